@@ -147,11 +147,6 @@ function faultOfUpstream(failure: UpstreamFailure): Fault {
 			return new Fault("upstream_timeout", "The model server did not answer in time.", detail);
 		case "busy":
 			return new Fault("overloaded", "The servers of this model are busy.", { ...detail, retryAfterS: 2 });
-		case "shortage":
-			return new Fault("overloaded", "The service has too many connections. Please try again.", {
-				...detail,
-				retryAfterS: 2,
-			});
 		case "crowded":
 			return new Fault(
 				"overloaded",

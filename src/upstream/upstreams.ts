@@ -6,7 +6,6 @@ import { createTickBarrier } from "../base/next-turn.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import { type AnswerMemory, createAnswerMemory } from "./call/answer-memory.ts";
-import { createCallNotes } from "./call/call-notes.ts";
 import { stopping } from "./call/failure.ts";
 import { createOpenCalls } from "./call/open-calls.ts";
 import type { Fetch } from "./call/post.ts";
@@ -34,7 +33,6 @@ export function createUpstreams(
 		answers: deps.answers ?? createAnswerMemory({ clock }, { limits }),
 		tickBarrier: createTickBarrier(),
 	};
-	const notes = createCallNotes({ clock, log });
 	const pools = new Map<string, Pool>();
 	/** Pools of removed models whose calls are still under way. */
 	const former = new Map<string, Pool>();
@@ -93,12 +91,12 @@ export function createUpstreams(
 		 * and failures. Until the first chunk was returned, the request may move to another replica.
 		 */
 		open: <Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk> =>
-			new ReplayedStream(callDeps, { pool: poolOf(model), notes, limits: limits(), call }),
+			new ReplayedStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
 		/**
 		 * Sends an unstreamed request. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias.
 		 */
 		call<Reply>(model: Model, call: UnaryCall<Reply>): Promise<Replied<Reply>> {
-			return withReplays(poolOf(model), notes, call.context, new UnaryTries(callDeps, limits, call));
+			return withReplays(poolOf(model), log, call.context, new UnaryTries(callDeps, limits, call));
 		},
 		/** Whether a server would accept requests for the model; with `accountId`, requests of this account. */
 		connected(modelId: string, accountId?: string): boolean {
@@ -132,7 +130,6 @@ export function createUpstreams(
 		/** Ends the health checks and refuses waiting requests; calls under way are closed by their callers. */
 		async stop(): Promise<void> {
 			await health.stop();
-			notes.stop();
 			for (const pool of pools.values()) pool.close();
 		},
 	};

@@ -46,7 +46,7 @@ describe("health", () => {
 		await server.stop();
 	});
 
-	test("a replica that says it is not ready gets no traffic until it recovers, then slowly", async () => {
+	test("a replica that says it is not ready gets no traffic until it recovers", async () => {
 		const model = modelOver([server.spec({ maxConcurrency: 100 })]);
 		upstreams.sync(snapshotOf(model));
 		expect(upstreams.connected("test-model")).toBe(true);

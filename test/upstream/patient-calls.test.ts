@@ -4,7 +4,6 @@ import { silentLog } from "../../src/base/log.ts";
 import { createTickBarrier } from "../../src/base/next-turn.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { createAnswerMemory } from "../../src/upstream/call/answer-memory.ts";
-import { createCallNotes } from "../../src/upstream/call/call-notes.ts";
 import { createOpenCalls } from "../../src/upstream/call/open-calls.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
 import { withReplays } from "../../src/upstream/call/replay.ts";
@@ -166,7 +165,7 @@ test("a line whose place is asked for in the turn in which it got it gives it up
 	const leaving = new AbortController();
 	const call = chatCall({ accountId: "batch", patient: true, signal: leaving.signal });
 	const tries = new UnaryTries(deps, limits, chatWhole(modelOver([]), call, call));
-	const line = withReplays(pool, createCallNotes({ clock: systemClock, log: silentLog }), call, tries);
+	const line = withReplays(pool, silentLog, call, tries);
 	line.catch(() => {});
 	expect(pool.replicas()[0]?.inFlight()).toBe(1);
 	// As of a request that failed and is sent again.

@@ -21,8 +21,6 @@ export type UpstreamFailureKind =
 	| "misconfigured"
 	/** A batch line yielded its place to a waiting request; it is sent again later. */
 	| "yielded"
-	/** This process had no free file descriptor for a connection. */
-	| "shortage"
 	/** This process had no memory for such a long answer next to those that it holds. */
 	| "crowded"
 	/** This process is stopping. */

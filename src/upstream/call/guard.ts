@@ -4,7 +4,7 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CallOutcome } from "../replicas/call-outcomes.ts";
 import { stopping, UpstreamFailure } from "./failure.ts";
 import type { OpenCall, OpenCalls } from "./open-calls.ts";
-import { connectionCode, isOurShortage, isRefused } from "./upstream-error.ts";
+import { connectionCode, isRefused } from "./upstream-error.ts";
 
 export interface GuardOptions {
 	readonly limits: Pick<ServiceLimits, "connectMs" | "firstEventMs" | "silenceMs" | "totalMs">;
@@ -191,8 +191,8 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		if (cause !== undefined) return new UpstreamFailure("timeout", { private: `${cause} deadline`, cause: error });
 		const text = error instanceof Error ? error.message : String(error);
 		const detail = { private: `${connectionCode(error)} ${text}`, cause: error };
-		if (this.#state === "answering" || this.#state === "ended") return new UpstreamFailure("died", detail);
-		return new UpstreamFailure(isOurShortage(error) ? "shortage" : "unreachable", detail);
+		const hasAnswered = this.#state === "answering" || this.#state === "ended";
+		return new UpstreamFailure(hasAnswered ? "died" : "unreachable", detail);
 	}
 
 	/** What the failure says about the replica. */
@@ -203,7 +203,6 @@ export class CallGuard implements EventListenerObject, OpenCall {
 			case "yielded":
 			case "rejected":
 			case "context_length":
-			case "shortage":
 			case "crowded":
 				return "neutral";
 			case "busy":

@@ -9,7 +9,6 @@ import type { AnswerMemory } from "./answer-memory.ts";
 import { unreadable } from "./failure.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import { readText } from "./read-answer.ts";
-import { isOurShortage } from "./upstream-error.ts";
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
@@ -124,10 +123,7 @@ function commonHeaders(spec: UpstreamSpec, accept: Accepted): Headers {
 	return known[accept];
 }
 
-/**
- * Whether the replica's address accepts a TCP connection within the connect deadline. True too if this process has no
- * descriptor to try.
- */
+/** Whether the replica's address accepts a TCP connection within the connect deadline. */
 export async function reachable(
 	deps: { clock: Clock },
 	replica: Replica,
@@ -144,10 +140,10 @@ export async function reachable(
 				socket.end();
 				answer.resolve(true);
 			},
-			connectError: (_, error) => answer.resolve(isOurShortage(error)),
+			connectError: () => answer.resolve(false),
 			data() {},
 		},
-	}).catch((error) => answer.resolve(isOurShortage(error)));
+	}).catch(() => answer.resolve(false));
 	const verdict = await answer.promise;
 	cancel();
 	return verdict;

@@ -1,9 +1,9 @@
 import { Fault } from "../../base/fault.ts";
+import type { Log } from "../../base/log.ts";
 import type { Pool } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import type { CallContext } from "./attempt.ts";
-import type { CallNotes } from "./call-notes.ts";
 import { UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 import { connectionCode, isRefused } from "./upstream-error.ts";
 
@@ -38,7 +38,7 @@ export interface Tries<Came, Result = Came> {
  */
 export async function withReplays<Came, Result>(
 	pool: Pool,
-	notes: CallNotes,
+	log: Log,
 	context: CallContext,
 	tries: Tries<Came, Result>,
 ): Promise<Result> {
@@ -74,7 +74,7 @@ export async function withReplays<Came, Result>(
 				continue;
 			}
 			const { replica } = ticket;
-			notes.failed(context, replica, error);
+			logFailure(log, context, replica, error);
 			failed = [...failed, { ticket, failure: error }];
 			if (isRequestsFault(failed)) throw unanswerable(failed);
 			if (!replayable(error) || signal.aborted) throw error;
@@ -92,6 +92,31 @@ export async function withReplays<Came, Result>(
 			else throw isRequestsFault(failed, pool.answeredAtMs()) ? unanswerable(failed) : error;
 		}
 	}
+}
+
+/** Kinds whose detail is this service's own text. */
+const OWN_TEXT: ReadonlySet<UpstreamFailureKind> = new Set([
+	"timeout",
+	"unreachable",
+	"unreadable",
+	"died",
+	"aborted",
+	"stopping",
+	"crowded",
+]);
+
+/**
+ * Leaves out the detail of a status or an error event: it is the server's text, which may repeat the prompt. The
+ * server's own log has it under the same request id.
+ */
+function logFailure(log: Log, { requestId, accountId }: CallContext, replica: Replica, failure: UpstreamFailure): void {
+	const { kind, status } = failure;
+	const detail = status === undefined && OWN_TEXT.has(kind) ? { detail: failure.private } : {};
+	const fields = { request: requestId, account: accountId, replica: replica.alias, kind, status, ...detail };
+	if (kind === "misconfigured") log.warn("a model server refuses the gateway's requests", fields);
+	else if (kind === "aborted" || kind === "stopping" || kind === "rejected" || kind === "context_length")
+		log.debug("a call to a model server ended early", fields);
+	else log.info("a call to a model server failed", fields);
 }
 
 /** A separate function: a closure in the loop would keep the loop's variables on the heap for each request. */

@@ -1,11 +1,11 @@
 import { assert } from "../../base/assert.ts";
+import type { Log } from "../../base/log.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Pool } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import type { ReportedUsage } from "../usage.ts";
 import { Attempt, type CallContext } from "./attempt.ts";
-import type { CallNotes } from "./call-notes.ts";
 import { EventStream } from "./event-stream.ts";
 import { UpstreamFailure } from "./failure.ts";
 import type { CallDeps } from "./post.ts";
@@ -24,7 +24,7 @@ export interface StreamCall<Chunk> {
 
 interface AnswerStreamOptions<Chunk> {
 	readonly pool: Pool;
-	readonly notes: CallNotes;
+	readonly log: Log;
 	readonly limits: ServiceLimits;
 	readonly call: StreamCall<Chunk>;
 }
@@ -45,7 +45,7 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 		this.#deps = deps;
 		this.#options = options;
 		this.#startedMs = deps.clock.monotonicMs();
-		this.#first = withReplays(options.pool, options.notes, options.call.context, this);
+		this.#first = withReplays(options.pool, options.log, options.call.context, this);
 		// Handles the rejection too: a caller may close the stream without calling `next`.
 		const over = () => options.call.over?.();
 		this.#first.then(over, over);

@@ -1,5 +1,4 @@
 /** Classifies the refusals and errors of upstreams, which come in many formats. */
-import { canOpen } from "../../base/descriptors.ts";
 import { asArray, asObject, asText, type JsonObject, parseJson } from "../wire-value.ts";
 import { UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 
@@ -137,25 +136,6 @@ const REFUSED: ReadonlySet<string> = new Set(["ECONNREFUSED", "ConnectionRefused
 /** Whether nothing listens at the address. */
 export function isRefused(error: unknown): boolean {
 	return REFUSED.has(connectionCode(error));
-}
-
-/** Descriptors that other requests may free between a failed connection and the check here. */
-const DESCRIPTORS_SPARE = 16;
-
-/**
- * Whether this process is out of file descriptors, which says nothing about the server. For a numeric address the
- * runtime reports that. For a host name it reports a refused connection, so spare descriptors are checked.
- */
-export function isOurShortage(error: unknown): boolean {
-	return isOutOfDescriptors(error) || (isRefused(error) && areDescriptorsShort());
-}
-
-/** Whether this process can open hardly any further file. */
-export const areDescriptorsShort = () => !canOpen(DESCRIPTORS_SPARE);
-
-function isOutOfDescriptors(error: unknown): boolean {
-	const code = connectionCode(error);
-	return code === "EMFILE" || code === "ENFILE";
 }
 
 /** The code of a broken connection, if the runtime gives one (`ECONNRESET`, `ECONNREFUSED` …). */

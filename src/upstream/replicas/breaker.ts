@@ -59,7 +59,6 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	const resting = new Set<string>();
 	/** No further trial begins before this time. */
 	let triedUntilMs = 0;
-	let wasOpen = false;
 
 	function change(to: BreakerState): void {
 		states.enter(to);
@@ -78,7 +77,6 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 
 	function open(): void {
 		change("open");
-		wasOpen = true;
 		cool();
 	}
 
@@ -102,7 +100,6 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	function answered(call: BreakerCall): void {
 		if (states.is("half_open")) {
 			change("closed");
-			wasOpen = false;
 			coolMs = limits().breakerCoolMs;
 			// The answer must count, or the earlier failures would make the next call a trial at once.
 			outcomes.answered(call.accountId);
@@ -165,8 +162,6 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			settle();
 			return states.is("half_open") && isCooling() ? "open" : states.now();
 		},
-		/** Whether it was open since it last closed: the replica then has cold caches. */
-		wasOpen: (): boolean => wasOpen,
 		/** Whether a call of this account may begin now. */
 		allows(accountId: string): boolean {
 			settle();

@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Fetch } from "../call/post.ts";
-import { areDescriptorsShort, isOurShortage, isRefused } from "../call/upstream-error.ts";
+import { isRefused } from "../call/upstream-error.ts";
 import type { Replica, ReplicaHealth } from "./replica.ts";
 
 interface Watch {
@@ -40,7 +40,7 @@ export function createHealthMonitor(
 		const { replica } = watch;
 		const answered = answers(replica);
 		const verdict = answered ? "up" : await ask(deps.fetch, replica, signal);
-		if (watch.stopped || verdict === "unasked") return;
+		if (watch.stopped) return;
 		if (watch.told === "down" && replica.health() === "up") watch.isWrong = true;
 		if (verdict === "up" && !answered) watch.isWrong = false;
 		const isWell = verdict === "up" || (verdict === "failing" && watch.isWrong);
@@ -125,12 +125,10 @@ async function ask(
 	fetch: Fetch,
 	replica: Replica,
 	signal: AbortSignal,
-): Promise<"up" | "refused" | "failing" | "silent" | "unasked"> {
+): Promise<"up" | "refused" | "failing" | "silent"> {
 	const spec = replica.spec();
 	const headers: Record<string, string> = { accept: "*/*", "user-agent": "tollgate" };
 	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
-	// Checked before the request: descriptors may be free again after it failed for lack of one.
-	const wereShort = areDescriptorsShort();
 	try {
 		const { method, url } = replica.dialect.healthProbe(spec.url);
 		const response = await fetch(url, {
@@ -144,8 +142,6 @@ async function ask(
 		await response.body?.cancel();
 		return response.status < 500 || response.status === 501 ? "up" : "failing";
 	} catch (error) {
-		if (isOurShortage(error)) return "unasked";
-		if (!isRefused(error)) return "silent";
-		return wereShort ? "unasked" : "refused";
+		return isRefused(error) ? "refused" : "silent";
 	}
 }

@@ -114,7 +114,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		else line.end();
 	}
 
-	/** Places also appear with time, without an event: a breaker cools down, a recovering server takes more. */
+	/** Places also appear with time, without an event: a breaker cools down. */
 	function lookAgain(): void {
 		if (looksAgain) return;
 		looksAgain = true;

@@ -33,10 +33,6 @@ export function takesCalls({
 	return !draining && health !== "down" && breaker !== "open";
 }
 
-/** A recovered replica takes its full load only after this time, so that cold caches do not break it again. */
-const SLOW_START_MS = 10_000;
-const SLOW_START_SHARE_MIN = 0.1;
-
 /** One address that serves one model: its load, health and breaker. */
 export function createReplica(
 	deps: { clock: Clock },
@@ -54,16 +50,14 @@ export function createReplica(
 	const breaker = createBreaker(clock, options.limits, () => health === "up");
 	const lastResort = createLastResort(clock);
 	let draining = false;
-	const slowStart = createSlowStart(clock);
 
-	const capacity = () => Math.max(1, Math.floor(spec.maxConcurrency * slowStart.share()));
+	const capacity = () => spec.maxConcurrency;
 	const shownHealth = () => (health === "declared_down" ? "down" : health);
 	const takes = () => !draining && !isDown() && breaker.state() !== "open";
 	const allows = (accountId: string) => !isDown() && breaker.allows(accountId);
 
 	/** `speaks`: the replica reported itself down; an answer to a request disproves it. */
 	function setHealth(next: "up" | "down", speaks = false): void {
-		if (next === "up" && isDown()) slowStart.begin();
 		if (next === "down" && !isDown()) lastResort.doubted();
 		health = next === "down" && speaks ? "declared_down" : next;
 	}
@@ -71,13 +65,6 @@ export function createReplica(
 	function noteAnswer(): void {
 		answeredAtMs = clock.monotonicMs();
 		if (health === "declared_down") setHealth("up");
-	}
-
-	function endWell(call: BreakerCall): void {
-		const wasOpen = breaker.state() === "half_open" && breaker.wasOpen();
-		breaker.end(call, "ok");
-		// A replica that was kept from single accounts only has served the others all the time.
-		if (wasOpen && breaker.state() === "closed") slowStart.begin();
 	}
 
 	return {
@@ -98,7 +85,7 @@ export function createReplica(
 		/** Whether it may get one more call despite its state, if no other replica is available. */
 		isLastResort: (): boolean => !draining && health !== "down" && inFlight < capacity() && lastResort.isDue(),
 		inFlight: (): number => inFlight,
-		/** Calls that it may have at once now; fewer while it recovers. Trials of the breaker are limited by `hasPlace`. */
+		/** Calls that it may have at once. Trials of the breaker are limited by `hasPlace`. */
 		capacity,
 		/** Counts a call in. Pass the result to the functions below. */
 		begin(accountId: string): BreakerCall {
@@ -109,17 +96,13 @@ export function createReplica(
 		/** The call received events. The first one closes a breaker that is half open. */
 		answered(call: BreakerCall) {
 			noteAnswer();
-			if (breaker.state() === "half_open") endWell(call);
+			if (breaker.state() === "half_open") breaker.end(call, "ok");
 		},
 		/** Counts the call out; exactly once per call. */
 		end(call: BreakerCall, outcome: CallOutcome) {
 			inFlight -= 1;
-			if (outcome === "ok") {
-				noteAnswer();
-				endWell(call);
-				return;
-			}
-			if (outcome === "neutral") lastResort.left();
+			if (outcome === "ok") noteAnswer();
+			else if (outcome === "neutral") lastResort.left();
 			else lastResort.doubted();
 			breaker.end(call, outcome);
 		},
@@ -152,23 +135,6 @@ export function createReplica(
 			maxConcurrency: spec.maxConcurrency,
 			draining,
 		}),
-	};
-}
-
-/** The share of its load that a recovering replica takes; 1 after the recovery. */
-function createSlowStart(clock: Clock) {
-	let sinceMs: number | undefined;
-	return {
-		begin() {
-			sinceMs = clock.monotonicMs();
-		},
-		share(): number {
-			if (sinceMs === undefined) return 1;
-			const share = (clock.monotonicMs() - sinceMs) / SLOW_START_MS;
-			if (share < 1) return Math.max(share, SLOW_START_SHARE_MIN);
-			sinceMs = undefined;
-			return 1;
-		},
 	};
 }
 

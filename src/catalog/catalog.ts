@@ -68,34 +68,12 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	let problems: readonly Problem[] = [];
 	/** The text of the file in force: a reload of the same text changes nothing. */
 	let textInForce: string | undefined;
-	/** The file in force and the number of its models that are retired. */
-	let inForce: { readonly file: Sections; readonly retired: number } = {
-		file: { models: [], routes: [], limits: DEFAULT_LIMITS },
-		retired: 0,
-	};
+	/** The models of the file in force, and how many of them are retired. */
+	let inForce: { readonly models: readonly ModelSpec[]; readonly retired: number } = { models: [], retired: 0 };
 	let running: Promise<ReloadResult> | undefined;
 	let following: Promise<ReloadResult> | undefined;
 
 	async function load(): Promise<ReloadResult> {
-		const result = await loadNewest();
-		// A newer file that is wrong or missing must not keep a model beyond its retirement day.
-		if (!result.ok && isStale()) {
-			try {
-				await putInForce(inForce.file);
-			} catch (error) {
-				log.debug("models whose day has come could not be taken out", { error });
-			}
-		}
-		return result;
-	}
-
-	async function putInForce(file: Sections): Promise<void> {
-		const nowMs = deps.clock.wallMs();
-		await store.swap({ ...servedAt(file, nowMs), limits: file.limits });
-		inForce = { file, retired: countRetired(file.models, nowMs) };
-	}
-
-	async function loadNewest(): Promise<ReloadResult> {
 		let text: string;
 		let file: CatalogFile;
 		try {
@@ -111,7 +89,9 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 			throw error;
 		}
 		try {
-			await putInForce(file);
+			const nowMs = deps.clock.wallMs();
+			await store.swap({ ...servedAt(file, nowMs), limits: file.limits });
+			inForce = { models: file.models, retired: countRetired(file.models, nowMs) };
 		} catch (error) {
 			log.debug("rate cards could not be stored", { error });
 			return refuse([{ line: 0, message: "the rates cannot be stored: the database does not answer" }], false);
@@ -122,7 +102,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	}
 
 	function isStale(): boolean {
-		return countRetired(inForce.file.models, deps.clock.wallMs()) !== inForce.retired;
+		return countRetired(inForce.models, deps.clock.wallMs()) !== inForce.retired;
 	}
 
 	function accept(): ReloadResult {
@@ -182,8 +162,7 @@ export function createFixedCatalog(deps: StoreDeps, options: { limits?: ServiceL
 	};
 }
 
-type Sections = Pick<CatalogFile, "models" | "routes" | "limits">;
-type Swapped = Sections & Pick<CatalogSnapshot, "retired">;
+type Swapped = Pick<CatalogFile, "models" | "routes" | "limits"> & Pick<CatalogSnapshot, "retired">;
 
 function createStore(deps: StoreDeps) {
 	const { log } = deps;

@@ -4,23 +4,11 @@ import { DEFAULT_LIMITS, LIMIT_FIELDS, withDerivedLimits } from "./service-limit
 import type { YamlReader } from "./yaml-reader.ts";
 import type { YamlField } from "./yaml-scalars.ts";
 
-/** Limits of former versions, and the value that replaces each. */
-const FORMER_LIMITS: Readonly<Record<string, string>> = {
-	body_memory_account_mb: "it follows from body_memory_mb (three eighths of it)",
-	answer_memory_mb: "it follows from body_memory_mb (four times as much)",
-	answer_memory_account_mb: "it follows from body_memory_mb (as much)",
-	files_mb: "it follows from files_account_mb (ten times as much)",
-	files_per_account: "an account has 10000 files at most",
-	reader_stall_s: "it is 5 seconds",
-	health_interval_s: "it follows from breaker_cool_s (half of it)",
-};
-
 /** Reads `limits:`. Missing fields keep their default. */
 export function readLimits(reader: YamlReader, field: YamlField): ServiceLimits {
 	const map = reader.map(
 		field,
 		LIMIT_FIELDS.map(({ name }) => name),
-		(name) => (Object.hasOwn(FORMER_LIMITS, name) ? `${name} is no longer set: ${FORMER_LIMITS[name]}` : false),
 	);
 	const limits: { -readonly [name in keyof SetLimits]: number } = { ...DEFAULT_LIMITS };
 	if (map === undefined) return DEFAULT_LIMITS;

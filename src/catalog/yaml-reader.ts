@@ -34,13 +34,13 @@ export interface YamlReader extends ScalarReader {
 	problems(): Problem[];
 	/** All warnings so far, by line. */
 	warnings(): Problem[];
-	/** Reports names outside `known`, unless `extra` accepts them; `extra` may return its own text for the problem. */
+	/** Reports names outside `known`, unless `extra` accepts them. */
 	map(field: YamlField, known: readonly string[], extra?: ExtraField): YamlMap | undefined;
 	/** Reports more than `itemsMax` items. */
 	list(field: YamlField, itemsMax: number): YamlField[] | undefined;
 }
 
-type ExtraField = (name: string) => boolean | string;
+type ExtraField = (name: string) => boolean;
 
 const PROBLEMS_MAX = 1000;
 
@@ -85,9 +85,8 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 			const line = lineOf(key, field.line);
 			const path = field.path === "file" ? name : `${field.path}.${name}`;
 			if (!known.includes(name)) {
-				const verdict = extra?.(name) ?? false;
-				const problem = typeof verdict === "string" ? verdict : `unknown field ${show(name)}${hint(name, known)}`;
-				if (verdict !== true) report({ line, path: field.path }, problem);
+				if (extra?.(name) !== true)
+					report({ line, path: field.path }, `unknown field ${show(name)}${hint(name, known)}`);
 				continue;
 			}
 			const value = fieldOf(pair.value, path, line);

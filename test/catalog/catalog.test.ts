@@ -193,7 +193,7 @@ test("a watched file that is replaced comes into force by itself, and a bad one 
 	};
 	put(oneModel({ id: "watched-1" }));
 	const first = change();
-	const watching = watchCatalog({ clock: systemClock, log: silentLog, reload }, { path, settleMs: 10 });
+	const watching = watchCatalog({ clock: systemClock, log: silentLog, reload }, { path, pollMs: 10 });
 	try {
 		await first;
 		put("models: [\n");

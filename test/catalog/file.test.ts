@@ -88,20 +88,6 @@ describe("a valid file", () => {
 		}
 	});
 
-	test.each([
-		"body_memory_account_mb",
-		"answer_memory_mb",
-		"answer_memory_account_mb",
-		"files_mb",
-		"files_per_account",
-		"reader_stall_s",
-		"health_interval_s",
-	])("refuses the former limit %s with what it follows from", (name) => {
-		const [problem, ...more] = linesOf(`${oneModel()}limits: { ${name}: 5 }\n`);
-		expect(problem).toMatch(new RegExp(`^8: limits: ${name} is no longer set: (it|an account) .`));
-		expect(more).toEqual([]);
-	});
-
 	test("derives the space of all files and the time between health checks", () => {
 		const limitsOf = (text: string) => parseCatalogFile(`${oneModel()}limits: { ${text} }\n`, {}).limits;
 		expect(DEFAULT_LIMITS).toMatchObject({ filesBytesMax: 100 * 1024 ** 3, healthIntervalMs: 5_000 });

@@ -79,8 +79,7 @@ export function generatedText<
 			send: (upstreams, exchange, signal) =>
 				upstreams.call(exchange.model, own.whole(exchange.model, callOf(exchange, signal), exchange.input)),
 			over: ({ prompt }) => prompt.letGo(),
-			bill: ({ input, admitted }, reply) =>
-				billOf(admitted.request, input.measure, reply.usage, reply.outputBytes, reply.outputEvents),
+			bill: ({ input, admitted }, reply) => billOf(admitted.request, input.measure, reply.usage, reply.outputBytes, 0),
 			write: (exchange, reply, bill) => ({
 				id: answerId(exchange),
 				object: object.whole,

@@ -1,6 +1,8 @@
 import { isKnownTo, notCopied } from "../catalog/request-fields.ts";
+import type { TextReply } from "./chat/chat-answer.ts";
 import type { Prompt } from "./prompt.ts";
 import type { Replica } from "./replicas/replica.ts";
+import { usageOfChoices } from "./usage.ts";
 
 /** The parts of a chat or text completion that this service controls. */
 export interface GenerationRequest {
@@ -36,4 +38,25 @@ export function generationText(replica: Replica, request: GenerationRequest, str
 	body.stream = stream;
 	if (stream) body.stream_options = dialect.streamOptions;
 	return request.prompt.writtenInto(body, kind === "chat" ? "messages" : "prompt");
+}
+
+/** The fields of the request for one choice: a seed differs per choice, or all choices would be equal. */
+export function seedOf(fields: GenerationRequest["fields"], choice: number): GenerationRequest["fields"] {
+	return typeof fields.seed === "number" ? { ...fields, seed: fields.seed + choice } : fields;
+}
+
+/** Joins replies with one choice each, `n` per prompt, into the reply of one request. */
+export function joinReplies<Choice extends { readonly index: number }>(
+	replies: readonly TextReply<Choice>[],
+	n: number,
+): TextReply<Choice> {
+	return {
+		...replies.at(-1),
+		choices: replies.flatMap(({ choices }, index) => choices.map((choice) => ({ ...choice, index }))),
+		usage: usageOfChoices(
+			replies.map(({ usage }) => usage),
+			n,
+		),
+		outputBytes: replies.reduce((sum, { outputBytes }) => sum + outputBytes, 0),
+	};
 }

@@ -111,7 +111,7 @@ export class ScriptedCall {
 		this.count();
 		const message = { role: "assistant", content: "~".repeat(tokens) };
 		const choices = [{ index: 0, message, logprobs: null, finish_reason: "stop" as const }];
-		this.#reply.resolve({ choices, usage: this.usage, outputBytes: tokens, outputEvents: 0 });
+		this.#reply.resolve({ choices, usage: this.usage, outputBytes: tokens });
 	}
 
 	count(): void {

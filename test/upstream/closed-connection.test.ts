@@ -2,21 +2,11 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
+import type { DialectName } from "../../src/catalog/model.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
-import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
-import {
-	askChat,
-	chatCall,
-	collect,
-	limitsWith,
-	modelOver,
-	openChat,
-	snapshotOf,
-} from "../support/upstream-catalog.ts";
+import { chatCall, collect, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { SPEC } from "../support/upstream-set.ts";
-
-type DialectName = keyof typeof DIALECTS;
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -56,8 +46,6 @@ function serverThatBreaks(dialect: DialectName, pieces: readonly string[], url =
 }
 
 const one = [said(0, "a b"), finish(0)];
-const two = [said(0, "a"), said(1, "b"), finish(0), finish(1)];
-
 describe.each(["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"] as const)(
 	"a stream of %s that ends with its connection",
 	(dialect) => {
@@ -83,17 +71,6 @@ describe.each(["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"] as cons
 			const { error } = await collect(openChat(upstreams, model, chatCall({ choices })));
 			expect(error).toMatchObject({ name: "UpstreamFailure", kind: "died" });
 		});
-
-		if (!DIALECTS[dialect].unaryUsageCoversChoices)
-			test("is collected as whole by the same rule", async () => {
-				const records = DIALECTS[dialect].usageStyle === "sum" ? [usage, usage] : [usage];
-				const whole = serverThatBreaks(dialect, [...two, ...records]);
-				const { reply } = await askChat(whole.upstreams, whole.model, chatCall({ choices: 2 }));
-				expect(reply.choices.map(({ message }) => message.content)).toEqual(["a", "b"]);
-				const half = serverThatBreaks(dialect, [said(0, "a"), finish(0), usage]);
-				const failed = await askChat(half.upstreams, half.model, chatCall({ choices: 2 })).catch((error) => error);
-				expect(failed).toMatchObject({ kind: "died" });
-			});
 	},
 );
 

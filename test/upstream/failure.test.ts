@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/catalog/model.ts";
-import { createChatCollector } from "../../src/upstream/chat/chat-collect.ts";
 import { ChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
@@ -240,45 +239,5 @@ describe("a whole answer that lies", () => {
 		expect(() => readChatReply(parseJson(body), DIALECTS.openai)).toThrow(
 			expect.objectContaining({ name: "UpstreamFailure" }),
 		);
-	});
-});
-
-describe("a stream gathered into a whole answer", () => {
-	test("is the answer that a whole request would have had", () => {
-		const chat = new ChatReader(DIALECTS.openai);
-		const collector = createChatCollector();
-		const feed = (index: number, delta: object, finish: string | null = null, more: object = {}) => {
-			const chunk = chat.accept(JSON.stringify({ choices: [{ index, delta, finish_reason: finish, ...more }] }));
-			if (chunk !== undefined) collector.add(chunk);
-		};
-		feed(1, { content: "se", reasoning: "why" });
-		feed(0, { tool_calls: [{ index: 0, id: "call_a", function: { name: "f", arguments: "{" } }] });
-		feed(1, { content: "cond" }, null, { logprobs: { content: [{ token: "cond", logprob: -1 }] } });
-		feed(0, { tool_calls: [{ index: 0, function: { arguments: "}" } }] }, "tool_calls");
-		expect(() => collector.reply()).toThrow(expect.objectContaining({ kind: "died" }));
-		feed(1, {}, "length");
-		expect(collector.reply()).toEqual({
-			outputBytes: "second".length + "why".length + "f{}".length,
-			outputEvents: 4,
-			choices: [
-				{
-					index: 0,
-					message: {
-						role: "assistant",
-						content: null,
-						refusal: null,
-						tool_calls: [{ id: "call_a", type: "function", function: { name: "f", arguments: "{}" } }],
-					},
-					logprobs: null,
-					finish_reason: "tool_calls",
-				},
-				{
-					index: 1,
-					message: { role: "assistant", content: "second", refusal: null, reasoning_content: "why" },
-					logprobs: { content: [{ token: "cond", logprob: -1, bytes: null, top_logprobs: [] }], refusal: null },
-					finish_reason: "length",
-				},
-			],
-		});
 	});
 });

@@ -138,19 +138,24 @@ describe("places", () => {
 		expect(server.requests).toHaveLength(5);
 	});
 
-	test("a client that leaves while its whole answer comes by way of a stream is noticed then, and not at its end", async () => {
+	test("sends llama.cpp one request per choice of a whole answer, each with its own seed", async () => {
 		const { upstreams, model, servers } = setUp(1, {}, [{ dialect: "llama.cpp" }]);
-		servers[0]?.next(reply().text("a b c").stallAfter(1));
-		const leaving = new AbortController();
-		const answer = askChat(upstreams, model, chatCall({ choices: 2, signal: leaving.signal }));
-		answer.catch(() => {});
-		await servers[0]?.waitForRequest(1);
-		await until(() => upstreams.replicas()[0]?.inFlight === 1);
-		await Bun.sleep(50);
-		leaving.abort();
-		await servers[0]?.waitForAbort(1);
-		await expect(answer).rejects.toMatchObject({ kind: "aborted" });
-		expect(upstreams.replicas()[0]?.inFlight).toBe(0);
+		servers[0]?.always(() => reply().text("a b").usage({ prompt: 3, completion: 2 }));
+		const { reply: got } = await askChat(upstreams, model, chatCall({ choices: 2, fields: { seed: 7 } }));
+		expect(got.choices.map(({ index, message }) => [index, message.content])).toEqual([
+			[0, "a b"],
+			[1, "a b"],
+		]);
+		expect(got.usage).toMatchObject({ promptTokens: 3, completionTokens: 4 });
+		expect(
+			servers[0]?.requests.map(({ body }) => [
+				(body as Record<string, unknown>).seed,
+				(body as Record<string, unknown>).n,
+			]),
+		).toEqual([
+			[7, undefined],
+			[8, undefined],
+		]);
 	});
 
 	test("a reader that pauses is not taken for a silent upstream", async () => {

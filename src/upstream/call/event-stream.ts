@@ -40,7 +40,6 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	readonly #clock: Clock;
 	readonly #attempt: Attempt;
 	readonly #wire: StreamWire<Chunk>;
-	readonly #callerCloses: boolean;
 	readonly #reader: ReturnType<StreamWire<Chunk>["reader"]>;
 	readonly #events = new SseReader();
 	/** The end of the turn that the request waits for; undefined once it was sent, or if it does not wait. */
@@ -58,12 +57,11 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	readonly #size = { events: 0, bytes: 0 };
 
 	/**
-	 * The first `next` sends the request. `callerCloses`: once the headers arrive, the client's signal is ignored and the
-	 * caller closes the stream.
+	 * The first `next` sends the request. Once the headers arrive, the client's signal is ignored and the caller closes
+	 * the stream.
 	 */
-	constructor(clock: Clock, attempt: Attempt, wire: StreamWire<Chunk>, body: string | FormData, callerCloses: boolean) {
+	constructor(clock: Clock, attempt: Attempt, wire: StreamWire<Chunk>, body: string | FormData) {
 		this.#clock = clock;
-		this.#callerCloses = callerCloses;
 		this.#attempt = attempt;
 		this.#wire = wire;
 		this.#reader = wire.reader(attempt.replica.dialect);
@@ -174,7 +172,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 			this.#source = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
 			// The gateway may have closed the stream during the request.
 			if (this.#state === "opening") this.#enter("streaming");
-			if (this.#callerCloses) this.#attempt.handedOver();
+			this.#attempt.handedOver();
 			return undefined;
 		}
 		const text = await readText(response, WHOLE_BYTES_MAX);

@@ -64,7 +64,7 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 		const attempt = new Attempt(this.#deps, ticket, call.context, limits, this.#startedMs, freshConnection);
 		// Output sent to a client that left is charged, so its leaving must be noticed at once.
 		attempt.guard.watch();
-		this.#events = new EventStream(this.#deps.clock, attempt, call.wire, body, true);
+		this.#events = new EventStream(this.#deps.clock, attempt, call.wire, body);
 		return this.#events.next();
 	}
 

@@ -8,12 +8,10 @@ import type { Ticket } from "../replicas/ticket.ts";
 import { asObject, parseJson } from "../wire-value.ts";
 import type { AnswerRead } from "./answer-memory.ts";
 import { Attempt, type CallContext } from "./attempt.ts";
-import { EventStream } from "./event-stream.ts";
 import { UpstreamFailure, unreadable } from "./failure.ts";
 import type { CallDeps, UpstreamPost } from "./post.ts";
 import { ANSWER_BYTES_MAX, isShort, LINE_ANSWER_BYTES_MAX, readLong } from "./read-answer.ts";
 import type { Tries } from "./replay.ts";
-import type { AnswerStream, OutputChunk, StreamWire } from "./stream-wire.ts";
 import { isError } from "./upstream-error.ts";
 
 /** One POST and the parser of its answer. */
@@ -30,8 +28,6 @@ export interface UnaryPost<Answer> extends UpstreamPost {
 /** Requests to the replica of the current attempt. */
 export interface Asker {
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer>;
-	/** Requests a stream, which the caller must read to its end. */
-	stream<Chunk extends OutputChunk>(wire: StreamWire<Chunk>, body: string): Pick<AnswerStream<Chunk>, "next" | "usage">;
 }
 
 /** A request whose answer arrives in one piece; `run` may send several posts to one replica. */
@@ -131,11 +127,6 @@ export class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 		});
 		this.#longBytes += bytes;
 		return value;
-	}
-
-	stream<Chunk extends OutputChunk>(wire: StreamWire<Chunk>, body: string) {
-		// The reader consumes it to its end, so the client's signal ends it.
-		return new EventStream(this.#deps.clock, this.#underWay(), wire, body, false);
 	}
 
 	#release(): void {

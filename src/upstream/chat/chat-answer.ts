@@ -24,8 +24,6 @@ export interface TextReply<Choice> {
 	readonly usage: ReportedUsage | undefined;
 	/** Bytes of generated text, tool arguments and reasoning: the basis of an estimate without usage. */
 	readonly outputBytes: number;
-	/** Events that carried output, if the answer came as a stream; otherwise 0. */
-	readonly outputEvents: number;
 	/** Fields next to the choices, and lists of sources. */
 	readonly about?: AnswerFields;
 	readonly sources?: AnswerFields;

@@ -3,12 +3,11 @@ import type { CallContext } from "../call/attempt.ts";
 import type { StreamCall } from "../call/stream.ts";
 import type { StreamWire } from "../call/stream-wire.ts";
 import type { Asker, UnaryCall, UnaryPost } from "../call/unary.ts";
-import { type GenerationRequest, generationText } from "../generation-request.ts";
+import { type GenerationRequest, generationText, joinReplies, seedOf } from "../generation-request.ts";
 import type { Prompt } from "../prompt.ts";
 import type { Replica } from "../replicas/replica.ts";
 import { parseJson } from "../wire-value.ts";
 import type { ChatChunk, ChatReply } from "./chat-answer.ts";
-import { collectChat } from "./chat-collect.ts";
 import { ChatReader } from "./chat-reader.ts";
 import { chunkOfReply, readChatReply, readChatReplyInTurns } from "./chat-whole.ts";
 
@@ -70,11 +69,18 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 	}
 
 	run(ask: Asker, replica: Replica): Promise<ChatReply> {
-		// This dialect's unstreamed usage omits choices; its streamed usage covers all.
-		const streamed = this.n > 1 && !replica.dialect.unaryUsageCoversChoices;
-		const body = generationText(replica, this, streamed);
-		if (streamed) return collectChat(ask.stream(wireOf(this.n), body));
-		return ask.post({ path: PATH, body, read: readWhole });
+		if (this.n > 1 && !replica.dialect.unaryUsageCoversChoices) return this.#oneByOne(ask, replica);
+		return ask.post({ path: PATH, body: generationText(replica, this, false), read: readWhole });
+	}
+
+	/** This dialect's usage omits all choices but the first, so each choice is a request of its own. */
+	async #oneByOne(ask: Asker, replica: Replica): Promise<ChatReply> {
+		const replies: ChatReply[] = [];
+		for (let index = 0; index < this.n; index += 1) {
+			const body = generationText(replica, { ...this, n: 1, fields: seedOf(this.fields, index) }, false);
+			replies.push(await ask.post({ path: PATH, body, read: readWhole }));
+		}
+		return joinReplies(replies, this.n);
 	}
 }
 

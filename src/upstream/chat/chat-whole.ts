@@ -31,7 +31,7 @@ export function readChatReply(
 		outputBytes += progress.outputBytes;
 	}
 	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;
-	return { choices, usage: partial ? undefined : usage, outputBytes, outputEvents: 0, ...aboutOf(body) };
+	return { choices, usage: partial ? undefined : usage, outputBytes, ...aboutOf(body) };
 }
 
 /** As `readChatReply`, for answers that may be large: `logprobs` are rebuilt in time slices, if there are any. */

@@ -65,7 +65,7 @@ export function readCompletion(
 	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;
 	const { about } = aboutOf(body ?? {});
 	const fields = about === undefined ? {} : { about };
-	return { choices, usage: partial ? undefined : usage, outputBytes, outputEvents: 0, ...fields };
+	return { choices, usage: partial ? undefined : usage, outputBytes, ...fields };
 }
 
 /** As `readCompletion`, for answers that may be large: `logprobs` are rebuilt in time slices. */

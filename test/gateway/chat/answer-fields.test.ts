@@ -259,33 +259,6 @@ describe("what is about the answer is passed on", () => {
 		]);
 		expect(events.at(-1)).toMatchObject({ citations: ["https://example.org/a"], choices: [{ finish_reason: "stop" }] });
 	});
-
-	test("by way of a stream, where whole answers leave choices out of their count", async () => {
-		const dialect = startUpstream({ dialect: "llama.cpp" });
-		await service.serve(chatModel({ url: dialect.url, dialect: "llama.cpp" }));
-		const { accountId, secret } = await service.customer();
-		const { content, ...rest } = message;
-		const of = (index: number, delta: Json, finish: string | null = null) => ({
-			choices: [{ index, delta, finish_reason: finish }],
-			...TOP,
-		});
-		const words = Array.from({ length: 20 }, () => of(1, { content: "w" }));
-		dialect.next(streamReply([of(0, { content }), of(0, rest), ...words, of(0, {}, "tool_calls"), of(1, {}, "stop")]));
-		const response = await service.post("/v1/chat/completions", secret, ask("hi", { n: 2 }));
-		const answer = (await response.json()) as { choices: { message: Json }[] };
-		expect(answer.choices[0]?.message).toEqual({
-			role: "assistant",
-			content: "Forty-two",
-			refusal: null,
-			...PASSED,
-			tool_calls: CALLS,
-		});
-		expect(answer).toMatchObject(TOP_PASSED);
-		// One token an event, where nobody counts: what came, not a quarter of its bytes.
-		expect(await onlyUsage(service, accountId)).toMatchObject({ basis: "estimated", completion_tokens: 22 });
-		await service.serve(chatModel({ url: upstream.url }), "  breaker_failures_in_row: 1000");
-		await dialect.stop();
-	});
 });
 
 test("an answer says whose count its usage is", async () => {

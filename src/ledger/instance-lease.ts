@@ -11,11 +11,10 @@ import { createPgHeartbeatStore } from "../cluster/pg-heartbeat-store.ts";
 import { startWitness, type WitnessStore } from "../cluster/witness.ts";
 import type { Database } from "../db/database.ts";
 import { beginEpoch, type Epoch, type EpochOptions, type EpochParts } from "./epoch.ts";
-import { type JournalClaim, openJournalHome } from "./journal-home.ts";
+import { type JournalOwner, openJournalHome } from "./journal-home.ts";
 import { countedStore, createLedgerCounts, type LedgerCounts } from "./ledger-counts.ts";
-import { createLeftJournals, createRefusedJournals } from "./left-journals.ts";
+import { createLeftJournals } from "./left-journals.ts";
 import { type OwnerStanding, standingOf, untilSilent } from "./lost-journal.ts";
-import type { JournalNote } from "./persisted-liveness.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
 
 export type InstanceLease = Awaited<ReturnType<typeof holdInstanceLease>>;
@@ -34,7 +33,7 @@ export interface InstanceLeaseParts extends EpochParts {
 	/** Like `untilSilent` of `lost-journal.ts`, except for own epochs; rejects with `InstanceRuns` if one runs. */
 	untilSilent(
 		instanceId: string,
-		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean; note: JournalNote },
+		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean },
 	): Promise<unknown>;
 	counts?: LedgerCounts;
 	/** Calls `onChange` whenever the control log may have grown, also after a lost connection. */
@@ -120,7 +119,6 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 
 	const left = createLeftJournals({
 		...parts,
-		refusedJournals: createRefusedJournals({ clock }),
 		instanceId: options.instanceId,
 		standingOf: standing,
 		isStopping: () => states.is("gone"),
@@ -168,11 +166,11 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		}
 	}
 
-	async function standing({ owner: { id, epoch }, note }: JournalClaim): Promise<OwnerStanding> {
+	async function standing({ id, epoch }: JournalOwner): Promise<OwnerStanding> {
 		const isOwn = (number: number) => id === options.instanceId && joined.includes(number);
 		// An epoch that ended here without settling everything is run by no other process.
 		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return "runs here";
-		const silent = () => parts.untilSilent(id, { isOwn, isStopping, note });
+		const silent = () => parts.untilSilent(id, { isOwn, isStopping });
 		return standingOf({ untilSilent: silent, journals: parts.journals }, id);
 	}
 

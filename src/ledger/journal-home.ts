@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import { tryFileLock } from "../base/file-lock.ts";
 import { beginningOf, DiskFull, fileAt, isOfTheSystem, type JournalDisk, openJournalDisk } from "./journal-disk.ts";
-import type { JournalNote } from "./persisted-liveness.ts";
 
 /** The epoch that wrote a journal. */
 export interface JournalOwner {
@@ -47,8 +46,6 @@ interface ClaimOptions {
 
 export interface JournalClaim {
 	readonly disk: JournalDisk;
-	/** What is known of the instance's liveness. */
-	readonly note: JournalNote;
 	/** The epoch that wrote the journal, whatever its folder is called now. */
 	readonly owner: JournalOwner;
 	/** Whether its folder is the one in which its owner created it. */
@@ -67,11 +64,8 @@ export interface JournalClaim {
 }
 
 const LOCK_NAME = "lock";
-const NOTE_NAME = "seen";
 /** Limit of a lock: two ids, a moment and a file identity. Anything longer was put there by a foreign program. */
 const MARK_BYTES_MAX = 4_096;
-/** Limit of a note: about ten thousand epochs. */
-const NOTE_BYTES_MAX = 1024 * 1024;
 /** Linux's id of the present boot; on other systems a copy is recognised only by its file. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
@@ -112,12 +106,10 @@ export function openJournalHome(root: string): JournalHome {
 			return found.some(({ folder }) => !held.has(folder) && isLocked(folder));
 		},
 		isHere(owner) {
-			const folder = folderOf(owner);
-			const path = join(folder, LOCK_NAME);
+			const path = join(folderOf(owner), LOCK_NAME);
 			if (!existsSync(path)) return false;
 			const mark = markAt(path);
-			// A former version's lock is empty while held; a folder held by this process may itself be the copy.
-			return mark === "" ? !held.has(folder) && isLocked(folder) : mark === markOf(path, owner, beganIn(mark));
+			return mark === markOf(path, owner, beganIn(mark));
 		},
 		claim(id, epoch, { create, began, folder = folderOf({ id, epoch }) }) {
 			const named = { id, epoch };
@@ -163,25 +155,17 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 		const owner = ownerIn(mark) ?? named;
 		if (!Number.isSafeInteger(owner.epoch)) throw new OwnerUnknown(`nothing says whose journal is in ${folder}`);
 		const began = beganIn(mark);
-		// An empty lock is new because the journal's own was lost or not copied; or a former version wrote it.
+		// An empty lock is new because the journal's own was lost or not copied.
 		const isCopy = mark !== markOf(path, named, began) || !isLocked(folder);
 		const disk = openJournalDisk(folder, { create });
 		const file = fileAt(path);
 		const isThere = () => isSeen(() => fileAt(path) === file && disk.isWhole());
-		return { disk, note: noteAt(join(folder, NOTE_NAME)), owner, began, isCopy, isThere, release: lock.release };
+		return { disk, owner, began, isCopy, isThere, release: lock.release };
 	} catch (error) {
 		lock.release();
 		if (!create && (error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
 		throw error;
 	}
-}
-
-function noteAt(path: string): JournalNote {
-	return {
-		// A longer note is cut off, and then ignored.
-		read: () => tryIt(() => beginningOf(path, NOTE_BYTES_MAX).toString()),
-		write: (text) => tryIt(() => writeFileSync(path, text, { mode: 0o600 })),
-	};
 }
 
 /** The next attempt has a number and a folder of its own. */
@@ -198,14 +182,11 @@ function isEmpty(folder: string): boolean {
 }
 
 /** Only a successful check can find it missing. */
-const isSeen = (look: () => boolean): boolean => tryIt(look) ?? true;
-
-/** Undefined if the system refuses it. */
-function tryIt<T>(what: () => T): T | undefined {
+function isSeen(look: () => boolean): boolean {
 	try {
-		return what();
+		return look();
 	} catch (error) {
-		if (isOfTheSystem(error)) return undefined;
+		if (isOfTheSystem(error)) return true;
 		throw error;
 	}
 }

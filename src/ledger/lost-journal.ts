@@ -1,10 +1,9 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import type { FenceStore } from "../cluster/fence.ts";
+import { createSilences, type FenceStore } from "../cluster/fence.ts";
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { JournalHome } from "./journal-home.ts";
-import { createPersistedLiveness, type JournalNote } from "./persisted-liveness.ts";
 
 const LOOK_MS = 200;
 const CLOSE_BATCH = 500;
@@ -54,7 +53,6 @@ export async function recoverLost(
  * Waits until no epoch of this identity may still admit, by this process's clock like a fence, and fences them off.
  * Returns the epochs that have not ended. Throws `InstanceRuns` if one renews its lease or joins during the wait. The
  * caller's own epochs do not count. `settled`: also waits until none may still settle requests admitted before its end.
- * `note`: waiting time of earlier processes counts.
  */
 export async function untilSilent(
 	{ statements, fence, clock }: SilenceDeps,
@@ -64,11 +62,9 @@ export async function untilSilent(
 		settled?: boolean;
 		isOwn?: (epoch: number) => boolean;
 		isStopping?: () => boolean;
-		note?: JournalNote;
 	},
 ): Promise<readonly EpochRow[]> {
-	const silences = createPersistedLiveness(clock, options.note);
-	const nameOf = ({ epoch, place }: EpochRow, state: EpochRow["state"]) => `${epoch} ${state} ${place}`;
+	const silences = createSilences(clock);
 	const first = new Map<string, string>();
 	let known: ReadonlySet<number> | undefined;
 	const newcomers = new Set<number>();
@@ -93,23 +89,16 @@ export async function untilSilent(
 		}
 		const unsure = rows.filter(mayRun);
 		if (unsure.length === 0) return rows;
-		// Includes those already waited for: otherwise the next process would start the wait again.
-		const named = new Set(rows.map((row) => nameOf(row, row.state)));
-		for (const row of unsure) {
-			const { epoch, beat, state, ttl_ms } = row;
+		for (const { epoch, beat, state, ttl_ms, place } of unsure) {
 			const [number, was] = [Number(beat), first.get(`${epoch} ${state}`)];
 			if (state !== "silent" && was !== undefined && was !== beat) throw new InstanceRuns(instanceId, epoch, true);
 			first.set(`${epoch} ${state}`, beat);
 			// Another instance has already waited for an epoch in state `silent`, and fencing it changes its beat.
-			const waitMs = ttl_ms + options.graceMs;
-			if (state !== "silent" && silences.ofMs(nameOf(row, state), number) <= waitMs) continue;
+			const silentMs = silences.ofMs(`${epoch} ${state} ${place}`, number);
+			if (state !== "silent" && silentMs <= ttl_ms + options.graceMs) continue;
 			over.set(epoch, state === "dead" ? number : number + 1);
-			if (state === "dead") continue;
-			await fence.fenceOff(instanceId, epoch, number);
-			named.add(nameOf(row, "dead"));
-			silences.endedWith(nameOf(row, "dead"), number + 1, waitMs + 1);
+			if (state !== "dead") await fence.fenceOff(instanceId, epoch, number);
 		}
-		silences.keep(named);
 		await sleep(clock, LOOK_MS);
 	}
 }

@@ -29,11 +29,8 @@ export interface HandInDeps {
 	/** The process is about to end: the rest is left to the next start. */
 	isStopping: () => boolean;
 	store: LedgerStore;
-	/**
-	 * Runs work that waits for locked rows, for any length of time. `isInMemory`: it keeps settlements in memory; if
-	 * there is no room it throws, and the replay starts again.
-	 */
-	whileHeld<T>(work: () => Promise<T>, isInMemory: boolean): Promise<T>;
+	/** Called before the replay waits for locked rows, for any length of time; resolves when it may. */
+	stepAside(): Promise<void>;
 	/** Settlements that were set aside. */
 	refused: SettledEvent[];
 }
@@ -54,16 +51,7 @@ export async function handIn(
 		held.push(...(await settleBatch(deps, batch)));
 		batch = [];
 		if (held.length <= HELD_MAX) return;
-		await deps.whileHeld(async () => {
-			while (held.length > HELD_MAX) held = await settleHeld(deps, held, settleLate);
-		}, true);
-	};
-	const untilSettled = async (): Promise<void> => {
-		for (;;) {
-			held = await settleHeld(deps, held);
-			if (held.length === 0) return;
-			await closeOthers(deps, held);
-		}
+		while (held.length > HELD_MAX) held = await settleHeld(deps, held, settleLate);
 	};
 	for (;;) {
 		const next = reader.next();
@@ -74,15 +62,19 @@ export async function handIn(
 				batch = recovered.slice(at, at + BATCH_REQUESTS);
 			}
 			await settle();
-			if (held.length > 0) {
+			if (held.length > 0) await deps.stepAside();
+			while (held.length > 0) {
 				await closeOthers(deps, held);
-				await deps.whileHeld(untilSettled, true);
+				held = await settleHeld(deps, held);
 			}
 			if (deps.refused.length > 0) {
 				await closeOthers(deps, deps.refused);
 				throw new RecordsRefused(`${deps.refused.length} settlements of the journal are refused`);
 			}
-			if (!(await closeFree(deps))) await deps.whileHeld(() => closeEpoch(deps), false);
+			if (!(await closeFree(deps))) {
+				await deps.stepAside();
+				await closeEpoch(deps);
+			}
 			return { settled, recovered: recovered.length, damagedBytes };
 		}
 		settled += 1;

@@ -121,21 +121,3 @@ test.if(LONG).each([
 		expect(world.lines.filter(({ level }) => level === "error")).toEqual([]);
 	},
 );
-
-test("what was left before a restart of the machine is handed in by processes that each crash before its lease is over", async () => {
-	await world.serveThere(5_000);
-	await world.child.end();
-	world.writeLockOfAnotherStart("one");
-	const { db, original: dataDir } = world;
-	// A lease and a second are to be waited for, and each lives for less than half of that.
-	const isOver = async () => (await world.charges()).length === 2;
-	for (let life = 0; life < 8 && !(await isOver()); life++) {
-		const one = await startLeaseChild({ db, dataDir, instanceId: "one", ttlMs: 5_000 });
-		await waitFor(isOver, "it to be handed in", 2_000).catch(() => {});
-		await one.end();
-	}
-	expect(await world.charges()).toEqual([
-		[60, "exact"],
-		[200, "recovered"],
-	]);
-}, 60_000);

@@ -80,7 +80,6 @@ export function createSimDisk(): SimDisk {
 					disk: folderDisk(claimed, process, onAppend, delay),
 					owner: { id, epoch },
 					isAtHome: true,
-					note: { read: () => undefined, write: () => {} },
 					began: undefined,
 					isCopy: false,
 					isThere,

@@ -1,3 +1,7 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { startWatch } from "../base/watch.ts";
+
 /** How durable the server's commits are. */
 export interface Durability {
 	readonly commit: string;
@@ -6,9 +10,9 @@ export interface Durability {
 	readonly standbys: number;
 }
 
-type Ask = <Row>(strings: TemplateStringsArray) => Promise<readonly Row[]>;
+type Query = <Row>(strings: TemplateStringsArray) => Promise<readonly Row[]>;
 
-export async function readDurability(statements: Ask): Promise<Durability> {
+export async function readDurability(statements: Query): Promise<Durability> {
 	const [row] = await statements<{ commit: string; waited: string; standbys: string }>`
 		select current_setting('synchronous_commit') as commit, current_setting('synchronous_standby_names') as waited,
 			(select count(*) from pg_stat_replication) as standbys`;
@@ -25,4 +29,22 @@ export function durabilityProblem({ commit, waitedFor, standbys }: Durability): 
 	if (commit === "local")
 		return "synchronous_commit is local: no standby is waited for, and a failover can lose usage that was confirmed";
 	return undefined;
+}
+
+export type DurabilityWatch = ReturnType<typeof startDurabilityWatch>;
+
+/**
+ * Watches whether the database can lose data that it has confirmed: for the log at the start, and for readiness. Checks
+ * at once and repeatedly: standbys come and go, and a failover changes the settings. `problem`: what can be lost and
+ * when; undefined if nothing, or before the first check.
+ */
+export function startDurabilityWatch(deps: { read: () => Promise<Durability>; clock: Clock; log: Log }) {
+	const { read, clock, log } = deps;
+	async function look(): Promise<string | undefined> {
+		const problem = durabilityProblem(await read());
+		if (problem !== undefined && problem !== watch.last()) log.warn("this set-up can lose usage", { problem });
+		return problem;
+	}
+	const watch = startWatch({ look, clock, log }, { what: "how the database keeps what it confirms", firstLookMs: 0 });
+	return { problem: watch.last, stop: watch.stop };
 }

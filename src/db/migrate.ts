@@ -15,14 +15,13 @@ import {
 import { inTransaction } from "./in-transaction.ts";
 import { type Migration, migrations } from "./migrations/list.ts";
 import { withClient } from "./new-client.ts";
-import { checkMayMakeTables, checkNoneAreOthers, findUnusable, namesMadeBy } from "./own-rights.ts";
+import { checkMayMakeTables, checkNoneAreOthers, namesMadeBy } from "./own-rights.ts";
 import { checkMayWrite, findOwnSchema, lookFirstInto, schemaForTables, untimed } from "./own-schema.ts";
 import { checkOwnSession, lostSettings } from "./pooler.ts";
 import { withRequiredSettings } from "./required-settings.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
-const UNUSABLE_NAMED_MAX = 20;
 /** The first migration of all development versions of 0.2, and the last commit that reads them. */
 const FIRST_OF_0_2 = "0000_credit";
 const LAST_COMMIT_OF_0_2 = "869b8bb6";
@@ -69,12 +68,6 @@ export async function migrate(
 		await layFunctions(client, VERSION);
 		const prepared = await urlWithFunctions(client, required);
 		await withClient(prepared, checkFunctions);
-		const unusable = await findUnusable(client, { schema, names: namesMadeBy(list) });
-		if (unusable.length > 0)
-			deps.log.warn(
-				"this role may not use all tables of ours: `grant all on all tables in schema` and `grant usage on all sequences in schema`; where row security has no policy for it, `alter role … bypassrls`",
-				{ schema, count: unusable.length, names: unusable.slice(0, UNUSABLE_NAMED_MAX) },
-			);
 		return { applied: missing.map(({ name }) => name), url: prepared };
 	});
 }

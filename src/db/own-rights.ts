@@ -57,29 +57,6 @@ export async function checkNoneAreOthers(client: postgres.Sql, { schema, names }
 	);
 }
 
-/** Those of them that this role may not use in full, whichever role owns them. */
-export async function findUnusable(client: postgres.Sql, { schema, names }: OwnNames): Promise<readonly string[]> {
-	const unusable = await client<{ name: string }[]>`
-		with named as (
-			select c.oid, relname, relkind from pg_class c join pg_namespace n on n.oid = relnamespace
-			where nspname = ${schema} and relname in ${all(client, names)}),
-		ours as (
-			select * from named
-			-- The sequence of an identity column needs no right of its own.
-			union select c.oid, c.relname, c.relkind from named join pg_depend d on refobjid = named.oid and deptype = 'a'
-				join pg_class c on c.oid = objid and c.relkind = 'S')
-		select relname as name from ours
-		where case relkind
-			when 'S' then not has_sequence_privilege(oid, 'USAGE, UPDATE')
-			when 'v' then not (has_table_privilege(oid, 'SELECT') and has_table_privilege(oid, 'UPDATE'))
-			else not (has_table_privilege(oid, 'SELECT') and has_table_privilege(oid, 'INSERT')
-					and has_table_privilege(oid, 'UPDATE') and has_table_privilege(oid, 'DELETE'))
-				-- Row security without a policy shows no row and takes none.
-				or row_security_active(oid) and not exists (select from pg_policy where polrelid = ours.oid) end
-		order by 1`;
-	return unusable.map(({ name }) => name);
-}
-
 /** As JSON, since the client does not know arrays. */
 const all = (client: postgres.Sql, names: readonly string[]) =>
 	client`(select json_array_elements_text(${JSON.stringify(names)}::text::json))`;

@@ -51,7 +51,7 @@ export async function reachableBinaries(
 	);
 }
 
-/** Complete, since it is moved into place when done. A copy that lost files, as in a power failure, is made again. */
+/** Complete, since it is moved into place when done. */
 async function keptCopy(
 	{ log }: { log: Log },
 	{ home, binaries, owner }: { home: string; binaries: PostgresBinaries; owner: ServerOwner },
@@ -61,10 +61,12 @@ async function keptCopy(
 	if (lock === undefined) throw new Error(`another process keeps ${home} locked`);
 	try {
 		const folder = join(home, `postgresql-${binaries.version}`);
-		if (!isSame(binaries.folder, folder)) {
+		if (!fs.existsSync(folder)) {
 			const unfinished = `${folder}.unfinished`;
-			for (const old of [unfinished, folder]) fs.rmSync(old, { recursive: true, force: true });
-			copyOpen(binaries.folder, unfinished);
+			fs.rmSync(unfinished, { recursive: true, force: true });
+			fs.cpSync(binaries.folder, unfinished, { recursive: true, verbatimSymlinks: true });
+			// Every user may read it and only root may write it, however the original is protected.
+			Bun.spawnSync(["chmod", "-R", "u=rwX,go=rX", unfinished]);
 			fs.renameSync(unfinished, folder);
 			log.info("the programs of PostgreSQL were copied to where its user can run them", { folder, user: owner.name });
 		}
@@ -91,29 +93,4 @@ function makeRootsOwn(folder: string): void {
 	if (!found.isDirectory() || found.uid !== 0) throw new Error(`${folder} does not belong to root`);
 	// Whatever the umask is, and whatever the former mode was.
 	fs.chmodSync(folder, 0o755);
-}
-
-/** By names and sizes; a file that never reached the disk has another size. */
-function isSame(original: string, copy: string): boolean {
-	const found = fs.lstatSync(copy, { throwIfNoEntry: false });
-	if (found === undefined) return false;
-	const expected = fs.lstatSync(original);
-	if (expected.isDirectory())
-		return fs.readdirSync(original).every((name) => isSame(join(original, name), join(copy, name)));
-	return expected.size === found.size;
-}
-
-/** Every user may read it and only root may write it, however the original is protected. */
-function copyOpen(from: string, to: string): void {
-	const found = fs.lstatSync(from);
-	if (found.isSymbolicLink()) {
-		fs.symlinkSync(fs.readlinkSync(from), to);
-	} else if (found.isDirectory()) {
-		fs.mkdirSync(to);
-		for (const name of fs.readdirSync(from)) copyOpen(join(from, name), join(to, name));
-		fs.chmodSync(to, 0o755);
-	} else {
-		fs.copyFileSync(from, to, fs.constants.COPYFILE_FICLONE);
-		fs.chmodSync(to, (found.mode & 0o100) === 0 ? 0o644 : 0o755);
-	}
 }

@@ -1,6 +1,6 @@
 import type { Watch } from "../base/watch.ts";
 import type { Catalog } from "../catalog/catalog.ts";
-import type { DurabilityWatch } from "../ledger/durability-watch.ts";
+import type { DurabilityWatch } from "../db/durability.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { createHealth, type HealthReport, STOPPING } from "../ops/health.ts";
 import { PAYMENTS_DIFFER } from "../ops/payment-findings.ts";

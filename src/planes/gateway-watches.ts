@@ -2,10 +2,9 @@ import type { Cleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { startWatch } from "../base/watch.ts";
-import { readDurability } from "../db/durability.ts";
+import { readDurability, startDurabilityWatch } from "../db/durability.ts";
 import type { Statements } from "../db/statements.ts";
 import { lastBooksCheck } from "../ledger/books-history.ts";
-import { startDurabilityWatch } from "../ledger/durability-watch.ts";
 import { countRefusedSettlements } from "../ledger/removal.ts";
 import { countOpenFindings } from "../ops/payment-findings.ts";
 

@@ -5,12 +5,10 @@ import {
 	mkdirSync,
 	mkdtempSync,
 	readdirSync,
-	readFileSync,
 	renameSync,
 	rmSync,
 	statSync,
 	symlinkSync,
-	truncateSync,
 	writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -79,16 +77,6 @@ describe.if(IS_ROOT)("programs in a folder that the server's user cannot enter",
 		chmodSync(join(open, "bin", "postgres"), 0o755);
 		closed = { ...closed, folder: open };
 		expect((await find(join(base, "home"))).folder).toStartWith(join(base, "home"));
-	});
-
-	test("are copied again when the copy lost something", async () => {
-		const home = join(base, "home");
-		const { folder } = await find(home);
-		const lost = join(folder, "share", "postgres.bki");
-		truncateSync(lost);
-		await find(home);
-		expect(readFileSync(lost, "utf8")).toBe("catalogue");
-		expect(lines).toHaveLength(2);
 	});
 
 	test("are not taken from a folder that is or was somebody else's, nor through a link", async () => {

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
-import { durabilityProblem, readDurability } from "../../src/db/durability.ts";
-import { startDurabilityWatch } from "../../src/ledger/durability-watch.ts";
+import { durabilityProblem, readDurability, startDurabilityWatch } from "../../src/db/durability.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";

@@ -5,7 +5,7 @@ import { archiveDays } from "../ledger/archive.ts";
 import { checkArchives, checkPath } from "../ledger/archive-check.ts";
 import { type ArchivePlace, openArchive } from "../ledger/archive-place.ts";
 import { reconcile } from "../ledger/reconcile.ts";
-import { listSeals } from "../ledger/seal-list.ts";
+import { listSeals } from "../ledger/seals.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { CommandRuns } from "./command.ts";
 import { pageOf } from "./option-values.ts";

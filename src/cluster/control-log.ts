@@ -1,7 +1,6 @@
-import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 
-export type ControlKind = "key" | "account" | "project" | "budget";
+type ControlKind = "key" | "account" | "project" | "budget";
 
 /** A change that every running instance must apply. */
 export interface ControlEntry {
@@ -36,19 +35,6 @@ export const CONTROL_CHANNEL = "tollgate_control";
 
 /** Entries per query; the reader repeats it until it is up to date. */
 const PAGE_ROWS = 1000;
-
-/** Appends an entry for a change that is no row of a table. Returns its sequence number. */
-export async function appendControl(
-	statements: Statements,
-	kind: ControlKind,
-	subject: string,
-	payload: Record<string, unknown>,
-): Promise<number> {
-	const rows = await statements<{
-		seq: string;
-	}>`select control_append(${kind}, ${subject}, ${JSON.stringify(payload)}::text::jsonb) as seq`;
-	return Number(onlyRow(rows).seq);
-}
 
 /** The entries after `seq` in order, at most PAGE_ROWS. */
 export async function readControlAfter(statements: Statements, seq: number): Promise<ControlEntry[]> {

@@ -54,9 +54,6 @@ const FLUSH_AT = 512;
  */
 const FLUSH_BATCH_MAX = 4_000;
 const FLUSH_QUEUE_MAX = 200_000;
-const IDLE_RETURN_MS = 60_000;
-const DRAW_DEADLINE_MS = 5_000;
-const TICK_MS = 1_000;
 /** How long an epoch that never went live may take to retire. */
 const ABANDONED_DRAIN_MS = 5_000;
 
@@ -221,13 +218,7 @@ function buildLedger(
 	);
 	const slices = createSlices(
 		{ store, clock, log, newUuid: parts.newUuid },
-		{
-			horizonMs: options.leaseTtlMs + 10_000,
-			idleReturnMs: options.idleReturnMs ?? IDLE_RETURN_MS,
-			drawDeadlineMs: DRAW_DEADLINE_MS,
-			tickMs: TICK_MS,
-			counts: (budget) => budget.startsWith("acc_"),
-		},
+		{ horizonMs: options.leaseTtlMs + 10_000, idleReturnMs: options.idleReturnMs },
 	);
 	return createLedger(
 		{ slices, journal, writer, close: epoch.close, clock, log },

@@ -51,13 +51,3 @@ export function* readRecords(bytes: Uint8Array): Generator<JournalRecord, number
 	}
 	return at;
 }
-
-export function decodeRecords(bytes: Uint8Array): { records: JournalRecord[]; intactBytes: number } {
-	const records: JournalRecord[] = [];
-	const reader = readRecords(bytes);
-	for (;;) {
-		const next = reader.next();
-		if (next.done) return { records, intactBytes: next.value };
-		records.push(next.value);
-	}
-}

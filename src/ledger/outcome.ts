@@ -1,4 +1,4 @@
-import { type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
+import type { NanoUsd } from "../money/nano-usd.ts";
 import type { AdmittedEvent, SettledEvent, UsageCounts } from "./event.ts";
 import { COUNT_NAMES, USAGE_FIELD_NAMES, type UsageFieldName, usageField } from "./usage-fields.ts";
 
@@ -32,6 +32,3 @@ export interface Progress {
 }
 
 export const NO_COUNTS = Object.fromEntries(COUNT_NAMES.map((name) => [name, 0])) as unknown as UsageCounts;
-
-/** An outcome that costs nothing, for callers that settle nothing. */
-export const NOTHING_USED = { ...NO_COUNTS, costNanoUsd: nanoUsd(0) } as const;

@@ -1,8 +1,11 @@
 import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import type { Statements } from "../db/statements.ts";
+import { type NanoUsd, sumOfColumn } from "../money/nano-usd.ts";
 
 /** Rows per statement: some tens of milliseconds. */
-const STEP_ROWS = 2_000;
+export const STEP_ROWS = 2_000;
 /** Longest duration of a call; the next one continues. */
 const RUN_MS = 2_000;
 
@@ -11,22 +14,30 @@ export interface SealDeps {
 	readonly clock: Clock;
 }
 
+/** Repeats a bounded step until there is no more or the time of a call is over; returns the sum of the counts. */
+export async function inSteps(clock: Clock, step: () => Promise<{ count: number; more: boolean }>): Promise<number> {
+	const untilMs = clock.monotonicMs() + RUN_MS;
+	let sum = 0;
+	for (let more = true; more && clock.monotonicMs() < untilMs; ) {
+		const done = await step();
+		sum += done.count;
+		more = done.more;
+	}
+	return sum;
+}
+
 /**
  * Seals days that are over, in bounded steps: an interrupted run continues later, and one process at a time does it.
  * Returns how many days were sealed.
  */
-export async function sealDays({ statements, clock }: SealDeps): Promise<number> {
-	const until = clock.monotonicMs() + RUN_MS;
-	let days = 0;
-	do {
+export function sealDays({ statements, clock }: SealDeps): Promise<number> {
+	return inSteps(clock, async () => {
 		const [row] = await statements<{ state: "more" | "sealed" | "idle" | "busy" }>`
 			select state from books_seal(${STEP_ROWS}::integer)`;
-		if (row?.state === "sealed") {
-			days++;
-			await sealLeases(statements);
-		} else if (row?.state !== "more") break;
-	} while (clock.monotonicMs() < until);
-	return days;
+		const isSealed = row?.state === "sealed";
+		if (isSealed) await sealLeases(statements);
+		return { count: Number(isSealed), more: isSealed || row?.state === "more" };
+	});
 }
 
 /** The run after the next day completes what an interrupted one left. */
@@ -41,14 +52,62 @@ async function sealLeases(statements: Statements): Promise<void> {
  * Reads about `rowsMax` rows of sealed days again, continuing from the last call. The next check of the books reports
  * rows that differ from their seal. Returns the number of rows read.
  */
-export async function verifyDays({ statements, clock }: SealDeps, rowsMax: number): Promise<number> {
-	const until = clock.monotonicMs() + RUN_MS;
-	let rows = 0;
-	while (rows < rowsMax && clock.monotonicMs() < until) {
+export function verifyDays({ statements, clock }: SealDeps, rowsMax: number): Promise<number> {
+	let left = rowsMax;
+	return inSteps(clock, async () => {
 		const [row] = await statements<{ state: "more" | "rest" | "busy"; seen: string }>`
-			select state, seen from books_verify(${Math.min(STEP_ROWS, rowsMax - rows)}::integer)`;
-		rows += Number(row?.seen ?? 0);
-		if (row?.state !== "more") break;
-	}
-	return rows;
+			select state, seen from books_verify(${Math.min(STEP_ROWS, left)}::integer)`;
+		const count = Number(row?.seen ?? 0);
+		left -= count;
+		return { count, more: row?.state === "more" && left > 0 };
+	});
+}
+
+/** A sealed day for display. */
+interface SealedDay {
+	/** `2026-11-22`, in UTC. */
+	readonly id: string;
+	readonly requests: number;
+	readonly charged: NanoUsd;
+	/** Ledger entries: top-ups, adjustments and so on. */
+	readonly entries: number;
+	/** SHA-256 in hex. */
+	readonly seal: string;
+	readonly verifiedAtMs: number | null;
+	/** How its rows differ from the seal; null if no difference is known. */
+	readonly problem: string | null;
+}
+
+/** Newest first. `after` is a day. */
+export async function listSeals(statements: Statements, page: Page): Promise<Listed<SealedDay>> {
+	const { shown, asked, after } = pageBounds(page);
+	if (after !== null && !isDay(after))
+		throw new Fault("invalid_request", "A page goes on after a day like 2027-01-31.", { param: "after" });
+	const rows = await statements<{
+		day: string;
+		usage_rows: string;
+		charged: string;
+		entry_rows: string;
+		seal: string;
+		verified_at: Date | null;
+		problem: string | null;
+	}>`
+		select to_char(d.day, 'YYYY-MM-DD') as day, d.usage_rows, d.charged_nano_usd as charged, d.entry_rows, encode(d.seal, 'hex') as seal,
+			d.verified_at, d.problem
+		from sealed_day d where ${after}::text is null or d.day < ${after}::text::date order by d.day desc limit ${asked}`;
+	const days = rows.map((row) => ({
+		id: row.day,
+		requests: Number(row.usage_rows),
+		charged: sumOfColumn(row.charged),
+		entries: Number(row.entry_rows),
+		seal: row.seal,
+		verifiedAtMs: row.verified_at?.getTime() ?? null,
+		problem: row.problem,
+	}));
+	return listed(days, shown);
+}
+
+function isDay(text: string): boolean {
+	const ms = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+	return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
 }

@@ -1,5 +1,5 @@
 import type { SettledEvent } from "./event.ts";
-import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
+import { USAGE_FIELD_NAMES } from "./usage-fields.ts";
 
 /** Settlements in order, in any representation. */
 export type Settlements = Iterable<SettledEvent> & { readonly length: number };
@@ -11,8 +11,6 @@ export type Settlements = Iterable<SettledEvent> & { readonly length: number };
 export type SettledLiterals = Readonly<Record<keyof SettledEvent, string>>;
 
 type Columns = { readonly [Name in keyof SettledEvent]-?: SettledEvent[Name][] };
-
-const decoder = new TextDecoder();
 
 /**
  * Settlements as one array per field, the only copy on their way to Postgres: numbers, and texts that most of them
@@ -34,16 +32,11 @@ export class SettledColumns {
 		return columns;
 	}
 
-	/** Reverses `bytes`. */
-	static read(bytes: Uint8Array): SettledColumns {
-		const sent = JSON.parse(decoder.decode(bytes)) as Columns;
-		const settlements = sent.id.length;
-		const columns = emptyColumns() as Record<keyof SettledEvent, unknown[]>;
-		for (const name of NAMES) {
-			const values = sent[name].length === settlements ? sent[name] : new Array(settlements).fill(sent[name][0]);
-			columns[name] = usageField(name).optional ? values.map((value) => value ?? undefined) : values;
-		}
-		return new SettledColumns(columns as unknown as Columns);
+	/** A copy that later changes of this batch do not reach. */
+	copy(): SettledColumns {
+		return new SettledColumns(
+			Object.fromEntries(NAMES.map((name) => [name, this.#columns[name].slice()])) as unknown as Columns,
+		);
 	}
 
 	get length(): number {
@@ -71,7 +64,7 @@ export class SettledColumns {
 		return columns;
 	}
 
-	/** Does most of the work of `literals` and `bytes` in advance. */
+	/** Does most of the work of `literals` in advance. */
 	prepare(): void {
 		for (const name of NAMES) this.#json(name);
 	}
@@ -81,20 +74,6 @@ export class SettledColumns {
 		for (const name of NAMES) literals[name] = literalOf(this.#sent(name) as Value[], this.#json(name));
 		literals.budgets = arrayLiteral((this.#sent("budgets") as Columns["budgets"]).map(budgetsOf));
 		return literals as SettledLiterals;
-	}
-
-	/** Serialized for `read`, outside the heap. */
-	bytes(): Uint8Array {
-		let length = 1;
-		for (const [name, head] of HEADS) length += head.length + Buffer.byteLength(this.#json(name));
-		const bytes = Buffer.allocUnsafeSlow(length);
-		let at = 0;
-		for (const [name, head] of HEADS) {
-			at += bytes.write(head, at);
-			at += bytes.write(this.#json(name), at);
-		}
-		bytes.write("}", at);
-		return bytes;
 	}
 
 	clear(): void {
@@ -132,9 +111,6 @@ const append = new Function(
 	"event",
 	NAMES.map((name) => `columns.${name}.push(event.${name});`).join(""),
 ) as (columns: Columns, event: SettledEvent) => void;
-
-/** The JSON text before each column. */
-const HEADS = NAMES.map((name, index) => [name, `${index === 0 ? "{" : ","}"${name}":`] as const);
 
 /**
  * A JSON array is a Postgres array in other brackets, unless a text in it needs a backslash, and the runtime writes it

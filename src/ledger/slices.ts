@@ -13,12 +13,7 @@ export type { Shortage, Slice } from "./slice.ts";
 export interface SlicesOptions {
 	/** Slices are sized for this long: an outage of the database must not starve a busy account. */
 	horizonMs: number;
-	idleReturnMs: number;
-	/** How long a request waits for a grant before it receives 503. */
-	drawDeadlineMs: number;
-	tickMs: number;
-	/** Which budgets `totals` sums; default all. */
-	counts?: (budget: string) => boolean;
+	idleReturnMs?: number | undefined;
 }
 
 export interface SliceTotals {
@@ -38,6 +33,10 @@ interface Promised {
 }
 
 const WAITERS_MAX = 10_000;
+const IDLE_RETURN_MS = 60_000;
+/** How long a request waits for a grant before it receives 503. */
+const DRAW_DEADLINE_MS = 5_000;
+const TICK_MS = 1_000;
 const BURN_SMOOTHING = 0.3;
 const PEAK_FADING = 0.95;
 /** Slices per turn of the tick. */
@@ -63,13 +62,13 @@ export function createSlices(
 		},
 		options,
 	);
-	const counts = options.counts ?? (() => true);
+	const { idleReturnMs = IDLE_RETURN_MS } = options;
 	let totals: SliceTotals = NO_TOTALS;
 	let lowerings = 0;
 	/** Until when new slices are contested: for good once all is returned. Draws under way may still create slices. */
 	let newOnesUntilMs = Number.NEGATIVE_INFINITY;
 	let stopped = false;
-	let cancelTick = clock.after(options.tickMs, tick);
+	let cancelTick = clock.after(TICK_MS, tick);
 
 	function obtain(budget: string): Slice {
 		const slice = slices.get(budget) ?? createSlice(budget, clock.monotonicMs(), newOnesUntilMs);
@@ -112,11 +111,11 @@ export function createSlices(
 				const next = rest.next();
 				if (next.done) {
 					totals = sums;
-					cancelTick = clock.after(options.tickMs, tick);
+					cancelTick = clock.after(TICK_MS, tick);
 					return;
 				}
 				lookAfter(next.value, nowMs);
-				if (!counts(next.value.budget)) continue;
+				if (!next.value.budget.startsWith("acc_")) continue;
 				sums.free += next.value.free;
 				sums.held += next.value.held;
 				sums.unacknowledged += next.value.unacknowledged;
@@ -127,13 +126,13 @@ export function createSlices(
 	}
 
 	function lookAfter(slice: Slice, nowMs: number): void {
-		const perSecond = (slice.burntSinceTick * 1000) / options.tickMs;
+		const perSecond = (slice.burntSinceTick * 1000) / TICK_MS;
 		// Rises at once: an outage can begin in the first seconds of an account's traffic.
 		slice.burnPerSecond += (perSecond > slice.burnPerSecond ? 1 : BURN_SMOOTHING) * (perSecond - slice.burnPerSecond);
 		slice.burntSinceTick = 0;
 		slice.heldPeak = Math.max(slice.held, slice.heldPeak * PEAK_FADING);
 		if (slice.held > 0 || slice.waiters.length > 0 || slice.pumping) return;
-		if (nowMs - slice.lastUsedMs < options.idleReturnMs) return;
+		if (nowMs - slice.lastUsedMs < idleReturnMs) return;
 		if (slice.free > 0) giveBack(slice);
 		// A slice that may hold more is kept: without it a recall would be answered as if all were returned.
 		else if (slice.unacknowledged === 0 && slice.returning === 0 && !slice.mayHoldMore) slices.delete(slice.budget);
@@ -182,7 +181,7 @@ export function createSlices(
 			throw new Fault("overloaded", "Too many requests wait for credit of this account.", { retryAfterS: 1 });
 		}
 		return new Promise((resolve, reject) => {
-			const cancel = clock.after(options.drawDeadlineMs, () => {
+			const cancel = clock.after(DRAW_DEADLINE_MS, () => {
 				slice.waiters = slice.waiters.filter((other) => other !== waiter);
 				reject(unavailable({ private: "no grant in time" }));
 			});
@@ -209,7 +208,7 @@ export function createSlices(
 		get: (budget: string) => slices.get(budget),
 		/** For reconciliation and tests. */
 		all: () => slices.values(),
-		/** Sums over the counted slices, as of the last tick. */
+		/** Sums over slices of accounts, as of the last tick. */
 		totals: () => totals,
 		/**
 		 * Waits until `need` was free in each of the budgets, one after the other, inner lists concurrently; or returns the

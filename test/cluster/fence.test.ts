@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
-import { type AppendedEntry, appendControl } from "../../src/cluster/control-log.ts";
+import type { AppendedEntry } from "../../src/cluster/control-log.ts";
 import { type FenceOptions, type FenceResult, type FenceStore, waitApplied } from "../../src/cluster/fence.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
@@ -10,7 +10,7 @@ import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
-import { entryAt, joinTestInstance } from "./fixture.ts";
+import { appendControl, entryAt, joinTestInstance } from "./fixture.ts";
 
 const db = await withDatabase();
 beforeEach(async () => {

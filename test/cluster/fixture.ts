@@ -4,6 +4,20 @@ import { silentLog } from "../../src/base/log.ts";
 import { type AppendedEntry, type AppendedRow, appendedOf, type ControlEntry } from "../../src/cluster/control-log.ts";
 import { createGate, type Gate } from "../../src/cluster/gate.ts";
 import { type EndOfEpoch, type Heartbeat, type HeartbeatStore, startHeartbeat } from "../../src/cluster/heartbeat.ts";
+import { onlyRow } from "../../src/db/outage.ts";
+import type { Statements } from "../../src/db/statements.ts";
+
+/** Appends an entry to the control log; resolves with its number. */
+export async function appendControl(
+	statements: Statements,
+	kind: ControlEntry["kind"],
+	subject: string,
+	payload: Record<string, unknown>,
+): Promise<number> {
+	const rows = await statements<{ seq: string }>`
+		select control_append(${kind}, ${subject}, ${JSON.stringify(payload)}::text::jsonb) as seq`;
+	return Number(onlyRow(rows).seq);
+}
 
 /** The entry that has the number, as the act that appended it was told; of a time of its own if there is none. */
 export async function entryAt(sql: postgres.Sql, seq: number): Promise<AppendedEntry> {

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
-import { appendControl } from "../../src/cluster/control-log.ts";
 import type { Heartbeat, HeartbeatStore, LogPosition } from "../../src/cluster/heartbeat.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { removeControl } from "../../src/ledger/removal.ts";
@@ -8,7 +7,7 @@ import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
-import { joinTestInstance } from "./fixture.ts";
+import { appendControl, joinTestInstance } from "./fixture.ts";
 
 const db = await withDatabase();
 

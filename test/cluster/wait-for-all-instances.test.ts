@@ -1,12 +1,11 @@
 import { expect, test } from "bun:test";
-import { appendControl } from "../../src/cluster/control-log.ts";
 import { FENCE_GRACE_MS } from "../../src/cluster/fence.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
-import { entryAt } from "./fixture.ts";
+import { appendControl, entryAt } from "./fixture.ts";
 
 const TTL_MS = 5_000;
 

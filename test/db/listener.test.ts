@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { appendControl, CONTROL_CHANNEL } from "../../src/cluster/control-log.ts";
+import { CONTROL_CHANNEL } from "../../src/cluster/control-log.ts";
 import { waitApplied } from "../../src/cluster/fence.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { createListener } from "../../src/db/listener.ts";
-import { entryAt, joinTestInstance } from "../cluster/fixture.ts";
+import { appendControl, entryAt, joinTestInstance } from "../cluster/fixture.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";

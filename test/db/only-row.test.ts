@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { createBatchBooks } from "../../src/batch/batch-books.ts";
 import { confirmTopUp } from "../../src/billing/top-ups.ts";
-import { appendControl } from "../../src/cluster/control-log.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { countWithin } from "../../src/console/rate-counter.ts";
@@ -9,6 +8,7 @@ import { AnswerLost, isDatabaseAway, onlyRow } from "../../src/db/outage.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { updateAccount } from "../../src/keys/account-admin.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
+import { appendControl } from "../cluster/fixture.ts";
 
 /** All that is asked is answered by nothing at all. */
 const statements: Statements = Object.assign(async () => [], { end: async () => {} });

@@ -6,7 +6,8 @@ import type { AdmittedEvent, SettledEvent } from "../../src/ledger/event.ts";
 import { createJournal } from "../../src/ledger/journal.ts";
 import type { JournalDisk } from "../../src/ledger/journal-disk.ts";
 import { readJournal } from "../../src/ledger/journal-reader.ts";
-import { NO_COUNTS, NOTHING_USED, type Outcome } from "../../src/ledger/outcome.ts";
+import { type JournalRecord, readRecords } from "../../src/ledger/journal-record.ts";
+import { NO_COUNTS, type Outcome } from "../../src/ledger/outcome.ts";
 import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import { type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts";
 import type { TestDatabase } from "../support/database.ts";
@@ -41,7 +42,7 @@ export function settledEvent(
 
 export function outcome(cost: number): Outcome {
 	return {
-		...NOTHING_USED,
+		...NO_COUNTS,
 		costNanoUsd: nanoUsd(cost),
 		basis: "exact",
 		ending: "finished",
@@ -154,5 +155,16 @@ export function replayed(disk: JournalDisk, nowWallMs = 0) {
 		const next = reader.next();
 		if (next.done) return { settled, ...next.value };
 		settled.push(next.value);
+	}
+}
+
+/** The intact records from the beginning, and how many bytes they take. */
+export function decodeRecords(bytes: Uint8Array) {
+	const reader = readRecords(bytes);
+	const records: JournalRecord[] = [];
+	for (;;) {
+		const next = reader.next();
+		if (next.done) return { records, intactBytes: next.value };
+		records.push(next.value);
 	}
 }

@@ -19,10 +19,7 @@ export async function ledgerOver(
 		{ store: generousStore(), clock, log: silentLog },
 		{ flushIntervalMs: 100, flushAt: 256, batchMax: 1_000, queueMax: 10_000_000 },
 	);
-	const slices = createSlices(
-		{ store: generousStore(), clock, log: silentLog, newUuid },
-		{ horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 },
-	);
+	const slices = createSlices({ store: generousStore(), clock, log: silentLog, newUuid }, { horizonMs: 40_000 });
 	const ledger = createLedger(
 		{ slices, journal, writer, close: async () => {}, clock, log: silentLog },
 		{ epoch: 1, mode: "process" },

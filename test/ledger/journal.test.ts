@@ -18,9 +18,9 @@ import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { DiskFull, type JournalDisk, type JournalFile, openJournalDisk } from "../../src/ledger/journal-disk.ts";
-import { decodeRecords, encodeRecord, RecordKind } from "../../src/ledger/journal-record.ts";
+import { encodeRecord, RecordKind } from "../../src/ledger/journal-record.ts";
 import { manualClock } from "../keys/manual-clock.ts";
-import { admitted, openTestJournal, replayed, settledEvent } from "./fixture.ts";
+import { admitted, decodeRecords, openTestJournal, replayed, settledEvent } from "./fixture.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

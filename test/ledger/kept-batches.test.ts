@@ -6,7 +6,7 @@ import { settledEvent, usd } from "./fixture.ts";
 const batch = (id: string, settlements = 1) =>
 	SettledColumns.of(Array.from({ length: settlements }, () => settledEvent("a", "k", 1, { id })));
 
-const idsOf = (batches: Iterable<SettledColumns>) => [...batches].map((one) => one.at(0).id);
+const idsOf = (batches: readonly SettledColumns[]) => batches.map((one) => one.at(0).id);
 
 test("what was added comes out as it was, oldest first, whatever letters it has", () => {
 	const kept = createKeptBatches();
@@ -16,7 +16,7 @@ test("what was added comes out as it was, oldest first, whatever letters it has"
 	kept.add(SettledColumns.of([first]), 0);
 	kept.add(SettledColumns.of([second, third]), 100);
 	kept.add(new SettledColumns(), 200);
-	expect([...kept.batches()].map((one) => [...one])).toEqual([[first], [second, third]]);
+	expect(kept.batches().map((one) => [...one])).toEqual([[first], [second, third]]);
 });
 
 test("a batch that grows, or is emptied and filled again, is kept as it was", () => {
@@ -28,7 +28,7 @@ test("a batch that grows, or is emptied and filled again, is kept as it was", ()
 	columns.clear();
 	columns.add(settledEvent("a", "k", 1, { id: "c" }));
 	kept.add(columns, 0);
-	expect([...kept.batches()].map((one) => [...one].map(({ id }) => id).join(""))).toEqual(["aaa", "aaab", "c"]);
+	expect(kept.batches().map((one) => [...one].map(({ id }) => id).join(""))).toEqual(["aaa", "aaab", "c"]);
 });
 
 test("what is older than half a minute is forgotten, and nothing before it", () => {
@@ -44,14 +44,5 @@ test("twenty thousand settlements are kept and no more, however they were batche
 	for (let number = 0; number < 40; number++) kept.add(batch(`${number}`, 1_000), 0);
 	expect(idsOf(kept.batches())).toEqual(Array.from({ length: 20 }, (_, index) => `${index + 20}`));
 	kept.add(batch("40"), 0);
-	expect([...kept.batches()].length).toBe(20);
-});
-
-test("what is added while it is read does not come out", () => {
-	const kept = createKeptBatches();
-	kept.add(batch("1"), 0);
-	const batches = kept.batches();
-	expect(batches.next().value?.at(0).id).toBe("1");
-	kept.add(batch("2"), 0);
-	expect(batches.next().done).toBe(true);
+	expect(kept.batches().length).toBe(20);
 });

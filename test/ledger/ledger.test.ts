@@ -67,10 +67,7 @@ async function build(mode: JournalMode, free = 1_000) {
 		recall: async () => 1,
 		recalls: async () => [],
 	};
-	const slices = createSlices(
-		{ store, clock, log: silentLog, newUuid },
-		{ horizonMs: 1, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 },
-	);
+	const slices = createSlices({ store, clock, log: silentLog, newUuid }, { horizonMs: 1 });
 	const writer = createWriter(
 		{ store, clock, log: silentLog },
 		{ flushIntervalMs: 100, flushAt: 10, batchMax: 10, queueMax: 3 },

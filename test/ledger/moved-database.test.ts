@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
-import { appendControl } from "../../src/cluster/control-log.ts";
+import { appendControl } from "../cluster/fixture.ts";
 import { moveToAnotherServer } from "../support/another-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { outcome } from "./fixture.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { usd } from "./fixture.ts";
-import { OPTIONS, outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
+import { outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
 
 test("idle slices elsewhere are recalled before a need is refused", async () => {
 	const { slices, state, clock } = scripted(5);
@@ -229,12 +229,12 @@ test("while others lack a budget no more is asked for than the requests need", a
 });
 
 test("totals are kept by the tick, over what counts, however many slices there are", async () => {
-	const { slices, clock } = scripted(Number.MAX_SAFE_INTEGER, (budget) => budget.startsWith("acc"));
+	const { slices, clock } = scripted(Number.MAX_SAFE_INTEGER);
 	for (let n = 0; n < 12_000; n++) {
-		await slices.draw([n % 2 ? `acc${n}` : `key${n}`], usd(1));
+		await slices.draw([n % 2 ? `acc_${n}` : `key${n}`], usd(1));
 	}
 	clock.advance(0);
-	const free = [...slices.all()].reduce((sum, slice) => sum + (slice.budget.startsWith("acc") ? slice.free : 0), 0);
+	const free = [...slices.all()].reduce((sum, slice) => sum + (slice.budget.startsWith("acc_") ? slice.free : 0), 0);
 	expect(slices.totals().free).toBe(0);
 	clock.advance(1_000);
 	clock.advance(1_000);
@@ -385,7 +385,7 @@ test("an instance that does not know all that it holds answers no recall", async
 	await pass(clock, 50);
 	expect(calls.filter(({ kind }) => kind === "return")).toEqual([]);
 	// Nor when nothing was asked of it for so long that what is idle is forgotten.
-	clock.advance(2 * OPTIONS.idleReturnMs);
+	clock.advance(2 * 60_000);
 	await slices.answer("b", 2);
 	await pass(clock, 50);
 	expect(calls.filter(({ kind }) => kind === "return")).toEqual([]);

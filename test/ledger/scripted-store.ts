@@ -6,7 +6,7 @@ import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
 
-export const OPTIONS = { horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 };
+export const OPTIONS = { horizonMs: 40_000 };
 
 function scriptedStore(available: number) {
 	const calls: { kind: "grant" | "return"; requests: readonly (GrantRequest | ReturnRequest)[] }[] = [];
@@ -76,10 +76,10 @@ function scriptedStore(available: number) {
 	return { store, state, calls };
 }
 
-export function scripted(available: number, counts?: (budget: string) => boolean) {
+export function scripted(available: number) {
 	const { store, state, calls } = scriptedStore(available);
 	const clock = createManualClock();
-	const slices = createSlices({ store, clock, log: silentLog, newUuid }, { ...OPTIONS, ...(counts ? { counts } : {}) });
+	const slices = createSlices({ store, clock, log: silentLog, newUuid }, OPTIONS);
 	return { slices, state, calls, clock };
 }
 

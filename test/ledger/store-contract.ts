@@ -1,5 +1,4 @@
 import { newUuid } from "../../src/base/id.ts";
-import { appendControl } from "../../src/cluster/control-log.ts";
 import type { FenceStore } from "../../src/cluster/fence.ts";
 import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
@@ -10,7 +9,7 @@ import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore, sqlState } from "../../src/ledger/pg-store.ts";
 import type { GrantReply, GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
-import { entryAt } from "../cluster/fixture.ts";
+import { appendControl, entryAt } from "../cluster/fixture.ts";
 import { createModelStore, instanceKey } from "../sim/model-store.ts";
 import type { TestDatabase } from "../support/database.ts";
 

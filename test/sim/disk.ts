@@ -1,6 +1,7 @@
 import { DiskFull, type JournalDisk, type JournalFile } from "../../src/ledger/journal-disk.ts";
 import type { JournalHome } from "../../src/ledger/journal-home.ts";
-import { decodeRecords, RecordKind } from "../../src/ledger/journal-record.ts";
+import { RecordKind } from "../../src/ledger/journal-record.ts";
+import { decodeRecords } from "../ledger/fixture.ts";
 import type { Random } from "../support/random.ts";
 
 interface File {

@@ -1,4 +1,4 @@
-import type { ControlEntry, ControlKind } from "../../src/cluster/control-log.ts";
+import type { ControlEntry } from "../../src/cluster/control-log.ts";
 import type { LaggingInstance } from "../../src/cluster/fence.ts";
 import type { LogPosition } from "../../src/cluster/heartbeat.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
@@ -98,7 +98,7 @@ export interface ModelStore {
 	daysOf(owner: string): ModelBudget[];
 	seq(): number;
 	position(): LogPosition;
-	append(kind: ControlKind, subject: string, payload: Record<string, unknown>): number;
+	append(kind: ControlEntry["kind"], subject: string, payload: Record<string, unknown>): number;
 	join(id: string, ttlMs: number, after?: number): number;
 	goLive(id: string, epoch: number, applied: number, ttlMs: number): number | null;
 	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): LogPosition | null;
@@ -157,7 +157,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 	const recalls: ModelStore["recalls"] = [];
 	let tickets = 0;
 
-	function append(kind: ControlKind, subject: string, payload: Record<string, unknown>): number {
+	function append(kind: ControlEntry["kind"], subject: string, payload: Record<string, unknown>): number {
 		const seq = log.length + 1;
 		log.push({ seq, kind, subject, payload });
 		return seq;

@@ -1,5 +1,5 @@
 import type postgres from "postgres";
-import type { ControlKind } from "../../src/cluster/control-log.ts";
+import type { ControlEntry } from "../../src/cluster/control-log.ts";
 import { instanceKey, leaseKey, type ModelBudget, type ModelState, type ModelUsage } from "./model-store.ts";
 import { FOLLOWED } from "./sql-schema.ts";
 import { EPOCH_MS } from "./terms.ts";
@@ -82,7 +82,7 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 			case "control_log":
 				model.log.push({
 					seq: number("seq"),
-					kind: text("kind") as ControlKind,
+					kind: text("kind") as ControlEntry["kind"],
 					subject: text("subject"),
 					payload: row.payload as Record<string, unknown>,
 				});

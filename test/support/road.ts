@@ -203,10 +203,7 @@ export function createRoad(options: RoadOptions = {}) {
 		{ store, clock, log },
 		{ flushIntervalMs: 100, flushAt: 256, batchMax: 1_000, queueMax: 10_000 },
 	);
-	const slices = createSlices(
-		{ store, clock, log, newUuid },
-		{ horizonMs: 40_000, idleReturnMs: 60_000, drawDeadlineMs: 5_000, tickMs: 1_000 },
-	);
+	const slices = createSlices({ store, clock, log, newUuid }, { horizonMs: 40_000 });
 	const ledger = createLedger(
 		{ slices, journal, writer, close: async () => {}, clock, log },
 		{ epoch: 1, mode: options.mode ?? "process" },

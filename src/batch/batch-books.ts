@@ -46,6 +46,11 @@ export interface BatchProgress extends BatchCounts, BatchUsage {
 	readonly paused: BatchPause | null;
 }
 
+/** A newer run has the batch: unsaved outcomes of this one are dropped. */
+export class RunLost extends Error {
+	override readonly name = "RunLost" as const;
+}
+
 /** Batches in Postgres. Each call is one statement that may be repeated. */
 export type BatchBooks = ReturnType<typeof createBatchBooks>;
 

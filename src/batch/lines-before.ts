@@ -1,5 +1,4 @@
-import type { BatchBooks, ClaimedLine } from "./batch-books.ts";
-import { RunLost } from "./line-rows.ts";
+import { type BatchBooks, type ClaimedLine, RunLost } from "./batch-books.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 /** Number of sealed parts of a file, and which of them are empty. */

@@ -2,11 +2,11 @@ import { type Clock, sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { unlessAborted } from "../base/unless-aborted.ts";
+import { isDatabaseAway } from "../db/outage.ts";
 import type { FileWriter } from "../files/file-writer.ts";
 import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
-import type { BatchBooks, LineOutcome, LineRow } from "./batch-books.ts";
+import { type BatchBooks, type LineOutcome, type LineRow, RunLost } from "./batch-books.ts";
 import type { BatchPause, BatchUsage } from "./batch-record.ts";
-import { createLineRows, NOTHING, RETRY_MS, rowUsage } from "./line-rows.ts";
 
 /** The outcome of one line. */
 export interface Outcome {
@@ -31,7 +31,7 @@ export interface Outcomes {
 	parts(): number;
 	/**
 	 * Resolves once everything added so far is sealed and in the books. Retries while the database or the store is away
-	 * or refuses (`LineRows`). Rejects with RunLost, with a Fault of the files (no space, or deleted), or when `signal`
+	 * or refuses. Rejects with RunLost, with a Fault of the files (no space, or deleted), or when `signal`
 	 * aborts.
 	 */
 	flush(signal: AbortSignal): Promise<void>;
@@ -44,13 +44,29 @@ export interface Outcomes {
 	stop(): void;
 }
 
+const RETRY_MS = 500;
+/** After so many refusals that are no outage, the batch is paused: an operator must repair the database. */
+const REFUSALS_MAX = 3;
+const REFUSED_RETRY_MS = 15_000;
+const REFUSED = {
+	code: "service_unavailable",
+	message: "What was answered cannot be written down at the moment. It is kept, and the batch goes on by itself.",
+} as const;
+const NOTHING = {
+	promptTokens: 0,
+	cachedTokens: 0,
+	completionTokens: 0,
+	reasoningTokens: 0,
+	charged: ZERO_USD,
+} as const;
+
 export function createOutcomes(
-	deps: { books: BatchBooks; clock: Clock; log: Log; refused: Set<string> },
+	deps: { books: BatchBooks; clock: Clock; log: Log /** Ids of paused batches. */; refused: Set<string> },
 	run: { batchId: string; run: number; output: FileWriter; error: FileWriter },
 ): Outcomes {
-	const { clock, log } = deps;
+	const { books, clock, log, refused } = deps;
 	const { batchId, output, error } = run;
-	const lineRows = createLineRows(deps, run);
+	let pause: BatchPause | null = null;
 	let waiting: Outcome[] = [];
 	let released: LineOutcome[] = [];
 	let waitingBytes = 0;
@@ -90,6 +106,43 @@ export function createOutcomes(
 		}
 	}
 
+	/** Writes rows to the books, retrying until they are taken. Rejects with RunLost, or when `signal` aborts. */
+	async function keep(rows: readonly LineOutcome[], signal: AbortSignal): Promise<void> {
+		for (let refusals = 0; ; ) {
+			signal.throwIfAborted();
+			try {
+				if (!(await books.outcomes(batchId, run.run, rows))) throw new RunLost();
+				return resume();
+			} catch (failure) {
+				// The run may have ended while the statement ran.
+				signal.throwIfAborted();
+				if (failure instanceof RunLost) throw failure;
+				const isAway = isDatabaseAway(failure);
+				if (!isAway) refusals += 1;
+				if (refusals >= REFUSALS_MAX) wait(failure);
+				else
+					log.info("outcomes of a batch could not be written down; trying again", { batch: batchId, error: failure });
+				await unlessAborted(signal, sleep(clock, pause === null || isAway ? RETRY_MS : REFUSED_RETRY_MS));
+			}
+		}
+	}
+
+	function wait(failure: unknown): void {
+		if (pause !== null) return;
+		log.error("outcomes of a batch are refused again and again; it sends nothing more until they are taken", {
+			...{ batch: batchId, error: failure },
+		});
+		pause = { ...REFUSED, sinceMs: clock.wallMs() };
+		refused.add(batchId);
+	}
+
+	function resume(): void {
+		if (pause === null) return;
+		log.info("outcomes of a batch are taken again, or its run ended", { batch: batchId });
+		pause = null;
+		refused.delete(batchId);
+	}
+
 	async function flushNow(signal: AbortSignal): Promise<void> {
 		if (waiting.length === 0 && released.length === 0) return;
 		const taken = waiting;
@@ -101,8 +154,7 @@ export function createOutcomes(
 		const parts = { output: output.parts(), error: error.parts() };
 		const rows = [...taken.map((one) => rowOf(one, parts[one.file])), ...free];
 		// The rows are written before the part is sealed, so that a sealed part names its lines.
-		const kept: LineOutcome[] = [];
-		for (const once of inStatements(rows)) kept.push(...(await lineRows.keep(once, signal)));
+		for (const once of inStatements(rows)) await keep(once, signal);
 		for (const file of ["output", "error"] as const) {
 			const texts = taken.filter((one) => one.file === file).map(({ text }) => text);
 			if (texts.length === 0) continue;
@@ -110,7 +162,7 @@ export function createOutcomes(
 			writer.write(texts.join(""));
 			await insist(() => writer.seal(), signal);
 		}
-		for (const row of kept) count(row);
+		for (const row of rows) count(row);
 		sealingBytes = 0;
 	}
 
@@ -135,8 +187,8 @@ export function createOutcomes(
 			if (row.state !== "claimed") count({ ...row, state: row.state });
 		},
 		counts: () => ({ ...sum }),
-		pause: lineRows.pause,
-		stop: lineRows.stop,
+		pause: () => pause,
+		stop: resume,
 	};
 }
 
@@ -159,5 +211,6 @@ function inStatements(rows: readonly LineOutcome[]): LineOutcome[][] {
 }
 
 function rowOf({ line, id, file, usage }: Outcome, part: number): LineOutcome {
-	return { line, id, state: file, part, ...rowUsage(usage) };
+	const { chargedNanoUsd: charged, ...tokens } = usage ?? { ...NOTHING, chargedNanoUsd: ZERO_USD };
+	return { line, id, state: file, part, ...tokens, charged };
 }

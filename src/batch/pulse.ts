@@ -2,9 +2,8 @@ import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { createSingleFlight } from "../base/single-flight.ts";
-import type { BatchBooks } from "./batch-books.ts";
+import { type BatchBooks, RunLost } from "./batch-books.ts";
 import type { BatchRecord } from "./batch-record.ts";
-import { RunLost } from "./line-rows.ts";
 import type { LineWork } from "./line-work.ts";
 import type { Outcomes } from "./outcomes.ts";
 

@@ -34,22 +34,6 @@ function begin(lines: number, seed: number) {
 
 const said = (errors: readonly object[], text: string) => errors.filter((line) => JSON.stringify(line).includes(text));
 
-test("one line whose row is refused holds up no other: its answer is kept, it is charged once, the sums lack it, and an operator hears of it", async () => {
-	const { world, names, errors, refused, life } = begin(60, 1);
-	await db.sql`alter table batch_line add constraint refuses check (line <> 7 or charged_nano_usd = 0) not valid`;
-	const id = await world.create(names.map((name) => chatLine(name)));
-	await life().run(id);
-	const batch = await world.find(id);
-	const output = await world.lines(batch.outputFileId);
-	expect(output.map(({ custom_id }) => custom_id).sort()).toEqual([...names].sort());
-	for (const name of names) expect(world.executed.get(name)).toBe(1);
-	expect(batch).toMatchObject({ state: "completed", completed: 60, failed: 0 });
-	expect([world.charged(), batch.chargedNanoUsd as number]).toEqual([60 * COST, 59 * COST]);
-	expect(said(errors, "what a line of a batch used is refused").length).toBe(1);
-	expect(errors.length).toBe(1);
-	expect(refused.size).toBe(0);
-});
-
 test("a batch of which every outcome is refused sends nothing more and says so, and goes on by itself, whole, once they are taken", async () => {
 	const { world, names, errors, refused, attempts, life } = begin(300, 2);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -94,23 +78,6 @@ test("a batch whose lines the database does not let through sends none, says so,
 	expect(await world.find(id)).toMatchObject({ state: "completed", completed: names.length, failed: 0, paused: null });
 	for (const name of names) expect(world.executed.get(name)).toBe(1);
 	expect(refused.size).toBe(0);
-});
-
-test("what is in the way may end at any moment: the sums have every line", async () => {
-	const { world, names, errors, life } = begin(1, 5);
-	const { outcomes } = world.books;
-	const full = (rows: Parameters<typeof outcomes>[2]) => rows.every(({ charged }) => charged > 0);
-	// It ends as the line without what it used is tried.
-	let ended = false;
-	world.books.outcomes = (id, run, rows) => {
-		if (!ended && full(rows)) return Promise.reject(new Error("scripted: refused"));
-		ended = true;
-		return outcomes(id, run, rows);
-	};
-	const id = await world.create(names.map((name) => chatLine(name)));
-	await life().run(id);
-	const batch = await world.find(id);
-	expect([batch.completed, batch.chargedNanoUsd as number, errors.length]).toEqual([1, COST, 0]);
 });
 
 test("lines of batches that are over are removed, however many are left, and those of others stay", async () => {

@@ -1,28 +1,42 @@
 import { newId } from "../base/id.ts";
+import type { Log } from "../base/log.ts";
 import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
 import type { Statements } from "../db/statements.ts";
 import { addUsd, type NanoUsd, nanoUsdOfColumn, ZERO_USD } from "../money/nano-usd.ts";
 
-/** Requests that one call credits. */
+/** Requests that one statement reads. */
 const CREDITED_MAX = 500;
+/** SQLSTATE of `ledger_book`: the balance would pass the countable range. */
+const NO_ROOM = "TG004";
 /** A request that was claimed and never sent has no usage record. Left journals are handed in within this time. */
 const KEPT_DAYS = 90;
 
 /**
  * Credits accounts for requests of batch lines that died with their run, since the line's next request is charged too.
- * Each is credited once, when it has a usage record. A console's job. Returns the sum.
+ * Each is credited once, when it has a usage record. Requests of an account that can take no credit are kept for the
+ * next call. A console's job. Returns the sum.
  */
-export async function creditLostRequests(statements: Statements): Promise<NanoUsd> {
+export async function creditLostRequests(statements: Statements, log: Log): Promise<NanoUsd> {
 	let sum = ZERO_USD;
-	const settled = await statements<{ id: string }>`
-		select l.request_id as id from batch_lost_request l join usage_event u on u.request_id = l.request_id
-		order by l.lost_at limit ${CREDITED_MAX}`;
-	for (const { id } of settled) {
-		const [row] = await statements<{ charged: string | null }>`
-			select batch_credit_lost(${id}::uuid, ${newId("led")}) as charged`;
-		sum = addUsd(sum, nanoUsdOfColumn(row?.charged ?? 0));
+	const full = new Set<string>();
+	for (;;) {
+		const settled = await statements<{ id: string; account: string }>`
+			select l.request_id as id, l.account_id as account from batch_lost_request l join usage_event u on u.request_id = l.request_id
+			where l.account_id <> all (string_to_array(${[...full].join(" ")}, ' ')) order by l.lost_at limit ${CREDITED_MAX}`;
+		for (const { id, account } of settled) {
+			if (full.has(account)) continue;
+			try {
+				const [row] = await statements<{ charged: string | null }>`
+					select batch_credit_lost(${id}::uuid, ${newId("led")}) as charged`;
+				sum = addUsd(sum, nanoUsdOfColumn(row?.charged ?? 0));
+			} catch (error) {
+				if ((error as { code?: unknown }).code !== NO_ROOM) throw error;
+				log.warn("a lost request of a batch could not be credited; trying again", { account, request: id, error });
+				full.add(account);
+			}
+		}
+		if (settled.length < CREDITED_MAX) return sum;
 	}
-	return sum;
 }
 
 /** Removes lost requests that were never settled. A console's job. */

@@ -14,7 +14,7 @@ import type { BatchEnding, BatchProblem, BatchRecord } from "./batch-record.ts";
 import { InputUnreadable, openLines } from "./line-source.ts";
 import { CANCELLED, EXPIRED, unansweredLine } from "./line-text.ts";
 import { type Carrier, createLineWork, type Stop } from "./line-work.ts";
-import { linesBefore } from "./lines-before.ts";
+import { linesBefore, type Sealed } from "./lines-before.ts";
 import { createOutcomes, type Outcomes } from "./outcomes.ts";
 import { type Pulse, startPulse } from "./pulse.ts";
 import { validate } from "./validate.ts";
@@ -135,7 +135,7 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	assert(outputFileId !== null && errorFileId !== null && model !== null, "a batch that was begun has its files");
 	const [output, error] = await Promise.all([deps.files.resume(outputFileId), deps.files.resume(errorFileId)]);
 	const input = await inputOf(deps, batch);
-	if (output === undefined || error === undefined) return fail(deps, batch, [OUTPUT_GONE]);
+	if (output === undefined || error === undefined) return outputLost(deps, batch, { output, error });
 	let stop: Stop | undefined;
 	try {
 		// Also with a deleted input: answered lines are sealed and counted before the batch fails.
@@ -144,7 +144,7 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	} catch (failure) {
 		if (input === undefined && failure instanceof InputUnreadable) return await fail(deps, batch, [INPUT_GONE]);
 		if (!(failure instanceof Fault) || failure.code !== "conflict") throw failure;
-		return await fail(deps, batch, [{ ...OUTPUT_GONE, message: failure.message }]);
+		return await outputLost(deps, batch, { output, error }, failure.message);
 	}
 	if (stop === "aside")
 		return deps.log.info("a batch that can send nothing makes room for others", { batch: batch.id });
@@ -152,6 +152,29 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	const problems = stop === "key" ? [KEY_GONE] : null;
 	if (!(await deps.books.finalize(batch.id, batch.run, ending, problems))) throw new RunLost();
 	await finish(deps, batch, ending);
+}
+
+/** Fails the batch. The requests whose outcome was in no file are recorded as lost, so that they are credited. */
+async function outputLost(
+	deps: RunDeps,
+	batch: BatchRecord,
+	files: { output: FileWriter | undefined; error: FileWriter | undefined },
+	message = OUTPUT_GONE.message,
+): Promise<void> {
+	const sealed = { output: await sealedOf(files.output), error: await sealedOf(files.error) };
+	const uncounted = { books: deps.books, outcomes: { restore: () => {} } };
+	await linesBefore(uncounted, { batchId: batch.id, run: batch.run }, sealed);
+	await fail(deps, batch, [{ ...OUTPUT_GONE, message }]);
+}
+
+/** A file that was deleted had all outcomes that its rows name. */
+async function sealedOf(file: FileWriter | undefined): Promise<Sealed> {
+	try {
+		if (file !== undefined) return { empty: await file.fence(), parts: file.parts() };
+	} catch (error) {
+		if (!(error instanceof Fault) || error.code !== "conflict") throw error;
+	}
+	return { empty: new Set(), parts: Number.POSITIVE_INFINITY };
 }
 
 function noBytes(): ReadableStream<Uint8Array> {

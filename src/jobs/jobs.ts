@@ -134,7 +134,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 		forgetOldManagementClaims(statements, clock.wallMs()),
 	);
 	every(COLLECT_MS, "lost requests of batches", async () =>
-		deps.figures.lostWork(await creditLostRequests(statements)),
+		deps.figures.lostWork(await creditLostRequests(statements, log)),
 	);
 	every(FORGET_MS, "old lost requests", () => forgetLostRequests(statements));
 	every(FORGET_MS, "old shares", () => forgetOldShares(statements));

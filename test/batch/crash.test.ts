@@ -9,6 +9,7 @@ import { createBatches } from "../../src/batch/batches.ts";
 import { creditLostRequests } from "../../src/batch/lost-requests.ts";
 import { createOutcomes } from "../../src/batch/outcomes.ts";
 import type { CatalogSnapshot } from "../../src/catalog/model.ts";
+import { createAccount } from "../../src/keys/account-admin.ts";
 import { ZERO_USD } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
@@ -247,6 +248,15 @@ test("a runner that is told to stop gives back what it has, and nothing is sent 
 	expect(world.charged()).toBe(names.length * COST);
 });
 
+async function settled(request: string, { accountId, keyId } = owner): Promise<void> {
+	await db.sql`
+		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
+			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
+		values (${request}, ${accountId}, ${keyId}, 'i', 1, 'm', 'r', 'chat', false, 50, 40, 'exact', 'finished', 200, now())`;
+}
+
+const lost = async () => (await db.sql`select request_id::text as id from batch_lost_request`).map(({ id }) => id);
+
 test("credits what a lost request was charged, once, whenever it is settled", async () => {
 	const world = createCrashWorld(db, owner, random(29));
 	const id = await world.create([chatLine("a")]);
@@ -260,12 +270,48 @@ test("credits what a lost request was charged, once, whenever it is settled", as
 	const credit = async () =>
 		(await db.sql`select limit_nano_usd::integer as nano from budget where id = ${owner.accountId}`)[0]?.nano;
 	const before = await credit();
-	expect(await creditLostRequests(db.statements)).toBe(ZERO_USD);
-	await db.sql`
-		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
-			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
-		values (${request}, ${owner.accountId}, ${owner.keyId}, 'i', 1, 'm', 'r', 'chat', false, 50, 40, 'exact', 'finished', 200, now())`;
-	const sums = await Promise.all([creditLostRequests(db.statements), creditLostRequests(db.statements)]);
+	const collect = () => creditLostRequests(db.statements, silentLog);
+	expect(await collect()).toBe(ZERO_USD);
+	await settled(request);
+	const sums = await Promise.all([collect(), collect()]);
 	expect(sums.map(Number).sort()).toEqual([0, 40]);
 	expect(await credit()).toBe(before + 40);
+});
+
+test("credits other accounts if one can take no credit, and keeps its lost request", async () => {
+	const { id: full } = await createAccount(db.statements, { email: "full@example.com", vouched: true });
+	await db.sql`update budget set limit_nano_usd = ${Number.MAX_SAFE_INTEGER} where id = ${full}`;
+	const requests = [crypto.randomUUID(), crypto.randomUUID()] as const;
+	for (const [at, accountId] of [full, owner.accountId].entries()) {
+		const request = requests[at] ?? "";
+		await settled(request, { ...owner, accountId });
+		await db.sql`
+			insert into batch_lost_request (request_id, batch_id, account_id, lost_at)
+			values (${request}, 'batch_1', ${accountId}, now() - ${2 - at}::integer * interval '1 hour')`;
+	}
+	expect(Number(await creditLostRequests(db.statements, silentLog))).toBe(40);
+	expect(await lost()).toContain(requests[0]);
+	expect(await lost()).not.toContain(requests[1]);
+	await db.sql`update budget set limit_nano_usd = 0 where id = ${full}`;
+	expect(Number(await creditLostRequests(db.statements, silentLog))).toBe(40);
+	expect(await lost()).not.toContain(requests[0]);
+});
+
+test("records the lost requests of a batch whose output was deleted", async () => {
+	const world = createCrashWorld(db, owner, random(31));
+	const id = await world.create([chatLine("a"), chatLine("b")]);
+	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
+	const files = { output: newId("file"), error: newId("file") };
+	for (const file of Object.values(files))
+		await world.files.writer(owner, { id: file, purpose: "batch_output", filename: "out" });
+	await world.books.writes(id, run, files);
+	await world.books.begin(id, run, { model: "test-model", total: 2 });
+	const request = crypto.randomUUID();
+	await world.books.claim(id, run, [{ line: 1, id: request }]);
+	await world.files.remove(owner.accountId, files.output);
+	await world.live().run(id);
+	expect(await world.find(id)).toMatchObject({ state: "failed", errors: [{ code: "output_file_lost" }] });
+	expect(await lost()).toContain(request);
+	await settled(request);
+	expect(Number(await creditLostRequests(db.statements, silentLog))).toBe(40);
 });

@@ -1,5 +1,6 @@
 /** Batches in a real process that is killed, or loses its database: compared with the model server's own count. */
 import { expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
 import { creditLostRequests } from "../../src/batch/lost-requests.ts";
 import { type FleetMember, startFleet } from "../chaos/fleet.ts";
 import { untilEnd } from "../support/at-end.ts";
@@ -87,7 +88,7 @@ async function assertOnce({ id, names }: { id: string; names: readonly string[] 
 			.sort();
 	const isPaidOnce = async () => {
 		// A console's job, which this fleet does not run.
-		await creditLostRequests(database.statements);
+		await creditLostRequests(database.statements, silentLog);
 		return Bun.deepEquals(await paid(), answered);
 	};
 	await waitFor(isPaidOnce, "each line to be paid once", WAIT_MS);

@@ -64,9 +64,9 @@ export function createOutcomes(
 	deps: { books: BatchBooks; clock: Clock; log: Log /** Ids of paused batches. */; refused: Set<string> },
 	run: { batchId: string; run: number; output: FileWriter; error: FileWriter },
 ): Outcomes {
-	const { books, clock, log, refused } = deps;
+	const { clock, log } = deps;
 	const { batchId, output, error } = run;
-	let pause: BatchPause | null = null;
+	const lineRows = createLineRows(deps, run);
 	let waiting: Outcome[] = [];
 	let released: LineOutcome[] = [];
 	let waitingBytes = 0;
@@ -106,43 +106,6 @@ export function createOutcomes(
 		}
 	}
 
-	/** Writes rows to the books, retrying until they are taken. Rejects with RunLost, or when `signal` aborts. */
-	async function keep(rows: readonly LineOutcome[], signal: AbortSignal): Promise<void> {
-		for (let refusals = 0; ; ) {
-			signal.throwIfAborted();
-			try {
-				if (!(await books.outcomes(batchId, run.run, rows))) throw new RunLost();
-				return resume();
-			} catch (failure) {
-				// The run may have ended while the statement ran.
-				signal.throwIfAborted();
-				if (failure instanceof RunLost) throw failure;
-				const isAway = isDatabaseAway(failure);
-				if (!isAway) refusals += 1;
-				if (refusals >= REFUSALS_MAX) wait(failure);
-				else
-					log.info("outcomes of a batch could not be written down; trying again", { batch: batchId, error: failure });
-				await unlessAborted(signal, sleep(clock, pause === null || isAway ? RETRY_MS : REFUSED_RETRY_MS));
-			}
-		}
-	}
-
-	function wait(failure: unknown): void {
-		if (pause !== null) return;
-		log.error("outcomes of a batch are refused again and again; it sends nothing more until they are taken", {
-			...{ batch: batchId, error: failure },
-		});
-		pause = { ...REFUSED, sinceMs: clock.wallMs() };
-		refused.add(batchId);
-	}
-
-	function resume(): void {
-		if (pause === null) return;
-		log.info("outcomes of a batch are taken again, or its run ended", { batch: batchId });
-		pause = null;
-		refused.delete(batchId);
-	}
-
 	async function flushNow(signal: AbortSignal): Promise<void> {
 		if (waiting.length === 0 && released.length === 0) return;
 		const taken = waiting;
@@ -154,7 +117,7 @@ export function createOutcomes(
 		const parts = { output: output.parts(), error: error.parts() };
 		const rows = [...taken.map((one) => rowOf(one, parts[one.file])), ...free];
 		// The rows are written before the part is sealed, so that a sealed part names its lines.
-		for (const once of inStatements(rows)) await keep(once, signal);
+		for (const once of inStatements(rows)) await lineRows.keep(once, signal);
 		for (const file of ["output", "error"] as const) {
 			const texts = taken.filter((one) => one.file === file).map(({ text }) => text);
 			if (texts.length === 0) continue;
@@ -187,9 +150,56 @@ export function createOutcomes(
 			if (row.state !== "claimed") count({ ...row, state: row.state });
 		},
 		counts: () => ({ ...sum }),
-		pause: () => pause,
-		stop: resume,
+		pause: lineRows.pause,
+		stop: lineRows.stop,
 	};
+}
+
+/** Writes rows to the books, retrying until they are taken; `pause` while the books refuse them. */
+function createLineRows(
+	{ books, clock, log, refused }: Parameters<typeof createOutcomes>[0],
+	{ batchId, run }: { readonly batchId: string; readonly run: number },
+) {
+	let pause: BatchPause | null = null;
+
+	/** Rejects with RunLost, or when `signal` aborts. */
+	async function keep(rows: readonly LineOutcome[], signal: AbortSignal): Promise<void> {
+		for (let refusals = 0; ; ) {
+			signal.throwIfAborted();
+			try {
+				if (!(await books.outcomes(batchId, run, rows))) throw new RunLost();
+				return stop();
+			} catch (failure) {
+				// The run may have ended while the statement ran.
+				signal.throwIfAborted();
+				if (failure instanceof RunLost) throw failure;
+				const isAway = isDatabaseAway(failure);
+				if (!isAway) refusals += 1;
+				if (refusals >= REFUSALS_MAX) wait(failure);
+				else
+					log.info("outcomes of a batch could not be written down; trying again", { batch: batchId, error: failure });
+				await unlessAborted(signal, sleep(clock, pause === null || isAway ? RETRY_MS : REFUSED_RETRY_MS));
+			}
+		}
+	}
+
+	function wait(failure: unknown): void {
+		if (pause !== null) return;
+		log.error("outcomes of a batch are refused again and again; it sends nothing more until they are taken", {
+			...{ batch: batchId, error: failure },
+		});
+		pause = { ...REFUSED, sinceMs: clock.wallMs() };
+		refused.add(batchId);
+	}
+
+	function stop(): void {
+		if (pause === null) return;
+		log.info("outcomes of a batch are taken again, or its run ended", { batch: batchId });
+		pause = null;
+		refused.delete(batchId);
+	}
+
+	return { keep, pause: () => pause, stop };
 }
 
 /**

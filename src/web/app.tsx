@@ -6,8 +6,8 @@ import { OverviewPage } from "./pages/overview.tsx";
 import { ClosedPage, NoAccountPage, NotAllowedPage, NotFoundPage } from "./pages/refused-pages.tsx";
 import { SignInPage } from "./pages/sign-in.tsx";
 import { InvitePage, ResetPage, VerifyPage } from "./pages/sign-in-mail.tsx";
-import { SignUpPage } from "./pages/sign-up.tsx";
-import { TermsPage } from "./pages/terms.tsx";
+import { SignUpPage, TermsPage } from "./pages/sign-up.tsx";
+
 import { AuthLayout } from "./parts/auth-layout.tsx";
 import { PasswordDialog } from "./parts/password-dialog.tsx";
 import { Problem } from "./parts/problem.tsx";

@@ -1,35 +1,39 @@
-import { Button, Group, NumberInput, SimpleGrid, Stack } from "@mantine/core";
+import { Group, SimpleGrid, Stack } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { STOP_REASONS } from "../../billing/stop-reasons.ts";
 import { formatUsd, MAX_NANO_USD, type NanoUsd, parseUsd } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { brand } from "../brand.ts";
-import { SEPARATORS } from "../format.ts";
-import { Form, PanelEnd } from "../parts/form.tsx";
+import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
 import { capital, Panel, State } from "../parts/page.tsx";
 import { Notice, Problem, Reading } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
 import { Moment } from "../parts/text.tsx";
-import { type Resource, useAction } from "../resource.ts";
+import { UsdField } from "../parts/usd-field.tsx";
+import { type Resource, useAction, useNow } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
 import { useAccount, useMay, useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import type { AutoTopUpView } from "../views.ts";
 
-/** Interval and number of the polls for a card that was just saved on Stripe's page. */
-const LOOK_MS = 2_000;
-const LOOKS_MAX = 30;
-const NEWS_MS = 4_000;
-const TONES = { on: "ok", stopped: "bad", needs_owner: "warn" } as const;
+/** How long, and how often, the card that was just saved on Stripe's page is awaited. */
+const AWAIT_MS = 60_000;
+const POLL_CARD_MS = 2_000;
+const POLL_MS = 4_000;
+const STATES = {
+	on: { label: t("On"), tone: "ok" },
+	stopped: { label: t("Stopped"), tone: "bad" },
+	needs_owner: { label: t("Waits for you"), tone: "warn" },
+} as const;
 
 /** The saved card, the settings of automatic top-ups and the last attempts. */
 export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 	const may = useMay();
 	const { data } = view;
-	useNews(data?.autoTopUp?.state === "on", view.reload);
+	const state = data?.autoTopUp?.state;
 	return (
-		<Panel title={t("Automatic top-ups")} aside={data?.autoTopUp && <Standing view={data} />}>
+		<Panel title={t("Automatic top-ups")} aside={state && <State value={state} {...STATES[state]} />}>
 			<Reading of={view} height={90} />
 			{data && (
 				<Stack gap={14}>
@@ -48,22 +52,8 @@ export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 	);
 }
 
-/** Polls while automatic top-ups are on: a declined card moves no credit, so the live feed does not report it. */
-function useNews(isOn: boolean, reload: () => Promise<void>): void {
-	useEffect(() => {
-		if (!isOn) return;
-		const timer = setInterval(() => {
-			if (!document.hidden) void reload();
-		}, NEWS_MS);
-		return () => clearInterval(timer);
-	}, [isOn, reload]);
-}
-
-function Standing({ view: { autoTopUp } }: { view: AutoTopUpView }) {
-	if (autoTopUp === null) return null;
-	const labels = { on: t("On"), stopped: t("Stopped"), needs_owner: t("Waits for you") };
-	return <State value={autoTopUp.state} label={labels[autoTopUp.state]} tone={TONES[autoTopUp.state]} />;
-}
+/** A declined card moves no credit, so the live feed does not report it. */
+export const pollOfAutomatic = (data: AutoTopUpView | undefined) => data?.autoTopUp?.state === "on" && POLL_MS;
 
 /** Why automatic top-ups are stopped, and how to resume them. */
 function Trouble({ view: { autoTopUp }, onChanged }: { view: AutoTopUpView; onChanged: () => void }) {
@@ -86,9 +76,7 @@ function Trouble({ view: { autoTopUp }, onChanged }: { view: AutoTopUpView; onCh
 						: t("Nothing is tried until the settings are saved again.")}
 				</span>
 				{autoTopUp.state === "needs_owner" && may("credit.buy") && (
-					<Button size="xs" loading={finish.busy} onClick={() => void finish.run()}>
-						{t("Confirm the payment")}
-					</Button>
+					<ActButton label={t("Confirm the payment")} look="main" action={finish} />
 				)}
 			</Group>
 			{finish.error && <Problem error={finish.error} />}
@@ -126,38 +114,32 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 			{error && <Problem error={error} />}
 			{may("card.charge") && (
 				<Group justify="flex-end" gap="xs">
-					{card !== null && (
-						<Button variant="default" loading={remove.busy} onClick={() => void remove.run()}>
-							{t("Remove the card")}
-						</Button>
-					)}
-					<Button variant={card === null ? "filled" : "default"} loading={give.busy} onClick={() => void give.run()}>
-						{card === null ? t("Save a card") : t("Use another card")}
-					</Button>
+					{card !== null && <ActButton size="sm" label={t("Remove the card")} action={remove} />}
+					<ActButton
+						size="sm"
+						label={card === null ? t("Save a card") : t("Use another card")}
+						look={card === null ? "main" : "plain"}
+						action={give}
+					/>
 				</Group>
 			)}
 		</>
 	);
 }
 
-/** True while a card saved on Stripe's page is not stored here yet; polls for at most a minute. */
+/** True while a card saved on Stripe's page is not stored here yet, for at most a minute; reloads. */
 function useAwaitedCard(savedAtMs: number, reload: () => Promise<void>): boolean {
 	const [query, change] = useQueryState();
-	const isBack = query.get("card") === "saved";
 	const [before] = useState(savedAtMs);
-	const [looks, setLooks] = useState(0);
-	const isAwaited = isBack && savedAtMs === before && looks < LOOKS_MAX;
+	const [untilMs] = useState(() => (query.get("card") === "saved" ? Date.now() + AWAIT_MS : 0));
+	const now = useNow(POLL_CARD_MS);
+	const isAwaited = savedAtMs === before && now < untilMs;
 	useEffect(() => {
-		if (!isAwaited) return;
-		const timer = setTimeout(() => {
-			setLooks(looks + 1);
-			void reload();
-		}, LOOK_MS);
-		return () => clearTimeout(timer);
-	}, [isAwaited, looks, reload]);
+		if (isAwaited && now > 0) void reload();
+	}, [isAwaited, now, reload]);
 	useEffect(() => {
-		if (isBack && !isAwaited) change({ card: null });
-	}, [isBack, isAwaited, change]);
+		if (untilMs > 0) change({ card: null });
+	}, [untilMs, change]);
 	return isAwaited;
 }
 
@@ -181,45 +163,31 @@ function Settings({ view: { autoTopUp, boughtNanoUsd }, onChanged }: { view: Aut
 		await api.switchOffAutoTopUp(account.id);
 		onChanged();
 	});
-	const error = save.error ?? off.error;
-	const isOfField = FIELDS.some((name) => name === error?.param);
 	const field = (name: Field, label: string) => (
-		<NumberInput
+		<UsdField
 			label={label}
-			hideControls
-			decimalScale={2}
-			{...SEPARATORS}
-			allowNegative={false}
 			value={given[name]}
-			error={wrong?.[name] ?? (save.error?.param === name ? save.error.message : undefined)}
-			onValueChange={({ value }) => {
+			error={wrong?.[name] ?? fieldError(save, name)}
+			onChange={(value) => {
 				setWrong(undefined);
 				setGiven({ ...given, [name]: value });
 			}}
 		/>
 	);
 	return (
-		<Form
+		<PanelForm
+			action={save}
+			act={autoTopUp?.state === "on" ? t("Save") : t("Switch on")}
+			main
 			onSubmit={() => {
 				const wrong = wrongOf(given, config.topUpMinNanoUsd);
 				setWrong(wrong);
 				if (wrong === undefined) void save.run();
 			}}
-			error={isOfField ? undefined : error}
-			end={
-				<PanelEnd
-					label={autoTopUp?.state === "on" ? t("Save") : t("Switch on")}
-					busy={save.busy}
-					disabled={FIELDS.some((name) => given[name] === "")}
-					main
-				>
-					{autoTopUp !== null && (
-						<Button variant="default" loading={off.busy} onClick={() => void off.run()}>
-							{t("Switch off")}
-						</Button>
-					)}
-				</PanelEnd>
-			}
+			disabled={FIELDS.some((name) => given[name] === "")}
+			error={save.error ?? off.error}
+			fields={FIELDS}
+			more={autoTopUp !== null && <ActButton size="sm" label={t("Switch off")} action={off} />}
 		>
 			<SimpleGrid minColWidth="min(100%, 220px)" autoFlow="auto-fit" className="field-row">
 				{field("belowUsd", t("When the balance is below, in USD"))}
@@ -240,7 +208,7 @@ function Settings({ view: { autoTopUp, boughtNanoUsd }, onChanged }: { view: Aut
 					{ service: brand.name },
 				)}
 			</p>
-		</Form>
+		</PanelForm>
 	);
 }
 
@@ -256,21 +224,15 @@ function wrongOf(given: Record<Field, string>, least: NanoUsd): Partial<Record<F
 
 const shown = (amount: NanoUsd | undefined, proposed: string) => (amount === undefined ? proposed : formatUsd(amount));
 
+const ATTEMPTS = {
+	running: { label: t("Being paid"), tone: "warn" },
+	needs_authentication: { label: t("Waits for you"), tone: "warn" },
+	succeeded: { label: t("Paid"), tone: "ok" },
+	declined: { label: t("Declined"), tone: "bad" },
+	ended: { label: t("Not charged"), tone: "off" },
+} as const;
+
 function Attempts({ view }: { view: AutoTopUpView }) {
-	const labels = {
-		running: t("Being paid"),
-		needs_authentication: t("Waits for you"),
-		succeeded: t("Paid"),
-		declined: t("Declined"),
-		ended: t("Not charged"),
-	};
-	const tones = {
-		running: "warn",
-		needs_authentication: "warn",
-		succeeded: "ok",
-		declined: "bad",
-		ended: "off",
-	} as const;
 	return (
 		<DataTable
 			label={t("Automatic top-ups")}
@@ -283,7 +245,7 @@ function Attempts({ view }: { view: AutoTopUpView }) {
 					label: t("State"),
 					render: ({ state, reason }) => (
 						<>
-							<State value={state} label={labels[state]} tone={tones[state]} />
+							<State value={state} {...ATTEMPTS[state]} />
 							{reason !== null && <div className="small dim">{t(STOP_REASONS[reason])}</div>}
 						</>
 					),

@@ -1,17 +1,21 @@
-import { Stack } from "@mantine/core";
+import { Skeleton, Stack } from "@mantine/core";
 import { useState } from "react";
+import { formatUsd } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
+import { mailedBelow } from "../labels.ts";
 import { BalanceFigures } from "../parts/balance-figures.tsx";
-import { LinkButton } from "../parts/form.tsx";
+import { ActButton, fieldError, LinkButton, PanelForm } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Empty, Notice } from "../parts/problem.tsx";
 import { type Column, DataTable, fromItems } from "../parts/table.tsx";
-import { Ago, Amount, Id } from "../parts/text.tsx";
-import { useResource } from "../resource.ts";
+import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
+import { UsdField } from "../parts/usd-field.tsx";
+import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount } from "../session.tsx";
+import { showUsd } from "../shown-money.ts";
 import { rich, t } from "../texts.tsx";
-import type { CreditView, RunningRequest } from "../views.ts";
+import type { AlertView, CreditView, RunningRequest } from "../views.ts";
 
 export function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 	const account = useAccount();
@@ -59,3 +63,52 @@ const RUNNING_COLUMNS: readonly Column<RunningRequest>[] = [
 	{ label: t("Since"), render: (row) => <Ago atMs={row.admittedAtMs} /> },
 	{ label: t("Held"), amount: (row) => row.reservedNanoUsd, corner: true },
 ];
+
+/** Setting for a mail to the owners when the available credit falls below an amount. */
+export function AlertPanel({ alert, onChanged }: { alert: AlertView | undefined; onChanged: () => void }) {
+	return (
+		<Panel title={t("Low-balance alert")}>
+			{alert ? <AlertForm alert={alert} onChanged={onChanged} /> : <Skeleton height={90} />}
+		</Panel>
+	);
+}
+
+function AlertForm({ alert, onChanged }: { alert: AlertView; onChanged: () => void }) {
+	const account = useAccount();
+	const threshold = alert.thresholdNanoUsd;
+	const [typed, setTyped] = useState<string>();
+	const change = async (usd: string | null) => {
+		await api.setAlert(account.id, usd);
+		setTyped(undefined);
+		onChanged();
+	};
+	const save = useAction(async () => change(typed ?? null));
+	const off = useAction(async () => change(null));
+	return (
+		<PanelForm
+			action={save}
+			act={t("Save")}
+			main
+			disabled={!typed}
+			error={save.error ?? off.error}
+			fields={["usd"]}
+			more={threshold !== null && <ActButton size="sm" label={t("Switch off")} action={off} />}
+		>
+			<p>
+				{threshold === null
+					? t("No alert is set. Requests are refused with 402 when the credit runs out.")
+					: mailedBelow(showUsd(threshold))}
+			</p>
+			<UsdField
+				label={t("Mail below, in USD")}
+				placeholder={threshold === null ? "25" : ""}
+				value={typed ?? (threshold === null ? "" : formatUsd(threshold))}
+				error={fieldError(save, "usd")}
+				onChange={setTyped}
+			/>
+			{alert.lastSentAtMs !== null && (
+				<p className="small dim">{rich("Last sent {lastSent}", { lastSent: <Moment atMs={alert.lastSentAtMs} /> })}</p>
+			)}
+		</PanelForm>
+	);
+}

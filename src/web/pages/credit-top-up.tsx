@@ -1,13 +1,13 @@
-import { Button, Group, NumberInput, SegmentedControl, Stack } from "@mantine/core";
+import { Group, SegmentedControl, Stack } from "@mantine/core";
 import { useState } from "react";
 import { MAX_NANO_USD, parseUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
-import { SEPARATORS } from "../format.ts";
 import { CodeBlock } from "../parts/code.tsx";
-import { Form, PanelEnd } from "../parts/form.tsx";
+import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
 import { Facts, Panel } from "../parts/page.tsx";
 import { Notice } from "../parts/problem.tsx";
 import { Amount, Id } from "../parts/text.tsx";
+import { UsdField } from "../parts/usd-field.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount, useSession } from "../session.tsx";
 import { showUsd, showUsdWhole } from "../shown-money.ts";
@@ -65,20 +65,16 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 	if (made) return <MadeTransfer made={made} onAgain={() => setMade(undefined)} />;
 	return (
 		<Panel title={t("Top up")}>
-			<Form
+			<PanelForm
+				action={topUp}
+				act={method === "card" ? t("Pay by card") : t("Get the reference")}
+				main
 				onSubmit={submit}
-				error={topUp.error?.param === "usd" ? undefined : topUp.error}
-				end={
-					<PanelEnd
-						label={method === "card" ? t("Pay by card") : t("Get the reference")}
-						busy={topUp.busy}
-						disabled={usd === ""}
-						main
-					/>
-				}
+				disabled={usd === ""}
+				fields={["usd"]}
 			>
 				<Presets usd={usd} onChoose={choose} />
-				<NumberInput
+				<UsdField
 					label={t("Amount in USD")}
 					description={t("From {topUpMin} to {topUpMax} at a time", {
 						topUpMin: showUsd(config.topUpMinNanoUsd),
@@ -86,15 +82,9 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 					})}
 					required
 					withAsterisk={false}
-					hideControls
-					decimalScale={2}
-					{...SEPARATORS}
-					allowNegative={false}
 					value={usd}
-					error={outside ?? (topUp.error?.param === "usd" ? topUp.error.message : undefined)}
-					onValueChange={({ value }) => {
-						if (value !== usd) choose(value);
-					}}
+					error={outside ?? fieldError(topUp, "usd")}
+					onChange={choose}
 				/>
 				{config.cardPayments && (
 					<SegmentedControl
@@ -116,7 +106,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 						: t("You get a reference for the transfer. The credit appears when an operator has seen the payment.")}
 				</p>
 				{method === "transfer" && transferDetails !== undefined && <TransferDetails details={transferDetails} />}
-			</Form>
+			</PanelForm>
 		</Panel>
 	);
 }
@@ -139,9 +129,7 @@ function MadeTransfer({ made, onAgain }: { made: Transfer; onAgain: () => void }
 					)}
 				</p>
 				<Group justify="flex-end" gap="xs">
-					<Button variant="default" onClick={onAgain}>
-						{t("Make another")}
-					</Button>
+					<ActButton size="sm" label={t("Make another")} onClick={onAgain} />
 				</Group>
 			</Stack>
 		</Panel>
@@ -152,15 +140,13 @@ function Presets({ usd, onChoose }: { usd: string; onChoose: (usd: string) => vo
 	return (
 		<Group gap="xs" role="group" aria-label={t("Common amounts")}>
 			{PRESETS_USD.map((preset) => (
-				<Button
+				<ActButton
 					key={preset}
-					size="xs"
-					variant={usd === preset ? "filled" : "default"}
-					aria-pressed={usd === preset}
+					label={showUsdWhole(parseUsd(preset) ?? ZERO_USD)}
+					look={usd === preset ? "main" : "plain"}
+					pressed={usd === preset}
 					onClick={() => onChoose(preset)}
-				>
-					{showUsdWhole(parseUsd(preset) ?? ZERO_USD)}
-				</Button>
+				/>
 			))}
 		</Group>
 	);

@@ -1,70 +1,58 @@
-import { Button, Group, SimpleGrid } from "@mantine/core";
-import { useEffect, useRef, useState } from "react";
+import { Group, SimpleGrid } from "@mantine/core";
+import { useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { stateText } from "../labels.ts";
 import { ledgerColumns, topUpColumns } from "../parts/account-tables.tsx";
-import { LinkButton } from "../parts/form.tsx";
-import { Page, Panel, State } from "../parts/page.tsx";
+import { ActButton, LinkButton } from "../parts/form.tsx";
+import { Page, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem, Reading } from "../parts/problem.tsx";
-import { DataTable, fromList } from "../parts/table.tsx";
-import { useAction, useList, useLive, useResource } from "../resource.ts";
-import { Link, useQueryState } from "../router.tsx";
+import { fromItems, fromList, TablePanel } from "../parts/table.tsx";
+import { type List, useAction, useList, useLive, useResource } from "../resource.ts";
+import { Link, linkTo, useQueryState } from "../router.tsx";
 import { useAccount, useMay, useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
-import { plural, t } from "../texts.tsx";
-import type { LedgerEntry, OverviewLive, TopUpView } from "../views.ts";
-import { AlertPanel } from "./credit-alert.tsx";
-import { AutomaticPanel } from "./credit-automatic.tsx";
-import { BalancePanel } from "./credit-balance.tsx";
-import { StatementsPanel } from "./credit-statements.tsx";
+import { locale, plural, rich, t } from "../texts.tsx";
+import type { LedgerEntry, OverviewLive, StatementMonth, TopUpView } from "../views.ts";
+import { AutomaticPanel, pollOfAutomatic } from "./credit-automatic.tsx";
+import { AlertPanel, BalancePanel } from "./credit-balance.tsx";
 import { TopUpPanel } from "./credit-top-up.tsx";
 
 export default function CreditPage() {
 	const account = useAccount();
 	const may = useMay();
-	const key = `credit ${account.id}`;
-	const credit = useResource(key, () => api.credit(account.id));
+	const credit = useResource(`credit ${account.id}`, () => api.credit(account.id));
 	const topUps = useList(`top-ups ${account.id}`, (after) => api.topUps(account.id, after));
 	const ledger = useList(`ledger ${account.id}`, (after) => api.ledger(account.id, after));
 	const { cardPayments } = useSession().config;
-	const automatic = useResource(cardPayments ? `auto-top-up ${account.id}` : null, () => api.autoTopUp(account.id));
-	const [seen, setSeen] = useState<{ balance: number; pending: number; keyMade: boolean }>();
+	const automatic = useResource(
+		cardPayments ? `auto-top-up ${account.id}` : null,
+		() => api.autoTopUp(account.id),
+		pollOfAutomatic,
+	);
+	function reloadAll() {
+		for (const { reload } of [credit, topUps, ledger, automatic]) void reload();
+	}
 
-	// The live feed reports new credit and decided top-ups; the lists are then loaded again.
-	useLive<OverviewLive>("overview", api.liveAddress("overview", account.id), (news) => {
-		const now = {
-			balance: news.balance.balanceNanoUsd + news.balance.spentNanoUsd,
-			pending: news.pendingTopUps,
-			keyMade: news.checklist.keyMade,
-		};
-		// The first message also reloads: a decision may fall between loading the lists and opening the feed.
-		if (seen?.balance !== now.balance || seen.pending !== now.pending || seen.keyMade !== now.keyMade) {
-			setSeen(now);
-			void topUps.reload();
-			void ledger.reload();
-			void automatic.reload();
-		}
+	// The live feed reports new credit and decided top-ups; a declined attempt moves no credit and is found by polling.
+	const [news, setNews] = useState<OverviewLive>();
+	useLive<OverviewLive>("overview", api.liveAddress("overview", account.id), (latest) => {
+		setNews(latest);
 		void credit.reload();
 	});
-	// A declined attempt moves no credit, so the live feed does not report its top-up.
-	const [newest] = automatic.data?.attempts ?? [];
-	const attempt = newest && `${newest.id} ${newest.state}`;
-	const shownAttempt = useRef<string>(undefined);
-	const { reload: reloadTopUps } = topUps;
+	const [attempt] = automatic.data?.attempts ?? [];
+	const change =
+		news &&
+		[news.balance.balanceNanoUsd + news.balance.spentNanoUsd, news.pendingTopUps, attempt?.id, attempt?.state].join();
+	// biome-ignore lint/correctness/useExhaustiveDependencies: only a change reloads
 	useEffect(() => {
-		if (shownAttempt.current !== undefined && shownAttempt.current !== attempt) void reloadTopUps();
-		shownAttempt.current = attempt;
-	}, [attempt, reloadTopUps]);
-	const reloadAll = () => {
-		void credit.reload();
-		void topUps.reload();
-		void ledger.reload();
-	};
+		// The first message also reloads: a decision may fall between loading the lists and opening the feed.
+		if (change !== undefined) reloadAll();
+	}, [change]);
 
 	return (
 		<Page title={t("Credit")}>
-			<PaymentReturn topUps={topUps.items} wantsKey={seen?.keyMade === false && may("keys.change")} />
+			<PaymentReturn topUps={topUps.items} wantsKey={news?.checklist.keyMade === false && may("keys.change")} />
 			<Reading of={credit} />
 			{(credit.data || !credit.error) && <BalancePanel credit={credit.data} />}
 			{may("credit.buy") && (
@@ -78,19 +66,15 @@ export default function CreditPage() {
 			{cardPayments && <AutomaticPanel view={automatic} />}
 			<TopUpList list={topUps} onChanged={reloadAll} />
 			<StatementsPanel accountId={account.id} />
-			<Panel title={t("Ledger")} flush>
-				<DataTable
-					label={t("Ledger")}
-					columns={LEDGER_COLUMNS}
-					{...fromList(ledger)}
-					rowKey={(entry) => entry.id}
-					empty={
-						<Empty title={t("No movements yet.")}>
-							{t("Each top-up, refund and day of usage will be a line here.")}
-						</Empty>
-					}
-				/>
-			</Panel>
+			<TablePanel
+				title={t("Ledger")}
+				columns={LEDGER_COLUMNS}
+				{...fromList(ledger)}
+				rowKey={(entry) => entry.id}
+				empty={
+					<Empty title={t("No movements yet.")}>{t("Each top-up, refund and day of usage will be a line here.")}</Empty>
+				}
+			/>
 		</Page>
 	);
 }
@@ -116,69 +100,114 @@ const TOP_UP_COLUMNS = topUpColumns<TopUpView>((topUp) => (
 	</>
 ));
 
-function TopUpList(props: { list: ReturnType<typeof useList<TopUpView>>; onChanged: () => void }) {
+function TopUpList({ list, onChanged }: { list: List<TopUpView>; onChanged: () => void }) {
 	const account = useAccount();
 	const may = useMay();
-	const { list } = props;
 	const cancel = useAction(async (id: string) => {
 		await api.cancelTopUp(account.id, id);
-		props.onChanged();
+		onChanged();
 	});
+	const actsOn = ({ id, state }: TopUpView) => {
+		if (state === "rejected") return null;
+		if (state === "pending")
+			return may("credit.buy") && <LinkButton onClick={() => void cancel.run(id)}>{t("Cancel")}</LinkButton>;
+		return (
+			<a href={api.receiptAddress(account.id, id)} target="_blank" rel="noreferrer">
+				{t("Receipt")}
+			</a>
+		);
+	};
 	return (
-		<Panel title={t("Top-ups")} flush>
+		<TablePanel
+			title={t("Top-ups")}
+			{...fromList(list)}
+			rowKey={(topUp) => topUp.id}
+			empty={<Empty title={t("No top-ups yet.")}>{t("A top-up and its verification can be followed here.")}</Empty>}
+			columns={[...TOP_UP_COLUMNS, { label: t("Action"), act: true, render: actsOn }]}
+		>
 			{cancel.error && <Problem error={cancel.error} />}
-			<DataTable
-				label={t("Top-ups")}
-				{...fromList(list)}
-				rowKey={(topUp) => topUp.id}
-				empty={<Empty title={t("No top-ups yet.")}>{t("A top-up and its verification can be followed here.")}</Empty>}
-				columns={[
-					...TOP_UP_COLUMNS,
-					{
-						label: t("Action"),
-						act: true,
-						right: true,
-						render: (topUp) => {
-							if (topUp.state === "pending") {
-								return !may("credit.buy") ? null : (
-									<LinkButton onClick={() => void cancel.run(topUp.id)}>{t("Cancel")}</LinkButton>
-								);
-							}
-							if (topUp.state === "rejected") return <span className="dim">–</span>;
-							return (
-								<a href={api.receiptAddress(account.id, topUp.id)} target="_blank" rel="noreferrer">
-									{t("Receipt")}
-								</a>
-							);
-						},
-					},
-				]}
-			/>
-		</Panel>
+		</TablePanel>
 	);
 }
 
-/** Result of a payment, shown after the return from the payment page. The top-up's state decides, not the address. */
-/** `wantsKey`: the account has no key yet; creating one is the step after the first payment. */
+const STATES: Readonly<Record<StatementMonth["state"], { label: string; tone: "ok" | "warn" | "off" }>> = {
+	closed: { label: t("Closed"), tone: "ok" },
+	over: { label: t("Being closed"), tone: "warn" },
+	running: { label: t("Running"), tone: "off" },
+};
+const MONTH = new Intl.DateTimeFormat(locale, { year: "numeric", month: "long", timeZone: "UTC" });
+
+/** Monthly statements for the customer's bookkeeping. */
+function StatementsPanel({ accountId }: { accountId: string }) {
+	const months = useResource(`statements ${accountId}`, () => api.statements(accountId));
+	const file = (month: string, kind: "pdf" | "csv") => (
+		<a
+			href={api.statementAddress(accountId, month, `.${kind}`)}
+			download
+			aria-label={t("{month} as {kind}", { month, kind: kind.toUpperCase() })}
+		>
+			{kind.toUpperCase()}
+		</a>
+	);
+	return (
+		<TablePanel
+			title={t("Statements")}
+			{...fromItems(months)}
+			rowKey={({ month }) => month}
+			empty={<Empty title={t("No month yet.")} />}
+			columns={[
+				{
+					label: t("Month"),
+					lead: true,
+					render: ({ month }) => MONTH.format(Date.parse(`${month}-01T00:00:00Z`)),
+				},
+				{
+					label: t("State"),
+					corner: true,
+					render: ({ state }) => <State value={state} {...STATES[state]} />,
+				},
+				{
+					label: t("Files"),
+					act: true,
+					render: ({ month }) => (
+						<>
+							<a href={api.statementAddress(accountId, month, "")} target="_blank" rel="noreferrer">
+								{t("View")}
+							</a>{" "}
+							· {file(month, "pdf")} · {file(month, "csv")}
+						</>
+					),
+				},
+			]}
+		>
+			<p className="small dim panel-note">
+				{rich(
+					"Months in UTC. Each is closed within hours of its end, and its figures never change then. Your company, address and VAT ID are in the <link>settings</link>.",
+					{ link: linkTo("/settings") },
+				)}
+			</p>
+		</TablePanel>
+	);
+}
+
+/**
+ * Result of a payment, shown after the return from the payment page. The top-up's state decides, not the address.
+ * `wantsKey`: the account has no key yet; creating one is the step after the first payment.
+ */
 function PaymentReturn({ topUps, wantsKey }: { topUps: readonly TopUpView[] | undefined; wantsKey: boolean }) {
 	const [query, change] = useQueryState();
 	const payment = query.get("payment");
 	const topUp = topUps?.find(({ id }) => id === query.get("topup"));
 	if (payment === null || topUp === undefined) return null;
-	const dismiss = () => change({ payment: null, topup: null });
 	return (
 		<Notice kind={topUp.state === "confirmed" || (topUp.state === "pending" && payment === "done") ? "ok" : "warn"}>
 			<Group justify="space-between" gap="xs">
 				<span>{returnText(topUp, payment === "done")}</span>
 				<Group gap="xs">
 					{wantsKey && topUp.state === "confirmed" && (
-						<Button component={Link} to="/keys?create=1" size="xs">
-							{t("Create a key")}
-						</Button>
+						<ActButton label={t("Create a key")} look="main" to="/keys?create=1" />
 					)}
-					<Button size="xs" variant="default" onClick={dismiss}>
-						{t("Close")}
-					</Button>
+					<ActButton label={t("Close")} onClick={() => change({ payment: null, topup: null })} />
 				</Group>
 			</Group>
 		</Notice>

@@ -50,7 +50,6 @@ export function ProjectMembers({ item }: { item: ProjectView }) {
 					{
 						label: t("Action"),
 						act: true,
-						right: true,
 						render: (member) =>
 							mayChange ? <LinkButton onClick={() => void remove.run(member, null)}>{t("Remove")}</LinkButton> : null,
 					},

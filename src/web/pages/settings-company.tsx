@@ -1,9 +1,10 @@
-import { Button, Checkbox, Group, Select, Stack, Textarea, TextInput } from "@mantine/core";
+import { Group, Select, Stack, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
 import { CodeBlock } from "../parts/code.tsx";
-import { Form, PanelEnd } from "../parts/form.tsx";
+import { CheckField } from "../parts/fields.tsx";
+import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
 import { Panel } from "../parts/page.tsx";
 import { Notice, Problem, Reading } from "../parts/problem.tsx";
 import { useAction, useResource } from "../resource.ts";
@@ -12,7 +13,7 @@ import type { AccountView, CompanyView } from "../views.ts";
 
 const COMPANY_ROLES = ["admin", "developer", "billing", "viewer"] as const;
 /** Fields that show their own errors. */
-const FIELDS = ["issuer", "clientId", "domain", "roleClaim"];
+const FIELDS = ["issuer", "clientId", "domain", "roleClaim"] as const;
 type CompanyRole = (typeof COMPANY_ROLES)[number];
 const NOBODY = "nobody";
 const ROLE_CHOICES = [
@@ -39,9 +40,7 @@ export function CompanyPanel({ account }: { account: AccountView }) {
 								"Your people can sign in by your own OpenID provider: Entra, Okta, Google Workspace, Keycloak and others.",
 							)}
 						</p>
-						<Button variant="default" onClick={() => setOpen(true)}>
-							{t("Set it up")}
-						</Button>
+						<ActButton size="sm" label={t("Set it up")} onClick={() => setOpen(true)} />
 					</Group>
 				))}
 		</Panel>
@@ -71,9 +70,7 @@ function Proof(props: { account: AccountView; company: CompanyView; reload: () =
 			<CodeBlock code={company.record.text} label={t("Copy the text of the record")} />
 			{verify.error && <Problem error={verify.error} />}
 			<Group justify="flex-end" gap="xs">
-				<Button variant="default" loading={verify.busy} onClick={() => void verify.run()}>
-					{t("Look for it")}
-				</Button>
+				<ActButton size="sm" label={t("Look for it")} action={verify} />
 			</Group>
 		</Stack>
 	);
@@ -92,30 +89,23 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 		await api.removeCompany(account.id);
 		await props.reload();
 	});
-	const failure = save.error ?? remove.error;
-	const text = (name: "issuer" | "clientId" | "domain" | "roleClaim", label: string, more: Record<string, unknown>) => (
+	const text = (name: (typeof FIELDS)[number], label: string, more: Record<string, unknown>) => (
 		<TextInput
 			label={label}
 			withAsterisk={false}
 			value={draft[name]}
-			error={save.error?.param === name ? save.error.message : undefined}
+			error={fieldError(save, name)}
 			onChange={(event) => set({ [name]: event.currentTarget.value })}
 			{...more}
 		/>
 	);
 	return (
-		<Form
-			onSubmit={save.run}
-			error={FIELDS.includes(failure?.param ?? "") ? undefined : failure}
-			end={
-				<PanelEnd label={t("Save")} busy={save.busy}>
-					{before && (
-						<Button variant="light" color="red" loading={remove.busy} onClick={() => void remove.run()}>
-							{t("Remove")}
-						</Button>
-					)}
-				</PanelEnd>
-			}
+		<PanelForm
+			action={save}
+			act={t("Save")}
+			error={save.error ?? remove.error}
+			fields={FIELDS}
+			more={before && <ActButton size="sm" look="danger" label={t("Remove")} action={remove} />}
 		>
 			{text("domain", t("Domain of your addresses"), { required: true, placeholder: "example.com" })}
 			{text("issuer", t("Issuer"), { required: true, type: "url", placeholder: "https://login.example.com" })}
@@ -153,17 +143,17 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 					onChange={(event) => set({ values: event.currentTarget.value })}
 				/>
 			)}
-			<Checkbox
+			<CheckField
 				label={t("The provider says nothing of whether addresses are verified, and all of its own are")}
 				checked={draft.emailTrusted}
-				onChange={(event) => set({ emailTrusted: event.currentTarget.checked })}
+				onChange={(emailTrusted) => set({ emailTrusted })}
 			/>
-			<Checkbox
+			<CheckField
 				label={t("Only this way: passwords open this account for owners alone")}
 				checked={draft.required}
-				onChange={(event) => set({ required: event.currentTarget.checked })}
+				onChange={(required) => set({ required })}
 			/>
-		</Form>
+		</PanelForm>
 	);
 }
 

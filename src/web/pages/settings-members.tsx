@@ -1,21 +1,20 @@
-import { Button, Group, Select } from "@mantine/core";
+import { Group, Select, Stack } from "@mantine/core";
 import { useState } from "react";
 import { may, ROLES, type Role, rightToManage } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { roleName } from "../labels.ts";
+import { Dialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
-import { Form, LinkButton } from "../parts/form.tsx";
-import { Panel } from "../parts/page.tsx";
+import { ActButton, LineForm, LinkButton } from "../parts/form.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
-import { DataTable, fromItems } from "../parts/table.tsx";
+import { DataTable, fromItems, TablePanel } from "../parts/table.tsx";
 import { Ago, Id, Moment } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
-import { rich, t } from "../texts.tsx";
+import { inSentence, isolated, plural, rich, t } from "../texts.tsx";
 import { useAttempt } from "../token.ts";
 import type { AccountView, InvitationRow, MemberKeyView, MemberRow } from "../views.ts";
-import { RightsDialog } from "./settings-member-rights.tsx";
 
 /** Members and their roles; owners and admins invite, change and remove. */
 export function MembersPanel({ account }: { account: AccountView }) {
@@ -44,48 +43,44 @@ export function MembersPanel({ account }: { account: AccountView }) {
 		may(account.role, rightToManage(member.role)) && member.userId !== me?.user.id;
 	const failure = change.error ?? withdraw.error;
 	return (
-		<Panel title={t("Members")} aside={<Link to="/docs/roles">{t("What each role may do")}</Link>} flush>
+		<TablePanel
+			title={t("Members")}
+			aside={<Link to="/docs/roles">{t("What each role may do")}</Link>}
+			{...fromItems(members)}
+			rowKey={(member) => member.userId}
+			empty={<Empty title={t("No members.")} />}
+			columns={[
+				{
+					label: t("Name"),
+					lead: true,
+					render: (member) => (member.userId === me?.user.id ? t("{name} (you)", { name: member.name }) : member.name),
+				},
+				{ label: t("Email"), render: (member) => member.email },
+				{
+					label: t("Role"),
+					render: (member) =>
+						mayChange(member) ? (
+							<RoleSelect
+								label={t("Role of {name}", { name: member.name })}
+								hidden
+								giver={account.role}
+								role={member.role}
+								onChange={(role) => void change.run(member, role)}
+							/>
+						) : (
+							roleName(member.role)
+						),
+				},
+				{ label: t("Since"), render: (member) => <Moment atMs={member.joinedAtMs} /> },
+				{
+					label: t("Action"),
+					act: true,
+					render: (member) =>
+						mayChange(member) && <LinkButton onClick={() => void change.run(member, null)}>{t("Remove")}</LinkButton>,
+				},
+			]}
+		>
 			{failure && <Problem error={failure} />}
-			<DataTable
-				label={t("Members")}
-				{...fromItems(members)}
-				rowKey={(member) => member.userId}
-				empty={<Empty title={t("No members.")} />}
-				columns={[
-					{
-						label: t("Name"),
-						lead: true,
-						render: (member) =>
-							member.userId === me?.user.id ? t("{name} (you)", { name: member.name }) : member.name,
-					},
-					{ label: t("Email"), render: (member) => member.email },
-					{
-						label: t("Role"),
-						render: (member) =>
-							mayChange(member) ? (
-								<RoleSelect
-									label={t("Role of {name}", { name: member.name })}
-									hidden
-									giver={account.role}
-									role={member.role}
-									onChange={(role) => void change.run(member, role)}
-								/>
-							) : (
-								roleName(member.role)
-							),
-					},
-					{ label: t("Since"), render: (member) => <Moment atMs={member.joinedAtMs} /> },
-					{
-						label: t("Action"),
-						act: true,
-						right: true,
-						render: (member) =>
-							mayChange(member) ? (
-								<LinkButton onClick={() => void change.run(member, null)}>{t("Remove")}</LinkButton>
-							) : null,
-					},
-				]}
-			/>
 			{members.data && members.data.invitations.length > 0 && (
 				<InvitationTable
 					role={account.role}
@@ -105,7 +100,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 				/>
 			)}
 			{may(account.role, "members.manage") && <InviteForm account={account} onInvited={() => void members.reload()} />}
-		</Panel>
+		</TablePanel>
 	);
 }
 
@@ -128,11 +123,10 @@ function InvitationTable(props: {
 				{
 					label: t("Action"),
 					act: true,
-					right: true,
 					render: (invitation) =>
-						may(role, rightToManage(invitation.role)) ? (
+						may(role, rightToManage(invitation.role)) && (
 							<LinkButton onClick={() => onWithdraw(invitation)}>{t("Withdraw")}</LinkButton>
-						) : null,
+						),
 				},
 			]}
 		/>
@@ -178,10 +172,10 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 		onInvited();
 	});
 	return (
-		<Form
-			onSubmit={invite.run}
-			error={invite.error}
-			end={
+		<LineForm
+			action={invite}
+			act={t("Invite")}
+			more={
 				made && (
 					<Notice kind="ok">
 						{made.link === null
@@ -194,13 +188,70 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 				)
 			}
 		>
-			<Group align="flex-end" gap="xs">
-				<TextField label={t("Invite by email")} type="email" size="xs" value={email} onChange={setEmail} />
-				<RoleSelect label={t("Role")} giver={account.role} role={role} onChange={setRole} />
-				<Button type="submit" size="xs" variant="default" loading={invite.busy}>
-					{t("Invite")}
-				</Button>
-			</Group>
-		</Form>
+			<TextField label={t("Invite by email")} type="email" size="xs" value={email} onChange={setEmail} />
+			<RoleSelect label={t("Role")} giver={account.role} role={role} onChange={setRole} />
+		</LineForm>
+	);
+}
+
+/** Before a member loses the right to keys, asks what to do with the keys whose secrets the member has seen. */
+function RightsDialog(props: {
+	accountId: string;
+	member: MemberRow;
+	/** Null: the member is removed. */
+	role: Role | null;
+	keys: readonly MemberKeyView[];
+	onClose: () => void;
+	onDone: () => void;
+}) {
+	const { accountId, member, role, keys } = props;
+	const named = { role: role === null ? "" : inSentence(roleName(role)) };
+	const change = useAction(async (choice: "keep" | "revoke") => {
+		if (role === null) await api.removeMember(accountId, member.userId, choice);
+		else await api.changeRole(accountId, member.userId, role, choice);
+		props.onDone();
+	});
+	return (
+		<Dialog
+			onClose={props.onClose}
+			title={role === null ? t("Remove {name}", { name: member.name }) : `${isolated(member.name)}: ${roleName(role)}`}
+		>
+			<Stack gap={14}>
+				<p>
+					{plural(
+						keys.length,
+						{
+							one: "{email} has seen the secrets of this key, which still works:",
+							other: "{email} has seen the secrets of these {count} keys, which still work:",
+						},
+						{ email: member.email, count: keys.length },
+					)}
+				</p>
+				<ul>
+					{keys.map((key) => (
+						<li key={key.id}>
+							{key.name} (…{key.lastFour})
+						</li>
+					))}
+				</ul>
+				{change.error && <Problem error={change.error} />}
+				<Group justify="flex-end" gap="xs">
+					<ActButton size="sm" label={t("Cancel")} onClick={props.onClose} />
+					<ActButton
+						size="sm"
+						label={role === null ? t("Remove, keep the keys") : t("Make {role}, keep the keys", named)}
+						busy={change.busy}
+						onClick={() => void change.run("keep")}
+					/>
+					<ActButton
+						size="sm"
+						look="final"
+						label={role === null ? t("Remove and revoke the keys") : t("Make {role} and revoke the keys", named)}
+						busy={change.busy}
+						onClick={() => void change.run("revoke")}
+					/>
+				</Group>
+			</Stack>
+		</Dialog>
 	);
 }

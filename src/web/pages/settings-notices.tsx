@@ -4,7 +4,7 @@ import { type AlertType, may } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { noticeChanges } from "../notice-changes.ts";
 import { CodeBlock } from "../parts/code.tsx";
-import { Form, LinkButton, PanelEnd } from "../parts/form.tsx";
+import { ActButton, fieldError, LinkButton, PanelForm } from "../parts/form.tsx";
 import { Panel, State } from "../parts/page.tsx";
 import { Notice, Problem, Reading } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
@@ -124,25 +124,15 @@ function NoticesForm(props: {
 	const renew = useAction(async () =>
 		props.onSecret((await renewal.send({}, (token) => api.newWebhookSecret(account.id, token))).secret),
 	);
-	const failure = save.error?.param === "webhookUrl" ? undefined : (save.error ?? renew.error);
-	const isChanged = Object.keys(changes).length > 0;
 	return (
-		<Form
-			onSubmit={save.run}
-			error={failure}
-			end={
-				mayChange ? (
-					<PanelEnd label={t("Save")} busy={save.busy} disabled={!isChanged}>
-						{notices.hasWebhook && (
-							<Button variant="default" loading={renew.busy} onClick={() => void renew.run()}>
-								{t("New secret")}
-							</Button>
-						)}
-					</PanelEnd>
-				) : (
-					<p className="small dim">{t("Owners and admins of the account decide.")}</p>
-				)
-			}
+		<PanelForm
+			action={save}
+			act={t("Save")}
+			disabled={Object.keys(changes).length === 0}
+			error={save.error ?? renew.error}
+			fields={["webhookUrl"]}
+			denied={!mayChange && t("Owners and admins of the account decide.")}
+			more={notices.hasWebhook && <ActButton size="sm" label={t("New secret")} action={renew} />}
 		>
 			<Select
 				label={t("Mail when a batch is over")}
@@ -162,7 +152,7 @@ function NoticesForm(props: {
 				maxLength={2_000}
 				disabled={!mayChange}
 				value={url}
-				error={save.error?.param === "webhookUrl" ? save.error.message : undefined}
+				error={fieldError(save, "webhookUrl")}
 				onChange={(event) => setUrl(event.currentTarget.value)}
 			/>
 			<Checkbox.Group
@@ -175,71 +165,63 @@ function NoticesForm(props: {
 					<Checkbox key={value} mt={6} value={value} label={label} disabled={!mayChange} />
 				))}
 			</Checkbox.Group>
-		</Form>
+		</PanelForm>
 	);
 }
 
 function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]; reload: () => Promise<void> }) {
-	const { account, items } = props;
+	const mayReplay = may(props.account.role, "account.change");
 	const replay = useAction(async (id: string) => {
-		await api.replayNotice(account.id, id);
+		await api.replayNotice(props.account.id, id);
 		await props.reload();
 	});
 	return (
 		<>
 			{replay.error && <Problem error={replay.error} />}
-			<NoticeRows
-				items={items}
-				replay={may(account.role, "account.change") ? (id) => void replay.run(id) : undefined}
+			<DataTable
+				label={t("What was told lately")}
+				rows={props.items}
+				rowKey={(item) => `${item.batchId} ${item.channel} ${item.email}`}
+				empty={null}
+				columns={[
+					{
+						label: t("What"),
+						lead: true,
+						render: (item) =>
+							item.type !== null ? (
+								(EVENT_NAMES[item.type] ?? item.type)
+							) : (
+								// Ids begin with the time, so ids of one day differ at their end.
+								<Link to={`/batches/${item.batchId}`} title={item.batchId}>
+									…{item.batchId.slice(-12)}
+								</Link>
+							),
+					},
+					{
+						label: t("To"),
+						clip: true,
+						render: (item) => (
+							<Clipped text={item.channel === "webhook" ? t("Webhook") : (item.email ?? t("A former member"))} />
+						),
+					},
+					{ label: t("State"), corner: true, render: (item) => <State value={item.state} tone={TONES[item.state]} /> },
+					{ label: t("Answer"), render: (item) => answerOf(item) },
+					{ label: t("Tried"), figure: (item) => item.attempts },
+					{ label: t("Last"), render: (item) => <Ago atMs={item.triedAtMs} never="–" /> },
+					{ label: t("Next"), render: (item) => <Ago atMs={item.nextAtMs} never="–" /> },
+					{
+						label: t("Action"),
+						act: true,
+						render: (item) =>
+							mayReplay &&
+							item.channel === "webhook" &&
+							item.state !== "waiting" && (
+								<LinkButton onClick={() => void replay.run(item.batchId)}>{t("Send again")}</LinkButton>
+							),
+					},
+				]}
 			/>
 		</>
-	);
-}
-
-function NoticeRows({ items, replay }: { items: readonly NoticeView[]; replay: ((id: string) => void) | undefined }) {
-	return (
-		<DataTable
-			label={t("What was told lately")}
-			rows={items}
-			rowKey={(item) => `${item.batchId} ${item.channel} ${item.email}`}
-			empty={null}
-			columns={[
-				{
-					label: t("What"),
-					lead: true,
-					render: (item) =>
-						item.type !== null ? (
-							(EVENT_NAMES[item.type] ?? item.type)
-						) : (
-							// Ids begin with the time, so ids of one day differ at their end.
-							<Link to={`/batches/${item.batchId}`} title={item.batchId}>
-								…{item.batchId.slice(-12)}
-							</Link>
-						),
-				},
-				{
-					label: t("To"),
-					clip: true,
-					render: (item) => (
-						<Clipped text={item.channel === "webhook" ? t("Webhook") : (item.email ?? t("A former member"))} />
-					),
-				},
-				{ label: t("State"), corner: true, render: (item) => <State value={item.state} tone={TONES[item.state]} /> },
-				{ label: t("Answer"), render: (item) => answerOf(item) },
-				{ label: t("Tried"), right: true, render: (item) => <span className="num">{item.attempts}</span> },
-				{ label: t("Last"), render: (item) => <Ago atMs={item.triedAtMs} never="–" /> },
-				{ label: t("Next"), render: (item) => <Ago atMs={item.nextAtMs} never="–" /> },
-				{
-					label: t("Action"),
-					act: true,
-					right: true,
-					render: (item) =>
-						replay && item.channel === "webhook" && item.state !== "waiting" ? (
-							<LinkButton onClick={() => replay(item.batchId)}>{t("Send again")}</LinkButton>
-						) : null,
-				},
-			]}
-		/>
 	);
 }
 

@@ -1,42 +1,44 @@
-import { Group, Select, SimpleGrid } from "@mantine/core";
-import { type ReactNode, useState } from "react";
+import { Group, Select, SimpleGrid, Textarea, TextInput } from "@mantine/core";
+import { useState } from "react";
 import type { Language } from "../../base/language.ts";
-import { may, PASSWORD_CHARS_MIN } from "../../console/views.ts";
+import { may } from "../../console/views.ts";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { roleName } from "../labels.ts";
 import { chooseLanguage } from "../language-choice.ts";
-import { NewPasswordField, PasswordField, TextField } from "../parts/fields.tsx";
-import { Form, PanelEnd } from "../parts/form.tsx";
+import { TextField } from "../parts/fields.tsx";
+import { fieldError, PanelForm } from "../parts/form.tsx";
 import { LanguageSwitch } from "../parts/language-switch.tsx";
 import { Page, Panel } from "../parts/page.tsx";
-import { Notice, Problem } from "../parts/problem.tsx";
-import { useAction } from "../resource.ts";
+import { Notice, Problem, Reading } from "../parts/problem.tsx";
+import { resources, useAction, useResource } from "../resource.ts";
 import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
-import { BillingPanel } from "./settings-billing.tsx";
+import type { AccountView, BillingDetails } from "../views.ts";
 import { CompanyPanel } from "./settings-company.tsx";
 import { MembersPanel } from "./settings-members.tsx";
 import { NoticesPanel } from "./settings-notices.tsx";
-import { PasskeysPanel } from "./settings-passkeys.tsx";
-import { SessionsPanel } from "./settings-sessions.tsx";
-import { TwoFactorPanel } from "./settings-two-factor.tsx";
+import { PasskeysPanel, PasswordPanel, SessionsPanel, TwoFactorPanel } from "./settings-security.tsx";
 
 export default function SettingsPage() {
 	const { me } = useSession();
+	const account = me?.account;
 	// The company manages name, password and sessions of a user of its sign-in.
 	const own = me !== undefined && !me.user.company;
 	return (
 		<Page title={t("Settings")}>
 			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
 				{own ? <ProfilePanel /> : <LanguagePanel />}
-				{me?.account && <AccountPanel />}
-				{me?.account && <TimeZonePanel />}
+				{account && <AccountPanel account={account} />}
 			</SimpleGrid>
-			{me?.account && may(me.account.role, "credit.see") && <BillingPanel key={me.account.id} account={me.account} />}
-			{me?.account && <MembersPanel account={me.account} />}
-			{me?.account && may(me.account.role, "sign_in.manage") && <CompanyPanel account={me.account} />}
-			{me?.account && <NoticesPanel account={me.account} />}
+			{account && (
+				<>
+					{may(account.role, "credit.see") && <BillingPanel key={account.id} account={account} />}
+					<MembersPanel account={account} />
+					{may(account.role, "sign_in.manage") && <CompanyPanel account={account} />}
+					<NoticesPanel account={account} />
+				</>
+			)}
 			{own && (
 				<>
 					<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
@@ -75,152 +77,132 @@ function OwnLanguage() {
 
 function ProfilePanel() {
 	const { me, refresh } = useSession();
+	const { email = "", operator = false, name: before = "" } = me?.user ?? {};
+	const [name, setName] = useState(before);
+	const save = useAction(async () => {
+		await authApi.updateName(name.trim());
+		await refresh();
+	});
 	return (
-		<NamePanel
-			title={t("You")}
-			label={t("Name")}
-			name={me?.user.name ?? ""}
-			below={
-				me?.user.operator
-					? t("Signed in as {email}, operator of the service.", { email: me.user.email })
-					: t("Signed in as {email}.", { email: me?.user.email ?? "" })
-			}
-			save={async (name) => {
-				await authApi.updateName(name);
-				await refresh();
-			}}
-		>
+		<Panel title={t("You")}>
+			<PanelForm action={save} act={t("Save")} disabled={["", before].includes(name.trim())}>
+				<TextField label={t("Name")} maxLength={200} value={name} onChange={setName} />
+				<p className="small dim">
+					{operator
+						? t("Signed in as {email}, operator of the service.", { email })
+						: t("Signed in as {email}.", { email })}
+				</p>
+			</PanelForm>
 			<Group mt="sm">
 				<span>{t("Language")}</span>
 				<OwnLanguage />
 			</Group>
-		</NamePanel>
+		</Panel>
 	);
 }
 
-function AccountPanel() {
-	const { me, refresh } = useSession();
-	const account = me?.account;
-	if (!account) return null;
-	return (
-		<NamePanel
-			title={t("Account")}
-			label={t("Name of the account")}
-			name={account.name}
-			below={t("{id}; your role: {role}.", { id: account.id, role: roleName(account.role) })}
-			disabled={!may(account.role, "account.change")}
-			save={async (name) => {
-				await api.changeAccount(account.id, { name });
-				await refresh();
-			}}
-		/>
-	);
-}
-
-/** Time zone in which periodic caps start again. */
-function TimeZonePanel() {
-	const { me, refresh } = useSession();
-	const account = me?.account;
-	const [zone, setZone] = useState(account?.timeZone ?? "UTC");
+/** Name of the account, and the time zone in which periodic caps start again. */
+function AccountPanel({ account }: { account: AccountView }) {
+	const { refresh } = useSession();
+	const [name, setName] = useState(account.name);
+	const [timeZone, setTimeZone] = useState(account.timeZone);
+	const isNamed = name.trim() !== "" && name.trim() !== account.name;
+	const isMoved = timeZone !== account.timeZone;
 	const save = useAction(async () => {
-		if (account) await api.changeAccount(account.id, { timeZone: zone });
+		await api.changeAccount(account.id, { ...(isNamed && { name: name.trim() }), ...(isMoved && { timeZone }) });
 		await refresh();
 	});
-	if (!account) return null;
+	const disabled = !may(account.role, "account.change");
 	return (
-		<Panel title={t("Time zone")}>
-			<Form
-				onSubmit={save.run}
-				error={save.error}
-				end={<PanelEnd label={t("Save")} busy={save.busy} disabled={zone === account.timeZone} />}
-			>
+		<Panel title={t("Account")}>
+			<PanelForm action={save} act={t("Save")} disabled={!isNamed && !isMoved}>
+				<TextField
+					label={t("Name of the account")}
+					maxLength={200}
+					disabled={disabled}
+					value={name}
+					onChange={setName}
+				/>
+				<p className="small dim">{t("{id}; your role: {role}.", { id: account.id, role: roleName(account.role) })}</p>
 				<Select
-					label={t("Caps begin anew at midnight in")}
+					label={t("Time zone")}
+					description={t("Caps of keys that are by the day, week or month. Weeks begin on Monday.")}
 					data={[...new Set(["UTC", account.timeZone, ...Intl.supportedValuesOf("timeZone")])]}
 					searchable
 					allowDeselect={false}
 					limit={100}
-					disabled={!may(account.role, "account.change")}
-					value={zone}
-					onChange={(chosen) => setZone(chosen ?? zone)}
+					disabled={disabled}
+					value={timeZone}
+					onChange={(chosen) => setTimeZone(chosen ?? timeZone)}
 					nothingFoundMessage={t("No such time zone")}
 				/>
-				<p className="small dim">{t("Caps of keys that are by the day, week or month. Weeks begin on Monday.")}</p>
-			</Form>
+			</PanelForm>
 		</Panel>
 	);
 }
 
-function NamePanel(props: {
-	title: string;
-	label: string;
-	name: string;
-	below: string;
-	disabled?: boolean;
-	save: (name: string) => Promise<void>;
-	children?: ReactNode;
-}) {
-	const [name, setName] = useState(props.name);
-	const save = useAction(() => props.save(name.trim()));
+/** Name and address on receipts and statements. */
+function BillingPanel({ account }: { account: AccountView }) {
+	const key = `billing-details ${account.id}`;
+	const details = useResource(key, () => api.billingDetails(account.id));
 	return (
-		<Panel title={props.title}>
-			<Form
-				onSubmit={save.run}
-				error={save.error}
-				end={
-					<PanelEnd label={t("Save")} busy={save.busy} disabled={name.trim() === "" || name.trim() === props.name} />
-				}
-			>
-				<TextField
-					label={props.label}
-					maxLength={200}
-					disabled={props.disabled ?? false}
-					value={name}
-					onChange={setName}
-				/>
-				<p className="small dim">{props.below}</p>
-			</Form>
-			{props.children}
+		<Panel title={t("Receipts and statements")}>
+			<Reading of={details} />
+			{details.data && (
+				<BillingForm account={account} details={details.data} onSaved={(stored) => resources.set(key, () => stored)} />
+			)}
 		</Panel>
 	);
 }
 
-function PasswordPanel() {
-	const [current, setCurrent] = useState("");
-	const [next, setNext] = useState("");
-	const [changed, setChanged] = useState(false);
-	const change = useAction(async () => {
-		setChanged(false);
-		await authApi.changePassword(current, next);
-		setCurrent("");
-		setNext("");
-		setChanged(true);
+function BillingForm(props: {
+	account: AccountView;
+	details: BillingDetails;
+	onSaved: (stored: BillingDetails) => void;
+}) {
+	const { account, details, onSaved } = props;
+	const mayChange = may(account.role, "billing.change");
+	// Only the edited fields. All three are sent; the others keep the values that were loaded.
+	const [typed, setTyped] = useState<Partial<BillingDetails>>({});
+	const given = { ...details, ...typed };
+	const [saved, setSaved] = useState(false);
+	const save = useAction(async () => {
+		onSaved(await api.setBillingDetails(account.id, given));
+		setTyped({});
+		setSaved(true);
+	});
+	const field = (name: keyof BillingDetails) => ({
+		value: given[name],
+		disabled: !mayChange,
+		error: fieldError(save, name),
+		onChange: (event: { currentTarget: { value: string } }) => {
+			setSaved(false);
+			setTyped({ ...typed, [name]: event.currentTarget.value });
+		},
 	});
 	return (
-		<Panel title={t("Password")}>
-			<Form
-				onSubmit={change.run}
-				error={change.error}
-				end={
-					<>
-						{changed && <Notice kind="ok">{t("The password was changed.")}</Notice>}
-						<PanelEnd label={t("Change the password")} busy={change.busy} />
-					</>
-				}
-			>
-				<PasswordField
-					label={t("Current password")}
-					autoComplete="current-password"
-					value={current}
-					onChange={setCurrent}
-				/>
-				<NewPasswordField
-					label={t("New password")}
-					description={t("At least {count} characters. All other sessions are ended.", { count: PASSWORD_CHARS_MIN })}
-					value={next}
-					onChange={setNext}
-				/>
-			</Form>
-		</Panel>
+		<PanelForm
+			action={save}
+			act={t("Save")}
+			fields={["company", "address", "vatId"]}
+			notice={
+				saved && (
+					<Notice kind="ok">{t("Saved. Receipts and statements carry it from now on, earlier ones too.")}</Notice>
+				)
+			}
+			denied={!mayChange && t("Owners, admins and billing decide.")}
+		>
+			<TextInput label={t("Company")} autoComplete="organization" maxLength={200} {...field("company")} />
+			<Textarea
+				label={t("Address")}
+				description={t("Up to 8 lines")}
+				autoComplete="street-address"
+				autosize
+				minRows={3}
+				maxRows={8}
+				{...field("address")}
+			/>
+			<TextInput label={t("VAT ID")} maxLength={40} {...field("vatId")} />
+		</PanelForm>
 	);
 }

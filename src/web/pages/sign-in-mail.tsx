@@ -1,21 +1,34 @@
 import { Button, Stack } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { ApiError } from "../http.ts";
 import { AuthLayout } from "../parts/auth-layout.tsx";
 import { EmailField, NameField, NewPasswordField } from "../parts/fields.tsx";
-import { Form } from "../parts/form.tsx";
+import { AuthForm } from "../parts/form.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { PageWaiting } from "../parts/waiting.tsx";
 import { type Action, useAction } from "../resource.ts";
-import { Link, navigate, safeNext, usePlace } from "../router.tsx";
+import { Link, linkTo, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
 /** Pages that links in mails lead to: verify an address, reset a password, accept an invitation. */
+
+/** A notice with a button to sign in. */
+function SignInNext(props: { title: string; kind: "ok" | "warn"; text: string; to?: string; children?: ReactNode }) {
+	return (
+		<AuthLayout title={props.title}>
+			<Notice kind={props.kind}>{props.text}</Notice>
+			<Button component={Link} to={props.to ?? "/sign-in"}>
+				{t("Sign in")}
+			</Button>
+			{props.children}
+		</AuthLayout>
+	);
+}
 
 /** Opening the link changes nothing, since mail scanners open links too: the user must press the button. */
 export function VerifyPage() {
@@ -41,27 +54,23 @@ export function VerifyPage() {
 	if (step === "here") return <PageWaiting />;
 	if (step === "elsewhere") {
 		return (
-			<AuthLayout title={t("Address verified")}>
-				<Notice kind="ok">{t("The address is verified. Sign in to go on.")}</Notice>
-				<Button component={Link} to={`/sign-in?next=${encodeURIComponent(next)}`}>
-					{t("Sign in")}
-				</Button>
-			</AuthLayout>
+			<SignInNext
+				title={t("Address verified")}
+				kind="ok"
+				text={t("The address is verified. Sign in to go on.")}
+				to={`/sign-in?next=${encodeURIComponent(next)}`}
+			/>
 		);
 	}
 	if (token === "" || confirm.error?.code === "INVALID_TOKEN") {
 		return (
-			<AuthLayout title={t("The link does not work")}>
-				<Notice kind="warn">
-					{t("It was used before or is too old. Sign in if you confirmed your address already.")}
-				</Notice>
-				<Button component={Link} to="/sign-in">
-					{t("Sign in")}
-				</Button>
-				<p>
-					{rich("<link>Sign up again</link> for a new one.", { link: (inner) => <Link to="/sign-up">{inner}</Link> })}
-				</p>
-			</AuthLayout>
+			<SignInNext
+				title={t("The link does not work")}
+				kind="warn"
+				text={t("It was used before or is too old. Sign in if you confirmed your address already.")}
+			>
+				<p>{rich("<link>Sign up again</link> for a new one.", { link: linkTo("/sign-up") })}</p>
+			</SignInNext>
 		);
 	}
 	if (step === "password") return <FirstPassword confirm={confirm} />;
@@ -77,24 +86,20 @@ export function VerifyPage() {
 }
 
 /** The person who signed up with this address in another browser may be a stranger: that password is discarded. */
-function FirstPassword({ confirm }: { confirm: Action<[anew: { name: string; newPassword: string }], void> }) {
+function FirstPassword({ confirm }: { confirm: Action<[anew?: { name: string; newPassword: string }], void> }) {
 	const [name, setName] = useState("");
 	const [password, setPassword] = useState("");
 	return (
 		<AuthLayout title={t("Choose a password")}>
 			<p>{t("This is another browser than the one that signed up. Choose the password here, and sign in with it.")}</p>
-			<Form
+			<AuthForm
+				action={confirm}
+				act={t("Confirm the address")}
 				onSubmit={() => void confirm.run({ name: name.trim(), newPassword: password })}
-				error={confirm.error}
-				end={
-					<Button type="submit" loading={confirm.busy}>
-						{t("Confirm the address")}
-					</Button>
-				}
 			>
 				<NameField value={name} onChange={setName} />
 				<NewPasswordField value={password} onChange={setPassword} />
-			</Form>
+			</AuthForm>
 		</AuthLayout>
 	);
 }
@@ -102,37 +107,28 @@ function FirstPassword({ confirm }: { confirm: Action<[anew: { name: string; new
 export function ResetPage() {
 	const { query } = usePlace();
 	const token = query.get("token");
-	if (token && !query.has("error")) return <NewPassword token={token} />;
-	return (
-		<AuthLayout title={t("Reset the password")} below={<Link to="/sign-in">{t("Back to sign in")}</Link>}>
-			{query.has("error") && (
-				<Notice kind="warn">{t("The link was used before or is too old. Ask for a new one.")}</Notice>
-			)}
-			<AddressForm label={t("Send a link")} what="reset" send={(email) => authApi.requestReset(email)} />
-		</AuthLayout>
-	);
+	return token && !query.has("error") ? <NewPassword token={token} /> : <ResetLink isOld={query.has("error")} />;
 }
 
-function AddressForm(props: { label: string; what: "verify" | "reset"; send: (email: string) => Promise<unknown> }) {
+/** Sends a mail with a link to set a new password. */
+function ResetLink({ isOld }: { isOld: boolean }) {
 	const [email, setEmail] = useState("");
 	const [sentTo, setSentTo] = useState<string>();
 	const send = useAction(async () => {
-		await props.send(email.trim());
+		await authApi.requestReset(email.trim());
 		setSentTo(email.trim());
 	});
-	if (sentTo) return <MailSent email={sentTo} what={props.what} />;
 	return (
-		<Form
-			onSubmit={send.run}
-			error={send.error}
-			end={
-				<Button type="submit" loading={send.busy}>
-					{props.label}
-				</Button>
-			}
-		>
-			<EmailField autoComplete="username" value={email} onChange={setEmail} />
-		</Form>
+		<AuthLayout title={t("Reset the password")} below={<Link to="/sign-in">{t("Back to sign in")}</Link>}>
+			{isOld && <Notice kind="warn">{t("The link was used before or is too old. Ask for a new one.")}</Notice>}
+			{sentTo ? (
+				<MailSent email={sentTo} what="reset" />
+			) : (
+				<AuthForm action={send} act={t("Send a link")}>
+					<EmailField autoComplete="username" value={email} onChange={setEmail} />
+				</AuthForm>
+			)}
+		</AuthLayout>
 	);
 }
 
@@ -145,27 +141,18 @@ function NewPassword({ token }: { token: string }) {
 	});
 	if (done) {
 		return (
-			<AuthLayout title={t("Password changed")}>
-				<Notice kind="ok">{t("All other sessions were ended. Sign in with the new password.")}</Notice>
-				<Button component={Link} to="/sign-in">
-					{t("Sign in")}
-				</Button>
-			</AuthLayout>
+			<SignInNext
+				title={t("Password changed")}
+				kind="ok"
+				text={t("All other sessions were ended. Sign in with the new password.")}
+			/>
 		);
 	}
 	return (
 		<AuthLayout title={t("Set a new password")}>
-			<Form
-				onSubmit={reset.run}
-				error={reset.error}
-				end={
-					<Button type="submit" loading={reset.busy}>
-						{t("Change the password")}
-					</Button>
-				}
-			>
+			<AuthForm action={reset} act={t("Change the password")}>
 				<NewPasswordField label={t("New password")} value={password} onChange={setPassword} />
-			</Form>
+			</AuthForm>
 		</AuthLayout>
 	);
 }
@@ -181,7 +168,7 @@ export function InvitePage() {
 	return (
 		<Page title={t("Invitation")} narrow>
 			<Panel>
-				<Stack gap={14}>
+				<Stack gap={14} align="flex-start">
 					<p>
 						{rich(
 							"You were invited to an account. You are signed in as {email}; the invitation works for the address that it was sent to.",
@@ -189,11 +176,9 @@ export function InvitePage() {
 						)}
 					</p>
 					{accept.error && <Problem error={accept.error} />}
-					<div>
-						<Button onClick={() => void accept.run()} loading={accept.busy}>
-							{t("Accept the invitation")}
-						</Button>
-					</div>
+					<Button onClick={() => void accept.run()} loading={accept.busy}>
+						{t("Accept the invitation")}
+					</Button>
 				</Stack>
 			</Panel>
 		</Page>

@@ -1,42 +1,49 @@
-import { Button, Checkbox, Group, Stack } from "@mantine/core";
+import { Button, Group, Stack } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { authApi } from "../auth-api.ts";
 import { AuthLayout } from "../parts/auth-layout.tsx";
-import { EmailField, PasswordField, TextField } from "../parts/fields.tsx";
-import { Form } from "../parts/form.tsx";
+import { CheckField, EmailField, PasswordField, TextField } from "../parts/fields.tsx";
+import { AuthForm } from "../parts/form.tsx";
 import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
-import { Link, navigate, safeNext, usePlace } from "../router.tsx";
+import { Link, linkTo, navigate, safeNext, usePlace } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
-export function SignInPage() {
-	const { config, me, refresh } = useSession();
+/** The page to open after signing in, from the address; a signed-in viewer is sent there. */
+export function useNext() {
+	const { me } = useSession();
 	const { query } = usePlace();
 	const next = safeNext(query.get("next"));
-	const [step, setStep] = useState<"password" | "code" | "company">("password");
-	const refusal = query.get("company");
 	useEffect(() => {
 		if (me) navigate(next, { replace: true });
 	}, [me, next]);
+	return {
+		next,
+		linkWithNext: (to: string) => linkTo(query.has("next") ? `${to}?next=${encodeURIComponent(next)}` : to),
+	};
+}
 
+export function SignInPage() {
+	const { config, refresh } = useSession();
+	const { query } = usePlace();
+	const { next, linkWithNext } = useNext();
+	const [step, setStep] = useState<"password" | "code" | "company">("password");
+	const refusal = query.get("company");
 	return (
 		<AuthLayout
 			title={t("Sign in")}
 			below={
-				config.signUp && step === "password"
-					? rich("No account yet? <link>Sign up</link>", {
-							link: (inner) => (
-								<Link to={`/sign-up${query.has("next") ? `?next=${encodeURIComponent(next)}` : ""}`}>{inner}</Link>
-							),
-						})
-					: undefined
+				config.signUp &&
+				step === "password" &&
+				rich("No account yet? <link>Sign up</link>", { link: linkWithNext("/sign-up") })
 			}
 		>
 			{refusal !== null && <Notice kind="warn">{COMPANY_REFUSALS[refusal] ?? COMPANY_REFUSALS.failed}</Notice>}
 			{step === "password" && (
 				<>
-					<PasswordStep next={next} onCode={() => setStep("code")} onDone={refresh} />
+					<PasswordStep onCode={() => setStep("code")} onDone={refresh} />
+					<Providers next={next} />
 					<PasskeyStep onDone={refresh} />
 					<Button variant="subtle" onClick={() => setStep("company")}>
 						{t("Sign in with your company")}
@@ -87,21 +94,13 @@ function CompanyStep({ next, onBack }: { next: string; onBack: () => void }) {
 		const { url } = await authApi.beginCompany(email.trim(), next);
 		location.assign(url);
 	});
+	const back = (
+		<Button variant="subtle" onClick={onBack}>
+			{t("Use a password")}
+		</Button>
+	);
 	return (
-		<Form
-			onSubmit={begin.run}
-			error={begin.error}
-			end={
-				<>
-					<Button type="submit" loading={begin.busy}>
-						{t("Continue")}
-					</Button>
-					<Button variant="subtle" onClick={onBack}>
-						{t("Use a password")}
-					</Button>
-				</>
-			}
-		>
+		<AuthForm action={begin} act={t("Continue")} more={back}>
 			<EmailField
 				label={t("Your address at the company")}
 				autoComplete="username"
@@ -109,11 +108,11 @@ function CompanyStep({ next, onBack }: { next: string; onBack: () => void }) {
 				value={email}
 				onChange={setEmail}
 			/>
-		</Form>
+		</AuthForm>
 	);
 }
 
-function PasswordStep(props: { next: string; onCode: () => void; onDone: () => Promise<void> }) {
+function PasswordStep(props: { onCode: () => void; onDone: () => Promise<void> }) {
 	const [email, setEmail] = useState("");
 	const [password, setPassword] = useState("");
 	const [remember, setRemember] = useState(true);
@@ -122,68 +121,48 @@ function PasswordStep(props: { next: string; onCode: () => void; onDone: () => P
 		if (answer.twoFactorRedirect) props.onCode();
 		else await props.onDone();
 	});
-	const wrong = signIn.error?.status === 401;
-
+	const hint = signIn.error?.status === 401 && (
+		<p className="small dim">
+			{t("Signed up a moment ago? Open the link in the mail first, or sign up again for a new one.")}
+		</p>
+	);
 	return (
-		<>
-			<Form
-				onSubmit={signIn.run}
-				error={signIn.error}
-				end={
-					<>
-						{wrong && (
-							<p className="small dim">
-								{t("Signed up a moment ago? Open the link in the mail first, or sign up again for a new one.")}
-							</p>
-						)}
-						<Button type="submit" loading={signIn.busy}>
-							{t("Sign in")}
-						</Button>
-					</>
-				}
-			>
-				<EmailField name="email" autoComplete="username" value={email} onChange={setEmail} />
-				<PasswordField
-					label={t("Password")}
-					name="password"
-					autoComplete="current-password"
-					value={password}
-					onChange={setPassword}
-				/>
-				<Group justify="space-between" gap="xs">
-					<Checkbox
-						label={t("Stay signed in")}
-						checked={remember}
-						onChange={(event) => setRemember(event.currentTarget.checked)}
-					/>
-					<Link to="/reset">{t("Forgot it?")}</Link>
-				</Group>
-			</Form>
-			<Providers next={props.next} />
-		</>
+		<AuthForm action={signIn} act={t("Sign in")} more={hint}>
+			<EmailField name="email" autoComplete="username" value={email} onChange={setEmail} />
+			<PasswordField
+				label={t("Password")}
+				name="password"
+				autoComplete="current-password"
+				value={password}
+				onChange={setPassword}
+			/>
+			<Group justify="space-between" gap="xs">
+				<CheckField label={t("Stay signed in")} checked={remember} onChange={setRemember} />
+				<Link to="/reset">{t("Forgot it?")}</Link>
+			</Group>
+		</AuthForm>
 	);
 }
+
+const PROVIDERS = { github: t("Continue with GitHub"), google: t("Continue with Google") };
+type Provider = keyof typeof PROVIDERS;
 
 /** Sign-in through other services, where configured. */
 export function Providers({ next }: { next: string }) {
 	const { config } = useSession();
-	const go = useAction(async (provider: "github" | "google") => {
+	const go = useAction(async (provider: Provider) => {
 		const { url } = await authApi.signInWith(provider, next);
 		location.assign(url);
 	});
-	if (!config.github && !config.google) return null;
+	const offered = (Object.keys(PROVIDERS) as Provider[]).filter((provider) => config[provider]);
+	if (offered.length === 0) return null;
 	return (
 		<Stack gap="sm">
-			{config.github && (
-				<Button variant="default" onClick={() => void go.run("github")}>
-					{t("Continue with GitHub")}
+			{offered.map((provider) => (
+				<Button key={provider} variant="default" onClick={() => void go.run(provider)}>
+					{PROVIDERS[provider]}
 				</Button>
-			)}
-			{config.google && (
-				<Button variant="default" onClick={() => void go.run("google")}>
-					{t("Continue with Google")}
-				</Button>
-			)}
+			))}
 			{go.error && <Problem error={go.error} />}
 		</Stack>
 	);
@@ -198,21 +177,13 @@ function CodeStep({ onDone }: { onDone: () => Promise<void> }) {
 		else await authApi.verifyTotp(code.replace(/\s/g, ""), trust);
 		await onDone();
 	});
+	const other = (
+		<Button variant="subtle" onClick={() => setBackup(!backup)}>
+			{backup ? t("Use the authenticator app") : t("Use a backup code")}
+		</Button>
+	);
 	return (
-		<Form
-			onSubmit={verify.run}
-			error={verify.error}
-			end={
-				<>
-					<Button type="submit" loading={verify.busy}>
-						{t("Continue")}
-					</Button>
-					<Button variant="subtle" onClick={() => setBackup(!backup)}>
-						{backup ? t("Use the authenticator app") : t("Use a backup code")}
-					</Button>
-				</>
-			}
-		>
+		<AuthForm action={verify} act={t("Continue")} more={other}>
 			<TextField
 				label={backup ? t("Backup code") : t("Code of your authenticator app")}
 				autoComplete="one-time-code"
@@ -221,13 +192,7 @@ function CodeStep({ onDone }: { onDone: () => Promise<void> }) {
 				value={code}
 				onChange={setCode}
 			/>
-			{!backup && (
-				<Checkbox
-					label={t("Do not ask on this device again")}
-					checked={trust}
-					onChange={(event) => setTrust(event.currentTarget.checked)}
-				/>
-			)}
-		</Form>
+			{!backup && <CheckField label={t("Do not ask on this device again")} checked={trust} onChange={setTrust} />}
+		</AuthForm>
 	);
 }

@@ -1,29 +1,25 @@
-import { Button } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { Button, Checkbox } from "@mantine/core";
+import { useState } from "react";
+import type { Terms } from "../../catalog/brand.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../console/views.ts";
+import { api } from "../api.ts";
 import { authApi } from "../auth-api.ts";
 import { brand } from "../brand.ts";
 import { AuthLayout } from "../parts/auth-layout.tsx";
 import { EmailField, NameField, NewPasswordField } from "../parts/fields.tsx";
-import { Form } from "../parts/form.tsx";
+import { AuthForm } from "../parts/form.tsx";
 import { MailSent } from "../parts/mail-sent.tsx";
-import { Notice } from "../parts/problem.tsx";
+import { Notice, Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
-import { Link, navigate, safeNext, usePlace } from "../router.tsx";
+import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
-import { Providers } from "./sign-in.tsx";
-import { TermsBox } from "./terms.tsx";
+import { Providers, useNext } from "./sign-in.tsx";
 
 export function SignUpPage() {
-	const { config, me } = useSession();
-	const { query } = usePlace();
-	const next = safeNext(query.get("next"));
+	const { config } = useSession();
+	const { next, linkWithNext } = useNext();
 	const [sentTo, setSentTo] = useState<string>();
-	useEffect(() => {
-		if (me) navigate(next, { replace: true });
-	}, [me, next]);
-
 	if (!config.signUp) {
 		return (
 			<AuthLayout title={t("Sign up")}>
@@ -41,11 +37,7 @@ export function SignUpPage() {
 	return (
 		<AuthLayout
 			title={t("Sign up")}
-			below={rich("Signed up before? <link>Sign in</link>", {
-				link: (inner) => (
-					<Link to={`/sign-in${query.has("next") ? `?next=${encodeURIComponent(next)}` : ""}`}>{inner}</Link>
-				),
-			})}
+			below={rich("Signed up before? <link>Sign in</link>", { link: linkWithNext("/sign-in") })}
 		>
 			<SignUpForm next={next} onSent={setSentTo} />
 			<Providers next={next} />
@@ -58,27 +50,60 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 	const [email, setEmail] = useState("");
 	const [password, setPassword] = useState("");
 	const signUp = useAction(async () => {
+		if (password.length < PASSWORD_CHARS_MIN) return;
 		const acceptedTerms = brand.terms?.version ?? null;
 		await authApi.signUp({ name: name.trim(), email: email.trim(), password, next, acceptedTerms });
 		onSent(email.trim());
 	});
-	const tooShort = password !== "" && password.length < PASSWORD_CHARS_MIN;
 	return (
-		<Form
-			onSubmit={() => {
-				if (!tooShort) void signUp.run();
-			}}
-			error={signUp.error}
-			end={
-				<Button type="submit" loading={signUp.busy}>
-					{t("Sign up")}
-				</Button>
-			}
-		>
+		<AuthForm action={signUp} act={t("Sign up")}>
 			<NameField value={name} onChange={setName} />
 			<EmailField autoComplete="email" value={email} onChange={setEmail} />
 			<NewPasswordField maxLength={PASSWORD_CHARS_MAX} value={password} onChange={setPassword} />
 			{brand.terms && <TermsBox terms={brand.terms} />}
-		</Form>
+		</AuthForm>
+	);
+}
+
+/** Required by its form. */
+function TermsBox({ terms }: { terms: Terms }) {
+	return (
+		<Checkbox
+			required
+			label={rich("I agree to the {link}", {
+				link: (
+					<a href={terms.url} target="_blank" rel="noreferrer">
+						{rich("terms of {name}", { name: brand.name })}
+					</a>
+				),
+			})}
+		/>
+	);
+}
+
+/**
+ * For a signed-in user who has not agreed: after another service's sign-in, an invitation, or a change of the terms.
+ */
+export function TermsPage({ terms }: { terms: Terms }) {
+	const { refresh, signOut } = useSession();
+	const accept = useAction(async () => {
+		await api.acceptTerms(terms.version);
+		await refresh();
+	});
+	const leave = useAction(signOut);
+	const below = (
+		<>
+			{leave.error && <Problem error={leave.error} />}
+			<Button variant="subtle" size="xs" loading={leave.busy} onClick={() => void leave.run()}>
+				{t("Sign out")}
+			</Button>
+		</>
+	);
+	return (
+		<AuthLayout title={t("Terms of service")} below={below}>
+			<AuthForm action={accept} act={t("Go on")}>
+				<TermsBox terms={terms} />
+			</AuthForm>
+		</AuthLayout>
 	);
 }

@@ -1,4 +1,4 @@
-import { PasswordInput, TextInput, type TextInputProps } from "@mantine/core";
+import { Checkbox, type CheckboxProps, PasswordInput, TextInput, type TextInputProps } from "@mantine/core";
 import { PASSWORD_CHARS_MIN } from "../../console/views.ts";
 import { t } from "../texts.tsx";
 
@@ -12,6 +12,17 @@ export function TextField({ onChange, ...rest }: Omit<TextInputProps, "onChange"
 	return (
 		<TextInput required withAsterisk={false} onChange={(event) => onChange(event.currentTarget.value)} {...rest} />
 	);
+}
+
+/** A box to tick. */
+export function CheckField({
+	onChange,
+	...rest
+}: Omit<CheckboxProps, "onChange" | "value"> & {
+	readonly checked: boolean;
+	readonly onChange: (checked: boolean) => void;
+}) {
+	return <Checkbox onChange={(event) => onChange(event.currentTarget.checked)} {...rest} />;
 }
 
 /** A required password, with a button that shows it. */

@@ -1,7 +1,9 @@
-import { Anchor, Button, Group, Stack } from "@mantine/core";
+import { Anchor, Button, type ButtonProps, Group, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { ApiError } from "../http.ts";
-import { Icon } from "./icons.tsx";
+import type { Action } from "../resource.ts";
+import { Link } from "../router.tsx";
+import { Icon, type IconName } from "./icons.tsx";
 import { Problem } from "./problem.tsx";
 
 /** The message of an error about a field. */
@@ -36,27 +38,141 @@ export function Form(props: {
 	);
 }
 
-/** End of a form on a page; `children` are further acts. */
-export function PanelEnd(props: {
-	label: ReactNode;
-	busy: boolean;
-	disabled?: boolean;
-	/** The main act of the panel. */
-	main?: boolean;
-	children?: ReactNode;
-}) {
+type Act = Pick<Action<[], unknown>, "run" | "busy" | "error">;
+
+interface ActionFormProps {
+	readonly action: Act;
+	/** Label of the button that runs the action. */
+	readonly act: string;
+	readonly disabled?: boolean;
+	/** Runs instead of the action. */
+	readonly onSubmit?: () => void;
+	/** Further buttons. */
+	readonly more?: ReactNode;
+	readonly children: ReactNode;
+}
+
+/** Form of a panel. */
+export function PanelForm(
+	props: ActionFormProps & {
+		/** The main act of its page. */
+		readonly main?: boolean;
+		/** The error of a further act. */
+		readonly error?: ApiError | undefined;
+		/** Errors about these fields are shown by the fields. */
+		readonly fields?: readonly string[];
+		/** Above the buttons, as that the form was saved. */
+		readonly notice?: ReactNode;
+		/** Replaces the buttons: why the form cannot be sent. */
+		readonly denied?: string | false;
+	},
+) {
+	const { action, error = action.error } = props;
 	return (
-		<Group justify="flex-end" gap="xs">
+		<Form
+			onSubmit={props.onSubmit ?? (() => void action.run())}
+			error={otherError({ error }, ...(props.fields ?? []))}
+			end={
+				<>
+					{props.notice}
+					{props.denied ? (
+						<p className="small dim">{props.denied}</p>
+					) : (
+						<Group justify="flex-end" gap="xs">
+							{props.more}
+							<Button
+								type="submit"
+								variant={props.main ? "filled" : "default"}
+								loading={action.busy}
+								disabled={props.disabled ?? false}
+							>
+								{props.act}
+							</Button>
+						</Group>
+					)}
+				</>
+			}
+		>
 			{props.children}
-			<Button
-				type="submit"
-				variant={props.main ? "filled" : "default"}
-				loading={props.busy}
-				disabled={props.disabled ?? false}
-			>
-				{props.label}
+		</Form>
+	);
+}
+
+/** Form of a sign-in page: its button is as wide as its fields. */
+export function AuthForm({ action, act, more, onSubmit, children }: Omit<ActionFormProps, "disabled">) {
+	return (
+		<Form
+			onSubmit={onSubmit ?? (() => void action.run())}
+			error={action.error}
+			end={
+				<>
+					<Button type="submit" loading={action.busy}>
+						{act}
+					</Button>
+					{more}
+				</>
+			}
+		>
+			{children}
+		</Form>
+	);
+}
+
+/** Form of one line, as below a table; `more` is below it. */
+export function LineForm({ action, act, disabled = false, more, children }: Omit<ActionFormProps, "onSubmit">) {
+	return (
+		<Form onSubmit={() => void action.run()} error={action.error} end={more}>
+			<Group align="flex-end" gap="xs">
+				{children}
+				<Button type="submit" size="xs" variant="default" loading={action.busy} disabled={disabled}>
+					{act}
+				</Button>
+			</Group>
+		</Form>
+	);
+}
+
+const LOOKS = {
+	main: { variant: "filled" },
+	plain: { variant: "default" },
+	danger: { variant: "light", color: "red" },
+	/** In a dialog: decides against something. */
+	final: { variant: "filled", color: "red" },
+	text: { variant: "subtle" },
+} as const satisfies Record<string, ButtonProps>;
+
+/** A button that runs an action, calls a function, or leads to the page `to`. */
+export function ActButton(props: {
+	label: ReactNode;
+	action?: Pick<Act, "run" | "busy">;
+	busy?: boolean;
+	onClick?: () => void;
+	to?: string;
+	look?: keyof typeof LOOKS;
+	icon?: IconName;
+	/** Small in heads of pages, panels and tables. */
+	size?: "xs" | "sm";
+	disabled?: boolean;
+	pressed?: boolean;
+}) {
+	const { label, action, to, look = "plain", icon, size = "xs" } = props;
+	const drawn = { size, ...LOOKS[look], ...(icon ? { leftSection: <Icon name={icon} /> } : {}) };
+	if (to !== undefined)
+		return (
+			<Button component={Link} to={to} {...drawn}>
+				{label}
 			</Button>
-		</Group>
+		);
+	return (
+		<Button
+			{...drawn}
+			loading={action?.busy ?? props.busy ?? false}
+			disabled={props.disabled ?? false}
+			{...(props.pressed === undefined ? {} : { "aria-pressed": props.pressed })}
+			onClick={props.onClick ?? (() => void action?.run())}
+		>
+			{label}
+		</Button>
 	);
 }
 

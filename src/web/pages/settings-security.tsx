@@ -1,0 +1,233 @@
+import { useState } from "react";
+import { encode } from "uqr";
+import { PASSWORD_CHARS_MIN } from "../../console/views.ts";
+import { api } from "../api.ts";
+import { authApi } from "../auth-api.ts";
+import { CodeBlock } from "../parts/code.tsx";
+import { NewPasswordField, PasswordField, TextField } from "../parts/fields.tsx";
+import { ActButton, LineForm, LinkButton, PanelForm } from "../parts/form.tsx";
+import { Panel } from "../parts/page.tsx";
+import { Empty, Notice, Problem } from "../parts/problem.tsx";
+import { fromItems, TablePanel } from "../parts/table.tsx";
+import { Ago, Id } from "../parts/text.tsx";
+import { useAction, useResource } from "../resource.ts";
+import { useSession } from "../session.tsx";
+import { t } from "../texts.tsx";
+import type { SessionView } from "../views.ts";
+
+/** How the viewer signs in: password, second factor, passkeys, sessions. */
+
+export function PasswordPanel() {
+	const [current, setCurrent] = useState("");
+	const [next, setNext] = useState("");
+	const [changed, setChanged] = useState(false);
+	const change = useAction(async () => {
+		setChanged(false);
+		await authApi.changePassword(current, next);
+		setCurrent("");
+		setNext("");
+		setChanged(true);
+	});
+	return (
+		<Panel title={t("Password")}>
+			<PanelForm
+				action={change}
+				act={t("Change the password")}
+				notice={changed && <Notice kind="ok">{t("The password was changed.")}</Notice>}
+			>
+				<PasswordField
+					label={t("Current password")}
+					autoComplete="current-password"
+					value={current}
+					onChange={setCurrent}
+				/>
+				<NewPasswordField
+					label={t("New password")}
+					description={t("At least {count} characters. All other sessions are ended.", { count: PASSWORD_CHARS_MIN })}
+					value={next}
+					onChange={setNext}
+				/>
+			</PanelForm>
+		</Panel>
+	);
+}
+
+interface Setup {
+	readonly totpURI: string;
+	readonly backupCodes: readonly string[];
+}
+
+/**
+ * One-time codes in addition to the password. Switching on requires a first code, so that a broken setup locks no user
+ * out.
+ */
+export function TwoFactorPanel() {
+	const { me, config, refresh } = useSession();
+	const [setup, setSetup] = useState<Setup>();
+	const [password, setPassword] = useState("");
+	const [code, setCode] = useState("");
+	const on = me?.user.twoFactorEnabled ?? false;
+	const change = useAction(async () => {
+		if (!on) setSetup(await authApi.enableTwoFactor(password));
+		else await authApi.disableTwoFactor(password, code.trim());
+		setPassword("");
+		setCode("");
+		if (on) await refresh();
+	});
+	const confirm = useAction(async () => {
+		await authApi.verifyTotp(code.replace(/\s/g, ""), false);
+		setCode("");
+		await refresh();
+		setSetup(undefined);
+	});
+	if (!config.twoFactor) return null;
+	const codeField = { autoComplete: "one-time-code", value: code, onChange: setCode };
+	return (
+		<Panel title={t("Second factor")}>
+			{setup ? (
+				<PanelForm action={confirm} act={t("Switch on")} main>
+					<p>{t("Scan this with an authenticator app, or type the secret into it.")}</p>
+					<QrCode text={setup.totpURI} label={t("The secret as a QR code")} />
+					<Id value={new URL(setup.totpURI).searchParams.get("secret") ?? ""} label={t("Copy the secret")} />
+					<Notice kind="warn">{t("Keep these backup codes. Each opens the account once if the app is lost.")}</Notice>
+					<CodeBlock code={setup.backupCodes.join("\n")} label={t("Copy the backup codes")} />
+					<TextField label={t("A code from the app")} inputMode="numeric" {...codeField} />
+				</PanelForm>
+			) : (
+				<PanelForm action={change} act={on ? t("Switch off") : t("Set up")}>
+					<p>
+						{on
+							? t("A code of your authenticator app is asked for when you sign in.")
+							: t("With a second factor a stolen password alone opens nothing. Setting it up ends all other sessions.")}
+					</p>
+					<PasswordField
+						label={t("Your password")}
+						autoComplete="current-password"
+						value={password}
+						onChange={setPassword}
+					/>
+					{on && <TextField label={t("A code of the app, or a backup code")} {...codeField} />}
+				</PanelForm>
+			)}
+		</Panel>
+	);
+}
+
+/** Width of the quiet zone in modules; scanners need it. */
+const BORDER = 2;
+
+/** Black on white in both colour schemes, as scanners expect. */
+function QrCode({ text, label }: { text: string; label: string }) {
+	const { data, size } = encode(text, { border: BORDER });
+	const path = data.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x} ${y}h1v1h-1z` : ""))).join("");
+	return (
+		<svg className="qr" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={label} shapeRendering="crispEdges">
+			<path d={path} fill="#000" />
+		</svg>
+	);
+}
+
+/** The viewer's passkeys, for signing in without a password. */
+export function PasskeysPanel() {
+	const passkeys = useResource("passkeys", api.passkeys);
+	const [name, setName] = useState("");
+	const add = useAction(async () => {
+		const { startRegistration } = await import("@simplewebauthn/browser");
+		const optionsJSON = await authApi.beginPasskey();
+		await authApi.endPasskey(name.trim(), await startRegistration({ optionsJSON }));
+		setName("");
+		await passkeys.reload();
+	});
+	const remove = useAction(async (id: string) => {
+		await api.removePasskey(id);
+		await passkeys.reload();
+	});
+	return (
+		<TablePanel
+			title={t("Passkeys")}
+			{...fromItems(passkeys)}
+			rowKey={(item) => item.id}
+			empty={
+				<Empty title={t("No passkeys.")}>
+					{t("A passkey signs you in by finger, face or PIN of a device, and is good for this site alone.")}
+				</Empty>
+			}
+			columns={[
+				{ label: t("Name"), lead: true, render: (item) => item.name },
+				{ label: t("Added"), render: (item) => <Ago atMs={item.createdAtMs} /> },
+				{ label: t("Last used"), render: (item) => <Ago atMs={item.lastUsedAtMs} /> },
+				{
+					label: t("Action"),
+					act: true,
+					render: (item) => <LinkButton onClick={() => void remove.run(item.id)}>{t("Remove")}</LinkButton>,
+				},
+			]}
+		>
+			{remove.error && <Problem error={remove.error} />}
+			<LineForm action={add} act={t("Add a passkey")}>
+				<TextField
+					label={t("Name of a new one")}
+					placeholder={t("Laptop")}
+					size="xs"
+					maxLength={60}
+					value={name}
+					onChange={setName}
+				/>
+			</LineForm>
+		</TablePanel>
+	);
+}
+
+/** The viewer's sessions. */
+export function SessionsPanel() {
+	const sessions = useResource("sessions", api.sessions);
+	const end = useAction(async (id: string) => {
+		await api.revokeSession(id);
+		await sessions.reload();
+	});
+	const endOthers = useAction(async () => {
+		await api.revokeOtherSessions();
+		await sessions.reload();
+	});
+	const failure = end.error ?? endOthers.error;
+	const hasOthers = (sessions.data?.items.length ?? 0) > 1;
+	return (
+		<TablePanel
+			title={t("Sessions")}
+			aside={hasOthers && <ActButton label={t("End all others")} action={endOthers} />}
+			{...fromItems(sessions)}
+			rowKey={(session) => session.id}
+			empty={<Empty title={t("No session is open.")} />}
+			columns={[
+				{
+					label: t("Device"),
+					lead: true,
+					render: (session) => `${deviceOf(session)}${session.current ? t(" (this one)") : ""}`,
+				},
+				{ label: t("Address"), render: (session) => session.ip },
+				{ label: t("Signed in"), render: (session) => <Ago atMs={session.createdAtMs} /> },
+				{ label: t("Ends"), render: (session) => <Ago atMs={session.expiresAtMs} /> },
+				{
+					label: t("Action"),
+					act: true,
+					render: (session) =>
+						!session.current && <LinkButton onClick={() => void end.run(session.id)}>{t("End")}</LinkButton>,
+				},
+			]}
+		>
+			{failure && <Problem error={failure} />}
+		</TablePanel>
+	);
+}
+
+const BROWSERS = { Edg: "Edge", Firefox: "Firefox", Chrome: "Chrome", Safari: "Safari" };
+const SYSTEMS = { iPhone: "iPhone", Android: "Android", Windows: "Windows", "Mac OS": "macOS", Linux: "Linux" };
+
+/** Browser and system, to recognize a device. */
+function deviceOf({ userAgent }: SessionView): string {
+	const agent = userAgent ?? "";
+	const named = (names: object) => Object.entries(names).find(([mark]) => agent.includes(mark))?.[1];
+	const [browser, system] = [named(BROWSERS), named(SYSTEMS)];
+	if (browser && system) return t("{browser} on {system}", { browser, system });
+	return (browser ?? system ?? agent.slice(0, 40)) || t("Unknown device");
+}

@@ -2,12 +2,13 @@ import { sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import { onlyRow } from "../db/outage.ts";
-import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { formatUsd, NANO_PER_USD, type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { viewOf } from "../db/view-of.ts";
+import { formatUsd, NANO_PER_USD, type NanoUsd } from "../money/nano-usd.ts";
+import { noted, notedJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
-import { rowsOf, type Transaction } from "./stripe-books.ts";
+import { inTransaction, rowsOf, type Transaction } from "./stripe-books.ts";
 
 export type AdjustmentState = "pending" | "booked" | "rejected";
 
@@ -17,17 +18,14 @@ export interface Adjustment {
 	readonly amountNanoUsd: NanoUsd;
 	readonly reason: string;
 	readonly state: AdjustmentState;
+	readonly idempotencyKey: string;
 	/** Operator id. */
 	readonly firstBy: string;
-	readonly firstAtMs: number;
 }
 
-export interface NewAdjustment {
-	readonly accountId: string;
+interface NewAdjustment extends Pick<Adjustment, "accountId" | "reason" | "idempotencyKey"> {
 	/** Not zero; negative takes credit away. */
 	readonly amount: NanoUsd;
-	readonly reason: string;
-	readonly idempotencyKey: string;
 	readonly operatorId: string;
 	/** The management key that acts for the operator, for the audit log. */
 	readonly actor?: string;
@@ -46,6 +44,7 @@ const AMOUNT_USD_MAX = 100_000;
 const PENDING_MAX = 50;
 /** Window over which one operator's own adjustments are summed for the second-operator rule. */
 const WINDOW_HOURS = 24;
+const SENT_BEFORE = "This adjustment was sent before.";
 
 /**
  * Adjusts an account's credit once per idempotency key. The adjustment waits for a second operator if its amount plus
@@ -57,10 +56,10 @@ export async function adjust(
 	asked: NewAdjustment,
 	secondLookFrom: NanoUsd | null,
 ): Promise<Adjustment> {
-	return inTransaction(db, async (tx) => {
+	return inTransaction(db, SENT_BEFORE, async (tx) => {
 		// Serializes adjustments of one operator, so that concurrent ones are summed.
 		await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`adjustments of ${asked.operatorId}`}, 0))`);
-		const former = await find(tx, sql`idempotency_key = ${asked.idempotencyKey}`);
+		const former = await lock(tx, sql`idempotency_key = ${asked.idempotencyKey}`);
 		if (former !== undefined) {
 			if (isSame(former, asked)) return former;
 			throw new Fault("conflict", "This adjustment was sent before, with something else in it.");
@@ -75,8 +74,8 @@ export async function adjust(
 		);
 		if (row === undefined)
 			throw new Fault("not_found", "There is no account {id}.", { values: { id: asked.accountId } });
-		const made = (await find(tx, sql`id = ${row.id}`)) as Adjustment;
-		if (!takesTwo) await book(tx, made, asked.idempotencyKey);
+		const made = await lockKnown(tx, row.id);
+		if (!takesTwo) await book(tx, made);
 		await note(tx, takesTwo ? "adjustment.ask" : "account.adjust", made, asked);
 		return made;
 	});
@@ -96,14 +95,14 @@ export function checkAdjustmentAmount(amount: NanoUsd, param: string): void {
  * covered.
  */
 export function confirmAdjustment(db: Transactional, decision: Decision): Promise<Adjustment> {
-	return inTransaction(db, async (tx) => {
-		const { adjustment, idempotencyKey } = await lock(tx, decision.id);
+	return inTransaction(db, SENT_BEFORE, async (tx) => {
+		const adjustment = await lockKnown(tx, decision.id);
 		if (adjustment.state !== "pending")
 			throw new Fault("conflict", "The adjustment is {state} already.", { values: { state: adjustment.state } });
 		if (adjustment.firstBy === decision.operatorId)
 			throw new Fault("conflict", "A second operator must confirm this one.");
 		await decide(tx, decision, "booked");
-		await book(tx, adjustment, idempotencyKey);
+		await book(tx, adjustment);
 		await note(tx, "account.adjust", adjustment, decision, { firstBy: adjustment.firstBy });
 		return { ...adjustment, state: "booked" };
 	});
@@ -111,8 +110,8 @@ export function confirmAdjustment(db: Transactional, decision: Decision): Promis
 
 /** Rejects; the requesting operator may too. Idempotent. Faults: not_found; conflict if it was booked. */
 export function rejectAdjustment(db: Transactional, decision: Decision & { reason: string }): Promise<Adjustment> {
-	return inTransaction(db, async (tx) => {
-		const { adjustment } = await lock(tx, decision.id);
+	return inTransaction(db, SENT_BEFORE, async (tx) => {
+		const adjustment = await lockKnown(tx, decision.id);
 		if (adjustment.state === "booked") throw new Fault("conflict", "The adjustment is booked already.");
 		if (adjustment.state === "rejected") return adjustment;
 		await decide(tx, decision, "rejected");
@@ -123,43 +122,20 @@ export function rejectAdjustment(db: Transactional, decision: Decision & { reaso
 
 /** Fault not_found. */
 export async function getAdjustment(statements: Statements, id: string): Promise<Adjustment> {
-	const [row] = await statements<Row>`select * from credit_adjustment where id = ${id}`;
-	if (row === undefined) throw new Fault("not_found", "There is no adjustment {id}.", { values: { id } });
-	return adjustmentOf(row);
+	const [row] = await statements<object>`select * from credit_adjustment where id = ${id}`;
+	return viewOf<Adjustment>(known(row, id));
 }
 
-interface Row {
-	id: string;
-	account_id: string;
-	amount_nano_usd: string;
-	reason: string;
-	idempotency_key: string;
-	state: AdjustmentState;
-	first_by: string;
-	first_at: Date | string;
+async function lock(tx: Transaction, condition: ReturnType<typeof sql>): Promise<Adjustment | undefined> {
+	const [row] = await rowsOf<object>(tx, sql`select * from credit_adjustment where ${condition} for update`);
+	return row && viewOf<Adjustment>(row);
 }
 
-function adjustmentOf(row: Row): Adjustment {
-	return {
-		id: row.id,
-		accountId: row.account_id,
-		amountNanoUsd: nanoUsdOfColumn(row.amount_nano_usd),
-		reason: row.reason,
-		state: row.state,
-		firstBy: row.first_by,
-		firstAtMs: new Date(row.first_at).getTime(),
-	};
-}
+const lockKnown = async (tx: Transaction, id: string) => known(await lock(tx, sql`id = ${id}`), id);
 
-async function find(tx: Transaction, condition: ReturnType<typeof sql>): Promise<Adjustment | undefined> {
-	const [row] = await rowsOf<Row>(tx, sql`select * from credit_adjustment where ${condition}`);
-	return row === undefined ? undefined : adjustmentOf(row);
-}
-
-async function lock(tx: Transaction, id: string): Promise<{ adjustment: Adjustment; idempotencyKey: string }> {
-	const [row] = await rowsOf<Row>(tx, sql`select * from credit_adjustment where id = ${id} for update`);
-	if (row === undefined) throw new Fault("not_found", "There is no adjustment {id}.", { values: { id } });
-	return { adjustment: adjustmentOf(row), idempotencyKey: row.idempotency_key };
+function known<T>(found: T | undefined, id: string): T {
+	if (found === undefined) throw new Fault("not_found", "There is no adjustment {id}.", { values: { id } });
+	return found;
 }
 
 function isSame(former: Adjustment, asked: NewAdjustment): boolean {
@@ -200,15 +176,15 @@ async function decide(tx: Transaction, { id, operatorId }: Decision, state: Adju
 		update credit_adjustment set state = ${state}, second_by = ${operatorId}, second_at = clock_timestamp() where id = ${id}`);
 }
 
-async function book(tx: Transaction, adjustment: Adjustment, idempotencyKey: string): Promise<void> {
-	const { accountId, amountNanoUsd, firstBy, reason } = adjustment;
-	const [row] = await rowsOf<{ seq: string | null }>(
+async function book(
+	tx: Transaction,
+	{ accountId, amountNanoUsd, firstBy, reason, idempotencyKey }: Adjustment,
+): Promise<void> {
+	const rows = await rowsOf<{ seq: string | null }>(
 		tx,
 		sql`select ledger_book(${newId("led")}, ${accountId}, 'adjustment', ${amountNanoUsd}::bigint, ${`adjust:${idempotencyKey}`}, ${firstBy}, ${reason}, false) as seq`,
 	);
-	// A former version booked it without an adjustment row.
-	if (row === undefined || row.seq === null)
-		throw new Fault("conflict", "An adjustment was booked with this idempotency key before.");
+	if (onlyRow(rows).seq === null) throw new Fault("conflict", SENT_BEFORE);
 }
 
 async function note(
@@ -218,20 +194,7 @@ async function note(
 	by: { operatorId: string; actor?: string; ip: string | null },
 	more: Record<string, string> = {},
 ): Promise<void> {
-	const detail = JSON.stringify({ usd: formatUsd(amountNanoUsd), reason, adjustment: id, ...more });
-	await tx.execute(sql`
-		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
-		values (${newId("aud")}, ${by.actor ?? by.operatorId}, ${action}, ${accountId}, ${accountId}, ${by.ip}, ${detail}::text::jsonb)`);
-}
-
-/** Drizzle wraps driver errors; errors raised by SQL functions become Faults. */
-async function inTransaction<T>(db: Transactional, work: (tx: Transaction) => Promise<T>): Promise<T> {
-	try {
-		return await db.transaction(work);
-	} catch (error) {
-		if (error instanceof Fault) throw error;
-		const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-		if (cause instanceof Fault) throw cause;
-		throw faultOfSql(cause, "This adjustment was sent before.");
-	}
+	const detail = { usd: formatUsd(amountNanoUsd), reason, adjustment: id, ...more };
+	const act = noted({ actor: by.actor ?? by.operatorId, action, ip: by.ip, detail });
+	await tx.execute(sql`select audit_note(${notedJson(act)}::text::jsonb, ${accountId}, ${accountId})`);
 }

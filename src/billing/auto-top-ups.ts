@@ -1,5 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
+import { viewOf } from "../db/view-of.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
 import type { StopReason } from "./stop-reasons.ts";
@@ -18,13 +19,11 @@ export interface AutoTopUp extends AutoTopUpAmounts {
 	readonly changedAtMs: number;
 }
 
-export type AttemptState = "running" | "needs_authentication" | "succeeded" | "declined" | "ended";
-
 export interface AutoAttempt {
 	readonly id: string;
 	readonly topUpId: string;
 	readonly amountNanoUsd: NanoUsd;
-	readonly state: AttemptState;
+	readonly state: "running" | "needs_authentication" | "succeeded" | "declined" | "ended";
 	readonly reason: StopReason | null;
 	readonly begunAtMs: number;
 }
@@ -36,17 +35,9 @@ const SORTS_MAX = 20;
 
 /** Null if it is switched off. */
 export async function readAutoTopUp(statements: Statements, accountId: string): Promise<AutoTopUp | null> {
-	const [row] = await statements<SettingsRow>`
+	const [row] = await statements<object>`
 		select below_nano_usd, amount_nano_usd, month_most_nano_usd, state, reason, changed_at from auto_top_up where account_id = ${accountId}`;
-	if (row === undefined) return null;
-	return {
-		belowNanoUsd: nanoUsdOfColumn(row.below_nano_usd),
-		amountNanoUsd: nanoUsdOfColumn(row.amount_nano_usd),
-		monthMostNanoUsd: nanoUsdOfColumn(row.month_most_nano_usd),
-		state: row.state,
-		reason: row.reason,
-		changedAtMs: row.changed_at.getTime(),
-	};
+	return row === undefined ? null : viewOf<AutoTopUp>(row);
 }
 
 /** The newest attempts, and what this month's have bought or may still buy. */
@@ -55,24 +46,15 @@ export async function readAutoAttempts(
 	accountId: string,
 ): Promise<{ attempts: AutoAttempt[]; boughtNanoUsd: NanoUsd }> {
 	const [rows, [month]] = await Promise.all([
-		statements<AttemptRow>`
-			select id, top_up_id, amount_nano_usd, state, begun_at,
+		statements<object>`
+			select id, top_up_id, amount_nano_usd, begun_at,
+				case when state in ('begun', 'sent', 'unknown') then 'running' else state end as state,
 				case when exists (select 1 from stripe_finding f where f.id = 'open:' || a.id and f.resolved_at is null) then 'undecided' else reason end as reason
 			from auto_top_up_attempt a where account_id = ${accountId} order by begun_at desc limit ${ATTEMPTS_SHOWN}`,
 		statements<{ bought: string }>`
 			select auto_top_up_bought(a.id, a.time_zone) as bought from account a where a.id = ${accountId}`,
 	]);
-	return {
-		attempts: rows.map((row) => ({
-			id: row.id,
-			topUpId: row.top_up_id,
-			amountNanoUsd: nanoUsdOfColumn(row.amount_nano_usd),
-			state: row.state === "begun" || row.state === "sent" || row.state === "unknown" ? "running" : row.state,
-			reason: row.reason,
-			begunAtMs: row.begun_at.getTime(),
-		})),
-		boughtNanoUsd: nanoUsdOfColumn(month?.bought ?? 0),
-	};
+	return { attempts: rows.map(viewOf<AutoAttempt>), boughtNanoUsd: nanoUsdOfColumn(month?.bought ?? 0) };
 }
 
 /**
@@ -138,22 +120,4 @@ function checkAmounts({ belowNanoUsd, amountNanoUsd, monthMostNanoUsd }: AutoTop
 	// One payment is enough for one crossing of the threshold.
 	if (amountNanoUsd < belowNanoUsd) refuse("amountUsd", "Buy at least as much as it is bought below.");
 	if (monthMostNanoUsd < amountNanoUsd) refuse("monthMostUsd", "The month's most covers one top-up at least.");
-}
-
-interface SettingsRow {
-	below_nano_usd: string;
-	amount_nano_usd: string;
-	month_most_nano_usd: string;
-	state: AutoTopUp["state"];
-	reason: StopReason | null;
-	changed_at: Date;
-}
-
-interface AttemptRow {
-	id: string;
-	top_up_id: string;
-	amount_nano_usd: string;
-	state: "begun" | "sent" | "unknown" | Exclude<AttemptState, "running">;
-	reason: StopReason | null;
-	begun_at: Date;
 }

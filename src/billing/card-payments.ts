@@ -7,7 +7,7 @@ import type { Transactional } from "../db/transactional.ts";
 import { createAutoAttempts } from "./auto-attempts.ts";
 import { createPaymentPages } from "./payment-pages.ts";
 import { createSavedCards, type SavedCards } from "./saved-cards.ts";
-import { type ClearingOutcome, clearOnceADay } from "./stripe-clearing.ts";
+import { clearOnceADay } from "./stripe-clearing.ts";
 import { connectStripe, paymentServiceFault, type StripeAddress } from "./stripe-client.ts";
 import { collectRefunds, creditHeldPayments, takeStripeEvent } from "./stripe-events.ts";
 import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
@@ -39,7 +39,7 @@ export interface CardPayments {
 	/** Resolves when no call to Stripe of this and `collect` is in progress. */
 	ended(): Promise<void>;
 	/** Compares Stripe's lists with the books, once a day across all instances. Returns null if that was done. */
-	clear(): Promise<ClearingOutcome | null>;
+	clear(): ReturnType<typeof clearOnceADay>;
 }
 
 export interface CardPaymentsOptions extends StripeAddress {

@@ -3,6 +3,7 @@ import { errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
+import { viewOf } from "../db/view-of.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
 import { isGone, isRefused, paymentServiceFault } from "./stripe-client.ts";
 import { idOf } from "./stripe-events.ts";
@@ -108,17 +109,10 @@ export function createSavedCards(
 		},
 
 		async read(accountId) {
-			const [row] = await statements<CardRow>`
+			const [row] = await statements<object>`
 				select brand, last_four, exp_month, exp_year, saved_at from saved_card
 				where account_id = ${accountId} and payment_method_id is not null`;
-			if (row === undefined) return null;
-			return {
-				brand: row.brand ?? "card",
-				lastFour: row.last_four ?? "",
-				expMonth: row.exp_month ?? 0,
-				expYear: row.exp_year ?? 0,
-				savedAtMs: row.saved_at?.getTime() ?? 0,
-			};
+			return row === undefined ? null : viewOf<SavedCard>(row);
 		},
 
 		async setup(accountId, { email, back }, act) {
@@ -220,14 +214,6 @@ async function customerOf(statements: Statements, accountId: string): Promise<st
 	const [row] = await statements<{ customer_id: string }>`
 		select customer_id from saved_card where account_id = ${accountId}`;
 	return row?.customer_id;
-}
-
-interface CardRow {
-	brand: string | null;
-	last_four: string | null;
-	exp_month: number | null;
-	exp_year: number | null;
-	saved_at: Date | null;
 }
 
 /** Undefined if it is no card: only cards are charged later. */

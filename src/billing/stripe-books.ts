@@ -1,6 +1,9 @@
 import { type SQL, sql } from "drizzle-orm";
+import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
+import { faultOfSql } from "../db/sql-fault.ts";
 import type { Transactional } from "../db/transactional.ts";
+import { viewOf } from "../db/view-of.ts";
 import { centsOf, nanoUsdOfCents } from "../money/cents.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { noteFinding, settleFinding } from "./stripe-findings.ts";
@@ -35,34 +38,32 @@ export async function rowsOf<Row>(tx: Transaction, query: ReturnType<typeof sql>
 	return (await tx.execute(query)) as unknown as Row[];
 }
 
-interface TopUpRow {
-	id: string;
-	account_id: string;
-	amount: string;
-	method: string;
-	reference: string;
-	state: string;
+/** A transaction whose expected failures are Faults. `taken`: the text of a conflict with a unique value. */
+export async function inTransaction<T>(
+	db: Transactional,
+	taken: string,
+	work: (tx: Transaction) => Promise<T>,
+): Promise<T> {
+	try {
+		return await db.transaction(work);
+	} catch (error) {
+		// Drizzle wraps errors of the driver.
+		const cause = error instanceof Fault ? error : ((error as Error).cause ?? error);
+		throw cause instanceof Fault ? cause : faultOfSql(cause, taken);
+	}
 }
 
 /** Locks top-up, account and budget, in the global lock order. */
 export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp | undefined> {
-	const [row] = await rowsOf<TopUpRow>(
+	const [row] = await rowsOf<object>(
 		tx,
-		sql`select id, account_id, amount_nano_usd as amount, method, reference, state from top_up where id = ${id} for update`,
+		sql`select id, account_id, amount_nano_usd, method, reference, state from top_up where id = ${id} for update`,
 	);
 	if (row === undefined) return undefined;
-	await tx.execute(sql`select 1 from account where id = ${row.account_id} for update`);
-	await tx.execute(sql`select 1 from budget where id = ${row.account_id} for update`);
-	const amount = nanoUsdOfColumn(row.amount);
-	return {
-		id: row.id,
-		accountId: row.account_id,
-		amountNanoUsd: amount,
-		amountCents: centsOf(amount),
-		method: row.method,
-		reference: row.reference,
-		state: row.state,
-	};
+	const topUp = viewOf<Omit<PaidTopUp, "amountCents">>(row);
+	await tx.execute(sql`select 1 from account where id = ${topUp.accountId} for update`);
+	await tx.execute(sql`select 1 from budget where id = ${topUp.accountId} for update`);
+	return { ...topUp, amountCents: centsOf(topUp.amountNanoUsd) };
 }
 
 /**

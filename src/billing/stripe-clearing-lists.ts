@@ -6,7 +6,7 @@ import type { Transactional } from "../db/transactional.ts";
 import { CURRENCY } from "./stripe-books.ts";
 import { isGone } from "./stripe-client.ts";
 import { disputeState, idOf, isOurs, takeStripeEvent } from "./stripe-events.ts";
-import { type Finding, noteFinding, reopenFinding, settleFinding } from "./stripe-findings.ts";
+import { type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
 import { isAutomatic } from "./stripe-paid.ts";
 
 /** One clearing in progress. */
@@ -18,7 +18,14 @@ export interface Clearing {
 	readonly day: string;
 	/** Unix seconds: older objects are not compared. */
 	readonly sinceS: number;
-	readonly outcome: { compared: number; taken: number; asked: number };
+	readonly outcome: {
+		/** Objects of Stripe's lists that were compared. */
+		compared: number;
+		/** Objects that no event had reported; they were processed now. */
+		taken: number;
+		/** Rows of the books that were looked up at Stripe. */
+		asked: number;
+	};
 	/** Checkout sessions that Stripe lists as paid. */
 	readonly paid: Map<string, Stripe.Checkout.Session>;
 	/** Payments by saved cards that Stripe lists as succeeded. */
@@ -38,6 +45,7 @@ const OBJECTS_MAX = 20_000;
 /** Refunds of one payment. */
 const REFUNDS_MAX = 1_000;
 const PAGE = 100;
+
 /** Checks that the books agree with Stripe's lists. An object that no event reported is processed as if one had. */
 export async function compareLists(clearing: Clearing): Promise<void> {
 	await compareSessions(clearing);
@@ -63,31 +71,33 @@ async function* limited<Item>(
 
 /** Each paid session of this service is credited, or has a finding. */
 async function compareSessions(clearing: Clearing): Promise<void> {
-	const { stripe, sinceS, statements } = clearing;
+	const { stripe, sinceS } = clearing;
 	const sessions = stripe.checkout.sessions.list({ limit: PAGE, created: { gte: sinceS }, status: "complete" });
 	for await (const session of limited(clearing, "sessions", sessions)) {
 		if (session.payment_status !== "paid" || !isOurs(session)) continue;
 		clearing.paid.set(session.id, session);
-		const [known] = await statements`
-			select 1 from stripe_payment p join top_up t on t.id = p.top_up_id
-			where p.id = ${idOf(session.payment_intent)} and t.id = ${session.client_reference_id}
-				and t.state not in ('pending', 'rejected')`;
-		if (known === undefined) await takeAs(clearing, "checkout.session.completed", session);
+		const isKnown = await isCredited(clearing, idOf(session.payment_intent), session.client_reference_id);
+		if (!isKnown) await takeAs(clearing, "checkout.session.completed", session);
 	}
 }
 
 /** Each payment by a saved card is credited, or has a finding. */
 async function compareIntents(clearing: Clearing): Promise<void> {
-	const { stripe, sinceS, statements } = clearing;
+	const { stripe, sinceS } = clearing;
 	const intents = stripe.paymentIntents.list({ limit: PAGE, created: { gte: sinceS } });
 	for await (const intent of limited(clearing, "payments", intents)) {
 		if (intent.status !== "succeeded" || !isAutomatic(intent)) continue;
 		clearing.charged.set(intent.id, intent);
-		const [known] = await statements`
-			select 1 from stripe_payment p join top_up t on t.id = p.top_up_id
-			where p.id = ${intent.id} and t.id = ${intent.metadata?.top_up ?? null} and t.state not in ('pending', 'rejected')`;
-		if (known === undefined) await takeAs(clearing, "payment_intent.succeeded", intent);
+		const isKnown = await isCredited(clearing, intent.id, intent.metadata?.top_up ?? null);
+		if (!isKnown) await takeAs(clearing, "payment_intent.succeeded", intent);
 	}
+}
+
+async function isCredited({ statements }: Clearing, payment: string | null, topUp: string | null): Promise<boolean> {
+	const rows = await statements`
+		select 1 from stripe_payment p join top_up t on t.id = p.top_up_id
+		where p.id = ${payment} and t.id = ${topUp} and t.state not in ('pending', 'rejected')`;
+	return rows.length > 0;
 }
 
 /** Payments with refunds; the sum is requested for each, since older refunds count. */
@@ -114,17 +124,12 @@ export async function compareRefund(clearing: Clearing, paymentId: string): Prom
 	const sumCents = refunds.reduce((sum, { amount }) => sum + amount, 0);
 	const last = refunds.at(-1);
 	if (last !== undefined && sumCents > Number(row.refunded)) {
-		const charge = {
-			id: idOf(last.charge) ?? "",
-			payment_intent: paymentId,
-			amount_refunded: sumCents,
-			currency: last.currency,
-		};
-		await takeAs(clearing, "charge.refunded", charge);
+		const { charge, currency } = last;
+		const sum = { id: idOf(charge) ?? "", payment_intent: paymentId, amount_refunded: sumCents, currency };
+		await takeAs(clearing, "charge.refunded", sum);
 	}
-	const differ = last?.currency !== undefined && last.currency !== CURRENCY ? "another currency" : undefined;
 	const less = sumCents < Number(row.refunded) ? `Stripe refunded ${sumCents} cents, the books say more` : undefined;
-	const reason = differ ?? less;
+	const reason = last !== undefined && last.currency !== CURRENCY ? "another currency" : less;
 	const id = `refund:${paymentId}`;
 	if (reason === undefined) await settleFinding(clearing.tx, id, SAME_AGAIN);
 	else await note(clearing, { id, kind: "refund", reason, amountCents: Number(row.refunded) - sumCents });
@@ -162,15 +167,12 @@ export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute
 	const state = disputeState(dispute.status);
 	const [payment] = await statements`select 1 from stripe_payment where id = ${paymentId} and top_up_id is not null`;
 	if (payment === undefined || state === undefined) return;
-	const read = async () => {
-		const rows = await statements<{ state: string; amount: string }>`
-			select state, amount_cents as amount from stripe_dispute where id = ${dispute.id}`;
-		return rows[0];
-	};
-	let row = await read();
-	if (row === undefined || row.state !== state) {
+	const read = () => statements<{ state: string; amount: string }>`
+		select state, amount_cents as amount from stripe_dispute where id = ${dispute.id}`;
+	let [row] = await read();
+	if (row?.state !== state) {
 		await takeAs(clearing, "charge.dispute.updated", dispute);
-		row = await read();
+		[row] = await read();
 	}
 	const agrees = row?.state === state && Number(row.amount) === dispute.amount && dispute.currency === CURRENCY;
 	const id = `dispute:${dispute.id}`;
@@ -182,21 +184,20 @@ export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute
 
 /** Processes an object like its event: same checks, same audit log line. */
 export async function takeAs(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }): Promise<void> {
-	const event = { id: newId("clearing"), type, data: { object } };
-	const outcome = await takeStripeEvent(clearing.tx, event as unknown as Stripe.Event);
+	const event = { id: newId("clearing"), type, data: { object } } as unknown as Stripe.Event;
+	const outcome = await takeStripeEvent(clearing.tx, event);
 	if (outcome === "ignored" || outcome === "known") return;
 	clearing.outcome.taken += 1;
 	clearing.log.warn("a payment was told by no event", { event: event.id, type, object: object.id, outcome });
 }
 
-/** Records a finding; one that disappeared before and is back counts as new. */
+/** Records a finding; one whose difference disappeared before counts as new. */
 export async function note(
 	clearing: Clearing,
 	finding: Pick<Finding, "id" | "kind" | "reason"> & { topUpId?: string; amountCents?: number },
 ): Promise<void> {
 	const { id, kind, reason, topUpId = null, amountCents = null } = finding;
-	await reopenFinding(clearing.tx, id, { reason, resolution: SAME_AGAIN });
-	await noteFinding(clearing.tx, { id, kind, reason, topUpId, amountCents, currency: CURRENCY });
+	await noteFinding(clearing.tx, { id, kind, reason, topUpId, amountCents, currency: CURRENCY }, SAME_AGAIN);
 }
 
 /** A list had more objects than one clearing compares. */

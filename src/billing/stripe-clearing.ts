@@ -1,38 +1,35 @@
-import type Stripe from "stripe";
+import Stripe from "stripe";
 import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Statements } from "../db/statements.ts";
-import type { Transactional } from "../db/transactional.ts";
-import { compareBooks } from "./stripe-clearing-books.ts";
-import { type Clearing, compareLists, DAYS } from "./stripe-clearing-lists.ts";
+import {
+	type Clearing,
+	compareDispute,
+	compareLists,
+	compareRefund,
+	DAYS,
+	note,
+	noteRest,
+	SAME_AGAIN,
+	takeAs,
+} from "./stripe-clearing-lists.ts";
+import { idOf } from "./stripe-events.ts";
+import { settleFinding } from "./stripe-findings.ts";
 
-export interface ClearingDeps {
-	readonly tx: Transactional;
-	readonly statements: Statements;
-	readonly stripe: Stripe;
-	readonly clock: Clock;
-	readonly log: Log;
-}
-
-export interface ClearingOutcome {
-	/** Objects of Stripe's lists that were compared. */
-	readonly compared: number;
-	/** Objects that no event had reported; they were processed now. */
-	readonly taken: number;
-	/** Rows of the books that were looked up at Stripe. */
-	readonly asked: number;
-}
-
+/** Rows that are requested one by one, since Stripe's lists lack them or say too little. */
+const ASKED_MAX = 3_000;
+/** Lifetime of a Stripe page. */
+const PAGE_HOURS = 25;
 const DAY_S = 24 * 3_600;
 /** A clearing that takes longer is taken as interrupted. */
 const RUNNING_MAX_S = 3_600;
+
+type Deps = Pick<Clearing, "tx" | "statements" | "stripe" | "log"> & { readonly clock: Clock };
 
 /**
  * Compares Stripe's sessions, saved-card payments, refunds and disputes with the books, in both directions. An object
  * that no event reported is processed as if it had; remaining differences become findings. Runs once a day on one
  * instance; returns null if it is not due.
  */
-export async function clearOnceADay(deps: ClearingDeps): Promise<ClearingOutcome | null> {
+export async function clearOnceADay(deps: Deps): Promise<Clearing["outcome"] | null> {
 	const { statements, clock, log } = deps;
 	const day = new Date(clock.wallMs()).toISOString().slice(0, 10);
 	const claimed = await statements`
@@ -53,7 +50,7 @@ export async function clearOnceADay(deps: ClearingDeps): Promise<ClearingOutcome
 	}
 }
 
-async function clear(deps: ClearingDeps, day: string): Promise<ClearingOutcome> {
+async function clear(deps: Deps, day: string): Promise<Clearing["outcome"]> {
 	const clearing: Clearing = {
 		...deps,
 		day,
@@ -67,4 +64,126 @@ async function clear(deps: ClearingDeps, day: string): Promise<ClearingOutcome> 
 	await compareLists(clearing);
 	await compareBooks(clearing);
 	return clearing.outcome;
+}
+
+/** Checks that Stripe agrees with each row of the books about card payments. */
+async function compareBooks(clearing: Clearing): Promise<void> {
+	await compareCredited(clearing);
+	await compareRefunded(clearing);
+	await compareDisputed(clearing);
+	await compareWaiting(clearing);
+}
+
+interface CreditedRow {
+	top_up_id: string;
+	/** Null for an automatic top-up without a page. */
+	page: string | null;
+	payment: string | null;
+	cents: string;
+}
+
+/** Each credited card top-up was paid: same payment and amount. */
+async function compareCredited(clearing: Clearing): Promise<void> {
+	const rows = await clearing.statements<CreditedRow>`
+		select t.id as top_up_id, m.page, p.id as payment, t.amount_nano_usd / 10000000 as cents
+		from (
+			select top_up_id, created_at, id as page from stripe_checkout
+			union all select a.top_up_id, a.begun_at, null from auto_top_up_attempt a
+				where not exists (select 1 from stripe_checkout c where c.top_up_id = a.top_up_id)
+		) m join top_up t on t.id = m.top_up_id left join stripe_payment p on p.top_up_id = t.id
+		where m.created_at >= to_timestamp(${clearing.sinceS}::double precision) and t.state not in ('pending', 'rejected')
+		order by m.created_at`;
+	for (const row of rows) {
+		if (isTooMuch(clearing)) return noteRest(clearing, "credited payments", ASKED_MAX);
+		const { top_up_id: topUpId, cents } = row;
+		const seen = row.page === null ? await paidByCard(clearing, row) : await paidOnPage(clearing, row, row.page);
+		const wrong = !seen?.isPaid
+			? "the books credited a payment that Stripe does not list as paid"
+			: !seen.isSame
+				? "the books credited another payment than the one Stripe lists"
+				: seen.cents !== Number(cents)
+					? "the books credited another amount than Stripe lists"
+					: undefined;
+		const id = `books:${topUpId}`;
+		if (wrong === undefined) await settleFinding(clearing.tx, id, SAME_AGAIN);
+		else await note(clearing, { id, kind: "unpaid", reason: wrong, topUpId, amountCents: Number(cents) });
+	}
+}
+
+async function paidOnPage(clearing: Clearing, { payment }: CreditedRow, page: string) {
+	const { stripe, paid } = clearing;
+	const session = paid.get(page) ?? (await asked(clearing, () => stripe.checkout.sessions.retrieve(page)));
+	if (session === undefined) return undefined;
+	const isSame = idOf(session.payment_intent) === payment;
+	return { isPaid: session.payment_status === "paid", isSame, cents: session.amount_total };
+}
+
+async function paidByCard(clearing: Clearing, { payment, top_up_id }: CreditedRow) {
+	const { stripe, charged } = clearing;
+	if (payment === null) return undefined;
+	const intent = charged.get(payment) ?? (await asked(clearing, () => stripe.paymentIntents.retrieve(payment)));
+	if (intent === undefined) return undefined;
+	const isSame = intent.metadata?.top_up === top_up_id;
+	return { isPaid: intent.status === "succeeded", isSame, cents: intent.amount_received };
+}
+
+/** Each payment of which the books took something back. */
+async function compareRefunded(clearing: Clearing): Promise<void> {
+	const { statements, sinceS } = clearing;
+	const rows = await statements<{ id: string }>`
+		select p.id from stripe_payment p join (
+			select c.top_up_id, c.created_at from stripe_checkout c union all select a.top_up_id, a.begun_at from auto_top_up_attempt a
+		) m on m.top_up_id = p.top_up_id
+		where p.refunded_cents > 0 and m.created_at >= to_timestamp(${sinceS}::double precision) order by m.created_at`;
+	for (const { id } of rows) {
+		if (isTooMuch(clearing)) return noteRest(clearing, "refunded payments", ASKED_MAX);
+		clearing.outcome.asked += 1;
+		await compareRefund(clearing, id);
+	}
+}
+
+/** Each dispute in the books that Stripe's list lacks. */
+async function compareDisputed(clearing: Clearing): Promise<void> {
+	const { statements, stripe, sinceS, disputes } = clearing;
+	const rows = await statements<{ id: string; amount: string; top_up_id: string }>`
+		select d.id, d.amount_cents as amount, p.top_up_id from stripe_dispute d join stripe_payment p on p.id = d.payment_id
+			join (
+				select c.top_up_id, c.created_at from stripe_checkout c union all select a.top_up_id, a.begun_at from auto_top_up_attempt a
+			) m on m.top_up_id = p.top_up_id
+		where m.created_at >= to_timestamp(${sinceS}::double precision) order by m.created_at`;
+	for (const row of rows) {
+		if (isTooMuch(clearing)) return noteRest(clearing, "disputed payments", ASKED_MAX);
+		if (disputes.has(row.id)) continue;
+		const dispute = await asked(clearing, () => stripe.disputes.retrieve(row.id));
+		const finding = { id: `dispute:${row.id}`, kind: "dispute" as const, topUpId: row.top_up_id };
+		if (dispute !== undefined) await compareDispute(clearing, dispute);
+		else
+			await note(clearing, { ...finding, reason: "Stripe knows of no such dispute", amountCents: Number(row.amount) });
+	}
+}
+
+/** Each pending top-up whose page can no longer be paid. */
+async function compareWaiting(clearing: Clearing): Promise<void> {
+	const { statements, stripe } = clearing;
+	const rows = await statements<{ id: string }>`
+		select c.id from top_up t join stripe_checkout c on c.top_up_id = t.id
+		where t.state = 'pending' and c.created_at < now() - make_interval(hours => ${PAGE_HOURS}::integer) order by c.created_at`;
+	for (const { id } of rows) {
+		if (isTooMuch(clearing)) return noteRest(clearing, "pages that wait", ASKED_MAX);
+		const page = await asked(clearing, () => stripe.checkout.sessions.retrieve(id));
+		if (page?.status === "expired") await takeAs(clearing, "checkout.session.expired", page);
+	}
+}
+
+const isTooMuch = ({ outcome }: Clearing) => outcome.asked >= ASKED_MAX;
+
+/** Undefined if Stripe has no such object; any other error ends this clearing, which starts again later. */
+async function asked<T>(clearing: Clearing, ask: () => Promise<T>): Promise<T | undefined> {
+	clearing.outcome.asked += 1;
+	try {
+		return await ask();
+	} catch (error) {
+		if (error instanceof Stripe.errors.StripeInvalidRequestError && error.statusCode === 404) return undefined;
+		throw error;
+	}
 }

@@ -1,9 +1,9 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type Stripe from "stripe";
-import { newId } from "../base/id.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { centsOf } from "../money/cents.ts";
 import { MAX_NANO_USD } from "../money/nano-usd.ts";
+import { noted, notedJson } from "../ops/audit.ts";
 import type { AuditAction, StripeEvent } from "../ops/audit-action.ts";
 import { RECEIVED } from "../ops/payment-findings.ts";
 import {
@@ -148,14 +148,13 @@ async function take(tx: Transaction, event: Stripe.Event): Promise<string> {
 	if (fresh.length === 0) return "known";
 	const action: AuditAction = `stripe.${event.type as StripeEvent}`;
 	const { outcome, subject, detail } = await apply(tx, event);
-	const json = JSON.stringify({ ...detail, event: event.id, outcome });
 	await tx.execute(
 		sql`update stripe_event set outcome = ${outcome}, detail = ${JSON.stringify(detail)}::text::jsonb where id = ${event.id}`,
 	);
 	if (outcome !== "ignored") {
+		const act = noted({ actor: "stripe", action, ip: null, detail: { ...detail, event: event.id, outcome } });
 		await tx.execute(sql`
-			insert into audit_event (id, actor, action, subject, account_id, ip, detail)
-			select ${newId("aud")}, 'stripe', ${action}, ${subject}, (select t.account_id from top_up t where t.id = ${subject}), null, ${json}::text::jsonb`);
+			select audit_note(${notedJson(act)}::text::jsonb, ${subject}, (select t.account_id from top_up t where t.id = ${subject}))`);
 	}
 	return outcome;
 }
@@ -230,23 +229,43 @@ async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promis
 
 /** The event carries the sum of all refunds, so the largest reported sum is right. */
 async function refunded(tx: Transaction, charge: Stripe.Charge): Promise<Outcome> {
-	const paymentId = idOf(charge.payment_intent);
-	const facts = { charge: charge.id, payment: paymentId, refunded: charge.amount_refunded, currency: charge.currency };
-	if (paymentId === null) return { outcome: "ignored", subject: "", detail: facts };
-	if (charge.currency !== CURRENCY) return { outcome: "refused: another currency", subject: paymentId, detail: facts };
-	if (!isSum(charge.amount_refunded)) return { outcome: NO_SUM, subject: paymentId, detail: facts };
-	const topUpId = await topUpOfPayment(tx, paymentId);
-	const topUp = topUpId === null ? undefined : await lockTopUp(tx, topUpId);
-	await tx.execute(
-		sql`insert into stripe_payment as p (id, refunded_cents) values (${paymentId}, ${charge.amount_refunded}::bigint)
+	const { amount_refunded: cents, currency } = charge;
+	const payment = idOf(charge.payment_intent);
+	const detail = { charge: charge.id, payment, refunded: cents, currency };
+	const outcome = await wentBack(tx, { payment, cents, currency, detail, halts: "refunded" }, (id) => [
+		sql`insert into stripe_payment as p (id, refunded_cents) values (${id}, ${cents}::bigint)
 			on conflict (id) do update set refunded_cents = greatest(p.refunded_cents, excluded.refunded_cents)`,
-	);
+	]);
+	if (payment !== null && outcome.outcome === "applied") await settleRefunded(tx, payment, cents);
+	return outcome;
+}
+
+interface WentBack {
+	readonly payment: string | null;
+	readonly cents: number;
+	readonly currency: string;
+	readonly detail: Outcome["detail"];
+	/** Why automatic top-ups of the account stop; null: they go on. */
+	readonly halts: "refunded" | "disputed" | null;
+}
+
+/** Stores what went back of a payment by `rows`, and books it if the payment is known. */
+async function wentBack(
+	tx: Transaction,
+	{ payment, cents, currency, detail, halts }: WentBack,
+	rows: (payment: string) => SQL[],
+): Promise<Outcome> {
+	if (payment === null) return { outcome: "ignored", subject: "", detail };
+	if (currency !== CURRENCY) return { outcome: "refused: another currency", subject: payment, detail };
+	if (!isSum(cents)) return { outcome: NO_SUM, subject: payment, detail };
+	const topUpId = await topUpOfPayment(tx, payment);
+	const topUp = topUpId === null ? undefined : await lockTopUp(tx, topUpId);
+	for (const row of rows(payment)) await tx.execute(row);
 	if (topUp !== undefined) {
-		await settlePayment(tx, paymentId, topUp);
-		await haltAutomatic(tx, topUp.accountId, "refunded");
-	} else await haltForWhatWentBack(tx, paymentId);
-	await settleRefunded(tx, paymentId, charge.amount_refunded);
-	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
+		await settlePayment(tx, payment, topUp);
+		if (halts !== null) await haltAutomatic(tx, topUp.accountId, halts);
+	} else await haltForWhatWentBack(tx, payment);
+	return { outcome: "applied", subject: topUp?.id ?? payment, detail };
 }
 
 /** A fully refunded payment owes no credit. */
@@ -264,26 +283,18 @@ async function settleRefunded(tx: Transaction, paymentId: string, refundedCents:
 }
 
 async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outcome> {
-	const paymentId = idOf(dispute.payment_intent);
-	const facts = { dispute: dispute.id, payment: paymentId, amount: dispute.amount, status: dispute.status };
-	const state = disputeState(dispute.status);
+	const { amount: cents, currency, status } = dispute;
+	const payment = idOf(dispute.payment_intent);
+	const detail = { dispute: dispute.id, payment, amount: cents, status };
+	const state = disputeState(status);
 	// An inquiry takes no money.
-	if (paymentId === null || state === undefined) return { outcome: "ignored", subject: paymentId ?? "", detail: facts };
-	if (dispute.currency !== CURRENCY) return { outcome: "refused: another currency", subject: paymentId, detail: facts };
-	if (!isSum(dispute.amount)) return { outcome: NO_SUM, subject: paymentId, detail: facts };
-	const topUpId = await topUpOfPayment(tx, paymentId);
-	const topUp = topUpId === null ? undefined : await lockTopUp(tx, topUpId);
-	await tx.execute(sql`insert into stripe_payment (id) values (${paymentId}) on conflict do nothing`);
-	await tx.execute(
+	if (state === undefined) return { outcome: "ignored", subject: payment ?? "", detail };
+	return wentBack(tx, { payment, cents, currency, detail, halts: state === "won" ? null : "disputed" }, (id) => [
+		sql`insert into stripe_payment (id) values (${id}) on conflict do nothing`,
 		sql`insert into stripe_dispute as d (id, payment_id, amount_cents, state)
-			values (${dispute.id}, ${paymentId}, ${dispute.amount}::bigint, ${state})
+			values (${dispute.id}, ${id}, ${cents}::bigint, ${state})
 			on conflict (id) do update set state = case when d.state = 'open' then excluded.state else d.state end`,
-	);
-	if (topUp !== undefined) {
-		await settlePayment(tx, paymentId, topUp);
-		if (state !== "won") await haltAutomatic(tx, topUp.accountId, "disputed");
-	} else await haltForWhatWentBack(tx, paymentId);
-	return { outcome: "applied", subject: topUp?.id ?? paymentId, detail: facts };
+	]);
 }
 
 /** Cents of one payment. A signature does not make a negative or absurd amount valid. */

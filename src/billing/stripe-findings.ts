@@ -1,12 +1,10 @@
 import { sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
-import { newId } from "../base/id.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import type { AuditAction } from "../ops/audit-action.ts";
+import { viewOf } from "../db/view-of.ts";
+import { noted, notedJson } from "../ops/audit.ts";
 import { IN_HAND_S, RECEIVED } from "../ops/payment-findings.ts";
-
-const CLOSED: AuditAction = "payment.close";
 
 export type FindingKind = "uncredited" | "unpaid" | "refund" | "dispute" | "unfinished" | "undecided";
 
@@ -33,12 +31,14 @@ type Executor = Pick<Transactional, "execute">;
 
 const SHOWN_MAX = 50;
 
-/** Records a finding. A known or resolved one stays as it is. */
-export async function noteFinding(db: Executor, finding: Finding): Promise<void> {
+/** Records a finding. A known or resolved one stays as it is; one that Stripe resolved as `reopened` is open again. */
+export async function noteFinding(db: Executor, finding: Finding, reopened: string | null = null): Promise<void> {
 	const { id, kind, reason, topUpId, amountCents, currency } = finding;
 	await db.execute(sql`
-		insert into stripe_finding (id, kind, reason, top_up_id, amount_cents, currency)
-		values (${id}, ${kind}, ${reason}, ${topUpId}, ${amountCents}::bigint, ${currency}) on conflict (id) do nothing`);
+		insert into stripe_finding as f (id, kind, reason, top_up_id, amount_cents, currency)
+		values (${id}, ${kind}, ${reason}, ${topUpId}, ${amountCents}::bigint, ${currency}) on conflict (id) do update
+		set reason = excluded.reason, found_at = clock_timestamp(), resolved_at = null, resolved_by = null, resolution = null
+		where f.resolved_by = 'stripe' and f.resolution = ${reopened}::text`);
 }
 
 /** Changes the reason of an open finding. */
@@ -53,45 +53,15 @@ export async function settleFinding(db: Executor, id: string, resolution: string
 		where id = ${id} and resolved_at is null`);
 }
 
-/** Reopens a finding that was resolved by agreement, as of now. */
-export async function reopenFinding(
-	db: Executor,
-	id: string,
-	{ reason, resolution }: { reason: string; resolution: string },
-): Promise<void> {
-	await db.execute(sql`
-		update stripe_finding set reason = ${reason}, found_at = clock_timestamp(), resolved_at = null, resolved_by = null, resolution = null
-		where id = ${id} and resolved_by = 'stripe' and resolution = ${resolution}`);
-}
-
-interface FindingRow {
-	id: string;
-	kind: FindingKind;
-	reason: string;
-	top_up_id: string | null;
-	amount_cents: string | null;
-	currency: string | null;
-	account_id: string | null;
-	found_at: Date;
-}
-
 /** Oldest first. */
 export async function listOpenFindings(statements: Statements): Promise<OpenFinding[]> {
-	const rows = await statements<FindingRow>`
-		select f.*, t.account_id from stripe_finding f left join top_up t on t.id = f.top_up_id
+	const rows = await statements<object>`
+		select f.id, f.kind, f.reason, f.top_up_id, f.amount_cents::float8 as amount_cents, f.currency, f.found_at, t.account_id
+		from stripe_finding f left join top_up t on t.id = f.top_up_id
 		where f.resolved_at is null
 			and (f.reason <> ${RECEIVED} or f.found_at < clock_timestamp() - make_interval(secs => ${IN_HAND_S}::integer))
 		order by f.found_at limit ${SHOWN_MAX}`;
-	return rows.map((row) => ({
-		id: row.id,
-		kind: row.kind,
-		reason: row.reason,
-		topUpId: row.top_up_id,
-		amountCents: row.amount_cents === null ? null : Number(row.amount_cents),
-		currency: row.currency,
-		accountId: row.account_id,
-		foundAtMs: row.found_at.getTime(),
-	}));
+	return rows.map(viewOf<OpenFinding>);
 }
 
 /** The account of a finding; null if it is unknown or there is no such finding. */
@@ -110,14 +80,14 @@ export async function closeFinding(
 	closing: { id: string; operatorId: string; reason: string; ip: string | null },
 ): Promise<void> {
 	const { id, operatorId, reason, ip } = closing;
+	const act = noted({ actor: operatorId, action: "payment.close", ip, detail: { reason } });
 	await statements`
 		with closed as (
 			update stripe_finding set resolved_at = clock_timestamp(), resolved_by = ${operatorId}::text, resolution = ${reason}::text
 			where id = ${id}::text and resolved_at is null returning id, top_up_id
 		)
-		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
-		select ${newId("aud")}::text, ${operatorId}::text, ${CLOSED}::text, c.id, t.account_id, ${ip}::text,
-			${JSON.stringify({ reason })}::text::jsonb from closed c left join top_up t on t.id = c.top_up_id`;
+		select audit_note(${notedJson(act)}::text::jsonb, c.id, t.account_id)
+		from closed c left join top_up t on t.id = c.top_up_id`;
 	const [row] = await statements`select 1 from stripe_finding where id = ${id} and resolved_at is not null`;
 	if (row === undefined) throw new Fault("not_found", "There is no finding {id}.", { values: { id } });
 }

@@ -1,17 +1,16 @@
 import { type SQL, sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
-import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { noted, notedJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
-import { lockTopUp, type PaidTopUp, rowsOf, type Transaction } from "./stripe-books.ts";
-import { getTopUp, type TopUpRecord } from "./top-ups.ts";
+import { inTransaction, lockTopUp, type PaidTopUp, rowsOf, type Transaction } from "./stripe-books.ts";
+import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 
-export interface TransferCheck {
+interface TransferCheck {
 	readonly topUpId: string;
 	/** The bank's transaction number. */
 	readonly transactionReference: string;
@@ -41,50 +40,43 @@ export async function confirmTransfer(
 			param: "transactionReference",
 		});
 	}
-	try {
-		return await db.transaction(async (tx) => {
-			const topUp = await lockTopUp(tx, topUpId);
-			if (topUp === undefined) throw new Fault("not_found", "There is no top-up {id}.", { values: { id: topUpId } });
-			if (topUp.method === "card")
-				throw new Fault("conflict", "A card payment is confirmed by the payment service alone.");
-			if (topUp.state !== "pending")
-				throw new Fault("conflict", "The top-up is {state} already.", { values: { state: topUp.state } });
-			const [row] = await rowsOf<{ same: boolean; first_by: string }>(
-				tx,
-				sql`select ${sameReference(sql`transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)} as same, first_by
-					from top_up_check where top_up_id = ${topUpId}`,
-			);
-			const needsTwo = secondLookFrom !== null && topUp.amountNanoUsd >= secondLookFrom;
-			if (row === undefined) {
-				// A transaction recorded for a top-up that was rejected or cancelled has paid nothing.
-				await tx.execute(sql`
-					delete from top_up_check c using top_up t where t.id = c.top_up_id and t.state = 'rejected'
-						and ${sameReference(sql`c.transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)}`);
-				await tx.execute(sql`
-					insert into top_up_check (top_up_id, transaction_reference, first_by)
-					values (${topUpId}, ${transactionReference}, ${operatorId})`);
-				if (needsTwo) {
-					await note(tx, "topup.look", topUp, check);
-					return { secondLookNeeded: true };
-				}
-			} else {
-				if (!row.same)
-					throw new Fault("conflict", "The first look found another transaction.", { param: "transactionReference" });
-				if (row.first_by === operatorId && needsTwo)
-					throw new Fault("conflict", "A second operator must look at this one.");
-				await tx.execute(sql`
-					update top_up_check set second_by = ${operatorId}, second_at = clock_timestamp() where top_up_id = ${topUpId}`);
+	return inTransaction(db, "This transaction has paid another top-up already.", async (tx) => {
+		const topUp = await lockTopUp(tx, topUpId);
+		if (topUp === undefined) throw new Fault("not_found", "There is no top-up {id}.", { values: { id: topUpId } });
+		if (topUp.method === "card")
+			throw new Fault("conflict", "A card payment is confirmed by the payment service alone.");
+		if (topUp.state !== "pending")
+			throw new Fault("conflict", "The top-up is {state} already.", { values: { state: topUp.state } });
+		const [row] = await rowsOf<{ same: boolean; first_by: string }>(
+			tx,
+			sql`select ${sameReference(sql`transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)} as same, first_by
+				from top_up_check where top_up_id = ${topUpId}`,
+		);
+		const needsTwo = secondLookFrom !== null && topUp.amountNanoUsd >= secondLookFrom;
+		if (row === undefined) {
+			// A transaction recorded for a top-up that was rejected or cancelled has paid nothing.
+			await tx.execute(sql`
+				delete from top_up_check c using top_up t where t.id = c.top_up_id and t.state = 'rejected'
+					and ${sameReference(sql`c.transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)}`);
+			await tx.execute(sql`
+				insert into top_up_check (top_up_id, transaction_reference, first_by)
+				values (${topUpId}, ${transactionReference}, ${operatorId})`);
+			if (needsTwo) {
+				await note(tx, "topup.look", topUp, check);
+				return { secondLookNeeded: true };
 			}
-			await tx.execute(sql`select topup_confirm(${topUpId}, ${operatorId}, ${newId("led")})`);
-			await note(tx, "topup.confirm", topUp, check);
-			return { secondLookNeeded: false };
-		});
-	} catch (error) {
-		const cause =
-			error instanceof Error && error.cause !== undefined && !(error instanceof Fault) ? error.cause : error;
-		if (cause instanceof Fault) throw cause;
-		throw faultOfSql(cause, "This transaction has paid another top-up already.");
-	}
+		} else {
+			if (!row.same)
+				throw new Fault("conflict", "The first look found another transaction.", { param: "transactionReference" });
+			if (row.first_by === operatorId && needsTwo)
+				throw new Fault("conflict", "A second operator must look at this one.");
+			await tx.execute(sql`
+				update top_up_check set second_by = ${operatorId}, second_at = clock_timestamp() where top_up_id = ${topUpId}`);
+		}
+		await tx.execute(sql`select topup_confirm(${topUpId}, ${operatorId}, ${newId("led")})`);
+		await note(tx, "topup.confirm", topUp, check);
+		return { secondLookNeeded: false };
+	});
 }
 
 async function note(
@@ -122,19 +114,10 @@ export async function rejectTransfer(
 	rejection: { topUpId: string; operatorId: string; reason: string; ip: string | null },
 ): Promise<TopUpRecord> {
 	const { topUpId, operatorId, reason, ip } = rejection;
-	await statements`
-		with rejected as (
-			update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = ${operatorId}::text
-			where id = ${topUpId}::text and state = 'pending' and method <> 'card' returning id, account_id
-		)
-		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
-		select ${newId("aud")}::text, ${operatorId}::text, ${REJECTED}::text, id, account_id, ${ip}::text,
-			${JSON.stringify({ reason })}::text::jsonb from rejected`;
-	const topUp = await getTopUp(statements, topUpId);
-	if (topUp.method === "card") throw new Fault("conflict", "A card payment is decided by the payment service alone.");
-	if (topUp.state !== "rejected")
-		throw new Fault("conflict", "The top-up is {state}: it cannot be rejected.", { values: { state: topUp.state } });
-	return topUp;
+	const { method } = await getTopUp(statements, topUpId);
+	if (method === "card") throw new Fault("conflict", "A card payment is decided by the payment service alone.");
+	const act = noted({ actor: operatorId, action: REJECTED, ip, detail: { reason } });
+	return rejectTopUp(statements, topUpId, operatorId, act);
 }
 
 /** Reasons that operators gave, by top-up; top-ups without one are missing. */

@@ -4,19 +4,20 @@ import { onlyRow } from "../db/outage.ts";
 import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
+import { viewOf } from "../db/view-of.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import { isWholeCents, nanoUsdOfCents } from "../money/cents.ts";
-import { NANO_PER_USD, type NanoUsd, nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
 
 export type TopUpState = "pending" | "confirmed" | "rejected" | "refunded" | "disputed";
-export type TopUpMethod = "transfer" | "card" | "demo";
 
 export interface TopUpRecord {
 	readonly id: string;
 	readonly accountId: string;
 	readonly amountNanoUsd: NanoUsd;
-	readonly method: TopUpMethod;
+	readonly method: "transfer" | "card" | "demo";
+	/** Reference of the payer or the payment service; one payment is credited once. */
 	readonly reference: string;
 	readonly state: TopUpState;
 	readonly createdAtMs: number;
@@ -24,12 +25,7 @@ export interface TopUpRecord {
 	readonly decidedBy: string | null;
 }
 
-export interface NewTopUp {
-	readonly accountId: string;
-	readonly amountNanoUsd: NanoUsd;
-	readonly method: TopUpMethod;
-	/** Reference of the payer or the payment service; one payment is credited once. */
-	readonly reference: string;
+interface NewTopUp extends Pick<TopUpRecord, "accountId" | "amountNanoUsd" | "method" | "reference"> {
 	/** Limit of the account's pending top-ups; none if absent. */
 	readonly pendingMost?: number;
 }
@@ -108,24 +104,23 @@ export async function rejectTopUp(
 	id: string,
 	actor: string,
 	act?: Noted,
-): Promise<{ id: string; state: "rejected" }> {
+): Promise<TopUpRecord> {
 	await statements`
 		with rejected as (
 			update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = ${actor}
 			where id = ${id} and state = 'pending' returning id, account_id
 		)
 		select audit_note(${notedJson(act)}::text::jsonb, id, account_id) from rejected`;
-	const { state } = await getTopUp(statements, id);
-	if (state !== "rejected")
-		throw new Fault("conflict", "The top-up is {state}: it cannot be rejected.", { values: { state } });
-	return { id, state };
+	const topUp = await getTopUp(statements, id);
+	if (topUp.state === "rejected") return topUp;
+	throw new Fault("conflict", "The top-up is {state}: it cannot be rejected.", { values: { state: topUp.state } });
 }
 
 /** Fault not_found. */
 export async function getTopUp(statements: Statements, id: string): Promise<TopUpRecord> {
-	const [row] = await statements<TopUpRow>`select * from top_up where id = ${id}`;
+	const [row] = await statements<object>`select * from top_up where id = ${id}`;
 	if (row === undefined) throw new Fault("not_found", "There is no top-up {id}.", { values: { id } });
-	return recordOf(row);
+	return viewOf<TopUpRecord>(row);
 }
 
 /** Newest first; of all accounts and states by default. */
@@ -135,37 +130,11 @@ export async function listTopUps(
 	page: Page = {},
 ): Promise<Listed<TopUpRecord>> {
 	const { shown, asked, after } = pageBounds(page);
-	const rows = await statements<TopUpRow>`
+	const rows = await statements<object>`
 		select * from top_up
 		where (${filter.state ?? null}::text is null or state = ${filter.state ?? null}::text)
 			and (${filter.accountId ?? null}::text is null or account_id = ${filter.accountId ?? null}::text)
 			and (${after}::text is null or id < ${after}::text)
 		order by id desc limit ${asked}`;
-	return listed(rows.map(recordOf), shown);
-}
-
-interface TopUpRow {
-	id: string;
-	account_id: string;
-	amount_nano_usd: string;
-	method: TopUpMethod;
-	reference: string;
-	state: TopUpState;
-	created_at: Date;
-	decided_at: Date | null;
-	decided_by: string | null;
-}
-
-function recordOf(row: TopUpRow): TopUpRecord {
-	return {
-		id: row.id,
-		accountId: row.account_id,
-		amountNanoUsd: nanoUsdOfColumn(row.amount_nano_usd),
-		method: row.method,
-		reference: row.reference,
-		state: row.state,
-		createdAtMs: row.created_at.getTime(),
-		decidedAtMs: row.decided_at?.getTime() ?? null,
-		decidedBy: row.decided_by,
-	};
+	return listed(rows.map(viewOf<TopUpRecord>), shown);
 }

@@ -1,0 +1,13 @@
+/**
+ * A row as a view. Columns in snake case become fields in camel case. Times become Unix milliseconds, `created_at` as
+ * `createdAtMs`. Amounts (`…_nano_usd`) become numbers, the nearest double past 2^53: for display only.
+ */
+export function viewOf<View>(row: object): View {
+	const fields = Object.entries(row).map(([column, value]: [string, unknown]) => {
+		const name = column.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+		if (/(^|_)at$/.test(column)) return [`${name}Ms`, value instanceof Date ? value.getTime() : null];
+		if (value instanceof Date) return [name, value.getTime()];
+		return [name, column.endsWith("_nano_usd") && value !== null ? Number(value) : value];
+	});
+	return Object.fromEntries(fields) as View;
+}

@@ -5,7 +5,7 @@ import type { Parts } from "./console-deps.ts";
 import { ConsoleError } from "./console-error.ts";
 import type { SentMail } from "./mail/mailer.ts";
 import { type ModelView, modelView, type RateVersion, ratesOf } from "./operator/catalog-view.ts";
-import { isOwnMachine } from "./sign-in/own-machine.ts";
+import { isOwnMachine } from "./sign-in/sign-in-link.ts";
 import { createModelSpeeds, type ModelSpeed } from "./usage/model-speed.ts";
 
 interface Measured {

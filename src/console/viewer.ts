@@ -1,6 +1,7 @@
 import { Fault } from "../base/fault.ts";
 import type { Language } from "../base/language.ts";
 import type { Statements } from "../db/statements.ts";
+import { viewOf } from "../db/view-of.ts";
 import { createAccount, findAccount, markSignedIn } from "../keys/account-admin.ts";
 import type { Role } from "./members/roles.ts";
 import { isPersonName } from "./sign-in/person-name.ts";
@@ -35,17 +36,6 @@ export interface Viewer {
 	readonly memberships: readonly Membership[];
 }
 
-interface MembershipRow {
-	account_id: string;
-	name: string;
-	email: string;
-	role: Role;
-	state: "active" | "suspended";
-	signed_in: boolean;
-	closed: boolean;
-	timeZone: string;
-}
-
 /**
  * Accounts of a person with a verified address. The first visit creates one, or takes over an unowned account that an
  * operator made for this address. This visit is the sign-in that admission requires.
@@ -60,18 +50,19 @@ export async function membershipsOf(
 		await settle(statements, user);
 		rows = await read(statements, user.id, revision);
 	}
-	for (const row of rows) if (!row.signed_in) await markSignedIn(statements, row.account_id);
-	return rows.map(({ account_id, signed_in: _, ...row }) => ({ accountId: account_id, ...row }));
+	for (const row of rows) if (!row.signedIn) await markSignedIn(statements, row.accountId);
+	return rows.map(({ signedIn: _, ...membership }) => membership);
 }
 
 /** A company's session has that one account, as long as the settings under which it began are unchanged. */
-function read(statements: Statements, userId: string, revision: string | null): Promise<MembershipRow[]> {
-	return statements<MembershipRow>`
-		select m.account_id, a.name, a.email, m.role, a.state, a.time_zone as "timeZone", a.signed_in_at is not null as signed_in,
+async function read(statements: Statements, userId: string, revision: string | null) {
+	const rows = await statements<object>`
+		select m.account_id, a.name, a.email, m.role, a.state, a.time_zone, a.signed_in_at is not null as signed_in,
 			coalesce(c.required and c.domain_verified_at is not null and m.role <> 'owner' and c.revision is distinct from ${revision}::text, false)
 				as closed
 		from member m join account a on a.id = m.account_id left join company_sign_in c on c.account_id = m.account_id
 		where m.user_id = ${userId} and (${revision}::text is null or c.revision = ${revision}::text) order by m.joined_at, m.account_id`;
+	return rows.map(viewOf<Membership & { readonly signedIn: boolean }>);
 }
 
 async function settle(statements: Statements, user: { id: string; name: string; email: string }): Promise<void> {

@@ -1,11 +1,11 @@
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint, createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
-import { expireCookie, setSessionCookie } from "better-auth/cookies";
+import { setSessionCookie } from "better-auth/cookies";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import type { Log } from "../../base/log.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
-import { isPersonName } from "../sign-in/person-name.ts";
+import { createOneTimeValues, fieldOf, isPagePath } from "../sign-in/auth-request.ts";
 import { signInError } from "../sign-in/sign-in-error.ts";
 import type { Claims, Client, CompanyOidc, Journey } from "./company-oidc.ts";
 import { enter, type Refusal } from "./company-people.ts";
@@ -22,12 +22,8 @@ interface CompanyOptions {
 	readonly secret: string;
 }
 
-/** Cookie that ties a sign-in to its browser: a link sent by another person does not carry it. */
-const COOKIE = "company";
 const VALID_MINUTES = 10;
-const NEXT_CHARS_MAX = 500;
 const CALLBACK = "/company/callback";
-const NAMELESS = "New member";
 
 /**
  * Endpoints of the sign-in library that a company's session may use. Those of the person's own account need the
@@ -40,7 +36,6 @@ const FOR_COMPANY_SESSIONS =
 interface Kept extends Journey {
 	readonly accountId: string;
 	readonly revision: string;
-	readonly browserHash: string;
 	readonly next: string;
 }
 
@@ -48,6 +43,7 @@ interface Kept extends Journey {
 export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 	const { statements, log, oidc } = deps;
 	const { origin, secret } = options;
+	const journeys = createOneTimeValues(statements, { cookie: "company", minutes: VALID_MINUTES });
 
 	const clientOf = async (company: Company): Promise<Client> => ({
 		issuer: company.issuer,
@@ -58,16 +54,11 @@ export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 
 	/** Undefined if the state is used, expired or from another browser, or if the company's settings changed. */
 	async function journeyOf(ctx: GenericEndpointContext, query: URLSearchParams) {
-		const [row] = await statements<{ value: string }>`
-			delete from verification where identifier = ${idOf(query.get("state") ?? "")} and expires_at > clock_timestamp() returning value`;
-		const cookie = ctx.context.createAuthCookie(COOKIE);
-		const browser = await ctx.getSignedCookie(cookie.name, ctx.context.secret);
-		if (row === undefined || typeof browser !== "string") return undefined;
-		expireCookie(ctx, cookie);
-		const kept = JSON.parse(await symmetricDecrypt({ key: secret, data: row.value })) as Kept;
+		const value = await journeys.take(ctx, query.get("state") ?? "");
+		if (value === undefined) return undefined;
+		const kept = JSON.parse(await symmetricDecrypt({ key: secret, data: value })) as Kept;
 		const company = await findCompany(statements, { accountId: kept.accountId });
-		const isSame = company?.revision === kept.revision && company.verifiedAtMs !== null;
-		return isSame && hashOf(browser) === kept.browserHash ? { kept, company } : undefined;
+		return company?.revision === kept.revision && company.verifiedAtMs !== null ? { kept, company } : undefined;
 	}
 
 	return {
@@ -85,16 +76,10 @@ export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
 					log.info("a company's sign-in cannot begin", { account: company.accountId, error });
 					throw signInError("COMPANY_AWAY", "Your company's sign-in does not answer as it should. Try again later.");
 				});
-				const browser = randomText();
-				const next = placeOf(fieldOf(ctx.body, "next"));
+				const next = fieldOf(ctx.body, "next");
 				const { accountId, revision } = company;
-				const kept: Kept = { ...journey, accountId, revision, browserHash: hashOf(browser), next };
-				const value = await symmetricEncrypt({ key: secret, data: JSON.stringify(kept) });
-				await statements`
-					insert into verification (id, identifier, value, expires_at) values (${crypto.randomUUID()}, ${idOf(journey.state)}, ${value},
-						clock_timestamp() + make_interval(mins => ${VALID_MINUTES}::integer))`;
-				const cookie = ctx.context.createAuthCookie(COOKIE, { maxAge: VALID_MINUTES * 60 });
-				await ctx.setSignedCookie(cookie.name, browser, ctx.context.secret, cookie.attributes);
+				const kept: Kept = { ...journey, accountId, revision, next: isPagePath(next) ? next : "/overview" };
+				await journeys.keep(ctx, journey.state, await symmetricEncrypt({ key: secret, data: JSON.stringify(kept) }));
 				return ctx.json({ url });
 			}),
 			/** The provider's callback. Redirects to the page, or to the sign-in page with the reason of the refusal. */
@@ -132,13 +117,9 @@ async function signIn(
 	claims: Claims,
 ): Promise<Refusal | undefined> {
 	const { internalAdapter } = ctx.context;
-	const entered = await enter(statements, company, claims, async ({ email, name }) => {
-		const made = await internalAdapter.createUser({
-			email,
-			name: isPersonName(name) ? name : NAMELESS,
-			emailVerified: true,
-		});
-		return made.id;
+	const entered = await enter(statements, company, claims, async (person) => {
+		const { id } = await internalAdapter.createUser({ ...person, emailVerified: true });
+		return id;
 	});
 	if (typeof entered === "string") return entered;
 	const { userId } = entered;
@@ -155,14 +136,3 @@ const ownSignInOnly = createAuthMiddleware(async (ctx) => {
 		status: "FORBIDDEN",
 	});
 });
-
-/** Accepts paths of this site only. */
-const placeOf = (next: string) => (/^\/(?![/\\])/.test(next) && next.length <= NEXT_CHARS_MAX ? next : "/overview");
-const hashOf = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
-const idOf = (state: string) => `company:${hashOf(state)}`;
-const randomText = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-
-function fieldOf(body: unknown, name: string): string {
-	const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[name] : undefined;
-	return typeof value === "string" && !value.includes("\0") ? value : "";
-}

@@ -3,23 +3,16 @@ import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
 import { may, ROLES, type Role } from "../members/roles.ts";
+import { hashOf } from "../sign-in/token.ts";
 import type { Claims } from "./company-oidc.ts";
 import type { Company, CompanyRole } from "./company-store.ts";
 
 /** Why a person known to the provider is refused; for the log and for the page. */
 export type Refusal = "other_domain" | "not_verified" | "operator" | "other_person" | "unproved" | "no_role";
 
-export interface Entered {
-	readonly userId: string;
-}
-
-/** Creates a person on the first sign-in. */
-export type MakePerson = (person: { email: string; name: string }) => Promise<string>;
-
 /** Provider id of the account's company with its present issuer. */
 function providerId({ accountId, issuer }: Company): string {
-	const hash = new Bun.CryptoHasher("sha256").update(issuer).digest("hex").slice(0, 24);
-	return `company:${accountId}:${hash}`;
+	return `company:${accountId}:${hashOf(issuer).slice(0, 24)}`;
 }
 
 /**
@@ -31,8 +24,9 @@ export async function enter(
 	statements: Statements,
 	company: Company,
 	claims: Claims,
-	makePerson: MakePerson,
-): Promise<Entered | Refusal> {
+	/** Creates a person on the first sign-in. */
+	makePerson: (person: { email: string; name: string }) => Promise<string>,
+): Promise<{ readonly userId: string } | Refusal> {
 	const email = typeof claims.email === "string" ? claims.email.trim().toLowerCase() : "";
 	if (!isMailAddress(email) || email.slice(email.lastIndexOf("@") + 1) !== company.domain) return "other_domain";
 	const isVerified = claims.email_verified === true || (claims.email_verified === undefined && company.emailTrusted);

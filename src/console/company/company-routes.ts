@@ -1,11 +1,11 @@
 import { Elysia, t } from "elysia";
-import { mapOf } from "../../gateway/request-fields.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { publicUrlProblem } from "../notices/public-request.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
-import type { CompanySettings } from "./company-store.ts";
 import {
+	COMPANY_SETTINGS,
+	type CompanySettings,
 	challengeName,
 	challengeText,
 	findCompany,
@@ -25,21 +25,8 @@ export interface CompanyView {
 }
 
 const query = t.Object(ACCOUNT_QUERY);
-const ROLE = t.UnionEnum(["admin", "developer", "billing", "viewer"] as const);
-const text = (maxLength: number) => t.String({ minLength: 1, maxLength });
-const DOMAIN = "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$";
 const VALUES_MAX = 100;
-const BODY = t.Object({
-	issuer: text(500),
-	clientId: text(300),
-	clientSecret: t.Nullable(text(1_000)),
-	domain: t.String({ pattern: DOMAIN, maxLength: 253 }),
-	emailTrusted: t.Boolean(),
-	roleClaim: t.Nullable(text(200)),
-	roleValues: mapOf(ROLE),
-	defaultRole: t.Nullable(ROLE),
-	required: t.Boolean(),
-});
+const CLIENT_SECRET = t.Object({ clientSecret: t.Nullable(t.String({ minLength: 1, maxLength: 1_000 })) });
 
 /** Settings of the company's sign-in; owners only. */
 export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSecret" | "sessions" | "origin">) {
@@ -77,7 +64,7 @@ export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSec
 				await saveCompany(statements, secret, accountId, { ...settings, secret: clientSecret }, act);
 				return viewOf(accountId);
 			},
-			{ query, body: BODY },
+			{ query, body: t.Composite([COMPANY_SETTINGS, CLIENT_SECRET]) },
 		)
 		.post(
 			"/verify",

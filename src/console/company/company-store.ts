@@ -1,22 +1,31 @@
 import { resolveTxt } from "node:dns/promises";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
+import { t } from "elysia";
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
+import { mapOf } from "../../gateway/request-fields.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Role } from "../members/roles.ts";
+import { newToken } from "../sign-in/token.ts";
+
+const DOMAIN = "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$";
+const ROLE = t.UnionEnum(["admin", "developer", "billing", "viewer"] as const);
+const text = (maxLength: number) => t.String({ minLength: 1, maxLength });
 
 /** Settings of a company's sign-in that an owner chooses. */
-export interface CompanySettings {
-	readonly issuer: string;
-	readonly clientId: string;
-	readonly domain: string;
-	readonly emailTrusted: boolean;
-	readonly roleClaim: string | null;
-	readonly roleValues: Readonly<Record<string, CompanyRole>>;
-	readonly defaultRole: CompanyRole | null;
-	readonly required: boolean;
-}
+export const COMPANY_SETTINGS = t.Object({
+	issuer: text(500),
+	clientId: text(300),
+	domain: t.String({ pattern: DOMAIN, maxLength: 253 }),
+	emailTrusted: t.Boolean(),
+	roleClaim: t.Nullable(text(200)),
+	roleValues: mapOf(ROLE),
+	defaultRole: t.Nullable(ROLE),
+	required: t.Boolean(),
+});
+export type CompanySettings = typeof COMPANY_SETTINGS.static;
 
 /** Only owners appoint owners, never an external provider. */
 export type CompanyRole = Exclude<Role, "owner">;
@@ -34,30 +43,15 @@ export interface Company extends CompanySettings {
 export const challengeName = (domain: string): string => `_tollgate.${domain}`;
 export const challengeText = (token: string): string => `tollgate-domain=${token}`;
 
-const TOKEN_BYTES = 20;
-
-interface Row extends CompanySettings {
-	accountId: string;
-	revision: string;
-	clientSecret: string;
-	domainToken: string;
-	verifiedAt: Date | null;
-}
-
-const companyOf = ({ verifiedAt, ...row }: Row): Company => ({ ...row, verifiedAtMs: verifiedAt?.getTime() ?? null });
-
 /** By account, or by proved domain. */
 export async function findCompany(
 	statements: Statements,
 	{ accountId = null, domain = null }: { accountId?: string | null; domain?: string | null },
 ): Promise<Company | undefined> {
-	const [row] = await statements<Row>`
-		select account_id as "accountId", revision, issuer, client_id as "clientId", client_secret as "clientSecret", domain,
-			domain_token as "domainToken", domain_verified_at as "verifiedAt", email_trusted as "emailTrusted",
-			role_claim as "roleClaim", role_values as "roleValues", default_role as "defaultRole", required
-		from company_sign_in
+	const [row] = await statements<object>`
+		select *, domain_verified_at as verified_at from company_sign_in
 		where account_id = ${accountId}::text or (domain = ${domain}::text and domain_verified_at is not null) limit 1`;
-	return row && companyOf(row);
+	return row && viewOf<Company>(row);
 }
 
 /**
@@ -80,11 +74,10 @@ export async function saveCompany(
 		settings.secret === null
 			? (before?.clientSecret ?? "")
 			: await symmetricEncrypt({ key: consoleSecret, data: settings.secret });
-	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("hex");
 	await statements`
 		with saved as (insert into company_sign_in as c (account_id, revision, issuer, client_id, client_secret, domain, domain_token, email_trusted,
 			role_claim, role_values, default_role, required)
-		values (${accountId}, ${newId("cmp")}, ${settings.issuer}, ${settings.clientId}, ${sealed}, ${settings.domain}, ${token},
+		values (${accountId}, ${newId("cmp")}, ${settings.issuer}, ${settings.clientId}, ${sealed}, ${settings.domain}, ${newToken()},
 			${settings.emailTrusted}, ${settings.roleClaim}, ${JSON.stringify(settings.roleValues)}::text::jsonb,
 			${settings.defaultRole}, ${settings.required})
 		on conflict (account_id) do update set

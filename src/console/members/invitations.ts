@@ -2,9 +2,11 @@ import { newId } from "../../base/id.ts";
 import { isMailAddress, mailboxOf } from "../../base/mail-address.ts";
 import type { TextId, TextValues } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { countWithin } from "../rate-counter.ts";
+import { hashOf, newToken } from "../sign-in/token.ts";
 import { may, type Role, rightToManage, rolesJson } from "./roles.ts";
 
 export interface InvitationView {
@@ -22,10 +24,10 @@ const MAILS_OF_ACCOUNT_MAX = 50;
 const DAY_MS = 24 * 3600_000;
 
 export async function listInvitations(statements: Statements, accountId: string): Promise<InvitationView[]> {
-	const rows = await statements<{ id: string; email: string; role: Role; expires_at: Date }>`
+	const rows = await statements<object>`
 		select id, email, role, expires_at from invitation
 		where account_id = ${accountId} and expires_at > clock_timestamp() order by id desc limit ${INVITATIONS_MAX}`;
-	return rows.map(({ id, email, role, expires_at }) => ({ id, email, role, expiresAtMs: expires_at.getTime() }));
+	return rows.map(viewOf<InvitationView>);
 }
 
 /** Id stored beforehand, so that a retry creates no second invitation. */
@@ -44,7 +46,7 @@ export async function invite(
 	accountId: string,
 	invitation: { email: string; role: Role; invitedBy: string },
 	act?: Noted,
-	{ id, token }: PlannedInvitation = { id: newId("inv"), token: newLinkToken() },
+	{ id, token }: PlannedInvitation = { id: newId("inv"), token: newToken() },
 ): Promise<PlannedInvitation & { email: string; isNew: boolean }> {
 	const email = invitation.email.trim().toLowerCase();
 	if (!isMailAddress(email))
@@ -74,8 +76,6 @@ export async function invite(
 		);
 	return { id, token, email, isNew: true };
 }
-
-const newLinkToken = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
 
 async function isOpen(statements: Statements, id: string): Promise<boolean> {
 	const rows = await statements`select 1 from invitation where id = ${id} and expires_at > clock_timestamp()`;
@@ -147,8 +147,4 @@ export async function acceptInvitation(
 			"This invitation is not valid any more, or was sent to another address than yours.",
 		);
 	return row.account_id;
-}
-
-function hashOf(token: string): string {
-	return new Bun.CryptoHasher("sha256").update(token).digest("hex");
 }

@@ -1,5 +1,6 @@
 import type { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { pageOfRows } from "../page-query.ts";
@@ -22,18 +23,11 @@ export async function listMembers(
 	accountId: string,
 	after: string | null = null,
 ): Promise<{ items: MemberView[]; next: string | null }> {
-	const rows = await statements<{ id: string; name: string; email: string; role: Role; joined_at: Date }>`
-		select u.id, u.name, u.email, m.role, m.joined_at from member m join console_user u on u.id = m.user_id
+	const rows = await statements<object>`
+		select m.user_id, u.name, u.email, m.role, m.joined_at from member m join console_user u on u.id = m.user_id
 		where m.account_id = ${accountId} and (${after}::text is null or m.user_id > ${after}::text)
 		order by m.user_id limit ${PAGE_MEMBERS + 1}`;
-	const members = rows.map(({ id, name, email, role, joined_at }) => ({
-		userId: id,
-		name,
-		email,
-		role,
-		joinedAtMs: joined_at.getTime(),
-	}));
-	return pageOfRows(members, PAGE_MEMBERS, ({ userId }) => userId);
+	return pageOfRows(rows.map(viewOf<MemberView>), PAGE_MEMBERS, ({ userId }) => userId);
 }
 
 /** A present or former member: an interrupted removal is completed. Fault not_found. */

@@ -1,4 +1,5 @@
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { keysMadeBy } from "../members/member-keys.ts";
@@ -13,15 +14,10 @@ export interface ProjectMemberView {
 
 /** In the order of joining. */
 export async function listProjectMembers(statements: Statements, projectId: string): Promise<ProjectMemberView[]> {
-	const rows = await statements<{ id: string; name: string; email: string; joined_at: Date }>`
-		select u.id, u.name, u.email, m.joined_at from project_member m join console_user u on u.id = m.user_id
+	const rows = await statements<object>`
+		select m.user_id, u.name, u.email, m.joined_at from project_member m join console_user u on u.id = m.user_id
 		where m.project_id = ${projectId} order by m.joined_at, u.id`;
-	return rows.map(({ id, name, email, joined_at }) => ({
-		userId: id,
-		name,
-		email,
-		joinedAtMs: joined_at.getTime(),
-	}));
+	return rows.map(viewOf<ProjectMemberView>);
 }
 
 /** Adds a member of the account to the project. Idempotent. Fault not_found. */

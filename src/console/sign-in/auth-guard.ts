@@ -1,9 +1,7 @@
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { createAuthMiddleware, getIp, getSessionFromCtx, isAPIError } from "better-auth/api";
-import { languageOf } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
-import type { Mailer } from "../mail/mailer.ts";
 import {
 	type Attempts,
 	codeLimits,
@@ -13,20 +11,20 @@ import {
 	passwordLimits,
 } from "./auth-attempts.ts";
 import { readDevice, rememberDevice } from "./auth-device.ts";
-import { changeMail } from "./auth-mails.ts";
+import type { SignInMails } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
+import { askedBy, fieldOf, isTotp } from "./auth-request.ts";
 import { resetIdentifier, resetTokenOf } from "./auth-reset.ts";
 import { signInError } from "./sign-in-error.ts";
 
 interface GuardDeps {
 	readonly log: Log;
 	readonly statements: Statements;
-	readonly mailer: Mailer;
+	readonly mails: SignInMails;
 }
 
 interface GuardOptions {
 	readonly serviceName: string;
-	readonly origin: string;
 	/** The library's check of a code of the session's person, backup codes included; throws if it is wrong. */
 	readonly checkCode: (ctx: GenericEndpointContext, code: string) => Promise<unknown>;
 }
@@ -47,7 +45,8 @@ interface Person {
 	readonly password: string | null;
 }
 
-type Before = (ctx: GenericEndpointContext) => Promise<Note | undefined>;
+/** By path: runs before the library's handler. */
+type Checks = Readonly<Record<string, (ctx: GenericEndpointContext) => Promise<Note | undefined>>>;
 
 /**
  * Hooks around the library's sign-in. They limit guesses (`auth-attempts.ts`), remember browsers (`auth-device.ts`) and
@@ -55,163 +54,148 @@ type Before = (ctx: GenericEndpointContext) => Promise<Note | undefined>;
  * while a code is still required, nothing is signed in.
  */
 export function guard(deps: GuardDeps, options: GuardOptions) {
-	const attempts = createAttempts(deps.statements);
+	const { log, statements } = deps;
+	const attempts = createAttempts(statements);
 	const notes = new WeakMap<Request, Note>();
-	const before: Readonly<Record<string, Before>> = {
-		"/sign-in/email": (ctx) => beforePassword(deps, attempts, ctx),
-		"/reset-password": (ctx) => beforeReset(deps, options, ctx),
-		"/change-password": (ctx) => beforeChange(options, attempts, ctx),
-		"/two-factor/enable": (ctx) => beforeEnable(attempts, ctx),
-		"/two-factor/disable": (ctx) => beforeWeaker(deps, options, attempts, ctx),
-		"/two-factor/generate-backup-codes": (ctx) => beforeWeaker(deps, options, attempts, ctx),
-		"/two-factor/verify-totp": (ctx) => beforeCode(deps, options, attempts, ctx),
-		"/two-factor/verify-backup-code": (ctx) => beforeCode(deps, options, attempts, ctx),
-	};
+	const checks = createChecks(deps, options, attempts);
+
+	/** Logs sign-ins and refusals by user id and network address. */
+	function logRefusal(ctx: GenericEndpointContext, error: unknown, person?: Person): void {
+		if (!isAPIError(error)) return;
+		const code = error.body?.code ?? null;
+		log.info("a sign-in was refused", { act: ctx.path, address: addressOf(ctx), user: person?.id ?? null, code });
+	}
+
+	const before = createAuthMiddleware(async (ctx) => {
+		const note = await checks[ctx.path]?.(ctx).catch((error: unknown) => {
+			logRefusal(ctx, error);
+			throw error;
+		});
+		if (note !== undefined && ctx.request !== undefined) notes.set(ctx.request, note);
+		// A person who knows the former password is signed out, whatever the page sends.
+		if (ctx.path === "/change-password") return { context: { body: { ...ctx.body, revokeOtherSessions: true } } };
+		return;
+	});
+
+	const after = createAuthMiddleware(async (ctx) => {
+		const note = ctx.request === undefined ? undefined : notes.get(ctx.request);
+		const { returned, newSession } = ctx.context;
+		if (isRefusal(returned)) {
+			if (note !== undefined) logRefusal(ctx, returned, note.person);
+			return;
+		}
+		const userId = newSession?.user.id;
+		if (userId !== undefined) log.info("somebody signed in", { act: ctx.path, address: addressOf(ctx), user: userId });
+		if (note !== undefined) {
+			await attempts.takeBack(note.limits);
+			await afterwards(deps, ctx, note);
+		}
+		if (userId !== undefined) await rememberDevice(ctx, userId);
+	});
+
 	return {
 		id: "guard",
 		hooks: {
-			before: [
-				{
-					matcher: ({ path }) => path !== undefined && Object.hasOwn(before, path),
-					handler: createAuthMiddleware(async (ctx) => {
-						const note = await before[ctx.path]?.(ctx).catch((error: unknown) => {
-							tellRefused(deps.log, ctx, error, undefined);
-							throw error;
-						});
-						if (note !== undefined && ctx.request !== undefined) notes.set(ctx.request, note);
-						// A person who knows the former password is signed out, whatever the page sends.
-						if (ctx.path === "/change-password")
-							return { context: { body: { ...ctx.body, revokeOtherSessions: true } } };
-						return;
-					}),
-				},
-			],
-			after: [
-				{
-					matcher: () => true,
-					handler: createAuthMiddleware(async (ctx) => {
-						const note = ctx.request === undefined ? undefined : notes.get(ctx.request);
-						tellLog(deps.log, ctx, note);
-						if (isRefusal(ctx.context.returned)) return;
-						if (note !== undefined) await afterwards(deps, options, attempts, ctx, note);
-						const { newSession } = ctx.context;
-						if (newSession !== null) await rememberDevice(ctx, newSession.user.id);
-					}),
-				},
-			],
+			before: [{ matcher: ({ path }) => path !== undefined && Object.hasOwn(checks, path), handler: before }],
+			after: [{ matcher: () => true, handler: after }],
 		},
 	} satisfies BetterAuthPlugin;
 }
 
-/** Logs sign-ins and refusals by user id and network address. */
-function tellLog(log: Log, ctx: GenericEndpointContext, note: Note | undefined): void {
-	const { returned, newSession } = ctx.context;
-	if (isRefusal(returned)) {
-		if (note !== undefined) tellRefused(log, ctx, returned, note.person);
-	} else if (newSession !== null)
-		log.info("somebody signed in", { act: ctx.path, address: addressOf(ctx), user: newSession.user.id });
-}
-
-function tellRefused(log: Log, ctx: GenericEndpointContext, error: unknown, person: Person | undefined): void {
-	if (!isAPIError(error)) return;
-	const code = error.body?.code ?? null;
-	log.info("a sign-in was refused", { act: ctx.path, address: addressOf(ctx), user: person?.id ?? null, code });
-}
-
-async function beforePassword(
-	{ statements }: GuardDeps,
+function createChecks(
+	{ statements, mails }: GuardDeps,
+	{ serviceName, checkCode }: GuardOptions,
 	attempts: Attempts,
-	ctx: GenericEndpointContext,
-): Promise<Note | undefined> {
-	const email = fieldOf(ctx, "email").toLowerCase();
-	if (email === "") return undefined;
-	const person = await personOf(statements, { email });
-	const device = await readDevice(ctx);
-	const limits = passwordLimits({ email, userId: person?.id }, { address: addressOf(ctx), device });
-	await attempts.count(limits);
-	return { limits, person };
-}
+): Checks {
+	async function password(ctx: GenericEndpointContext): Promise<Note | undefined> {
+		const email = fieldOf(ctx.body, "email").toLowerCase();
+		if (email === "") return undefined;
+		const person = await personOf(statements, { email });
+		const device = await readDevice(ctx);
+		const limits = passwordLimits({ email, userId: person?.id }, { address: addressOf(ctx), device });
+		await attempts.count(limits);
+		return { limits, person };
+	}
 
-async function beforeReset(
-	{ statements }: GuardDeps,
-	{ serviceName }: GuardOptions,
-	ctx: GenericEndpointContext,
-): Promise<Note | undefined> {
-	// The machine's clock decides about the expiry, later: checked by the database's clock, a link that the library
-	// accepts could be missed here.
-	const [row] = await statements<{ value: string }>`
-		select value from verification where identifier = ${resetIdentifier(resetTokenOf(ctx))}`;
-	const person = row && (await personOf(statements, { id: row.value }));
-	const ownWords = person === undefined ? [] : [person.email, person.name];
-	checkNewPassword(fieldOf(ctx, "newPassword"), [serviceName, ...ownWords]);
-	return { limits: [], person };
-}
+	async function reset(ctx: GenericEndpointContext): Promise<Note> {
+		// The machine's clock decides about the expiry, later: checked by the database's clock, a link that the library
+		// accepts could be missed here.
+		const [row] = await statements<{ value: string }>`
+			select value from verification where identifier = ${resetIdentifier(resetTokenOf(ctx))}`;
+		const person = row && (await personOf(statements, { id: row.value }));
+		const ownWords = person === undefined ? [] : [person.email, person.name];
+		checkNewPassword(fieldOf(ctx.body, "newPassword"), [serviceName, ...ownWords]);
+		return { limits: [], person };
+	}
 
-async function beforeChange(
-	{ serviceName }: GuardOptions,
-	attempts: Attempts,
-	ctx: GenericEndpointContext,
-): Promise<Note | undefined> {
-	const session = await getSessionFromCtx(ctx);
-	if (session === null) return undefined;
-	checkNewPassword(fieldOf(ctx, "newPassword"), [serviceName, session.user.email, session.user.name]);
-	return againOf(attempts, session.session.id);
-}
+	/** A signed-in session that gives the password again. */
+	async function again(sessionId: string): Promise<Note> {
+		const limits = passwordAgainLimits(sessionId);
+		await attempts.count(limits);
+		return { limits };
+	}
 
-/** A second set-up would replace the former secret with only the password. */
-async function beforeEnable(attempts: Attempts, ctx: GenericEndpointContext): Promise<Note | undefined> {
-	const session = await getSessionFromCtx(ctx);
-	if (session === null) return undefined;
-	if (session.user.twoFactorEnabled)
-		throw signInError("TWO_FACTOR_ENABLED", "The second factor is set up already. Switch it off first.");
-	return againOf(attempts, session.session.id);
-}
+	async function change(ctx: GenericEndpointContext): Promise<Note | undefined> {
+		const session = await getSessionFromCtx(ctx);
+		if (session === null) return undefined;
+		checkNewPassword(fieldOf(ctx.body, "newPassword"), [serviceName, session.user.email, session.user.name]);
+		return again(session.session.id);
+	}
 
-/** Weakening the sign-in needs the password and a code: a stolen session with a stolen password is not enough. */
-async function beforeWeaker(
-	deps: GuardDeps,
-	options: GuardOptions,
-	attempts: Attempts,
-	ctx: GenericEndpointContext,
-): Promise<Note | undefined> {
-	const session = await getSessionFromCtx(ctx);
-	if (session === null) return undefined;
-	const again = await againOf(attempts, session.session.id);
-	await ctx.context.password.checkPassword(session.user.id, ctx);
-	if (!session.user.twoFactorEnabled) return again;
-	const code = await beforeCode(deps, options, attempts, ctx);
-	await options.checkCode(ctx, fieldOf(ctx, "code"));
-	return { limits: [...again.limits, ...(code?.limits ?? [])] };
-}
+	/** A second set-up would replace the former secret with only the password. */
+	async function enable(ctx: GenericEndpointContext): Promise<Note | undefined> {
+		const session = await getSessionFromCtx(ctx);
+		if (session === null) return undefined;
+		if (session.user.twoFactorEnabled)
+			throw signInError("TWO_FACTOR_ENABLED", "The second factor is set up already. Switch it off first.");
+		return again(session.session.id);
+	}
 
-/** Checks before a code: the person, the challenge, the limits, and that the code was not used before. */
-async function beforeCode(
-	{ statements, mailer }: GuardDeps,
-	{ serviceName, origin }: GuardOptions,
-	attempts: Attempts,
-	ctx: GenericEndpointContext,
-): Promise<Note | undefined> {
-	const asked = await challengeOf(statements, ctx);
-	if (asked === undefined) return undefined;
-	const { person, challenge, isSession } = asked;
-	const limits = codeLimits({ userId: person.id, challenge }, await readDevice(ctx), {
-		async challengeUsedUp() {
-			if (!isSession) await statements`delete from verification where identifier = ${challenge}`;
-		},
-		async personUsedUp() {
-			mailer.send(changeMail({ service: serviceName, to: person.email, asked: askedBy(ctx) }, "codes guessed", origin));
-		},
-	});
-	await attempts.count(limits);
-	const code = fieldOf(ctx, "code");
-	const isBackup = ctx.path === "/two-factor/verify-backup-code" || !isTotp(code);
-	if (ctx.path === "/two-factor/verify-totp" && isBackup) throw invalidCode();
-	// Backup codes too: concurrent requests could each find the same code in the list, and the library would accept all.
-	if (!(await attempts.isFirstUse(person.id, code))) throw invalidCode();
-	return { limits, person, isSetUp: isSession && !person.two_factor_enabled && ctx.path === "/two-factor/verify-totp" };
-}
+	/** Weakening the sign-in needs the password and a code: a stolen session with a stolen password is not enough. */
+	async function weaken(ctx: GenericEndpointContext): Promise<Note | undefined> {
+		const session = await getSessionFromCtx(ctx);
+		if (session === null) return undefined;
+		const note = await again(session.session.id);
+		await ctx.context.password.checkPassword(session.user.id, ctx);
+		if (!session.user.twoFactorEnabled) return note;
+		const ofCode = await code(ctx);
+		await checkCode(ctx, fieldOf(ctx.body, "code"));
+		return { limits: [...note.limits, ...(ofCode?.limits ?? [])] };
+	}
 
-const askedBy = (ctx: GenericEndpointContext) => languageOf(ctx.headers ?? new Headers());
+	/** Checks before a code: the person, the challenge, the limits, and that the code was not used before. */
+	async function code(ctx: GenericEndpointContext): Promise<Note | undefined> {
+		const asked = await challengeOf(statements, ctx);
+		if (asked === undefined) return undefined;
+		const { person, challenge, isSession } = asked;
+		const limits = codeLimits({ userId: person.id, challenge }, await readDevice(ctx), {
+			async challengeUsedUp() {
+				if (!isSession) await statements`delete from verification where identifier = ${challenge}`;
+			},
+			async personUsedUp() {
+				mails.changed(person.email, askedBy(ctx), "codes guessed");
+			},
+		});
+		await attempts.count(limits);
+		const given = fieldOf(ctx.body, "code");
+		const isForTotp = ctx.path === "/two-factor/verify-totp";
+		if (isForTotp && !isTotp(given)) throw invalidCode();
+		// Backup codes too: concurrent requests could each find the same code in the list, and the library would accept all.
+		if (!(await attempts.isFirstUse(person.id, given))) throw invalidCode();
+		return { limits, person, isSetUp: isSession && !person.two_factor_enabled && isForTotp };
+	}
+
+	return {
+		"/sign-in/email": password,
+		"/reset-password": reset,
+		"/change-password": change,
+		"/two-factor/enable": enable,
+		"/two-factor/disable": weaken,
+		"/two-factor/generate-backup-codes": weaken,
+		"/two-factor/verify-totp": code,
+		"/two-factor/verify-backup-code": code,
+	};
+}
 
 /** The same order as the library: a session before an unfinished sign-in. */
 async function challengeOf(statements: Statements, ctx: GenericEndpointContext) {
@@ -230,19 +214,12 @@ async function challengeOf(statements: Statements, ctx: GenericEndpointContext) 
 	return person && { person, challenge, isSession: false };
 }
 
-async function afterwards(
-	{ statements, mailer }: GuardDeps,
-	{ serviceName, origin }: GuardOptions,
-	attempts: Attempts,
-	ctx: GenericEndpointContext,
-	note: Note,
-): Promise<void> {
-	await attempts.takeBack(note.limits);
-	const { newSession } = ctx.context;
-	const person = note.person ?? (await sessionPerson(statements, ctx));
+async function afterwards({ statements, mails }: GuardDeps, ctx: GenericEndpointContext, note: Note): Promise<void> {
+	const { newSession, session } = ctx.context;
+	const id = newSession?.user.id ?? session?.user.id;
+	const person = note.person ?? (id === undefined ? undefined : await personOf(statements, { id }));
 	if (person === undefined) return;
-	const tell = (change: Parameters<typeof changeMail>[1]) =>
-		mailer.send(changeMail({ service: serviceName, to: person.email, asked: askedBy(ctx) }, change, origin));
+	const tell = (change: Parameters<SignInMails["changed"]>[2]) => mails.changed(person.email, askedBy(ctx), change);
 	if (ctx.path === "/sign-in/email") return stillGood(statements, ctx, person);
 	if (ctx.path === "/reset-password") {
 		await rememberDevice(ctx, person.id);
@@ -274,17 +251,6 @@ async function stillGood(statements: Statements, ctx: GenericEndpointContext, pe
 	throw signInError("INVALID_EMAIL_OR_PASSWORD", "Invalid email or password", { status: "UNAUTHORIZED" });
 }
 
-async function againOf(attempts: Attempts, sessionId: string): Promise<Note> {
-	const limits = passwordAgainLimits(sessionId);
-	await attempts.count(limits);
-	return { limits };
-}
-
-async function sessionPerson(statements: Statements, ctx: GenericEndpointContext): Promise<Person | undefined> {
-	const id = ctx.context.newSession?.user.id ?? ctx.context.session?.user.id;
-	return id === undefined ? undefined : personOf(statements, { id });
-}
-
 async function personOf(
 	statements: Statements,
 	{ id = null, email = null }: { id?: string | null; email?: string | null },
@@ -300,12 +266,6 @@ async function personOf(
 const addressOf = (ctx: GenericEndpointContext): string =>
 	(ctx.headers === undefined ? null : getIp(ctx.headers, ctx.context.options)) ?? "unknown";
 
-function fieldOf({ body }: GenericEndpointContext, name: string): string {
-	const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[name] : undefined;
-	return typeof value === "string" && !value.includes("\0") ? value : "";
-}
-
 /** Redirects are thrown too, by social sign-ins. */
 const isRefusal = (returned: unknown): boolean => isAPIError(returned) && returned.statusCode >= 400;
-const isTotp = (code: string) => /^[0-9]{6}$/.test(code);
 const invalidCode = () => signInError("INVALID_CODE", "Invalid code", { status: "UNAUTHORIZED" });

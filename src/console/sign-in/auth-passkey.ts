@@ -1,30 +1,28 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint, getSessionFromCtx } from "better-auth/api";
-import { expireCookie, setSessionCookie } from "better-auth/cookies";
-import { languageOf } from "../../base/language.ts";
+import { setSessionCookie } from "better-auth/cookies";
 import type { Statements } from "../../db/statements.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
-import type { Mailer } from "../mail/mailer.ts";
-import { changeMail } from "./auth-mails.ts";
+import { AUTHENTICATED_FOR_MS } from "../console-session.ts";
+import type { SignInMails } from "./auth-mails.ts";
+import { askedBy, createOneTimeValues, fieldOf } from "./auth-request.ts";
 import { signInError } from "./sign-in-error.ts";
 
 interface PasskeyDeps {
 	readonly statements: Statements;
-	readonly mailer: Mailer;
+	readonly mails: SignInMails;
 }
 
 interface PasskeyOptions {
 	readonly serviceName: string;
-	readonly origin: string;
 	/** All origins of our pages. */
 	readonly origins: readonly string[];
 }
 
 const PASSKEYS_MAX = 20;
 const NAME_CHARS_MAX = 60;
-/** The same as for all sensitive acts (`console-session.ts`). */
-const AUTHENTICATED_FOR_MS = 15 * 60_000;
+const VALID_MINUTES = 5;
 
 interface Stored {
 	id: string;
@@ -39,14 +37,14 @@ interface Stored {
  * the first use.
  */
 export function passkeys(deps: PasskeyDeps, options: PasskeyOptions) {
-	const challenges = createChallenges(deps.statements);
+	const challenges = createOneTimeValues(deps.statements, { cookie: "passkey", minutes: VALID_MINUTES });
 	return {
 		id: "passkey",
 		endpoints: { ...registering(deps, challenges, options), ...signingIn(deps, challenges, options) },
 	} satisfies BetterAuthPlugin;
 }
 
-function registering({ statements, mailer }: PasskeyDeps, challenges: Challenges, options: PasskeyOptions) {
+function registering({ statements, mails }: PasskeyDeps, challenges: Challenges, options: PasskeyOptions) {
 	return {
 		/** Returns options for `navigator.credentials.create`. REAUTHENTICATE after a quarter of an hour. */
 		beginPasskey: createAuthEndpoint("/passkey/register-begin", { method: "POST" }, async (ctx) => {
@@ -71,9 +69,9 @@ function registering({ statements, mailer }: PasskeyDeps, challenges: Challenges
 		/** Body: `name`, `response` of the browser. */
 		endPasskey: createAuthEndpoint("/passkey/register-end", { method: "POST" }, async (ctx) => {
 			const { user } = await lately(ctx);
-			const name = textOf(ctx.body, "name").trim().slice(0, NAME_CHARS_MAX);
+			const name = fieldOf(ctx.body, "name").trim().slice(0, NAME_CHARS_MAX);
 			const { origin, rpId } = siteOf(ctx, options);
-			const [userId, challenge = ""] = (await challenges.take(ctx, "register")).split(" ");
+			const [userId, challenge = ""] = ((await challenges.take(ctx, "register")) ?? "").split(" ");
 			if (userId !== user.id || name === "" || /\p{C}/u.test(name)) throw notGood();
 			const webauthn = await import("@simplewebauthn/server");
 			const checked = await webauthn
@@ -94,13 +92,7 @@ function registering({ statements, mailer }: PasskeyDeps, challenges: Challenges
 				from passkey_add(${credential.id}, ${user.id}, ${name}, ${publicKey}, ${credential.counter}::bigint, ${PASSKEYS_MAX}::integer) as added
 				where added`;
 			if (row?.added !== true) throw notGood();
-			mailer.send(
-				changeMail(
-					{ service: options.serviceName, to: user.email, asked: languageOf(ctx.headers ?? new Headers()) },
-					"passkey added",
-					options.origin,
-				),
-			);
+			mails.changed(user.email, askedBy(ctx), "passkey added");
 			return ctx.json({ status: true });
 		}),
 	};
@@ -125,6 +117,7 @@ function signingIn({ statements }: PasskeyDeps, challenges: Challenges, options:
 		endPasskeySignIn: createAuthEndpoint("/passkey/sign-in-end", { method: "POST" }, async (ctx) => {
 			const { origin, rpId } = siteOf(ctx, options);
 			const challenge = await challenges.take(ctx, "sign-in");
+			if (challenge === undefined) throw notGood();
 			const response = responseOf(ctx.body);
 			const [stored] = await statements<Stored>`
 				select p.id, p.user_id, p.public_key, p.counter from passkey p join console_user u on u.id = p.user_id
@@ -194,45 +187,7 @@ function responseOf(body: unknown): AuthenticationResponseJSON & RegistrationRes
 	return response as AuthenticationResponseJSON & RegistrationResponseJSON;
 }
 
-function textOf(body: unknown, name: string): string {
-	const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[name] : undefined;
-	return typeof value === "string" ? value : "";
-}
-
 /** Challenges that a passkey signs, as proof of its presence. */
-type Challenges = ReturnType<typeof createChallenges>;
+type Challenges = ReturnType<typeof createOneTimeValues>;
 
-type Kind = "register" | "sign-in";
-
-/** Cookie that ties a challenge to its browser. */
-const COOKIE = "passkey";
-const VALID_MINUTES = 5;
-
-function createChallenges(statements: Statements) {
-	return {
-		async keep(ctx: GenericEndpointContext, kind: Kind, challenge: string): Promise<void> {
-			const browser = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-			await statements`
-				insert into verification (id, identifier, value, expires_at) values (${crypto.randomUUID()}, ${idOf(kind, browser)},
-					${challenge}, clock_timestamp() + make_interval(mins => ${VALID_MINUTES}::integer))`;
-			const cookie = ctx.context.createAuthCookie(COOKIE, { maxAge: VALID_MINUTES * 60 });
-			await ctx.setSignedCookie(cookie.name, browser, ctx.context.secret, cookie.attributes);
-		},
-
-		/** Consumes the challenge: valid once, for the requesting browser and purpose. */
-		async take(ctx: GenericEndpointContext, kind: Kind): Promise<string> {
-			const cookie = ctx.context.createAuthCookie(COOKIE);
-			const browser = await ctx.getSignedCookie(cookie.name, ctx.context.secret);
-			if (typeof browser !== "string") throw notGood();
-			expireCookie(ctx, cookie);
-			const [row] = await statements<{ value: string }>`
-				delete from verification where identifier = ${idOf(kind, browser)} and expires_at > clock_timestamp() returning value`;
-			if (row === undefined) throw notGood();
-			return row.value;
-		},
-	};
-}
-
-const idOf = (kind: Kind, browser: string) =>
-	`passkey ${kind}:${new Bun.CryptoHasher("sha256").update(browser).digest("hex")}`;
 const notGood = () => signInError("PASSKEY_REFUSED", "This passkey was not accepted. Try again.");

@@ -2,6 +2,7 @@ import type { BetterAuthPlugin } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
+import { fieldOf } from "./auth-request.ts";
 import { signInError } from "./sign-in-error.ts";
 
 /** Identifier of a reset token's row. */
@@ -9,7 +10,7 @@ export const resetIdentifier = (token: string) => `reset-password:${token}`;
 
 /** Reads the token as the library does. */
 export function resetTokenOf({ body, query }: { body?: unknown; query?: unknown }): string {
-	return textOf(body, "token") || textOf(query, "token");
+	return fieldOf(body, "token") || fieldOf(query, "token");
 }
 
 /**
@@ -28,7 +29,7 @@ export function passwordReset({ statements }: { readonly statements: Statements 
 				const known = await statements`
 					select 1 from verification where identifier = ${identifier} and expires_at > to_timestamp(${Date.now()}::double precision / 1000.0)`;
 				if (known.length === 0) throw usedUp();
-				const password = await ctx.context.password.hash(textOf(ctx.body, "newPassword"));
+				const password = await ctx.context.password.hash(fieldOf(ctx.body, "newPassword"));
 				const [row] = await statements<{ id: string | null }>`
 					select password_reset(${identifier}, ${newId("cred")}, ${password}, ${Date.now()}::double precision) as id`;
 				if (row === undefined || row.id === null) throw usedUp();
@@ -36,11 +37,6 @@ export function passwordReset({ statements }: { readonly statements: Statements 
 			}),
 		},
 	} satisfies BetterAuthPlugin;
-}
-
-function textOf(record: unknown, name: string): string {
-	const value = typeof record === "object" && record !== null ? (record as Record<string, unknown>)[name] : undefined;
-	return typeof value === "string" && !value.includes("\0") ? value : "";
 }
 
 const usedUp = () => signInError("INVALID_TOKEN", "This link was used already, or is too old.");

@@ -2,28 +2,30 @@ import type { BetterAuthPlugin } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import { expireCookie, setSessionCookie } from "better-auth/cookies";
 import { newId } from "../../base/id.ts";
-import { ENGLISH, type Language, languageOf } from "../../base/language.ts";
+import { ENGLISH, type Language } from "../../base/language.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Terms } from "../../catalog/brand.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { rememberDevice } from "./auth-device.ts";
-import { knownMail, signUpMail } from "./auth-mails.ts";
+import type { SignInMails } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
+import { askedBy, fieldOf, isPagePath } from "./auth-request.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
 import { isSignInAddress } from "./sign-in-address.ts";
 import { signInError } from "./sign-in-error.ts";
+import { hashOf, newToken } from "./token.ts";
 
 interface SignUpDeps {
 	readonly statements: Statements;
-	readonly mailer: Mailer;
+	readonly mailer: Pick<Mailer, "works">;
+	readonly mails: SignInMails;
 }
 
 interface SignUpOptions {
 	readonly serviceName: string;
 	/** Terms to accept at the sign-up; null for none. */
 	readonly terms: Terms | null;
-	readonly origin: string;
 }
 
 /** Cookie that ties a sign-up to its browser. */
@@ -31,8 +33,6 @@ const COOKIE = "sign_up";
 const VALID_HOURS = 24;
 /** Open sign-ups of one address; the oldest is deleted. */
 const OPEN_MAX = 100;
-const NEXT_CHARS_MAX = 500;
-const TOKEN_BYTES = 32;
 
 /**
  * Replaces the library's sign-up: no person is created before the address is proved. The mail's link leads to a page
@@ -40,7 +40,7 @@ const TOKEN_BYTES = 32;
  * other browser must choose a password. A password that a stranger chose for this address is thus worthless.
  */
 export function signUps(deps: SignUpDeps, options: SignUpOptions) {
-	const { statements, mailer } = deps;
+	const { statements, mailer, mails } = deps;
 	return {
 		id: "sign-up",
 		endpoints: {
@@ -53,18 +53,16 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 					throw signInError("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Nobody can sign up here: the service sends no mails.");
 				const { name, email, next } = signUpOf(ctx.body);
 				const termsVersion = options.terms?.version ?? null;
-				if (termsVersion !== null && acceptedOf(ctx.body) !== termsVersion)
+				if (termsVersion !== null && fieldOf(ctx.body, "acceptedTerms") !== termsVersion)
 					throw signInError("TERMS_NOT_ACCEPTED", "Please agree to the terms of this service.");
 				const chosen = textOf(ctx.body, "password");
 				checkNewPassword(chosen, [options.serviceName, name, email]);
 				const password = await ctx.context.password.hash(chosen);
-				const [token, browser] = [secret(), secret()];
+				const [token, browser] = [newToken(), newToken()];
 				const isNew = await open(statements, { token, browser, email, name, password, termsVersion });
-				const addressee = { service: options.serviceName, to: email, asked: languageOf(ctx.headers ?? new Headers()) };
-				const query = new URLSearchParams({ token, ...(next === null ? {} : { next }) });
-				mailer.send(
-					isNew ? signUpMail(addressee, `${options.origin}/verify?${query}`) : knownMail(addressee, options.origin),
-				);
+				if (isNew)
+					mails.signUp(email, askedBy(ctx), new URLSearchParams({ token, ...(isPagePath(next) ? { next } : {}) }));
+				else mails.known(email, askedBy(ctx));
 				const cookie = ctx.context.createAuthCookie(COOKIE, { maxAge: VALID_HOURS * 3600 });
 				await ctx.setSignedCookie(cookie.name, browser, ctx.context.secret, cookie.attributes);
 				return ctx.json({ status: true });
@@ -85,7 +83,7 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 					statements,
 					tokenHash,
 					isSame ? null : await chosenAnew(ctx, [options.serviceName, row.email]),
-					languageOf(ctx.headers ?? new Headers()),
+					askedBy(ctx),
 				);
 				if (userId === undefined) throw usedUp();
 				if (!isSame) {
@@ -108,7 +106,7 @@ async function chosenAnew(
 	ctx: { body: unknown; context: { password: { hash(password: string): Promise<string> } } },
 	ownWords: readonly string[],
 ): Promise<{ name: string; password: string }> {
-	if (!isRecord(ctx.body) || ctx.body.newPassword === undefined)
+	if (fieldOf(ctx.body, "newPassword") === "")
 		throw signInError("PASSWORD_REQUIRED", "This is not the browser that signed up: choose a password here.");
 	const chosen = textOf(ctx.body, "newPassword");
 	const name = nameOf(ctx.body);
@@ -199,19 +197,12 @@ export async function forgetSessions(statements: Statements, nowMs: number): Pro
 		delete from session where expires_at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))`;
 }
 
-function signUpOf(body: unknown): { name: string; email: string; next: string | null } {
+function signUpOf(body: unknown): { name: string; email: string; next: string } {
 	const email = textOf(body, "email").trim().toLowerCase();
 	if (!isMailAddress(email)) throw signInError("INVALID_EMAIL", "That is no e-mail address.");
 	if (!isSignInAddress(email))
 		throw signInError("ADDRESS_NOT_USABLE", "Nobody can sign in with this address here. Please use another one.");
-	const next = isRecord(body) && typeof body.next === "string" ? body.next : "";
-	// A path on this site; the pages use the same rule.
-	const isPlace = /^\/(?![/\\])/.test(next) && next.length <= NEXT_CHARS_MAX;
-	return { name: nameOf(body), email, next: isPlace ? next : null };
-}
-
-function acceptedOf(body: unknown): string | null {
-	return isRecord(body) && typeof body.acceptedTerms === "string" ? body.acceptedTerms : null;
+	return { name: nameOf(body), email, next: fieldOf(body, "next") };
 }
 
 function nameOf(body: unknown): string {
@@ -221,13 +212,10 @@ function nameOf(body: unknown): string {
 }
 
 function textOf(body: unknown, field: string): string {
-	const value = isRecord(body) ? body[field] : undefined;
-	if (typeof value !== "string" || value === "" || value.includes("\0"))
+	const value = fieldOf(body, field);
+	if (value === "")
 		throw signInError("INVALID_FIELD", "The field {field} is missing or malformed.", { values: { field } });
 	return value;
 }
 
 const usedUp = () => signInError("INVALID_TOKEN", "This link was used already, or is too old.");
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
-const secret = () => Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
-const hashOf = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");

@@ -1,7 +1,6 @@
 import { type BetterAuthPlugin, betterAuth, type GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { magicLink, twoFactor } from "better-auth/plugins";
-import { languageOf } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { Terms } from "../../catalog/brand.ts";
 import type { Config } from "../../config.ts";
@@ -14,8 +13,9 @@ import { databaseAway } from "../console-error.ts";
 import type { Mailer } from "../mail/mailer.ts";
 import { authDatabase } from "./auth-database.ts";
 import { guard } from "./auth-guard.ts";
-import { resetMail } from "./auth-mails.ts";
+import { createSignInMails } from "./auth-mails.ts";
 import { passkeys } from "./auth-passkey.ts";
+import { askedBy, isTotp } from "./auth-request.ts";
 import { passwordReset } from "./auth-reset.ts";
 import { signUps } from "./auth-sign-up.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
@@ -100,12 +100,13 @@ const RATE_LIMIT = {
 
 /** Sign-in. Sessions are read from the database on each request, so ending one takes effect at once. */
 export function createAuth(deps: AuthDeps, options: AuthOptions) {
-	const { mailer, log } = deps;
-	const { config, origin } = options;
+	const { log, statements } = deps;
+	const { config, origin, serviceName } = options;
+	const mails = createSignInMails(deps.mailer, { serviceName, origin });
 	const isHttps = origin.startsWith("https://");
-	const factor = twoFactor({ issuer: options.serviceName });
+	const factor = twoFactor({ issuer: serviceName });
 	return betterAuth({
-		appName: options.serviceName,
+		appName: serviceName,
 		baseURL: origin,
 		basePath: "/api/auth",
 		secret: options.secret,
@@ -127,10 +128,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			resetPasswordTokenExpiresIn: RESET_S,
 			revokeSessionsOnPasswordReset: true,
 			async sendResetPassword({ user, token }, request) {
-				if (!user.emailVerified) return;
-				const asked = languageOf(request?.headers ?? new Headers());
-				const addressee = { service: options.serviceName, to: user.email, asked };
-				mailer.send(resetMail(addressee, `${origin}/reset?token=${encodeURIComponent(token)}`));
+				if (user.emailVerified) mails.reset(user.email, askedBy({ headers: request?.headers }), token);
 			},
 		},
 		socialProviders: socialProviders(config),
@@ -159,7 +157,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			session: {
 				create: {
 					before: async ({ userId }, ctx) => {
-						if (config.production && !(await mayBegin(deps.statements, userId, ctx?.path))) return false;
+						if (config.production && !(await mayBegin(statements, userId, ctx?.path))) return false;
 						return;
 					},
 				},
@@ -172,11 +170,11 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		plugins: [
 			factor,
 			failingProviders(log),
-			companySignIns({ ...deps, oidc: createCompanyOidc(config) }, { origin, secret: options.secret }),
-			passkeys(deps, { serviceName: options.serviceName, origin, origins: options.origins }),
-			passwordReset(deps),
-			signUps(deps, { serviceName: options.serviceName, terms: options.terms, origin }),
-			guard(deps, { serviceName: options.serviceName, origin, checkCode: codeCheck(factor) }),
+			companySignIns({ statements, log, oidc: createCompanyOidc(config) }, { origin, secret: options.secret }),
+			passkeys({ statements, mails }, { serviceName, origins: options.origins }),
+			passwordReset({ statements }),
+			signUps({ ...deps, mails }, { serviceName, terms: options.terms }),
+			guard({ log, statements, mails }, { serviceName, checkCode: codeCheck(factor) }),
 			...(config.demo ? [signInLinks()] : []),
 		],
 	});
@@ -192,9 +190,8 @@ function onlyProved<U extends { emailVerified: boolean; name: string }>(data: U)
 /** Calls the library's endpoints as plain functions: no hooks and no new session. */
 function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
 	return (ctx: GenericEndpointContext, code: string): Promise<unknown> => {
-		const isTotp = /^[0-9]{6}$/.test(code);
 		const given = { context: ctx.context, headers: ctx.headers ?? new Headers() };
-		return isTotp
+		return isTotp(code)
 			? endpoints.verifyTOTP({ ...given, body: { code } })
 			: endpoints.verifyBackupCode({ ...given, body: { code, disableSession: true } });
 	};

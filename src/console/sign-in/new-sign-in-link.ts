@@ -1,9 +1,9 @@
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
+import { newToken } from "./token.ts";
 
 /** Path of sign-in links, see `sign-in-link.ts`. */
 export const SIGN_IN_LINK = "/api/sign-in-link/";
-const TOKEN_BYTES = 24;
 
 /** Target page by the word in the link. */
 export const LINK_PAGES = { customer: "/overview", operator: "/operator" } as const;
@@ -17,7 +17,7 @@ export async function createSignInLink(
 	statements: Statements,
 	link: { email: string; page: LinkPage; hours: number },
 ): Promise<string> {
-	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
+	const token = newToken();
 	const hash = new Bun.CryptoHasher("sha256").update(token).digest("base64url");
 	// The row that the library stores for a requested link.
 	const value = JSON.stringify({ email: link.email });

@@ -1,12 +1,13 @@
 import { isAPIError } from "better-auth/api";
 import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
+import { viewOf } from "../../db/view-of.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { EMPTY_BODY } from "../page-query.ts";
 import { createAttempts, passwordAgainLimits } from "./auth-attempts.ts";
-import { changeMail } from "./auth-mails.ts";
+import { createSignInMails } from "./auth-mails.ts";
 import { PASSWORD_CHARS_MAX } from "./password-length.ts";
 
 const SESSIONS_SHOWN_MAX = 100;
@@ -19,15 +20,6 @@ export interface SessionView {
 	readonly expiresAtMs: number;
 	readonly ip: string | null;
 	readonly userAgent: string | null;
-}
-
-interface SessionRow {
-	id: string;
-	created_at: Date;
-	updated_at: Date;
-	expires_at: Date;
-	ip_address: string | null;
-	user_agent: string | null;
 }
 
 /** The person's sessions and passkeys. */
@@ -49,8 +41,8 @@ export function sessionRoutes(
 				with gone as (delete from passkey where id = ${params.id} and user_id = ${userId} returning user_id)
 				select audit_note(${notedJson(act)}::text::jsonb, user_id, null) from gone`;
 			if (rows.length === 0) throw new ConsoleError("not_found", "There is no such passkey.");
-			const addressee = { service: parts.brand.serviceName, to: email, asked: languageOf(request.headers) };
-			parts.mailer.send(changeMail(addressee, "passkey removed", parts.origin()));
+			const mails = createSignInMails(parts.mailer, { serviceName: parts.brand.serviceName, origin: parts.origin() });
+			mails.changed(email, languageOf(request.headers), "passkey removed");
 			return { removed: true };
 		})
 		.delete("/sessions/:id", async ({ request, params }) => {
@@ -82,13 +74,9 @@ async function listPasskeys(
 	{ statements, sessions }: Parts<"statements" | "sessions">,
 	request: Request,
 ): Promise<PasskeyView[]> {
-	const rows = await statements<{ id: string; name: string; created_at: Date; last_used_at: Date | null }>`
+	const rows = await statements<object>`
 		select id, name, created_at, last_used_at from passkey where user_id = ${sessions.viewer(request).userId} order by created_at, id`;
-	return rows.map(({ id, name, created_at, last_used_at }) => ({
-		...{ id, name },
-		createdAtMs: created_at.getTime(),
-		lastUsedAtMs: last_used_at?.getTime() ?? null,
-	}));
+	return rows.map(viewOf<PasskeyView>);
 }
 
 /**
@@ -100,19 +88,11 @@ async function listSessions(
 	request: Request,
 ): Promise<SessionView[]> {
 	const { userId, sessionId } = sessions.viewer(request);
-	const rows = await statements<SessionRow>`
-		select id, created_at, updated_at, expires_at, ip_address, user_agent from session
+	const rows = await statements<object>`
+		select id, id = ${sessionId} as current, created_at, updated_at, expires_at, ip_address as ip, user_agent from session
 		where user_id = ${userId} and expires_at > least(clock_timestamp(), to_timestamp(${clock.wallMs()}::double precision / 1000.0))
 		order by updated_at desc limit ${SESSIONS_SHOWN_MAX}`;
-	return rows.map((row) => ({
-		id: row.id,
-		current: row.id === sessionId,
-		createdAtMs: row.created_at.getTime(),
-		updatedAtMs: row.updated_at.getTime(),
-		expiresAtMs: row.expires_at.getTime(),
-		ip: row.ip_address,
-		userAgent: row.user_agent,
-	}));
+	return rows.map(viewOf<SessionView>);
 }
 
 /**

@@ -1,8 +1,8 @@
+import { isLoopback, isPassedOn } from "../../gateway/client-address.ts";
 import type { Connection } from "../../gateway/connection.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ADDRESS_HEADER, type Auth } from "./auth.ts";
 import { LINK_PAGES, type LinkPage, SIGN_IN_LINK } from "./new-sign-in-link.ts";
-import { isOwnMachine } from "./own-machine.ts";
 
 /** The library's own address of it, which is not served. */
 const VERIFY = "/api/auth/magic-link/verify";
@@ -35,4 +35,15 @@ export async function openSignInLink(auth: Auth, connection: Connection): Promis
 	const { session } = (await auth.api.getSession({ headers })) ?? {};
 	if (session !== undefined) return new Response(null, { status: 302, headers: { location: target } });
 	return new Response(USED_UP, { status: 410, headers: { "content-type": "text/plain; charset=utf-8" } });
+}
+
+const OWN_NAMES = ["localhost", "127.0.0.1", "[::1]"];
+
+/**
+ * True if the client is on this machine and uses one of its own names. A local proxy forwards for others, and a foreign
+ * name that resolves here belongs to another site.
+ */
+export function isOwnMachine({ request, address }: Pick<Connection, "request" | "address">): boolean {
+	const { hostname } = new URL(request.url);
+	return isLoopback(address) && !isPassedOn(request.headers, address) && OWN_NAMES.includes(hostname);
 }

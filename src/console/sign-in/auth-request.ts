@@ -1,0 +1,50 @@
+import type { GenericEndpointContext } from "better-auth";
+import { expireCookie } from "better-auth/cookies";
+import { type Language, languageOf } from "../../base/language.ts";
+import type { Statements } from "../../db/statements.ts";
+import { hashOf, newToken } from "./token.ts";
+
+const PATH_CHARS_MAX = 500;
+
+/** A text field of a body or query; "" if it is missing or cannot be stored. */
+export function fieldOf(record: unknown, name: string): string {
+	const value = typeof record === "object" && record !== null ? (record as Record<string, unknown>)[name] : undefined;
+	return typeof value === "string" && !value.includes("\0") ? value : "";
+}
+
+/** Language of the requesting browser. */
+export const askedBy = ({ headers }: Pick<GenericEndpointContext, "headers">): Language =>
+	languageOf(headers ?? new Headers());
+
+/** Whether the page to show after signing in is a path of this site. The pages have the same rule. */
+export const isPagePath = (next: string): boolean => /^\/(?![/\\])/.test(next) && next.length <= PATH_CHARS_MAX;
+
+export const isTotp = (code: string): boolean => /^[0-9]{6}$/.test(code);
+
+/**
+ * Values that a step of a sign-in leaves for the next one. Each is valid once, for the browser with the cookie, and for
+ * its purpose: a link sent by another person does not carry the cookie.
+ */
+export function createOneTimeValues(statements: Statements, { cookie, minutes }: { cookie: string; minutes: number }) {
+	const idOf = (purpose: string, browser: string) => `${cookie}:${hashOf(`${purpose} ${browser}`)}`;
+	return {
+		async keep(ctx: GenericEndpointContext, purpose: string, value: string): Promise<void> {
+			const browser = newToken();
+			await statements`
+				insert into verification (id, identifier, value, expires_at) values (${crypto.randomUUID()}, ${idOf(purpose, browser)},
+					${value}, clock_timestamp() + make_interval(mins => ${minutes}::integer))`;
+			const { name, attributes } = ctx.context.createAuthCookie(cookie, { maxAge: minutes * 60 });
+			await ctx.setSignedCookie(name, browser, ctx.context.secret, attributes);
+		},
+		/** Undefined if it is used or expired, or from another browser or purpose. */
+		async take(ctx: GenericEndpointContext, purpose: string): Promise<string | undefined> {
+			const authCookie = ctx.context.createAuthCookie(cookie);
+			const browser = await ctx.getSignedCookie(authCookie.name, ctx.context.secret);
+			if (typeof browser !== "string") return undefined;
+			expireCookie(ctx, authCookie);
+			const [row] = await statements<{ value: string }>`
+				delete from verification where identifier = ${idOf(purpose, browser)} and expires_at > clock_timestamp() returning value`;
+			return row?.value;
+		},
+	};
+}

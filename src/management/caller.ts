@@ -9,26 +9,16 @@ import type { ManagementScope } from "../keys/management-scope.ts";
 import type { ManagementKeyDigest, ManagementSecret } from "../keys/management-secret.ts";
 import { managementDigest, parseManagementSecret } from "../keys/management-secret.ts";
 
-/** Authenticates management keys. */
-export interface Callers {
-	/** Faults: missing_api_key, invalid_api_key, api_key_revoked, api_key_expired, rate_limit_exceeded. */
-	identify(connection: Connection): Promise<ManagementKeyRecord>;
-	/**
-	 * The key's present state, since it may have ended while a body was read. Faults: api_key_revoked, api_key_expired.
-	 */
-	again(caller: ManagementKeyRecord): Promise<ManagementKeyRecord>;
-}
-
 /** Failed attempts a minute per address that are answered without a limit. */
 const FAILURES_PER_MINUTE_MAX = 30;
 /** Failed attempts a minute of all addresses that cost a query. */
 const ALL_FAILURES_PER_MINUTE_MAX = 600;
 
 /**
- * Failed attempts are limited as at a gateway. A key is read for each request and not cached, so that a revoked one
- * opens nothing.
+ * Authenticates management keys. Failed attempts are limited as at a gateway. A key is read for each request and not
+ * cached, so that a revoked one opens nothing.
  */
-export function createCallers({ statements, clock, keyMaker }: Parts<"statements" | "clock" | "keyMaker">): Callers {
+export function createCallers({ statements, clock, keyMaker }: Parts<"statements" | "clock" | "keyMaker">) {
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => FAILURES_PER_MINUTE_MAX });
 	const load = (digest: ManagementKeyDigest) => findManagementKey(statements, { digest });
 	const keyLoadLimiter = createKeyLoadLimiter(
@@ -49,7 +39,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 		}
 	}
 
-	/** A concurrent request may share the query: only a read that starts later counts. */
+	/** The key's present state: it may have ended while a body was read. Faults api_key_revoked, api_key_expired. */
 	async function again({ id }: Pick<ManagementKeyRecord, "id">): Promise<ManagementKeyRecord> {
 		const present = await findManagementKey(statements, { id });
 		if (present === null) throw invalidApiKey();
@@ -58,8 +48,10 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 	}
 
 	return {
-		async identify(connection) {
+		/** Faults missing_api_key, invalid_api_key, api_key_revoked, api_key_expired, rate_limit_exceeded. */
+		async identify(connection: Connection): Promise<ManagementKeyRecord> {
 			const digest = managementDigest(keyMaker.digest, secretOf(connection));
+			// The look-up may be shared with a concurrent request: only a read that starts later counts.
 			const caller = await again(await keyLoadLimiter.find(digest, connection.address));
 			await touchManagementKey(statements, caller.id);
 			return caller;

@@ -27,11 +27,8 @@ export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "c
 			const { shown, asked, after } = pageOf(call);
 			const state = (call.query.state ?? null) as AdjustmentState | null;
 			const filter = { state, accountId: call.query.account_id ?? null };
-			const { items, next } = pageOfRows(
-				await listAdjustments(statements, filter, { asked, after }),
-				shown,
-				(row) => row.id,
-			);
+			const rows = await listAdjustments(statements, filter, { asked, after });
+			const { items, next } = pageOfRows(rows, shown, (row) => row.id);
 			return listOf(items.map(adjustmentView), next);
 		},
 		readAdjustment: (call: ManagementCall) => read(call.id),

@@ -2,7 +2,7 @@ import { Fault } from "../base/fault.ts";
 import { isoOrNull, msOfIso } from "../base/iso-date.ts";
 import type { Parts } from "../console/console-deps.ts";
 import type { Actor, Fence } from "../console/keys/fence-view.ts";
-import { amountOf } from "../console/page-query.ts";
+import { amountOf, pageOf as pageOfQuery } from "../console/page-query.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
 import { claimSubject } from "../keys/management-claim.ts";
 import type { ManagementKeyRecord } from "../keys/management-key-admin.ts";
@@ -70,13 +70,8 @@ export async function claimed(
 	if (call.token === null) return fresh;
 	const { method, url } = call.connection.request;
 	const request = JSON.stringify([method, new URL(url).pathname, Object.entries(detailOf(call)).sort()]);
-	return claimSubject(keyMaker, {
-		by: call.caller.id,
-		token: call.token,
-		request,
-		subject: fresh,
-		nowMs: clock.wallMs(),
-	});
+	const { caller, token } = call;
+	return claimSubject(keyMaker, { by: caller.id, token, request, subject: fresh, nowMs: clock.wallMs() });
 }
 
 /** The body without the token, so that readers of the audit log cannot repeat the call. */
@@ -109,12 +104,8 @@ function momentOf(text: string, param: string): number {
 
 export const inForceOf = (fence: Fence) => shown(InForce, fence, { effective_by: isoOrNull(fence.effectiveByMs) });
 
-const LIMIT_DEFAULT = 50;
-
-export function pageOf({ query }: ManagementCall): { shown: number; asked: number; after: string | null } {
-	const shown = query.limit === undefined ? LIMIT_DEFAULT : Number(query.limit);
-	return { shown, asked: shown + 1, after: query.after ?? null };
-}
+export const pageOf = ({ query: { limit, after } }: ManagementCall) =>
+	pageOfQuery({ after, limit: limit === undefined ? undefined : Number(limit) });
 
 /** A page, in the shape of all lists here. */
 export function listOf(data: readonly ManagementAnswer[], next: string | null): ManagementAnswer {

@@ -1,4 +1,5 @@
 /** The management interface's part of the OpenAPI document, generated from its routes. */
+import type { TSchema } from "@sinclair/typebox";
 import type { DocumentPart, Failures } from "../gateway/openapi/openapi.ts";
 import { MANAGEMENT_QUERY, MANAGEMENT_ROUTES, type ManagementRoute } from "./management-routes.ts";
 import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
@@ -27,7 +28,7 @@ function token(isRequired: boolean): Json {
 
 function operation(route: ManagementRoute, failures: Failures): Json {
 	const query = route.query.map((name) => {
-		const { description, ...schema }: { readonly description?: string } & Json = MANAGEMENT_QUERY[name];
+		const { description, ...schema }: TSchema = MANAGEMENT_QUERY[name];
 		const required = ["from", "to"].includes(name) || (name === "account_id" && route.answer === "ManagementKeyList");
 		return { name, in: "query", required, schema, ...(description === undefined ? {} : { description }) };
 	});

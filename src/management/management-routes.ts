@@ -1,5 +1,6 @@
 /** The table of the management interface: served, checked, described and listed in its paper. */
-import type { Static } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
+import { oneOf } from "../gateway/openapi/openapi-words.ts";
 import type { ManagementScope } from "../keys/management-scope.ts";
 import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 
@@ -27,24 +28,26 @@ export interface ManagementRoute {
 
 export const MANAGEMENT_PREFIX = "/v1/management/";
 
-const day = { type: "string", pattern: "^[1-9]\\d{3}-\\d\\d-\\d\\d$" } as const;
+const text = (maxLength: number, options = {}) => Type.String({ minLength: 1, maxLength, ...options });
+const day = (description: string) => Type.String({ pattern: "^[1-9]\\d{3}-\\d\\d-\\d\\d$", description });
 export const MANAGEMENT_QUERY = {
-	limit: { type: "integer", minimum: 1, maximum: 200, description: "Rows of a page; 50 if it is not given." },
-	after: { type: "string", maxLength: 512, description: "The `next` of the page before." },
-	email: { type: "string", maxLength: 320, description: "The one account with this address." },
-	account_id: { type: "string", maxLength: 64 },
-	key_id: { type: "string", maxLength: 64 },
-	model: { type: "string", maxLength: 200 },
-	state: { type: "string", enum: ["pending", "booked", "rejected"] },
-	from: { ...day, description: "The first day, in UTC." },
-	to: { ...day, description: "The last day, in UTC, itself included." },
-} as const;
+	limit: Type.Integer({ minimum: 1, maximum: 200, description: "Rows of a page; the default is 50." }),
+	after: text(512, { description: "The `next` of the page before." }),
+	email: text(320, { description: "The one account with this address." }),
+	account_id: text(64),
+	key_id: text(64),
+	model: text(200),
+	state: oneOf("pending", "booked", "rejected"),
+	from: day("The first day, in UTC."),
+	to: day("The last day, in UTC, inclusive."),
+};
 
-/** A route without its summary. `body`: the name of its schema; further properties follow from both schemas. */
+/** A route. `body`: the name of its schema; further properties follow from both schemas. */
 function on<Body extends RequestName | undefined = undefined>(
 	place: `${ManagementRoute["method"]} ${string}`,
 	scope: ManagementScope | null,
 	answer: AnswerName,
+	summary: string,
 	{ body, query = [] }: { body?: Body; query?: readonly ManagementQuery[] } = {},
 ) {
 	const [method, path] = place.split(" ") as [ManagementRoute["method"], string];
@@ -53,6 +56,7 @@ function on<Body extends RequestName | undefined = undefined>(
 		method,
 		path: MANAGEMENT_PREFIX + path,
 		scope,
+		summary,
 		query,
 		body: body as Body,
 		answer,
@@ -65,112 +69,157 @@ function on<Body extends RequestName | undefined = undefined>(
 const page = ["limit", "after"] as const;
 
 export const MANAGEMENT_ROUTES = {
-	self: { ...on("GET self", null, "ManagementSelf"), summary: "The calling management key and its scopes." },
-	listAccounts: {
-		...on("GET accounts", "accounts:read", "ManagementAccountList", { query: [...page, "email"] }),
-		summary: "Accounts, newest first.",
-	},
-	createAccount: {
-		...on("POST accounts", "accounts:write", "ManagementAccount", { body: "ManagementAccountCreate" }),
-		summary: "Make an account without credit; it counts as signed in.",
-	},
-	readAccount: { ...on("GET accounts/{id}", "accounts:read", "ManagementAccount"), summary: "One account." },
-	updateAccount: {
-		...on("PATCH accounts/{id}", "accounts:write", "ManagementAccountChanged", { body: "ManagementAccountUpdate" }),
-		summary: "Rename an account, suspend it or lift its suspension; a change of state needs a reason.",
-	},
-	readCredit: {
-		...on("GET accounts/{id}/credit", "credit:read", "ManagementCredit"),
-		summary: "An account's credit: balance, held, available and spent.",
-	},
-	listProjects: {
-		...on("GET accounts/{id}/projects", "projects:read", "ManagementProjectList", { query: page }),
-		summary: "An account's projects, newest first, archived ones too.",
-	},
-	createProject: {
-		...on("POST accounts/{id}/projects", "projects:write", "ManagementProject", { body: "ManagementProjectCreate" }),
-		summary: "Make a project: a budget, models and limits for some of an account's keys.",
-	},
-	readProject: { ...on("GET projects/{id}", "projects:read", "ManagementProject"), summary: "One project." },
-	updateProject: {
-		...on("PATCH projects/{id}", "projects:write", "ManagementProjectChanged", { body: "ManagementProjectUpdate" }),
-		summary: "Change a project's name, cap, models or limits; `null` takes one away.",
-	},
-	archiveProject: {
-		...on("POST projects/{id}/archive", "projects:write", "ManagementProjectChanged", {
-			body: "ManagementProjectArchive",
-		}),
-		summary: "End a project with all its keys everywhere, for good. Repeating it changes nothing.",
-	},
-	listProjectMembers: {
-		...on("GET projects/{id}/members", "projects:read", "ManagementProjectMemberList"),
-		summary: "Who works in a project, in the order in which they joined.",
-	},
-	addProjectMember: {
-		...on("POST projects/{id}/members", "projects:write", "ManagementProjectMember", {
-			body: "ManagementProjectMemberAdd",
-		}),
-		summary: "Let a member of the account work in a project. Repeating it changes nothing.",
-	},
-	removeProjectMember: {
-		...on("POST projects/{id}/members/remove", "projects:write", "ManagementProjectMemberRemoved", {
-			body: "ManagementProjectMemberRemove",
-		}),
-		summary: "Remove a member from a project; the keys that the member made in it are kept or revoked, as requested.",
-	},
-	listKeys: {
-		...on("GET keys", "keys:read", "ManagementKeyList", { query: [...page, "account_id"] }),
-		summary: "An account's API keys, newest first, revoked ones too.",
-	},
-	createKey: {
-		...on("POST keys", "keys:write", "ManagementKeyMade", { body: "ManagementKeyCreate" }),
-		summary: "Create an API key. Its secret is returned once, and again to the same token within a day.",
-	},
-	readKey: { ...on("GET keys/{id}", "keys:read", "ManagementKey"), summary: "One API key." },
-	updateKey: {
-		...on("PATCH keys/{id}", "keys:write", "ManagementKeyChanged", { body: "ManagementKeyUpdate" }),
-		summary: "Change an API key's name, cap, models, expiry or limits; `null` takes one away.",
-	},
-	revokeKey: {
-		...on("POST keys/{id}/revoke", "keys:write", "ManagementKeyChanged", { body: "ManagementKeyRevoke" }),
-		summary: "End an API key everywhere. Repeating it changes nothing.",
-	},
-	rotateKey: {
-		...on("POST keys/{id}/rotate", "keys:write", "ManagementKeyRotated", { body: "ManagementKeyRotate" }),
-		summary: "Replace an API key by one with the same settings. The same token tells the same secret for an hour.",
-	},
-	listAdjustments: {
-		...on("GET credit-adjustments", "credit:read", "ManagementAdjustmentList", {
-			query: [...page, "account_id", "state"],
-		}),
-		summary: "Credit that was moved by hand, newest first.",
-	},
-	createAdjustment: {
-		...on("POST credit-adjustments", "credit:write", "ManagementAdjustment", { body: "ManagementAdjustmentCreate" }),
-		summary: "Move an account's credit by hand, once for each token; a large one waits for a second operator.",
-	},
-	readAdjustment: {
-		...on("GET credit-adjustments/{id}", "credit:read", "ManagementAdjustment"),
-		summary: "One adjustment, and whether it was booked.",
-	},
-	listUsage: {
-		...on("GET usage", "usage:read", "ManagementUsageList", {
-			query: [...page, "account_id", "key_id", "model", "from", "to"],
-		}),
-		summary: "Usage by account, day, key and model, a row each, from sums that follow within seconds.",
-	},
-	readCatalog: {
-		...on("GET catalog", "catalog:read", "ManagementCatalog"),
-		summary: "Which catalogue the live gateways serve, by its digest.",
-	},
-	listModels: {
-		...on("GET models", "catalog:read", "ManagementModelList"),
-		summary: "The models that are served, in the order of the catalogue.",
-	},
-	listDeployments: {
-		...on("GET deployments", "catalog:read", "ManagementDeploymentList"),
-		summary: "Their servers, with the worst health that any gateway sees.",
-	},
+	self: on("GET self", null, "ManagementSelf", "The calling management key and its scopes."),
+	listAccounts: on("GET accounts", "accounts:read", "ManagementAccountList", "Accounts, newest first.", {
+		query: [...page, "email"],
+	}),
+	createAccount: on(
+		"POST accounts",
+		"accounts:write",
+		"ManagementAccount",
+		"Make an account without credit; it counts as signed in.",
+		{ body: "ManagementAccountCreate" },
+	),
+	readAccount: on("GET accounts/{id}", "accounts:read", "ManagementAccount", "One account."),
+	updateAccount: on(
+		"PATCH accounts/{id}",
+		"accounts:write",
+		"ManagementAccountChanged",
+		"Rename an account, suspend it or lift its suspension; a change of state needs a reason.",
+		{ body: "ManagementAccountUpdate" },
+	),
+	readCredit: on(
+		"GET accounts/{id}/credit",
+		"credit:read",
+		"ManagementCredit",
+		"An account's credit: balance, held, available and spent.",
+	),
+	listProjects: on(
+		"GET accounts/{id}/projects",
+		"projects:read",
+		"ManagementProjectList",
+		"An account's projects, newest first, archived ones too.",
+		{ query: page },
+	),
+	createProject: on(
+		"POST accounts/{id}/projects",
+		"projects:write",
+		"ManagementProject",
+		"Make a project: a budget, models and limits for some of an account's keys.",
+		{ body: "ManagementProjectCreate" },
+	),
+	readProject: on("GET projects/{id}", "projects:read", "ManagementProject", "One project."),
+	updateProject: on(
+		"PATCH projects/{id}",
+		"projects:write",
+		"ManagementProjectChanged",
+		"Change a project's name, cap, models or limits; `null` takes one away.",
+		{ body: "ManagementProjectUpdate" },
+	),
+	archiveProject: on(
+		"POST projects/{id}/archive",
+		"projects:write",
+		"ManagementProjectChanged",
+		"End a project with all its keys everywhere, for good. Repeating it changes nothing.",
+		{ body: "ManagementProjectArchive" },
+	),
+	listProjectMembers: on(
+		"GET projects/{id}/members",
+		"projects:read",
+		"ManagementProjectMemberList",
+		"Who works in a project, in the order in which they joined.",
+	),
+	addProjectMember: on(
+		"POST projects/{id}/members",
+		"projects:write",
+		"ManagementProjectMember",
+		"Let a member of the account work in a project. Repeating it changes nothing.",
+		{ body: "ManagementProjectMemberAdd" },
+	),
+	removeProjectMember: on(
+		"POST projects/{id}/members/remove",
+		"projects:write",
+		"ManagementProjectMemberRemoved",
+		"Remove a member from a project; the keys that the member made in it are kept or revoked, as requested.",
+		{ body: "ManagementProjectMemberRemove" },
+	),
+	listKeys: on("GET keys", "keys:read", "ManagementKeyList", "An account's API keys, newest first, revoked ones too.", {
+		query: [...page, "account_id"],
+	}),
+	createKey: on(
+		"POST keys",
+		"keys:write",
+		"ManagementKeyMade",
+		"Create an API key. Its secret is returned once, and again to the same token within a day.",
+		{ body: "ManagementKeyCreate" },
+	),
+	readKey: on("GET keys/{id}", "keys:read", "ManagementKey", "One API key."),
+	updateKey: on(
+		"PATCH keys/{id}",
+		"keys:write",
+		"ManagementKeyChanged",
+		"Change an API key's name, cap, models, expiry or limits; `null` takes one away.",
+		{ body: "ManagementKeyUpdate" },
+	),
+	revokeKey: on(
+		"POST keys/{id}/revoke",
+		"keys:write",
+		"ManagementKeyChanged",
+		"End an API key everywhere. Repeating it changes nothing.",
+		{ body: "ManagementKeyRevoke" },
+	),
+	rotateKey: on(
+		"POST keys/{id}/rotate",
+		"keys:write",
+		"ManagementKeyRotated",
+		"Replace an API key by one with the same settings. The same token tells the same secret for an hour.",
+		{ body: "ManagementKeyRotate" },
+	),
+	listAdjustments: on(
+		"GET credit-adjustments",
+		"credit:read",
+		"ManagementAdjustmentList",
+		"Credit that was moved by hand, newest first.",
+		{ query: [...page, "account_id", "state"] },
+	),
+	createAdjustment: on(
+		"POST credit-adjustments",
+		"credit:write",
+		"ManagementAdjustment",
+		"Move an account's credit by hand, once for each token; a large one waits for a second operator.",
+		{ body: "ManagementAdjustmentCreate" },
+	),
+	readAdjustment: on(
+		"GET credit-adjustments/{id}",
+		"credit:read",
+		"ManagementAdjustment",
+		"One adjustment, and whether it was booked.",
+	),
+	listUsage: on(
+		"GET usage",
+		"usage:read",
+		"ManagementUsageList",
+		"Usage by account, day, key and model, a row each, from sums that follow within seconds.",
+		{ query: [...page, "account_id", "key_id", "model", "from", "to"] },
+	),
+	readCatalog: on(
+		"GET catalog",
+		"catalog:read",
+		"ManagementCatalog",
+		"Which catalogue the live gateways serve, by its digest.",
+	),
+	listModels: on(
+		"GET models",
+		"catalog:read",
+		"ManagementModelList",
+		"The models that are served, in the order of the catalogue.",
+	),
+	listDeployments: on(
+		"GET deployments",
+		"catalog:read",
+		"ManagementDeploymentList",
+		"Their servers, with the worst health that any gateway sees.",
+	),
 } satisfies Readonly<Record<string, ManagementRoute>>;
 
 export type ManagementRouteName = keyof typeof MANAGEMENT_ROUTES;

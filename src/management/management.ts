@@ -1,6 +1,6 @@
 import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import { assert } from "../base/assert.ts";
+import { Value } from "@sinclair/typebox/value";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import { msOfIso } from "../base/iso-date.ts";
@@ -22,8 +22,7 @@ import { clientToken, ifMatch, type ManagementAnswer, type ManagementCall } from
 import type { ManagementQuery, ManagementRoute, ManagementRouteName } from "./management-routes.ts";
 import { MANAGEMENT_PREFIX, MANAGEMENT_QUERY, MANAGEMENT_ROUTES } from "./management-routes.ts";
 import { MANAGEMENT_REQUESTS } from "./management-schemas.ts";
-import { projectAnswers } from "./project-answers.ts";
-import { projectMemberAnswers } from "./project-member-answers.ts";
+import { projectAnswers, projectMemberAnswers } from "./project-answers.ts";
 import { serviceAnswers } from "./service-answers.ts";
 
 const BODY_BYTES_MAX = 64 * 1024;
@@ -146,34 +145,15 @@ function queryOf(given: URLSearchParams, route: ManagementRoute): ManagementCall
 	for (const [param, value] of given) {
 		const name = route.query.find((one) => one === param);
 		if (name === undefined || query[name] !== undefined)
-			throw new Fault("invalid_request", "The query has a parameter that is not known here, or one twice.", {
+			throw new Fault("invalid_request", "Unknown or repeated query parameter.", {
 				param: /^\w{1,64}$/.test(param) ? param : null,
 			});
-		if (!isAllowed(MANAGEMENT_QUERY[name], value))
+		const isDay = name === "from" || name === "to";
+		if (!Value.Check(MANAGEMENT_QUERY[name], name === "limit" ? Number(value) : value) || (isDay && !msOfIso(value)))
 			throw new Fault("invalid_request", `\`${name}\` has a value that is not allowed.`, { param: name });
 		query[name] = value;
 	}
 	return query;
-}
-
-interface Allowed {
-	readonly type: "string" | "integer";
-	readonly minimum?: number;
-	readonly maximum?: number;
-	readonly maxLength?: number;
-	readonly enum?: readonly string[];
-	readonly pattern?: string;
-}
-
-function isAllowed(
-	{ type, minimum = 0, maximum = 0, maxLength, enum: values, pattern }: Allowed,
-	value: string,
-): boolean {
-	if (type === "integer") return /^\d{1,9}$/.test(value) && Number(value) >= minimum && Number(value) <= maximum;
-	if (values !== undefined) return values.includes(value);
-	if (pattern !== undefined) return new RegExp(pattern).test(value) && msOfIso(value) !== undefined;
-	assert(maxLength !== undefined, "a text has a longest form");
-	return value.length >= 1 && value.length <= maxLength;
 }
 
 /** An answer with `in_force` is 200 only if the change is in force everywhere. */

@@ -28,10 +28,8 @@ export function serviceAnswers({ statements, deployments }: Parts<"statements" |
 			};
 			const rows = await usageRows(statements, filter, { asked, after });
 			const { items, next } = pageOfRows(rows, most, ({ cursor }) => cursor);
-			return listOf(
-				items.map((row) => shown(UsageDay, row, {})),
-				next,
-			);
+			const days = items.map((row) => shown(UsageDay, row, {}));
+			return listOf(days, next);
 		},
 		async readCatalog(): Promise<ManagementAnswer> {
 			const gateways = await listServedCatalogs(statements);
@@ -51,10 +49,8 @@ export function serviceAnswers({ statements, deployments }: Parts<"statements" |
 		},
 		async listModels(): Promise<ManagementAnswer> {
 			const { models, connected } = await deployments.current();
-			return listOf(
-				models.map((model) => modelView(model, connected(model.id))),
-				null,
-			);
+			const views = models.map((model) => modelView(model, connected(model.id)));
+			return listOf(views, null);
 		},
 		async listDeployments(): Promise<ManagementAnswer> {
 			const { replicas } = await deployments.current();

@@ -11,21 +11,6 @@ import { closePage } from "./payment-pages.ts";
 import { newReference } from "./top-up-reference.ts";
 import { createUnderWay } from "./under-way.ts";
 
-/**
- * Runs automatic top-ups. When credit falls below the threshold, a row is inserted before anything is sent; an account
- * has at most one open row. The payment is created at Stripe unconfirmed and its id stored in the row. Only the stored
- * payment is ever confirmed, and Stripe confirms a payment once. So each row is charged at most once, through any crash
- * or delay.
- */
-export interface AutoAttempts {
-	/** Begins attempts for accounts whose credit changed. */
-	begin(): Promise<void>;
-	/** Advances open attempts. Resolves when those that it began are done; the next call need not wait. */
-	drive(): Promise<void>;
-	/** Resolves when no attempt is in progress. */
-	ended(): Promise<void>;
-}
-
 /** Accounts of one round; the others come first in the next. */
 const HELD_MAX = 100;
 /** Concurrent calls to Stripe of one console. */
@@ -40,12 +25,13 @@ const UNDECIDED = "a saved card may be charged: for two days Stripe has not said
 /** Delay before Stripe is queried again, by the number of queries so far. */
 const WAITS_S = [5, 15, 60, 300, 900, 3_600];
 
-export function createAutoAttempts(deps: {
-	statements: Statements;
-	tx: Transactional;
-	stripe: Stripe;
-	log: Log;
-}): AutoAttempts {
+/**
+ * Runs automatic top-ups. When credit falls below the threshold, a row is inserted before anything is sent; an account
+ * has at most one open row. The payment is created at Stripe unconfirmed and its id stored in the row. Only the stored
+ * payment is ever confirmed, and Stripe confirms a payment once. So each row is charged at most once, through any crash
+ * or delay.
+ */
+export function createAutoAttempts(deps: { statements: Statements; tx: Transactional; stripe: Stripe; log: Log }) {
 	const { statements, stripe, log } = deps;
 	const payments = createAutoPayments(deps);
 	const underWay = createUnderWay(DRIVEN_MAX);
@@ -96,7 +82,8 @@ export function createAutoAttempts(deps: {
 	}
 
 	return {
-		async begin() {
+		/** Begins attempts for accounts whose credit changed. */
+		async begin(): Promise<void> {
 			await sortAutoTopUps(statements);
 			const held = await statements<{ account_id: string }>`
 				select account_id from auto_top_up where state = 'on' and look_at <= now() order by look_at limit ${HELD_MAX}`;
@@ -112,7 +99,8 @@ export function createAutoAttempts(deps: {
 			}
 		},
 
-		drive() {
+		/** Advances open attempts. Resolves when those that it began are done; the next call need not wait. */
+		drive(): Promise<void> {
 			const due = (places: number) => statements<Attempt>`
 				with due as (
 					select id from auto_top_up_attempt where state in ('begun', 'sent', 'unknown', 'needs_authentication') and look_at <= now()

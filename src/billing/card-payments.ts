@@ -6,41 +6,13 @@ import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { createAutoAttempts } from "./auto-attempts.ts";
 import { createPaymentPages } from "./payment-pages.ts";
-import { createSavedCards, type SavedCards } from "./saved-cards.ts";
+import { createSavedCards } from "./saved-cards.ts";
 import { clearOnceADay } from "./stripe-clearing.ts";
 import { connectStripe, paymentServiceFault, type StripeAddress } from "./stripe-client.ts";
 import { collectRefunds, creditHeldPayments, takeStripeEvent } from "./stripe-events.ts";
 import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 
-/** Top-ups by card, paid on Stripe's page. Card numbers never reach this service. */
-export interface CardPayments {
-	readonly saved: SavedCards;
-	/**
-	 * As `checkout`, for an automatic top-up that its owner must confirm; the card is read from that page. Faults:
-	 * not_found if none waits, service_unavailable.
-	 */
-	finish(accountId: string, back: string): Promise<string>;
-	/**
-	 * Opens the page where a pending top-up is paid and returns its URL. The page returns to `back` + "done" or
-	 * "cancelled".
-	 */
-	checkout(topUp: TopUpRecord, payer: { email: string; back: string }): Promise<string>;
-	/** Closes the page, so that it cannot be paid. Fault conflict if it may have been paid. */
-	expire(topUpId: string): Promise<void>;
-	/** Webhook of Stripe. Answers 2xx only after everything that follows from the event is committed. */
-	webhook(request: Request): Promise<Response>;
-	/**
-	 * Collects what refunds are still owed from accounts whose credit was leased when they came; credits payments that
-	 * arrived while an account held too much.
-	 */
-	collect(): Promise<void>;
-	/** Begins and advances automatic top-ups. */
-	topUpAutomatically(): Promise<void>;
-	/** Resolves when no call to Stripe of this and `collect` is in progress. */
-	ended(): Promise<void>;
-	/** Compares Stripe's lists with the books, once a day across all instances. Returns null if that was done. */
-	clear(): ReturnType<typeof clearOnceADay>;
-}
+export type CardPayments = ReturnType<typeof createCardPayments>;
 
 export interface CardPaymentsOptions extends StripeAddress {
 	/** Several while the secret is rotated. */
@@ -52,10 +24,11 @@ const EVENT_BYTES_MAX = 1024 * 1024;
 /** A round waits so long for its calls; then the next round may begin, for other accounts. */
 const TURN_MS = 5_000;
 
+/** Top-ups by card, paid on Stripe's page. Card numbers never reach this service. */
 export function createCardPayments(
 	deps: { statements: Statements; tx: Transactional; clock: Clock; log: Log },
 	options: CardPaymentsOptions,
-): CardPayments {
+) {
 	const { statements, tx, clock, log } = deps;
 	const stripe = connectStripe(options);
 	const pages = createPaymentPages({ statements, stripe }, options);
@@ -68,7 +41,11 @@ export function createCardPayments(
 	return {
 		saved,
 
-		async checkout(topUp, { email, back }) {
+		/**
+		 * Opens the page where a pending top-up is paid and returns its URL. The page returns to `back` + "done" or
+		 * "cancelled".
+		 */
+		async checkout(topUp: TopUpRecord, { email, back }: { email: string; back: string }): Promise<string> {
 			try {
 				return (await pages.open(topUp, { customer_email: email }, back)).url;
 			} catch (error) {
@@ -82,7 +59,11 @@ export function createCardPayments(
 			}
 		},
 
-		async finish(accountId, back) {
+		/**
+		 * As `checkout`, for an automatic top-up that its owner must confirm; the card is read from that page. Faults:
+		 * not_found if none waits, service_unavailable.
+		 */
+		async finish(accountId: string, back: string): Promise<string> {
 			const [row] = await statements<{ top_up_id: string; customer_id: string }>`
 				select a.top_up_id, a.customer_id from auto_top_up_attempt a join top_up t on t.id = a.top_up_id
 				where a.account_id = ${accountId} and a.state = 'needs_authentication' and t.state = 'pending'`;
@@ -99,7 +80,8 @@ export function createCardPayments(
 
 		expire: pages.expire,
 
-		async webhook(request) {
+		/** Webhook of Stripe. Answers 2xx only after everything that follows from the event is committed. */
+		async webhook(request: Request): Promise<Response> {
 			const length = Number(request.headers.get("content-length") ?? Number.NaN);
 			if (!(length <= EVENT_BYTES_MAX)) throw new Fault("payload_too_large", "The event is too large.");
 			// The signature covers these bytes.
@@ -116,21 +98,28 @@ export function createCardPayments(
 			return Response.json({ received: true });
 		},
 
-		async collect() {
+		/**
+		 * Collects what refunds are still owed from accounts whose credit was leased when they came; credits payments that
+		 * arrived while an account held too much.
+		 */
+		async collect(): Promise<void> {
 			await creditHeldPayments(tx);
 			await collectRefunds(tx);
 			await inTurn(saved.collect());
 		},
 
-		async topUpAutomatically() {
+		/** Begins and advances automatic top-ups. */
+		async topUpAutomatically(): Promise<void> {
 			await attempts.begin();
 			await inTurn(attempts.drive());
 		},
 
-		async ended() {
+		/** Resolves when no call to Stripe of the two above is in progress. */
+		async ended(): Promise<void> {
 			await Promise.all([attempts.ended(), saved.ended()]);
 		},
 
+		/** Compares Stripe's lists with the books, once a day across all instances. Returns null if that was done. */
 		clear: () => clearOnceADay({ tx, statements, stripe, log, clock }),
 	};
 }

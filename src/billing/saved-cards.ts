@@ -9,23 +9,6 @@ import { isGone, isRefused, paymentServiceFault } from "./stripe-client.ts";
 import { idOf } from "./stripe-events.ts";
 import { createUnderWay } from "./under-way.ts";
 
-/** Cards for automatic top-ups, given on Stripe's page. */
-export interface SavedCards {
-	read(accountId: string): Promise<SavedCard | null>;
-	/** Opens the page where a card is given and returns its URL. The page returns to `back` + "saved" or "cancelled". */
-	setup(accountId: string, person: { email: string; back: string }, act?: Noted): Promise<string>;
-	/** On this Stripe page the owner pays an automatic top-up, and the card is saved for the next ones. */
-	expect(accountId: string, pageId: string): Promise<void>;
-	/**
-	 * Deletes the card here and at Stripe and switches automatic top-ups off. If Stripe does not answer, `collect` tries
-	 * again.
-	 */
-	remove(accountId: string, act?: Noted): Promise<void>;
-	/** Reads cards from pages that were opened, and deletes removed cards at Stripe. The next call need not wait. */
-	collect(): Promise<void>;
-	ended(): Promise<void>;
-}
-
 export interface SavedCard {
 	readonly brand: string;
 	readonly lastFour: string;
@@ -45,10 +28,11 @@ const LOOK_S = 30;
 const PAGE_HOURS = 25;
 const COLLECTED_AT_ONCE_MAX = 10;
 
+/** Cards for automatic top-ups, given on Stripe's page. */
 export function createSavedCards(
 	deps: { statements: Statements; stripe: Stripe; log: Log },
 	options: { serviceName: string },
-): SavedCards {
+) {
 	const { statements, stripe, log } = deps;
 	const underWay = createUnderWay(COLLECTED_AT_ONCE_MAX);
 
@@ -102,20 +86,22 @@ export function createSavedCards(
 	}
 
 	return {
-		async expect(accountId, pageId) {
+		/** On this Stripe page the owner pays an automatic top-up, and the card is saved for the next ones. */
+		async expect(accountId: string, pageId: string): Promise<void> {
 			await statements`
 				insert into card_setup (id, account_id, kind, look_at)
 				values (${pageId}, ${accountId}, 'payment', now() + make_interval(secs => ${LOOK_S}::integer)) on conflict do nothing`;
 		},
 
-		async read(accountId) {
+		async read(accountId: string): Promise<SavedCard | null> {
 			const [row] = await statements<object>`
 				select brand, last_four, exp_month, exp_year, saved_at from saved_card
 				where account_id = ${accountId} and payment_method_id is not null`;
 			return row === undefined ? null : viewOf<SavedCard>(row);
 		},
 
-		async setup(accountId, { email, back }, act) {
+		/** Opens the page where a card is given and returns its URL. The page returns to `back` + "saved" or "cancelled". */
+		async setup(accountId: string, { email, back }: { email: string; back: string }, act?: Noted): Promise<string> {
 			const pageFor = (customerId: string) =>
 				stripe.checkout.sessions.create({
 					mode: "setup",
@@ -150,7 +136,11 @@ export function createSavedCards(
 			}
 		},
 
-		async remove(accountId, act) {
+		/**
+		 * Deletes the card here and at Stripe and switches automatic top-ups off. If Stripe does not answer, `collect`
+		 * tries again.
+		 */
+		async remove(accountId: string, act?: Noted): Promise<void> {
 			const [row] = await statements<{ payment_method_id: string }>`
 				with off as (
 					delete from auto_top_up where account_id = ${accountId}
@@ -172,7 +162,8 @@ export function createSavedCards(
 			await detachSoon(row.payment_method_id);
 		},
 
-		collect() {
+		/** Reads cards from pages that were opened, and deletes removed cards at Stripe. The next call need not wait. */
+		collect(): Promise<void> {
 			const due = (places: number) => statements<SetupRow>`
 				update card_setup set look_at = now() + greatest(make_interval(secs => ${LOOK_S}::integer), (now() - created_at) / 2)
 				where id in (

@@ -2,17 +2,7 @@
  * Limits concurrent calls to Stripe, one per account. A hanging call occupies only its own place, and the caller may go
  * on before it ends.
  */
-export interface UnderWay {
-	/**
-	 * Starts the items that `read` returns, given the number of free places; `run` reports its own failures. Resolves
-	 * when they are done. Places are taken while `read` runs, since the next call may come before it resolves.
-	 */
-	begin<Row>(read: (places: number) => Promise<readonly Row[]>, run: (row: Row) => Promise<void>): Promise<void>;
-	/** Resolves when everything started has ended. */
-	ended(): Promise<void>;
-}
-
-export function createUnderWay(most: number): UnderWay {
+export function createUnderWay(most: number) {
 	const running = new Set<Promise<void>>();
 	let taken = 0;
 
@@ -39,12 +29,17 @@ export function createUnderWay(most: number): UnderWay {
 	}
 
 	return {
-		begin(read, run) {
+		/**
+		 * Starts the items that `read` returns, given the number of free places; `run` reports its own failures. Resolves
+		 * when they are done. Places are taken while `read` runs, since the next call may come before it resolves.
+		 */
+		begin<Row>(read: (places: number) => Promise<readonly Row[]>, run: (row: Row) => Promise<void>): Promise<void> {
 			const work: Promise<void> = some(read, run).finally(() => running.delete(work));
 			running.add(work);
 			return work;
 		},
-		async ended() {
+		/** Resolves when everything started has ended. */
+		async ended(): Promise<void> {
 			await Promise.allSettled(running);
 		},
 	};

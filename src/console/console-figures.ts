@@ -2,17 +2,7 @@ import { createHistogram } from "../base/histogram.ts";
 import { NANO_PER_USD, type NanoUsd } from "../money/nano-usd.ts";
 import type { MetricHistogram, Reading } from "../ops/metrics.ts";
 
-/** Counters of a console process, for metrics. */
-export interface ConsoleFigures {
-	mail(outcome: MailOutcome): void;
-	notice(channel: NoticeChannel, outcome: NoticeOutcome): void;
-	/** Charges of lost batch requests that were credited. */
-	lostWork(amount: NanoUsd): void;
-	/** Duration from a revocation in the console until no instance acts by the old right. */
-	revoked(ms: number, effective: boolean): void;
-	readings(): Reading[];
-	histograms(): MetricHistogram[];
-}
+export type ConsoleFigures = ReturnType<typeof createConsoleFigures>;
 
 /** `limited`: the mailbox reached its limit of this kind. `dropped`: too many mails were pending. */
 const MAIL_OUTCOMES = ["sent", "failed", "limited", "dropped"] as const;
@@ -23,27 +13,30 @@ type NoticeChannel = (typeof CHANNELS)[number];
 const NOTICE_OUTCOMES = ["sent", "waiting", "failed"] as const;
 type NoticeOutcome = (typeof NOTICE_OUTCOMES)[number];
 
-export function createConsoleFigures(): ConsoleFigures {
+/** Counters of a console process, for metrics. */
+export function createConsoleFigures() {
 	const mails = { sent: 0, failed: 0, limited: 0, dropped: 0 };
 	const notices = { mail: { sent: 0, waiting: 0, failed: 0 }, webhook: { sent: 0, waiting: 0, failed: 0 } };
 	const revocations = createHistogram();
 	let late = 0;
 	let lostNanoUsd = 0;
 	return {
-		mail(outcome) {
+		mail(outcome: MailOutcome): void {
 			mails[outcome] += 1;
 		},
-		notice(channel, outcome) {
+		notice(channel: NoticeChannel, outcome: NoticeOutcome): void {
 			notices[channel][outcome] += 1;
 		},
-		lostWork(amount) {
+		/** Charges of lost batch requests that were credited. */
+		lostWork(amount: NanoUsd): void {
 			lostNanoUsd += amount;
 		},
-		revoked(ms, effective) {
+		/** Duration from a revocation in the console until no instance acts by the old right. */
+		revoked(ms: number, effective: boolean): void {
 			revocations.observe(ms);
 			if (!effective) late += 1;
 		},
-		readings: () => [
+		readings: (): Reading[] => [
 			{
 				name: "tollgate_mails_total",
 				help: "Mails by what came of them.",
@@ -70,7 +63,7 @@ export function createConsoleFigures(): ConsoleFigures {
 				read: () => late,
 			},
 		],
-		histograms: () => [
+		histograms: (): MetricHistogram[] => [
 			{
 				name: "tollgate_revocation_seconds",
 				help: "From a change in the console that takes a right away until no instance acts by anything older.",

@@ -30,34 +30,14 @@ export interface Allowed extends Actor {
 
 export interface Operator extends Viewer, Actor {}
 
-/**
- * A right is granted once per request, by the table of routes or by a handler outside it. Only then does a handler get
- * an account id: reading it without a check is a bug and fails.
- */
-export interface ConsoleSessions {
-	open(request: Request, visit: ConsoleSession): void;
-	of(request: Request): ConsoleSession;
-	viewer(request: Request): Viewer;
-	/** Faults not_found, if the request has no account, and forbidden. */
-	allow(request: Request, right: Right): Allowed;
-	/** The request's account, after `allow`. */
-	account(request: Request): Allowed;
-	/** Faults forbidden, second_factor_required. */
-	operator(request: Request): Operator;
-	/**
-	 * For acts that a stolen session must not do: requires the password within the last quarter of an hour. Fault
-	 * reauthentication_required.
-	 */
-	authenticatedLately(request: Request): void;
-	isAuthenticatedLately(request: Request): boolean;
-	passwordWanted(): Fault;
-}
+export type ConsoleSessions = ReturnType<typeof createConsoleSessions>;
 
 /**
- * `secondFactor` requires one of operators. `passwordAgain` is false in the demo, whose people sign in by link and have
+ * A right is granted once per request, by the table of routes or by a handler outside it. Only then does a handler get
+ * an account id: reading it without a check is a bug and fails. `secondFactor` requires one of operators. `passwordAgain` is false in the demo, whose people sign in by link and have
  * no password.
  */
-export function createConsoleSessions(options: { secondFactor: boolean; passwordAgain: boolean }): ConsoleSessions {
+export function createConsoleSessions(options: { secondFactor: boolean; passwordAgain: boolean }) {
 	const sessions = new WeakMap<Request, ConsoleSession>();
 	const allowed = new WeakMap<Request, Allowed>();
 
@@ -81,6 +61,7 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		};
 	}
 
+	/** Faults not_found, if the request has no account, and forbidden. */
 	function allow(request: Request, right: Right): Allowed {
 		const who = viewer(request);
 		const { membership } = of(request);
@@ -97,6 +78,7 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		return found;
 	}
 
+	/** The request's account, after `allow`. */
 	function account(request: Request): Allowed {
 		const found = allowed.get(request);
 		assert(found !== undefined, "a right is asked for before the account's things");
@@ -109,12 +91,13 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		new ConsoleError("reauthentication_required", "Please give your password again for this.");
 
 	return {
-		open: (request, visit) => void sessions.set(request, visit),
+		open: (request: Request, session: ConsoleSession) => void sessions.set(request, session),
 		of,
 		viewer,
 		allow,
 		account,
-		operator(request) {
+		/** Faults forbidden, second_factor_required. */
+		operator(request: Request): Operator {
 			const who = viewer(request);
 			if (!who.operator) throw new ConsoleError("forbidden", "This page is for operators of the service.");
 			if (options.secondFactor && !who.twoFactorEnabled)
@@ -124,7 +107,11 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 				);
 			return { ...who, ...actorOf(request, who) };
 		},
-		authenticatedLately(request) {
+		/**
+		 * For acts that a stolen session must not do: requires the password within the last quarter of an hour. Fault
+		 * reauthentication_required.
+		 */
+		authenticatedLately(request: Request): void {
 			if (!isAuthenticatedLately(request)) throw passwordWanted();
 		},
 		isAuthenticatedLately,

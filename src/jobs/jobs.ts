@@ -29,10 +29,7 @@ import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { forgetActs } from "../ops/audit.ts";
 
-export interface Jobs {
-	/** Waits for the running jobs. */
-	stop(): Promise<void>;
-}
+export type Jobs = ReturnType<typeof startJobs>;
 
 export interface JobDeps {
 	/** `sums` has a long deadline: the first sums are made of many rows. */
@@ -78,7 +75,7 @@ export interface JobOptions {
 }
 
 /** The background jobs of every console. Each job ensures by itself that no other console does the same work. */
-export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROWS_PER_S }: JobOptions = {}): Jobs {
+export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROWS_PER_S }: JobOptions = {}) {
 	const { clock, log, cards } = deps;
 	const { statements, sums } = deps.clients;
 	const cancels = new Set<() => void>();
@@ -151,7 +148,8 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	}
 
 	return {
-		async stop() {
+		/** Waits for the running jobs. */
+		async stop(): Promise<void> {
 			stopped = true;
 			stopping.abort();
 			for (const cancel of cancels) cancel();

@@ -19,12 +19,7 @@ export interface Client {
 
 export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string };
 
-export interface CompanyOidc {
-	/** Address to redirect the browser to. */
-	begin(client: Client, loginHint: string): Promise<{ url: string; journey: Journey }>;
-	/** Claims of a token that the provider issued for this client and this sign-in. Throws for any other token. */
-	finish(client: Client, journey: Journey, query: URLSearchParams): Promise<Claims>;
-}
+export type CompanyOidc = ReturnType<typeof createCompanyOidc>;
 
 const TIMEOUT_S = 10;
 /** OpenID Connect, section 2: of `sub`. */
@@ -34,7 +29,7 @@ const SUBJECT_CHARS_MAX = 255;
  * OpenID Connect's code flow with PKCE, state and nonce. The library is loaded on the first use, since few sign in so.
  * The provider's metadata is read each time, so a withdrawn key is refused at once.
  */
-export function createCompanyOidc(options: { production: boolean }): CompanyOidc {
+export function createCompanyOidc(options: { production: boolean }) {
 	const publicFetch = createPublicFetch(options);
 
 	async function discover(client: Client): Promise<{ oidc: typeof import("openid-client"); config: Configuration }> {
@@ -49,7 +44,8 @@ export function createCompanyOidc(options: { production: boolean }): CompanyOidc
 	}
 
 	return {
-		async begin(client, loginHint) {
+		/** Address to redirect the browser to. */
+		async begin(client: Client, loginHint: string): Promise<{ url: string; journey: Journey }> {
 			const { oidc, config } = await discover(client);
 			const journey = {
 				state: oidc.randomState(),
@@ -67,7 +63,8 @@ export function createCompanyOidc(options: { production: boolean }): CompanyOidc
 			});
 			return { url: url.href, journey };
 		},
-		async finish(client, journey, query) {
+		/** Claims of a token that the provider issued for this client and this sign-in. Throws for any other token. */
+		async finish(client: Client, journey: Journey, query: URLSearchParams): Promise<Claims> {
 			const { oidc, config } = await discover(client);
 			// Our configured origin, whatever host the request names.
 			const tokens = await oidc.authorizationCodeGrant(config, new URL(`${client.redirectUri}?${query}`), {

@@ -7,18 +7,7 @@ import { PAGE_POLICY, secure } from "../security-headers.ts";
 import { packed, takesGzip } from "./pack.ts";
 import scheme from "./scheme.js" with { type: "text" };
 
-/**
- * Serves the console's pages: one document, whose script draws the page of the address, and its assets. The compiled
- * binary contains them (pages-embedded.ts). From source they are bundled once, on the first request, in about 0.3 s.
- * Both use the same bundler with the same options, and no generated file is in the tree. HTML imports of Bun's own
- * server are not used: that server sets the headers itself and adds a script in development. Policy: scripts only from
- * this origin, none inline. Style elements that the component library creates have a nonce, new for each page. Assets
- * have a hash in their name and are cached for a year; the document is never cached.
- */
-export interface Pages {
-	/** Undefined if the request is not for a page: then the caller answers. */
-	respond(request: Request): Promise<Response | undefined>;
-}
+export type Pages = ReturnType<typeof createPages>;
 
 interface Asset {
 	readonly plain: Uint8Array<ArrayBuffer>;
@@ -67,7 +56,15 @@ const NOT_FOR_PEOPLE = /^\/(v1|api|assets|livez|readyz|metrics|openapi\.json)(\/
 const ICON_COLOR = "#17637f";
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 18 18" fill="none" stroke="${ICON_COLOR}" stroke-width="2" stroke-linecap="round"><path d="M3 16V5M3 7.5h12M9 7.5V11M15 7.5V11"/><circle cx="3" cy="3.5" r="1.5"/></svg>`;
 
-export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHttps: () => boolean }): Pages {
+/**
+ * Serves the console's pages: one document, whose script draws the page of the address, and its assets. The compiled
+ * binary contains them (pages-embedded.ts). From source they are bundled once, on the first request, in about 0.3 s.
+ * Both use the same bundler with the same options, and no generated file is in the tree. HTML imports of Bun's own
+ * server are not used: that server sets the headers itself and adds a script in development. Policy: scripts only from
+ * this origin, none inline. Style elements that the component library creates have a nonce, new for each page. Assets
+ * have a hash in their name and are cached for a year; the document is never cached.
+ */
+export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHttps: () => boolean }) {
 	let loading: Promise<Bundle> | undefined;
 	function bundle(): Promise<Bundle> {
 		loading ??= loadBundle(deps.brand).catch((error) => {
@@ -98,7 +95,8 @@ export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHt
 	}
 
 	return {
-		async respond(request) {
+		/** Undefined if the request is not for a page: then the caller answers. */
+		async respond(request: Request): Promise<Response | undefined> {
 			if (request.method !== "GET" && request.method !== "HEAD") return undefined;
 			const { pathname } = new URL(request.url);
 			try {

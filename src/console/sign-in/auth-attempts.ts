@@ -4,19 +4,7 @@ import { countWithin, uncount } from "../rate-counter.ts";
 import type { Device } from "./auth-device.ts";
 import { signInError } from "./sign-in-error.ts";
 
-/**
- * Limits guesses of passwords and codes. An attempt is counted in the database before it runs, and the count is
- * returned if it succeeds. Concurrent attempts, on any console, thus never exceed the limit. Strangers cannot lock a
- * person out: a browser that the person signed in with before has its own counters, and a mailed link makes a browser
- * such a one.
- */
-export interface Attempts {
-	/** Adds one to each limit. Throws the library's error at the first exceeded one. */
-	count(limits: readonly Limit[]): Promise<void>;
-	takeBack(limits: readonly Limit[]): Promise<void>;
-	/** False if the same code was tried before, right or wrong. */
-	isFirstUse(userId: string, code: string): Promise<boolean>;
-}
+export type Attempts = ReturnType<typeof createAttempts>;
 
 export interface Limit {
 	/** Name of the counter. */
@@ -38,9 +26,16 @@ const CODES_OF_CHALLENGE = { max: 5, windowMs: 60 * MINUTE_MS };
 /** A code is valid for 90 s at most. */
 const CODE_REMEMBERED_MS = 5 * MINUTE_MS;
 
-export function createAttempts(statements: Statements): Attempts {
+/**
+ * Limits guesses of passwords and codes. An attempt is counted in the database before it runs, and the count is
+ * returned if it succeeds. Concurrent attempts, on any console, thus never exceed the limit. Strangers cannot lock a
+ * person out: a browser that the person signed in with before has its own counters, and a mailed link makes a browser
+ * such a one.
+ */
+export function createAttempts(statements: Statements) {
 	return {
-		async count(limits) {
+		/** Adds one to each limit. Throws the library's error at the first exceeded one. */
+		async count(limits: readonly Limit[]): Promise<void> {
 			for (const { what, subject, max, windowMs, onReached } of limits) {
 				const { count, endsInMs } = await countWithin(statements, what, subject, windowMs);
 				if (count <= max) continue;
@@ -48,10 +43,11 @@ export function createAttempts(statements: Statements): Attempts {
 				throw tooMany(endsInMs);
 			}
 		},
-		async takeBack(limits) {
+		async takeBack(limits: readonly Limit[]): Promise<void> {
 			for (const { what, subject } of limits) await uncount(statements, what, subject);
 		},
-		async isFirstUse(userId, code) {
+		/** False if the same code was tried before, right or wrong. */
+		async isFirstUse(userId: string, code: string): Promise<boolean> {
 			const { count } = await countWithin(statements, "code", `${userId} ${code}`, CODE_REMEMBERED_MS);
 			return count === 1;
 		},

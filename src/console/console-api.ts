@@ -12,14 +12,13 @@ import { keyRoutes } from "./keys/key-routes.ts";
 import { overviewRoutes } from "./live/overview-routes.ts";
 import { invitationRoutes } from "./members/invitation-routes.ts";
 import { membersRoutes } from "./members/members-routes.ts";
-import { checkRight } from "./members/route-rights.ts";
+import { checkRoute } from "./members/route-rules.ts";
 import { noticeRoutes } from "./notices/notice-routes.ts";
 import { managementKeyRoutes } from "./operator/management-key-routes.ts";
 import { operatorRoutes } from "./operator/operator-routes.ts";
 import { projectRoutes } from "./projects/project-routes.ts";
 import { publicRoutes } from "./public-routes.ts";
 import { settingsRoutes } from "./settings-routes.ts";
-import { checkSensitive } from "./sign-in/sensitive-acts.ts";
 import { sessionRoutes } from "./sign-in/session-routes.ts";
 import { statementRoutes } from "./statement/statement-routes.ts";
 import { usageRoutes } from "./usage/usage-routes.ts";
@@ -40,8 +39,7 @@ export function createConsoleApi(parts: ConsoleParts) {
 			// Elysia sets undecodable path parameters to null, and omits `params` on routes without any.
 			if (Object.values(params ?? {}).some((part) => typeof part !== "string"))
 				throw new ConsoleError("not_found", "There is no such page.");
-			checkRight(parts, request, route);
-			checkSensitive(parts, request, route);
+			checkRoute(parts, request, route);
 			assertStorable(body);
 		})
 		.use(publicRoutes(parts))

@@ -1,7 +1,7 @@
 import type { Cleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { type CardPayments, createCardPayments } from "../billing/card-payments.ts";
+import { createCardPayments } from "../billing/card-payments.ts";
 import type { Config } from "../config.ts";
 import { createStatements, type Statements, type StatementsOptions } from "../db/statements.ts";
 import { createTransactional } from "../db/transactional.ts";
@@ -96,7 +96,10 @@ export function createConsole(config: Config, deps: ConsoleDeps): Console {
 		deployments: createDeployments({ statements, clock }),
 		gateways: deps.gateways,
 		keyMaker: { statements, digest: createDigest(keyPepper), serviceName: config.serviceName },
-		cards: cardsOf(config, { brand, tx, clock, log, statements }),
+		cards:
+			config.stripe === null
+				? undefined
+				: createCardPayments({ statements, tx, clock, log }, { ...config.stripe, serviceName: brand.serviceName }),
 		webhookSecretOf: (salt) => webhookSecret(consoleSecret, salt),
 		sessions: createConsoleSessions({ secondFactor: config.production, passwordAgain: !config.demo }),
 	};
@@ -149,12 +152,4 @@ async function healthOf({ deployments, statements }: Parts<"deployments" | "stat
 	} catch {
 		return { ready: false, reasons: ["the database does not answer"], warnings: [] };
 	}
-}
-
-/** Undefined without card payments. */
-function cardsOf(
-	{ stripe }: Pick<Config, "stripe">,
-	{ brand, ...deps }: Parts<"brand" | "tx" | "clock" | "log" | "statements">,
-): CardPayments | undefined {
-	return stripe === null ? undefined : createCardPayments(deps, { ...stripe, serviceName: brand.serviceName });
 }

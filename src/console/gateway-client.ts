@@ -1,5 +1,4 @@
 import type { Clock } from "../base/clock.ts";
-import type { Fault } from "../base/fault.ts";
 import type { Language } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
 import { isAbsent } from "../base/passed-body.ts";
@@ -63,11 +62,18 @@ export function createGatewayClient(
 				} catch (error) {
 					if (request.signal.aborted) throw error;
 					// A gateway that accepted the request and died may have served it, so it is not retried elsewhere.
-					if (!isAbsent(error)) throw gatewayEnded(error);
+					if (!isAbsent(error))
+						throw new ConsoleError(
+							"service_unavailable",
+							"The gateway ended before it answered. Your requests say what was charged.",
+							{ retryAfterS: 5, cause: error },
+						);
 					log.debug("a gateway is not there", { place: place.unix ?? place.url, error });
 				}
 			}
-			throw noGateway();
+			throw new ConsoleError("service_unavailable", "No gateway is running: no model can be asked. Please try again.", {
+				retryAfterS: 5,
+			});
 		},
 	};
 }
@@ -88,23 +94,6 @@ export function createDirectGatewayClient(
 			return deps.door({ request: asked, address: request.address, setIdleTimeout() {} });
 		},
 	};
-}
-
-function noGateway(): Fault {
-	return new ConsoleError("service_unavailable", "No gateway is running: no model can be asked. Please try again.", {
-		retryAfterS: 5,
-	});
-}
-
-function gatewayEnded(cause: unknown): Fault {
-	return new ConsoleError(
-		"service_unavailable",
-		"The gateway ended before it answered. Your requests say what was charged.",
-		{
-			retryAfterS: 5,
-			cause,
-		},
-	);
 }
 
 function headersOf(request: RequestAs, secret: string, nowMs: number): Record<string, string> {

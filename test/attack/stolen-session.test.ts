@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
-import { WITHOUT_PASSWORD } from "../../src/console/sign-in/sensitive-acts.ts";
+import { ROUTE_RULES } from "../../src/console/members/route-rules.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
@@ -111,7 +111,7 @@ test("only the password does it, for this session alone, and it cannot be guesse
 	expect((await again(newPerson(service), PASSWORD)).status).toBe(401);
 });
 
-/** Of the console's own routes. Those that are neither here nor spared by `WITHOUT_PASSWORD` ask all the same. */
+/** Of the console's own routes. Those that are neither here nor spared by `ROUTE_RULES` ask all the same. */
 const ASKING = [
 	"POST /invitations",
 	"PATCH /members/:userId",
@@ -141,8 +141,9 @@ test("every route that changes something asks for it, but for those that say why
 	const routes = createConsoleApi(nothing)
 		.routes.filter(({ method }) => method !== "GET")
 		.map(({ method, path }) => `${method} ${path.slice("/api/console".length)}`);
-	expect(routes.filter((route) => WITHOUT_PASSWORD[route] === undefined).toSorted()).toEqual(ASKING.toSorted());
-	expect(Object.keys(WITHOUT_PASSWORD).filter((route) => !routes.includes(route))).toEqual([]);
+	const spared = Object.keys(ROUTE_RULES).filter((route) => typeof ROUTE_RULES[route] === "object");
+	expect(routes.filter((route) => !spared.includes(route)).toSorted()).toEqual(ASKING.toSorted());
+	expect(spared.filter((route) => !routes.includes(route))).toEqual([]);
 
 	const [worker, visitor] = [await operator(service), newPerson(service)];
 	const codeOf = async (person: Person, route: string) => {
@@ -154,7 +155,7 @@ test("every route that changes something asks for it, but for those that say why
 		expect([route, await codeOf(worker, route)]).toEqual([route, "reauthentication_required"]);
 		expect([route, await codeOf(visitor, route)]).toEqual([route, "session_required"]);
 	}
-	for (const route of Object.keys(WITHOUT_PASSWORD).filter((one) => !one.startsWith("POST /sessions")))
+	for (const route of spared.filter((one) => !one.startsWith("POST /sessions")))
 		expect([route, await codeOf(worker, route)]).not.toEqual([route, "reauthentication_required"]);
 	expect((await again(worker, PASSWORD)).status).toBe(200);
 	for (const route of ASKING)

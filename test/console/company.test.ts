@@ -162,10 +162,12 @@ test("a token is good from this provider, for us, for this journey, once, in the
 	const state = sent.get("state") ?? "";
 	expect(sent.get("code_challenge_method")).toBe("S256");
 	const code = liar.tell({ claims: claimsFor(sent) });
-	// A link that somebody else is made to open; it is used up by that.
+	// A link that another person is made to open signs nobody in.
 	expect(await back(eve, { code, state })).toBe("/sign-in?company=stale");
-	expect(await back(ann, { code, state })).toBe("/sign-in?company=stale");
+	expect((await eve.get("/api/console/me")).status).toBe(401);
 	expect(await back(ann, { code, state: "made up" })).toBe("/sign-in?company=stale");
+	expect(await back(ann, { code, state })).toBe("/keys");
+	expect(await back(ann, { code, state })).toBe("/sign-in?company=stale");
 	// A browser with a journey of its own is not taken on another's.
 	const hers = await begin(eve);
 	const second = await begin(ann);

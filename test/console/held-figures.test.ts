@@ -4,10 +4,10 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { balanceOf, runningRequests } from "../../src/console/credit/credit.ts";
-import { heldByKey, keyOf } from "../../src/console/keys/key-view.ts";
+import { heldBy, keyOf } from "../../src/console/keys/key-view.ts";
 import { listInstances } from "../../src/console/operator/operator-cluster.ts";
 import { operatorSummary } from "../../src/console/operator/operator-summary.ts";
-import { heldByProject, projectView } from "../../src/console/projects/project-view.ts";
+import { projectView } from "../../src/console/projects/project-routes.ts";
 import { updateAccount } from "../../src/keys/account-admin.ts";
 import { updateKey } from "../../src/keys/key-admin.ts";
 import { createProject, getProject } from "../../src/keys/project-admin.ts";
@@ -71,7 +71,7 @@ test("the pages of a key and of a project say what a dead instance holds of thei
 	expect(formatUsd(shown.heldNanoUsd)).toBe(data.held_usd);
 	const project = projectView(
 		await getProject(statements, { id: projectId }),
-		(await heldByProject(statements, accountId)).get(projectId),
+		(await heldBy("project", statements, accountId)).get(projectId)?.nanoUsd,
 	);
 	expect(formatUsd(project.heldNanoUsd)).toBe("0.50");
 });
@@ -90,7 +90,7 @@ test("what a dead instance was serving is not told as running beside what that i
 	expect(formatUsd(heldNanoUsd)).toBe("1.20");
 	const running = await runningRequests(statements, accountId);
 	expect(running.map(({ reservedNanoUsd }) => formatUsd(reservedNanoUsd))).toEqual(["0.20"]);
-	expect((await heldByKey(statements, accountId)).get(id)?.requests).toBe(1);
+	expect((await heldBy("key", statements, accountId)).get(id)?.requests).toBe(1);
 	await sql`delete from reservation where account_id = ${accountId}`;
 });
 
@@ -115,7 +115,10 @@ test("what a request holds of its project stays that project's when its key is m
 	expect(status).toBe("running");
 	const leftOf = async (secret: string) =>
 		(await (await service.get("/v1/key", secret)).json()).data.project.remaining_usd;
-	const held = async () => Object.fromEntries(await heldByProject(statements, accountId));
+	const held = async () => {
+		const rows = [...(await heldBy("project", statements, accountId))].filter(([project]) => project !== "");
+		return Object.fromEntries(rows.map(([project, { nanoUsd }]) => [project, nanoUsd]));
+	};
 	const before = await leftOf(sister.secret);
 	expect(Number(before)).toBeCloseTo(1 - Number(reserved), 9);
 	await updateKey(statements, { id: key.id }, { projectId: next });

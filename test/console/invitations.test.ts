@@ -1,16 +1,15 @@
 import { expect, test } from "bun:test";
-import { rmSync } from "node:fs";
 import { invite } from "../../src/console/members/invitations.ts";
 import { changeMember } from "../../src/console/members/members.ts";
 import { forgetOldCounts } from "../../src/console/rate-counter.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { lockWaits } from "../support/lock-waits.ts";
-import { chatModel, startService, withService } from "../support/service.ts";
+import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailsTo } from "./mailbox.ts";
-import { newPerson, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
+import { PERSON_ENV, signedUp } from "./person.ts";
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
@@ -141,28 +140,13 @@ test("who loses the right to invite in the very moment in which he does has invi
 	}
 });
 
-test("an invitation that is asked for again is mailed by the console that answers, once: the one that made it may have died before it did", async () => {
+test("mails an invitation once, however often the same page requests it", async () => {
 	const owner = await signedUp(service);
 	const email = `${crypto.randomUUID()}@example.com`;
 	const asked = { email, role: "viewer", token: crypto.randomUUID() };
-	const first = await owner.send("POST", "/api/console/invitations", asked);
-	await waitFor(() => mailsTo(email).length === 1, "the first console's mail");
-	const next = await startService({
-		models: chatModel({ url: upstream.url, dialect: "vllm" }),
-		env: { ...PERSON_ENV, KEY_PEPPER: service.app.secrets.keyPepper },
-		database: service.db,
-	});
-	try {
-		const again = newPerson(next, owner.email);
-		await again.send("POST", "/api/auth/sign-in/email", { email: owner.email, password: PASSWORD });
-		const repeats = await Promise.all([1, 2, 3].map(() => again.send("POST", "/api/console/invitations", asked)));
-		expect(repeats.map(({ status, body }) => [status, body.id])).toEqual(Array(3).fill([200, first.body.id]));
-		await waitFor(() => mailsTo(email).length > 1, "the next console's mail");
-		await again.send("POST", "/api/console/invitations", { email: `x${email}`, role: "viewer" });
-		await waitFor(() => mailsTo(`x${email}`).length === 1, "a later mail");
-		expect(mailsTo(email)).toHaveLength(2);
-	} finally {
-		await next.app.stop();
-		rmSync(next.dataDir, { recursive: true, force: true });
-	}
+	const repeats = await Promise.all([1, 2, 3, 4].map(() => owner.send("POST", "/api/console/invitations", asked)));
+	expect(repeats.map(({ status, body }) => [status, body.id])).toEqual(Array(4).fill([200, repeats[0]?.body.id]));
+	await owner.send("POST", "/api/console/invitations", { email: `x${email}`, role: "viewer" });
+	await waitFor(() => mailsTo(`x${email}`).length === 1, "a later mail");
+	expect(mailsTo(email)).toHaveLength(1);
 });

@@ -11,23 +11,28 @@ export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models
 	readonly models: string[];
 }
 
-export interface Held {
+interface Held {
 	readonly requests: number;
 	readonly nanoUsd: NanoUsd;
 }
 
 /**
- * Credit held by running requests, by key. Requests of a dead instance do not run; its holds are counted as the
- * instance's.
+ * Credit held by running requests, by key, or by the project of their key at admission. Requests of a dead instance do
+ * not run; its holds are counted as the instance's.
  */
-export async function heldByKey(statements: Statements, accountId: string): Promise<ReadonlyMap<string, Held>> {
-	const rows = await statements<{ key_id: string; requests: string; held: string }>`
-		select r.key_id, count(*) as requests, sum(r.reserved_nano_usd) as held
+export async function heldBy(
+	kind: "key" | "project",
+	statements: Statements,
+	accountId: string,
+): Promise<ReadonlyMap<string, Held>> {
+	const rows = await statements<{ id: string | null; requests: string; held: string }>`
+		select case ${kind}::text when 'key' then r.key_id else r.project_id end as id, count(*) as requests,
+			sum(r.reserved_nano_usd) as held
 		from reservation r join instance_now i on i.id = r.instance_id and i.epoch = r.epoch
 			and i.state = 'live' and i.lease_until > clock_timestamp()
 		where r.account_id = ${accountId} group by 1`;
 	return new Map(
-		rows.map((row) => [row.key_id, { requests: Number(row.requests), nanoUsd: nanoUsdOfColumn(row.held) }]),
+		rows.map(({ id, requests, held }) => [id ?? "", { requests: Number(requests), nanoUsd: nanoUsdOfColumn(held) }]),
 	);
 }
 
@@ -47,6 +52,6 @@ export async function keyOf(
 	accountId: string,
 	id: string,
 ): Promise<KeyView> {
-	const [key, held] = await Promise.all([getKey(statements, { id, accountId }), heldByKey(statements, accountId)]);
+	const [key, held] = await Promise.all([getKey(statements, { id, accountId }), heldBy("key", statements, accountId)]);
 	return keyView(key, held.get(id), clock.wallMs());
 }

@@ -1,20 +1,48 @@
 import type { KeyRecord } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
-import { type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
+import { centsOf, coveringCents } from "../../money/cents.ts";
+import { NANO_PER_USD, type NanoUsd, nanoUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts";
+import type { Parts } from "../console-deps.ts";
+import { countWithin, uncount } from "../rate-counter.ts";
+
+type Capped = Pick<KeyRecord, "capNanoUsd" | "capPeriod">;
+type Change = Pick<KeySettings, "capNanoUsd" | "capPeriod">;
+
+/** Total spending by keys that a session may create or widen in a day without a recent password. */
+const UNASKED_NANO_USD = nanoUsd(100 * NANO_PER_USD);
+const UNASKED_WINDOW_MS = 24 * 3_600_000;
 
 /**
- * How much more a key, or a project's keys, may spend than before. A recurring cap has no total, so it counts as none,
- * unless it was lowered. `before` null: a new key.
+ * Checks how much more a key, or a project's keys, may spend than `before`; null: a new key. Counted in cents, in
+ * advance, so that concurrent requests stay within the limit. Fault reauthentication_required.
  */
-export function wideningOf(
-	before: Pick<KeyRecord, "capNanoUsd" | "capPeriod"> | null,
-	{
-		capNanoUsd = before?.capNanoUsd ?? null,
-		capPeriod = before?.capPeriod ?? "lifetime",
-	}: Pick<KeySettings, "capNanoUsd" | "capPeriod">,
-): { before: NanoUsd | null; cap: NanoUsd | null } {
+export async function checkWidening(
+	{ statements, sessions }: Parts<"statements" | "sessions">,
+	request: Request,
+	before: Capped | null,
+	change: Change,
+): Promise<void> {
+	const isKept = before !== null && change.capNanoUsd === undefined && change.capPeriod === undefined;
+	if (isKept || sessions.isAuthenticatedLately(request)) return;
+	const { from, cap } = wideningOf(before, change);
+	if (from === null || (cap !== null && cap <= from)) return;
+	if (cap === null || cap > UNASKED_NANO_USD) throw sessions.passwordWanted();
+	const { viewer, accountId } = sessions.account(request);
+	const subject = `${viewer.userId} ${accountId}`;
+	const cents = coveringCents(subUsd(cap, from));
+	const { count } = await countWithin(statements, "cents unasked", subject, UNASKED_WINDOW_MS, cents);
+	if (count <= centsOf(UNASKED_NANO_USD)) return;
+	await uncount(statements, "cents unasked", subject, cents);
+	throw sessions.passwordWanted();
+}
+
+/** Null: no cap. A recurring cap has no total, so it counts as none, unless it was lowered. */
+function wideningOf(
+	before: Capped | null,
+	{ capNanoUsd = before?.capNanoUsd ?? null, capPeriod = before?.capPeriod ?? "lifetime" }: Change,
+): { from: NanoUsd | null; cap: NanoUsd | null } {
 	const from = before === null ? ZERO_USD : before.capNanoUsd;
-	if (capPeriod === "lifetime") return { before: from, cap: capNanoUsd };
+	if (capPeriod === "lifetime") return { from, cap: capNanoUsd };
 	const isLower = before?.capPeriod === capPeriod && from !== null && capNanoUsd !== null && capNanoUsd <= from;
-	return { before: from, cap: isLower ? capNanoUsd : null };
+	return { from, cap: isLower ? capNanoUsd : null };
 }

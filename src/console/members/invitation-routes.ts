@@ -12,8 +12,6 @@ import { acceptInvitation, invite, type PlannedInvitation, withdrawInvitation } 
 import { ownersOnly } from "./members.ts";
 import { may, ROLE_LABELS, ROLES, type Role } from "./roles.ts";
 
-/** Mailed invitations remembered. A repeat within minutes is among them; an older one is mailed again. */
-const MAILED_KEPT = 1_000;
 const query = t.Object(ACCOUNT_QUERY);
 const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(ROLES), token: TOKEN });
 
@@ -22,7 +20,6 @@ export function invitationRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "mailer" | "sessions" | "origin">,
 ) {
 	const { statements, sessions } = parts;
-	const isUnmailed = createUnmailed();
 
 	return new Elysia({ name: "console-invitations" })
 		.post(
@@ -48,9 +45,7 @@ export function invitationRoutes(
 				const wanted = { email: body.email, role: body.role, invitedBy: viewer.userId };
 				const made = await invite(statements, accountId, wanted, act, await plannedInvitation(parts, member, body));
 				const link = `${parts.origin()}/invite?token=${made.token}`;
-				// A console that died after the insert sent no mail, so a retry at another console sends it.
-				if (isUnmailed(made.id) || made.isNew)
-					mailInvitation(parts, request, { to: made.email, role: body.role, link });
+				if (made.isNew) mailInvitation(parts, request, { to: made.email, role: body.role, link });
 				return { id: made.id, link: parts.config.mail === null ? link : null };
 			},
 			{ query, body: INVITED },
@@ -63,18 +58,6 @@ export function invitationRoutes(
 			},
 			{ query },
 		);
-}
-
-/** True for an invitation that this process has not mailed, among the newest. */
-function createUnmailed(): (id: string) => boolean {
-	const mailed = new Set<string>();
-	return (id) => {
-		if (mailed.has(id)) return false;
-		mailed.add(id);
-		const [oldest] = mailed;
-		if (mailed.size > MAILED_KEPT && oldest !== undefined) mailed.delete(oldest);
-		return true;
-	};
 }
 
 /** The token of the link is derived from the page's token, like keys' secrets: a retry gets the same link. */

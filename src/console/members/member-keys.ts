@@ -1,5 +1,6 @@
 import { type AppendedEntry, type AppendedRow, appendedOf } from "../../cluster/control-log.ts";
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import { revokeKey } from "../../keys/key-admin.ts";
 import type { Noted } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -27,14 +28,14 @@ export async function keysMadeBy(
 	userId: string,
 	projectId: string | null = null,
 ): Promise<MemberKey[]> {
-	const rows = await statements<{ id: string; name: string; last_four: string }>`
+	const rows = await statements<object>`
 		select k.id, k.name, k.last_four from api_key k
 		where k.account_id = ${accountId} and k.state = 'active' and (k.expires_at is null or k.expires_at > clock_timestamp())
 			and (${projectId}::text is null or k.project_id = ${projectId}::text)
 			and (k.made_by = ${userId} or exists (select 1 from audit_event e where e.actor = ${userId} and e.account_id = ${accountId}
 				and ((e.action = 'key.create' and e.subject = k.id) or (e.action = 'key.rotate' and e.detail->>'replacement' = k.id))))
 		order by k.id desc`;
-	return rows.map(({ id, name, last_four }) => ({ id, name, lastFour: last_four }));
+	return rows.map(viewOf<MemberKey>);
 }
 
 /**
@@ -73,9 +74,8 @@ export async function revokeKeysMadeBy(
  * either the removal of the right finds the key, or this finds the right removed.
  */
 export async function roleOf(statements: Statements, accountId: string, userId: string): Promise<Role | undefined> {
-	const [row] = await statements<{
-		role: Role;
-	}>`select role from member where account_id = ${accountId} and user_id = ${userId}`;
+	const [row] = await statements<{ role: Role }>`
+		select role from member where account_id = ${accountId} and user_id = ${userId}`;
 	return row?.role;
 }
 

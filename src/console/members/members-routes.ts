@@ -3,12 +3,23 @@ import { Fault } from "../../base/fault.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../console-session.ts";
+import type { Fence } from "../keys/fence-view.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY } from "../page-query.ts";
 import { type InvitationView, listInvitations } from "./invitations.ts";
-import { keysMadeBy, type MemberKey, roleOf } from "./member-keys.ts";
+import { keysMadeBy, type MemberKey, revokeKeysMadeBy, roleOf } from "./member-keys.ts";
 import { changeMember, checkMember, listMembers, type MemberView, ownersOnly } from "./members.ts";
-import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "./rights-taken.ts";
 import { may, ROLES, type Role } from "./roles.ts";
+
+/** What to do with the keys whose secrets the member has seen. */
+export const KEYS_OF_MEMBER = t.Optional(t.Union([t.Literal("keep"), t.Literal("revoke")]));
+
+/** What became of the keys whose secrets a person without the right has seen. */
+export interface RightsTaken {
+	readonly revoked: readonly string[];
+	readonly fence: Fence | null;
+}
+
+export const KEYS_KEPT: RightsTaken = { revoked: [], fence: null };
 
 const query = t.Object(ACCOUNT_QUERY);
 const ROLE = t.UnionEnum(ROLES);
@@ -88,4 +99,15 @@ async function change(
 		if (role !== null || !isOver) throw error;
 	});
 	return keepsKeys || choice !== "revoke" ? KEYS_KEPT : endKeysMadeBy(parts, member, { userId });
+}
+
+/** Revokes the keys that a person made, in one project or all; each revocation is in the audit log. */
+export async function endKeysMadeBy(
+	{ statements, fence }: Parts<"statements" | "fence">,
+	member: Allowed,
+	{ userId, projectId }: { userId: string; projectId?: string },
+): Promise<RightsTaken> {
+	const act = () => member.noted("key.revoke", { madeBy: userId });
+	const { ids, entry } = await revokeKeysMadeBy(statements, member.accountId, userId, projectId ?? null, act);
+	return { revoked: ids, fence: entry && (await fence(member, entry)) };
 }

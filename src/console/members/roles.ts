@@ -1,5 +1,5 @@
 /**
- * Rights of members, the only table of them. Routes check it (`route-rights.ts`), pages show and hide by it, and the
+ * Rights of members, the only table of them. Routes check it (`route-rules.ts`), pages show and hide by it, and the
  * documentation is generated from it. `own` means the projects that the member works in, their keys, and the member's
  * objects outside projects.
  */

@@ -8,7 +8,7 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 import { balanceOf, topUpView } from "../credit/credit.ts";
 import { ledgerPage } from "../credit/credit-ledger.ts";
-import { heldByKey, keyView } from "../keys/key-view.ts";
+import { heldBy, keyView } from "../keys/key-view.ts";
 import { listMembers } from "../members/members.ts";
 import { viewOf } from "../view-of.ts";
 
@@ -52,7 +52,7 @@ export async function accountDetail(statements: Statements, id: string, nowMs: n
 	const [balance, keys, held, topUps, members, entries] = await Promise.all([
 		balanceOf(statements, account.id),
 		listKeys(statements, account.id, { limit: DETAIL_ROWS }),
-		heldByKey(statements, account.id),
+		heldBy("key", statements, account.id),
 		listTopUps(statements, { accountId: account.id }, { limit: DETAIL_ROWS }),
 		listMembers(statements, account.id),
 		ledgerPage(statements, account.id, { asked: DETAIL_ROWS, after: null }),

@@ -1,20 +1,36 @@
 import { Elysia, t } from "elysia";
 import { newId } from "../../base/id.ts";
-import { archiveProject, createProject, getProject, listProjects, updateProject } from "../../keys/project-admin.ts";
+import type { Statements } from "../../db/statements.ts";
+import {
+	archiveProject,
+	createProject,
+	getProject,
+	listProjects,
+	type ProjectRecord,
+	updateProject,
+} from "../../keys/project-admin.ts";
+import { addUsd, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
+import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../console-session.ts";
 import type { Fence } from "../keys/fence-view.ts";
 import { LIMITS, NAME, settingsOf } from "../keys/key-body.ts";
+import { heldBy } from "../keys/key-view.ts";
 import { makerIn } from "../keys/usable-keys.ts";
-import { wideningOf } from "../keys/widening.ts";
-import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/rights-taken.ts";
+import { checkWidening } from "../keys/widening.ts";
+import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/members-routes.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
-import { checkWidening } from "../sign-in/sensitive-acts.ts";
 import { addProjectMember, listProjectMembers, type ProjectMemberView, takeOutOfProject } from "./project-members.ts";
-import { checkWorksIn, heldByProject, type ProjectView, projectView } from "./project-view.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
+
+export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
+	/** Held by running requests admitted in the project, as of the last flush, and by dead instances. */
+	readonly heldNanoUsd: NanoUsd;
+	/** Empty: all. */
+	readonly models: string[];
+}
 
 /** Projects of the visited account; developers see the projects that they work in. */
 export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
@@ -25,9 +41,9 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 		await checkWorksIn(statements, id, makerIn(member));
 		const [project, held] = await Promise.all([
 			getProject(statements, { id, accountId }),
-			heldByProject(statements, accountId),
+			heldBy("project", statements, accountId),
 		]);
-		return projectView(project, held.get(id));
+		return projectView(project, held.get(id)?.nanoUsd);
 	}
 
 	return new Elysia({ name: "console-projects", prefix: "/projects" })
@@ -40,9 +56,12 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 				const { shown, after } = pageOf(query);
 				const [page, held] = await Promise.all([
 					listProjects(statements, accountId, { limit: shown, after }, makerIn(member)),
-					heldByProject(statements, accountId),
+					heldBy("project", statements, accountId),
 				]);
-				return { items: page.items.map((project) => projectView(project, held.get(project.id))), next: page.next };
+				return {
+					items: page.items.map((project) => projectView(project, held.get(project.id)?.nanoUsd)),
+					next: page.next,
+				};
 			},
 			{ query: t.Object(PAGE_QUERY) },
 		)
@@ -65,8 +84,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 				const { accountId } = member;
 				const changes = settingsOf(body);
 				const before = await getProject(statements, { id: params.id, accountId });
-				if (changes.capNanoUsd !== undefined || changes.capPeriod !== undefined)
-					await checkWidening(parts, request, wideningOf(before, changes));
+				await checkWidening(parts, request, before, changes);
 				const act = member.noted("project.update", { ...body });
 				const entry = await updateProject(statements, { id: params.id, accountId }, changes, null, act);
 				const fence = await parts.fence(member, entry);
@@ -126,4 +144,18 @@ function projectMemberRoutes(parts: Parts<"statements" | "fence" | "sessions">) 
 			},
 			{ query: t.Object({ ...ACCOUNT_QUERY, keys: KEYS_OF_MEMBER }) },
 		);
+}
+
+export function projectView(project: ProjectRecord, heldNanoUsd: NanoUsd = ZERO_USD): ProjectView {
+	const { accountId: _, etag: __, models, absentNanoUsd, ...shown } = project;
+	return { ...shown, models: [...models], heldNanoUsd: addUsd(heldNanoUsd, absentNanoUsd) };
+}
+
+/** Fault not_found for a project that this person does not work in; `worker` null may see all. */
+async function checkWorksIn(statements: Statements, projectId: string, personId: string | null): Promise<void> {
+	if (personId === null) return;
+	const [row] = await statements`
+		select 1 from project_member where project_id = ${projectId} and user_id = ${personId}`;
+	if (row === undefined)
+		throw new ConsoleError("not_found", "There is no project {id}.", { values: { id: projectId } });
 }

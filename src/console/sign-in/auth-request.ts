@@ -41,9 +41,9 @@ export function createOneTimeValues(statements: Statements, { cookie, minutes }:
 			const authCookie = ctx.context.createAuthCookie(cookie);
 			const browser = await ctx.getSignedCookie(authCookie.name, ctx.context.secret);
 			if (typeof browser !== "string") return undefined;
-			expireCookie(ctx, authCookie);
 			const [row] = await statements<{ value: string }>`
 				delete from verification where identifier = ${idOf(purpose, browser)} and expires_at > clock_timestamp() returning value`;
+			if (row !== undefined) expireCookie(ctx, authCookie);
 			return row?.value;
 		},
 	};

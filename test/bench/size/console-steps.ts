@@ -4,7 +4,7 @@ import { lookForAlerts } from "../../../src/console/alerts/alerts.ts";
 import type { ConsoleParts } from "../../../src/console/console-deps.ts";
 import { runningRequests } from "../../../src/console/credit/credit.ts";
 import { ledgerPage } from "../../../src/console/credit/credit-ledger.ts";
-import { heldByKey } from "../../../src/console/keys/key-view.ts";
+import { heldBy } from "../../../src/console/keys/key-view.ts";
 import { overview } from "../../../src/console/live/overview.ts";
 import { logPage } from "../../../src/console/log/log-page.ts";
 import { accountDetail, searchAccounts } from "../../../src/console/operator/operator-accounts.ts";
@@ -67,7 +67,7 @@ export async function consoleSteps({ database, counter, add, days, accounts }: V
 		"credit with its ledger": () => ledgerPage(statements, HEAVY, PAGE),
 		"credit with its ledger, a small account": () => ledgerPage(statements, LIGHT, PAGE),
 		"running requests": () => runningRequests(statements, HEAVY),
-		keys: () => Promise.all([listKeys(statements, HEAVY, { limit: 50 }), heldByKey(statements, HEAVY)]),
+		keys: () => Promise.all([listKeys(statements, HEAVY, { limit: 50 }), heldBy("key", statements, HEAVY)]),
 		"operator: summary": () => operatorSummary(parts as unknown as ConsoleParts),
 		"operator: accounts": () => searchAccounts(statements, null, PAGE),
 		"operator: accounts, one by its address": () =>

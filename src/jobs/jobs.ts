@@ -29,8 +29,6 @@ import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { forgetActs } from "../ops/audit.ts";
 
-export type Jobs = ReturnType<typeof startJobs>;
-
 export interface JobDeps {
 	/** `sums` has a long deadline: the first sums are made of many rows. */
 	readonly clients: { readonly statements: Statements; readonly sums: Statements };

@@ -7,8 +7,6 @@ import { PAGE_POLICY, secure } from "../security-headers.ts";
 import { packed, takesGzip } from "./pack.ts";
 import scheme from "./scheme.js" with { type: "text" };
 
-export type Pages = ReturnType<typeof createPages>;
-
 interface Asset {
 	readonly plain: Uint8Array<ArrayBuffer>;
 	readonly gzip: Uint8Array<ArrayBuffer>;

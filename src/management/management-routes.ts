@@ -1,6 +1,6 @@
 /** The table of the management interface: served, checked, described and listed in its paper. */
 import { type Static, Type } from "@sinclair/typebox";
-import { oneOf } from "../gateway/openapi/openapi-words.ts";
+import { oneOf } from "../gateway/openapi/openapi-text-answers.ts";
 import type { ManagementScope } from "../keys/management-scope.ts";
 import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts";
 

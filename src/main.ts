@@ -2,9 +2,8 @@
 import { relative } from "node:path";
 import { systemClock } from "./base/clock.ts";
 import type { Environment } from "./base/environment-reader.ts";
-import { createLineOutput, type LineOutput, type WritePiece } from "./base/line-output.ts";
+import { createLineOutput, type LineOutput } from "./base/line-output.ts";
 import { createLog, createLogSwitch, type Log, type LogLevel } from "./base/log.ts";
-import { terminalWriter } from "./base/terminal-writer.ts";
 import { COMMIT, VERSION } from "./base/version.ts";
 import { explain } from "./cli/explain.ts";
 import { createPrint, flushOutput } from "./cli/print.ts";
@@ -118,9 +117,8 @@ function levelOf(config: Pick<Config, "demo" | "env" | "logLevel">): LogLevel {
 
 /** Log lines are text at a terminal, JSON otherwise. */
 function logOf(level: LogLevel | (() => LogLevel)): Log {
-	const stream: WritePiece = (piece, written) => process.stderr.write(piece, written);
 	const output = createLineOutput(
-		(process.stderr.isTTY === true ? terminalWriter(process.stderr.fd) : undefined) ?? stream,
+		(piece, written) => process.stderr.write(piece, written),
 		(lines) => log.warn("lines of the log were lost", { lines }),
 	);
 	logLines = output;

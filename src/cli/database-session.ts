@@ -7,7 +7,6 @@ import type { Config } from "../config.ts";
 import { createDatabase, type Database } from "../db/database.ts";
 import { isEmbeddedMade, runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate, migratedUrl } from "../db/migrate.ts";
-import { withClient } from "../db/new-client.ts";
 import { isConnectionCut } from "../db/outage.ts";
 import { isIgnored } from "./ignored-signal.ts";
 
@@ -32,7 +31,7 @@ const ENDING_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 /**
  * Runs `work` with the address of the configured database. Without DATABASE_URL it uses a running server's embedded
- * database, or starts one and stops it afterwards. A database that a server has begun to use keeps running.
+ * database, or starts one and stops it afterwards, unless a service uses it by then.
  */
 export async function withDatabaseUrl<Result>(
 	deps: SessionDeps,
@@ -42,62 +41,26 @@ export async function withDatabaseUrl<Result>(
 	const url = config.databaseUrl ?? runningEmbeddedUrl(config.dataDir);
 	if (url !== undefined) return work(url);
 	if (!isEmbeddedMade(config.dataDir)) deps.note(noteOfNone(deps, config.dataDir));
-	const ending = catchEnding();
+	const signals = ENDING_SIGNALS.filter((signal) => !isIgnored(signal));
+	// The default action of a signal would skip the exit handler that stops the database.
+	const exit = (signal: NodeJS.Signals) => process.exit(128 + constants.signals[signal]);
+	for (const signal of signals) process.on(signal, exit);
 	try {
 		const embedded = await startEmbeddedPostgres(deps, { dataDir: config.dataDir, watched: false });
-		if (embedded.adopted) embedded.keepRunning();
-		try {
-			return await Promise.race([work(embedded.url), ending.told]);
-		} finally {
-			// After a signal, this command's own statements may still run; they do not count as use by others.
-			const isOurs = !embedded.adopted && (ending.isTold() || !(await isUsedByOthers(embedded.url)));
-			if (isOurs) await embedded.stop();
-			else embedded.keepRunning();
-		}
+		return await work(embedded.url).finally(() => embedded.stop());
 	} finally {
-		ending.release();
+		for (const signal of signals) process.off(signal, exit);
 	}
 }
 
 /** A command run in another folder than the service's would search an empty database. */
 function noteOfNone({ makesDatabase }: SessionDeps, dataDir: string): string {
 	const folder = join(dataDir, "postgres");
-	if (makesDatabase) return `there is no database yet: an embedded one is made in ${folder}`;
+	if (makesDatabase) return `there is no database yet: creating an embedded one in ${folder}`;
 	throw new Fault(
 		"not_found",
-		`There is no database in ${folder}: set DATABASE_URL, or DATA_DIR, as the service has it, or run this where it was started.`,
+		`There is no database in ${folder}. Set DATABASE_URL or DATA_DIR as for the service, or run the command in the service's folder.`,
 	);
-}
-
-/**
- * Defers end signals while an embedded server of this command runs, which would otherwise outlive it. The first signal
- * rejects `told`; `release` then ends the process by that signal. A second signal exits at once.
- */
-function catchEnding(): { readonly told: Promise<never>; isTold(): boolean; release(): void } {
-	const told = Promise.withResolvers<never>();
-	// No caller may be waiting for it yet.
-	told.promise.catch(() => {});
-	const signals = ENDING_SIGNALS.filter((signal) => !isIgnored(signal));
-	let first: NodeJS.Signals | undefined;
-	const hear = (signal: NodeJS.Signals) => {
-		// Exits with a code: the default action of the signal would skip exit handlers and leave the server running.
-		if (first !== undefined) process.exit(128 + constants.signals[signal]);
-		first = signal;
-		told.reject(new Fault("service_unavailable", `The command was told to end (${signal}).`));
-	};
-	const endBy = (signal: NodeJS.Signals) => {
-		for (const one of signals) process.off(one, hear);
-		process.kill(process.pid, signal);
-	};
-	for (const signal of signals) process.on(signal, hear);
-	return {
-		told: told.promise,
-		isTold: () => first !== undefined,
-		release() {
-			if (first !== undefined) endBy(first);
-			else for (const signal of signals) process.off(signal, hear);
-		},
-	};
 }
 
 /** Like `withDatabaseUrl`, with clients of a database whose schema is complete. */
@@ -132,16 +95,4 @@ async function onDatabase<Result>(
 	} finally {
 		await database.end();
 	}
-}
-
-async function isUsedByOthers(url: string): Promise<boolean> {
-	const look: Parameters<typeof withClient<boolean>>[1] = async (client) => {
-		const [row] = await client<{ others: boolean }[]>`
-			select exists (
-				select 1 from pg_stat_activity
-				where backend_type = 'client backend' and pid <> pg_backend_pid() and application_name not like 'tollgate cli%'
-			) as others`;
-		return row?.others ?? false;
-	};
-	return withClient(url, look, 5).catch(() => true);
 }

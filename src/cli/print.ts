@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { type Clock, sleep } from "../base/clock.ts";
 
 /** The output of a command on one stream. */
@@ -11,30 +10,12 @@ export interface Print {
 /** A pipe buffers this much before it is read: with less output, a reader that has left has seen nothing. */
 const UNREAD_CHARACTERS_MAX = 64 * 1024;
 
-/** Linux's value, which `node:fs` does not export. */
-const O_CLOEXEC = 0o2000000;
-
-/**
- * Whether the descriptor was closed when the process began (`>&-`). The runtime then opens the null device with
- * O_CLOEXEC, which inherited descriptors never have. Linux only.
- */
-function wasClosed(fd: number): boolean {
-	try {
-		const [, flags = "0"] = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "utf8")) ?? [];
-		return (Number.parseInt(flags, 8) & O_CLOEXEC) !== 0;
-	} catch {
-		return false;
-	}
-}
-
 /**
  * The end of the last text is awaited: the runtime reports an empty text as written while earlier ones wait, and the
  * process would lose those.
  */
-export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on"> & { readonly fd: number }): Print {
-	let problem: NodeJS.ErrnoException | undefined = wasClosed(stream.fd)
-		? Object.assign(new Error("closed"), { code: "EBADF" })
-		: undefined;
+export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">): Print {
+	let problem: NodeJS.ErrnoException | undefined;
 	let characters = 0;
 	let last: Promise<void> = Promise.resolve();
 	const note = (error?: Error | null) => {

@@ -161,7 +161,7 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 	try {
 		const runDir = makeRunDir(config.dataDir);
 		const internalSecret = newInternalSecret();
-		const removeSockets = () => removeRunDir(config.dataDir, runDir);
+		const removeSockets = () => removeRunDir(runDir);
 		return {
 			facts: { config, secrets, databaseUrl, internalSecret, runDir, port },
 			newPepper: secrets.made.includes("KEY_PEPPER"),

@@ -32,8 +32,6 @@ export interface EmbeddedPostgres {
 	readonly adopted: boolean;
 	/** Releases it. The last process to do so stops the server (fast shutdown). False if it still runs then. */
 	stop(): Promise<boolean>;
-	/** Cancels the stop at this process's exit, for callers that will not stop the server. */
-	keepRunning(): void;
 }
 
 export interface EmbeddedOptions {
@@ -113,7 +111,6 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 						.finally(keepRunning);
 					return stopping;
 				},
-				keepRunning,
 			};
 		} catch (error) {
 			keepRunning();

@@ -44,7 +44,6 @@ import { openKeyLimits, openLease } from "./open-lease.ts";
 import { metricsOfAll, type ProcessMetrics, workerLabel } from "./process-metrics.ts";
 import { gatewaySocket } from "./run-dir.ts";
 import { settledFields } from "./settled-fields.ts";
-import { keepDescriptorsSpare } from "./spare-descriptors.ts";
 
 /** Answers inference: it knows keys and holds credit. It runs no job and has no console secret. */
 export interface GatewayPlane {
@@ -220,12 +219,10 @@ async function build(
 		console: deps.console,
 		internal,
 		internalOnPort: config.runDir === null && config.internalSecret !== null,
-		endsConnections: () => sendsAway || spare.areShort(),
+		endsConnections: () => sendsAway,
 	});
 	cleanup.add(() => server.stop(true));
 	returnMemory(server, { clock, cleanup });
-	const spare = keepDescriptorsSpare({ clock, log }, server);
-	cleanup.add(() => spare.stop());
 	const internalServer = openInternalServer(config, { internal, metrics, cleanup });
 
 	function beginDrain(): number {

@@ -1,7 +1,7 @@
 /** Where the processes of one `serve` find each other: Unix sockets in a folder that only their user may enter. */
 import fs from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Server } from "bun";
 import { isAlive } from "../base/process-alive.ts";
 
@@ -29,7 +29,7 @@ export function gatewaySockets(runDir: string): string[] {
 
 /** Creates the folder: under DATA_DIR if that path is short enough for a socket, else in the temporary directory. */
 export function makeRunDir(dataDir: string): string {
-	const own = placeIn(dataDir);
+	const own = join(dataDir, "run");
 	const places = [own, tmpdir(), "/tmp"].filter((path) => Buffer.byteLength(path) <= PLACE_BYTES_MAX);
 	let problem: unknown;
 	for (const place of places) {
@@ -37,9 +37,7 @@ export function makeRunDir(dataDir: string): string {
 			fs.mkdirSync(place, { recursive: true });
 			// In the temporary directory a folder may belong to another machine or container.
 			if (place === own) removeAbandoned(place);
-			const runDir = fs.mkdtempSync(join(place, `tollgate-${process.pid}-`));
-			if (place !== own) noteElsewhere(own, runDir);
-			return runDir;
+			return fs.mkdtempSync(join(place, `tollgate-${process.pid}-`));
 		} catch (error) {
 			problem = error;
 		}
@@ -47,24 +45,8 @@ export function makeRunDir(dataDir: string): string {
 	throw problem;
 }
 
-/** Links a folder outside DATA_DIR there, so that later starts recognize it, and removes abandoned ones. */
-function noteElsewhere(own: string, runDir: string): void {
-	try {
-		fs.mkdirSync(own, { recursive: true });
-		removeAbandoned(own);
-		fs.symlinkSync(runDir, join(own, basename(runDir)));
-	} catch {
-		// If DATA_DIR is not writable, the link is missing; a cleaner of temporary files removes the folder.
-	}
-}
-
-export function removeRunDir(dataDir: string, runDir: string): void {
-	for (const path of [runDir, join(placeIn(dataDir), basename(runDir))])
-		fs.rmSync(path, { recursive: true, force: true });
-}
-
-function placeIn(dataDir: string): string {
-	return join(dataDir, "run");
+export function removeRunDir(runDir: string): void {
+	fs.rmSync(runDir, { recursive: true, force: true });
 }
 
 /**
@@ -80,7 +62,6 @@ export function serveAt(
 	},
 ): Server<undefined> {
 	const own = `${path}.${process.pid}`;
-	keepFolder(dirname(path));
 	fs.rmSync(own, { force: true });
 	// The client is our own process, which watches its own clients. A Unix socket's timeout cannot be changed later.
 	const unwatched = {
@@ -94,29 +75,10 @@ export function serveAt(
 	return server;
 }
 
-/**
- * Recreates the folder if a cleaner of temporary files removed it. In a shared directory another user could have
- * created it in between, so its owner is checked.
- */
-function keepFolder(folder: string): void {
-	fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
-	const { uid } = fs.lstatSync(folder);
-	if (uid !== process.geteuid?.()) throw new Error(`${folder} is another user's: start the service again`);
-}
-
 /** Removes folders of killed processes. */
 function removeAbandoned(place: string): void {
 	for (const name of fs.readdirSync(place)) {
 		const pid = Number(/^tollgate-(\d+)-\w{6}$/.exec(name)?.[1] ?? Number.NaN);
-		if (Number.isNaN(pid) || (pid !== process.pid && isAlive(pid))) continue;
-		const path = join(place, name);
-		const elsewhere = linkedFrom(path);
-		// The folder is ours only if it has the generated name.
-		if (elsewhere !== undefined && basename(elsewhere) === name) fs.rmSync(elsewhere, { recursive: true, force: true });
-		fs.rmSync(path, { recursive: true, force: true });
+		if (!Number.isNaN(pid) && (pid === process.pid || !isAlive(pid))) removeRunDir(join(place, name));
 	}
-}
-
-function linkedFrom(path: string): string | undefined {
-	return fs.lstatSync(path).isSymbolicLink() ? fs.readlinkSync(path) : undefined;
 }

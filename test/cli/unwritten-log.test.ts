@@ -130,29 +130,6 @@ test.skipIf(!existsSync(FULL))(
 	},
 );
 
-test.skipIf(!existsSync("/proc/self/fdinfo"))(
-	"one whose output was closed before it began says so and has failed, and one whose output nobody wanted has not",
-	async () => {
-		const make = [...PROGRAM, "management-key", "create", "--name", "closed", "--scopes", "all"];
-		const run = async (shell: string) => {
-			const child = Bun.spawn(["sh", "-c", `exec "$@" ${shell}`, "sh", ...make], {
-				env: { PATH: process.env.PATH ?? "", DATABASE_URL: database.url, KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET },
-				stdio: ["ignore", "ignore", "pipe"],
-			});
-			return { stderr: await new Response(child.stderr).text(), exitCode: await child.exited };
-		};
-		const closed = await run(">&-");
-		const [made] = await database.sql`select id from management_key where name = 'closed'`;
-		expect(closed).toEqual({
-			stderr: `error: the output could not be written (EBADF): what the command does is done; revoke ${made?.id}, whose secret is lost by it\n`,
-			exitCode: 1,
-		});
-		expect(await run("")).toEqual({ stderr: "", exitCode: 0 });
-		expect(await run(">/dev/null")).toEqual({ stderr: "", exitCode: 0 });
-	},
-	20_000,
-);
-
 test.skipIf(!existsSync(FULL))(
 	"a rotation whose output finds no room says how its secret is shown again",
 	async () => {

@@ -14,7 +14,7 @@ test("a machine that is short of something hears in one line what, and what to d
 	expect(await child.exited).toBe(1);
 	const lines = said.trimEnd().split("\n");
 	expect(lines).toHaveLength(2);
-	expect(lines[0]).toStartWith("there is no database yet: an embedded one is made in ");
+	expect(lines[0]).toStartWith("there is no database yet: creating an embedded one in ");
 	expect(lines[1]).toStartWith("error: The embedded PostgreSQL could not be initialised: it may open too few files");
 	expect(lines[1]).toContain("FATAL:  insufficient file descriptors");
 }, 60_000);

@@ -1,6 +1,6 @@
-import { type App, createApp } from "../../src/app.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
+import { type App, createApp } from "./app.ts";
 import { atEnd, temporaryFolder } from "./at-end.ts";
 import { preparedDatabase, type TestService } from "./service.ts";
 

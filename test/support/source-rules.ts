@@ -14,7 +14,7 @@ export interface SourceFile {
  */
 export const LAYERS: readonly (readonly string[])[] = [
 	["main"],
-	["app", "cli"],
+	["cli"],
 	["planes"],
 	["build", "demo", "jobs", "management", "web"],
 	["console"],

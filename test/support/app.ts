@@ -1,25 +1,18 @@
-/**
- * Tollgate has two planes. The **gateway** answers inference: it knows keys, holds credit, calls model servers and
- * writes usage (planes/gateway-plane.ts). The **console** serves people and runs the jobs (planes/console-plane.ts).
- * The planes share only a database. `serve` runs each in its own process with only the secrets it needs
- * (cli/supervise.ts), so that a slow or crashing page does not disturb token streams.  This file builds both planes in
- * one process, for tests.
- */
-import { createCleanup } from "./base/cleanup.ts";
-import { type Clock, systemClock } from "./base/clock.ts";
-import type { Log } from "./base/log.ts";
-import type { Config } from "./config.ts";
-import { readOwnBrand } from "./console/brand/shown-brand.ts";
-import { createDirectGatewayClient } from "./console/gateway-client.ts";
-import type { JobOptions } from "./jobs/jobs.ts";
-import { createConsoleMetrics } from "./planes/console-metrics.ts";
-import { type ConsolePlane, createConsolePlane } from "./planes/console-plane.ts";
-import { createGatewayPlane, type GatewayPlane } from "./planes/gateway-plane.ts";
-import { newInternalSecret } from "./planes/internal-secret.ts";
-import { type OpenDatabase, openDatabase } from "./planes/open-database.ts";
-import { loadOrCreateSecrets, type Secrets } from "./secrets.ts";
+import { createCleanup } from "../../src/base/cleanup.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import type { Log } from "../../src/base/log.ts";
+import type { Config } from "../../src/config.ts";
+import { readOwnBrand } from "../../src/console/brand/shown-brand.ts";
+import { createDirectGatewayClient } from "../../src/console/gateway-client.ts";
+import type { JobOptions } from "../../src/jobs/jobs.ts";
+import { createConsoleMetrics } from "../../src/planes/console-metrics.ts";
+import { type ConsolePlane, createConsolePlane } from "../../src/planes/console-plane.ts";
+import { createGatewayPlane, type GatewayPlane } from "../../src/planes/gateway-plane.ts";
+import { newInternalSecret } from "../../src/planes/internal-secret.ts";
+import { type OpenDatabase, openDatabase } from "../../src/planes/open-database.ts";
+import { loadOrCreateSecrets, type Secrets } from "../../src/secrets.ts";
 
-/** `stop` stops both planes, the console first. It may be called repeatedly. */
+/** Both planes in one process. `stop` stops them, the console first; it may be called repeatedly. */
 export interface App extends GatewayPlane {
 	readonly config: Config;
 	readonly secrets: Secrets;
@@ -95,6 +88,6 @@ export async function createApp(
 }
 
 function ready(gateway: GatewayPlane | undefined): GatewayPlane {
-	if (gateway === undefined) throw new Error("nobody asks before the gateway listens");
+	if (gateway === undefined) throw new Error("the gateway is not listening yet");
 	return gateway;
 }

@@ -1,4 +1,5 @@
-import { appendFileSync, closeSync, openSync, renameSync, statSync, writeSync } from "node:fs";
+import { appendFileSync, closeSync, createReadStream, openSync, renameSync, statSync, writeSync } from "node:fs";
+import { createInterface } from "node:readline";
 import { Fault, type FaultCode } from "../base/fault.ts";
 
 /** The fields of a batch that the command shows. */
@@ -16,18 +17,12 @@ export interface RemoteBatch {
 	readonly cost_usd: string;
 }
 
-/** Files and batches over the public API. Each failed call throws a Fault with the service's message. */
-export interface BatchClient {
-	upload(filename: string, lines: AsyncIterable<string>): Promise<string>;
-	create(inputFileId: string, endpoint: string, idempotencyKey: string): Promise<string>;
-	find(batchId: string): Promise<RemoteBatch>;
-	/** Resumes an interrupted download. The file gets its name only when it is complete. */
-	download(fileId: string, path: string): Promise<void>;
-}
-
 const UPLOAD_PIECE_CHARS = 256 * 1024;
 
-export function createBatchClient(options: { url: string; apiKey: string }): BatchClient {
+export type BatchClient = ReturnType<typeof createBatchClient>;
+
+/** Files and batches over the public API. Each failed call throws a Fault with the service's message. */
+export function createBatchClient(options: { url: string; apiKey: string }) {
 	const { url, apiKey } = options;
 
 	async function ask(path: string, init: RequestInit = {}): Promise<Response> {
@@ -49,26 +44,21 @@ export function createBatchClient(options: { url: string; apiKey: string }): Bat
 	}
 
 	return {
-		async upload(filename, lines) {
+		async upload(filename: string, lines: AsyncIterable<string>): Promise<string> {
 			const boundary = `lines-${crypto.randomUUID()}`;
-			let problem: unknown;
-			const body = streamOf(formOf(boundary, filename, lines), (error) => {
-				problem = error;
-			});
 			const headers = { "content-type": `multipart/form-data; boundary=${boundary}` };
-			try {
-				return (await askJson<{ id: string }>("/v1/files", { method: "POST", headers, body })).id;
-			} catch (error) {
-				throw problem ?? error;
-			}
+			// The runtime sends an async iterable, which the types of the DOM lack.
+			const body = formOf(boundary, filename, lines) as unknown as ReadableStream;
+			return (await askJson<{ id: string }>("/v1/files", { method: "POST", headers, body })).id;
 		},
-		async create(inputFileId, endpoint, idempotencyKey) {
+		async create(inputFileId: string, endpoint: string, idempotencyKey: string): Promise<string> {
 			const body = JSON.stringify({ input_file_id: inputFileId, endpoint, completion_window: "24h" });
 			const headers = { "content-type": "application/json", "idempotency-key": idempotencyKey };
 			return (await askJson<{ id: string }>("/v1/batches", { method: "POST", headers, body })).id;
 		},
-		find: (batchId) => askJson<RemoteBatch>(`/v1/batches/${batchId}`),
-		async download(fileId, path) {
+		find: (batchId: string) => askJson<RemoteBatch>(`/v1/batches/${batchId}`),
+		/** Resumes an interrupted download. The file gets its name only when it is complete. */
+		async download(fileId: string, path: string): Promise<void> {
 			const unfinished = `${path}.part-${fileId}`;
 			const { bytes } = await askJson<{ bytes: number }>(`/v1/files/${fileId}`);
 			const have = statSync(unfinished, { throwIfNoEntry: false })?.size ?? 0;
@@ -105,25 +95,6 @@ async function* formOf(boundary: string, filename: string, lines: AsyncIterable<
 	yield `${gathered}\r\n--${boundary}--\r\n`;
 }
 
-function streamOf(texts: AsyncGenerator<string, void>, onError: (error: unknown) => void): ReadableStream<Uint8Array> {
-	const encoder = new TextEncoder();
-	return new ReadableStream<Uint8Array>({
-		async pull(controller) {
-			try {
-				const { done, value } = await texts.next();
-				if (done) controller.close();
-				else controller.enqueue(encoder.encode(value));
-			} catch (error) {
-				onError(error);
-				controller.error(error);
-			}
-		},
-		async cancel() {
-			await texts.return();
-		},
-	});
-}
-
 async function faultOfAnswer(response: Response): Promise<Fault> {
 	const text = await response.text();
 	let error: { code?: FaultCode; message?: string } | undefined;
@@ -133,4 +104,62 @@ async function faultOfAnswer(response: Response): Promise<Fault> {
 		error = undefined;
 	}
 	return new Fault(error?.code ?? "upstream_error", error?.message ?? `The service answered ${response.status}.`);
+}
+
+/** Values for fields that a line lacks. */
+export interface LineDefaults {
+	/** The API path of every line. */
+	readonly endpoint: string;
+	/** For lines without a model. */
+	readonly model: string | undefined;
+}
+
+/**
+ * Yields the lines of a batch, reading a file of any size line by line. A line that is only a request body is wrapped,
+ * with a custom ID such as `line-7`. Fault `invalid_request` names the first line that is no JSON object.
+ */
+export async function* inputLines(path: string, defaults: LineDefaults): AsyncGenerator<string, void> {
+	let number = 0;
+	for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
+		number += 1;
+		// Windows editors begin a file with a byte order mark.
+		const plain = number === 1 ? text.replace(/^\uFEFF/, "") : text;
+		if (plain.trim() === "") continue;
+		yield `${JSON.stringify(completed(objectOf(plain, number), number, defaults))}\n`;
+	}
+}
+
+function objectOf(text: string, number: number): Record<string, unknown> {
+	let value: unknown;
+	try {
+		value = exactJson.parse(text, asWritten);
+	} catch {
+		value = undefined;
+	}
+	if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+	throw new Fault("invalid_request", `Line ${number} is not a JSON object.`);
+}
+
+/** Functions of the runtime that its types lack: a value's source text, and a value written as raw text. */
+const exactJson = JSON as unknown as {
+	parse(text: string, reviver: (name: string, value: unknown, as: { readonly source?: string }) => unknown): unknown;
+	rawJSON(text: string): unknown;
+};
+
+/** Keeps a number as the file writes it: an integer above 2^53 would lose digits. */
+function asWritten(_name: string, value: unknown, { source }: { readonly source?: string }): unknown {
+	const isOther = typeof value === "number" && source !== undefined && String(value) !== source;
+	return isOther ? exactJson.rawJSON(source) : value;
+}
+
+function completed(line: Record<string, unknown>, number: number, { endpoint, model }: LineDefaults) {
+	const isWhole = typeof line.body === "object" && line.body !== null;
+	const body = (isWhole ? line.body : line) as Record<string, unknown>;
+	return {
+		...(isWhole ? line : {}),
+		custom_id: isWhole ? (line.custom_id ?? `line-${number}`) : `line-${number}`,
+		method: isWhole ? (line.method ?? "POST") : "POST",
+		url: isWhole ? (line.url ?? endpoint) : endpoint,
+		body: model === undefined || body.model !== undefined ? body : { model, ...body },
+	};
 }

@@ -2,8 +2,7 @@ import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from "n
 import { basename } from "node:path";
 import { Fault } from "../base/fault.ts";
 import { newUuid } from "../base/id.ts";
-import { type BatchClient, createBatchClient, type RemoteBatch } from "./batch-client.ts";
-import { inputLines } from "./batch-input.ts";
+import { type BatchClient, createBatchClient, inputLines, type RemoteBatch } from "./batch-client.ts";
 import { type CommandContext, type CommandInput, type CommandRuns, type Output, UsageError } from "./command.ts";
 
 /** The variable with the customer's key. It is no argument, because other users of the machine can see arguments. */

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { RemoteBatch } from "../../src/cli/batch-client.ts";
+import { inputLines, type RemoteBatch } from "../../src/cli/batch-client.ts";
 import { progressText } from "../../src/cli/batch-commands.ts";
-import { inputLines } from "../../src/cli/batch-input.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { withBatches } from "../batch/batch-service.ts";
 import { temporaryFolder } from "../support/at-end.ts";

@@ -89,30 +89,10 @@ test("an instance that applies it ends the wait", async () => {
 	await removeAll();
 });
 
-test("all instances that there ever were are listed, a page after the other, each once", async () => {
-	await removeAll();
-	await database.sql`
-		insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, started_at)
-		select 'past-' || n % 7, n, 1, 'left', 1000, now(), now() - make_interval(mins => n / 3) from generate_series(1, 2500) n`;
-	const seen: string[] = [];
-	for (let after: string | null = ""; after !== null; ) {
-		const page = await run("instance", "list", "--all", ...(after === "" ? [] : ["--after", after]));
-		const { data, next } = page.json<{ data: { id: string; epoch: number }[]; next: string | null }>();
-		seen.push(...data.map(({ id, epoch }) => `${id} ${epoch}`));
-		after = next;
-	}
-	expect([seen.length, new Set(seen).size]).toEqual([2500, 2500]);
-	expect((await run("instance", "list", "--all", "--after", seen.at(-1)?.replace(" ", ":") ?? "")).exitCode).toBe(0);
-	// One that was removed between two pages is not the end of the list.
-	const { exitCode, stderr } = await run("instance", "list", "--all", "--after", "past-1:9999");
-	expect([exitCode, stderr]).toEqual([1, expect.stringContaining("past-1:9999")]);
-	await removeAll();
-});
-
 test("instances are listed, and a lost one is recovered only once its lease is over and its loss attested", async () => {
 	await addInstance("gone", 300);
 	const { data } = (await run("instance", "list")).json<{ data: object[] }>();
-	expect(data).toMatchObject([{ id: "gone", epoch: 1, state: "live", lease_over: false, leased_usd: "0.00" }]);
+	expect(data).toMatchObject([{ id: "gone", epoch: 1, state: "live", leased_usd: "0.00" }]);
 	expect((await run("instance", "recover", "gone")).exitCode).toBe(2);
 	let renews = true;
 	const renewing = (async () => {

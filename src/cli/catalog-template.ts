@@ -1,3 +1,4 @@
+import { stringify } from "yaml";
 import type { DialectName, ModelSpec, UpstreamSpec } from "../catalog/model.ts";
 import { DEFAULT_LIMITS, LIMIT_FIELDS } from "../catalog/service-limits.ts";
 import type { FoundServer } from "../demo/discover.ts";
@@ -17,7 +18,7 @@ export interface CatalogFindings {
 
 /** The column where trailing comments begin. */
 const COMMENT_COLUMN = 44;
-const WORDS_WIDTH = 100;
+const WORDS_OF_A_LINE = /(.{1,90},) /g;
 
 /** Writes a catalogue that serves the servers found, with comments for a first reader. */
 export function formatCatalogFile(found: CatalogFindings): string {
@@ -32,7 +33,7 @@ function modelList({ models, servers }: CatalogFindings): string[] {
 function modelLines(model: ModelSpec, servers: readonly FoundServer[]): string[] {
 	const chat = model.kind === "chat";
 	const field = (name: string, value: string, comment = "") => beside(`    ${name}: ${value}`, comment);
-	const words = (values: Iterable<string>) => `[${[...values].map(text).join(", ")}]`;
+	const words = (values: Iterable<string>) => `[${[...values].join(", ")}]`;
 	return [
 		beside(`  - id: ${text(model.id)}`, "what requests name; aliases: [other, names] may stand beside it"),
 		...(model.name === model.id ? [] : [field("name", text(model.name), "for people")]),
@@ -44,7 +45,7 @@ function modelLines(model: ModelSpec, servers: readonly FoundServer[]): string[]
 			? [field("max_output_tokens", String(model.maxOutputTokens), "the most of an answer; it is reserved")]
 			: []),
 		"    # Optional fields of requests that the server honours; what is not listed is left out of requests.",
-		...wrapped("    parameters: [", [...model.parameters].map(text), "]"),
+		`    parameters: [${wrapped(model.parameters)}]`,
 		"    # USD per million tokens. These are the demo's: put your own.",
 		`    rates: ${rateList(model)}`,
 		"    upstreams:",
@@ -93,21 +94,8 @@ function beside(line: string, comment: string): string {
 	return comment === "" ? line : `${line.padEnd(COMMENT_COLUMN - 1)} # ${comment}`;
 }
 
-/** Quotes a value unless YAML reads it as plain text. */
-function text(value: string): string {
-	const plain =
-		/^[A-Za-z][A-Za-z0-9._/+-]*(:[A-Za-z0-9._/+-]+)*$/.test(value) && !/^(true|false|null|yes|no|on|off)$/i.test(value);
-	return plain ? value : JSON.stringify(value);
-}
+/** A value as YAML, in quotes only if it needs them. */
+const text = (value: string) => stringify(value, { lineWidth: 0 }).trimEnd();
 
-function wrapped(head: string, words: readonly string[], tail: string): string[] {
-	const lines = [head];
-	for (const [place, word] of words.entries()) {
-		const piece = place === words.length - 1 ? word + tail : `${word},`;
-		const last = lines.at(-1) as string;
-		if (last.length + piece.length + 1 > WORDS_WIDTH) lines.push(`      ${piece}`);
-		else lines[lines.length - 1] = last.endsWith("[") ? last + piece : `${last} ${piece}`;
-	}
-	if (words.length === 0) lines[0] = head + tail;
-	return lines;
-}
+/** The list goes on in further lines, indented like a value. */
+const wrapped = (words: Iterable<string>) => [...words].join(", ").replace(WORDS_OF_A_LINE, "$1\n      ");

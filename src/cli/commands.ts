@@ -8,19 +8,17 @@ import { catalogCommands } from "./catalog-commands.ts";
 import { clusterCommands } from "./cluster-commands.ts";
 import type { Command, CommandRuns } from "./command.ts";
 import described from "./commands.yaml" with { type: "text" };
-import { doctorCommand } from "./doctor-command.ts";
-import { healthCommand } from "./health-command.ts";
+import { doctorCommands } from "./doctor-commands.ts";
 import { initCommand } from "./init-command.ts";
 import { keyCommands } from "./key-commands.ts";
 import { ledgerCommands } from "./ledger-commands.ts";
-import { managementKeyCommands } from "./management-key-commands.ts";
 import { operatorCommands } from "./operator-commands.ts";
 import { projectCommands } from "./project-commands.ts";
 import { STATES, topUpCommands } from "./top-up-commands.ts";
 
 const RUNS: CommandRuns = {
 	...initCommand,
-	...doctorCommand,
+	...doctorCommands,
 	...accountCommands,
 	...topUpCommands,
 	...projectCommands,
@@ -30,8 +28,6 @@ const RUNS: CommandRuns = {
 	...ledgerCommands,
 	...clusterCommands,
 	...operatorCommands,
-	...managementKeyCommands,
-	...healthCommand,
 };
 
 const VALUES = { ports: USUAL_PORTS.join(","), scopes: MANAGEMENT_SCOPES.join(", "), states: STATES.join(", ") };

@@ -8,7 +8,7 @@ import { createDatabase, type Database } from "../db/database.ts";
 import { isEmbeddedMade, runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate, migratedUrl } from "../db/migrate.ts";
 import { isConnectionCut } from "../db/outage.ts";
-import { isIgnored } from "./ignored-signal.ts";
+import { isIgnored } from "./end-signals.ts";
 
 export type DatabaseSession = Pick<Database, "statements" | "liveness" | "url">;
 

@@ -1,5 +1,6 @@
+import { readFileSync } from "node:fs";
+import { constants } from "node:os";
 import { isatty } from "node:tty";
-import { isIgnored } from "./ignored-signal.ts";
 
 /** One Ctrl-C can arrive twice: from the terminal, and forwarded by a script runner or a parent. */
 const SAME_MS = 1000;
@@ -34,4 +35,17 @@ export function onEndSignal(
 	process.on("SIGHUP", () => {
 		if (firstAtMs === undefined && terminals.some((fd) => !isatty(fd))) begin("SIGINT");
 	});
+}
+
+/**
+ * Whether the process was started with the signal ignored (`nohup`, `&` in a script); a listener would undo that. False
+ * outside Linux.
+ */
+export function isIgnored(signal: "SIGTERM" | "SIGINT" | "SIGHUP"): boolean {
+	try {
+		const [, ignored = "0"] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
+		return ((BigInt(`0x${ignored}`) >> BigInt(constants.signals[signal] - 1)) & 1n) === 1n;
+	} catch {
+		return false;
+	}
 }

@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import { ConfigError } from "../config.ts";
 import { AnswerLost, DatabaseBusy, DatabaseTimeout } from "../db/outage.ts";
 import { UsageError } from "./command.ts";
-import { databaseRemedy } from "./database-remedies.ts";
+import remedies from "./database-remedies.yaml" with { type: "text" };
 
 /** A failure as the terminal shows it. */
 export interface Explanation {
@@ -50,4 +50,17 @@ export function explain(error: unknown): Explanation {
 
 function traceOf(error: unknown): string {
 	return error instanceof Error ? `${errorText(error)}\n${errorRecord(error).stack}` : String(error);
+}
+
+interface Remedies {
+	readonly codes: Readonly<Record<string, string>>;
+	readonly messages: readonly { readonly code: string; readonly matches: string; readonly remedy: string }[];
+}
+
+/** What to do about an unusable database; undefined for unknown errors. */
+function databaseRemedy(error: unknown): string | undefined {
+	const { code, message } = error as { code?: unknown; message?: unknown };
+	const { codes, messages } = Bun.YAML.parse(String(remedies)) as Remedies;
+	const closer = messages.find((one) => one.code === code && new RegExp(one.matches).test(String(message)));
+	return closer?.remedy ?? codes[String(code)];
 }

@@ -1,6 +1,8 @@
+import { Fault } from "../base/fault.ts";
 import { type Config, ConfigError } from "../config.ts";
 import { isEmbeddedMade } from "../db/embedded.ts";
 import { findPostgresBinaries } from "../db/postgres-binaries.ts";
+import { reachableAddressOf } from "../planes/listening-address.ts";
 import type { CommandContext, CommandRuns } from "./command.ts";
 import { checkDatabase } from "./doctor/check-database.ts";
 import { checkAddress, checkDisk } from "./doctor/check-machine.ts";
@@ -9,12 +11,26 @@ import { checkUpstreams } from "./doctor/check-upstreams.ts";
 import { CHECKS, type CheckName, type Finding, findingsOf } from "./doctor/finding.ts";
 import { shown } from "./shown.ts";
 
-export const doctorCommand: CommandRuns = {
+const HEALTH_DEADLINE_MS = 5_000;
+
+export const doctorCommands: CommandRuns = {
 	async doctor(context) {
 		const findings = (await examine(context)).toSorted((a, b) => CHECKS.indexOf(a.area) - CHECKS.indexOf(b.area));
 		const ok = findings.every(({ state }) => state !== "broken");
 		const paged = findings.map((finding) => ({ ...finding, page: pageOf(finding.area) }));
 		return { json: { ok, findings: paged }, text: format(findings), exitCode: ok ? 0 : 1 };
+	},
+	async health({ config }, input) {
+		const path = input.flag("ready") ? "/readyz" : "/livez";
+		const { host, port } = config();
+		const url = `${reachableAddressOf(host, port)}${path}`;
+		const response = await askHealth(url);
+		const text = (await response.text()).trim();
+		return {
+			json: { ok: response.ok, status: response.status, answer: text },
+			text: `${path}: ${response.status} ${text}`,
+			exitCode: response.ok ? 0 : 1,
+		};
 	},
 };
 
@@ -82,4 +98,12 @@ function format(findings: readonly Finding[]): string {
 /** The runbook section for a check. */
 function pageOf(area: CheckName): string {
 	return `src/ops/runbook.md#doctor-${area}`;
+}
+
+async function askHealth(url: string): Promise<Response> {
+	try {
+		return await fetch(url, { signal: AbortSignal.timeout(HEALTH_DEADLINE_MS), redirect: "manual", proxy: "" });
+	} catch (cause) {
+		throw new Fault("service_unavailable", `No server answers at ${url}.`, { cause });
+	}
 }

@@ -3,6 +3,7 @@
  * the console's session secret, and this machine's instance name. They are created once. Losing the pepper would
  * invalidate every stored key, so a damaged file stops the service and is never replaced.
  */
+import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { assert } from "./base/assert.ts";
@@ -19,23 +20,10 @@ export interface Secrets {
 	readonly path: string;
 }
 
-type FileCall =
-	`${"chmod" | "close" | "fsync" | "link" | "mkdir" | "open" | "readFile" | "stat" | "unlink" | "write"}Sync`;
-
-export interface SecretsDeps {
-	randomBytes: (count: number) => Uint8Array;
-	fs: Pick<typeof fs, FileCall>;
-}
-
 const SECRET_BYTES = 32;
 const INSTANCE_ID_BYTES = 6;
 const OWNER_ONLY = 0o600;
 const NOT_IN_PRODUCTION = "in production the configuration is refused without its secrets";
-
-export const systemSecretsDeps: SecretsDeps = {
-	randomBytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
-	fs,
-};
 
 type PepperConfig = Pick<Config, "keyPepper" | "production" | "dataDir">;
 type SecretsConfig = PepperConfig & Pick<Config, "consoleSecret" | "instanceId" | "role">;
@@ -45,21 +33,21 @@ type SecretsConfig = PepperConfig & Pick<Config, "consoleSecret" | "instanceId" 
  * created if missing: `secrets.json` for the pepper, `console-secret`, which a gateway does not open. Processes that
  * start together get the same secrets. @throws ConfigError if a file is damaged or cannot be written
  */
-export function loadOrCreateSecrets(config: SecretsConfig, deps: SecretsDeps = systemSecretsDeps): Secrets {
+export function loadOrCreateSecrets(config: SecretsConfig): Secrets {
 	const made: Secrets["made"][number][] = [];
 	let { consoleSecret, instanceId } = config;
-	const { keyPepper, isNew, path } = loadOrCreatePepper(config, deps);
+	const { keyPepper, isNew, path } = loadOrCreatePepper(config);
 	if (isNew) made.push("KEY_PEPPER");
 	if (config.role === "gateway") consoleSecret = "";
 	if (consoleSecret === null) {
 		assert(!config.production, NOT_IN_PRODUCTION);
-		const kept = keepConsoleSecret(deps, config.dataDir);
+		const kept = keepConsoleSecret(config.dataDir);
 		consoleSecret = kept.secret;
 		if (kept.isNew) made.push("CONSOLE_SECRET");
 	}
 	if (instanceId === null) {
 		const idPath = join(config.dataDir, "instance-id");
-		const kept = keepOnce(deps, idPath, () => `instance-${hex(deps, INSTANCE_ID_BYTES)}\n`);
+		const kept = keepOnce(idPath, () => `instance-${hex(INSTANCE_ID_BYTES)}\n`);
 		instanceId = kept.text.trim();
 		if (!/^[A-Za-z0-9._-]{1,63}$/.test(instanceId))
 			throw new ConfigError([`${idPath} does not hold an instance's name`]);
@@ -69,28 +57,32 @@ export function loadOrCreateSecrets(config: SecretsConfig, deps: SecretsDeps = s
 }
 
 /** Returns only the pepper, for commands that make keys. Throws like `loadOrCreateSecrets`. */
-export function loadOrCreatePepper(
-	config: PepperConfig,
-	deps: SecretsDeps = systemSecretsDeps,
-): { readonly keyPepper: string; readonly isNew: boolean; readonly path: string } {
+export function loadOrCreatePepper(config: PepperConfig): {
+	readonly keyPepper: string;
+	readonly isNew: boolean;
+	readonly path: string;
+} {
 	const path = join(config.dataDir, "secrets.json");
 	if (config.keyPepper !== null) return { keyPepper: config.keyPepper, isNew: false, path };
 	assert(!config.production, NOT_IN_PRODUCTION);
-	const kept = keepOnce(deps, path, () => `${JSON.stringify({ key_pepper: hex(deps, SECRET_BYTES) }, null, "\t")}\n`);
+	const kept = keepOnce(path, () => `${JSON.stringify({ key_pepper: hex(SECRET_BYTES) }, null, "\t")}\n`);
 	return { keyPepper: parsePepper(path, kept.text), isNew: kept.isNew, path };
 }
 
-function keepConsoleSecret(deps: SecretsDeps, dataDir: string) {
+/** A secret shared only by the processes of one `serve`, or by the planes of one process. */
+export const newInternalSecret = (): string => hex(SECRET_BYTES);
+
+function keepConsoleSecret(dataDir: string) {
 	const path = join(dataDir, "console-secret");
-	const kept = keepOnce(deps, path, () => `${hex(deps, SECRET_BYTES)}\n`);
+	const kept = keepOnce(path, () => `${hex(SECRET_BYTES)}\n`);
 	const secret = kept.text.trim();
 	if (!isSecret(secret))
 		throw new ConfigError([`${path} is damaged: delete it, and everybody signs in anew, or set CONSOLE_SECRET`]);
 	return { secret, isNew: kept.isNew };
 }
 
-function hex(deps: SecretsDeps, bytes: number): string {
-	return Buffer.from(deps.randomBytes(bytes)).toString("hex");
+function hex(bytes: number): string {
+	return randomBytes(bytes).toString("hex");
 }
 
 function parsePepper(path: string, text: string): string {
@@ -110,19 +102,15 @@ function isSecret(value: unknown): value is string {
 }
 
 /** Returns the file's text, creating the file from `make` if it is missing. The first of several processes wins. */
-function keepOnce(
-	deps: SecretsDeps,
-	path: string,
-	make: () => string,
-): { readonly text: string; readonly isNew: boolean } {
+function keepOnce(path: string, make: () => string): { readonly text: string; readonly isNew: boolean } {
 	return guarded(path, () => {
-		const kept = readKept(deps, path);
+		const kept = readKept(path);
 		if (kept !== undefined) return { text: kept, isNew: false };
 		const text = make();
 		// The directory stays open to others: Postgres may run as another user below it.
-		deps.fs.mkdirSync(dirname(path), { recursive: true });
-		if (writeOnce(deps, path, text)) return { text, isNew: true };
-		const others = readKept(deps, path);
+		fs.mkdirSync(dirname(path), { recursive: true });
+		if (writeOnce(path, text)) return { text, isNew: true };
+		const others = readKept(path);
 		assert(others !== undefined, "a file that could not be made because it exists can be read");
 		return { text: others, isNew: false };
 	});
@@ -139,10 +127,10 @@ function guarded<T>(path: string, work: () => T): T {
 }
 
 /** Undefined if there is no file. Removes other users' access. */
-function readKept(deps: SecretsDeps, path: string): string | undefined {
+function readKept(path: string): string | undefined {
 	try {
-		const text = deps.fs.readFileSync(path, "utf8");
-		if ((deps.fs.statSync(path).mode & 0o077) !== 0) deps.fs.chmodSync(path, OWNER_ONLY);
+		const text = fs.readFileSync(path, "utf8");
+		if ((fs.statSync(path).mode & 0o077) !== 0) fs.chmodSync(path, OWNER_ONLY);
 		return text;
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
@@ -154,33 +142,33 @@ function readKept(deps: SecretsDeps, path: string): string | undefined {
  * False if the file exists. The file appears complete and durable: it is written under another name, synced, then
  * linked. Unlike a rename, a link does not replace another process's file.
  */
-function writeOnce(deps: SecretsDeps, path: string, text: string): boolean {
-	const temporary = `${path}.${hex(deps, 8)}`;
-	const descriptor = deps.fs.openSync(temporary, "wx", OWNER_ONLY);
+function writeOnce(path: string, text: string): boolean {
+	const temporary = `${path}.${hex(8)}`;
+	const descriptor = fs.openSync(temporary, "wx", OWNER_ONLY);
 	// Always removes the temporary file: a crash loop, on a full disk for example, must not leave copies of a secret.
 	try {
 		try {
-			deps.fs.writeSync(descriptor, text);
-			deps.fs.fsyncSync(descriptor);
+			fs.writeSync(descriptor, text);
+			fs.fsyncSync(descriptor);
 		} finally {
-			deps.fs.closeSync(descriptor);
+			fs.closeSync(descriptor);
 		}
-		deps.fs.linkSync(temporary, path);
-		syncDirectory(deps, dirname(path));
+		fs.linkSync(temporary, path);
+		syncDirectory(dirname(path));
 		return true;
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
 		throw error;
 	} finally {
-		deps.fs.unlinkSync(temporary);
+		fs.unlinkSync(temporary);
 	}
 }
 
-function syncDirectory(deps: SecretsDeps, directory: string): void {
-	const descriptor = deps.fs.openSync(directory, "r");
+function syncDirectory(directory: string): void {
+	const descriptor = fs.openSync(directory, "r");
 	try {
-		deps.fs.fsyncSync(descriptor);
+		fs.fsyncSync(descriptor);
 	} finally {
-		deps.fs.closeSync(descriptor);
+		fs.closeSync(descriptor);
 	}
 }

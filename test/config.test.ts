@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, mock, spyOn, test } from "bun:test";
 import fs, {
 	chmodSync,
 	existsSync,
@@ -15,13 +15,16 @@ import { basename, dirname, join } from "node:path";
 import { environmentWarnings } from "../src/base/environment-warnings.ts";
 import { ConfigError, loadConfig } from "../src/config.ts";
 import { CONFIG_TABLE } from "../src/config-table.ts";
-import { loadOrCreatePepper, loadOrCreateSecrets, systemSecretsDeps } from "../src/secrets.ts";
+import { loadOrCreatePepper, loadOrCreateSecrets } from "../src/secrets.ts";
 
 let cwd: string;
 beforeEach(() => {
 	cwd = mkdtempSync(join(tmpdir(), "config-"));
 });
-afterEach(() => rmSync(cwd, { recursive: true }));
+afterEach(() => {
+	mock.restore();
+	rmSync(cwd, { recursive: true });
+});
 
 const SECRET = "0123456789abcdef0123456789abcdef";
 const PRODUCTION = { NODE_ENV: "production", KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET };
@@ -491,17 +494,12 @@ describe("loadOrCreateSecrets", () => {
 	test("who loses the race takes the winner's secrets", () => {
 		const config = loadConfig({ INSTANCE_ID: "i" }, cwd);
 		let winner: ReturnType<typeof loadOrCreateSecrets> | undefined;
-		const late = {
-			...systemSecretsDeps,
-			fs: {
-				...fs,
-				linkSync(from: fs.PathLike, to: fs.PathLike) {
-					winner ??= loadOrCreateSecrets(config);
-					fs.linkSync(from, to);
-				},
-			},
-		};
-		const loser = loadOrCreateSecrets(config, late);
+		const link = spyOn(fs, "linkSync").mockImplementationOnce((from, to) => {
+			winner = loadOrCreateSecrets(config);
+			link.mockRestore();
+			fs.linkSync(from, to);
+		});
+		const loser = loadOrCreateSecrets(config);
 		expect(loser.keyPepper).toBe(winner?.keyPepper ?? "");
 		expect(loser.made).toEqual([]);
 		expect(readdirSync(join(cwd, ".data/demo")).sort()).toEqual(["console-secret", "secrets.json"]);
@@ -509,11 +507,11 @@ describe("loadOrCreateSecrets", () => {
 
 	test("a full disk stops the start, which leaves nothing of a secret that was not kept", () => {
 		for (const failing of ["writeSync", "fsyncSync"] as const) {
-			const full = () => {
+			const call = spyOn(fs, failing).mockImplementation(() => {
 				throw Object.assign(new Error("no space left"), { code: "ENOSPC" });
-			};
-			const onFullDisk = { ...systemSecretsDeps, fs: { ...fs, [failing]: full } };
-			expect(() => loadOrCreateSecrets(loadConfig({}, cwd), onFullDisk)).toThrow("(ENOSPC)");
+			});
+			expect(() => loadOrCreateSecrets(loadConfig({}, cwd))).toThrow("(ENOSPC)");
+			call.mockRestore();
 			expect(readdirSync(join(cwd, ".data/demo"))).toEqual([]);
 		}
 	});
@@ -536,24 +534,15 @@ describe("loadOrCreateSecrets", () => {
 	});
 
 	test("a gateway opens no file that holds the console's secret, and makes none", () => {
-		const opened: string[] = [];
-		const watching = {
-			...systemSecretsDeps,
-			fs: {
-				...fs,
-				readFileSync: ((path: string, ...rest: ["utf8"]) => {
-					opened.push(basename(path));
-					return fs.readFileSync(path, ...rest);
-				}) as typeof fs.readFileSync,
-			},
-		};
+		const reads = spyOn(fs, "readFileSync");
 		const apart = { DATABASE_URL: "postgres://db/x" };
-		const gateway = loadOrCreateSecrets(loadConfig({ ...apart, ROLE: "gateway" }, cwd), watching);
+		const gateway = loadOrCreateSecrets(loadConfig({ ...apart, ROLE: "gateway" }, cwd));
 		expect(gateway).toMatchObject({ consoleSecret: "", made: ["KEY_PEPPER", "INSTANCE_ID"] });
 		const people = loadOrCreateSecrets(loadConfig({ ...apart, ROLE: "console" }, cwd));
 		expect(people).toMatchObject({ keyPepper: gateway.keyPepper, made: ["CONSOLE_SECRET"] });
-		loadOrCreateSecrets(loadConfig({ ...apart, ROLE: "gateway" }, cwd), watching);
-		expect([...new Set(opened)].sort()).toEqual(["instance-id", "secrets.json"]);
+		reads.mockClear();
+		loadOrCreateSecrets(loadConfig({ ...apart, ROLE: "gateway" }, cwd));
+		expect(reads.mock.calls.map(([path]) => basename(String(path))).sort()).toEqual(["instance-id", "secrets.json"]);
 		expect(readFileSync(people.path, "utf8")).not.toContain(people.consoleSecret);
 	});
 

@@ -1,20 +1,13 @@
 import { type Clock, sleep } from "../base/clock.ts";
 
-/** The output of a command on one stream. */
-export interface Print {
-	text(text: string): void;
-	/** Resolves once a slow reader has read everything; returns the error that prevented it. */
-	problem(): Promise<NodeJS.ErrnoException | undefined>;
-}
-
 /** A pipe buffers this much before it is read: with less output, a reader that has left has seen nothing. */
 const UNREAD_CHARACTERS_MAX = 64 * 1024;
 
 /**
- * The end of the last text is awaited: the runtime reports an empty text as written while earlier ones wait, and the
+ * The output of a command on one stream. The end of the last text is awaited: the runtime reports an empty text as written while earlier ones wait, and the
  * process would lose those.
  */
-export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">): Print {
+export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">) {
 	let problem: NodeJS.ErrnoException | undefined;
 	let characters = 0;
 	let last: Promise<void> = Promise.resolve();
@@ -23,7 +16,7 @@ export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">): P
 	};
 	stream.on("error", note);
 	return {
-		text(text) {
+		text(text: string) {
 			characters += text.length;
 			const { promise, resolve } = Promise.withResolvers<void>();
 			stream.write(text, (error) => {
@@ -32,6 +25,7 @@ export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">): P
 			});
 			last = promise;
 		},
+		/** Resolves once a slow reader has read everything; returns the error that prevented it. */
 		async problem() {
 			await last;
 			// A reader that closes the pipe early has seen what it wanted.

@@ -1,18 +1,4 @@
-import type { Subprocess } from "bun";
 import { type Clock, sleep, systemClock, withDeadline } from "../base/clock.ts";
-
-/** One process of a worker slot: current, successor or leaving. */
-export interface WorkerProcess {
-	readonly process: Subprocess;
-	/** Rejects if the process ends first. */
-	readonly ready: Promise<ReadyMessage>;
-	wasReady(): boolean;
-	readonly startedAtMs: number;
-	/** Sends a message once the process is ready, since it does not listen earlier. `lastWord` is called only then. */
-	say(lastWord: () => unknown): void;
-	/** Sends a signal once the process is ready: earlier, without its listener, the signal would end it. */
-	signal(signal: NodeJS.Signals): void;
-}
 
 /** A child's message to its parent. */
 export interface ReadyMessage {
@@ -30,13 +16,16 @@ export interface WorkerProcessOptions {
 	readonly ask?: (signal: AbortSignal) => Promise<unknown>;
 }
 
+export type WorkerProcess = ReturnType<typeof startWorkerProcess>;
+
+/** One process of a worker slot: current, successor or leaving. */
 export function startWorkerProcess(
 	options: WorkerProcessOptions,
 	on: {
 		onEnd: (exitCode: number | null, signal: string | number | null) => void;
 		onHung: () => void;
 	},
-): WorkerProcess {
+) {
 	const { name, ask } = options;
 	const ready = Promise.withResolvers<ReadyMessage>();
 	let wasReady = false;
@@ -63,10 +52,12 @@ export function startWorkerProcess(
 		});
 	return {
 		process,
+		/** Rejects if the process ends first. */
 		ready: ready.promise,
 		wasReady: () => wasReady,
 		startedAtMs: performance.now(),
-		say: (lastWord) =>
+		/** Sends a message once the process is ready, since it does not listen earlier. `lastWord` is called only then. */
+		say: (lastWord: () => unknown) =>
 			whenReady(() => {
 				try {
 					process.send(lastWord());
@@ -74,7 +65,8 @@ export function startWorkerProcess(
 					// The process is ending, or has ended.
 				}
 			}),
-		signal: (signal) => whenReady(() => process.kill(signal)),
+		/** Sends a signal once the process is ready: earlier, without its listener, the signal would end it. */
+		signal: (signal: NodeJS.Signals) => whenReady(() => process.kill(signal)),
 	};
 }
 
@@ -83,16 +75,14 @@ const ASK_MS = 3_000;
 /** This many failed checks in a row, over about 20 s, are no pause of a working process. */
 const UNANSWERED_MAX = 3;
 
-interface LivenessOptions {
-	/** Rejects, or never settles, if the process does not answer. The signal aborts at the deadline. */
-	readonly ask: (signal: AbortSignal) => Promise<unknown>;
-	/** Called once after UNANSWERED_MAX failed checks; no check follows. */
-	readonly onHung: () => void;
-}
-
-/** Checks a process repeatedly. The returned function stops the checks. */
-export function watchLiveness(deps: { clock: Clock }, options: LivenessOptions): () => void {
-	const { clock } = deps;
+/**
+ * Checks a process repeatedly until UNANSWERED_MAX checks in a row fail, then calls `onHung`. `ask` rejects, or never
+ * settles, if the process does not answer; its signal aborts at the deadline. The returned function stops the checks.
+ */
+export function watchLiveness(
+	{ clock }: { clock: Clock },
+	options: { ask: (signal: AbortSignal) => Promise<unknown>; onHung: () => void },
+): () => void {
 	let ended = false;
 
 	async function answers(): Promise<boolean> {

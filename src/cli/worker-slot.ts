@@ -1,36 +1,7 @@
 import type { Log } from "../base/log.ts";
 import { createStates } from "../base/states.ts";
 import type { EndSignal } from "./end-signals.ts";
-import {
-	type ReadyMessage,
-	startWorkerProcess,
-	type WorkerProcess,
-	type WorkerProcessOptions,
-} from "./worker-process.ts";
-
-/** A slot for one process, which is started, and restarted whenever it ends. */
-export interface WorkerSlot {
-	/** The first process's ready message; rejects if the process ends first. */
-	readonly ready: Promise<ReadyMessage>;
-	/** Signals the current process once it is ready. */
-	signal(signal: NodeJS.Signals): void;
-	/**
-	 * Sends a message to the current process and to each later one, once ready. A later message replaces an earlier one.
-	 */
-	tell(word: unknown): void;
-	/**
-	 * Starts a successor; once it is ready, the current process leaves. A process that hangs is killed after `stopMsMax`.
-	 * Rejects if the successor ends or is not ready within `readyMsMax`, after which it is killed.
-	 */
-	replace(): Promise<void>;
-	/**
-	 * Ends all processes of the slot by this signal; resolves when they have left or were killed at the deadline. False
-	 * if a process that had been ready did not end in order, or had died without a ready replacement.
-	 */
-	stop(signal: EndSignal): Promise<boolean>;
-	/** Kills all processes of the slot at once. */
-	kill(): void;
-}
+import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from "./worker-process.ts";
 
 export interface WorkerSlotOptions extends WorkerProcessOptions {
 	/** The parent's message to a process whose successor is ready. */
@@ -57,8 +28,13 @@ const TRANSITIONS: Readonly<Record<SlotState, readonly SlotState[]>> = {
 	stopping: [],
 };
 
-/** `givesUp` is called when a process ends; true if it is not restarted. */
-export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, options: WorkerSlotOptions): WorkerSlot {
+export type WorkerSlot = ReturnType<typeof startWorkerSlot>;
+
+/**
+ * A slot for one process, which is started, and restarted whenever it ends. `givesUp` is called when a process ends;
+ * true if it is not restarted.
+ */
+export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, options: WorkerSlotOptions) {
 	const { log } = deps;
 	const { name } = options;
 	let present: WorkerProcess | undefined;
@@ -178,13 +154,20 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 
 	present = start();
 	return {
+		/** The first process's ready message; rejects if the process ends first. */
 		ready: present.ready,
-		signal: (signal) => present?.signal(signal),
-		tell(word) {
+		/** Signals the current process once it is ready. */
+		signal: (signal: NodeJS.Signals) => present?.signal(signal),
+		/** Sends a message to the current process and each later one, once ready. A later message replaces it. */
+		tell(word: unknown) {
 			lastWord = word;
 			present?.say(() => lastWord);
 			for (const worker of beside) worker.say(() => lastWord);
 		},
+		/**
+		 * Starts a successor; once it is ready, the current process leaves. A process that hangs is killed after
+		 * `stopMsMax`. Rejects if the successor ends or is not ready within `readyMsMax`, after which it is killed.
+		 */
 		async replace() {
 			const next = start();
 			successor = next;
@@ -199,11 +182,16 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 			old.process.send(options.retire);
 			await within(options.stopMsMax, old, old.process.exited, "a process that was replaced does not leave");
 		},
-		stop(signal) {
+		/**
+		 * Ends all processes of the slot by this signal; resolves when they have left or were killed at the deadline.
+		 * False if a process that had been ready did not end in order, or had died without a ready replacement.
+		 */
+		stop(signal: EndSignal) {
 			if (!states.is("stopping")) states.enter("stopping");
 			stopping ??= leave(signal);
 			return stopping;
 		},
+		/** Kills all processes of the slot at once. */
 		kill,
 	};
 }

@@ -1,10 +1,9 @@
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
-import { loadOrCreateSecrets } from "../secrets.ts";
+import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
 import { createConsoleProxy, noConsole } from "./console-proxy.ts";
 import { createGatewayPlane, type GatewayPlane } from "./gateway-plane.ts";
-import { newInternalSecret } from "./internal-secret.ts";
 import { checkConfiguredFile } from "./open-catalog.ts";
 import { onDatabase } from "./open-database.ts";
 import { askOthers } from "./process-metrics.ts";

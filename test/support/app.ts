@@ -8,9 +8,8 @@ import type { JobOptions } from "../../src/jobs/jobs.ts";
 import { createConsoleMetrics } from "../../src/planes/console-metrics.ts";
 import { type ConsolePlane, createConsolePlane } from "../../src/planes/console-plane.ts";
 import { createGatewayPlane, type GatewayPlane } from "../../src/planes/gateway-plane.ts";
-import { newInternalSecret } from "../../src/planes/internal-secret.ts";
 import { type OpenDatabase, openDatabase } from "../../src/planes/open-database.ts";
-import { loadOrCreateSecrets, type Secrets } from "../../src/secrets.ts";
+import { loadOrCreateSecrets, newInternalSecret, type Secrets } from "../../src/secrets.ts";
 
 /** Both planes in one process. `stop` stops them, the console first; it may be called repeatedly. */
 export interface App extends GatewayPlane {

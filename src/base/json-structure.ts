@@ -1,5 +1,5 @@
 import { Fault } from "./fault.ts";
-import { nextTurn } from "./next-turn.ts";
+import { nextTurn } from "./time-slice.ts";
 
 /**
  * Limits for a parser's input. Long text is cheap to parse and structure is not: a megabyte of empty objects takes as

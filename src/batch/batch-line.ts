@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { checkStructure } from "../base/json-structure.ts";
-import { nextTurn } from "../base/next-turn.ts";
+import { nextTurn } from "../base/time-slice.ts";
 import type { TextValues } from "../base/translate.ts";
 import { type BatchProblem, problemOf } from "./batch-record.ts";
 

@@ -1,4 +1,4 @@
-import { nextTurn } from "../base/next-turn.ts";
+import { nextTurn } from "../base/time-slice.ts";
 
 /** A longer line is counted and not read. */
 export const LINE_BYTES_MAX = 8 * 1024 * 1024;

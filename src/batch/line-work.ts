@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
-import { nextTurn } from "../base/next-turn.ts";
+import { nextTurn } from "../base/time-slice.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { KeyDigest } from "../keys/digest.ts";
 import type { BatchBooks } from "./batch-books.ts";

@@ -5,9 +5,8 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { DialectName, ModelSpec } from "../catalog/model.ts";
-import { demoModelSpec, type FoundModel } from "./found-model.ts";
+import { demoModelSpec, detailsOf, type FoundModel } from "./found-model.ts";
 import { type JsonRecord, type LocalServer, localServer, recordsOf } from "./local-server.ts";
-import { detailsOf } from "./model-details.ts";
 
 /** vLLM and llama.cpp, llama.cpp, Ollama, LM Studio, SGLang. */
 export const USUAL_PORTS: readonly number[] = [8000, 8080, 11434, 1234, 30000];

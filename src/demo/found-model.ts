@@ -1,6 +1,85 @@
 import { assert } from "../base/assert.ts";
 import type { ChatMode, DialectName, Modality, ModelKind, ModelSpec } from "../catalog/model.ts";
 import { type PicoUsdPerUnit, parseRatePerMillion } from "../money/nano-usd.ts";
+import { type JsonRecord, type LocalServer, recordOf, recordsOf } from "./local-server.ts";
+
+export type ModelDetails = Pick<FoundModel, "kind" | "contextLength" | "maxOutputTokens" | "images">;
+
+/** Used if a server reports no length: the smallest context among models in use, so that nothing false is promised. */
+const CONTEXT_LENGTH_UNKNOWN = 4096;
+const CONTEXT_LENGTH_MAX = 10_000_000;
+/** A higher limit would reserve much credit for answers that are rarely that long. */
+const MAX_OUTPUT_TOKENS = 8192;
+/** Names of embedding models, for servers that do not report the kind. */
+const EMBEDDING_NAME = /embed|(^|[/-])(bge|gte|e5)-/i;
+
+interface Said {
+	readonly contextLength?: number | undefined;
+	readonly embedding?: boolean;
+	readonly images?: boolean;
+}
+
+/**
+ * What a server reports about one of its models. vLLM and SGLang report it in the list, others at separate addresses.
+ */
+export async function detailsOf(server: LocalServer, product: string, entry: JsonRecord): Promise<ModelDetails> {
+	const listed = tokens(entry.max_model_len) ?? tokens(recordOf(entry.meta).n_ctx_train);
+	const said = await askServer(server, product, String(entry.id)).catch((): Said => ({}));
+	const contextLength = said.contextLength ?? listed ?? CONTEXT_LENGTH_UNKNOWN;
+	const embedding = said.embedding ?? EMBEDDING_NAME.test(String(entry.id));
+	return {
+		kind: embedding ? "embedding" : "chat",
+		contextLength,
+		maxOutputTokens: Math.min(contextLength, MAX_OUTPUT_TOKENS),
+		images: said.images === true && !embedding,
+	};
+}
+
+async function askServer(server: LocalServer, product: string, model: string): Promise<Said> {
+	if (product === "Ollama") return askOllama(server, model);
+	if (product === "LM Studio") return askLmStudio(server, model);
+	if (product === "llama.cpp") return askLlamaCpp(server);
+	return {};
+}
+
+/** `model_info` has the length under the architecture's name, such as `llama.context_length`. */
+async function askOllama(server: LocalServer, model: string): Promise<Said> {
+	const shown = (await server.postJson("/api/show", { model }))?.body ?? {};
+	const info = recordOf(shown.model_info);
+	const name = Object.keys(info).find((key) => key.endsWith(".context_length"));
+	const capabilities = Array.isArray(shown.capabilities) ? shown.capabilities : undefined;
+	return {
+		contextLength: name === undefined ? undefined : tokens(info[name]),
+		...(capabilities === undefined ? {} : { embedding: !capabilities.includes("completion") }),
+		images: capabilities?.includes("vision") ?? false,
+	};
+}
+
+async function askLmStudio(server: LocalServer, model: string): Promise<Said> {
+	const list = recordsOf((await server.getJson("/api/v0/models"))?.body.data);
+	const entry = list.find(({ id }) => id === model) ?? {};
+	return {
+		contextLength: tokens(entry.loaded_context_length) ?? tokens(entry.max_context_length),
+		...(typeof entry.type === "string" ? { embedding: entry.type === "embeddings" } : {}),
+		images: entry.type === "vlm",
+	};
+}
+
+/** Uses the context that the server was started with, which is smaller than the trained one. */
+async function askLlamaCpp(server: LocalServer): Promise<Said> {
+	const props = (await server.getJson("/props"))?.body ?? {};
+	const settings = recordOf(props.default_generation_settings);
+	return {
+		contextLength: tokens(settings.n_ctx) ?? tokens(props.n_ctx),
+		images: recordOf(props.modalities).vision === true,
+	};
+}
+
+function tokens(value: unknown): number | undefined {
+	return Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= CONTEXT_LENGTH_MAX
+		? (value as number)
+		: undefined;
+}
 
 /** What is known of a discovered model. */
 export interface FoundModel {

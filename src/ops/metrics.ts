@@ -15,12 +15,6 @@ export type ReadValue =
 	| number
 	| readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
 
-export interface Metrics {
-	/** The text of GET /metrics, in Prometheus' exposition format. */
-	text(): Promise<string>;
-	readonly contentType: string;
-}
-
 /** A histogram whose counts are kept by the code that does the work. */
 export interface MetricHistogram {
 	/** Ends in `_seconds` for times. */
@@ -31,15 +25,17 @@ export interface MetricHistogram {
 	read(): Histogram;
 }
 
+export type Metrics = ReturnType<typeof createMetrics>;
+
 /**
- * Builds the metrics. Every value is read from the code that owns it; nothing is counted twice. `labels` are added to
+ * Builds the text of GET /metrics, in Prometheus' exposition format. Every value is read from the code that owns it; nothing is counted twice. `labels` are added to
  * each series.
  */
 export function createMetrics(
 	readings: readonly Reading[],
 	histograms: readonly MetricHistogram[],
 	labels: Readonly<Record<string, string>> = {},
-): Metrics {
+) {
 	const registry = new Registry();
 	registry.setDefaultLabels({ ...labels });
 	for (const reading of readings) register(registry, reading);
@@ -53,23 +49,14 @@ function register(registry: Registry, { name, help, labels, read }: Reading): vo
 		const now = await read();
 		return typeof now === "number" ? [{ labels: {}, value: now }] : now;
 	};
-	if (name.endsWith("_total")) {
-		new Counter({
-			...options,
-			async collect() {
-				const now = await all();
-				this.reset();
-				for (const { labels, value } of now) this.inc(labels, value);
-			},
-		});
-		return;
-	}
-	new Gauge({
+	const Kind = name.endsWith("_total") ? Counter : Gauge;
+	const metric = new Kind({
 		...options,
 		async collect() {
 			const now = await all();
-			this.reset();
-			for (const { labels, value } of now) this.set(labels, value);
+			metric.reset();
+			// Each value is set once after the reset, so that a gauge's sum is its value.
+			for (const { labels, value } of now) metric.inc(labels, value);
 		},
 	});
 }

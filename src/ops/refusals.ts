@@ -2,22 +2,117 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { createStates } from "../base/states.ts";
 import type { Statements } from "../db/statements.ts";
+import type { CreditShortage } from "../money/credit-shortage.ts";
 import type { Reading } from "./metrics.ts";
-import { createRefusalRows, type Refusal, type RefusalRow } from "./refusal-rows.ts";
 
-/**
- * Writes refused requests to Postgres in the background, for people to read. They are no books: refusals above a bound
- * are counted and dropped, and no request waits for the writes.
- */
-export interface Refusals {
-	/** Never throws or waits. */
-	record(refusal: Refusal): void;
-	/** Rows that are not in Postgres yet. */
-	waiting(): number;
-	/** Refusals that are in no row and in no row's `repeats`. */
-	dropped(): number;
-	/** Tries once more to write the waiting rows. */
-	stop(): Promise<void>;
+/** A request of a known key that was answered with an error before admission. */
+export interface Refusal {
+	/** UUID. */
+	readonly requestId: string;
+	readonly accountId: string;
+	readonly keyId: string;
+	/** The key's project; null for none. */
+	readonly projectId: string | null;
+	/** As requested; null if the request was refused before its model was read. */
+	readonly model: string | null;
+	/** `chat`, `embeddings` …, as in usage records. */
+	readonly endpoint: string;
+	readonly code: string;
+	/** HTTP status. */
+	readonly status: number;
+	/** The message sent to the client. */
+	readonly message: string;
+	readonly param: string | null;
+	/** Set for a 402 without enough credit. */
+	readonly shortage: CreditShortage | null;
+	readonly atMs: number;
+}
+
+/** Rows of one key and code per minute; further refusals are counted in `repeats` of the last row. */
+export const ROWS_PER_MINUTE_MAX = 10;
+/** Rows waiting for Postgres; above it refusals are dropped. */
+export const WAITING_MAX = 2_000;
+/** Keys and codes whose minute is tracked; above it all minutes start again. */
+const MINUTES_MAX = 20_000;
+const MINUTE_MS = 60_000;
+/** Bounds of texts that clients choose. */
+const MODEL_CHARS_MAX = 128;
+const PARAM_CHARS_MAX = 128;
+const MESSAGE_CHARS_MAX = 500;
+
+/** The form that the insert statement reads. */
+type RefusalRow = ReturnType<typeof rowOf>;
+
+/** One key's refusals with one code; its minute begins with the first. */
+interface Minute {
+	readonly sinceMs: number;
+	readonly rows: number;
+	readonly last: RefusalRow;
+}
+
+/** Decides which refusal gets its own row, and which is counted in another's. */
+function createRefusalRows({ clock }: { clock: Clock }) {
+	const minutes = new Map<string, Minute>();
+	/** Rows to insert or update; the writer removes them. */
+	const waiting = new Map<string, RefusalRow>();
+
+	function put(row: RefusalRow): boolean {
+		if (waiting.size >= WAITING_MAX && !waiting.has(row.id)) return false;
+		waiting.set(row.id, row);
+		return true;
+	}
+
+	/** False if there was no room. */
+	function take(refusal: Refusal): boolean {
+		const nowMs = clock.monotonicMs();
+		const name = `${refusal.keyId} ${refusal.code}`;
+		const known = minutes.get(name);
+		const minute = known !== undefined && nowMs - known.sinceMs < MINUTE_MS ? known : undefined;
+		if (minute?.rows === ROWS_PER_MINUTE_MAX) {
+			if (!put(minute.last)) return false;
+			minute.last.repeats += 1;
+			minute.last.repeated = refusal.atMs;
+			return true;
+		}
+		const row = rowOf(refusal);
+		if (!put(row)) return false;
+		if (minutes.size >= MINUTES_MAX) minutes.clear();
+		minutes.set(name, { sinceMs: minute?.sinceMs ?? nowMs, rows: (minute?.rows ?? 0) + 1, last: row });
+		return true;
+	}
+
+	return { take, waiting };
+}
+
+function rowOf(refusal: Refusal) {
+	const { shortage } = refusal;
+	return {
+		id: refusal.requestId,
+		account: refusal.accountId,
+		key: refusal.keyId,
+		project: refusal.projectId,
+		model: refusal.model === null ? null : plain(refusal.model, MODEL_CHARS_MAX),
+		endpoint: refusal.endpoint,
+		code: refusal.code,
+		status: refusal.status,
+		message: plain(refusal.message, MESSAGE_CHARS_MAX),
+		param: refusal.param === null ? null : plain(refusal.param, PARAM_CHARS_MAX),
+		available: shortage?.availableNanoUsd ?? null,
+		held: shortage?.heldNanoUsd ?? null,
+		required: shortage?.requiredNanoUsd ?? null,
+		tokens: shortage?.affordableMaxTokens ?? null,
+		at: refusal.atMs,
+		repeats: 0,
+		repeated: null as number | null,
+	};
+}
+
+/** Cuts the text and replaces what a Postgres text cannot hold: control characters (zero bytes) and lone surrogates. */
+function plain(text: string, charsMax: number): string {
+	return text
+		.slice(0, charsMax)
+		.toWellFormed()
+		.replace(/\p{Cc}/gu, "\u{fffd}");
 }
 
 type RefusalsState = "idle" | "armed" | "flushing" | "stopped";
@@ -31,7 +126,13 @@ const TRANSITIONS: Readonly<Record<RefusalsState, readonly RefusalsState[]>> = {
 const BATCH_ROWS_MAX = 200;
 const FLUSH_MS = 1_000;
 
-export function createRefusals(deps: { statements: Statements; clock: Clock; log: Log }): Refusals {
+export type Refusals = ReturnType<typeof createRefusals>;
+
+/**
+ * Writes refused requests to Postgres in the background, for people to read. They are no books: refusals above a bound
+ * are counted and dropped, and no request waits for the writes.
+ */
+export function createRefusals(deps: { statements: Statements; clock: Clock; log: Log }) {
 	const { statements, clock, log } = deps;
 	const { take, waiting } = createRefusalRows({ clock });
 	let dropped = 0;
@@ -86,12 +187,16 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 	}
 
 	return {
-		record(refusal) {
+		/** Never throws or waits. */
+		record(refusal: Refusal): void {
 			if (!take(refusal)) dropped += 1;
 			arm();
 		},
+		/** Rows that are not in Postgres yet. */
 		waiting: () => waiting.size,
+		/** Refusals that are in no row and in no row's `repeats`. */
 		dropped: () => dropped,
+		/** Tries once more to write the waiting rows. */
 		async stop() {
 			if (!states.is("stopped")) states.enter("stopped");
 			cancel();

@@ -1,21 +1,5 @@
-import { createHistogram, type Histogram } from "../base/histogram.ts";
-
-/**
- * Counts of settled requests, cheap enough for the hot path: plain numbers, turned into metrics only when requested.
- */
-export interface RequestStats {
-	record(request: SettledRequest): void;
-	/** Counts a request that was answered with an error status, by its code. */
-	refuse(code: string): void;
-	/** Records the wait for an event of a stream, after the first. */
-	gap(ms: number): void;
-	series(): Iterable<RequestSeries>;
-	refusals(): Iterable<readonly [code: string, count: number]>;
-	/** Times to the first token. */
-	firstTokenMs(): Histogram;
-	durationMs(): Histogram;
-	gapMs(): Histogram;
-}
+import { createHistogram } from "../base/histogram.ts";
+import type { MetricHistogram, Reading } from "./metrics.ts";
 
 export interface SettledRequest {
 	readonly endpoint: string;
@@ -47,7 +31,12 @@ const OTHER_MODELS = "other";
 /** Present from the start: `increase()` misses the first count of a new series. */
 const ALARMING_CODES = ["internal_error", "overloaded", "service_unavailable", "upstream_error", "upstream_timeout"];
 
-export function createRequestStats(): RequestStats {
+export type RequestStats = ReturnType<typeof createRequestStats>;
+
+/**
+ * Counts of settled requests, cheap enough for the hot path: plain numbers, turned into metrics only when requested.
+ */
+export function createRequestStats() {
 	/** By model, then by endpoint and ending, so that a lookup builds no string. */
 	const series = new Map<string, RequestSeries[]>();
 	let seriesCount = 0;
@@ -68,7 +57,7 @@ export function createRequestStats(): RequestStats {
 	}
 
 	return {
-		record(request) {
+		record(request: SettledRequest): void {
 			const counted = seriesOf(request);
 			counted.requests += 1;
 			counted.promptTokens += request.promptTokens;
@@ -77,12 +66,59 @@ export function createRequestStats(): RequestStats {
 			if (request.first !== null) first.observe(request.first);
 			duration.observe(request.ms);
 		},
-		refuse: (code) => void refusals.set(code, (refusals.get(code) ?? 0) + 1),
-		gap: (ms) => gaps.observe(ms),
+		/** Counts a request that was answered with an error status, by its code. */
+		refuse: (code: string) => void refusals.set(code, (refusals.get(code) ?? 0) + 1),
+		/** Records the wait for an event of a stream, after the first. */
+		gap: (ms: number) => gaps.observe(ms),
 		series: () => [...series.values()].flat(),
-		refusals: () => refusals,
+		/** Counts by code. */
+		refusals: (): Iterable<[string, number]> => refusals,
 		firstTokenMs: () => first,
 		durationMs: () => duration,
 		gapMs: () => gaps,
 	};
+}
+
+const SERIES_LABELS = ["endpoint", "model", "ending"];
+
+export function requestReadings(stats: RequestStats): Reading[] {
+	const total = (name: string, help: string, pick: (series: RequestSeries) => number): Reading => ({
+		name,
+		help,
+		labels: SERIES_LABELS,
+		read: () =>
+			[...stats.series()].map((series) => {
+				const { endpoint, model, ending } = series;
+				return { labels: { endpoint, model, ending }, value: pick(series) };
+			}),
+	});
+	return [
+		total("tollgate_requests_total", "Settled requests.", (series) => series.requests),
+		total("tollgate_prompt_tokens_total", "Prompt tokens of settled requests.", (series) => series.promptTokens),
+		total(
+			"tollgate_completion_tokens_total",
+			"Generated tokens of settled requests.",
+			(series) => series.completionTokens,
+		),
+		total("tollgate_charged_nano_usd_total", "Charges, nano-dollars.", (series) => series.chargedNanoUsd),
+		{
+			name: "tollgate_errors_total",
+			help: "Requests that were answered with an error status.",
+			labels: ["code"],
+			read: () => [...stats.refusals()].map(([code, value]) => ({ labels: { code }, value })),
+		},
+	];
+}
+
+export function requestHistograms(stats: RequestStats): MetricHistogram[] {
+	return [
+		{ name: "tollgate_first_token_seconds", help: "Time to the first token.", unit: "ms", read: stats.firstTokenMs },
+		{ name: "tollgate_duration_seconds", help: "Time from admission to the end.", unit: "ms", read: stats.durationMs },
+		{
+			name: "tollgate_event_gap_seconds",
+			help: "How long a stream's next event was waited for, after the first; a slow reader does not count.",
+			unit: "ms",
+			read: stats.gapMs,
+		},
+	];
 }

@@ -6,7 +6,6 @@ import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { OwnBrand } from "../console/brand/shown-brand.ts";
 import { createConsole } from "../console/console.ts";
-import type { ConsoleFigures } from "../console/console-figures.ts";
 import type { GatewayClient } from "../console/gateway-client.ts";
 import { createWebhookSender } from "../console/notices/webhook.ts";
 import { createPages } from "../console/pages/pages.ts";
@@ -15,28 +14,12 @@ import { escapedError, notFound } from "../gateway/routes.ts";
 import { type JobOptions, startJobs } from "../jobs/jobs.ts";
 import { createManagement } from "../management/management.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
-import type { HealthReport } from "../ops/health.ts";
 import type { Secrets } from "../secrets.ts";
 
 /**
  * A service run from source bundles its pages at the first request, which takes seconds, and more on a busy machine.
  */
 const BUNDLE_S = 90;
-
-/**
- * Serves people and runs the jobs: pages, sign-in, payments, mail, sums, checks of the books. It admits no requests.
- */
-export interface ConsolePlane {
-	handle(connection: Connection): Promise<Response>;
-	/** For `/readyz`: whether the database answers; warns if no gateway is live. */
-	health(): Promise<HealthReport>;
-	/** Its counts, for metrics. */
-	readonly figures: ConsoleFigures;
-	/** Ends live connections, which would otherwise stay open for minutes. */
-	shutDown(): void;
-	/** Stops what it started. May be called repeatedly. */
-	stop(): Promise<void>;
-}
 
 export interface ConsolePlaneDeps {
 	readonly log: Log;
@@ -50,7 +33,12 @@ export interface ConsolePlaneDeps {
 	readonly listeningAt: () => string;
 }
 
-export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): ConsolePlane {
+export type ConsolePlane = ReturnType<typeof createConsolePlane>;
+
+/**
+ * Serves people and runs the jobs: pages, sign-in, payments, mail, sums, checks of the books. It admits no requests.
+ */
+export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 	const { log, brand } = deps;
 	const clock = deps.clock ?? systemClock;
 	const cleanup = createCleanup({ clock: systemClock, log });
@@ -89,13 +77,20 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps): Cons
 
 	let stopping: Promise<void> | undefined;
 	return {
-		async handle(connection) {
+		async handle(connection: Connection): Promise<Response> {
 			connections.set(connection.request, connection);
 			return router.handle(connection.request);
 		},
+		/** For `/readyz`: whether the database answers; warns if no gateway is live. */
 		health: () => people.health(),
-		figures: parts.figures,
+		metrics: {
+			readings: parts.figures.readings(),
+			histograms: parts.figures.histograms(),
+			lagName: "tollgate_console_event_loop_lag_seconds",
+		},
+		/** Ends live connections, which would otherwise stay open for minutes. */
 		shutDown: () => parts.live.stop(),
+		/** Stops what it started. May be called repeatedly. */
 		stop() {
 			stopping ??= cleanup.run();
 			return stopping;

@@ -7,7 +7,7 @@ import { escapedError } from "../gateway/routes.ts";
 import { healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsolePlane } from "./console-plane.ts";
-import { lastAnswer } from "./last-answer.ts";
+import { lastAnswer } from "./drain-listener.ts";
 import { isMetricsRequest, type MetricsAccess, mayReadMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 

@@ -1,7 +1,7 @@
 import type { Cleanup } from "../base/cleanup.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { nextTurn } from "../base/next-turn.ts";
+import { nextTurn } from "../base/time-slice.ts";
 import type { BodyReads } from "../gateway/body/body-reads.ts";
 import type { OpenStreams } from "../gateway/serve/open-streams.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";

@@ -1,6 +1,6 @@
 import { ptr } from "bun:ffi";
 import { libc } from "../base/libc.ts";
-import { nextTurn } from "../base/next-turn.ts";
+import { nextTurn } from "../base/time-slice.ts";
 
 /** Grace for handshakes in flight when the listener closes: a round trip between continents. */
 const HANDSHAKE_MS = 300;
@@ -98,4 +98,14 @@ function wait(listener: number): boolean {
 	const size = new Uint32Array([TCP_INFO_BYTES]);
 	const told = libc().getsockopt(listener, IPPROTO_TCP, TCP_INFO, ptr(info), ptr(size)) === 0;
 	return told && info.getUint32(WAITING_AT, true) > 0;
+}
+
+/**
+ * Adds `connection: close`, after which the runtime closes the connection and the client or balancer reconnects
+ * elsewhere.
+ */
+export async function lastAnswer(answer: Response | Promise<Response>): Promise<Response> {
+	const response = await answer;
+	response.headers.set("connection", "close");
+	return response;
 }

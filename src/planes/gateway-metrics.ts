@@ -1,16 +1,16 @@
 import type { Cleanup } from "../base/cleanup.ts";
+import { newRequestId } from "../base/id.ts";
+import type { LogFields } from "../base/log.ts";
 import type { Watch } from "../base/watch.ts";
+import type { SettledEvent } from "../ledger/event.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { ledgerCountReadings, ledgerHistograms } from "../ledger/ledger-counts.ts";
-import { lagReadings, startLoopLag } from "../ops/loop-lag.ts";
-import { createMetrics, type Metrics } from "../ops/metrics.ts";
-import { countCollections, processReadings } from "../ops/process-readings.ts";
+import type { Metrics } from "../ops/metrics.ts";
 import { type Refusals, refusalReadings } from "../ops/refusals.ts";
-import { requestHistograms, requestReadings } from "../ops/request-readings.ts";
-import type { RequestStats } from "../ops/request-stats.ts";
+import { type RequestStats, requestHistograms, requestReadings } from "../ops/request-stats.ts";
 import { type ServiceState, serviceReadings } from "../ops/service-readings.ts";
-import { ledgerTotals } from "./gateway-health.ts";
-import type { BooksSeen } from "./gateway-watches.ts";
+import { type BooksSeen, ledgerTotals } from "./gateway-health.ts";
+import { createProcessMetrics } from "./process-metrics.ts";
 
 /** The metrics of a gateway's process. */
 export function createGatewayMetrics(
@@ -25,8 +25,6 @@ export function createGatewayMetrics(
 ): Metrics {
 	const { stats, instanceLease, refusals, books } = deps;
 	const { gate, counts } = instanceLease;
-	const lag = startLoopLag();
-	deps.cleanup.add(() => lag.stop());
 	const state: ServiceState = {
 		...deps,
 		open: () => instanceLease.problem() === undefined,
@@ -35,16 +33,38 @@ export function createGatewayMetrics(
 		booksOk: () => books.last()?.ok,
 		booksAgeMs: () => books.last()?.ageMs(),
 	};
-	return createMetrics(
-		[
-			...lagReadings(lag.read),
-			...serviceReadings(state),
-			...ledgerCountReadings(counts),
-			...refusalReadings(refusals),
-			...requestReadings(stats),
-			...processReadings(countCollections()),
-		],
-		[...requestHistograms(stats), ...ledgerHistograms(counts)],
+	return createProcessMetrics(
+		deps,
+		{
+			readings: [
+				...serviceReadings(state),
+				...ledgerCountReadings(counts),
+				...refusalReadings(refusals),
+				...requestReadings(stats),
+			],
+			histograms: [...requestHistograms(stats), ...ledgerHistograms(counts)],
+			lagName: "process_event_loop_lag_seconds",
+		},
 		labels,
 	);
+}
+
+/** Log fields for an operator who investigates one customer's problem. They hold no prompt or answer. */
+export function settledFields(event: SettledEvent): LogFields {
+	const { account, key, model, endpoint, ending, status, promptTokens, completionTokens, ms, replica } = event;
+	return {
+		request: newRequestId(event.id).requestId,
+		account,
+		key,
+		model,
+		endpoint,
+		ending,
+		status,
+		promptTokens,
+		completionTokens,
+		chargedNanoUsd: event.charged,
+		firstMs: event.first,
+		ms,
+		replica,
+	};
 }

@@ -3,14 +3,14 @@ import { createOpenRequests } from "../admission/open-requests.ts";
 import { type Cleanup, createCleanup } from "../base/cleanup.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Catalog, FixedCatalog } from "../catalog/catalog.ts";
+import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
-import { createDatabase, type Database } from "../db/database.ts";
+import { createDatabase } from "../db/database.ts";
 import { startReportWriter } from "../deployments/report-writer.ts";
 import { createLineCarrier, type LineCarrier } from "../gateway/batches/line-carrier.ts";
 import { createBodyMemory } from "../gateway/body/body-memory.ts";
 import { createBodyReads } from "../gateway/body/body-reads.ts";
-import { type Connection, createSilentConnections } from "../gateway/connection.ts";
+import { createSilentConnections } from "../gateway/connection.ts";
 import { createPgClaims } from "../gateway/idempotency/claims.ts";
 import { createIdempotency } from "../gateway/idempotency/idempotency.ts";
 import { createStreamCopies } from "../gateway/idempotency/recorded-stream.ts";
@@ -19,7 +19,6 @@ import { createInternalDoor } from "../gateway/internal-door.ts";
 import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
 import { createUnreadAnswers } from "../gateway/serve/unread-answers.ts";
-import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { managementDocument } from "../management/management-document.ts";
 import { collectNear, startMemoryReturn } from "../ops/memory-return.ts";
 import { residentBytes } from "../ops/process-readings.ts";
@@ -31,44 +30,14 @@ import { type AnswerMemory, createAnswerMemory } from "../upstream/call/answer-m
 import { createUpstreams, type Upstreams } from "../upstream/upstreams.ts";
 import type { ConsoleProxy } from "./console-proxy.ts";
 import { drainGateway } from "./drain-gateway.ts";
-import { createGatewayHealth } from "./gateway-health.ts";
-import { createGatewayMetrics } from "./gateway-metrics.ts";
+import { createGatewayHealth, startGatewayWatches } from "./gateway-health.ts";
+import { createGatewayMetrics, settledFields } from "./gateway-metrics.ts";
+import { openBatches, openFiles, openKeyLimits, openKeys, openLease } from "./gateway-parts.ts";
 import { startGatewayServer, startInternalServer } from "./gateway-server.ts";
-import { startGatewayWatches } from "./gateway-watches.ts";
 import { addressOf } from "./listening-address.ts";
-import { openBatches } from "./open-batches.ts";
 import { memoryOfOne, openCatalog } from "./open-catalog.ts";
-import { openFiles } from "./open-files.ts";
-import { openKeys } from "./open-keys.ts";
-import { openKeyLimits, openLease } from "./open-lease.ts";
 import { metricsOfAll, type ProcessMetrics, workerLabel } from "./process-metrics.ts";
 import { gatewaySocket } from "./run-dir.ts";
-import { settledFields } from "./settled-fields.ts";
-
-/** Answers inference: it knows keys and holds credit. It runs no job and has no console secret. */
-export interface GatewayPlane {
-	/** Where it listens: `http://host:port`. */
-	readonly url: string;
-	readonly db: Database;
-	readonly catalog: Catalog;
-	/** For the first run, which has no file. */
-	readonly fixedCatalog: FixedCatalog | undefined;
-	readonly instanceLease: InstanceLease;
-	/** Answers the console's requests on behalf of a key. */
-	internal(connection: Connection): Promise<Response>;
-	/** Reads the catalogue's file again, then reports it to the console. */
-	reload(): Promise<void>;
-	/**
-	 * Keeps serving but closes each connection after its answer, so that clients reconnect elsewhere. An idle connection
-	 * is not closed: a request could be under way on it. Without a successor `/readyz` fails and the drain's time starts.
-	 */
-	sendAway(to: { successor: boolean }): void;
-	/**
-	 * Stops admission, drains for `config.drainMs`, hands everything back and stops what it started. May be called
-	 * repeatedly.
-	 */
-	stop(): Promise<void>;
-}
 
 export interface GatewayPlaneDeps {
 	readonly log: Log;
@@ -87,7 +56,12 @@ export interface GatewayPlaneDeps {
 /** A heartbeat on a half-open connection must fail and be retried well before the lease ends. */
 const STATEMENT_DEADLINE_MS_MAX = 5_000;
 
-/** Builds every part once, in order. Each part registers its end; `stop` runs the ends in reverse. */
+export type GatewayPlane = Awaited<ReturnType<typeof build>>;
+
+/**
+ * Answers inference: it knows keys and holds credit. It runs no job and has no console secret. Builds every part once,
+ * in order. Each part registers its end; `stop` runs the ends in reverse.
+ */
 export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps): Promise<GatewayPlane> {
 	const cleanup = createCleanup({ clock: systemClock, log: deps.log });
 	try {
@@ -98,10 +72,7 @@ export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps)
 	}
 }
 
-async function build(
-	config: Config,
-	deps: GatewayPlaneDeps & { clock: Clock; cleanup: Cleanup },
-): Promise<GatewayPlane> {
+async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cleanup: Cleanup }) {
 	const { log, clock, cleanup, secrets } = deps;
 	// Stopped last: a hanging collector must not delay handing back credit.
 	const traces = await openTraces(config, log);
@@ -233,20 +204,33 @@ async function build(
 
 	let stopping: Promise<void> | undefined;
 	return {
+		/** Where it listens: `http://host:port`. */
 		url: addressOf(config.host, server.port),
 		db,
 		catalog,
+		/** For the first run, which has no file. */
 		fixedCatalog,
 		instanceLease,
+		/** Answers the console's requests on behalf of a key. */
 		internal,
+		/** Reads the catalogue's file again, then reports it to the console. */
 		async reload() {
 			await catalog.reload();
 			await reports.write();
 		},
-		sendAway({ successor }) {
+		/**
+		 * Keeps serving but closes each connection after its answer, so that clients reconnect elsewhere. An idle
+		 * connection is not closed: a request could be under way on it. Without a successor `/readyz` fails and the
+		 * drain's time starts.
+		 */
+		sendAway({ successor }: { successor: boolean }) {
 			if (successor) sendsAway = true;
 			else beginDrain();
 		},
+		/**
+		 * Stops admission, drains for `config.drainMs`, hands everything back and stops what it started. May be called
+		 * repeatedly.
+		 */
 		stop() {
 			stopping ??= drainGateway(
 				{

@@ -10,7 +10,7 @@ import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import { type HealthReport, healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsoleProxy } from "./console-proxy.ts";
-import { lastAnswer } from "./last-answer.ts";
+import { lastAnswer } from "./drain-listener.ts";
 import { isMetricsRequest, type MetricsAccess, mayReadMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 

@@ -1,8 +1,10 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { Cleanup } from "../base/cleanup.ts";
 import type { Config } from "../config.ts";
 import { isLoopback } from "../gateway/client-address.ts";
 import type { Connection } from "../gateway/connection.ts";
-import type { Metrics } from "../ops/metrics.ts";
+import { createMetrics, type MetricHistogram, type Metrics, type Reading } from "../ops/metrics.ts";
+import { countCollections, lagReadings, processReadings, startLoopLag } from "../ops/process-readings.ts";
 import { consoleSocket, gatewaySocket, METRICS_HEADER, METRICS_PATH } from "./run-dir.ts";
 
 /** The metrics text of another process of this service; undefined if it does not answer in time. */
@@ -10,6 +12,18 @@ export interface ProcessMetrics {
 	/** The value of its label `worker`. */
 	readonly worker: string;
 	readonly text: string | undefined;
+}
+
+/** The metrics of a plane and of its process. `lagName` differs, so that autoscaling of gateways needs no filter. */
+export function createProcessMetrics(
+	{ cleanup }: { cleanup: Cleanup },
+	of: { readings: readonly Reading[]; histograms: readonly MetricHistogram[]; lagName: string },
+	labels: Readonly<Record<string, string>>,
+): Metrics {
+	const lag = startLoopLag();
+	cleanup.add(() => lag.stop());
+	const own = [...lagReadings(lag.read, of.lagName), ...processReadings(countCollections())];
+	return createMetrics([...own, ...of.readings], of.histograms, labels);
 }
 
 /** A scrape waits at most this long for other processes. */

@@ -5,13 +5,12 @@ import { readOwnBrand } from "../console/brand/shown-brand.ts";
 import { createGatewayClient, type GatewayPlace } from "../console/gateway-client.ts";
 import { STOPPING } from "../ops/health.ts";
 import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
-import { createConsoleMetrics } from "./console-metrics.ts";
 import { createConsolePlane } from "./console-plane.ts";
 import { startConsoleServer } from "./console-server.ts";
 import { drainListener } from "./drain-listener.ts";
 import { addressOf } from "./listening-address.ts";
 import { onDatabase } from "./open-database.ts";
-import { workerLabel } from "./process-metrics.ts";
+import { createProcessMetrics, workerLabel } from "./process-metrics.ts";
 import { consoleSocket, gatewaySockets } from "./run-dir.ts";
 
 /**
@@ -33,7 +32,7 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 			listeningAt: () => addressOf(config.host, runDir === null ? server.port : config.port),
 		});
 		cleanup.add(() => plane.stop());
-		const metrics = createConsoleMetrics({ figures: plane.figures, cleanup }, workerLabel(config));
+		const metrics = createProcessMetrics({ cleanup }, plane.metrics, workerLabel(config));
 		let drainEndMs: number | undefined;
 		let gatewaysAre: "staying" | "leaving" | "gone" = "staying";
 		const gatewaysGone = Promise.withResolvers<void>();

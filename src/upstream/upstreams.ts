@@ -2,7 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import { createTickBarrier } from "../base/next-turn.ts";
+import { createTickBarrier } from "../base/time-slice.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import { type AnswerMemory, createAnswerMemory } from "./call/answer-memory.ts";

@@ -2,7 +2,7 @@
 import { expect, spyOn, test } from "bun:test";
 import { getDocument } from "pdfjs-dist/legacy/build/pdf.mjs";
 import { server } from "../../src/base/de.json";
-import { nextTurn } from "../../src/base/next-turn.ts";
+import { nextTurn } from "../../src/base/time-slice.ts";
 import { createPdfQueue } from "../../src/console/statement/pdf-queue.ts";
 import { closeMonths, listMonths, readStatement } from "../../src/console/statement/statement.ts";
 import { statementCsv } from "../../src/console/statement/statement-csv.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import postgres from "postgres";
 import { createLog, silentLog } from "../../src/base/log.ts";
-import { nextTurn } from "../../src/base/next-turn.ts";
+import { nextTurn } from "../../src/base/time-slice.ts";
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
 import { isConnectionLost } from "../../src/db/outage.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { nextTurn } from "../../src/base/next-turn.ts";
+import { nextTurn } from "../../src/base/time-slice.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf } from "../support/chat.ts";
 import { chatModel, withService } from "../support/service.ts";

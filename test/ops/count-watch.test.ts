@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
-import { nextTurn } from "../../src/base/next-turn.ts";
+import { nextTurn } from "../../src/base/time-slice.ts";
 import { startWatch } from "../../src/base/watch.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { chatModel, startService } from "../support/service.ts";

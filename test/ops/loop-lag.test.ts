@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { startLoopLag } from "../../src/ops/loop-lag.ts";
+import { startLoopLag } from "../../src/ops/process-readings.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 

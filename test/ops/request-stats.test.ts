@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 import { createMetrics } from "../../src/ops/metrics.ts";
-import { replicaReadings } from "../../src/ops/replica-readings.ts";
-import { requestReadings } from "../../src/ops/request-readings.ts";
-import { createRequestStats } from "../../src/ops/request-stats.ts";
+import { createRequestStats, requestReadings } from "../../src/ops/request-stats.ts";
+import { replicaReadings } from "../../src/ops/service-readings.ts";
 
 /** As many as a large aggregator lists. */
 const MODELS = 5_000;

@@ -4,8 +4,7 @@
  */
 import { closeSync, existsSync, openSync } from "node:fs";
 import { libc } from "../../src/base/libc.ts";
-import { drainListener } from "../../src/planes/drain-listener.ts";
-import { lastAnswer } from "../../src/planes/last-answer.ts";
+import { drainListener, lastAnswer } from "../../src/planes/drain-listener.ts";
 
 const AT_ONCE = 4;
 const allWait = process.argv[2] ?? "";

@@ -5,10 +5,10 @@ import type { Config } from "../../src/config.ts";
 import { readOwnBrand } from "../../src/console/brand/shown-brand.ts";
 import { createDirectGatewayClient } from "../../src/console/gateway-client.ts";
 import type { JobOptions } from "../../src/jobs/jobs.ts";
-import { createConsoleMetrics } from "../../src/planes/console-metrics.ts";
 import { type ConsolePlane, createConsolePlane } from "../../src/planes/console-plane.ts";
 import { createGatewayPlane, type GatewayPlane } from "../../src/planes/gateway-plane.ts";
 import { type OpenDatabase, openDatabase } from "../../src/planes/open-database.ts";
+import { createProcessMetrics } from "../../src/planes/process-metrics.ts";
 import { loadOrCreateSecrets, newInternalSecret, type Secrets } from "../../src/secrets.ts";
 
 /** Both planes in one process. `stop` stops them, the console first; it may be called repeatedly. */
@@ -51,8 +51,8 @@ export async function createApp(
 			),
 			listeningAt: () => ready(gateway).url,
 		});
-		const { handle, figures } = people;
-		const consoleMetrics = createConsoleMetrics({ figures, cleanup }, { worker: "console" });
+		const { handle } = people;
+		const consoleMetrics = createProcessMetrics({ cleanup }, people.metrics, { worker: "console" });
 		gateway = await createGatewayPlane(config, {
 			...shared,
 			console: { handle, problem: () => undefined },

@@ -19,7 +19,7 @@ import { createSlices } from "../../src/ledger/slices.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
 import type { NanoUsd, PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
-import type { Refusal } from "../../src/ops/refusal-rows.ts";
+import type { Refusal } from "../../src/ops/refusals.ts";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import type { ChatChunk, ChatReply } from "../../src/upstream/chat/chat-answer.ts";
 import type { Upstreams } from "../../src/upstream/upstreams.ts";

@@ -1,6 +1,6 @@
 /** Long answers in one piece: those that come at once are read one behind the other, as far as there is memory for them. */
 import { describe, expect, test } from "bun:test";
-import { nextTurn } from "../../src/base/next-turn.ts";
+import { nextTurn } from "../../src/base/time-slice.ts";
 import { createAnswerMemory } from "../../src/upstream/call/answer-memory.ts";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { createManualClock } from "../support/upstream-clock.ts";

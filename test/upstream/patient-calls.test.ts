@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { createTickBarrier } from "../../src/base/next-turn.ts";
+import { createTickBarrier } from "../../src/base/time-slice.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { createAnswerMemory } from "../../src/upstream/call/answer-memory.ts";
 import { createOpenCalls } from "../../src/upstream/call/open-calls.ts";

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { createTickBarrier } from "../../src/base/next-turn.ts";
+import { createTickBarrier } from "../../src/base/time-slice.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { untilEnd } from "../support/at-end.ts";

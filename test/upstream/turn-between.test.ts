@@ -1,7 +1,7 @@
 /** What happens between a request and the end of its turn, in which it is sent, and between an answer's headers and its reading. */
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { createTickBarrier, nextTurn } from "../../src/base/next-turn.ts";
+import { createTickBarrier, nextTurn } from "../../src/base/time-slice.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
 import type { UnaryCall } from "../../src/upstream/call/unary.ts";

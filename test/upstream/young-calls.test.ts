@@ -1,7 +1,7 @@
 /** Calls that are answered in one piece are watched from the moment on that they last: what happened before is not lost. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { createTickBarrier } from "../../src/base/next-turn.ts";
+import { createTickBarrier } from "../../src/base/time-slice.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
 import type { UnaryCall } from "../../src/upstream/call/unary.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";

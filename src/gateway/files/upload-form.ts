@@ -1,7 +1,7 @@
 import { Busboy, type BusboyInstance } from "@fastify/busboy";
 import { type Clock, withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
-import { nextTurn } from "../../base/next-turn.ts";
+import { nextTurn } from "../../base/time-slice.ts";
 
 /** A multipart form with one file, parsed as it arrives: its fields may come before or after the file. */
 export type UploadForm = ReturnType<typeof openUploadForm>;

@@ -4,7 +4,7 @@ import { Fault, type FaultCode } from "../../base/fault.ts";
 import type { Model, Route } from "../../catalog/model.ts";
 import { KeyFault } from "../../keys/access.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
-import type { Refusal } from "../../ops/refusal-rows.ts";
+import type { Refusal } from "../../ops/refusals.ts";
 import { errorResponse, faultOf, statusOf } from "../error-body.ts";
 import { SERVED_MODEL_HEADER } from "../headers.ts";
 import { contextAgain, logFields, type RequestContext, type ServeDeps } from "./context.ts";

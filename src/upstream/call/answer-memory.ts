@@ -2,7 +2,7 @@ import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { CounterMap } from "../../base/counter-map.ts";
 import { LinkedQueue, type QueueNode } from "../../base/linked-queue.ts";
-import { nextTurn } from "../../base/next-turn.ts";
+import { nextTurn } from "../../base/time-slice.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import { UpstreamFailure } from "./failure.ts";
 

@@ -1,7 +1,7 @@
 /** One streamed answer of one replica, read event by event. */
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
-import { nextTurn } from "../../base/next-turn.ts";
+import { nextTurn } from "../../base/time-slice.ts";
 import type { ReportedUsage } from "../usage.ts";
 import type { Attempt } from "./attempt.ts";
 import { died, failed, type UpstreamFailure } from "./failure.ts";

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import type { TickBarrier } from "../../base/next-turn.ts";
+import type { TickBarrier } from "../../base/time-slice.ts";
 import type { UpstreamSpec } from "../../catalog/model.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { TraceHeaders } from "../../traces/trace-context.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { nanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
-import { ROWS_PER_MINUTE_MAX } from "../../../src/ops/refusal-rows.ts";
+import { ROWS_PER_MINUTE_MAX } from "../../../src/ops/refusals.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { ask } from "../../support/chat.ts";
 import { chatModel, withService } from "../../support/service.ts";

@@ -1,0 +1,197 @@
+import { join } from "node:path";
+import { assert } from "../base/assert.ts";
+import type { Cleanup } from "../base/cleanup.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { createBatchBooks } from "../batch/batch-books.ts";
+import { createBatchRunner } from "../batch/batch-runner.ts";
+import { createBatches } from "../batch/batches.ts";
+import { createHeldJobs } from "../batch/held-jobs.ts";
+import type { Carrier } from "../batch/line-work.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Config } from "../config.ts";
+import type { Database } from "../db/database.ts";
+import { createStatements } from "../db/statements.ts";
+import type { BlobStore } from "../files/blob-store.ts";
+import { createDiskBlobs } from "../files/disk-blobs.ts";
+import { startFileSweep } from "../files/file-sweep.ts";
+import { createFiles, type Files } from "../files/files.ts";
+import { createPostgresBlobs } from "../files/postgres-blobs.ts";
+import { createS3Blobs } from "../files/s3-blobs.ts";
+import { createAuthenticate } from "../gateway/serve/authenticate.ts";
+import { createDigest } from "../keys/digest.ts";
+import { createFailedAttempts } from "../keys/failed-attempts.ts";
+import { createKeyLoadLimiter } from "../keys/key-load-limiter.ts";
+import { keyLoader } from "../keys/key-loader.ts";
+import { createKeyring, type Keyring } from "../keys/keyring.ts";
+import { createPgShareStore, LIMITS_CHANNEL } from "../keys/limit-shares.ts";
+import { type InstanceLease, startInstanceLease } from "../ledger/instance-lease.ts";
+import { createKeyLimits, type KeyLimits } from "../limits/key-limits.ts";
+import type { Secrets } from "../secrets.ts";
+import { FORCED_STOP_MS } from "./drain-gateway.ts";
+
+/** Dependencies of the parts of a gateway. */
+interface GatewayDeps {
+	readonly db: Database;
+	readonly clock: Clock;
+	readonly log: Log;
+	readonly cleanup: Cleanup;
+	readonly catalog: Catalog;
+	readonly secrets: Pick<Secrets, "keyPepper">;
+}
+
+/** Each failed lookup costs Postgres one index read; 500 a second take a few percent of a core. */
+const FAILED_LOOK_UPS_PER_MINUTE_MAX = 30_000;
+
+/** Opens the keyring and the authentication of requests. */
+export function openKeys(config: Pick<Config, "serviceName">, deps: GatewayDeps) {
+	const { db, clock, log, catalog } = deps;
+	const keyring = createKeyring({ load: keyLoader(db.ledger), log });
+	const failedAttempts = createFailedAttempts(
+		{ clock },
+		{ perMinuteMax: () => catalog.limits().authFailuresPerMinute },
+	);
+	const keyLoadLimiter = createKeyLoadLimiter(
+		{ keyring, failedAttempts, clock },
+		{ failuresPerMinuteMax: FAILED_LOOK_UPS_PER_MINUTE_MAX },
+	);
+	const digest = createDigest(deps.secrets.keyPepper);
+	const authenticate = createAuthenticate(
+		{ keyring, keyLoadLimiter, digest, failedAttempts, clock },
+		{ serviceName: config.serviceName },
+	);
+	return { keyring, authenticate };
+}
+
+type Opened = Pick<GatewayDeps, "db" | "clock" | "log" | "cleanup">;
+
+interface LeaseDeps extends Opened {
+	readonly keyring: Keyring;
+	readonly secrets: Pick<Secrets, "instanceId">;
+	onDiskFailed(error: unknown): void;
+}
+
+/** Opens the instance's lease: its right to admit, and its share of the credit. */
+export async function openLease(
+	config: Pick<Config, "dataDir" | "journal" | "leaseTtlMs">,
+	deps: LeaseDeps,
+): Promise<InstanceLease> {
+	const { db, clock, log, keyring } = deps;
+	const instanceLease = await startInstanceLease(
+		{
+			db,
+			clock,
+			log,
+			apply: (entry) => keyring.apply(entry),
+			reset: (seq) => keyring.clear(seq),
+			onDiskFailed(error) {
+				log.error("the journal's disk failed; this process ends", { error });
+				deps.onDiskFailed(error);
+			},
+		},
+		{
+			instanceId: deps.secrets.instanceId,
+			dataDir: config.dataDir,
+			mode: config.journal,
+			leaseTtlMs: config.leaseTtlMs,
+		},
+	);
+	deps.cleanup.add(() => instanceLease.stop(FORCED_STOP_MS));
+	return instanceLease;
+}
+
+/** Opens this instance's share of each key's limits. */
+export async function openKeyLimits(deps: Opened & { instanceLease: InstanceLease }): Promise<KeyLimits> {
+	const { db, instanceLease, clock, log } = deps;
+	const store = createPgShareStore({ statements: db.statements, instanceLease });
+	const keyLimits = createKeyLimits({ clock, shared: { store, log, openings: instanceLease.gate.openings } });
+	deps.cleanup.add(() => keyLimits.stop());
+	await db.listen(
+		LIMITS_CHANNEL,
+		(keyId) => keyLimits.recall(keyId),
+		() => {},
+	);
+	return keyLimits;
+}
+
+/** Its statements carry 256 KB each. */
+const BLOB_STATEMENT_DEADLINE_MS = 15_000;
+const BLOB_CONNECTIONS_MAX = 2;
+
+/** Opens the files of accounts in the configured store; older files are read from the store they are in. */
+export function openFiles(config: Pick<Config, "dataDir" | "fileS3" | "fileStore">, deps: GatewayDeps): Files {
+	const { db, clock, log, cleanup, catalog } = deps;
+	// Connects on its first use.
+	const statements = createStatements(
+		{ clock, log },
+		{
+			url: db.url,
+			applicationName: "tollgate files",
+			connectionsMax: BLOB_CONNECTIONS_MAX,
+			statementDeadlineMs: BLOB_STATEMENT_DEADLINE_MS,
+		},
+	);
+	cleanup.add(() => statements.end());
+	const all: BlobStore[] = [
+		createDiskBlobs({ folder: join(config.dataDir, "files") }),
+		createPostgresBlobs({ statements }),
+		...(config.fileS3 === null ? [] : [createS3Blobs({ clock }, config.fileS3)]),
+	];
+	const main = all.find(({ name }) => name === config.fileStore);
+	assert(main !== undefined, "the configuration is refused where its store of files is not described");
+	const files = createFiles(
+		{
+			statements: db.statements,
+			clock,
+			log,
+			stores: { main, others: all.filter((store) => store !== main) },
+			limits: () => catalog.limits(),
+		},
+		{ secret: deps.secrets.keyPepper },
+	);
+	const sweep = startFileSweep({ files, clock, log });
+	cleanup.add(() => sweep.stop());
+	return files;
+}
+
+/** After the last line, outcomes are stored and the queue is released. */
+const STOP_MS_MAX = 15_000;
+
+/**
+ * Opens batches, and this instance's share of running them. The runner starts with the first model that takes batches.
+ */
+export function openBatches(
+	options: { readonly drainMs: number; readonly dataDir: string },
+	deps: GatewayDeps & { files: Files; carrier: Carrier },
+) {
+	const { db, clock, log, catalog, files, carrier } = deps;
+	const books = createBatchBooks(db);
+	const snapshot = () => catalog.current();
+	const graceMs = options.drainMs / 2;
+	const held = createHeldJobs({ log }, { folder: join(options.dataDir, "batch-jobs") });
+	const refused = new Set<string>();
+	const runner = createBatchRunner(
+		{ refused, books, files, carrier, held, clock, log, snapshot, graceMs },
+		{ databaseUrl: db.url },
+	);
+	const batches = createBatches({ books, files, snapshot, wake: runner.wake });
+	const startIfOffered = () => {
+		if (batches.areOffered()) void runner.start();
+	};
+	startIfOffered();
+	const forget = catalog.onChange(startIfOffered);
+	let stopping: Promise<void> | undefined;
+	const stop = () => {
+		forget();
+		stopping ??= runner.stop();
+		return stopping;
+	};
+	deps.cleanup.add(stop, graceMs + STOP_MS_MAX);
+	return {
+		...batches,
+		/** Batches that wait because the database refuses their outcomes. */
+		refused: () => refused.size,
+		/** Stops sending lines; running ones may continue for half the drain. */
+		stop,
+	};
+}

@@ -1,8 +1,8 @@
 import type { Language } from "../base/language.ts";
 import type { Role } from "../console/views.ts";
 import type { CapPeriod } from "../keys/cap-period.ts";
-import { client, dataOf, given } from "./client.ts";
-import { queryText, sendFile } from "./http.ts";
+import { client, dataOf } from "./client.ts";
+import { given, queryText, send } from "./http.ts";
 import type { NoticeChanges } from "./notice-changes.ts";
 
 /** Calls of the console's interface. Calls on an account take its id first. */
@@ -170,9 +170,11 @@ export const api = {
 		dataOf(client.batches.get({ query: { account, ...given({ after }) } })),
 	batch: (account: string, id: string) => dataOf(client.batches({ id }).get({ query: { account } })),
 	cancelBatch: (account: string, id: string) => dataOf(client.batches({ id }).cancel.post({}, { query: { account } })),
-	startBatch: (account: string, asked: { key: string; endpoint: string; file: File; token: string }) => {
+	startBatch: async (account: string, asked: { key: string; endpoint: string; file: File; token: string }) => {
 		const { file, ...rest } = asked;
-		return sendFile<{ id: string }>(`${BASE}/batch-start`, { account, ...rest, filename: file.name }, file);
+		const query = queryText({ account, ...rest, filename: file.name });
+		const response = await send(`${BASE}/batch-start${query}`, { method: "POST", body: file });
+		return (await response.json()) as { readonly id: string };
 	},
 	notices: (account: string) => dataOf(client["batch-notices"].get({ query: { account } })),
 	setNotices: (account: string, changes: NoticeChanges, token: string) =>

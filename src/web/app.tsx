@@ -1,4 +1,4 @@
-import { Component, Fragment, type ReactNode, useEffect } from "react";
+import { Component, type ComponentType, Fragment, type ReactNode, useEffect } from "react";
 import { may, type Right } from "../console/views.ts";
 import { pageFault } from "./http.ts";
 import { type Lazy, lazy } from "./lazy.tsx";
@@ -19,88 +19,67 @@ import { Shell } from "./shell.tsx";
 import { language, t } from "./texts.tsx";
 import type { AccountView } from "./views.ts";
 
-// Code that the first visit does not need is loaded on demand.
-const LandingPage = lazy(() => import("./pages/landing.tsx"), <PageWaiting />);
-const DocsPage = lazy(() => (language === "de" ? import("./docs/de.tsx") : import("./docs/en.tsx")), <PageWaiting />);
-const ModelsPage = lazy(() => import("./pages/models.tsx"), <PageWaiting />);
-const ModelPage = lazy(() => import("./pages/model.tsx"), <PageWaiting />);
-const KeysPage = lazy(() => import("./pages/keys.tsx"), <PageWaiting />);
-const KeyPage = lazy(() => import("./pages/key.tsx"), <PageWaiting />);
-const ProjectsPage = lazy(() => import("./pages/projects.tsx"), <PageWaiting />);
-const ProjectPage = lazy(() => import("./pages/project.tsx"), <PageWaiting />);
-const CreditPage = lazy(() => import("./pages/credit.tsx"), <PageWaiting />);
-const UsagePage = lazy(() => import("./pages/usage.tsx"), <PageWaiting />);
-const RequestsPage = lazy(() => import("./pages/requests.tsx"), <PageWaiting />);
-const RequestPage = lazy(() => import("./pages/request.tsx"), <PageWaiting />);
-const PlaygroundPage = lazy(() => import("./pages/playground/playground.tsx"), <PageWaiting />);
-const BatchPages = lazy<{ id?: string }>(() => import("./pages/batches.tsx"), <PageWaiting />);
-const SettingsPage = lazy(() => import("./pages/settings.tsx"), <PageWaiting />);
-const OperatorPages = lazy(() => import("./operator/pages.tsx"), <PageWaiting />);
+/** Parameters of an address; empty if its pattern lacks them. */
+interface Params {
+	readonly id: string;
+	readonly section: string;
+}
+
+/** A page whose code the first visit does not need. */
+const onDemand = (load: () => Promise<{ default: ComponentType<Params> }>) => lazy(load, <PageWaiting />);
+
+const DocsPage = onDemand(() => (language === "de" ? import("./docs/de.tsx") : import("./docs/en.tsx")));
+const BatchPages = onDemand(() => import("./pages/batches.tsx"));
+const OperatorPages = onDemand(() => import("./operator/pages.tsx"));
 
 type Access = "public" | "guest" | "viewer" | "account" | "operator";
 
-interface Route {
-	readonly pattern: string;
-	readonly access: Access;
-	/** Required right of the member's role. */
-	readonly right?: Right | undefined;
-	/** Data to prefetch. */
-	readonly code?: Pick<Lazy<object>, "preload"> | undefined;
-	readonly page: (found: Record<string, string>) => ReactNode;
-}
-
-type Page = Route["page"];
-type Code = Route["code"];
-const open = (pattern: string, page: Page, code?: Code): Route => ({ pattern, access: "public", page, code });
-const guest = (pattern: string, page: Page): Route => ({ pattern, access: "guest", page });
-const viewer = (pattern: string, page: Page, code?: Code): Route => ({ pattern, access: "viewer", page, code });
-const ofAccount = (pattern: string, page: Page, code?: Code, right?: Right): Route => ({
-	pattern,
-	access: "account",
-	page,
-	code,
-	right,
-});
-const ofOperator = (pattern: string): Route => ({
-	pattern,
-	access: "operator",
-	page: ({ section = "", id = "" }) => <OperatorPages section={section} id={id} />,
-	code: OperatorPages,
-});
-
-/** A detail page is keyed by its id, so that state of one thing is not carried to another. */
-const ROUTES: readonly Route[] = [
-	open("/", () => <LandingPage />, LandingPage),
-	open("/docs", () => <DocsPage section="quick-start" />, DocsPage),
-	open("/docs/:section", ({ section = "" }) => <DocsPage section={section} />, DocsPage),
-	open("/models", () => <ModelsPage />, ModelsPage),
-	open("/models/*", ({ "*": id = "" }) => <ModelPage key={id} id={id} />, ModelPage),
-	guest("/sign-in", () => <SignInPage />),
-	guest("/sign-up", () => <SignUpPage />),
-	guest("/verify", () => <VerifyPage />),
-	guest("/reset", () => <ResetPage />),
-	viewer("/invite", () => <InvitePage />),
-	ofAccount("/overview", () => <OverviewPage />),
-	ofAccount("/keys", () => <KeysPage />, KeysPage),
-	ofAccount("/keys/:id", ({ id = "" }) => <KeyPage key={id} id={id} />, KeyPage),
-	ofAccount("/projects", () => <ProjectsPage />, ProjectsPage, "projects.see"),
-	ofAccount("/projects/:id", ({ id = "" }) => <ProjectPage key={id} id={id} />, ProjectPage, "projects.see"),
-	ofAccount("/credit", () => <CreditPage />, CreditPage, "credit.see"),
-	ofAccount("/usage", () => <UsagePage />, UsagePage),
-	ofAccount("/requests", () => <RequestsPage />, RequestsPage),
-	ofAccount("/requests/:id", ({ id = "" }) => <RequestPage key={id} id={id} />, RequestPage),
-	ofAccount("/playground", () => <PlaygroundPage />, PlaygroundPage, "requests.send"),
-	ofAccount("/batches", () => <BatchPages />, BatchPages),
-	ofAccount("/batches/:id", ({ id = "" }) => <BatchPages key={id} id={id} />, BatchPages),
-	viewer("/settings", () => <SettingsPage />, SettingsPage),
-	ofOperator("/operator"),
-	ofOperator("/operator/:section"),
-	ofOperator("/operator/:section/:id"),
+/** `right`: required of the member's role. */
+type Route = readonly [
+	pattern: string,
+	access: Access,
+	page: ComponentType<Params> & Partial<Pick<Lazy<Params>, "preload">>,
+	right?: Right,
 ];
+
+const ROUTES: readonly Route[] = [
+	["/", "public", onDemand(() => import("./pages/landing.tsx"))],
+	["/docs", "public", DocsPage],
+	["/docs/:section", "public", DocsPage],
+	["/models", "public", onDemand(() => import("./pages/models.tsx"))],
+	["/models/*", "public", onDemand(() => import("./pages/model.tsx"))],
+	["/sign-in", "guest", SignInPage],
+	["/sign-up", "guest", SignUpPage],
+	["/verify", "guest", VerifyPage],
+	["/reset", "guest", ResetPage],
+	["/invite", "viewer", InvitePage],
+	["/overview", "account", OverviewPage],
+	["/keys", "account", onDemand(() => import("./pages/keys.tsx"))],
+	["/keys/:id", "account", onDemand(() => import("./pages/key.tsx"))],
+	["/projects", "account", onDemand(() => import("./pages/projects.tsx")), "projects.see"],
+	["/projects/:id", "account", onDemand(() => import("./pages/project.tsx")), "projects.see"],
+	["/credit", "account", onDemand(() => import("./pages/credit.tsx")), "credit.see"],
+	["/usage", "account", onDemand(() => import("./pages/usage.tsx"))],
+	["/requests", "account", onDemand(() => import("./pages/requests.tsx"))],
+	["/requests/:id", "account", onDemand(() => import("./pages/request.tsx"))],
+	["/playground", "account", onDemand(() => import("./pages/playground/playground.tsx")), "requests.send"],
+	["/batches", "account", BatchPages],
+	["/batches/:id", "account", BatchPages],
+	["/settings", "viewer", onDemand(() => import("./pages/settings.tsx"))],
+	["/operator", "operator", OperatorPages],
+	["/operator/:section", "operator", OperatorPages],
+	["/operator/:section/:id", "operator", OperatorPages],
+];
+
+interface Found {
+	readonly access: Access;
+	readonly right: Right | undefined;
+	readonly page: ReactNode;
+}
 
 /** Loads the page's code while the viewer is still being read. */
 export function preloadPage(): void {
-	ROUTES.find(({ pattern }) => matchPath(pattern, location.pathname))?.code?.preload();
+	ROUTES.find(([pattern]) => matchPath(pattern, location.pathname))?.[2].preload?.();
 }
 
 export function App() {
@@ -126,7 +105,7 @@ function CurrentPage() {
 	const { me } = useSession();
 	const { path } = usePlace();
 	const found = findRoute(path);
-	const access = found?.route.access ?? "public";
+	const access = found?.access ?? "public";
 	if (access === "guest") return found?.page;
 	if (!me) {
 		if (access !== "public") return <GoTo to={`/sign-in?next=${encodeURIComponent(path + location.search)}`} />;
@@ -152,24 +131,22 @@ function CurrentPage() {
 }
 
 /** The server enforces rights; this only explains them. */
-function pageFor(
-	found: { route: Route; page: ReactNode } | undefined,
-	account: AccountView | null,
-	operator: boolean,
-): ReactNode {
-	if (!found) return <NotFoundPage />;
-	if (found.route.access === "operator" && !operator) return <NotFoundPage />;
-	if (found.route.access === "account" && account === null) return <NoAccountPage />;
-	if (found.route.access === "account" && account?.closed) return <ClosedPage />;
-	const { right } = found.route;
+function pageFor(found: Found | undefined, account: AccountView | null, operator: boolean): ReactNode {
+	if (!found || (found.access === "operator" && !operator)) return <NotFoundPage />;
+	const { access, right, page } = found;
+	if (access === "account" && account === null) return <NoAccountPage />;
+	if (access === "account" && account?.closed) return <ClosedPage />;
 	if (right !== undefined && account !== null && !may(account.role, right)) return <NotAllowedPage right={right} />;
-	return found.page;
+	return page;
 }
 
-function findRoute(path: string): { route: Route; page: ReactNode } | undefined {
-	for (const route of ROUTES) {
-		const parameters = matchPath(route.pattern, path);
-		if (parameters) return { route, page: route.page(parameters) };
+/** A detail page is keyed by its id, so that state of one thing is not carried to another. */
+function findRoute(path: string): Found | undefined {
+	for (const [pattern, access, Page, right] of ROUTES) {
+		const params = matchPath(pattern, path);
+		if (!params) continue;
+		const { id = "", section = "" } = params;
+		return { access, right, page: <Page key={id} id={id} section={section} /> };
 	}
 	return undefined;
 }

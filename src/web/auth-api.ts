@@ -8,7 +8,7 @@ import { requestJson } from "./http.ts";
 
 /** Calls of the sign-in routes. */
 
-const post = <T>(path: string, body: unknown) => requestJson<T>("POST", `/api/auth${path}`, { body });
+const post = <T>(path: string, body: unknown) => requestJson<T>(`/api/auth${path}`, body);
 
 export const authApi = {
 	signUp: (person: { name: string; email: string; password: string; next: string; acceptedTerms: string | null }) =>

@@ -1,4 +1,3 @@
-import { FILE_UNREADABLE } from "./http.ts";
 import { t } from "./texts.tsx";
 
 /** Checks a batch file in the browser before upload; the service checks it again. */
@@ -60,4 +59,8 @@ function objectOf(line: string): Record<string, unknown> | undefined {
 
 /** A file that was deleted or locked since it was chosen is reported as unreadable. */
 export const readBatch = (file: Blob): Promise<BatchCheck> =>
-	file.text().then(checkBatch, () => ({ lines: 0, endpoint: null, problems: [FILE_UNREADABLE] }));
+	file.text().then(checkBatch, () => ({
+		lines: 0,
+		endpoint: null,
+		problems: [t("The browser cannot read this file. Choose it again.")],
+	}));

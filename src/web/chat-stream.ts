@@ -1,7 +1,7 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { type JsonUsd, nanoUsdOfJson } from "../money/json-usd.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { ApiError, apiErrorOf } from "./http.ts";
+import { ApiError, send } from "./http.ts";
 import { t } from "./texts.tsx";
 
 /** Reads a streamed chat completion. */
@@ -29,9 +29,13 @@ export interface ChatEnd {
 }
 
 /** A browser does not distinguish a failed connection from one that broke after the request. */
-const UNANSWERED = t(
-	"The connection broke before an answer came. The request may have been served and charged: look at the requests before you send it again.",
-);
+const unanswered = () =>
+	new ApiError(
+		t(
+			"The connection broke before an answer came. The request may have been served and charged: look at the requests before you send it again.",
+		),
+		{ status: 0, code: "unanswered" },
+	);
 /** A longer event is no chat: the answer counts as cut off. */
 const EVENT_CHARS_MAX = 4_000_000;
 
@@ -42,7 +46,8 @@ export async function streamChat(
 	signal: AbortSignal,
 	onText: (text: string, kind: "answer" | "thought") => void,
 ): Promise<ChatEnd> {
-	const response = await send(address, body, signal);
+	const streamed = { ...body, stream: true, stream_options: { include_usage: true } };
+	const response = await send(address, { method: "POST", body: JSON.stringify(streamed), signal }, unanswered);
 	const requestId = response.headers.get("x-request-id");
 	const calls = new Map<number, ToolCall>();
 	let usage: ChatUsage | undefined;
@@ -104,31 +109,6 @@ interface Event {
 		readonly completion_tokens?: number;
 		readonly cost?: JsonUsd;
 	} | null;
-}
-
-async function send(address: string, body: Record<string, unknown>, signal: AbortSignal): Promise<Response> {
-	let response: Response;
-	try {
-		response = await fetch(address, {
-			method: "POST",
-			credentials: "same-origin",
-			headers: { "content-type": "application/json" },
-			body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
-			signal,
-		});
-	} catch (error) {
-		if (signal.aborted) throw error;
-		throw new ApiError(UNANSWERED, { status: 0, code: "unanswered" });
-	}
-	if (response.ok) return response;
-	const text = await response.text().catch(() => "");
-	let parsed: unknown;
-	try {
-		parsed = JSON.parse(text);
-	} catch {
-		parsed = undefined;
-	}
-	throw apiErrorOf(response, parsed);
 }
 
 /** Yields the data of each event, without comments. */

@@ -1,4 +1,5 @@
 import { t } from "./texts.tsx";
+
 /** The only client of the server: JSON over same-origin fetch, failures as `ApiError`. */
 
 /** A refusal, or an unreachable server (`status` 0). */
@@ -25,91 +26,54 @@ export class ApiError extends Error {
 export const pageFault = (): ApiError =>
 	new ApiError(t("This page has a fault of its own. Reload it."), { status: 0, code: "page_fault" });
 
-export type Query = Readonly<Record<string, string | number | null | undefined>>;
+export const unreachable = (): ApiError =>
+	new ApiError(t("The service could not be reached. Check the connection and try again."), {
+		status: 0,
+		code: "unreachable",
+	});
 
-export const UNREACHABLE = t("The service could not be reached. Check the connection and try again.");
-export const FILE_UNREADABLE = t("The browser cannot read this file. Choose it again.");
-const UNREADABLE = t("The service sent an answer that this page cannot read.");
-
-export async function requestJson<T>(
-	method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE",
-	path: string,
-	options: { query?: Query; body?: unknown; signal?: AbortSignal | undefined } = {},
-): Promise<T> {
-	const init: RequestInit = { method, credentials: "same-origin", headers: { accept: "application/json" } };
-	if (method !== "GET") {
-		init.headers = { accept: "application/json", "content-type": "application/json" };
-		init.body = JSON.stringify(options.body ?? {});
-	}
-	if (options.signal) init.signal = options.signal;
-	const response = await send(path + queryText(options.query), init);
-	const text = await response.text();
-	const body = parse(text);
-	if (!response.ok) throw apiErrorOf(response, body);
-	if (body === undefined) throw new ApiError(UNREADABLE, { status: response.status, code: "unreadable" });
-	return body as T;
+/** Posts JSON, or gets it without a body. */
+export async function requestJson<T>(path: string, body?: unknown): Promise<T> {
+	const response = await send(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
+	return response.json() as Promise<T>;
 }
 
-/** Bytes of a file, with a content type that a form of another site cannot send. */
-export async function sendFile<T>(path: string, query: Query, file: Blob): Promise<T> {
+/** Forms of other sites cannot send this content type. Throws ApiError: `lost` if no answer came. */
+export async function send(url: string, init: RequestInit, lost = unreachable): Promise<Response> {
 	const headers = { accept: "application/json", "content-type": "application/json" };
-	const bytes = await file.arrayBuffer().catch(() => {
-		throw new ApiError(FILE_UNREADABLE, { status: 0, code: "file_unreadable" });
+	const response = await fetch(url, { headers, ...init }).catch((error) => {
+		throw init.signal?.aborted ? error : lost();
 	});
-	const response = await send(path + queryText(query), {
-		method: "POST",
-		credentials: "same-origin",
-		headers,
-		body: bytes,
-	});
-	const body = parse(await response.text());
-	if (!response.ok) throw apiErrorOf(response, body);
-	return body as T;
-}
-
-async function send(url: string, init: RequestInit): Promise<Response> {
-	try {
-		return await fetch(url, init);
-	} catch (error) {
-		if (init.signal?.aborted) throw error;
-		throw new ApiError(UNREACHABLE, { status: 0, code: "unreachable" });
-	}
+	if (response.ok) return response;
+	throw apiErrorOf(response, await response.json().catch(() => undefined));
 }
 
 /** From either shape: ours (`{error: {…}}`) or that of the sign-in routes (`{message, code}`). */
 export function apiErrorOf(response: Response, body: unknown): ApiError {
 	const outer = record(body);
-	const inner = record(outer.error);
-	const shown = Object.keys(inner).length > 0 ? inner : outer;
-	const requestId = response.headers.get("x-request-id") ?? text(shown.request_id);
+	const shown: Record<string, unknown> = { ...outer, ...record(outer.error) };
 	return new ApiError(
 		text(shown.message) ?? t("The service answered with status {status}.", { status: response.status }),
 		{
 			status: response.status,
 			code: text(shown.code) ?? `status_${response.status}`,
 			param: text(shown.param),
-			requestId,
+			requestId: response.headers.get("x-request-id") ?? text(shown.request_id),
 		},
 	);
 }
 
-export function queryText(query: Query = {}): string {
-	const params = new URLSearchParams();
-	for (const [name, value] of Object.entries(query)) {
-		if (value !== null && value !== undefined && value !== "") params.set(name, String(value));
-	}
-	const joined = params.toString();
-	return joined === "" ? "" : `?${joined}`;
+type Query = Readonly<Record<string, string | number | null | undefined>>;
+type Given<T> = { [K in keyof T]?: Exclude<T[K], null | undefined | ""> };
+
+/** A query without empty values. */
+export function given<T extends object>(query: T): Given<T> {
+	const set = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+	return Object.fromEntries(set) as Given<T>;
 }
 
-function parse(text: string): unknown {
-	if (text === "") return {};
-	try {
-		return JSON.parse(text);
-	} catch {
-		return undefined;
-	}
-}
+export const queryText = (query: Query): string =>
+	`?${new URLSearchParams(Object.entries(given(query)).map(([name, value]) => [name, String(value)]))}`;
 
 const record = (value: unknown): Record<string, unknown> =>
 	typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};

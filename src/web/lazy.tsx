@@ -10,6 +10,11 @@ const NOT_LOADED = t(
 	"This part of the console could not be loaded. The service may be unreachable, or newer than this page.",
 );
 
+interface Code<Props extends object> {
+	found?: ComponentType<Props>;
+	fetch(): Promise<void>;
+}
+
 /**
  * Like React's `lazy` without `Suspense`, which withholds loaded content until 300 ms after its placeholder. A failure
  * shows a button that reloads the page.
@@ -18,26 +23,12 @@ export function lazy<Props extends object>(
 	load: () => Promise<{ default: ComponentType<Props> }>,
 	waiting: ReactNode,
 ): Lazy<Props> {
-	const code = createCode(load);
-	const show = (props: Props) => <Loaded code={code} props={props} waiting={waiting} />;
-	show.preload = () => void code.fetch().catch(() => undefined);
-	return show;
-}
-
-interface Code<Props extends object> {
-	found(): ComponentType<Props> | undefined;
-	fetch(): Promise<void>;
-}
-
-function createCode<Props extends object>(load: () => Promise<{ default: ComponentType<Props> }>): Code<Props> {
-	let found: ComponentType<Props> | undefined;
 	let loading: Promise<void> | undefined;
-	return {
-		found: () => found,
+	const code: Code<Props> = {
 		fetch() {
 			loading ??= load().then(
 				(module) => {
-					found = module.default;
+					code.found = module.default;
 				},
 				(error) => {
 					loading = undefined;
@@ -47,31 +38,22 @@ function createCode<Props extends object>(load: () => Promise<{ default: Compone
 			return loading;
 		},
 	};
+	const show = (props: Props) => <Loaded {...{ code, props, waiting }} />;
+	return Object.assign(show, { preload: () => void code.fetch().catch(() => undefined) });
 }
 
-function Loaded<Props extends object>({
-	code,
-	props,
-	waiting,
-}: {
-	code: Code<Props>;
-	props: Props;
-	waiting: ReactNode;
-}) {
+function Loaded<Props extends object>(shown: { code: Code<Props>; props: Props; waiting: ReactNode }) {
+	const { code, props, waiting } = shown;
 	const [state, setState] = useState<"waiting" | "here" | "failed">("waiting");
 	useEffect(() => {
-		let shown = true;
 		code.fetch().then(
-			() => shown && setState("here"),
-			() => shown && setState("failed"),
+			() => setState("here"),
+			() => setState("failed"),
 		);
-		return () => {
-			shown = false;
-		};
 	}, [code]);
-	const Found = code.found();
+	const Found = code.found;
 	if (Found) return <Found {...props} />;
 	if (state === "waiting") return waiting;
 	const error = new ApiError(NOT_LOADED, { status: 0, code: "not_loaded" });
-	return <Problem error={error} retry={() => globalThis.location.reload()} />;
+	return <Problem error={error} retry={() => location.reload()} />;
 }

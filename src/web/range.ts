@@ -5,8 +5,6 @@ import { t } from "./texts.tsx";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** The service returns hours for a month at most. */
-const HOURS_MAX_MS = 31 * DAY_MS;
 
 export const RANGES = [
 	{ value: "24h", label: t("24 hours") },
@@ -27,21 +25,17 @@ const LENGTHS_MS: Readonly<Record<string, number>> = {
 
 const STATUSES = ["ok", "failed", "left"] as const;
 
-export interface DateRange {
-	readonly fromMs: number;
-	readonly toMs: number;
-	readonly bucket: "hour" | "day";
-}
+type DateRange = Readonly<{ fromMs: number; toMs: number; bucket: "hour" | "day" }>;
 
-function rangeOf(query: URLSearchParams, nowMs: number, otherwise = "7d"): DateRange {
+function rangeOf(query: URLSearchParams, nowMs: number): DateRange {
 	const own = ownRange(query);
 	if (own) return withBucket(own.fromMs, own.toMs);
-	const range = query.get("range") ?? otherwise;
+	const range = query.get("range") ?? "7d";
 	if (range === "month") {
 		const now = new Date(nowMs);
 		return withBucket(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1), nowMs);
 	}
-	const lengthMs = LENGTHS_MS[range] ?? LENGTHS_MS[otherwise] ?? 7 * DAY_MS;
+	const lengthMs = LENGTHS_MS[range] ?? 7 * DAY_MS;
 	// Whole hours or days, including the current one: usage is summed by them, and the log lists the same.
 	const bucketMs = lengthMs <= DAY_MS ? HOUR_MS : DAY_MS;
 	const thisOne = Math.floor(nowMs / bucketMs) * bucketMs;
@@ -70,8 +64,7 @@ export function filterOf(query: URLSearchParams, nowMs: number): Omit<UsageFilte
 }
 
 function withBucket(fromMs: number, toMs: number): DateRange {
-	const byHour = toMs - fromMs <= 2 * DAY_MS && toMs - fromMs <= HOURS_MAX_MS;
-	return { fromMs, toMs, bucket: byHour ? "hour" : "day" };
+	return { fromMs, toMs, bucket: toMs - fromMs <= 2 * DAY_MS ? "hour" : "day" };
 }
 
 function numberOf(text: string | null): number | null {

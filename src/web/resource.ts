@@ -5,36 +5,20 @@ import { withPasswordAgain } from "./password-again.ts";
 
 /** Cached reads: a page seen before shows its last answer at once and refreshes it. */
 
-/** Answers of closed pages are dropped after this time, the oldest first beyond this number. */
-const UNSEEN_MS = 5 * 60_000;
-export const CACHED_MAX = 200;
-
 /** Cache of this tab, emptied when the viewer changes. */
-export function createMemory() {
-	const client = new QueryClient({
-		defaultOptions: {
-			queries: {
-				gcTime: UNSEEN_MS,
-				// No automatic retry: the page shows the error with a button.
-				retry: false,
-				// The service may be reachable without internet access.
-				networkMode: "always",
-				refetchOnWindowFocus: false,
-			},
+const memory = new QueryClient({
+	defaultOptions: {
+		queries: {
+			// Answers of closed pages are dropped after this time.
+			gcTime: 5 * 60_000,
+			// No automatic retry: the page shows the error with a button.
+			retry: false,
+			// The service may be reachable without internet access.
+			networkMode: "always",
+			refetchOnWindowFocus: false,
 		},
-	});
-	const cache = client.getQueryCache();
-	cache.subscribe(({ type, query }) => {
-		const surplus = type === "added" ? cache.getAll().length - CACHED_MAX : 0;
-		if (surplus <= 0) return;
-		const unseen = cache.findAll({ type: "inactive" }).filter((other) => other !== query);
-		unseen.sort((a, b) => a.state.dataUpdatedAt - b.state.dataUpdatedAt);
-		for (const oldest of unseen.slice(0, surplus)) cache.remove(oldest);
-	});
-	return client;
-}
-
-const memory = createMemory();
+	},
+});
 
 export const resources = {
 	/** Replaces a cached answer by a newer one from another source. */

@@ -69,13 +69,15 @@ export function Link({ to, ...rest }: LinkProps) {
 export const linkTo = (to: string) => (inner: string) => <Link to={to}>{inner}</Link>;
 
 /**
- * Matches `/keys/:id` and `/models/*` (the rest, slashes included). Returns decoded parameters by name, the rest under
- * `*`; undefined without a match.
+ * Matches `/keys/:id` and `/models/*` (the rest, slashes included). Returns decoded parameters by name, the rest as
+ * `id`; undefined without a match.
  */
 export function matchPath(pattern: string, path: string): Record<string, string> | undefined {
 	const [matches, found] = matchRoute(parse, pattern, path.replace(/(?<=.)\/+$/, ""));
 	if (!matches) return undefined;
-	return Object.fromEntries(Object.entries(found).map(([name, text]) => [name, decoded(text ?? "")]));
+	return Object.fromEntries(
+		Object.entries(found).map(([name, text]) => [name === "*" ? "id" : name, decoded(text ?? "")]),
+	);
 }
 
 /** A path within this site to open after signing in; the overview for anything else. */

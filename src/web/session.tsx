@@ -2,14 +2,12 @@ import { createContext, type ReactNode, useCallback, useContext, useEffect, useM
 import { may, type Right } from "../console/views.ts";
 import { api } from "./api.ts";
 import { authApi } from "./auth-api.ts";
-import { ACCOUNT_GONE, SESSION_ENDED, sessionEnd } from "./client.ts";
+import { VIEWER_STALE } from "./client.ts";
 import { whenFree } from "./held-page.ts";
 import { ApiError } from "./http.ts";
 import { followLanguage } from "./language-choice.ts";
-import { createNewest } from "./newest.ts";
 import { createRemembered } from "./remembered.ts";
-import { resources } from "./resource.ts";
-import { t } from "./texts.tsx";
+import { resources, useAction } from "./resource.ts";
 import type { AccountView, Me, PublicConfig } from "./views.ts";
 
 /** The viewer, the account shown, and the service's configuration. */
@@ -23,10 +21,7 @@ export interface Session {
 	signOut(): Promise<void>;
 }
 
-interface State {
-	readonly config: PublicConfig;
-	readonly me: Me | undefined;
-}
+type State = Pick<Session, "config" | "me">;
 
 const SessionContext = createContext<Session | undefined>(undefined);
 const ACCOUNT_KEY = "tollgate-account";
@@ -39,87 +34,48 @@ export function SessionProvider(props: {
 	failed: (error: ApiError, retry: () => void) => ReactNode;
 }) {
 	const [state, setState] = useState<State>();
-	const [error, setError] = useState<ApiError>();
-	// The account of this tab, which other tabs do not change.
-	const chosen = useRef<string>(undefined);
-	const person = useRef("");
-	// A pending switch of account; reads in the meantime are for the new one.
-	const coming = useRef<string>(undefined);
+	// The account of this tab, which other tabs do not change, and its viewer.
+	const shown = useRef<{ account: string | undefined; person: string }>({ account: undefined, person: "" });
+	const reads = useRef(0);
 
-	const [readNewest] = useState(() =>
-		createNewest((viewer: State) => {
-			const id = viewer.me?.account?.id;
-			const userId = viewer.me?.user.id ?? "";
-			if (id !== chosen.current || userId !== person.current) resources.clear();
-			chosen.current = id;
-			person.current = userId;
-			seen.write(userId);
-			sessionEnd.viewerRead();
-			setState(viewer);
-		}),
-	);
-	const read = useCallback(
-		async (wanted: string | null) => {
-			coming.current = wanted ?? undefined;
-			try {
-				await readNewest(() => readViewer(wanted));
-			} finally {
-				coming.current = undefined;
-			}
-		},
-		[readNewest],
-	);
-	const refresh = useCallback(() => read(coming.current ?? chosen.current ?? chosenBefore()), [read]);
-	const start = useCallback(async () => {
-		setError(undefined);
-		try {
-			await refresh();
-		} catch (failure) {
-			setError(
-				failure instanceof ApiError
-					? failure
-					: new ApiError(t("This page failed to start."), { status: 0, code: "page_fault" }),
-			);
-		}
-	}, [refresh]);
-	useEffect(() => {
-		void start();
-	}, [start]);
+	const read = useCallback(async (wanted: string | null) => {
+		reads.current += 1;
+		const nth = reads.current;
+		const viewer = await readViewer(wanted);
+		// Of overlapping reads the last one counts.
+		if (nth !== reads.current) return;
+		const { account, person } = shown.current;
+		shown.current = { account: viewer.me?.account?.id, person: viewer.me?.user.id ?? "" };
+		if (shown.current.account !== account || shown.current.person !== person) resources.clear();
+		seen.write(shown.current.person);
+		setState(viewer);
+	}, []);
+	const refresh = useCallback(() => read(shown.current.account ?? chosenBefore()), [read]);
+	const { run: start, error } = useAction(refresh);
+	useEffect(() => void start(), [start]);
 
 	useEffect(() => {
-		let asking = false;
-		// Reading the viewer may find the account gone too and is not repeated for that.
-		const goOver = async () => {
-			if (asking) return;
-			asking = true;
-			resources.clear();
+		let isReading = false;
+		// Reading the viewer may find the session or account gone too and is not repeated for that.
+		const readAgain = async () => {
+			if (isReading) return;
+			isReading = true;
 			// If that fails, the page shows its own read errors.
 			await refresh().catch(() => undefined);
-			asking = false;
+			isReading = false;
 		};
-		const leave = () => whenFree(goOver);
+		const leave = () => whenFree(readAgain);
 		// Further answers would be another person's, under this one's name.
 		const compare = ({ key, newValue }: StorageEvent) => {
-			if (key === VIEWER_KEY && newValue !== person.current) leave();
+			if (key === VIEWER_KEY && newValue !== shown.current.person) leave();
 		};
-		addEventListener(ACCOUNT_GONE, leave);
+		addEventListener(VIEWER_STALE, leave);
 		addEventListener("storage", compare);
 		return () => {
-			removeEventListener(ACCOUNT_GONE, leave);
+			removeEventListener(VIEWER_STALE, leave);
 			removeEventListener("storage", compare);
 		};
 	}, [refresh]);
-
-	useEffect(() => {
-		const forget = () => {
-			if (!sessionEnd.isOver()) return;
-			resources.clear();
-			setState((now) => (now?.me ? { ...now, me: undefined } : now));
-		};
-		const leave = () => whenFree(forget);
-		addEventListener(SESSION_ENDED, leave);
-		return () => removeEventListener(SESSION_ENDED, leave);
-	}, []);
 
 	const session = useMemo<Session | undefined>(
 		() =>
@@ -128,7 +84,7 @@ export function SessionProvider(props: {
 				refresh,
 				async chooseAccount(id) {
 					await read(id);
-					storage.write(chosen.current ?? "");
+					storage.write(shown.current.account ?? "");
 				},
 				async signOut() {
 					await authApi.signOut();

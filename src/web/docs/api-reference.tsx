@@ -51,7 +51,7 @@ const METHODS = ["get", "post", "put", "patch", "delete"];
 const DEPTH_MAX = 5;
 
 export function ApiReference() {
-	const document = useResource("openapi", () => requestJson<Document>("GET", "/openapi.json"));
+	const document = useResource("openapi", () => requestJson<Document>("/openapi.json"));
 	const paths = Object.entries(document.data?.paths ?? {});
 	return (
 		<>

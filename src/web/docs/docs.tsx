@@ -30,7 +30,7 @@ export function createDocsPage(texts: Readonly<Record<keyof typeof TITLES, reado
 }
 
 function DocsPage({ sections, section }: { sections: readonly DocsSection[]; section: string }) {
-	const shown = sections.find(({ id }) => id === section);
+	const shown = section === "" ? sections[0] : sections.find(({ id }) => id === section);
 	const article = useRef<HTMLElement>(null);
 	const [visits, setVisits] = useState(0);
 	// biome-ignore lint/correctness/useExhaustiveDependencies: the address is what is followed, also to where one is

@@ -1,4 +1,5 @@
-import { client, dataOf, given } from "../client.ts";
+import { client, dataOf } from "../client.ts";
+import { given } from "../http.ts";
 
 /** Calls that only operators may make. */
 

@@ -1,4 +1,3 @@
-import { useEffect } from "react";
 import { formatCount } from "../format.ts";
 import { dialectName } from "../labels.ts";
 import { KINDS } from "../parts/model-table.tsx";
@@ -12,12 +11,7 @@ import { operatorApi, type ReplicaRow } from "./api.ts";
 const REFRESH_MS = 3_000;
 
 export function DeploymentsPage() {
-	const deployments = useResource("operator-deployments", operatorApi.deployments);
-	const { reload } = deployments;
-	useEffect(() => {
-		const timer = setInterval(() => void reload(), REFRESH_MS);
-		return () => clearInterval(timer);
-	}, [reload]);
+	const deployments = useResource("operator-deployments", operatorApi.deployments, () => REFRESH_MS);
 	return (
 		<Page
 			title={t("Deployments")}

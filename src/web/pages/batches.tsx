@@ -89,8 +89,8 @@ const COLUMNS: readonly Column<BatchView>[] = [
 ];
 
 /** The list, or the batch with this id. */
-export default function BatchPages({ id }: { id?: string }) {
-	return id === undefined ? <BatchList /> : <BatchPage id={id} />;
+export default function BatchPages({ id }: { id: string }) {
+	return id === "" ? <BatchList /> : <BatchPage id={id} />;
 }
 
 function BatchList() {

@@ -30,7 +30,7 @@ export default function Chart({ label, kind, data, series, formatTick, formatVal
 		valueFormatter: formatValue,
 		withLegend: false,
 		xAxisProps: { interval: "equidistantPreserveStart" as const, minTickGap: 24 },
-		yAxisProps: { width: axisWidth(data, formatTick), tickFormatter: formatTick },
+		yAxisProps: { width: "auto" as const, tickFormatter: formatTick },
 		tooltipAnimationDuration: 0,
 		strokeDasharray: "2 4",
 	};
@@ -51,18 +51,4 @@ export default function Chart({ label, kind, data, series, formatTick, formatVal
 			)}
 		</div>
 	);
-}
-
-const CHARACTER_PX = 7.2;
-
-/** Ticks are round values, so that their labels stay short. */
-function axisWidth(data: ChartProps["data"], formatTick: ChartProps["formatTick"]): number {
-	const tops = data.map((row) =>
-		Object.values(row).reduce<number>((sum, value) => sum + (typeof value === "number" ? value : 0), 0),
-	);
-	const top = Math.max(...tops, 0);
-	const longest = Math.max(
-		...[1, 0.75, 0.5, 0.25].map((share) => formatTick(Number((top * share).toPrecision(2))).length),
-	);
-	return Math.max(40, Math.ceil(longest * CHARACTER_PX) + 10);
 }

@@ -199,7 +199,7 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await page.goto("/settings");
 		await name().waitFor();
 		const rename = (to: string) => owner.send("PATCH", `/api/console/account?account=${owner.accountId}`, { name: to });
-		const readAnew = () => page.evaluate(() => void dispatchEvent(new Event("tollgate:account-gone")));
+		const readAnew = () => page.evaluate(() => void dispatchEvent(new Event("tollgate:viewer-stale")));
 		const [keys, earlier, isRead] = [0, 1, 2].map(() => Promise.withResolvers<void>());
 		await page.route(/\/api\/console\/keys\?/, async (route) => {
 			await keys?.promise;
@@ -227,13 +227,14 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await readAnew();
 		const account = (name: string) => page.getByRole("button", { name: `Account: ${name}`, exact: true });
 		await account("Alder Works Twice").waitFor();
-		const late = Promise.all([
-			page.waitForResponse(VIEWER),
-			page.waitForResponse((response) => response.status() === 401),
-		]);
+		const isAnswered = page.waitForResponse(VIEWER);
 		earlier?.resolve();
+		await isAnswered;
+		await page.locator("[data-loading]").waitFor({ state: "detached" });
+		expect(await account("Alder Works Twice").count()).toBe(1);
+		const isEnded = page.waitForResponse((response) => response.status() === 401);
 		keys?.resolve();
-		await late;
+		await isEnded;
 		await page.unroute(/\/api\/console\/keys\?/);
 		await walkTo("Keys");
 		await account("Alder Works Twice").waitFor();

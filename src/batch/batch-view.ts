@@ -1,46 +1,13 @@
 import { formatUsd } from "../money/nano-usd.ts";
 import { type BatchProblem, type BatchRecord, isOver } from "./batch-record.ts";
 
-/** A batch in OpenAI's format, with two fields of Tollgate's. Times are Unix seconds. */
-export interface BatchView {
-	readonly id: string;
-	readonly object: "batch";
-	readonly endpoint: string;
-	readonly model: string | null;
-	readonly errors: { readonly object: "list"; readonly data: readonly BatchProblem[] } | null;
-	readonly input_file_id: string;
-	readonly completion_window: string;
-	readonly status: string;
-	readonly output_file_id: string | null;
-	readonly error_file_id: string | null;
-	readonly created_at: number;
-	readonly in_progress_at: number | null;
-	readonly expires_at: number;
-	readonly finalizing_at: number | null;
-	readonly completed_at: number | null;
-	readonly failed_at: number | null;
-	readonly expired_at: number | null;
-	readonly cancelling_at: number | null;
-	readonly cancelled_at: number | null;
-	readonly request_counts: { readonly total: number; readonly completed: number; readonly failed: number };
-	readonly usage: {
-		readonly input_tokens: number;
-		readonly input_tokens_details: { readonly cached_tokens: number };
-		readonly output_tokens: number;
-		readonly output_tokens_details: { readonly reasoning_tokens: number };
-		readonly total_tokens: number;
-	};
-	readonly metadata: Readonly<Record<string, string>> | null;
-	/** Why the batch is paused, or null. Not OpenAI's. */
-	readonly paused: { readonly code: string; readonly message: string; readonly since: number } | null;
-	/** Cost of its lines so far: US dollars as a decimal string. Not OpenAI's. */
-	readonly cost_usd: string;
-}
-
 /** Without fields that only the console reads. */
 const shown = ({ code, message, param, line }: BatchProblem): BatchProblem => ({ code, message, param, line });
 
-export function batchView(batch: BatchRecord): BatchView {
+export type BatchView = ReturnType<typeof batchView>;
+
+/** A batch in OpenAI's format, with two fields of Tollgate's: `paused` and `cost_usd`. Times are Unix seconds. */
+export function batchView(batch: BatchRecord) {
 	const over = isOver(batch.state);
 	return {
 		id: batch.id,
@@ -71,10 +38,13 @@ export function batchView(batch: BatchRecord): BatchView {
 			total_tokens: batch.promptTokens + batch.completionTokens,
 		},
 		metadata: batch.metadata,
-		paused:
-			batch.paused === null
-				? null
-				: { code: batch.paused.code, message: batch.paused.message, since: seconds(batch.paused.sinceMs) },
+		/** Why the batch is paused, or null. */
+		paused: batch.paused && {
+			code: batch.paused.code,
+			message: batch.paused.message,
+			since: seconds(batch.paused.sinceMs),
+		},
+		/** Cost of its lines so far: US dollars as a decimal string. */
 		cost_usd: formatUsd(batch.chargedNanoUsd),
 	};
 }

@@ -15,21 +15,7 @@ export interface BatchRequest {
 	readonly idempotencyKey: string | null;
 }
 
-/** Batches for the routes of one account. */
-export interface Batches {
-	/** Whether a deployment has the mode `batch`. */
-	areOffered(): boolean;
-	/**
-	 * Makes a batch. Faults: service_unavailable (no deployment), not_found (input), invalid_request, rate_limit_exceeded
-	 * (too many open), idempotency_mismatch.
-	 */
-	create(owner: { accountId: string; keyId: string }, request: BatchRequest): Promise<BatchRecord>;
-	/** Fault not_found. */
-	find(accountId: string, id: string): Promise<BatchRecord>;
-	list(accountId: string, query: { after: string | null; limit: number }): Promise<BatchRecord[]>;
-	/** Faults: not_found; conflict if it is over. */
-	cancel(accountId: string, id: string): Promise<BatchRecord>;
-}
+export type Batches = ReturnType<typeof createBatches>;
 
 const WINDOW_MS = 24 * 3600_000;
 /** Open batches of one account. */
@@ -47,13 +33,14 @@ function assertIsOf(request: BatchRequest, batch: BatchRecord): void {
 	if (!isIt) throw new Fault("idempotency_mismatch", "This `Idempotency-Key` was used for another batch.");
 }
 
+/** Batches for the routes of one account. */
 export function createBatches(deps: {
 	books: BatchBooks;
 	files: Pick<Files, "find">;
 	snapshot(): CatalogSnapshot;
 	/** Called when a batch was made or is to end. */
 	wake(batch: BatchRecord): void;
-}): Batches {
+}) {
 	const { books } = deps;
 
 	async function madeBefore(keyId: string, request: BatchRequest): Promise<BatchRecord | undefined> {
@@ -63,13 +50,17 @@ export function createBatches(deps: {
 		return batch;
 	}
 
-	const batches: Batches = {
-		areOffered() {
-			for (const model of deps.snapshot().models.values()) if (model.batch !== undefined) return true;
-			return false;
-		},
-		async create(owner, request) {
-			if (!batches.areOffered()) throw notOffered();
+	/** Whether a deployment has the mode `batch`. */
+	const areOffered = () => [...deps.snapshot().models.values()].some(({ batch }) => batch !== undefined);
+
+	return {
+		areOffered,
+		/**
+		 * Makes a batch. Faults: service_unavailable (no deployment), not_found (input), invalid_request,
+		 * rate_limit_exceeded (too many open), idempotency_mismatch.
+		 */
+		async create(owner: { accountId: string; keyId: string }, request: BatchRequest): Promise<BatchRecord> {
+			if (!areOffered()) throw notOffered();
 			const input = await deps.files.find(owner.accountId, request.inputFileId);
 			// A repetition gets the first answer, even after the input was deleted.
 			const made = input === undefined ? await madeBefore(owner.keyId, request) : undefined;
@@ -91,13 +82,16 @@ export function createBatches(deps: {
 			deps.wake(batch);
 			return batch;
 		},
-		async find(accountId, id) {
+		/** Fault not_found. */
+		async find(accountId: string, id: string): Promise<BatchRecord> {
 			const batch = await books.find(accountId, id);
 			if (batch === undefined) throw unknown();
 			return batch;
 		},
-		list: (accountId, { after, limit }) => books.list(accountId, after, limit),
-		async cancel(accountId, id) {
+		list: (accountId: string, { after, limit }: { after: string | null; limit: number }) =>
+			books.list(accountId, after, limit),
+		/** Faults: not_found; conflict if it is over. */
+		async cancel(accountId: string, id: string): Promise<BatchRecord> {
 			const batch = await books.cancel(accountId, id);
 			if (batch === undefined) throw unknown();
 			if (isOver(batch.state))
@@ -108,7 +102,6 @@ export function createBatches(deps: {
 			return batch;
 		},
 	};
-	return batches;
 }
 
 export function notOffered(): Fault {

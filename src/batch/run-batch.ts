@@ -11,7 +11,7 @@ import type { Files } from "../files/files.ts";
 import type { KeyDigest } from "../keys/digest.ts";
 import { type BatchBooks, RunLost } from "./batch-books.ts";
 import type { BatchEnding, BatchProblem, BatchRecord } from "./batch-record.ts";
-import { InputUnreadable, openLines } from "./line-source.ts";
+import { InputUnreadable, openLines } from "./input-lines.ts";
 import { CANCELLED, EXPIRED, unansweredLine } from "./line-text.ts";
 import { type Carrier, createLineWork, type Stop } from "./line-work.ts";
 import { linesBefore, type Sealed } from "./lines-before.ts";

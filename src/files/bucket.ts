@@ -15,40 +15,8 @@ export interface S3Bucket extends S3Account {
 	readonly bucket: string;
 }
 
-/** Objects of one bucket by key. Each call rejects at its deadline, and when `signal` aborts. */
-export interface Bucket {
-	/** The object appears once it has arrived whole. */
-	put(key: string, data: Uint8Array | BunFile): Promise<void>;
-	/**
-	 * Bytes from `start` to `end` (exclusive), possibly fewer; undefined if the service says that there is no such
-	 * object.
-	 */
-	read(key: string, start: number, end: number): Promise<Uint8Array | undefined>;
-	/** Downloads the object to a local path. */
-	download(key: string, path: string): Promise<void>;
-	exists(key: string): Promise<boolean>;
-	/** Whether the list has the object with at least so many bytes. A proxy in between may answer reads with 404. */
-	isListed(key: string, bytes: number): Promise<boolean>;
-	/**
-	 * All keys with the prefix. Rejects if the service lists other keys, or a key twice, since it might do so without
-	 * end.
-	 */
-	keys(prefix: string): Promise<readonly string[]>;
-	delete(key: string): Promise<void>;
-}
-
-const RENAMED: Readonly<Record<string, string>> = {
-	...Object.fromEntries(
-		["ENDPOINT", "REGION", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY"].flatMap((name) =>
-			["FILE", "ARCHIVE"].map((use) => [`${use}_S3_${name}`, `S3_${name}`]),
-		),
-	),
-	FILE_S3_BUCKET: "S3_BUCKET",
-};
-
-/** What `S3_…` says; null without its key. Notes variables of former versions. */
-export function readS3Account(read: EnvironmentReader, note: (problem: string) => void): S3Account | null {
-	for (const [former, name] of Object.entries(RENAMED)) if (read.isSet(former)) note(`${former} is called ${name} now`);
+/** What `S3_…` says; null without its key. */
+export function readS3Account(read: EnvironmentReader): S3Account | null {
 	const endpoint = read.url("S3_ENDPOINT", ["http:", "https:"])?.replace(/\/+$/, "") ?? null;
 	const region = read.text("S3_REGION");
 	const accessKeyId = read.text("S3_ACCESS_KEY_ID");
@@ -57,12 +25,12 @@ export function readS3Account(read: EnvironmentReader, note: (problem: string) =
 	return { endpoint, region, accessKeyId, secretAccessKey };
 }
 
-/** By the runtime's own client. `deadlineMs` is for one call. */
+/** Objects of one bucket by key. Each call rejects after `deadlineMs`, and when `signal` aborts. */
 export function openBucket(
 	deps: { clock: Clock; signal?: AbortSignal | undefined },
 	{ endpoint, region, ...options }: S3Bucket,
 	deadlineMs: number,
-): Bucket {
+) {
 	const client = new S3Client({
 		...options,
 		...(endpoint === null ? {} : { endpoint }),
@@ -81,19 +49,31 @@ export function openBucket(
 		}
 	}
 	return {
-		async put(key, data) {
+		/** The object appears once it has arrived whole. */
+		async put(key: string, data: Uint8Array | BunFile): Promise<void> {
 			await inTime(client.write(key, data as Uint8Array<ArrayBuffer> | BunFile));
 		},
-		read: (key, start, end) => inTime(client.file(key).slice(start, end).bytes()).catch(undefinedIfMissing),
-		async download(key, path) {
+		/**
+		 * Bytes from `start` to `end` (exclusive), possibly fewer; undefined if the service says that there is no such
+		 * object.
+		 */
+		read: (key: string, start: number, end: number): Promise<Uint8Array | undefined> =>
+			inTime(client.file(key).slice(start, end).bytes()).catch(undefinedIfMissing),
+		/** Downloads the object to a local path. */
+		async download(key: string, path: string): Promise<void> {
 			await inTime(Bun.write(path, client.file(key)));
 		},
-		exists: (key) => inTime(client.exists(key)),
-		async isListed(key, bytes) {
+		exists: (key: string) => inTime(client.exists(key)),
+		/** Whether the list has the object with at least so many bytes. A proxy in between may answer reads with 404. */
+		async isListed(key: string, bytes: number): Promise<boolean> {
 			const { contents = [] } = await inTime(client.list({ prefix: key, maxKeys: 1 }));
 			return contents.some((object) => object.key === key && (object.size ?? bytes) >= bytes);
 		},
-		async keys(prefix) {
+		/**
+		 * All keys with the prefix. Rejects if the service lists other keys, or a key twice, since it might do so without
+		 * end.
+		 */
+		async keys(prefix: string): Promise<readonly string[]> {
 			const keys = new Set<string>();
 			for (let startAfter: string | undefined; ; ) {
 				const page = await inTime(client.list({ prefix, ...(startAfter === undefined ? {} : { startAfter }) }));
@@ -106,7 +86,7 @@ export function openBucket(
 				if (page.isTruncated !== true || startAfter === undefined) return [...keys];
 			}
 		},
-		async delete(key) {
+		async delete(key: string): Promise<void> {
 			await inTime(client.delete(key));
 		},
 	};

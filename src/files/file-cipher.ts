@@ -1,13 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomFillSync } from "node:crypto";
 import { assert } from "../base/assert.ts";
 
-/** Encrypts a part into the blob that is stored, and decrypts it. */
-export interface FileCipher {
-	/** The blob of a whole part. */
-	seal(fileId: string, part: number, bytes: Uint8Array): Uint8Array;
-	/** Plain bytes of a blob's chunks, from `firstChunk` on. Throws if a chunk is not what was sealed there. */
-	open(fileId: string, part: number, firstChunk: number, sealed: Uint8Array): Uint8Array;
-}
+export type FileCipher = ReturnType<typeof createFileCipher>;
 
 /** Unit of encryption, so that a range can be read alone. */
 export const CHUNK_BYTES = 64 * 1024;
@@ -21,12 +15,13 @@ const KEY_BYTES = 32;
  * AES-256-GCM with a key per file (HKDF-SHA-256 of `secret` and the file's id) and a random nonce per chunk. A chunk is
  * bound to its file, part and position, so that chunks cannot be exchanged.
  */
-export function createFileCipher(secret: string): FileCipher {
+export function createFileCipher(secret: string) {
 	const keyOf = (fileId: string) => new Uint8Array(hkdfSync("sha256", secret, fileId, "tollgate files", KEY_BYTES));
 	const placeOf = (fileId: string, part: number, chunk: number) => Buffer.from(`${fileId}/${part}/${chunk}`);
 
 	return {
-		seal(fileId, part, bytes) {
+		/** The blob of a whole part. */
+		seal(fileId: string, part: number, bytes: Uint8Array): Uint8Array {
 			const key = keyOf(fileId);
 			const chunks = Math.ceil(bytes.length / CHUNK_BYTES);
 			const blob = Buffer.allocUnsafe(bytes.length + chunks * (SEALED_CHUNK_BYTES - CHUNK_BYTES));
@@ -43,7 +38,8 @@ export function createFileCipher(secret: string): FileCipher {
 			}
 			return blob;
 		},
-		open(fileId, part, firstChunk, sealed) {
+		/** Plain bytes of a blob's chunks, from `firstChunk` on. Throws if a chunk is not what was sealed there. */
+		open(fileId: string, part: number, firstChunk: number, sealed: Uint8Array): Uint8Array {
 			const key = keyOf(fileId);
 			const chunks = Math.ceil(sealed.length / SEALED_CHUNK_BYTES);
 			const text = Buffer.allocUnsafe(sealed.length - chunks * (SEALED_CHUNK_BYTES - CHUNK_BYTES));

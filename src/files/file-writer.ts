@@ -5,38 +5,7 @@ import type { FileBooks } from "./file-books.ts";
 import type { FileCipher } from "./file-cipher.ts";
 import type { FileRecord } from "./file-record.ts";
 
-/**
- * A file being written. Bytes gather in memory until `seal` makes a durable part of them; a crash loses unsealed bytes.
- * A file has one writer: of two, the slower one fails.
- */
-export interface FileWriter {
-	readonly fileId: string;
-	/** Number of sealed parts, including those from before a crash; the next part gets this number. */
-	parts(): number;
-	/** Bytes of sealed parts. */
-	bytes(): number;
-	/** Bytes that are not sealed. */
-	buffered(): number;
-	/**
-	 * Returns true once there is enough for a part: then call `seal` before writing much more. The bytes are not copied.
-	 */
-	write(bytes: string | Uint8Array): boolean;
-	/**
-	 * Resolves with the number of sealed parts once everything written before is sealed. May be retried after a failure,
-	 * except Fault conflict (another writer, the file is gone, the account's space is full) and overloaded (the whole
-	 * space is full; later).
-	 */
-	seal(): Promise<number>;
-	/**
-	 * Fences an earlier writer: it can seal nothing more. Seals an empty part for that and resolves with the numbers of
-	 * all empty parts. To be called before any write. Faults of `seal`.
-	 */
-	fence(): Promise<ReadonlySet<number>>;
-	/**
-	 * Seals the rest and publishes the file. `keepS` counts from when it was begun. Faults of `seal`. May be repeated.
-	 */
-	finish(lifetimeMs?: number): Promise<FileRecord>;
-}
+export type FileWriter = ReturnType<typeof createFileWriter>;
 
 export interface FileWriterDeps {
 	readonly books: FileBooks;
@@ -59,10 +28,14 @@ interface PendingPart {
 	isStored: boolean;
 }
 
+/**
+ * A file being written. Bytes gather in memory until `seal` makes a durable part of them; a crash loses unsealed bytes.
+ * A file has one writer: of two, the slower one fails.
+ */
 export function createFileWriter(
 	deps: FileWriterDeps,
 	file: Pick<FileRecord, "id" | "bytes"> & { readonly parts: number },
-): FileWriter {
+) {
 	const { books, blobs, cipher } = deps;
 	const { id } = file;
 	let sealed = file.parts;
@@ -100,23 +73,36 @@ export function createFileWriter(
 		return sealed;
 	}
 
-	const writer: FileWriter = {
+	/**
+	 * Resolves with the number of sealed parts once everything written before is sealed. May be retried after a failure,
+	 * except Fault conflict (another writer, the file is gone, the account's space is full) and overloaded (the whole
+	 * space is full; later).
+	 */
+	function seal(): Promise<number> {
+		const mine = sealing.then(sealNow);
+		sealing = mine.catch(() => {});
+		return mine;
+	}
+
+	return {
 		fileId: id,
+		/** Number of sealed parts, including those from before a crash; the next part gets this number. */
 		parts: () => sealed,
+		/** Bytes of sealed parts. */
 		bytes: () => sealedBytes,
-		buffered: () => gatheredBytes + (pending?.bytes ?? 0),
-		write(bytes) {
+		/** Returns true once there is enough for a part: call `seal` before writing much more. Bytes are not copied. */
+		write(bytes: string | Uint8Array): boolean {
 			const piece = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
 			gathered.push(piece);
 			gatheredBytes += piece.length;
 			return gatheredBytes >= PART_BYTES;
 		},
-		seal() {
-			const mine = sealing.then(sealNow);
-			sealing = mine.catch(() => {});
-			return mine;
-		},
-		async fence() {
+		seal,
+		/**
+		 * Fences an earlier writer: it can seal nothing more. Seals an empty part for that and resolves with the numbers of
+		 * all empty parts. To be called before any write. Faults of `seal`.
+		 */
+		async fence(): Promise<ReadonlySet<number>> {
 			for (;;) {
 				const part = { number: sealed, bytes: 0, blob: `fence-${randomBytes(BLOB_NAME_BYTES).toString("hex")}` };
 				if (await books.sealUnlessTaken(id, part)) break;
@@ -130,12 +116,12 @@ export function createFileWriter(
 			sealed += 1;
 			return new Set(await books.emptyParts(id));
 		},
-		async finish(lifetimeMs) {
-			await writer.seal();
+		/** Seals the rest and publishes the file; repeatable. `lifetimeMs` counts from its beginning. Faults of `seal`. */
+		async finish(lifetimeMs?: number): Promise<FileRecord> {
+			await seal();
 			const record = await books.finish(id, lifetimeMs);
 			if (record === undefined) throw new Fault("conflict", "The file was deleted while it was written.");
 			return record;
 		},
 	};
-	return writer;
 }

@@ -25,32 +25,7 @@ export interface NewFile {
 	readonly lifetimeMs?: number;
 }
 
-/** Files of accounts: encrypted, with a lifetime. */
-export interface Files {
-	/**
-	 * Stores all bytes of a stream; nothing is kept if it breaks off. `conclude` is called at its end and returns the
-	 * lifetime. Faults: payload_too_large, those of a writer's `seal`, conflict (as many files as the account may have),
-	 * and what `bytes` and `conclude` fail with.
-	 */
-	create(
-		owner: FileOwner,
-		file: Omit<NewFile, "id" | "lifetimeMs">,
-		bytes: AsyncIterable<Uint8Array>,
-		conclude?: (bytes: number) => Promise<{ lifetimeMs?: number }>,
-	): Promise<FileRecord>;
-	/** Begins a file that is written part by part. Fault conflict (as many files as the account may have). */
-	writer(owner: FileOwner, file: NewFile): Promise<FileWriter>;
-	/** Continues after the last sealed part; undefined if the file is finished or gone. */
-	resume(fileId: string): Promise<FileWriter | undefined>;
-	find(accountId: string, fileId: string): Promise<FileRecord | undefined>;
-	list(accountId: string, query: FileQuery): Promise<FileRecord[]>;
-	/** Errors if the file is deleted while it is read. Fault service_unavailable if its store is not connected. */
-	read(record: FileRecord, range?: ByteRange): ReadableStream<Uint8Array>;
-	/** Also removes a file being written. Returns false if there is none. */
-	remove(accountId: string, fileId: string): Promise<boolean>;
-	/** Deletes expired files, at most some hundred; resolves with how many. */
-	sweep(): Promise<number>;
-}
+export type Files = ReturnType<typeof createFiles>;
 
 export interface FilesDeps {
 	readonly statements: Statements;
@@ -63,8 +38,8 @@ export interface FilesDeps {
 
 const SWEPT_AT_ONCE = 200;
 
-/** `secret`: source of all files' keys, the same in every instance. */
-export function createFiles(deps: FilesDeps, options: { secret: string }): Files {
+/** Files of accounts: encrypted, with a lifetime. `secret`: source of all keys, the same in every instance. */
+export function createFiles(deps: FilesDeps, options: { secret: string }) {
 	const { clock, log, stores } = deps;
 	const books = createFileBooks(deps);
 	const cipher = createFileCipher(options.secret);
@@ -90,8 +65,18 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 		if (!(await files.remove(accountId, fileId))) await stores.main.removeFile(fileId);
 	}
 
-	const files: Files = {
-		async create(owner, file, bytes, conclude = async () => ({})) {
+	const files = {
+		/**
+		 * Stores all bytes of a stream; nothing is kept if it breaks off. `conclude` is called at its end and returns the
+		 * lifetime. Faults: payload_too_large, those of a writer's `seal`, conflict (as many files as the account may
+		 * have), and what `bytes` and `conclude` fail with.
+		 */
+		async create(
+			owner: FileOwner,
+			file: Omit<NewFile, "id" | "lifetimeMs">,
+			bytes: AsyncIterable<Uint8Array>,
+			conclude: (bytes: number) => Promise<{ lifetimeMs?: number }> = async () => ({}),
+		): Promise<FileRecord> {
 			// The account's space is freed soon after a crash.
 			const writer = await files.writer(owner, { ...file, lifetimeMs: UPLOAD_MS_MAX });
 			try {
@@ -111,30 +96,36 @@ export function createFiles(deps: FilesDeps, options: { secret: string }): Files
 				throw error;
 			}
 		},
-		async writer(owner, { id = newId("file"), purpose, filename, lifetimeMs = FILE_LIFETIME_MS }) {
+		/** Begins a file that is written part by part. Fault conflict (as many files as the account may have). */
+		async writer(owner: FileOwner, file: NewFile): Promise<FileWriter> {
+			const { id = newId("file"), purpose, filename, lifetimeMs = FILE_LIFETIME_MS } = file;
 			const { accountId, keyId } = owner;
 			const store = stores.main.name;
 			await books.begin({ id, accountId, keyId, purpose, filename, store, lifetimeMs });
 			return writerOf({ id, store, parts: 0, bytes: 0 });
 		},
-		async resume(fileId) {
+		/** Continues after the last sealed part; undefined if the file is finished or gone. */
+		async resume(fileId: string): Promise<FileWriter | undefined> {
 			const file = await books.findOpen(fileId);
 			return file && writerOf(file);
 		},
-		find: (accountId, fileId) => books.find(accountId, fileId, clock.wallMs()),
-		list: (accountId, query) => books.list(accountId, query, clock.wallMs()),
-		read(record, range = { start: 0, end: record.bytes }) {
+		find: (accountId: string, fileId: string) => books.find(accountId, fileId, clock.wallMs()),
+		list: (accountId: string, query: FileQuery) => books.list(accountId, query, clock.wallMs()),
+		/** Errors if the file is deleted while it is read. Fault service_unavailable if its store is not connected. */
+		read(record: FileRecord, range: ByteRange = { start: 0, end: record.bytes }): ReadableStream<Uint8Array> {
 			assert(range.start >= 0 && range.end <= record.bytes, "a range lies in its file");
 			return readFile({ books, cipher, blobs: storeOf(record.store) }, record.id, range);
 		},
-		async remove(accountId, fileId) {
+		/** Also removes a file being written. Returns false if there is none. */
+		async remove(accountId: string, fileId: string): Promise<boolean> {
 			const store = await books.remove(accountId, fileId, clock.wallMs());
 			if (store === undefined) return false;
 			// The file is hidden already; the sweep repeats what fails here.
 			await erase(fileId, store).catch((error) => log.warn("the bytes of a deleted file stay for now", { error }));
 			return true;
 		},
-		async sweep() {
+		/** Deletes expired files, at most some hundred; resolves with how many. */
+		async sweep(): Promise<number> {
 			// A store that is away must not block the others.
 			const connected = [stores.main, ...stores.others].map(({ name }) => name);
 			let swept = 0;

@@ -27,21 +27,16 @@ export interface SubjectDay extends DayTally {
 }
 
 /** History in Postgres. Every call may be repeated. */
-export interface StatusStore {
-	/** Adds observations; where instances differ, the best state counts. */
-	add(looks: readonly StatusLook[]): Promise<void>;
-	/** Days from `first` to `last`, newest first; at most `READ_ROWS_MAX`, the oldest are missing beyond. */
-	read(first: number, last: number): Promise<SubjectDay[]>;
-	deleteBefore(day: number): Promise<void>;
-}
+export type StatusStore = ReturnType<typeof createStatusStore>;
 
 /** Ninety days of a thousand subjects. */
 const READ_ROWS_MAX = 90_000;
 const RANK: Readonly<Record<ServiceLevel, number>> = { down: 0, degraded: 1, operational: 2 };
 
-export function createStatusStore(statements: Statements): StatusStore {
+export function createStatusStore(statements: Statements) {
 	return {
-		async add(looks) {
+		/** Adds observations; where instances differ, the best state counts. */
+		async add(looks: readonly StatusLook[]): Promise<void> {
 			const rows = looks.flatMap(({ minute, levels }) =>
 				[...levels].map(([subject, level]) => ({
 					subject,
@@ -67,7 +62,8 @@ export function createStatusStore(statements: Statements): StatusStore {
 				where (d.observed, d.serving, d.operational) is distinct from
 					(d.observed | excluded.observed, d.serving | excluded.serving, d.operational | excluded.operational)`;
 		},
-		read: (first, last) => statements<SubjectDay>`
+		/** Days from `first` to `last`, newest first; at most `READ_ROWS_MAX`, the oldest are missing beyond. */
+		read: (first: number, last: number): Promise<SubjectDay[]> => statements<SubjectDay>`
 			select subject, (day - date '1970-01-01')::integer as day,
 				bit_count(operational)::integer as operational,
 				bit_count(serving & ~operational)::integer as degraded,
@@ -76,7 +72,7 @@ export function createStatusStore(statements: Statements): StatusStore {
 			where day between date '1970-01-01' + ${first}::integer and date '1970-01-01' + ${last}::integer
 			order by status_day.day desc
 			limit ${READ_ROWS_MAX}::integer`,
-		async deleteBefore(day) {
+		async deleteBefore(day: number): Promise<void> {
 			await statements`delete from status_day where day < date '1970-01-01' + ${day}::integer`;
 		},
 	};

@@ -123,18 +123,9 @@ function statusResponse(asked: Headers, made: Bodies["made"], answer: () => Stat
 	return new Response(body, { headers });
 }
 
+/** Browsers name HTML first; programs name JSON, or only a range. */
 function prefersHtml(accept: string): boolean {
-	return weightOf(accept, "text/html") > weightOf(accept, "application/json");
-}
-
-/** The `q` of a media type that is named, else of a range: only a named type shows a preference. */
-function weightOf(accept: string, type: string): number {
-	for (const part of accept.slice(0, 1_024).split(",")) {
-		const [name, ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
-		if (name !== type) continue;
-		const quality = parameters.find((parameter) => parameter.startsWith("q="));
-		const weight = quality === undefined ? 1 : Number(quality.slice(2));
-		return Number.isFinite(weight) ? weight : 0;
-	}
-	return 0;
+	const types = accept.toLowerCase();
+	const [html, json] = [types.indexOf("text/html"), types.indexOf("application/json")];
+	return html >= 0 && (json < 0 || html < json);
 }

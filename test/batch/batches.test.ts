@@ -161,7 +161,7 @@ describe("a request for a batch", () => {
 		const saidOf = (path: string): string =>
 			document.paths[path].post.parameters.find(({ name }: { name: string }) => name === "Idempotency-Key").description;
 		expect(saidOf("/v1/chat/completions")).toContain("for 24 hours");
-		expect(saidOf("/v1/batches")).toContain("however long ago");
+		expect(saidOf("/v1/batches")).toContain("without a time limit");
 	});
 });
 

@@ -4,7 +4,7 @@ import { Fault } from "../../src/base/fault.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { BatchBooks, ClaimedLine } from "../../src/batch/batch-books.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
-import type { OpenLine } from "../../src/batch/line-source.ts";
+import type { OpenLine } from "../../src/batch/input-lines.ts";
 import { createLineWork } from "../../src/batch/line-work.ts";
 import type { Outcome, Outcomes } from "../../src/batch/outcomes.ts";
 import type { KeyDigest } from "../../src/keys/digest.ts";

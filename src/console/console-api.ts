@@ -9,7 +9,7 @@ import { alertRoutes } from "./credit/alert-routes.ts";
 import { autoTopUpRoutes } from "./credit/auto-top-up-routes.ts";
 import { creditRoutes } from "./credit/credit-routes.ts";
 import { keyRoutes } from "./keys/key-routes.ts";
-import { overviewRoutes } from "./live/overview-routes.ts";
+import { overviewRoutes } from "./live/overview.ts";
 import { invitationRoutes } from "./members/invitation-routes.ts";
 import { membersRoutes } from "./members/members-routes.ts";
 import { checkRoute } from "./members/route-rules.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
+import type { HoldingRights, LiveRight } from "../../src/console/live/live-feed.ts";
 import { createLiveFeed } from "../../src/console/live/live-feed.ts";
-import type { HoldingRights, LiveRight } from "../../src/console/live/live-rights.ts";
 import { manualClock } from "../keys/manual-clock.ts";
 import { waitFor } from "../support/wait.ts";
 

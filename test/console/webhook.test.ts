@@ -2,8 +2,7 @@ import { expect, test } from "bun:test";
 import OpenAI from "openai";
 import { Webhook } from "standardwebhooks";
 import { createPublicFetch } from "../../src/console/company/public-fetch.ts";
-import { isPublicAddress } from "../../src/console/notices/public-address.ts";
-import { publicUrlProblem } from "../../src/console/notices/public-request.ts";
+import { isPublicAddress, publicUrlProblem } from "../../src/console/notices/public-request.ts";
 import { createWebhookSender, webhookSecret } from "../../src/console/notices/webhook.ts";
 import { untilEnd } from "../support/at-end.ts";
 

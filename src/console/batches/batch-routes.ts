@@ -2,9 +2,8 @@ import { Elysia, t } from "elysia";
 import { pauses } from "../../base/de.json";
 import { ENGLISH, type Language, languageOf } from "../../base/language.ts";
 import { translate } from "../../base/translate.ts";
-import type { BatchPause, BatchProblem, BatchRecord, BatchState } from "../../batch/batch-record.ts";
+import type { BatchPause, BatchProblem, BatchRecord } from "../../batch/batch-record.ts";
 import type { Statements } from "../../db/statements.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
@@ -50,30 +49,15 @@ export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">
 		);
 }
 
-/** A batch as its page shows it. */
-export interface BatchView {
-	readonly id: string;
-	readonly state: BatchState;
-	readonly endpoint: string;
-	readonly model: string | null;
-	readonly keyId: string;
+/** A batch as its page shows it. Its files are set once it is over, while they are kept. */
+export interface BatchView extends Omit<BatchRecord, "errors" | "paused"> {
 	readonly keyName: string | null;
-	/** Expiry of the input file; null once expired. */
+	/** Of the input file; null once that has expired. */
 	readonly filename: string | null;
-	readonly total: number;
-	readonly completed: number;
-	readonly failed: number;
-	readonly chargedNanoUsd: NanoUsd;
-	readonly createdAtMs: number;
-	readonly inProgressAtMs: number | null;
-	readonly expiresAtMs: number;
 	/** Null while the batch runs. */
 	readonly endedAtMs: number | null;
 	readonly paused: string | null;
 	readonly problems: readonly BatchProblem[];
-	/** Set once the batch is over, while the files are kept. */
-	readonly outputFileId: string | null;
-	readonly errorFileId: string | null;
 }
 
 interface Row {
@@ -105,25 +89,17 @@ async function readBatches(
 	return rows.map((row) => viewOf(row, wanted.language));
 }
 
-function viewOf({ batch, key, filename, output, error }: Row, language: Language): BatchView {
+function viewOf(
+	{ batch: { errors, paused, ...batch }, key, filename, output, error }: Row,
+	language: Language,
+): BatchView {
 	return {
-		id: batch.id,
-		state: batch.state,
-		endpoint: batch.endpoint,
-		model: batch.model,
-		keyId: batch.keyId,
+		...batch,
 		keyName: key,
 		filename,
-		total: batch.total,
-		completed: batch.completed,
-		failed: batch.failed,
-		chargedNanoUsd: batch.chargedNanoUsd,
-		createdAtMs: batch.createdAtMs,
-		inProgressAtMs: batch.inProgressAtMs,
-		expiresAtMs: batch.expiresAtMs,
 		endedAtMs: batch.completedAtMs ?? batch.failedAtMs ?? batch.expiredAtMs ?? batch.cancelledAtMs,
-		paused: batch.paused === null ? null : pausedIn(language, batch.paused),
-		problems: (batch.errors ?? []).slice(0, PROBLEMS_SHOWN_MAX).map((problem) => ({
+		paused: paused === null ? null : pausedIn(language, paused),
+		problems: (errors ?? []).slice(0, PROBLEMS_SHOWN_MAX).map((problem) => ({
 			...{ code: problem.code, param: problem.param, line: problem.line },
 			message: translate(language, problem.text ?? { id: problem.message }),
 		})),

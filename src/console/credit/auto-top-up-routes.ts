@@ -1,28 +1,9 @@
 import { Elysia, t } from "elysia";
-import {
-	type AutoAttempt,
-	type AutoTopUp,
-	readAutoAttempts,
-	readAutoTopUp,
-	saveAutoTopUp,
-	switchOffAutoTopUp,
-} from "../../billing/auto-top-ups.ts";
+import { readAutoAttempts, readAutoTopUp, saveAutoTopUp, switchOffAutoTopUp } from "../../billing/auto-top-ups.ts";
 import type { CardPayments } from "../../billing/card-payments.ts";
-import type { SavedCard } from "../../billing/saved-cards.ts";
-import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
-
-export interface AutoTopUpView {
-	readonly card: SavedCard | null;
-	/** Null while switched off. */
-	readonly autoTopUp: AutoTopUp | null;
-	/** The newest attempts. */
-	readonly attempts: readonly AutoAttempt[];
-	/** Bought by this month's attempts, including pending ones. */
-	readonly boughtNanoUsd: NanoUsd;
-}
 
 const query = t.Object(ACCOUNT_QUERY);
 
@@ -86,7 +67,8 @@ export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions"
 		);
 }
 
-async function viewOf({ statements, cards }: Parts<"statements" | "cards">, accountId: string): Promise<AutoTopUpView> {
+/** `autoTopUp` is null while switched off. `boughtNanoUsd`: by this month's attempts, including pending ones. */
+async function viewOf({ statements, cards }: Parts<"statements" | "cards">, accountId: string) {
 	const [card, autoTopUp, { attempts, boughtNanoUsd }] = await Promise.all([
 		cards === undefined ? null : cards.saved.read(accountId),
 		readAutoTopUp(statements, accountId),

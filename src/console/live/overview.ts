@@ -1,8 +1,16 @@
+import { Elysia, t } from "elysia";
+import { assert } from "../../base/assert.ts";
 import type { Statements } from "../../db/statements.ts";
-import { type NanoUsd, sumOfColumn } from "../../money/nano-usd.ts";
+import { STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
+import type { NanoUsd } from "../../money/nano-usd.ts";
+import type { Parts } from "../console-deps.ts";
 import { type BalanceView, balanceOf } from "../credit/credit.ts";
 import { ANY_REQUEST, type LogRow, logPage } from "../log/log-page.ts";
+import { operatorSummary } from "../operator/operator-summary.ts";
+import { ACCOUNT_QUERY } from "../page-query.ts";
 import { DAY_MS, type UsageSeries, usageSeries } from "../usage/usage-query.ts";
+import { viewOf } from "../view-of.ts";
+import type { LiveTopic } from "./live-feed.ts";
 
 /** The four conditions of access. */
 export interface Checklist {
@@ -38,45 +46,66 @@ const NEWEST_SHOWN = 10;
 const TOP_MODELS_SHOWN = 5;
 const CHART_DAYS = 30;
 
-interface PulseRow {
-	signed_in: boolean;
-	topped_up: boolean;
-	key_made: boolean;
-	used: boolean;
-	pending: string;
-	month: string;
-	today: string;
+export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | "deployments" | "sessions" | "live">) {
+	const { statements, sessions, clock, live } = parts;
+
+	function overviewTopic(accountId: string): LiveTopic {
+		return { name: `overview ${accountId}`, event: "overview", read: () => overviewPulse(statements, accountId) };
+	}
+	const operatorTopic: LiveTopic = { name: "operator", event: "operator", read: () => operatorSummary(parts) };
+
+	return new Elysia({ name: "console-overview" })
+		.get(
+			"/overview",
+			({ request }): Promise<Overview> => overview(statements, sessions.account(request).accountId, clock.wallMs()),
+			{ query: t.Object(ACCOUNT_QUERY) },
+		)
+		.get(
+			"/live",
+			({ request, query }) => {
+				const { userId, sessionId } = sessions.viewer(request);
+				let accountId: string | null = null;
+				const topics: LiveTopic[] = [];
+				if (query.topics === "operator") {
+					sessions.operator(request);
+					topics.push(operatorTopic);
+				} else {
+					accountId = sessions.allow(request, "account.see").accountId;
+					topics.push(overviewTopic(accountId));
+				}
+				sessions.of(request).connection.setIdleTimeout(STREAM_TIMEOUT_S);
+				return live.open(topics, { userId, sessionId, accountId });
+			},
+			{
+				query: t.Object({
+					...ACCOUNT_QUERY,
+					topics: t.Optional(t.Union([t.Literal("overview"), t.Literal("operator")])),
+				}),
+			},
+		);
 }
+
+interface Figures extends Omit<OverviewPulse, "balance" | "checklist" | "newest">, Checklist {}
 
 export async function overviewPulse(statements: Statements, accountId: string): Promise<OverviewPulse> {
 	const [balance, newest, [row]] = await Promise.all([
 		balanceOf(statements, accountId),
 		logPage(statements, accountId, ANY_REQUEST, { asked: NEWEST_SHOWN, after: null }),
-		statements<PulseRow>`
+		statements<object>`
 			select a.signed_in_at is not null as signed_in, a.topped_up,
 				exists (select 1 from api_key k where k.account_id = a.id) as key_made,
 				-- Of requests that are not kept any more the sums are.
-				exists (select 1 from usage_event e where e.account_id = a.id) or exists (select 1 from usage_hour h where h.account_id = a.id) as used,
-				(select count(*) from top_up t where t.account_id = a.id and t.state = 'pending') as pending,
+				exists (select 1 from usage_event e where e.account_id = a.id) or exists (select 1 from usage_hour h where h.account_id = a.id) as first_request,
+				(select count(*)::float8 from top_up t where t.account_id = a.id and t.state = 'pending') as pending_top_ups,
 				(select coalesce(sum(h.charged_nano_usd), 0) from usage_hour h
-					where h.account_id = a.id and h.hour >= date_trunc('month', now(), 'UTC')) as month,
+					where h.account_id = a.id and h.hour >= date_trunc('month', now(), 'UTC')) as month_spent_nano_usd,
 				(select coalesce(sum(h.charged_nano_usd), 0) from usage_hour h
-					where h.account_id = a.id and h.hour >= date_trunc('day', now(), 'UTC')) as today
+					where h.account_id = a.id and h.hour >= date_trunc('day', now(), 'UTC')) as today_spent_nano_usd
 			from account a where a.id = ${accountId}`,
 	]);
-	return {
-		balance,
-		checklist: {
-			signedIn: row?.signed_in ?? false,
-			toppedUp: row?.topped_up ?? false,
-			keyMade: row?.key_made ?? false,
-			firstRequest: row?.used ?? false,
-		},
-		monthSpentNanoUsd: sumOfColumn(row?.month ?? 0),
-		todaySpentNanoUsd: sumOfColumn(row?.today ?? 0),
-		pendingTopUps: Number(row?.pending ?? 0),
-		newest,
-	};
+	assert(row !== undefined, "accounts are never deleted");
+	const { signedIn, toppedUp, keyMade, firstRequest, ...figures } = viewOf<Figures>(row);
+	return { balance, checklist: { signedIn, toppedUp, keyMade, firstRequest }, ...figures, newest };
 }
 
 export async function overview(statements: Statements, accountId: string, nowMs: number): Promise<Overview> {

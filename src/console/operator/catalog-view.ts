@@ -2,23 +2,7 @@ import type { RateCard, Rates } from "../../catalog/model.ts";
 import type { DeployedModel } from "../../deployments/deployed-model.ts";
 import type { DeploymentsView } from "../../deployments/deployments.ts";
 
-export interface ModelView {
-	readonly id: string;
-	readonly name: string;
-	readonly kind: string;
-	readonly modes: string[];
-	readonly contextLength: number;
-	readonly maxOutputTokens: number;
-	readonly parameters: string[];
-	readonly inputModalities: string[];
-	readonly outputModalities: string[];
-	readonly rates: Rates;
-	readonly rateCard: string;
-	/** `2027-01-31`: the first day, in UTC, on which the model is not served. */
-	readonly retiresOn: string | null;
-	readonly status: "connected" | "unavailable";
-	readonly replicas: { readonly up: number; readonly total: number };
-}
+export type ModelView = ReturnType<typeof modelView>;
 
 export interface RateVersion {
 	readonly id: string;
@@ -27,7 +11,7 @@ export interface RateVersion {
 	readonly rates: Rates;
 }
 
-export function modelView(model: DeployedModel, deployed: DeploymentsView): ModelView {
+export function modelView(model: DeployedModel, deployed: DeploymentsView) {
 	const replicas = deployed.replicas.filter((replica) => replica.modelId === model.id && !replica.draining);
 	return {
 		id: model.id,
@@ -41,8 +25,9 @@ export function modelView(model: DeployedModel, deployed: DeploymentsView): Mode
 		outputModalities: [...model.outputModalities],
 		rates: ratesOf(model.rateCard),
 		rateCard: model.rateCard.id,
+		/** `2027-01-31`: the first day, in UTC, on which the model is not served. */
 		retiresOn: model.retiresOn ?? null,
-		status: deployed.connected(model.id) ? "connected" : "unavailable",
+		status: deployed.connected(model.id) ? ("connected" as const) : ("unavailable" as const),
 		replicas: { up: replicas.filter((replica) => replica.health !== "down").length, total: replicas.length },
 	};
 }

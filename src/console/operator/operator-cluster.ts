@@ -1,17 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import type { ReplicaView } from "../../upstream/replicas/replica.ts";
 import type { Parts } from "../console-deps.ts";
 import { viewOf } from "../view-of.ts";
-
-export interface DeploymentView {
-	readonly modelId: string;
-	readonly name: string;
-	readonly kind: string;
-	readonly status: "connected" | "unavailable";
-	/** Load of all gateways, and the worst value of any of them. */
-	readonly replicas: ReplicaView[];
-}
 
 export interface InstanceView {
 	readonly id: string;
@@ -32,13 +22,14 @@ export interface InstanceView {
 
 const INSTANCES_SHOWN = 200;
 
-export async function listDeployments({ deployments }: Parts<"deployments">): Promise<DeploymentView[]> {
+/** Replicas have the load of all gateways, and the worst value of any of them. */
+export async function listDeployments({ deployments }: Parts<"deployments">) {
 	const { models, replicas, connected } = await deployments.current();
 	return models.map((model) => ({
 		modelId: model.id,
 		name: model.name,
 		kind: model.kind,
-		status: connected(model.id) ? "connected" : "unavailable",
+		status: connected(model.id) ? ("connected" as const) : ("unavailable" as const),
 		replicas: replicas.filter((replica) => replica.modelId === model.id),
 	}));
 }

@@ -6,25 +6,8 @@ import { ENTRIES_MAX, type MonthState, type Statement, type StatementEntry } fro
 import { exactUsd } from "./statement-csv.ts";
 import { KINDS, type StatementLine } from "./statement-lines.ts";
 
-/** A statement as page or PDF: texts in the reader's language. */
-export interface StatementDocument {
-	readonly language: Language;
-	readonly title: string;
-	readonly serviceName: string;
-	readonly accountId: string;
-	readonly month: string;
-	readonly from: { readonly label: string; readonly lines: readonly string[] };
-	readonly to: { readonly label: string; readonly lines: readonly string[] };
-	readonly facts: readonly (readonly [name: string, value: string])[];
-	readonly tables: readonly DocumentTable[];
-}
-
-export interface DocumentTable {
-	readonly title: string;
-	readonly rows: readonly DocumentRow[];
-	/** Notice of omitted rows. */
-	readonly more: string | null;
-}
+export type StatementDocument = ReturnType<typeof statementDocument>;
+export type DocumentTable = ReturnType<typeof tableOf>;
 
 export interface DocumentRow {
 	/** At least one. */
@@ -62,7 +45,8 @@ const STATES = {
 	running: "Preliminary: the month is not over",
 } as const satisfies Readonly<Record<MonthState, TextId>>;
 
-export function statementDocument(given: DocumentFacts): StatementDocument {
+/** A statement as page or PDF: texts in the reader's language. */
+export function statementDocument(given: DocumentFacts) {
 	const { statement, serviceName, account, language, seller, buyer } = given;
 	const month = new Intl.DateTimeFormat(language, { year: "numeric", month: "long", timeZone: "UTC" });
 	const from = partyLines(seller, language);
@@ -81,7 +65,7 @@ export function statementDocument(given: DocumentFacts): StatementDocument {
 			[write(language, "Account"), `${account.name} (${account.id})`],
 			[write(language, "Period"), write(language, "{first} to {last}, days in UTC", { first, last })],
 			[write(language, "State"), write(language, STATES[statement.state])],
-		],
+		] as const,
 		tables: [summary(given), movements(given), ...usageTables(given)].filter(({ rows }) => rows.length > 0),
 	};
 }
@@ -181,7 +165,7 @@ function tableOf(
 	language: Language,
 	title: TextId,
 	all: readonly (Omit<DocumentRow, "amount"> & { readonly amount: bigint })[],
-): DocumentTable {
+) {
 	const rows = all.slice(0, ROWS_MAX);
 	const left = all.length - rows.length;
 	const count = left >= ENTRIES_MAX ? write(language, "Many") : left;
@@ -190,8 +174,9 @@ function tableOf(
 	const { point } = language === "de" ? GERMAN_USD : ENGLISH_USD;
 	return {
 		title: write(language, title),
+		/** Notice of omitted rows. */
 		more: left === 0 ? null : write(language, "{count} more are in the CSV.", { count }),
-		rows: rows.map((row, index) => {
+		rows: rows.map((row, index): DocumentRow => {
 			const [whole = "", fraction = ""] = (shown[index] ?? "").replace("-", "").split(".");
 			const sign = row.amount < 0n ? "−" : "";
 			return { ...row, amount: `${sign}${grouped(language, whole)}${point}${fraction.padEnd(decimals, "0")}` };

@@ -66,7 +66,7 @@ function readAll(env: Environment, cwd: string, problems: string[]) {
 	const configPath = findConfigFile(read, cwd, problems);
 	const role = read.choice("ROLE", ROLES);
 	const runDir = read.text("RUN_DIR");
-	const s3 = readS3Account(read);
+	const s3 = readS3Account(read, note);
 	const bucket = read.text("S3_BUCKET");
 	const demo = !production && (runDir === null ? role === "all" && isFirstRun(read, configPath) : read.isSet("DEMO"));
 	return {

@@ -15,8 +15,18 @@ export interface S3Bucket extends S3Account {
 	readonly bucket: string;
 }
 
-/** What `S3_…` says; null without its key. */
-export function readS3Account(read: EnvironmentReader): S3Account | null {
+const RENAMED: Readonly<Record<string, string>> = {
+	...Object.fromEntries(
+		["ENDPOINT", "REGION", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY"].flatMap((name) =>
+			["FILE", "ARCHIVE"].map((use) => [`${use}_S3_${name}`, `S3_${name}`]),
+		),
+	),
+	FILE_S3_BUCKET: "S3_BUCKET",
+};
+
+/** What `S3_…` says; null without its key. Notes variables of former versions. */
+export function readS3Account(read: EnvironmentReader, note: (problem: string) => void): S3Account | null {
+	for (const [former, name] of Object.entries(RENAMED)) if (read.isSet(former)) note(`${former} is called ${name} now`);
 	const endpoint = read.url("S3_ENDPOINT", ["http:", "https:"])?.replace(/\/+$/, "") ?? null;
 	const region = read.text("S3_REGION");
 	const accessKeyId = read.text("S3_ACCESS_KEY_ID");

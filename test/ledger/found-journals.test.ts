@@ -3,7 +3,6 @@ import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { startLeaseChild } from "../support/lease-child.ts";
-import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
 import { withJournals } from "./journals-world.ts";
 
@@ -74,50 +73,3 @@ test("workers of one folder hand in what each left before a restart of the machi
 	]);
 	expect(world.lines.filter(({ level }) => level === "error")).toEqual([]);
 });
-
-// In short a restart of the machine is told of workers that each find their own, and of processes that crash.
-test.if(LONG)(
-	"what was left before a restart of the machine is no copy to a process whose forerunner still settles",
-	async () => {
-		await world.serveThere(2_000);
-		await world.child.end();
-		world.writeLockOfAnotherStart("one");
-		const { db, original: dataDir } = world;
-		const forerunner = await startLeaseChild({ db, dataDir, instanceId: "one", ttlMs: 2_500 });
-		const opened = forerunner.ask("open running 1000", "opened running");
-		const stopped = forerunner.ask("stop 3000", "stopped");
-		await opened;
-		await world.startOn(dataDir, "one", 1_000);
-		await stopped;
-		await waitFor(
-			async () => (await world.charges()).some(([charged]) => charged === 200),
-			"the journal to be handed in",
-		);
-		await forerunner.end();
-		expect(world.lines.filter(({ level }) => level === "error")).toEqual([]);
-	},
-	30_000,
-);
-
-// A successor, or a worker that comes up after it.
-test.if(LONG).each([
-	["one", "two"],
-	["one", "one"],
-	["two", "two"],
-])(
-	"what was left before a restart of the machine is no copy to one that waits while %p and then %p start beside it and crash",
-	async (first, second) => {
-		await world.serveThere(2_000, "two");
-		await world.child.ask("open running-two 1000", "opened running-two");
-		await world.child.end();
-		for (const id of ["one", "two"]) world.writeLockOfAnotherStart(id);
-		const { db, original: dataDir } = world;
-		await world.startOn(dataDir, "one", 1_000);
-		const waits = "a journal was not made here: it is handed in once its instance is known to be gone";
-		await waitFor(() => world.said(waits).length > 0, "it to wait");
-		for (const name of [first, second])
-			await (await startLeaseChild({ db, dataDir, instanceId: name, ttlMs: 1_000 })).end();
-		await waitFor(async () => (await world.charges()).length === 3, "all journals to be handed in");
-		expect(world.lines.filter(({ level }) => level === "error")).toEqual([]);
-	},
-);

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
-import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { SettledColumns } from "../../src/ledger/settled-columns.ts";
@@ -8,7 +7,6 @@ import { type LedgerStore, NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
-import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
 import { giving, goLive, makeAccount, patient, settledEvent, usd, wish } from "./fixture.ts";
 
@@ -42,96 +40,6 @@ test("concurrent repetitions of a flush, in any cut, count each settlement once"
 	const rows = await db.sql`select settled_nano_usd as settled from lease where instance_id = 'f'`;
 	expect(rows.map((row) => Number(row.settled))).toEqual([19_900, 19_900]);
 	expect((await db.sql`select 1 from reservation where instance_id = 'f'`).length).toBe(0);
-});
-
-test("a batch is recorded as it was, however many of its settlements say the same", async () => {
-	const accounts = ["same", "other"];
-	for (const account of accounts) await makeAccount(db, account, 1_000_000, { [`${account}-key`]: null });
-	await goLive(db, "says");
-	const store = storeOf("says");
-	await store.grant(accounts.flatMap((account) => [wish(account, 500_000), wish(`${account}-key`, 500_000)]));
-	const { int, pick } = createRandom(7);
-	const sent = Array.from({ length: 60 }, () =>
-		Array.from({ length: int(1, 4) }, () => {
-			const account = pick(accounts);
-			return settledEvent(account, `${account}-key`, int(0, 1), {
-				model: pick(["m", 'a "b" \\', "größe"]),
-				streamed: pick([true, false]),
-				batch: pick([undefined, undefined, "batch_1"]),
-				off: usd(int(0, 1)),
-				status: pick([200, 499]),
-				reasoningTokens: int(0, 1),
-				replica: pick([null, "r1"]),
-				first: pick([null, 12.5]),
-				ms: pick([30, 31.5]),
-				at: pick([1_700_000_000_000, 1_700_000_000_001]),
-			});
-		}),
-	);
-	for (const batch of sent) await store.flush(batch, "[]");
-	const rows = await db.sql`
-		select request_id as id, account_id as account, key_id as key, model, streamed, batch_id as batch, budgets,
-			reserved_nano_usd::integer as reserved, charged_nano_usd::integer as charged, written_off_nano_usd::integer as off,
-			status, reasoning_tokens as "reasoningTokens", replica, first_token_ms as first, duration_ms as ms,
-			(extract(epoch from admitted_at) * 1000)::text::float8 as at
-		from usage_event where instance_id = 'says'`;
-	const byId = new Map(rows.map((row) => [row.id, row]));
-	const events = sent.flat();
-	expect(byId.size).toBe(events.length);
-	for (const event of events) {
-		const {
-			id,
-			account,
-			key,
-			model,
-			streamed,
-			reserved,
-			charged,
-			off,
-			status,
-			reasoningTokens,
-			replica,
-			first,
-			ms,
-			at,
-		} = event;
-		const [batch, budgets] = [event.batch ?? null, event.budgets ?? null];
-		const said = {
-			id,
-			account,
-			key,
-			model,
-			streamed,
-			batch,
-			budgets,
-			reserved,
-			charged,
-			off,
-			status,
-			reasoningTokens,
-		};
-		expect(byId.get(id)).toEqual({ ...said, replica, first, ms, at });
-	}
-});
-
-test("of a batch that holds what is known, and a request twice, each counts once on every budget that it draws on", async () => {
-	await makeAccount(db, "twice", 1_000_000, { "twice-key": null, "twice-further": null });
-	await goLive(db, "twice");
-	const store = storeOf("twice");
-	await store.grant(["twice", "twice-key", "twice-further"].map((budget) => wish(budget, 200_000)));
-	const events = Array.from({ length: 6 }, (_, n) =>
-		settledEvent("twice", "twice-key", 10 ** n, n < 3 ? {} : { budgets: ["twice-further"] }),
-	);
-	const [known, ...others] = events.toReversed();
-	await store.flush([known as SettledEvent], "[]");
-	expect((await store.flush([...others, ...events], "[]")).fresh).toBe(5);
-	const rows = await db.sql`
-		select budget_id as budget, settled_nano_usd::integer as settled from lease where instance_id = 'twice' order by 1`;
-	expect(rows.map(({ budget, settled }) => [budget, settled])).toEqual([
-		["twice", 111_111],
-		["twice-further", 111_000],
-		["twice-key", 111_111],
-	]);
 });
 
 test("flushes, grants and returns of many instances on the same budgets do not deadlock", async () => {
@@ -437,54 +345,4 @@ test("a flush looks up the leases and requests that it names, however many its i
 	expect(read.map(({ name }) => name)).toEqual(["lease", "reservation"]);
 	for (const { rows } of read) expect(rows).toBeLessThanOrEqual(20);
 	expect((await db.sql`select 1 from reservation where instance_id = 'many'`).length).toBe(RUNNING - 2);
-});
-
-test("of a request whose row is held nothing is recorded; the others of its account are", async () => {
-	await makeAccount(db, "held", 1_000, { "held-key": null });
-	await goLive(db, "held");
-	const store = createPgLedgerStore({ statements: db.ledger }, "held", 1);
-	await store.grant([wish("held", 100), wish("held-key", 100)]);
-	const [held, free] = [settledEvent("held", "held-key", 20), settledEvent("held", "held-key", 30)];
-	const both = [held, free];
-	await store.flush([], JSON.stringify(both));
-	await db.sql.begin(async (sql) => {
-		await sql`select 1 from reservation where request_id = ${held.id} for update`;
-		expect(await store.flush(both, "[]")).toEqual({ late: false, fresh: 1, busy: new Set([held.id]) });
-		expect(await db.sql`select request_id as id from reservation where instance_id = 'held'`).toMatchObject([
-			{ id: held.id },
-		]);
-	});
-	expect(await store.flush(both, "[]")).toEqual({ late: false, fresh: 1, busy: new Set() });
-	expect((await db.sql`select 1 from reservation where instance_id = 'held'`).length).toBe(0);
-	const [lease] = await db.sql`select settled_nano_usd as settled from lease where budget_id = 'held'`;
-	expect(Number(lease?.settled)).toBe(50);
-});
-
-test("a settlement's texts and numbers are recorded as they are", async () => {
-	await makeAccount(db, "texts", 1_000, { "texts-key": null });
-	await goLive(db, "texts");
-	const store = storeOf("texts");
-	await store.grant([wish("texts", 100), wish("texts-key", 100)]);
-	const strange = settledEvent("texts", "texts-key", 1, {
-		model: 'a "model", {with} a \\ and\nNULL',
-		card: "NULL",
-		replica: "a\\",
-		batch: "{}",
-		first: null,
-		ms: 1e-7,
-		off: usd(Number.MAX_SAFE_INTEGER),
-		streamed: false,
-	});
-	const plain = settledEvent("texts", "texts-key", 2, { card: "", replica: null, first: 0.1, ms: 1e12 });
-	expect((await store.flush([strange, plain], "[]")).fresh).toBe(2);
-	const rows = await db.sql`
-		select model, rate_card_id as card, replica, batch_id as batch, first_token_ms as first, duration_ms as ms,
-			written_off_nano_usd::text as off, streamed from usage_event where account_id = 'texts' order by charged_nano_usd`;
-	const off = String(Number.MAX_SAFE_INTEGER);
-	expect(rows).toMatchObject([
-		{ model: strange.model, card: "NULL", replica: "a\\", batch: "{}", first: null, ms: 1e-7, off, streamed: false },
-		{ model: "m", card: "", replica: null, batch: null, first: 0.1, ms: 1e12, off: "0", streamed: true },
-	]);
-	await expect(store.flush([{ ...plain, id: newUuid(), model: "a\0b" }], "[]")).rejects.toThrow();
-	expect((await db.sql`select 1 from usage_event where account_id = 'texts'`).length).toBe(2);
 });

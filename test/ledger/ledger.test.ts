@@ -1,12 +1,14 @@
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
+import type { AdmittedEvent } from "../../src/ledger/event.ts";
 import type { Journal, JournalMode } from "../../src/ledger/journal.ts";
-import { createLedger } from "../../src/ledger/ledger.ts";
+import { createLedger, type Hold, type Ledger } from "../../src/ledger/ledger.ts";
 import { createSlices } from "../../src/ledger/slices.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
-import { createManualClock } from "../support/upstream-clock.ts";
+import { generousStore } from "../support/generous-store.ts";
+import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { admitted, outcome, usd } from "./fixture.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -38,6 +40,7 @@ async function build(mode: JournalMode, free = 1_000) {
 		destroy: () => void written.push("destroy"),
 	};
 	const store: LedgerStore = {
+		...generousStore(),
 		async grant(requests) {
 			if (state.grantsHang) await new Promise(() => {});
 			return requests.map(({ op, min, budget }) => ({
@@ -59,13 +62,10 @@ async function build(mode: JournalMode, free = 1_000) {
 			if (state.away) throw new Error("away");
 			return { late: false, fresh: 0, busy: new Set() };
 		},
-		settleLate: async () => {},
 		async close() {
 			written.push("leases closed");
 			return { closed: 2, done: true };
 		},
-		recall: async () => 1,
-		recalls: async () => [],
 	};
 	const slices = createSlices({ store, clock, log: silentLog, newUuid }, { horizonMs: 1 });
 	const writer = createWriter(
@@ -86,6 +86,19 @@ async function build(mode: JournalMode, free = 1_000) {
 }
 
 const request = (reserved: number) => ({ ...admitted("a", "k"), reserved: usd(reserved) });
+
+function held(ledger: Ledger, admission: AdmittedEvent): Hold {
+	const hold = ledger.reserve(admission);
+	if (!hold) throw new Error("refused");
+	return hold;
+}
+
+async function pass(clock: ManualClock, seconds: number): Promise<void> {
+	for (let second = 0; second < seconds; second++) {
+		clock.advance(1_000);
+		await turn();
+	}
+}
 
 test("credit of an account is not claimed for a request that its key's cap refuses", async () => {
 	const { ledger, slices, state } = await build("process");
@@ -113,8 +126,7 @@ test("a reservation takes from both budgets or from neither, and is journalled f
 
 test("a settlement frees the rest at once and counts as unacknowledged until Postgres has it", async () => {
 	const { ledger, sum, clock } = await build("process");
-	const hold = ledger.reserve(request(100));
-	if (!hold) throw new Error("refused");
+	const hold = held(ledger, request(100));
 	ledger.settle(hold, outcome(30));
 	expect(sum("a")).toEqual({ free: usd(970), held: usd(0), unacknowledged: usd(30) });
 	expect(() => ledger.settle(hold, outcome(30))).toThrow("settled once");
@@ -126,8 +138,7 @@ test("a settlement frees the rest at once and counts as unacknowledged until Pos
 test("of many settlements that Postgres does not have each is known by what it was charged", async () => {
 	const { ledger, sum, clock } = await build("process");
 	const settle = (cost: number) => {
-		const hold = ledger.reserve(request(100));
-		if (!hold) throw new Error("refused");
+		const hold = held(ledger, request(100));
 		ledger.settle(hold, outcome(cost));
 	};
 	// Three fill the queue; the next round takes their places.
@@ -146,8 +157,7 @@ test("of many settlements that Postgres does not have each is known by what it w
 
 test("a cost beyond the bound is taken from what is free in both budgets, the rest is the operator's", async () => {
 	const { ledger, sum, slices } = await build("process");
-	const hold = ledger.reserve(request(100));
-	if (!hold) throw new Error("refused");
+	const hold = held(ledger, request(100));
 	const key = slices.get("k");
 	if (key) key.free = usd(20);
 	const event = ledger.settle(hold, outcome(150));
@@ -166,8 +176,7 @@ test.each([
 	const ofProject = (reserved: number) => ({ ...request(reserved), budgets: ["p"] });
 	expect(await ledger.draw(ofProject(0), usd(1_000))).toBe(null);
 	clock.advance(0);
-	const held = ledger.reserve(ofProject(100));
-	if (!held) throw new Error("refused");
+	const first = held(ledger, ofProject(100));
 	ledger.limitChanged(lowered, true);
 	expect(sum(lowered)).toMatchObject({ free: usd(0), held: usd(100) });
 	// Longer than anything is given back because somebody else asks for it.
@@ -175,16 +184,12 @@ test.each([
 	expect(await ledger.draw(ofProject(0), usd(10))).toBe(null);
 	clock.advance(0);
 	const fresh = sum(lowered).free;
-	const other = ledger.reserve(ofProject(10));
-	if (!other) throw new Error("refused");
+	const other = held(ledger, ofProject(10));
 	state.settleFails = how === "not journalled";
-	ledger.settle(held, outcome(30));
+	ledger.settle(first, outcome(30));
 	state.settleFails = false;
 	expect(sum(lowered).free).toBe(usd(fresh - 10));
-	for (let flush = 0; flush < 3; flush++) {
-		clock.advance(1_000);
-		await turn();
-	}
+	await pass(clock, 3);
 	expect(sum(lowered)).toEqual({ free: usd(fresh - 10), held: usd(10), unacknowledged: usd(0) });
 	expect(returned[lowered]).toBe(900 + 70);
 	// Made under the new limit: what it leaves is as good as anything here.
@@ -194,8 +199,7 @@ test.each([
 
 test("the journal's bound only grows, and each growth is written before it counts", async () => {
 	const { ledger, written } = await build("process");
-	const hold = ledger.reserve(request(100));
-	if (!hold) throw new Error("refused");
+	const hold = held(ledger, request(100));
 	for (const [delivered, bound] of [
 		[0, 10],
 		[5, 10],
@@ -210,13 +214,11 @@ test("the journal's bound only grows, and each growth is written before it count
 
 test("mode process waits for nothing; host for the disk, at the start and at the end; remote for Postgres", async () => {
 	const process_ = await build("process");
-	const free = process_.ledger.reserve(request(10));
-	if (!free) throw new Error("refused");
+	const free = held(process_.ledger, request(10));
 	expect(process_.ledger.durable(free)).toBe(undefined);
 
 	const host = await build("host");
-	const hold = host.ledger.reserve(request(10));
-	if (!hold) throw new Error("refused");
+	const hold = held(host.ledger, request(10));
 	let known = 0;
 	void host.ledger.durable(hold)?.then(() => known++);
 	await turn();
@@ -230,17 +232,13 @@ test("mode process waits for nothing; host for the disk, at the start and at the
 
 	const remote = await build("remote");
 	remote.state.away = true;
-	const far = remote.ledger.reserve(request(10));
-	if (!far) throw new Error("refused");
+	const far = held(remote.ledger, request(10));
 	let steps = 0;
 	void remote.ledger.durable(far)?.then(() => steps++);
 	await turn();
 	expect(steps).toBe(0);
 	remote.state.away = false;
-	for (let round = 0; round < 5; round++) {
-		remote.clock.advance(1_000);
-		await turn();
-	}
+	await pass(remote.clock, 5);
 	expect(steps).toBe(1);
 	remote.ledger.settle(far, outcome(1));
 	void remote.ledger.settledDurable(far)?.then(() => steps++);
@@ -264,8 +262,7 @@ test("a full queue refuses new requests with 503 and settles those that run", as
 
 test("a settlement that cannot be journalled still goes to Postgres, and frees the rest only then", async () => {
 	const { ledger, state, sum, clock } = await build("process");
-	const hold = ledger.reserve(request(10));
-	if (!hold) throw new Error("refused");
+	const hold = held(ledger, request(10));
 	state.settleFails = true;
 	ledger.settle(hold, outcome(4));
 	expect(sum("a")).toEqual({ free: usd(990), held: usd(6), unacknowledged: usd(4) });
@@ -276,59 +273,41 @@ test("a settlement that cannot be journalled still goes to Postgres, and frees t
 
 test("a retired ledger reserves nothing, waits for what runs, and closes its leases only behind the last settlement", async () => {
 	const { ledger, written, clock, state } = await build("process");
-	const hold = ledger.reserve(request(10));
-	if (!hold) throw new Error("refused");
+	const hold = held(ledger, request(10));
 	const retired = ledger.retire(10_000);
 	expect(() => ledger.reserve(request(1))).toThrow(expect.objectContaining({ code: "service_unavailable" }));
 	state.away = true;
 	ledger.settle(hold, outcome(4));
-	for (let round = 0; round < 5; round++) {
-		clock.advance(1_000);
-		await turn();
-	}
+	await pass(clock, 5);
 	expect(written).not.toContain("leases closed");
 	state.away = false;
-	for (let round = 0; round < 3; round++) {
-		clock.advance(1_000);
-		await turn();
-	}
+	await pass(clock, 3);
 	expect(await retired).toBe(true);
 	expect(written.slice(-2)).toEqual(["leases closed", "destroy"]);
 });
 
 test("a ledger that runs out of time keeps its journal and closes no lease, now or later", async () => {
 	const { ledger, written, clock, state } = await build("process");
-	const hold = ledger.reserve(request(10));
-	if (!hold) throw new Error("refused");
+	const hold = held(ledger, request(10));
 	state.away = true;
 	ledger.settle(hold, outcome(4));
 	const retired = ledger.retire(3_000);
-	for (let round = 0; round < 5; round++) {
-		clock.advance(1_000);
-		await turn();
-	}
+	await pass(clock, 5);
 	expect(await retired).toBe(false);
 	state.away = false;
-	for (let round = 0; round < 5; round++) {
-		clock.advance(1_000);
-		await turn();
-	}
+	await pass(clock, 5);
 	expect(written).not.toContain("leases closed");
 	expect(written.at(-1)).toBe("close");
 });
 
 test("who waits for credit when the drain time ends settles with what is here, and that stands in the journal", async () => {
 	const { ledger, written, clock, state } = await build("process", 10);
-	const hold = ledger.reserve(request(10));
-	if (!hold) throw new Error("refused");
+	const hold = held(ledger, request(10));
 	state.grantsHang = true;
 	const settle = () => ledger.settle(hold, outcome(15));
 	const settled = ledger.draw(hold.admitted, usd(5)).then(settle, settle);
 	const retired = ledger.retire(3_000);
-	for (let round = 0; round < 4; round++) {
-		clock.advance(1_000);
-		await turn();
-	}
+	await pass(clock, 4);
 	expect(await settled).toMatchObject({ charged: usd(10), off: usd(5), basis: "exact" });
 	expect(await retired).toBe(false);
 	expect(written.slice(-2)).toEqual(["settle 10", "close"]);
@@ -337,14 +316,10 @@ test("who waits for credit when the drain time ends settles with what is here, a
 test("what outlives its journal is settled once, as its replay will say, and nothing more of it goes out", async () => {
 	for (const mode of ["process", "host", "remote"] as const) {
 		const { ledger, written, clock, sum } = await build(mode);
-		const hold = ledger.reserve(request(10));
-		if (!hold) throw new Error("refused");
+		const hold = held(ledger, request(10));
 		ledger.progress(hold, { delivered: usd(2), bound: usd(6), promptTokens: 1, completionTokens: 1 });
 		const retired = ledger.retire(1_000);
-		for (let round = 0; round < 3; round++) {
-			clock.advance(1_000);
-			await turn();
-		}
+		await pass(clock, 3);
 		expect(await retired).toBe(false);
 		const before = sum("a");
 		const gone = expect.objectContaining({ code: "service_unavailable" });
@@ -363,8 +338,7 @@ test("what outlives its journal is settled once, as its replay will say, and not
 test("mode remote: who waits for Postgres when the journal is closed hears that it will not come", async () => {
 	const { ledger, state, clock } = await build("remote");
 	state.away = true;
-	const [running, over] = [ledger.reserve(request(10)), ledger.reserve(request(10))];
-	if (!running || !over) throw new Error("refused");
+	const [running, over] = [held(ledger, request(10)), held(ledger, request(10))];
 	ledger.settle(over, outcome(1));
 	const outcomes: string[] = [];
 	for (const waited of [ledger.durable(running), ledger.settledDurable(over)])
@@ -373,10 +347,7 @@ test("mode remote: who waits for Postgres when the journal is closed hears that 
 			(error) => outcomes.push(error.code),
 		);
 	const retired = ledger.retire(1_000);
-	for (let round = 0; round < 4; round++) {
-		clock.advance(1_000);
-		await turn();
-	}
+	await pass(clock, 4);
 	expect(await retired).toBe(false);
 	await turn();
 	expect(outcomes).toEqual(["service_unavailable", "service_unavailable"]);

@@ -65,14 +65,14 @@ test("of a batch in which some are known, some stand twice, some are held and so
 
 /** What a field may say; of those that may lack, nothing as well. */
 const SAYS = {
-	model: ["m-1", 'm "2"\\', "m,{3}"],
-	card: ["card-1", "card-2"],
+	model: ["m-1", 'a "model", {with} a \\ and\nNULL', "größe"],
+	card: ["card-1", "NULL", ""],
 	endpoint: ["chat", "rerank"],
 	streamed: [true, false],
-	batch: [undefined, "batch-1"],
+	batch: [undefined, "{}"],
 	reserved: [usd(100), usd(200)],
 	charged: [usd(0), usd(7)],
-	off: [usd(0), usd(3)],
+	off: [usd(0), usd(Number.MAX_SAFE_INTEGER)],
 	basis: ["exact", "estimated"],
 	ending: ["finished", "client_left"],
 	status: [200, 499],
@@ -81,9 +81,9 @@ const SAYS = {
 	completionTokens: [0, 6],
 	reasoningTokens: [0, 2],
 	units: [0, 9],
-	replica: [null, "r1", "r2"],
-	first: [null, 1.5],
-	ms: [0.25, 30],
+	replica: [null, "r1", "a\\"],
+	first: [null, 0.125],
+	ms: [1e-7, 30, 1e12],
 	budgets: [undefined, ["say-more"]],
 } satisfies Said;
 
@@ -97,7 +97,7 @@ const SELECTED = USAGE_FIELD_NAMES.map(usageField)
 	.map(({ column, type }, nth) => {
 		const value =
 			type === "bigint"
-				? `${column}::integer`
+				? `${column}::float8`
 				: type === "timestamptz"
 					? `books_micros(${column})::float8 / 1000`
 					: column;
@@ -139,6 +139,7 @@ test("each row says what its settlement said, whatever the others of its batch s
 		before = events;
 		await expectRows(events);
 	}
+	await expect(store.flush([settledEvent("say", "say-key", 0, { model: "a\0b" })], "[]")).rejects.toThrow();
 });
 
 test("a late settlement's row says what its settlement said, each field", async () => {

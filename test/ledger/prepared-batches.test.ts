@@ -7,6 +7,7 @@ import { SettledColumns, type SettledLiterals } from "../../src/ledger/settled-c
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { atEnd } from "../support/at-end.ts";
+import { generousStore } from "../support/generous-store.ts";
 import { createRandom } from "../support/random.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { settledEvent } from "./fixture.ts";
@@ -29,8 +30,7 @@ test.each([1, 2, 3])(
 		const sent: [SettledLiterals, SettledLiterals][] = [];
 		const recorded = new Map<string, SettledEvent>();
 		const store: LedgerStore = {
-			grant: async () => [],
-			giveBack: async () => new Set(),
+			...generousStore(),
 			async flush(settled) {
 				const batch = SettledColumns.of(settled);
 				const literals = batch.literals();
@@ -46,10 +46,6 @@ test.each([1, 2, 3])(
 				for (const event of holds) if (!busy.has(event.id)) recorded.set(event.id, event);
 				return { late: false, fresh: holds.length, busy };
 			},
-			settleLate: async () => {},
-			close: async () => ({ closed: 0, done: true }),
-			recall: async () => 1,
-			recalls: async () => [],
 		};
 		const options = { flushIntervalMs: 100, flushAt: BATCH_MAX, batchMax: BATCH_MAX, queueMax: SETTLEMENTS };
 		const writer = createWriter({ store, clock, log: silentLog }, options);

@@ -5,6 +5,7 @@ import { type Slice, take } from "../../src/ledger/slice.ts";
 import { createSlices } from "../../src/ledger/slices.ts";
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { createModelStore } from "../sim/model-store.ts";
+import { generousStore } from "../support/generous-store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
 import { OPTIONS, outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
@@ -17,6 +18,7 @@ test("credit that moves between holders while they are asked one after the other
 		model.goLive(id, model.join(id, 30_000), 0, 30_000);
 		const parts = { hold: undefined as Promise<void> | undefined };
 		const store: LedgerStore = {
+			...generousStore(),
 			grant: async (requests) => model.grant(id, 1, requests),
 			async giveBack(requests) {
 				await parts.hold;
@@ -24,9 +26,6 @@ test("credit that moves between holders while they are asked one after the other
 			},
 			recall: async (budgets) => model.recall(id, 1, budgets),
 			recalls: async () => model.recalled(id, 1),
-			flush: async () => ({ late: false, fresh: 0, busy: new Set() }),
-			settleLate: async () => {},
-			close: async () => ({ closed: 0, done: true }),
 		};
 		const slices = createSlices({ store, clock, log: silentLog, newUuid }, OPTIONS);
 		return { slices, parts };

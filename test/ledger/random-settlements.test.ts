@@ -5,6 +5,7 @@ import type { SettledEvent } from "../../src/ledger/event.ts";
 import { SettledColumns } from "../../src/ledger/settled-columns.ts";
 import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
+import { generousStore } from "../support/generous-store.ts";
 import { createRandom } from "../support/random.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { settledEvent, usd } from "./fixture.ts";
@@ -33,11 +34,7 @@ function unreliable(seed: number) {
 	}
 
 	const store: LedgerStore = {
-		grant: async () => [],
-		giveBack: async () => new Set(),
-		close: async () => ({ closed: 0, done: true }),
-		recall: async () => 1,
-		recalls: async () => [],
+		...generousStore(),
 		async flush(settlements) {
 			const lent = SettledColumns.of(settlements);
 			const before = [...lent].map(textOf).join();

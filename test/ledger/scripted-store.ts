@@ -3,6 +3,7 @@ import { newUuid } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createSlices, type Shortage } from "../../src/ledger/slices.ts";
 import type { GrantRequest, LedgerStore, ReturnRequest } from "../../src/ledger/store.ts";
+import { generousStore } from "../support/generous-store.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
 
@@ -27,6 +28,7 @@ function scriptedStore(available: number) {
 		beforeReply: async () => {},
 	};
 	const store: LedgerStore = {
+		...generousStore(),
 		async grant(requests) {
 			calls.push({ kind: "grant", requests });
 			const replies = requests.map((request) => {
@@ -63,15 +65,11 @@ function scriptedStore(available: number) {
 			for (const request of requests) if (!busy.includes(request)) state.available += request.amount;
 			return new Set(busy.map(({ op }) => op));
 		},
-		flush: async () => ({ late: false, fresh: 0, busy: new Set() }),
-		settleLate: async () => {},
-		close: async () => ({ closed: 0, done: true }),
 		async recall(budgets) {
 			state.recalled.push([...budgets]);
 			await state.onRecall();
 			return state.recalled.length;
 		},
-		recalls: async () => [],
 	};
 	return { store, state, calls };
 }

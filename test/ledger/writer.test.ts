@@ -3,6 +3,7 @@ import { createLog } from "../../src/base/log.ts";
 import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
 import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
+import { generousStore } from "../support/generous-store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { settledEvent } from "./fixture.ts";
 
@@ -20,8 +21,7 @@ function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 		settleLate: async (_id: string): Promise<void> => {},
 	};
 	const store: LedgerStore = {
-		grant: async () => [],
-		giveBack: async () => new Set(),
+		...generousStore(),
 		async flush(events, openJson) {
 			const settled = [...events].map(({ id }) => id);
 			flushes.push({ settled, open: JSON.parse(openJson) as string[] });
@@ -33,9 +33,6 @@ function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 			await state.settleLate(id);
 			late.push(id);
 		},
-		close: async () => ({ closed: 0, done: true }),
-		recall: async () => 1,
-		recalls: async () => [],
 	};
 	const logged: { level: string; message: string }[] = [];
 	const log = createLog({ level: "info", write: (line) => void logged.push(JSON.parse(line)) });

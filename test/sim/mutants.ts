@@ -10,6 +10,8 @@ import type { Delicate } from "./world.ts";
 /** A defect that the simulation must detect: one of each kind. */
 export interface Mutant {
 	readonly name: string;
+	/** The failure that shows it. Any other failure does not count. */
+	readonly check: RegExp;
 	/** Whose world shows it soon: the search begins there. Default 1. */
 	readonly seed?: number;
 	/** What its world is like, where few are such that it shows. */
@@ -27,32 +29,42 @@ export interface Mutant {
 	heartbeats?(store: HeartbeatStore): HeartbeatStore;
 }
 
+const LEASE_OVER = "the lease is over";
+const AFTER_REVOCATION = /admitted key \S+ after its revocation had returned/;
+
+/** Requests that are repeated count as others. */
+let copies = 0;
+const renamed = <T extends { readonly op: string }>(requests: readonly T[]) =>
+	requests.map((request) => ({ ...request, op: `${request.op} ${++copies}` }));
+
 export const mutants: readonly Mutant[] = [
 	{
 		name: "a project's budget is forgotten when a request is admitted",
+		check: /^project \S+ has drawn/,
 		seed: 3,
 		projects: true,
 		forgetsProjects: true,
 	},
 	{
 		name: "what a project's key used is not settled on the project",
+		check: /were refused since .* though/,
 		seed: 2,
 		projects: true,
 		model: (model) => ({
 			...model,
-			flush(id, epoch, settled, openJson) {
-				const ofProject = (budget: string) => budget.startsWith("proj_");
-				const events = settled.map((event) => ({
-					...event,
-					budgets: event.budgets?.filter((budget) => !ofProject(budget)),
-				}));
-				return model.flush(id, epoch, events, openJson);
-			},
+			flush: (id, epoch, settled, openJson) =>
+				model.flush(
+					id,
+					epoch,
+					settled.map((event) => ({ ...event, budgets: event.budgets?.filter((one) => !one.startsWith("proj_")) })),
+					openJson,
+				),
 		}),
 	},
 	{
 		name: "a settlement that is repeated counts again",
-		seed: 5,
+		check: /^budget \S+ has drawn/,
+		seed: 6,
 		model: (model) => ({
 			...model,
 			flush(id, epoch, settled, openJson) {
@@ -62,47 +74,52 @@ export const mutants: readonly Mutant[] = [
 		}),
 	},
 	{
+		name: "a return that is repeated counts again",
+		check: /its lease says/,
+		seed: 7,
+		model: (model) => ({ ...model, giveBack: (id, epoch, requests) => model.giveBack(id, epoch, renamed(requests)) }),
+	},
+	{
+		name: "a grant that is repeated is granted again",
+		check: /its lease says/,
+		seed: 15,
+		model: (model) => ({
+			...model,
+			grant: (id, epoch, requests) =>
+				model.grant(id, epoch, renamed(requests)).map((reply) => ({ ...reply, op: reply.op.replace(/ .*/, "") })),
+		}),
+	},
+	{
 		name: "leases are reclaimed when an instance's lease runs out",
-		seed: 38,
+		check: /^budget \S+ wrote off/,
+		seed: 47,
 		world: { delicate: "cut off", lonely: false },
 		flaws: { reclaimsOnExpiry: true },
 	},
 	{
 		name: "a fence goes by the wall clock of the database",
+		check: AFTER_REVOCATION,
 		seed: 27,
 		world: { delicate: "renewal", lonely: true, deafness: 0.9 },
 		flaws: { fenceByWallClock: true },
 	},
 	{
 		name: "an instance goes live without holding the control log",
+		check: AFTER_REVOCATION,
 		seed: 52,
 		world: { delicate: "go live", lonely: true, deafness: 0.9 },
 		flaws: { goLiveWithoutLock: true },
 	},
 	{
 		name: "the gate does not close by its deadline",
-		seed: 53,
+		check: AFTER_REVOCATION,
+		seed: 76,
 		world: { delicate: "cut off", lonely: true, deafness: 0.9 },
-		gate(gate) {
-			let open = false;
-			let final = false;
-			return {
-				...gate,
-				isOpen: () => open,
-				extend(mark, forMs) {
-					gate.extend(mark, forMs);
-					open = !final;
-				},
-				close(reason, forGood = false) {
-					gate.close(reason, forGood);
-					open = false;
-					final ||= forGood;
-				},
-			};
-		},
+		gate: (gate) => ({ ...gate, isOpen: () => (gate.reason() ?? LEASE_OVER).startsWith(LEASE_OVER) }),
 	},
 	{
 		name: "settlements are not journalled",
+		check: /was settled at .* recorded at/,
 		seed: 3,
 		home: (home) =>
 			withFiles(home, (file) => ({
@@ -114,6 +131,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "an instance hears of a lowered limit as of any other",
+		check: /since its limit was lowered/,
 		cuts: true,
 		heartbeats: (store) => ({
 			...store,
@@ -125,6 +143,7 @@ export const mutants: readonly Mutant[] = [
 	},
 	{
 		name: "a sync of the journal does nothing",
+		check: /was settled at .* recorded at/,
 		seed: 16,
 		home: (home) => withFiles(home, (file) => ({ ...file, sync: () => Promise.resolve() })),
 	},

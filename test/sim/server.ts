@@ -115,6 +115,20 @@ export function createSimServer(
 		readonly appliedSeq?: number;
 	}
 
+	/** The row that renews an epoch's lease in one of these states. */
+	const renewed =
+		(states: readonly ModelState[], applied: number, ttlMs: number) =>
+		({ state, beat, appliedSeq }: ModelInstance): Next | undefined =>
+			states.includes(state)
+				? {
+						state: "live",
+						beat: beat + 1,
+						ttlMs,
+						leaseUntilMs: wallMs() + ttlMs,
+						appliedSeq: Math.max(appliedSeq, applied),
+					}
+				: undefined;
+
 	/** Adds a row to an epoch's standing, under its lock until the commit. */
 	function stand(
 		label: string,
@@ -210,16 +224,7 @@ export function createSimServer(
 			stand(
 				"heartbeat",
 				[id, epoch],
-				(instance) =>
-					instance.state === "live" || instance.state === "silent"
-						? {
-								state: "live",
-								beat: instance.beat + 1,
-								ttlMs,
-								leaseUntilMs: wallMs() + ttlMs,
-								appliedSeq: Math.max(instance.appliedSeq, applied),
-							}
-						: undefined,
+				renewed(["live", "silent"], applied, ttlMs),
 				{ done: (added) => done(added ? position : null), fail },
 				(instance) => (isLate(instance) ? "renewal" : undefined),
 			);
@@ -239,16 +244,7 @@ export function createSimServer(
 				stand(
 					"go live",
 					[id, epoch],
-					(instance) =>
-						instance.state === "joining" || instance.state === "live" || instance.state === "silent"
-							? {
-									state: "live",
-									beat: instance.beat + 1,
-									ttlMs,
-									leaseUntilMs: wallMs() + ttlMs,
-									appliedSeq: Math.max(instance.appliedSeq, applied),
-								}
-							: undefined,
+					renewed(["joining", "live", "silent"], applied, ttlMs),
 					{ done: (added) => finish(added ? seq : null), fail },
 					() => "go live",
 				);

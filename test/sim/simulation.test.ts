@@ -121,7 +121,8 @@ for (const mutant of mutants) {
 		`it finds a defect: ${mutant.name}`,
 		() => {
 			const from = mutant.seed ?? 1;
-			for (let nth = 0; nth < MUTANT_SEEDS_MAX; nth++) if (simulate(from + nth, { mutant }).failure) return;
+			for (let nth = 0; nth < MUTANT_SEEDS_MAX; nth++)
+				if (mutant.check.test(simulate(from + nth, { mutant }).failure ?? "")) return;
 			throw new Error(`none of ${MUTANT_SEEDS_MAX} seeds found it`);
 		},
 		DEADLINE_MS,

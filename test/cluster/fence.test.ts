@@ -338,21 +338,6 @@ test("one that renews in the moment in which it is fenced off is waited for once
 	expect(waited.elapsedMs).toBeGreaterThanOrEqual(2 * 1_500);
 });
 
-test("a new server is waited for as long as the longest lease and the grace, by the caller's own clock, and then is quiet", async () => {
-	let unquietMs = 1_000;
-	const fresh: FenceStore = {
-		lagging: async () => [],
-		fenceOff: async () => {},
-		server: async () => ({ mark: "1/2", unquietMs }),
-		async quiet() {
-			unquietMs = 0;
-		},
-	};
-	const waited = await fenceByHand({ store: fresh, deadlineMs: Number.POSITIVE_INFINITY, graceMs: 500 });
-	expect([waited.effective, unquietMs]).toEqual([true, 0]);
-	expect(waited.elapsedMs).toBeGreaterThanOrEqual(1_500);
-});
-
 test("on a new server those are waited for too who were about to go live on the one before it", async () => {
 	await heartbeats().join("joining", 7_777);
 	expect((await db.sql`select ttl_ms from server_fresh()`)[0]?.ttl_ms).toBe(7_777);

@@ -98,27 +98,6 @@ async function query<Row extends Record<string, unknown>>(url: string, text: str
 	}
 }
 
-// The others start again too, but for what is said of a stop.
-test.if(LONG)(
-	"a server keeps its data from one start to the next, and is gone after its stop",
-	async () => {
-		const folder = usedFolder();
-		const first = await start(folder);
-		expect(first.adopted).toBe(false);
-		expect(runningEmbeddedUrl(folder)).toBe(first.url);
-		await query(first.url, "create table t (a int); insert into t values (7)");
-		await first.stop();
-		expect(findPostmaster(clusterOf(folder))).toBeUndefined();
-		expect(runningEmbeddedUrl(folder)).toBeUndefined();
-		const second = await start(folder);
-		expect(second.adopted).toBe(false);
-		expect(await query<{ a: number }>(second.url, "select a from t")).toEqual([{ a: 7 }]);
-		await second.stop();
-		await second.stop();
-	},
-	60_000,
-);
-
 test.if(LONG)(
 	"a server that restores an archive is ready when it may write, not while it reads the log",
 	async () => {
@@ -203,24 +182,6 @@ test("a server gets nothing of our environment, nor do its children; it survives
 	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
 }, 60_000);
 
-// In short it is somebody who has it running: the next.
-test.if(LONG)(
-	"a server that was killed itself is started again with what was committed",
-	async () => {
-		const folder = usedFolder();
-		const first = await start(folder);
-		await query(first.url, "create table t (a int); insert into t values (7)");
-		process.kill(findPostmaster(clusterOf(folder))?.pid as number, "SIGKILL");
-		await waitFor(() => findPostmaster(clusterOf(folder)) === undefined, "the server to die");
-		await first.stop();
-		const second = await start(folder);
-		expect(second.adopted).toBe(false);
-		expect(await query<{ a: number }>(second.url, "select a from t")).toEqual([{ a: 7 }]);
-		await second.stop();
-	},
-	60_000,
-);
-
 test("a server that is killed under its users runs again by itself, at the address that they have", async () => {
 	const folder = usedFolder();
 	const [own, other] = await Promise.all([start(folder), hold(folder)]);
@@ -239,21 +200,6 @@ test("a server that is killed under its users runs again by itself, at the addre
 	await own.stop();
 	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
 }, 60_000);
-
-test.if(LONG)(
-	"who comes while the server is dead starts it at the address that its users have",
-	async () => {
-		const folder = usedFolder();
-		const first = await start(folder);
-		process.kill(findPostmaster(clusterOf(folder))?.pid as number, "SIGKILL");
-		await waitFor(() => findPostmaster(clusterOf(folder)) === undefined, "the server to die");
-		const second = await start(folder);
-		expect(second.url).toBe(first.url);
-		await Promise.all([first.stop(), second.stop()]);
-		expect(findPostmaster(clusterOf(folder))).toBeUndefined();
-	},
-	60_000,
-);
 
 test("a pid file that names a stranger is not believed", async () => {
 	const folder = usedFolder();

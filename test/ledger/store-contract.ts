@@ -154,47 +154,23 @@ export function modelContractStore(): ContractStore {
 					if (recall.atMs < late) model.recalls[at] = { ...recall, atMs: recall.atMs + 24 * HOUR_MS };
 			}),
 		async dump() {
-			const sorted = (lines: Iterable<readonly unknown[]>) =>
-				[...lines].map((line) => line.map(String).join(" ")).sort();
+			const lines = (rows: Iterable<object>, fields: string) =>
+				[...rows]
+					.map((row) => fields.split(" ").map((field) => String((row as Record<string, unknown>)[field])))
+					.map((values) => values.join(" "))
+					.sort();
 			return {
-				budgets: sorted([...model.budgets.values()].map((b) => [b.id, b.limit, b.drawn, b.writtenOff])),
-				leases: sorted(
-					[...model.leases.values()].map((l) => [
-						l.budget,
-						l.instance,
-						l.epoch,
-						l.granted,
-						l.returned,
-						l.settled,
-						l.state,
-						l.recalled,
-					]),
+				budgets: lines(model.budgets.values(), "id limit drawn writtenOff"),
+				leases: lines(model.leases.values(), "budget instance epoch granted returned settled state recalled"),
+				operations: lines(model.operations.values(), "budget instance epoch kind amount"),
+				usage: lines(model.usage.values(), "id account key instance epoch reserved charged off basis ending"),
+				reservations: lines(
+					[...model.reservations].map(([id, request]) => ({ ...request, id })),
+					"id account key instance epoch reserved",
 				),
-				operations: sorted(
-					[...model.operations.values()].map((o) => [o.budget, o.instance, o.epoch, o.kind, o.amount]),
-				),
-				usage: sorted(
-					[...model.usage.values()].map((u) => [
-						u.id,
-						u.account,
-						u.key,
-						u.instance,
-						u.epoch,
-						u.reserved,
-						u.charged,
-						u.off,
-						u.basis,
-						u.ending,
-					]),
-				),
-				reservations: sorted(
-					[...model.reservations].map(([id, r]) => [id, r.account, r.key, r.instance, r.epoch, r.reserved]),
-				),
-				entries: sorted(model.entries.map((e) => [e.account, e.kind, e.amount, e.ref])),
-				instances: sorted(
-					[...model.instances.values()].map((i) => [i.id, i.epoch, i.state, i.appliedSeq, i.beat, i.ttlMs]),
-				),
-				log: sorted(model.log.map((e) => [e.seq, e.kind, e.subject])),
+				entries: lines(model.entries, "account kind amount ref"),
+				instances: lines(model.instances.values(), "id epoch state appliedSeq beat ttlMs"),
+				log: lines(model.log, "seq kind subject"),
 			};
 		},
 	};

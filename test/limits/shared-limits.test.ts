@@ -314,9 +314,10 @@ test("where a key stands is what nobody has taken, as far as was heard", async (
 });
 
 test("shares that count no more are removed", async () => {
-	const { at } = await cluster(2);
-	await at(0).enter("key", 10);
-	await at(1).enter("key", 10);
+	await cluster(2);
+	await db.sql`
+		insert into key_share (key_id, kind, instance_id, epoch, amount, seq)
+		values ('key', 'rate', 'instance-0', 1, 5, 1), ('key', 'rate', 'instance-1', 1, 5, 1)`;
 	await db.sql`update instance_beat set state = 'left', lease_until = now() - interval '11 minutes' where id = 'instance-0'`;
 	await forgetOldShares(db.statements);
 	expect(await db.sql`select 1 from key_share`).toHaveLength(2);

@@ -7,10 +7,7 @@ export function createAccountPlaces({ perAccountMax, max }: { perAccountMax: num
 	let all = 0;
 
 	return {
-		/**
-		 * Takes a place; the returned function frees it, idempotently. Faults: rate_limit_exceeded (the account's limit),
-		 * overloaded (the limit of all).
-		 */
+		/** Takes a place; the returned function frees it, idempotently. Faults: rate_limit_exceeded, overloaded. */
 		enter(accountId: string): () => void {
 			if (accounts.of(accountId) >= perAccountMax)
 				throw new Fault(

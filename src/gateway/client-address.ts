@@ -8,8 +8,7 @@ import { errorResponse } from "./error-body.ts";
 export type ClientAddress = (peer: string, forwardedFor: string | null) => string;
 
 /**
- * `x-forwarded-for` is read from the right, past every trusted hop; the first other address is the client.
- * `onUnknownProxy` is called once, for the first untrusted peer that sends the header.
+ * Reads `x-forwarded-for` from the right up to the first address that is not trusted. `onUnknownProxy` is called once.
  */
 export function createClientAddress(
 	trustedProxies: readonly string[],
@@ -44,10 +43,7 @@ export function createClientAddress(
 	};
 }
 
-/**
- * Clients behind an untrusted proxy share one address and its limit of failed attempts: logged once. It is only a
- * warning, since a client can send the header too.
- */
+/** Warns once: clients behind an untrusted proxy share one address and its limit of failed attempts. */
 export function warnOfUnknownProxy(log: Log): (peer: string) => void {
 	return (proxy) =>
 		log.warn(
@@ -95,9 +91,8 @@ type Answer = Response | Promise<Response>;
 export type Probes = Readonly<Record<"/livez" | "/readyz", () => Answer>>;
 
 /**
- * Refuses requests without a valid URL, which the runtime builds from the `Host` header; afterwards `new
- * URL(request.url)` does not throw. Returns undefined for a valid request. Probes are answered all the same: balancers
- * use HTTP/1.0 without `Host` (HAProxy's `option httpchk`) and would take a refusal for a dead server.
+ * Refuses requests without a valid URL, which the runtime builds from the `Host` header. Probes are answered all the
+ * same: balancers use HTTP/1.0 without `Host` (HAProxy's `option httpchk`).
  */
 export function createUrlCheck(probes: Probes): (request: Request) => Answer | undefined {
 	/** Prefix of the last valid URL; clients repeat it. */

@@ -7,10 +7,7 @@ export interface Connection {
 	readonly request: Request;
 	/** The client's address, as far as it can be trusted. */
 	readonly address: string;
-	/**
-	 * Sets the idle timeout in seconds from now on; 0 for none. It stays on the connection, so a caller that raises it
-	 * must reset it.
-	 */
+	/** Sets the idle timeout in seconds, 0 for none, until it is set again. */
 	setIdleTimeout(seconds: number): void;
 	/** Language of error messages, English by default. The console sets it for people. */
 	readonly language?: Language | undefined;
@@ -38,10 +35,7 @@ export const BODY_TIMEOUT_S = 64;
 
 export type SilentConnections = ReturnType<typeof createSilentConnections>;
 
-/**
- * Connections that wait for a whole answer. It may take as long as the upstream's deadlines, and the silent connection
- * stays open. An answer within a moment needs no change.
- */
+/** Connections that wait for a whole answer for longer than a moment: they get no idle timeout. */
 export function createSilentConnections(clock: Clock) {
 	const moments = createMoments<Connection>(clock, (connection) => trySetIdleTimeout(connection, 0));
 	return {

@@ -1,12 +1,12 @@
 import { CreditFault } from "../admission/credit-fault.ts";
 import { errorText } from "../base/error-record.ts";
-import { Fault, type FaultCode } from "../base/fault.ts";
+import { Fault, type FaultCode, type FaultDetail } from "../base/fault.ts";
 import { ENGLISH, type Language } from "../base/language.ts";
 import { translateAll } from "../base/translate.ts";
 import { isUnstorableText } from "../db/sql-fault.ts";
 import type { CreditShortage } from "../money/credit-shortage.ts";
 import { formatUsd } from "../money/nano-usd.ts";
-import { UpstreamFailure } from "../upstream/call/failure.ts";
+import { UpstreamFailure, type UpstreamFailureKind } from "../upstream/call/failure.ts";
 
 /** The table of errors: status, OpenAI's `type`, and the retry hint for SDKs where the status misleads. */
 export const ERRORS: Readonly<Record<FaultCode, { status: number; type: string; shouldRetry?: false }>> = {
@@ -71,10 +71,7 @@ export function errorBody(fault: Fault, language: Language = ENGLISH): ErrorBody
 	return { error: { message, type, param: fault.param, code: fault.code, ...amounts } };
 }
 
-/**
- * Additional fields of a 402's `error`: US dollars as decimal text, and the `max_tokens` that would have fitted, if
- * any.
- */
+/** Additional fields of a 402's `error`: decimal US dollars, and the largest affordable `max_tokens`. */
 function amountsOf(shortage: CreditShortage) {
 	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
 	return {
@@ -122,42 +119,53 @@ export function restarting(detail: { private?: string; cause?: unknown } = {}): 
 	return new Fault("service_unavailable", "The service is restarting.", { ...detail, retryAfterS: 1 });
 }
 
+/** Without the upstream's text, which may repeat the prompt: the upstream's own log has it under the same request id. */
 function faultOfUpstream(failure: UpstreamFailure): Fault {
-	// Without the upstream's text, which may repeat the prompt: the upstream's own log has it under the same request id.
-	const detail = { private: `upstream ${failure.kind} ${failure.status ?? ""}`.trimEnd(), cause: failure };
-	switch (failure.kind) {
-		case "rejected":
-			return new Fault("invalid_request", "The model server refused the request as malformed.", {
-				...detail,
-				param: failure.param,
-			});
-		case "context_length":
-			return new Fault(
-				"context_length_exceeded",
-				"The prompt and the requested output do not fit the context of this model.",
-				{ ...detail, param: "messages" },
-			);
-		case "unanswerable":
-			return new Fault(
-				"unprocessable_request",
-				"Two servers of this model failed on this request, and they answer others: sent again, it would fail again.",
-				detail,
-			);
-		case "timeout":
-			return new Fault("upstream_timeout", "The model server did not answer in time.", detail);
-		case "busy":
-			return new Fault("overloaded", "The servers of this model are busy.", { ...detail, retryAfterS: 2 });
-		case "crowded":
-			return new Fault(
-				"overloaded",
-				"There is no room for so long an answer now. Ask for less at once, or try again shortly.",
-				{ ...detail, retryAfterS: 2 },
-			);
-		case "stopping":
-			return restarting(detail);
-		case "aborted":
-			return new Fault("request_timeout", "The request was given up.", detail);
-		default:
-			return new Fault("upstream_error", "The model server failed to answer.", detail);
+	const { kind, status, param } = failure;
+	const detail = { private: `upstream ${kind} ${status ?? ""}`.trimEnd(), cause: failure };
+	if (kind === "stopping") return restarting(detail);
+	if (kind === "rejected") {
+		const texts =
+			param === null
+				? [{ id: "The model server refused the request." }, { id: hintOf(failure) }]
+				: [{ id: "The model server refused the value of `{param}`.", values: { param } }];
+		return new Fault("invalid_request", texts, { ...detail, param });
 	}
+	const [code, text, more] = UPSTREAM_FAULTS[kind] ?? ["upstream_error", "The model server failed to answer."];
+	return new Fault(code, text, { ...detail, ...more });
+}
+
+const UPSTREAM_FAULTS: Partial<Record<UpstreamFailureKind, readonly [FaultCode, string, FaultDetail?]>> = {
+	context_length: [
+		"context_length_exceeded",
+		"The prompt and `max_tokens` exceed the model's context length. Shorten the prompt or lower `max_tokens`.",
+		{ param: "messages" },
+	],
+	unanswerable: [
+		"unprocessable_request",
+		"Two servers of this model failed on this request but answer others. Do not retry it; change the request.",
+	],
+	timeout: ["upstream_timeout", "The model server did not answer in time."],
+	busy: ["overloaded", "The servers of this model are busy. Please try again.", { retryAfterS: 2 }],
+	crowded: [
+		"overloaded",
+		"The service has no memory for an answer of this size right now. Request less output, or try again.",
+		{ retryAfterS: 2 },
+	],
+	aborted: ["request_timeout", "The request was cancelled."],
+};
+
+/** Known causes, by words of the server's message. The texts are ours, since a server's message may repeat the prompt. */
+const HINTS: readonly (readonly [RegExp, string])[] = [
+	[/\brole/i, "The order or the kind of roles in `messages` may not be supported by this model."],
+	[/tool|function/i, "`tools`, `tool_choice` or a tool message may not be supported by this model."],
+	[/image|audio|video|multi-?modal|vision/i, "An image or audio part of `messages` may be invalid or unsupported."],
+	[/schema|grammar|guided|response_format/i, "The schema in `response_format` may be invalid or unsupported."],
+	[/template/i, "The model's chat template cannot process `messages`."],
+	[/logprob|temperature|top_|penalty|stop|seed/i, "A sampling parameter may be out of the model's range."],
+];
+
+function hintOf({ private: message }: UpstreamFailure): string {
+	const [, hint] = HINTS.find(([words]) => words.test(message)) ?? [];
+	return hint ?? "Check `messages`, `tools` and the parameters against the model's documentation.";
 }

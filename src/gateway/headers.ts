@@ -6,10 +6,7 @@ export const SERVED_MODEL_HEADER = "x-served-model";
 /** Cached headers of answers without `x-ignored-parameters`, by content type. */
 const PLAIN = new Map<string, Headers>();
 
-/**
- * Headers of an answer, all on the Response itself: a framework that adds some later may re-encode the body. Responses
- * copy them, since the next answer gets the same object.
- */
+/** Headers of an answer. Responses copy them, since the next answer gets the same object. */
 export function answerHeaders(requestId: string, ignored: readonly string[], contentType: string): Headers {
 	let plain = PLAIN.get(contentType);
 	if (plain === undefined) {
@@ -30,10 +27,7 @@ export function answerHeaders(requestId: string, ignored: readonly string[], con
 
 const HEADER_NAMES_MAX = 20;
 
-/**
- * Value of `x-ignored-parameters`: at most 20 names that are safe in a header, then a count; undefined if there are
- * none.
- */
+/** Value of `x-ignored-parameters`: at most 20 names that are safe in a header, then a count. */
 export function ignoredHeader(ignored: readonly string[]): string | undefined {
 	if (ignored.length === 0) return undefined;
 	const shown = ignored.filter((name) => /^[A-Za-z0-9_.-]{1,64}$/.test(name)).slice(0, HEADER_NAMES_MAX);

@@ -21,10 +21,7 @@ export const shortText = (maxLength: number) => optional(Type.String({ maxLength
 /** TypeBox's Record does not check members whose name has a line break. */
 const ANY_NAME = Type.String({ pattern: "^[\\s\\S]*$" });
 
-/**
- * An object with any names and one kind of member. With `additionalProperties` the compiled check would allocate a
- * scope per request.
- */
+/** An object with any names and one kind of member; `additionalProperties` would allocate a scope per check. */
 export const mapOf = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
 	Type.Record(ANY_NAME, member, options);
 
@@ -81,10 +78,7 @@ export interface HonouredFields {
 
 export const NO_FIELDS: readonly string[] = [];
 
-/**
- * `own`: fields that the endpoint reads itself; those in `unsupported` still count as not honoured. Fault
- * unsupported_parameter if the deployment refuses fields it does not honour.
- */
+/** `own`: fields that the endpoint reads itself, honoured unless in `unsupported`. Fault unsupported_parameter. */
 export function honouredFields(
 	body: Readonly<Record<string, unknown>>,
 	model: Model,

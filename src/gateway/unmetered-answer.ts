@@ -13,10 +13,7 @@ export interface UnmeteredCall {
 	readonly url: string;
 	readonly key: KeyEntry;
 	readonly requestId: string;
-	/**
-	 * Rejects if the key is no longer valid. For requests whose effect outlasts the body, which no admission checks. The
-	 * key is looked up again, since a body of hours outlasts a cached key.
-	 */
+	/** Rejects if the key is no longer valid, for requests whose effect outlasts a body that may take hours. */
 	checkAgain(): Promise<void>;
 }
 

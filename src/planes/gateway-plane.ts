@@ -13,7 +13,6 @@ import { createBodyReads } from "../gateway/body/body-reads.ts";
 import { createSilentConnections } from "../gateway/connection.ts";
 import { createPgClaims } from "../gateway/idempotency/claims.ts";
 import { createIdempotency } from "../gateway/idempotency/idempotency.ts";
-import { createStreamCopies } from "../gateway/idempotency/recorded-stream.ts";
 import { createRunning } from "../gateway/idempotency/running.ts";
 import { createInternalDoor } from "../gateway/internal-door.ts";
 import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
@@ -173,7 +172,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	const running = createRunning({ claims, clock, log });
 	cleanup.add(() => running.stop());
 	const idempotency = createIdempotency({
-		...{ claims, running, copies: createStreamCopies(), admission, clock, limits: catalog.limits },
+		...{ claims, running, admission, clock, limits: catalog.limits },
 		...clients,
 	});
 	const server = startGatewayServer(config, {

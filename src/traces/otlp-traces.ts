@@ -44,9 +44,8 @@ interface Recording {
 }
 
 /**
- * OpenTelemetry traces over OTLP/HTTP. A recorded request is a server span; each model tried is a child span, as in the
- * semantic conventions for generative AI; each call to a server is a child of that, and its context is sent with the
- * call. Requests that are not recorded pass their context on unchanged.
+ * OpenTelemetry traces over OTLP/HTTP: a server span per recorded request, a child per model tried, a grandchild per
+ * call.
  */
 export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): Traces {
 	const provider = createProvider(log, options);

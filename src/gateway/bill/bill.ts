@@ -34,9 +34,8 @@ export interface OutputSize {
 export const FREE_BILL: Bill = { ...NO_COUNTS, cost: ZERO_USD, basis: "exact" };
 
 /**
- * The upstream's count of each half. A missing half is estimated from the size of `OutputSize`, marked as an estimate
- * and never above the reservation. A server may overrun its limit, and its count then stands. But nothing exceeds the
- * context: a higher count is cut to it and marked as an estimate.
+ * Prices the upstream's counts. A missing count is estimated from the size, at most the reservation. A count above the
+ * context is cut to it. Both are marked as estimates; a count above the output limit stands.
  */
 export function billOf(
 	{ model, upperBound, choices }: Pick<AdmissionRequest, "model" | "upperBound" | "choices">,
@@ -64,10 +63,7 @@ export function billOf(
 	};
 }
 
-/**
- * The estimate learnt from the replica's finished streams, if there is one. It never exceeds one token per byte, nor
- * twice the estimate by size.
- */
+/** The estimate learnt from the replica's streams, at most one token per byte and twice the estimate by size. */
 function likelyTokens(bytes: number, chunks: number, tokensLikely: number | undefined): number {
 	const bySize = completionTokensEstimate(bytes, chunks);
 	return tokensLikely === undefined ? bySize : Math.min(tokensLikely, LEARNT_FACTOR_MAX * bySize, bytes);
@@ -109,28 +105,16 @@ function wholeMicros(ms: number): number {
 
 /** The bill as settled in the books, so that the client sees the charged amount. */
 export function settledBill(event: SettledEvent): Bill {
-	return {
-		promptTokens: event.promptTokens,
-		completionTokens: event.completionTokens,
-		cachedTokens: event.cachedTokens,
-		reasoningTokens: event.reasoningTokens,
-		cost: event.charged,
-		basis: event.basis,
-		units: event.units,
-	};
+	const { promptTokens, completionTokens, cachedTokens, reasoningTokens, units, basis, charged: cost } = event;
+	return { promptTokens, completionTokens, cachedTokens, reasoningTokens, units, basis, cost };
 }
 
 /** Settles a failed, admitted request without charge; does nothing if it is already settled. */
 export function settleFailed(deps: ServeDeps, { context, admitted }: Exchange, error: unknown): void {
 	if (admitted.hold.state !== "held") return;
 	const totalMs = deps.clock.monotonicMs() - context.startedMs;
-	const facts = {
-		ending: endingOf(error),
-		status: statusOf(faultOf(error)),
-		replica: undefined,
-		firstMs: null,
-		totalMs,
-	};
+	const [ending, status] = [endingOf(error), statusOf(faultOf(error))];
+	const facts = { ending, status, replica: undefined, firstMs: null, totalMs };
 	deps.admission.settle(admitted, outcomeOf(FREE_BILL, facts));
 }
 
@@ -144,9 +128,8 @@ export function endingOf(error: unknown): Ending {
 }
 
 /**
- * Prepares a cost above the reservation, which the settlement takes from this instance's free credit. Draws the missing
- * credit from Postgres and other instances. The settlement writes off whatever is missing or unreachable. Usually
- * returns undefined: nothing is to be drawn.
+ * Draws the credit for a cost above the reservation from Postgres and other instances; the settlement writes off the
+ * rest. Undefined, as usual, if this instance has enough.
  */
 export function coverExcess({ hold }: Admitted, cost: NanoUsd): Promise<void> | undefined {
 	if (cost <= hold.reserved) return undefined;
@@ -181,10 +164,7 @@ export function usageRecord(bill: Bill) {
 	};
 }
 
-/**
- * The bill of an endpoint with units of its own. `counted`: the quantities come from the upstream or a safe count;
- * otherwise they are our estimate.
- */
+/** The bill of an endpoint with units of its own. `counted`: the quantities are no estimate. */
 export function unitBill(model: Model, used: Quantities, counted: boolean): Bill {
 	const { rateCard } = model;
 	const cost = priceWithin(rateCard, used);

@@ -93,8 +93,8 @@ const BYTES_PER_KB = 1024;
 const BYTES_PER_MB = 1024 * BYTES_PER_KB;
 
 /**
- * Reads a multipart form of at most `bytesMax` bytes, or parses `bytes` if the body was read already. Files are not
- * copied. Faults: unsupported_media_type, payload_too_large, request_timeout, invalid_request.
+ * Reads a form of at most `bytesMax` bytes, or parses `bytes` if they were read already. Faults:
+ * unsupported_media_type, payload_too_large, request_timeout, invalid_request.
  */
 export async function readForm(
 	connection: Connection,

@@ -69,10 +69,7 @@ function isText(text: string, from: number): boolean {
 const NAME_CHARS = 16;
 const TEXT_NAME = /"(?:content|text)"\s*:\s*"$/;
 
-/**
- * Size of a string's content if it is valid JSON, nearly ASCII and without `\u`; undefined otherwise, and if it has
- * many escapes.
- */
+/** Size of a string that is valid JSON, nearly ASCII, without `\u` and with few escapes; otherwise undefined. */
 function lengthSaid(string: string): PlainLength | undefined {
 	const escapesMax = string.length / CHARS_AN_ESCAPE;
 	let escapes = 0;

@@ -79,10 +79,7 @@ const RENDERED: ReadonlySet<string> = new Set([
 	"chat_template_kwargs",
 ]);
 
-/**
- * `raw`: the messages' raw JSON, if available; `leftOut`: text cut from `body`. Faults: invalid_request and
- * unsupported_parameter, each naming the field.
- */
+/** `leftOut`: text cut from `body`. Faults: invalid_request and unsupported_parameter, naming the field. */
 export function readChatRequest(body: Record<string, unknown>, model: Model, raw?: RawValue, leftOut?: PlainLength) {
 	assertBody(check, body);
 	assertStreamOptions(body);

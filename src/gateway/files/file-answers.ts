@@ -34,9 +34,7 @@ export function createFileAnswers(deps: FileAnswersDeps) {
 	const uploads = createAccountPlaces(UPLOADS);
 	const downloads = createAccountPlaces(DOWNLOADS);
 
-	/**
-	 * Existing files stay readable when no deployment takes batches; without any file or deployment the service has none.
-	 */
+	/** Existing files stay readable without a batch deployment; a service without both has no files. */
 	function checkOffered(): void {
 		for (const model of deps.catalog.current().models.values()) if (model.batch !== undefined) return;
 		throw new Fault("service_unavailable", "Managed batches and their files are not available.");
@@ -183,10 +181,7 @@ function fileObject(record: FileRecord) {
 	};
 }
 
-/**
- * The requested range of a `range` header. Null for the whole file: no header, or not a single byte range (RFC 9110
- * allows ignoring it). "none" if no byte is in range.
- */
+/** The range of a `range` header; null for the whole file (RFC 9110 allows ignoring it); "none" beyond the file. */
 function rangeOf(header: string | null, bytes: number): ByteRange | null | "none" {
 	const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.replaceAll(" ", "") ?? "");
 	if (match === null) return null;

@@ -18,8 +18,7 @@ const PACE_BYTES_PER_MS_MIN = 64;
 const PACE_GRACE_MS = 60_000;
 
 /**
- * `bytesMax`: of the whole body. Faults: unsupported_media_type, payload_too_large, invalid_request, request_timeout
- * (too slow, or broken off).
+ * `bytesMax`: of the whole body. Faults: unsupported_media_type, payload_too_large, invalid_request, request_timeout.
  */
 export function openUploadForm(request: Request, { clock, bytesMax }: { clock: Clock; bytesMax: number }) {
 	const type = request.headers.get("content-type") ?? "";

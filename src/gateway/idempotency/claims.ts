@@ -31,8 +31,8 @@ export interface Claims {
 	claim(claim: Claim): Promise<ClaimOutcome>;
 	/** Stores the sealed answer; null if it is not kept. */
 	keep(claim: Claim, sealed: Uint8Array | null): Promise<void>;
-	/** Removes claims of failed requests: the next ones run again. */
-	release(claims: readonly Claim[]): Promise<void>;
+	/** Removes the claim of a failed request: the next one runs again. */
+	release(claim: Claim): Promise<void>;
 }
 
 export interface ClaimLimits {
@@ -86,12 +86,10 @@ export function createPgClaims(
 			await statements`
 				select idempotency_keep(${id}, ${requestUuid}::uuid, ${sealed}::bytea, ${limits.accountBytesMax}::bigint, ${limits.totalBytesMax}::bigint)`;
 		},
-		async release(all) {
-			const ids = `{${all.map(({ id }) => id).join(",")}}`;
-			const requests = `{${all.map(({ requestUuid }) => requestUuid).join(",")}}`;
+		async release({ id, requestUuid }) {
 			await statements`
-				delete from idempotency_claim k using unnest(${ids}::text[], ${requests}::uuid[]) as r (id, request_id)
-				where k.id = r.id and k.request_id = r.request_id and k.state = 'running'`;
+				delete from idempotency_claim k
+				where k.id = ${id} and k.request_id = ${requestUuid}::uuid and k.state = 'running'`;
 		},
 	};
 }

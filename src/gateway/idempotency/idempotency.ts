@@ -6,14 +6,13 @@ import { checkKey } from "../../keys/access.ts";
 import { bearerText } from "../../keys/bearer.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
-import type { BodyHold } from "../body/body-memory.ts";
+import { type BodyHold, createBodyMemory } from "../body/body-memory.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import { readBytes } from "../body/bytes-body.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../connection.ts";
 import { dropRateHeaders } from "../headers.ts";
 import type { UnreadAnswers } from "../serve/unread-answers.ts";
 import type { Claim, ClaimOutcome, Claims } from "./claims.ts";
-import type { StreamCopies } from "./recorded-stream.ts";
 import { readUpTo, recordStream } from "./recorded-stream.ts";
 import type { Running } from "./running.ts";
 import { claimIdOf, createSeal, type Seal, type StoredAnswer } from "./seal.ts";
@@ -38,6 +37,8 @@ export const IDEMPOTENCY_HEADER = "idempotency-key";
 const KEY = /^[\x21-\x7e]{1,255}$/;
 /** A larger answer is not kept: its repetition gets 409 with what it cost. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
+/** Memory for copies of running streams: some hundred. Beyond it a stream is passed on and not kept. */
+const COPY_LIMITS = { bodyMemoryBytesMax: 256 * 1024 * 1024, bodyMemoryAccountBytesMax: 64 * 1024 * 1024 };
 /** How long a repetition waits for the first request. */
 const WAIT_MS_MAX = 60_000;
 const WAITING_MAX = 1_000;
@@ -52,7 +53,6 @@ const PAUSE_MS_MAX = 1_000;
 export function createIdempotency(deps: {
 	claims: Claims;
 	running: Running;
-	copies: StreamCopies;
 	admission: Pick<Admission, "checkOpen">;
 	bodyReads: BodyReads;
 	unreadAnswers: UnreadAnswers;
@@ -60,6 +60,7 @@ export function createIdempotency(deps: {
 	limits(): Pick<ServiceLimits, "bodyBytesMax">;
 }) {
 	const { running, unreadAnswers, clock } = deps;
+	const copies = createBodyMemory({ limits: () => COPY_LIMITS });
 	const passed = (body: Uint8Array, { accountId }: Claim, connection: Connection) =>
 		unreadAnswers.passedBytes(body, { accountId, connection });
 
@@ -129,9 +130,9 @@ export function createIdempotency(deps: {
 		{ claim, seal, connection }: ClaimedRequest,
 	): ReadableStream {
 		const { signal } = connection.request;
-		const copy = deps.copies.begin(claim.accountId);
+		const copy = copies.hold(claim.accountId);
 		const release = () => {
-			copy.letGo();
+			copy.release();
 			running.release(claim);
 		};
 		// A client that leaves before its stream is first read leaves no other trace.

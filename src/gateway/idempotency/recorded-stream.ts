@@ -1,16 +1,18 @@
-import { CounterMap } from "../../base/counter-map.ts";
+import type { BodyHold } from "../body/body-memory.ts";
 
 const ERROR_EVENT = /(?:^|\n)data: \{"error":/;
 const END = "data: [DONE]\n\n";
+/** The runtime stores a string with one byte per character, or two if one is beyond Latin-1. */
+const CHAR_BYTES = 2;
 
 /**
- * Passes a stream on and keeps a copy. At the stream's proper end `whole` gets the copy, or null if it is larger than
- * `bytesMax` or memory is short. Any other end calls `broken`.
+ * Passes a stream on and copies it. `whole` gets the copy of a complete stream, or null if it is too large; any other
+ * end calls `broken`.
  */
 export function recordStream(
 	source: ReadableStream,
 	bytesMax: number,
-	copy: StreamCopy,
+	memory: BodyHold,
 	on: { whole(body: Uint8Array | null): void; broken(): void },
 ): ReadableStream {
 	const reader = source.getReader() as ReadableStreamDefaultReader<string | Uint8Array>;
@@ -24,14 +26,14 @@ export function recordStream(
 		const piece = typeof value === "string" ? value : decoder.decode(value, { stream: true });
 		text += piece;
 		hasFailed ||= isCut && ERROR_EVENT.test(text);
-		if (!isCut && text.length <= bytesMax && copy.add(piece.length)) return;
+		if (!isCut && text.length <= bytesMax && hasRoom(memory, piece.length * CHAR_BYTES)) return;
 		hasFailed ||= ERROR_EVENT.test(text);
 		isCut = true;
-		copy.letGo();
+		memory.release();
 		text = text.slice(-END.length);
 	}
 	function broken(): void {
-		copy.letGo();
+		memory.release();
 		on.broken();
 	}
 
@@ -46,7 +48,7 @@ export function recordStream(
 				}
 				if (!text.endsWith(END) || hasFailed || ERROR_EVENT.test(text)) broken();
 				else on.whole(isCut ? null : new TextEncoder().encode(text));
-				copy.letGo();
+				memory.release();
 				controller.close();
 			} catch (error) {
 				broken();
@@ -58,6 +60,15 @@ export function recordStream(
 			return reader.cancel(reason);
 		},
 	});
+}
+
+function hasRoom(memory: BodyHold, bytes: number): boolean {
+	try {
+		memory.take(bytes);
+		return true;
+	} catch {
+		return false;
+	}
 }
 
 /** Reads a short answer whole; returns a longer one as a stream from its beginning. */
@@ -88,52 +99,4 @@ export async function readUpTo(
 		},
 		cancel: (reason) => reader.cancel(reason),
 	});
-}
-
-export type StreamCopies = ReturnType<typeof createStreamCopies>;
-
-interface StreamCopy {
-	/** Adds characters; returns false if memory is short or the copy was dropped. */
-	add(chars: number): boolean;
-	/** Frees the memory. Idempotent. */
-	letGo(): void;
-}
-
-/**
- * Limits of all accounts and of one: some hundred usual streams. Beyond them a stream's repetition gets 409 with its
- * cost.
- */
-const COPIES_BYTES_MAX = 256 * 1024 * 1024;
-const COPIES_ACCOUNT_BYTES_MAX = 64 * 1024 * 1024;
-/** The runtime stores a string with one byte per character, or two if one is beyond Latin-1. */
-const CHAR_BYTES = 2;
-
-/** Memory for copies of streams with an idempotency key. A stream without memory passes and is not kept. */
-export function createStreamCopies({ bytesMax = COPIES_BYTES_MAX, accountBytesMax = COPIES_ACCOUNT_BYTES_MAX } = {}) {
-	const ofAccounts = new CounterMap();
-	let all = 0;
-
-	return {
-		begin(accountId: string): StreamCopy {
-			let held = 0;
-			let isOver = false;
-			return {
-				add(chars) {
-					const bytes = chars * CHAR_BYTES;
-					if (isOver || all + bytes > bytesMax || ofAccounts.of(accountId) + bytes > accountBytesMax) return false;
-					held += bytes;
-					all += bytes;
-					ofAccounts.add(accountId, bytes);
-					return true;
-				},
-				letGo() {
-					isOver = true;
-					all -= held;
-					if (held > 0) ofAccounts.add(accountId, -held);
-					held = 0;
-				},
-			};
-		},
-		bytes: (): number => all,
-	};
 }

@@ -1,4 +1,4 @@
-import { type Clock, sleep } from "../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { SlotMap } from "../../base/slot-map.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
@@ -12,15 +12,17 @@ const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 30_000;
 /** An answer is useless after a day. An outcome that was given up counts as running until its instance has left. */
 const TRIED_MS_MAX = 24 * 3_600_000;
-/** Outcomes that are retried at once; beyond it a failing one is given up. */
+/** Outcomes that are retried at once; beyond it a failing one is given up: its key counts as running until the instance ends. */
 const TRIED_AGAIN_MAX = 10_000;
+
+/** The server ends statements after 30 s (`db/statements.ts`); then as long again. */
+const UNDER_WAY_MS_MAX = 60_000;
 
 /** Claims whose requests run in this process, and outcomes that are still to be written. */
 export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) {
 	const { claims, clock, log } = deps;
 	const open = new SlotMap<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
 	const writing = new SlotPool<Promise<void>>();
-	const unsure = createUnsureClaims(deps);
 	let waitingBytes = 0;
 	let waiting = 0;
 	let stopped = false;
@@ -57,13 +59,30 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 		// A second end finds the claim ended; waiting requests still wait for the first one's outcome.
 		open.set(claim.id, { claim: { ...claim }, ended: running.ended });
 		waitingBytes += bytes;
-		const written = write(claim, statement).finally(() => {
-			waitingBytes -= bytes;
-			writing.release(slot, written);
-			if (open.get(claim.id)?.ended === running.ended) open.delete(claim.id);
-			running.ended.resolve();
-		});
+		track(
+			write(claim, statement).finally(() => {
+				waitingBytes -= bytes;
+				if (open.get(claim.id)?.ended === running.ended) open.delete(claim.id);
+				running.ended.resolve();
+			}),
+		);
+	}
+
+	/** `stop` waits for the work. */
+	function track(work: Promise<void>): void {
+		const written = work.finally(() => writing.release(slot, written));
 		const slot = writing.take(written);
+	}
+
+	/** The claim's statement may still commit, and no other part knows that its request never ran. */
+	async function releaseRepeatedly(claim: Claim): Promise<void> {
+		const untilMs = clock.monotonicMs() + UNDER_WAY_MS_MAX;
+		for (let pauseMs = RETRY_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
+			const isLast = stopped || clock.monotonicMs() >= untilMs;
+			await write(claim, () => claims.release(claim));
+			if (isLast) return;
+			if (!stopped) await pause(pauseMs);
+		}
 	}
 
 	return {
@@ -77,10 +96,12 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 		},
 		/** Ends a claim as if it had not been made. */
 		release(claim: Claim) {
-			end(claim, 0, () => claims.release([claim]));
+			end(claim, 0, () => claims.release(claim));
 		},
-		/** The claim's result is unknown and the request did not run: it is released as soon as possible. */
-		takeBack: (claim: Claim) => unsure.add(claim),
+		/** The claim's result is unknown and the request did not run: it is released until no statement can be under way. */
+		takeBack(claim: Claim) {
+			if (writing.size <= TRIED_AGAIN_MAX) track(releaseRepeatedly(claim));
+		},
 		/** The claim that runs here; `ended` resolves when its outcome is written. */
 		find(id: string): { readonly proof: string; readonly ended: Promise<void> } | undefined {
 			const running = open.get(id);
@@ -99,61 +120,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 		async stop(): Promise<void> {
 			stopped = true;
 			for (const end of pauses) end();
-			await Promise.all([...writing, unsure.stop()]);
-		},
-	};
-}
-
-const PAUSE_MS = 1_000;
-/** The server ends statements after 30 s (`db/statements.ts`); then as long again. */
-const UNDER_WAY_MS_MAX = 60_000;
-/** Beyond it a claim is not released: if it was made, it counts as running until its instance has left. */
-const UNSURE_MAX = 10_000;
-
-/**
- * Claims without a reply: their statements may still commit, and no other part knows that their requests never ran.
- * Each is released repeatedly until no statement can be in flight.
- */
-export function createUnsureClaims(deps: { claims: Claims; clock: Clock; log: Log }) {
-	const { claims, clock, log } = deps;
-	/** Oldest first. */
-	let unsure: { readonly claim: Claim; readonly untilMs: number }[] = [];
-	let goesOn = false;
-	let stopped = false;
-
-	async function release(): Promise<void> {
-		const nowMs = clock.monotonicMs();
-		try {
-			await claims.release(unsure.map(({ claim }) => claim));
-			unsure = unsure.filter(({ untilMs }) => untilMs > nowMs);
-		} catch (error) {
-			log.debug("idempotency keys could not be taken back", { error, keys: unsure.length });
-		}
-	}
-
-	async function goOn(): Promise<void> {
-		goesOn = true;
-		while (unsure.length > 0 && !stopped) {
-			await sleep(clock, PAUSE_MS);
-			if (!stopped) await release();
-		}
-		goesOn = false;
-	}
-
-	return {
-		add(claim: Claim) {
-			if (unsure.length >= UNSURE_MAX) {
-				log.debug("an idempotency key is not taken back: too many are", { request: claim.requestUuid });
-				return;
-			}
-			unsure.push({ claim, untilMs: clock.monotonicMs() + UNDER_WAY_MS_MAX });
-			if (!goesOn) void goOn();
-		},
-		size: (): number => unsure.length,
-		/** Tries once more. */
-		async stop(): Promise<void> {
-			stopped = true;
-			if (unsure.length > 0) await release();
+			await Promise.all(writing);
 		},
 	};
 }

@@ -7,9 +7,7 @@ export interface StoredAnswer {
 
 /** Operations that need the customer's secret and the header. */
 export interface Seal {
-	/**
-	 * Keyed digest of path and body; without the key, guesses cannot be tried. `contentType`: has the boundary of a form.
-	 */
+	/** Keyed digest of path and body. `contentType` has the boundary of a form. */
 	proof(path: string, body: Uint8Array, contentType?: string | null): string;
 	/** `IV (12 bytes) | AES-256-GCM of (head length u32 | head as JSON | body)`. */
 	seal(answer: StoredAnswer): Promise<Uint8Array>;
@@ -76,10 +74,7 @@ export function claimIdOf(keyId: string, header: string): string {
 /** A form with more pieces is compared by its bytes: splitting it would block the event loop. */
 const PIECES_MAX = 1_000;
 
-/**
- * Content between the boundaries of a multipart form, so that a retry with another boundary compares equal. Null if it
- * is no such form.
- */
+/** Content between a form's boundaries, so that a retry with another boundary compares equal. Null if it is no form. */
 function formPieces(contentType: string | null, body: Uint8Array): readonly Uint8Array[] | null {
 	const [, quoted, plain] =
 		/^multipart\/form-data\b.*?;\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(contentType ?? "") ?? [];

@@ -3,10 +3,7 @@ import { errorText } from "../../base/error-record.ts";
 import { Fault } from "../../base/fault.ts";
 import { isUnstorableText } from "../../db/sql-fault.ts";
 
-/**
- * For lookups, which need Postgres, unlike inference: Fault service_unavailable with retry-after while it is away. A
- * parameter that Postgres cannot store is no outage.
- */
+/** Runs a query of a lookup. Fault service_unavailable with retry-after while Postgres is unreachable. */
 export async function askDatabase<T>(ask: () => Promise<T>): Promise<T> {
 	try {
 		return await ask();

@@ -58,9 +58,7 @@ export function readRerankRequest(body: Readonly<Record<string, unknown>>, model
 	};
 }
 
-/**
- * POST /v1/rerank, in Cohere's and Jina's formats at once: `meta.billed_units` for the former, `usage` for the latter.
- */
+/** POST /v1/rerank, in Cohere's (`meta.billed_units`) and Jina's (`usage`) formats at once. */
 export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never> = {
 	name: "rerank",
 	kind: "rerank",

@@ -12,8 +12,8 @@ import type { Connection } from "../connection.ts";
 export type Authenticate = (connection: Connection, use?: KeyUse) => KeyEntry | Promise<KeyEntry>;
 
 /**
- * Checks the checksum before the digest, which costs more. Failures are limited per address; valid keys never are. A
- * key that is not in force is refused with a KeyFault before the body is read; admission checks again.
+ * Checks the checksum before the digest, which costs more. Failures are limited per address; valid keys never are. Keys
+ * that are not in force get a KeyFault before the body is read.
  */
 export function createAuthenticate(
 	deps: {

@@ -29,8 +29,8 @@ export class Delivery {
 }
 
 /**
- * Counts the chunks, with the upstream's count so far, and records a bound of their cost before the client gets them.
- * Throws without counting if the journal refuses.
+ * Counts the chunks and journals a bound of their cost before the client gets them. Throws without counting if the
+ * journal refuses.
  */
 export function deliver<Chunk extends OutputChunk>(
 	delivery: Delivery,

@@ -44,7 +44,7 @@ export interface InferenceEndpoint<Body extends RequestBody, Input extends Endpo
 	/** The field that is named if the prompt is too long. */
 	readonly promptField: string;
 	/**
-	 * `bytes`: the body, if it was already read. Faults: unsupported_media_type, payload_too_large, request_timeout,
+	 * `bytes`: the body if it was read already. Faults: unsupported_media_type, payload_too_large, request_timeout,
 	 * invalid_request.
 	 */
 	readBody(

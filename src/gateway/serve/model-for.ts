@@ -8,10 +8,7 @@ export interface EndpointRequirement {
 	readonly mode?: ChatMode;
 }
 
-/**
- * Fault service_unavailable if no deployment has the endpoint's kind, whatever the request names. Chat endpoints are
- * exempt.
- */
+/** Fault service_unavailable if no deployment has the endpoint's kind. Chat endpoints are exempt. */
 export function assertServed(snapshot: CatalogSnapshot, { kind }: EndpointRequirement): void {
 	if (kind === "chat") return;
 	for (const model of snapshot.models.values()) if (model.kind === kind) return;

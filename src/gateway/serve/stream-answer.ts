@@ -24,10 +24,7 @@ import {
 	write,
 } from "./streaming.ts";
 
-/**
- * Streams one admitted request. Rejects, with the request settled, if it fails while the status can still change; a
- * later failure is an event of the stream.
- */
+/** Streams one admitted request. Rejects, settled, while the status can still change; a later failure is an event. */
 export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
 	deps: ServeDeps,
 	streamed: StreamedAnswer<Input, Chunk> | undefined,
@@ -68,10 +65,7 @@ function stopIfSettled<Chunk>(streaming: Streaming<Chunk>): void {
 	if (isOver(streaming)) throw new UpstreamFailure("aborted", { private: "settled before it was opened" });
 }
 
-/**
- * Holds the status back until the first event, at most `limitMs`, so that a failure can still set it. Resolves with
- * whether the event arrived.
- */
+/** Holds the status back until the first event, at most `limitMs`. Resolves with whether the event arrived. */
 function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): Promise<boolean> {
 	return new Promise((resolve, reject) => {
 		const cancel = clock.after(limitMs, () => resolve(false));
@@ -88,10 +82,7 @@ function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): 
 	});
 }
 
-/**
- * The body of the answer. Its text is written directly to the socket; a queue would cost an insertion and a removal per
- * event. A class: there is one per open stream.
- */
+/** The body of the answer, written directly to the socket without a queue. A class: there is one per open stream. */
 class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource {
 	readonly type = "direct";
 	readonly #streaming: Streaming<Chunk>;

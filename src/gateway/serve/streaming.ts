@@ -13,18 +13,13 @@ import { Delivery } from "./delivery.ts";
 import type { Relay } from "./endpoint.ts";
 import type { OpenStream } from "./open-streams.ts";
 
-/**
- * State of a streamed answer. Transitions only lead forward, so it is settled once, by the first ending: finished;
- * upstream failed, died or silent; client left; shutdown.
- */
+/** State of a streamed answer. Transitions only lead forward, so the first ending settles it, once. */
 type StreamState =
 	/** The status is held back, so that a failure can still set it. */
 	| "opening"
 	/** The status was sent: a failure is an event of the stream. */
 	| "streaming"
-	/**
-	 * The bill exceeds the reservation, and the missing credit is being drawn. Only a stop of the process does not wait.
-	 */
+	/** The bill exceeds the reservation and credit is being drawn. Only a stop of the process does not wait. */
 	| "covering"
 	/** The bill is settled; later events change nothing. */
 	| "settled";
@@ -48,9 +43,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	readonly admitted: Admitted;
 	readonly relay: Relay<Chunk>;
 	readonly delivery = new Delivery();
-	/**
-	 * Aborts the upstream call before its first event, even before it exists. Undefined afterwards: then `close` ends it.
-	 */
+	/** Aborts the upstream call before its first event; undefined afterwards. */
 	abort: AbortController | undefined = undefined;
 	state: StreamState = "opening";
 	/** Undefined before the upstream call. */
@@ -127,8 +120,8 @@ function unlisten<Chunk>(streaming: Streaming<Chunk>): void {
 }
 
 /**
- * Makes the bill, ends the hold and runs `after` with the charged bill in the same turn. Usually that happens at once.
- * If the bill exceeds the reservation it first draws credit, and returns a promise.
+ * Makes the bill, ends the hold and runs `after` with the bill in the same turn. Returns a promise if it first draws
+ * credit.
  */
 export function settle<Chunk>(
 	streaming: Streaming<Chunk>,
@@ -160,9 +153,7 @@ export function settle<Chunk>(
 	return Promise.race([paid, stopped.promise]);
 }
 
-/**
- * A bill that cannot be made must not leave the hold open. The journal's bound is charged instead, as after a crash.
- */
+/** A bill that cannot be made is charged the journal's bound, as after a crash. */
 function billOf<Chunk>(streaming: Streaming<Chunk>, ending: Ending): Bill {
 	const { deps, context, admitted, relay, delivery, upstream } = streaming;
 	try {

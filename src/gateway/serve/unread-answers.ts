@@ -18,8 +18,8 @@ const UNCOUNTED_BYTES = 512 * 1024;
 const SHORT_BYTES = 128 * 1024;
 
 /**
- * Long unstreamed answers that clients have not read to their end, by account. A paid answer is never dropped: an
- * account with too much unread must read it before its next request.
+ * Long whole answers that clients have not read to their end. A paid answer is never dropped: its account must read it
+ * first.
  */
 export function createUnreadAnswers(deps: {
 	/** The budget that answers on their way from a server share. */
@@ -50,8 +50,7 @@ export function createUnreadAnswers(deps: {
 
 	return {
 		/**
-		 * Faults: rate_limit_exceeded above the account's own limit; overloaded above the limit of all, for accounts with any
-		 * unread.
+		 * Faults: rate_limit_exceeded above the account's limit; overloaded above the limit of all, if the account has any.
 		 */
 		check(accountId: string) {
 			const all = answers.unread();

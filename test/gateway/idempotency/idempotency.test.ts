@@ -3,7 +3,6 @@ import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
 import type { Claim, Claims } from "../../../src/gateway/idempotency/claims.ts";
 import { createIdempotency } from "../../../src/gateway/idempotency/idempotency.ts";
-import { createStreamCopies } from "../../../src/gateway/idempotency/recorded-stream.ts";
 import { createRunning } from "../../../src/gateway/idempotency/running.ts";
 import { INFERENCE } from "../../../src/gateway/inference.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
@@ -211,7 +210,6 @@ describe("the key of a repeatable request", () => {
 		const { deps, clock } = road;
 		const claims = claimsInMemory();
 		const running = createRunning({ claims, clock, log: silentLog });
-		const copies = createStreamCopies();
 		let authenticated = 0;
 		const authenticate = () => {
 			authenticated += 1;
@@ -226,7 +224,6 @@ describe("the key of a repeatable request", () => {
 				limits: deps.catalog.limits,
 				claims,
 				running,
-				copies,
 			}),
 		};
 		const text = JSON.stringify({ model: roadModel.id, messages: [{ role: "user", content: "Hello" }] });
@@ -308,8 +305,6 @@ function claimsInMemory(): Claims {
 		async keep(claim, sealed) {
 			if (sealed !== null) all.set(claim.id, { claim, sealed });
 		},
-		async release(claims) {
-			for (const { id } of claims) all.delete(id);
-		},
+		release: async ({ id }) => void all.delete(id),
 	};
 }

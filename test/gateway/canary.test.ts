@@ -145,26 +145,11 @@ test("of what a client sends only what is meant for the upstream gets there", as
 		"openai-organization": "canary-organization",
 		"x-custom": "canary-header",
 	};
-	await (
-		await service.post(
-			"/v1/chat/completions?canary=query",
-			secret,
-			ask("hi", { user: "canary-user", metadata: { a: "canary-metadata" } }),
-			{ headers },
-		)
-	).text();
+	const body = ask("hi", { user: "canary-user", metadata: { a: "canary-metadata" } });
+	await (await service.post("/v1/chat/completions?canary=query", secret, body, { headers })).text();
 	const seen = upstream.requests.at(-1);
-	expect(JSON.stringify([seen?.path, [...(seen?.headers ?? [])], seen?.body])).not.toContain("canary-c");
-	for (const canary of [
-		"canary-address",
-		"canary-agent",
-		"canary-organization",
-		"canary-header",
-		"canary-user",
-		"canary-metadata",
-		"canary=query",
-		secret,
-	])
-		expect(JSON.stringify([seen?.path, [...(seen?.headers ?? [])], seen?.body])).not.toContain(canary);
+	const sent = JSON.stringify([seen?.path, [...(seen?.headers ?? [])], seen?.body]);
+	expect(sent).not.toMatch(/canary-(c|a|o|h|u(?!pstream-key)|m)|canary=query/);
+	expect(sent).not.toContain(secret);
 	expect(seen?.headers.get("x-request-id")).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
 });

@@ -38,10 +38,12 @@ describe("502 upstream_error, streamed or not, with nothing of the upstream's ow
 		["it answers with something else", () => reply().raw("<html>hello</html>", "text/html")],
 		["it answers with nothing", () => reply().raw("", "application/json")],
 		["its first event is an error", () => reply().errorEvent(0)],
+		["its stream breaks before the first token", () => reply().text("a b").dieAfter(0)],
+		["its stream ends before the first token", () => reply().text("a b").endAfter(0)],
 	];
 	for (const [name, answer] of cases)
 		test(name, async () => {
-			for (const stream of [false, true]) {
+			for (const stream of name.startsWith("its stream") ? [true] : [false, true]) {
 				// Replayed on a fresh connection where that can help: the same again.
 				upstream.always(answer);
 				const { status, error } = await errorOf(await post(ask("hi", { stream })));
@@ -55,22 +57,6 @@ describe("502 upstream_error, streamed or not, with nothing of the upstream's ow
 			}
 			await expectUncharged(service, customer.accountId);
 		});
-
-	test("its stream ends before the first token", async () => {
-		for (const answer of [() => reply().text("a b").dieAfter(0), () => reply().text("a b").endAfter(0)]) {
-			upstream.always(answer);
-			const { status, error } = await errorOf(await post(ask("hi", { stream: true })));
-			expect([status, error.code]).toEqual([502, "upstream_error"]);
-		}
-	});
-
-	test("it resets the connection", async () => {
-		upstream.always(() => reply().reset());
-		for (const stream of [false, true]) {
-			const { status, error } = await errorOf(await post(ask("hi", { stream })));
-			expect([status, error.code]).toEqual([502, "upstream_error"]);
-		}
-	});
 });
 
 describe("504 upstream_timeout", () => {

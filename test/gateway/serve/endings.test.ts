@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { chat } from "../../../src/gateway/chat/chat-request.ts";
-import { IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
+import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../../src/gateway/connection.ts";
 import { serve } from "../../../src/gateway/serve/serve.ts";
 import { READER_STALL_MS } from "../../../src/gateway/serve/streaming.ts";
 import { KEEP_ALIVE_COMMENT } from "../../../src/gateway/stream-events.ts";
@@ -405,6 +405,38 @@ describe("a stream", () => {
 		call.fail(new UpstreamFailure("timeout", { private: "scripted" }));
 		expect(await rest(reader)).toContain('"upstream_timeout"');
 		settledOnce(road, { ending: "upstream_silent", charged: 0, status: 504 });
+	});
+});
+
+describe("the idle timeout of a stream's connection", () => {
+	test("is raised until the stream ends", async () => {
+		const { call, reader, timeouts } = await streaming();
+		expect(timeouts).toEqual([STREAM_TIMEOUT_S]);
+		call.end();
+		await rest(reader);
+		expect(timeouts).toEqual([STREAM_TIMEOUT_S, IDLE_TIMEOUT_S]);
+	});
+
+	test("is reset after a failure before and after the first event", async () => {
+		const early = await sent(STREAM);
+		early.call.fail();
+		expect(await errorOf(early.answer)).toEqual([502, "upstream_error"]);
+		expect(early.timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
+		const late = await streaming();
+		late.call.fail();
+		await rest(late.reader);
+		expect(late.timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
+	});
+
+	test("is off while the status is held back for longer", async () => {
+		const { road, call, answer, timeouts } = await sent(STREAM, { holdStatusMs: 300_000 });
+		expect(timeouts).toEqual([0]);
+		road.clock.advance(300_000);
+		const reader = readerOf(await answer);
+		expect((await reader.read()).value).toBe(KEEP_ALIVE_COMMENT);
+		expect(timeouts).toEqual([0, STREAM_TIMEOUT_S]);
+		call.arrive("w1");
+		expect((await reader.read()).value).toContain("w1");
 	});
 });
 

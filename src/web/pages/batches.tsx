@@ -2,10 +2,11 @@ import { Box, Button, Progress } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatAgo, formatCount } from "../format.ts";
+import { ActButton } from "../parts/form.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { Facts, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem, Reading } from "../parts/problem.tsx";
-import { type Column, DataTable, fromList } from "../parts/table.tsx";
+import { type Column, fromList, TablePanel } from "../parts/table.tsx";
 import { Ago, Amount, Clipped, Id, Moment } from "../parts/text.tsx";
 import { useAction, useList, useNow, useResource } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
@@ -105,9 +106,7 @@ function BatchList() {
 	);
 	const mayStart = useMay()("requests.send");
 	const start = mayStart && (
-		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setStarting({ dropped: null })}>
-			{t("Start a batch")}
-		</Button>
+		<ActButton label={t("Start a batch")} look="main" icon="plus" onClick={() => setStarting({ dropped: null })} />
 	);
 
 	return (
@@ -126,21 +125,19 @@ function BatchList() {
 				)}
 				aside={start}
 			>
-				<Panel flush title={t("Batches")}>
-					<DataTable
-						label={t("Batches")}
-						columns={COLUMNS}
-						{...fromList(list)}
-						rowKey={(batch) => batch.id}
-						empty={
-							<Empty title={t("No batches yet.")} action={start}>
-								{t(
-									"A file with a request on each line is worked through when the models have room, at their batch rates. Drop one here to check it.",
-								)}
-							</Empty>
-						}
-					/>
-				</Panel>
+				<TablePanel
+					title={t("Batches")}
+					columns={COLUMNS}
+					{...fromList(list)}
+					rowKey={(batch) => batch.id}
+					empty={
+						<Empty title={t("No batches yet.")} action={start}>
+							{t(
+								"A file with a request on each line is worked through when the models have room, at their batch rates. Drop one here to check it.",
+							)}
+						</Empty>
+					}
+				/>
 				{starting && (
 					<BatchStartDialog
 						key={starting.dropped?.lastModified}
@@ -173,13 +170,7 @@ function BatchPage({ id }: { id: string }) {
 		<Page
 			title={item?.filename ?? t("Batch")}
 			lead={<Id value={id} label={t("Copy the batch's id")} />}
-			aside={
-				mayCancel && (
-					<Button size="xs" variant="light" color="red" loading={cancel.busy} onClick={() => void cancel.run()}>
-						{t("Cancel the rest")}
-					</Button>
-				)
-			}
+			aside={mayCancel && <ActButton label={t("Cancel the rest")} look="danger" action={cancel} />}
 		>
 			<Reading of={batch} height={220} />
 			{cancel.error && <Problem error={cancel.error} />}

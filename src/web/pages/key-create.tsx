@@ -1,8 +1,10 @@
-import { Button, Checkbox, Group, Stack } from "@mantine/core";
+import { Group, Stack } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import { api } from "../api.ts";
 import { CodeBlock } from "../parts/code.tsx";
 import { ActDialog, Dialog } from "../parts/dialog.tsx";
+import { CheckField } from "../parts/fields.tsx";
+import { ActButton } from "../parts/form.tsx";
 import { CopyButton } from "../parts/text.tsx";
 import { useAction } from "../resource.ts";
 import { useAccount } from "../session.tsx";
@@ -62,13 +64,13 @@ export function KeyCreateDialog(props: {
 			act={t("Create")}
 		>
 			<KeyFields draft={draft} onChange={setDraft} error={create.error} readsOnly={readsOnly} projects={projects} />
-			<Checkbox
+			<CheckField
 				label={t("Only reads usage and credit")}
 				description={t(
 					"For dashboards: GET /v1/usage, /v1/credits and /v1/models. No request is made with it, whoever has it.",
 				)}
 				checked={readsOnly}
-				onChange={(event) => setReadsOnly(event.currentTarget.checked)}
+				onChange={setReadsOnly}
 			/>
 		</ActDialog>
 	);
@@ -108,15 +110,9 @@ export function SecretDialog(props: {
 						"In production keep it in a secret manager. Use one key for each application and environment, so that one can be revoked without the others.",
 					)}
 				</p>
-				<Checkbox
-					label={t("I have stored it")}
-					checked={stored}
-					onChange={(event) => setStored(event.currentTarget.checked)}
-				/>
+				<CheckField label={t("I have stored it")} checked={stored} onChange={setStored} />
 				<Group justify="flex-end" gap="xs">
-					<Button disabled={!stored} onClick={props.onStored}>
-						{t("Done")}
-					</Button>
+					<ActButton size="sm" look="main" label={t("Done")} disabled={!stored} onClick={props.onStored} />
 				</Group>
 			</Stack>
 		</Dialog>

@@ -199,31 +199,25 @@ function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boole
 	);
 }
 
+const LIMITS = { requestsPerMinute: t("Requests a minute"), concurrencyMax: t("Requests at a time") };
+
 function LimitFields({ draft, wrong, set }: Part) {
 	return (
 		<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-			<NumberInput
-				label={t("Requests a minute")}
-				placeholder={t("No limit")}
-				allowNegative={false}
-				min={1}
-				allowDecimal={false}
-				hideControls
-				value={draft.requestsPerMinute}
-				error={wrong("requestsPerMinute")}
-				onValueChange={(value) => set({ requestsPerMinute: value.value })}
-			/>
-			<NumberInput
-				label={t("Requests at a time")}
-				placeholder={t("No limit")}
-				allowNegative={false}
-				min={1}
-				allowDecimal={false}
-				hideControls
-				value={draft.concurrencyMax}
-				error={wrong("concurrencyMax")}
-				onValueChange={(value) => set({ concurrencyMax: value.value })}
-			/>
+			{(["requestsPerMinute", "concurrencyMax"] as const).map((name) => (
+				<NumberInput
+					key={name}
+					label={LIMITS[name]}
+					placeholder={t("No limit")}
+					allowNegative={false}
+					min={1}
+					allowDecimal={false}
+					hideControls
+					value={draft[name]}
+					error={wrong(name)}
+					onValueChange={({ value }) => set({ [name]: value })}
+				/>
+			))}
 		</SimpleGrid>
 	);
 }

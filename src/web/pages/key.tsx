@@ -1,33 +1,37 @@
-import { Button } from "@mantine/core";
+import { Select } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { canAsk } from "../key-use.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
-import { EndDialog } from "../parts/dialog.tsx";
+import { ActDialog, EndDialog } from "../parts/dialog.tsx";
+import { ActButton } from "../parts/form.tsx";
 import { Facts, Page, Panel } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { fromItems } from "../parts/table.tsx";
 import { Ago, Amount, Id, Moment } from "../parts/text.tsx";
 import { UsageChart } from "../parts/usage-chart.tsx";
-import { useResource } from "../resource.ts";
-import { Link } from "../router.tsx";
+import { useAction, useResource } from "../resource.ts";
+import { Link, navigate } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
 import ToolChoice from "../snippets/tool-choice.tsx";
 import { plural, rich, t } from "../texts.tsx";
+import { newToken } from "../token.ts";
 import type { KeyView } from "../views.ts";
+import { SecretDialog } from "./key-create.tsx";
 import { SettingsDialog, useProjectChoice } from "./key-form.tsx";
-import { RotateDialog } from "./key-rotate.tsx";
 import { KeyState } from "./keys.tsx";
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 export default function KeyPage({ id }: { id: string }) {
 	const account = useAccount();
 	const may = useMay();
 	const key = useResource(`key ${account.id} ${id}`, () => api.key(account.id, id));
 	const [dialog, setDialog] = useState<"edit" | "rotate" | "revoke">();
+	const projects = useProjectChoice(dialog === "edit" && may("projects.change"));
 	const item = key.data;
 	const close = () => {
 		setDialog(undefined);
@@ -41,15 +45,9 @@ export default function KeyPage({ id }: { id: string }) {
 				item?.state === "active" &&
 				may("keys.change") && (
 					<>
-						<Button size="xs" variant="default" onClick={() => setDialog("edit")}>
-							{t("Edit")}
-						</Button>
-						<Button size="xs" variant="default" onClick={() => setDialog("rotate")}>
-							{t("Rotate")}
-						</Button>
-						<Button size="xs" variant="light" color="red" onClick={() => setDialog("revoke")}>
-							{t("Revoke")}
-						</Button>
+						<ActButton label={t("Edit")} onClick={() => setDialog("edit")} />
+						<ActButton label={t("Rotate")} onClick={() => setDialog("rotate")} />
+						<ActButton label={t("Revoke")} look="danger" onClick={() => setDialog("revoke")} />
 					</>
 				)
 			}
@@ -64,7 +62,15 @@ export default function KeyPage({ id }: { id: string }) {
 						</Panel>
 					)}
 					<KeyUsage item={item} />
-					{dialog === "edit" && <EditDialog item={item} onClose={close} />}
+					{dialog === "edit" && (
+						<SettingsDialog
+							title={t("Edit the key")}
+							item={item}
+							fields={{ readsOnly: item.readsOnly, projects }}
+							onSave={(changes) => api.editKey(account.id, id, changes)}
+							onClose={close}
+						/>
+					)}
 					{dialog === "rotate" && <RotateDialog item={item} onClose={close} />}
 					{dialog === "revoke" && <RevokeDialog item={item} onClose={close} />}
 				</>
@@ -160,21 +166,6 @@ function KeyUsage({ item }: { item: KeyView }) {
 	);
 }
 
-function EditDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
-	const account = useAccount();
-	const may = useMay();
-	const projects = useProjectChoice(may("projects.change"));
-	return (
-		<SettingsDialog
-			title={t("Edit the key")}
-			item={item}
-			fields={{ readsOnly: item.readsOnly, projects }}
-			onSave={(changes) => api.editKey(account.id, item.id, changes)}
-			onClose={onClose}
-		/>
-	);
-}
-
 /** Revoking is final. */
 function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	const account = useAccount();
@@ -203,5 +194,64 @@ function runningText(count: number): string {
 		count,
 		{ one: "{count} admitted request is finishing.", other: "{count} admitted requests are finishing." },
 		{ count: formatCount(count) },
+	);
+}
+
+const GRACES = [
+	{ value: "0", label: t("None: the old key stops at once") },
+	{ value: String(HOUR_MS), label: t("1 hour") },
+	{ value: String(DAY_MS), label: t("1 day") },
+	{ value: String(7 * DAY_MS), label: t("7 days") },
+];
+
+/**
+ * Creates a replacement with the same settings. The old key keeps working for a grace period, so that applications can
+ * change over.
+ */
+function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
+	const account = useAccount();
+	const [grace, setGrace] = useState(String(DAY_MS));
+	const [made, setMade] = useState<{ id: string; secret: string }>();
+	// One token per dialog: a retry after a lost answer returns the same secret.
+	const [token] = useState(newToken);
+	const rotate = useAction(async () => {
+		const { key, secret } = await api.rotateKey(account.id, item.id, Number(grace), token);
+		setMade({ id: key.id, secret });
+	});
+	if (made)
+		return (
+			<SecretDialog
+				secret={made.secret}
+				title={t("Replacement created")}
+				onStored={() => {
+					onClose();
+					navigate(`/keys/${made.id}`);
+				}}
+			>
+				{!item.readsOnly && <ToolChoice apiKey={made.secret} models={item.models} />}
+			</SecretDialog>
+		);
+	return (
+		<ActDialog
+			onClose={onClose}
+			title={t("Rotate the key")}
+			held={rotate.busy}
+			action={rotate}
+			act={t("Make the replacement")}
+		>
+			<p>
+				{rich(
+					"A new key with the settings of {name} is made. Change the application over to it; the old key stops when its time is over.",
+					{ name: <strong>{item.name}</strong> },
+				)}
+			</p>
+			<Select
+				label={t("The old key works for")}
+				data={GRACES}
+				value={grace}
+				allowDeselect={false}
+				onChange={(value) => setGrace(value ?? "0")}
+			/>
+		</ActDialog>
 	);
 }

@@ -1,4 +1,3 @@
-import { Button } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
@@ -6,10 +5,10 @@ import { isArchived } from "../key-use.ts";
 import { KEY_COLUMN } from "../parts/account-tables.tsx";
 import { CapBar } from "../parts/cap-bar.tsx";
 import { SearchField } from "../parts/fields.tsx";
-import { Icon } from "../parts/icons.tsx";
-import { Page, Panel, State } from "../parts/page.tsx";
+import { ActButton } from "../parts/form.tsx";
+import { Page, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
-import { type Column, DataTable, fromList } from "../parts/table.tsx";
+import { type Column, fromList, TablePanel } from "../parts/table.tsx";
 import { Ago } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useCreating } from "../router.tsx";
@@ -43,15 +42,12 @@ export default function KeysPage() {
 	const wanted = search.trim().toLowerCase();
 	const shown = list.items?.filter((key) => `${key.name} ${key.prefix} ${key.lastFour}`.toLowerCase().includes(wanted));
 	const create = may("keys.change") && (
-		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setOpen(true)}>
-			{t("Create a key")}
-		</Button>
+		<ActButton label={t("Create a key")} look="main" icon="plus" onClick={() => setOpen(true)} />
 	);
 
 	return (
 		<Page title={t("Keys")} lead={t("One key for each application and environment.")} aside={create}>
-			<Panel
-				flush
+			<TablePanel
 				title={t("API keys")}
 				aside={
 					<SearchField
@@ -61,25 +57,19 @@ export default function KeysPage() {
 						onChange={setSearch}
 					/>
 				}
-			>
-				<DataTable
-					label={t("API keys")}
-					columns={KEY_COLUMNS}
-					{...fromList({ ...list, items: shown })}
-					rowKey={(key) => key.id}
-					empty={
-						wanted === "" ? (
-							<Empty title={t("No keys yet.")} action={create}>
-								{t(
-									"A key lets an application call the service. It can have a lifetime cap in USD and a list of models.",
-								)}
-							</Empty>
-						) : (
-							<Empty title={t("No key matches “{search}”.", { search: search.trim() })} />
-						)
-					}
-				/>
-			</Panel>
+				columns={KEY_COLUMNS}
+				{...fromList({ ...list, items: shown })}
+				rowKey={(key) => key.id}
+				empty={
+					wanted === "" ? (
+						<Empty title={t("No keys yet.")} action={create}>
+							{t("A key lets an application call the service. It can have a lifetime cap in USD and a list of models.")}
+						</Empty>
+					) : (
+						<Empty title={t("No key matches “{search}”.", { search: search.trim() })} />
+					)
+				}
+			/>
 			<KeyCreateDialog
 				open={isOpen && may("keys.change")}
 				onClose={() => setOpen(false)}

@@ -1,22 +1,21 @@
-import { Button } from "@mantine/core";
+import { Group, Select, Stack } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
-import { EndDialog } from "../parts/dialog.tsx";
-import { Icon } from "../parts/icons.tsx";
+import { Dialog, EndDialog } from "../parts/dialog.tsx";
+import { ActButton, LineForm, LinkButton } from "../parts/form.tsx";
 import { Facts, Page, Panel, State } from "../parts/page.tsx";
-import { Empty, Reading } from "../parts/problem.tsx";
-import { DataTable, fromList } from "../parts/table.tsx";
+import { Empty, Problem, Reading } from "../parts/problem.tsx";
+import { fromItems, fromList, TablePanel } from "../parts/table.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
-import { useList, useResource } from "../resource.ts";
+import { useAction, useList, useResource } from "../resource.ts";
 import { useAccount, useMay } from "../session.tsx";
-import { rich, t } from "../texts.tsx";
-import type { ProjectView } from "../views.ts";
+import { isolated, rich, t } from "../texts.tsx";
+import type { ProjectMemberView, ProjectView } from "../views.ts";
 import { limitsText } from "./key.tsx";
 import { KeyCreateDialog } from "./key-create.tsx";
 import { SettingsDialog } from "./key-form.tsx";
 import { KEY_COLUMNS } from "./keys.tsx";
-import { ProjectMembers } from "./project-members.tsx";
 
 export default function ProjectPage({ id }: { id: string }) {
 	const account = useAccount();
@@ -30,12 +29,8 @@ export default function ProjectPage({ id }: { id: string }) {
 	};
 	const actions = item?.state === "active" && may("projects.change") && (
 		<>
-			<Button size="xs" variant="default" onClick={() => setDialog("edit")}>
-				{t("Edit")}
-			</Button>
-			<Button size="xs" variant="light" color="red" onClick={() => setDialog("archive")}>
-				{t("Archive")}
-			</Button>
+			<ActButton label={t("Edit")} onClick={() => setDialog("edit")} />
+			<ActButton label={t("Archive")} look="danger" onClick={() => setDialog("archive")} />
 		</>
 	);
 
@@ -47,7 +42,15 @@ export default function ProjectPage({ id }: { id: string }) {
 					<ProjectFacts item={item} />
 					<ProjectKeys item={item} onCreated={() => void project.reload()} />
 					<ProjectMembers item={item} />
-					{dialog === "edit" && <EditProjectDialog item={item} onClose={close} />}
+					{dialog === "edit" && (
+						<SettingsDialog
+							title={t("Edit the project")}
+							item={item}
+							fields={{ ofProject: true }}
+							onSave={(changes) => api.editProject(account.id, id, changes)}
+							onClose={close}
+						/>
+					)}
 					{dialog === "archive" && <ArchiveDialog item={item} onClose={close} />}
 				</>
 			)}
@@ -80,23 +83,22 @@ function ProjectKeys({ item, onCreated }: { item: ProjectView; onCreated: () => 
 	const [isOpen, setOpen] = useState(false);
 	const list = useList(`project-keys ${account.id} ${item.id}`, (after) => api.keys(account.id, after, item.id));
 	const create = item.state === "active" && may("keys.change") && (
-		<Button size="xs" variant="default" leftSection={<Icon name="plus" />} onClick={() => setOpen(true)}>
-			{t("Create a key")}
-		</Button>
+		<ActButton label={t("Create a key")} icon="plus" onClick={() => setOpen(true)} />
 	);
 	return (
-		<Panel flush title={t("Keys")} aside={create}>
-			<DataTable
-				label={t("Keys of this project")}
-				columns={KEY_COLUMNS.filter(({ label }) => label !== t("Project"))}
-				{...fromList(list)}
-				rowKey={(key) => key.id}
-				empty={
-					<Empty title={t("No keys yet.")}>
-						{t("Make one here, or move one: a key's page says which project it has.")}
-					</Empty>
-				}
-			/>
+		<TablePanel
+			title={t("Keys")}
+			label={t("Keys of this project")}
+			aside={create}
+			columns={KEY_COLUMNS.filter(({ label }) => label !== t("Project"))}
+			{...fromList(list)}
+			rowKey={(key) => key.id}
+			empty={
+				<Empty title={t("No keys yet.")}>
+					{t("Make one here, or move one: a key's page says which project it has.")}
+				</Empty>
+			}
+		>
 			<KeyCreateDialog
 				open={isOpen}
 				projectId={item.id}
@@ -106,20 +108,7 @@ function ProjectKeys({ item, onCreated }: { item: ProjectView; onCreated: () => 
 					onCreated();
 				}}
 			/>
-		</Panel>
-	);
-}
-
-function EditProjectDialog({ item, onClose }: { item: ProjectView; onClose: () => void }) {
-	const account = useAccount();
-	return (
-		<SettingsDialog
-			title={t("Edit the project")}
-			item={item}
-			fields={{ ofProject: true }}
-			onSave={(changes) => api.editProject(account.id, item.id, changes)}
-			onClose={onClose}
-		/>
+		</TablePanel>
 	);
 }
 
@@ -141,5 +130,113 @@ function ArchiveDialog({ item, onClose }: { item: ProjectView; onClose: () => vo
 				{ name: <strong>{item.name}</strong> },
 			)}
 		</EndDialog>
+	);
+}
+
+/** Members of the project: developers see and create only the keys of their projects. */
+function ProjectMembers({ item }: { item: ProjectView }) {
+	const account = useAccount();
+	const may = useMay();
+	const mayChange = may("projects.change") && item.state === "active";
+	const members = useResource(`project-members ${account.id} ${item.id}`, () =>
+		api.projectMembers(account.id, item.id),
+	);
+	const [leaving, setLeaving] = useState<ProjectMemberView>();
+	const remove = useAction(async (member: ProjectMemberView, keys: "keep" | "revoke" | null) => {
+		try {
+			await api.removeProjectMember(account.id, item.id, member.userId, keys);
+		} catch (error) {
+			if (keys === null && (error as { param?: string | null }).param === "keys") return setLeaving(member);
+			throw error;
+		}
+		setLeaving(undefined);
+		await members.reload();
+	});
+	return (
+		<TablePanel
+			title={t("People")}
+			label={t("People of this project")}
+			{...fromItems(members)}
+			rowKey={(member) => member.userId}
+			empty={
+				<Empty title={t("Nobody yet.")}>
+					{t("Developers see and make the keys of the projects that they work in. Owners and admins see all.")}
+				</Empty>
+			}
+			columns={[
+				{ label: t("Name"), lead: true, render: (member) => member.name },
+				{ label: t("Email"), render: (member) => member.email },
+				{ label: t("Since"), render: (member) => <Moment atMs={member.joinedAtMs} /> },
+				{
+					label: t("Action"),
+					act: true,
+					render: (member) =>
+						mayChange && <LinkButton onClick={() => void remove.run(member, null)}>{t("Remove")}</LinkButton>,
+				},
+			]}
+		>
+			{remove.error && <Problem error={remove.error} />}
+			{mayChange && (
+				<AddForm
+					projectId={item.id}
+					known={members.data?.items.map(({ userId }) => userId)}
+					onAdded={() => void members.reload()}
+				/>
+			)}
+			{leaving && (
+				<Dialog onClose={() => setLeaving(undefined)} title={t("Remove {name}", { name: leaving.name })}>
+					<Stack gap={14}>
+						<p>
+							{t(
+								"{name} made keys of this project that still work, and may have kept their secrets. Kept, they go on working; revoked, they are refused everywhere at once.",
+								{ name: leaving.name },
+							)}
+						</p>
+						<Group justify="flex-end" gap="xs">
+							<ActButton
+								size="sm"
+								label={t("Keep the keys")}
+								busy={remove.busy}
+								onClick={() => void remove.run(leaving, "keep")}
+							/>
+							<ActButton
+								size="sm"
+								look="final"
+								label={t("Revoke the keys")}
+								busy={remove.busy}
+								onClick={() => void remove.run(leaving, "revoke")}
+							/>
+						</Group>
+					</Stack>
+				</Dialog>
+			)}
+		</TablePanel>
+	);
+}
+
+function AddForm(props: { projectId: string; known: readonly string[] | undefined; onAdded: () => void }) {
+	const account = useAccount();
+	const [chosen, setChosen] = useState<string | null>(null);
+	const all = useResource(`members ${account.id}`, () => api.members(account.id));
+	const add = useAction(async () => {
+		if (chosen === null) return;
+		await api.addProjectMember(account.id, props.projectId, chosen);
+		setChosen(null);
+		props.onAdded();
+	});
+	const others = all.data?.items.filter(({ userId }) => props.known?.includes(userId) === false) ?? [];
+	if (others.length === 0) return null;
+	return (
+		<LineForm action={add} act={t("Add")} disabled={chosen === null}>
+			<Select
+				label={t("Add a member of the account")}
+				size="xs"
+				data={others.map(({ userId, name, email }) => ({ value: userId, label: `${isolated(name)} (${email})` }))}
+				searchable
+				value={chosen}
+				onChange={setChosen}
+				nothingFoundMessage={t("No such member")}
+			/>
+		</LineForm>
 	);
 }

@@ -1,13 +1,12 @@
-import { Button } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
 import { CapBar } from "../parts/cap-bar.tsx";
 import { ActDialog } from "../parts/dialog.tsx";
-import { Icon } from "../parts/icons.tsx";
-import { Page, Panel, State } from "../parts/page.tsx";
+import { ActButton } from "../parts/form.tsx";
+import { Page, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
-import { type Column, DataTable, fromList } from "../parts/table.tsx";
+import { type Column, fromList, TablePanel } from "../parts/table.tsx";
 import { useAction, useList } from "../resource.ts";
 import { Link, navigate, useCreating } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
@@ -36,9 +35,7 @@ export default function ProjectsPage() {
 	const attempt = useAttempt();
 	const list = useList(`projects ${account.id}`, (after) => api.projects(account.id, after));
 	const create = may("projects.change") && (
-		<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setOpen(true)}>
-			{t("Create a project")}
-		</Button>
+		<ActButton label={t("Create a project")} look="main" icon="plus" onClick={() => setOpen(true)} />
 	);
 	return (
 		<Page
@@ -46,21 +43,19 @@ export default function ProjectsPage() {
 			lead={t("A budget for some of the keys, and the people who work with them.")}
 			aside={create}
 		>
-			<Panel flush title={t("Projects")}>
-				<DataTable
-					label={t("Projects")}
-					columns={COLUMNS}
-					{...fromList(list)}
-					rowKey={(project) => project.id}
-					empty={
-						<Empty title={t("No projects yet.")} action={create}>
-							{t(
-								"A project has a cap, models and limits that its keys share. What its keys spend counts against its cap and their own.",
-							)}
-						</Empty>
-					}
-				/>
-			</Panel>
+			<TablePanel
+				title={t("Projects")}
+				columns={COLUMNS}
+				{...fromList(list)}
+				rowKey={(project) => project.id}
+				empty={
+					<Empty title={t("No projects yet.")} action={create}>
+						{t(
+							"A project has a cap, models and limits that its keys share. What its keys spend counts against its cap and their own.",
+						)}
+					</Empty>
+				}
+			/>
 			{isOpen && may("projects.change") && (
 				<CreateDialog {...{ accountId: account.id, attempt }} onClose={() => setOpen(false)} />
 			)}

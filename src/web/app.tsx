@@ -29,6 +29,7 @@ interface Params {
 const onDemand = (load: () => Promise<{ default: ComponentType<Params> }>) => lazy(load, <PageWaiting />);
 
 const DocsPage = onDemand(() => (language === "de" ? import("./docs/de.tsx") : import("./docs/en.tsx")));
+const ModelPages = onDemand(() => import("./pages/models.tsx"));
 const BatchPages = onDemand(() => import("./pages/batches.tsx"));
 const OperatorPages = onDemand(() => import("./operator/pages.tsx"));
 
@@ -46,8 +47,8 @@ const ROUTES: readonly Route[] = [
 	["/", "public", onDemand(() => import("./pages/landing.tsx"))],
 	["/docs", "public", DocsPage],
 	["/docs/:section", "public", DocsPage],
-	["/models", "public", onDemand(() => import("./pages/models.tsx"))],
-	["/models/*", "public", onDemand(() => import("./pages/model.tsx"))],
+	["/models", "public", ModelPages],
+	["/models/*", "public", ModelPages],
 	["/sign-in", "guest", SignInPage],
 	["/sign-up", "guest", SignUpPage],
 	["/verify", "guest", VerifyPage],

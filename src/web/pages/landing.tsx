@@ -1,7 +1,8 @@
-import { Button, Group, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { Group, SimpleGrid, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { CodeTabs } from "../parts/code.tsx";
+import { ActButton } from "../parts/form.tsx";
 import { ModelTable } from "../parts/model-table.tsx";
 import { Panel } from "../parts/page.tsx";
 import { PriceCalculator } from "../parts/price-calculator.tsx";
@@ -10,7 +11,7 @@ import { Link } from "../router.tsx";
 import { useSession } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
 import { chatSnippets } from "../snippets/chat.ts";
-import { rich, t } from "../texts.tsx";
+import { t } from "../texts.tsx";
 
 const HEADLINE = brand.headline ?? t("Open models behind the client you already use");
 const LEAD =
@@ -18,6 +19,25 @@ const LEAD =
 	t(
 		"Change the base address, the key and the model. Credit is prepaid, each request is charged by its actual tokens, and a key can never spend more than its cap.",
 	);
+
+const FACTS = [
+	{
+		title: t("Prepaid"),
+		text: (least: string) => t("Top-ups start at {least}. Unused credit stays usable to the last cent.", { least }),
+	},
+	{
+		title: t("Exact"),
+		text: () => t("The request log shows the tokens, rates and cost of every request."),
+	},
+	{
+		title: t("Capped"),
+		text: () => t("Each key has an optional spending cap and list of models. It never spends more, at any load."),
+	},
+	{
+		title: t("Revocable"),
+		text: () => t("A revoked key stops on all instances, and the page says since when."),
+	},
+];
 
 export default function LandingPage() {
 	const { config } = useSession();
@@ -33,14 +53,8 @@ export default function LandingPage() {
 						{LEAD}
 					</Text>
 					<Group gap="xs">
-						{config.signUp && (
-							<Button component={Link} to="/sign-up">
-								{t("Sign up")}
-							</Button>
-						)}
-						<Button component={Link} to="/docs" variant="default">
-							{t("Quick start")}
-						</Button>
+						{config.signUp && <ActButton size="sm" look="main" label={t("Sign up")} to="/sign-up" />}
+						<ActButton size="sm" label={t("Quick start")} to="/docs" />
 					</Group>
 				</Stack>
 				<CodeTabs
@@ -59,37 +73,14 @@ export default function LandingPage() {
 			</Panel>
 			<Panel title={t("How access works")}>
 				<SimpleGrid component="ul" className="bare" minColWidth="min(100%, 240px)" autoFlow="auto-fit">
-					<li>
-						{rich("<strong>Prepaid</strong>Top-ups start at {topUpMin}. What is left stays usable to the last cent.", {
-							strong: (inner) => <Lead>{inner}</Lead>,
-							topUpMin: showUsd(config.topUpMinNanoUsd),
-						})}
-					</li>
-					<li>
-						{rich(
-							"<strong>Exact</strong>Every request has a line in the log with its tokens, rate card and cost. What is held and what is spent are shown apart.",
-							{ strong: (inner) => <Lead>{inner}</Lead> },
-						)}
-					</li>
-					<li>
-						{rich(
-							"<strong>Bounded</strong>A key has an optional lifetime cap and a list of models. Nothing goes past the cap, at any load.",
-							{ strong: (inner) => <Lead>{inner}</Lead> },
-						)}
-					</li>
-					<li>
-						{rich("<strong>Revocable</strong>A revoked key stops on all instances, and the page says since when.", {
-							strong: (inner) => <Lead>{inner}</Lead>,
-						})}
-					</li>
+					{FACTS.map((fact) => (
+						<li key={fact.title}>
+							<Text fw={600}>{fact.title}</Text>
+							{fact.text(showUsd(config.topUpMinNanoUsd))}
+						</li>
+					))}
 				</SimpleGrid>
 			</Panel>
 		</div>
 	);
 }
-
-const Lead = ({ children }: { children: string }) => (
-	<Text fw={600} inherit>
-		{children}
-	</Text>
-);

@@ -1,13 +1,24 @@
-import { Button, SimpleGrid } from "@mantine/core";
+import { SimpleGrid } from "@mantine/core";
+import type { Rates } from "../../catalog/model.ts";
+import type { PicoUsdPerUnit } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
+import { formatCount, formatDay, formatDuration } from "../format.ts";
+import { CodeTabs } from "../parts/code.tsx";
 import { SearchField } from "../parts/fields.tsx";
 import { FilterSelect } from "../parts/filters.tsx";
-import { KINDS, ModelTable } from "../parts/model-table.tsx";
-import { Page, Panel } from "../parts/page.tsx";
+import { ActButton } from "../parts/form.tsx";
+import { KINDS, ModelState, ModelTable } from "../parts/model-table.tsx";
+import { Facts, Page, Panel } from "../parts/page.tsx";
+import { Empty, Notice, Reading } from "../parts/problem.tsx";
+import { TablePanel } from "../parts/table.tsx";
+import { Id, Moment } from "../parts/text.tsx";
 import { useResource } from "../resource.ts";
-import { useQueryState } from "../router.tsx";
-import { t } from "../texts.tsx";
-import type { ModelView } from "../views.ts";
+import { linkTo, useQueryState } from "../router.tsx";
+import { useSession } from "../session.tsx";
+import { showRatePerMillion, showRatePerUnit } from "../shown-money.ts";
+import { chatSnippets } from "../snippets/chat.ts";
+import { rich, t } from "../texts.tsx";
+import type { ModelDetail, ModelView } from "../views.ts";
 
 const ABILITIES: readonly { readonly value: string; readonly label: string; has(model: ModelView): boolean }[] = [
 	{ value: "images", label: t("Takes pictures"), has: ({ inputModalities }) => inputModalities.includes("image") },
@@ -34,8 +45,12 @@ const ORDERS: Readonly<Record<string, { readonly label: string; compare(one: Mod
 		name: { label: t("Name"), compare: (one, other) => one.name.localeCompare(other.name) },
 	};
 
-/** The model catalogue. The filters are in the address, so that the view can be shared. */
-export default function ModelsPage() {
+/** The catalogue, or the model with this id. The filters are in the address, so that the view can be shared. */
+export default function ModelPages({ id }: { id: string }) {
+	return id === "" ? <ModelList /> : <ModelPage id={id} />;
+}
+
+function ModelList() {
 	const models = useResource("models", api.models);
 	const [query, change] = useQueryState();
 	const rows = models.data && narrowed(models.data.items, query);
@@ -58,13 +73,10 @@ export default function ModelsPage() {
 				<FilterSelect name="state" label={t("State")} data={[{ value: "connected", label: t("Connected now") }]} />
 				<FilterSelect name="order" label={t("Order")} data={optionsOf(ORDERS)} all={t("Default order")} />
 				{isNarrowed && (
-					<Button
-						size="xs"
-						variant="default"
+					<ActButton
+						label={t("Show all")}
 						onClick={() => change({ search: null, kind: null, can: null, context: null, state: null })}
-					>
-						{t("Show all")}
-					</Button>
+					/>
 				)}
 			</SimpleGrid>
 			<Panel flush title={t("Catalogue")}>
@@ -94,3 +106,150 @@ const isWanted = (wanted: string | null, found: string): boolean => wanted === n
 
 const optionsOf = (items: Readonly<Record<string, string | { readonly label: string }>>) =>
 	Object.entries(items).map(([value, item]) => ({ value, label: typeof item === "string" ? item : item.label }));
+
+const RATES: readonly { name: keyof Rates; label: string; show: (rate: PicoUsdPerUnit) => string }[] = [
+	{ name: "input", label: t("Input, per million tokens"), show: showRatePerMillion },
+	{ name: "cachedInput", label: t("Cached input, per million tokens"), show: showRatePerMillion },
+	{ name: "output", label: t("Output, per million tokens"), show: showRatePerMillion },
+	{ name: "request", label: t("Request"), show: showRatePerUnit },
+	{ name: "image", label: t("Image"), show: showRatePerUnit },
+	{ name: "audioSecond", label: t("Second of audio"), show: showRatePerUnit },
+	{ name: "search", label: t("Search"), show: showRatePerUnit },
+];
+
+function ModelPage({ id }: { id: string }) {
+	const model = useResource(`model ${id}`, () => api.model(id));
+	const { me } = useSession();
+	const item = model.data;
+	return (
+		<Page
+			title={item?.name ?? id}
+			lead={<Id value={id} label={t("Copy the model's id")} />}
+			aside={
+				me?.account &&
+				item?.modes.includes("chat") && (
+					<ActButton label={t("Try it")} look="main" to={`/playground?model=${encodeURIComponent(id)}`} />
+				)
+			}
+		>
+			<Reading of={model} height={320} />
+			{item && <Detail item={item} />}
+		</Page>
+	);
+}
+
+function Detail({ item }: { item: ModelDetail }) {
+	const { config } = useSession();
+	const used = RATES.filter(({ name }) => [item, ...item.history].some(({ rates }) => rates[name] > 0));
+	return (
+		<>
+			{item.status === "unavailable" && (
+				<Notice kind="warn">
+					{rich(
+						"No server for this model is connected right now: requests are refused with 503. The <link>status page</link> says the same.",
+						{ link: (inner) => <a href="/status">{inner}</a> },
+					)}
+				</Notice>
+			)}
+			{item.retiresOn && (
+				<Notice kind="warn">
+					{rich(
+						"This model goes away: from {retiresOn} (UTC) on, requests that name it are refused with 404. <link>All models</link>",
+						{ retiresOn: formatDay(Date.parse(item.retiresOn)), link: linkTo("/models") },
+					)}
+				</Notice>
+			)}
+			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
+				<Panel title={t("Model")}>
+					<Facts
+						of={{
+							[t("State")]: <ModelState model={item} />,
+							[t("Replicas")]: t("{up} of {total} up", {
+								up: formatCount(item.replicas.up),
+								total: formatCount(item.replicas.total),
+							}),
+							[t("Kind")]: KINDS[item.kind] ?? item.kind,
+							[t("Modes")]: item.modes.join(", ") || "–",
+							[t("Context")]: tokensText(item.contextLength),
+							[t("Output at most")]: tokensText(item.maxOutputTokens),
+							[t("Takes")]: item.inputModalities.join(", "),
+							[t("Gives")]: item.outputModalities.join(", "),
+							[t("Optional fields")]: item.parameters.join(", ") || t("None"),
+						}}
+					/>
+				</Panel>
+				<SpeedPanel speed={item.speed} />
+				<Panel title={t("Rates in USD")}>
+					<Facts
+						of={Object.fromEntries(
+							used.map(({ name, label, show }) => [
+								label,
+								<span key={name} className="num">
+									{show(item.rates[name])}
+								</span>,
+							]),
+						)}
+					/>
+				</Panel>
+			</SimpleGrid>
+			{item.modes.includes("chat") && (
+				<Panel title={t("Use it")}>
+					<CodeTabs
+						snippets={chatSnippets({
+							baseUrl: config.baseUrl,
+							model: item.id,
+							messages: [{ role: "user", content: t("Hello!") }],
+						})}
+					/>
+				</Panel>
+			)}
+			<TablePanel
+				title={t("Rate history")}
+				rows={item.history}
+				rowKey={(entry) => entry.id}
+				empty={<Empty title={t("No history yet.")} />}
+				columns={[
+					{
+						label: t("Version"),
+						lead: true,
+						render: (entry) => <span className="num">{t("Version {version}", { version: entry.version })}</span>,
+					},
+					{ label: t("Since"), render: (entry) => <Moment atMs={entry.storedAtMs} /> },
+					...used.map(({ name, label, show }) => ({
+						label,
+						figure: (entry: ModelDetail["history"][number]) => show(entry.rates[name]),
+					})),
+				]}
+			/>
+		</>
+	);
+}
+
+const tokensText = (count: number) => (count > 0 ? t("{count} tokens", { count: formatCount(count) }) : "–");
+
+/** Measured speed, with the method of measurement. */
+function SpeedPanel({ speed }: { speed: ModelDetail["speed"] }) {
+	return (
+		<Panel title={t("Speed")}>
+			{speed === null ? (
+				<Empty title={t("Too few streamed answers in the last day to tell.")} />
+			) : (
+				<>
+					<Facts
+						of={{
+							[t("First token, median")]: formatDuration(speed.firstTokenMs),
+							[t("Tokens a second, median")]:
+								speed.tokensPerSecond === null ? t("Too few long answers") : formatCount(speed.tokensPerSecond),
+						}}
+					/>
+					<p className="small dim">
+						{t(
+							"Of {requests} streamed answers of the last day, of all customers, measured by this service: from a request's arrival to its first token, and behind that as the tokens came, for answers of 16 and more. Within 6 %.",
+							{ requests: formatCount(speed.requests) },
+						)}
+					</p>
+				</>
+			)}
+		</Panel>
+	);
+}

@@ -1,20 +1,25 @@
-import { Button, Group, Skeleton } from "@mantine/core";
-import { useState } from "react";
+import { Box, Group, Skeleton, Stack, ThemeIcon, VisuallyHidden } from "@mantine/core";
+import { type ReactNode, useState } from "react";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { formatCompact, formatCount } from "../format.ts";
+import { lazy } from "../lazy.tsx";
+import { ActButton } from "../parts/form.tsx";
+import { Icon } from "../parts/icons.tsx";
 import { Page, Panel, Stat } from "../parts/page.tsx";
 import { Empty, Notice, Reading } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
-import { DataTable } from "../parts/table.tsx";
+import { TablePanel } from "../parts/table.tsx";
 import { Amount } from "../parts/text.tsx";
 import { UsageChart, useSeriesColors } from "../parts/usage-chart.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
-import { useAccount, useMay } from "../session.tsx";
+import { useAccount, useMay, useSession } from "../session.tsx";
+import { showUsd } from "../shown-money.ts";
 import { plural, rich, t } from "../texts.tsx";
-import type { Overview, OverviewLive } from "../views.ts";
-import { FirstSteps } from "./first-steps.tsx";
+import type { Checklist, Overview, OverviewLive } from "../views.ts";
+
+const ToolChoice = lazy(() => import("../snippets/tool-choice.tsx"), <Skeleton height={260} />);
 
 export function OverviewPage() {
 	const account = useAccount();
@@ -61,7 +66,7 @@ function Figures({ data }: { data: Overview | undefined }) {
 			<BalancePanel data={data} />
 			<div className="side-by-side">
 				<Panel title={t("Spend, last 30 days")} aside={<Link to="/usage">{t("Usage")}</Link>}>
-					{data && data.chart.total.requests === 0 ? (
+					{data?.chart.total.requests === 0 ? (
 						<Empty title={t("Nothing spent yet.")}>{t("The cost of each day by model will be drawn here.")}</Empty>
 					) : (
 						<UsageChart
@@ -79,14 +84,7 @@ function Figures({ data }: { data: Overview | undefined }) {
 					short
 					rows={data?.newest}
 					empty={
-						<Empty
-							title={t("No requests yet.")}
-							action={
-								<Button component={Link} to="/playground" variant="default" size="xs">
-									{t("Try a model")}
-								</Button>
-							}
-						>
+						<Empty title={t("No requests yet.")} action={<ActButton label={t("Try a model")} to="/playground" />}>
 							{t("Each request appears here when it ends, with its tokens, duration and cost.")}
 						</Empty>
 					}
@@ -101,16 +99,7 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 	const value = (nanoUsd: NanoUsd | undefined) =>
 		nanoUsd === undefined ? <Skeleton height={24} width={90} mt={4} /> : <Amount nanoUsd={nanoUsd} />;
 	return (
-		<Panel
-			title={t("Credit")}
-			aside={
-				may("credit.buy") && (
-					<Button component={Link} to="/credit" size="xs">
-						{t("Top up")}
-					</Button>
-				)
-			}
-		>
+		<Panel title={t("Credit")} aside={may("credit.buy") && <ActButton label={t("Top up")} look="main" to="/credit" />}>
 			<div className="stats">
 				<Stat label={t("Available")} value={value(data?.balance.availableNanoUsd)}>
 					{t("for new requests")}
@@ -147,35 +136,111 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 function TopModels({ data }: { data: Overview | undefined }) {
 	const color = useSeriesColors(data?.chart);
 	return (
-		<Panel title={t("Top models")} flush>
-			<DataTable
-				label={t("Top models of the last 30 days")}
-				rows={data?.topModels}
-				rowKey={(row) => row.model}
-				empty={<Empty title={t("No model used yet.")}>{t("The models that cost most will be listed here.")}</Empty>}
-				columns={[
-					{
-						label: t("Model"),
-						lead: true,
-						render: (row) => (
-							<Group gap="xs" wrap="nowrap">
-								<span className="swatch" style={{ background: color(row.model) }} />
-								<Link to={`/usage?model=${encodeURIComponent(row.model)}`}>{row.model}</Link>
-							</Group>
-						),
-					},
-					{
-						label: t("Tokens"),
-						right: true,
-						render: (row) => (
-							<span className="num" title={formatCount(row.tokens)}>
-								{formatCompact(row.tokens)}
-							</span>
-						),
-					},
-					{ label: t("Cost"), amount: (row) => row.costNanoUsd, corner: true },
-				]}
-			/>
+		<TablePanel
+			title={t("Top models")}
+			label={t("Top models of the last 30 days")}
+			rows={data?.topModels}
+			rowKey={(row) => row.model}
+			empty={<Empty title={t("No model used yet.")}>{t("The models that cost most will be listed here.")}</Empty>}
+			columns={[
+				{
+					label: t("Model"),
+					lead: true,
+					render: (row) => (
+						<Group gap="xs" wrap="nowrap">
+							<span className="swatch" style={{ background: color(row.model) }} />
+							<Link to={`/usage?model=${encodeURIComponent(row.model)}`}>{row.model}</Link>
+						</Group>
+					),
+				},
+				{
+					label: t("Tokens"),
+					figure: ({ tokens }) => <span title={formatCount(tokens)}>{formatCompact(tokens)}</span>,
+				},
+				{ label: t("Cost"), amount: (row) => row.costNanoUsd, corner: true },
+			]}
+		/>
+	);
+}
+
+/** Conditions for access, each with its next step; updated live. */
+function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist; pendingTopUps: number }) {
+	const { config } = useSession();
+	const may = useMay();
+	const finished = Object.values(checklist).every(Boolean);
+	const minimum = showUsd(config.topUpMinNanoUsd);
+	const waiting = pendingTopUps > 0 && !checklist.toppedUp;
+	return (
+		<Panel title={finished ? t("All set") : t("First steps")}>
+			<Stack component="ol" className="bare checklist">
+				<Step number={1} done={checklist.signedIn} what={t("Signed in")} />
+				<Step
+					number={2}
+					done={checklist.toppedUp}
+					what={waiting ? t("Top-up: waiting for verification") : t("Top-up confirmed")}
+					why={
+						waiting
+							? t("The operator checks the payment. This line turns green by itself; there is nothing to reload.")
+							: t("Access opens with the first confirmed top-up of at least {minimum}.", { minimum })
+					}
+					action={
+						may("credit.buy") && (
+							<ActButton
+								label={waiting ? t("See the top-up") : t("Top up")}
+								look={waiting ? "plain" : "main"}
+								to="/credit"
+							/>
+						)
+					}
+				/>
+				<Step
+					number={3}
+					done={checklist.keyMade}
+					what={t("API key made")}
+					why={t("One key for each application and environment. The secret is shown once.")}
+					action={
+						may("keys.change") && (
+							<ActButton label={t("Create a key")} look={checklist.toppedUp ? "main" : "plain"} to="/keys?create=1" />
+						)
+					}
+				/>
+				<Step
+					number={4}
+					done={checklist.firstRequest}
+					what={t("First request seen")}
+					why={t("Ask in the playground, or with your own tool. This line turns green when the request arrives.")}
+					action={may("requests.send") && <ActButton label={t("Use the playground")} to="/playground" />}
+				>
+					{!checklist.firstRequest && checklist.keyMade && <ToolChoice />}
+				</Step>
+			</Stack>
 		</Panel>
+	);
+}
+
+function Step(props: {
+	number: number;
+	done: boolean;
+	what: string;
+	why?: string;
+	action?: ReactNode;
+	children?: ReactNode;
+}) {
+	const { number, done, what, why, action, children } = props;
+	return (
+		<li>
+			<Group align="flex-start" gap="sm">
+				<ThemeIcon size={22} radius="xl" variant={done ? "filled" : "default"} color="green.9" aria-hidden="true">
+					{done ? <Icon name="check" size={14} /> : number}
+				</ThemeIcon>
+				<Box flex="1 1 200px">
+					<strong>{what}</strong>
+					<VisuallyHidden> {done ? t("(done)") : t("(to do)")}</VisuallyHidden>
+					{!done && why && <p className="dim">{why}</p>}
+				</Box>
+				{!done && action}
+			</Group>
+			{!done && children && <Box mt="sm">{children}</Box>}
+		</li>
 	);
 }

@@ -1,10 +1,10 @@
-import { Button } from "@mantine/core";
 import type { Right } from "../../console/views.ts";
 import { rightText, roleName } from "../labels.ts";
+import { ActButton } from "../parts/form.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty, Problem } from "../parts/problem.tsx";
 import { useAction } from "../resource.ts";
-import { Link } from "../router.tsx";
+import { linkTo } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";
 import { rich, t } from "../texts.tsx";
 
@@ -41,14 +41,12 @@ export function ClosedPage() {
 					action={
 						<>
 							{leave.error && <Problem error={leave.error} />}
-							<Button variant="default" loading={leave.busy} onClick={() => void leave.run()}>
-								{t("Sign out, and in with your company")}
-							</Button>
+							<ActButton size="sm" label={t("Sign out, and in with your company")} action={leave} />
 						</>
 					}
 				>
 					{rich("What is your own stands in the <link>settings</link> as before.", {
-						link: (inner) => <Link to="/settings">{inner}</Link>,
+						link: linkTo("/settings"),
 					})}
 				</Empty>
 			</Panel>
@@ -64,11 +62,7 @@ export function NoAccountPage() {
 			<Empty
 				title={t("You are not a member of any account.")}
 				action={
-					me?.user.operator ? (
-						<Button component={Link} to="/operator">
-							{t("Go to the operator pages")}
-						</Button>
-					) : undefined
+					me?.user.operator && <ActButton size="sm" look="main" label={t("Go to the operator pages")} to="/operator" />
 				}
 			>
 				{rich(
@@ -85,11 +79,7 @@ export function NotFoundPage() {
 		<Page title={t("No such page")} narrow>
 			<Empty
 				title={t("There is nothing at this address.")}
-				action={
-					<Button component={Link} to="/" variant="default">
-						{t("Go to the start")}
-					</Button>
-				}
+				action={<ActButton size="sm" label={t("Go to the start")} to="/" />}
 			>
 				{t("The address may be mistyped, or what it named is not open to you.")}
 			</Empty>

@@ -1,20 +1,21 @@
 import { Group, SimpleGrid } from "@mantine/core";
+import type { ReactNode } from "react";
+import { maxUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { formatClock, formatCount, formatDuration } from "../format.ts";
 import { endpointName } from "../labels.ts";
 import { CostLines } from "../parts/cost-lines.tsx";
 import { Facts, Page, Panel, Stat } from "../parts/page.tsx";
 import { Empty, Notice, Reading } from "../parts/problem.tsx";
-import { RequestEnding } from "../parts/request-table.tsx";
+import { Refused, RequestEnding } from "../parts/request-table.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
 import { basisText, failureReason, howEnded } from "../request-words.ts";
 import { useResource } from "../resource.ts";
-import { Link } from "../router.tsx";
+import { Link, linkTo } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";
 import { showUsdExact } from "../shown-money.ts";
 import { plural, rich, t } from "../texts.tsx";
-import type { RequestDetail } from "../views.ts";
-import { RefusedRequest } from "./request-refused.tsx";
+import type { RefusedDetail, RequestDetail } from "../views.ts";
 
 const STEPS: Readonly<Record<string, string>> = {
 	admitted: t("Admitted"),
@@ -136,3 +137,165 @@ function speedText(row: RequestDetail): string {
 	if (row.completionTokens < 2 || generatingMs <= 0) return "–";
 	return t("{count} tokens/s", { count: formatCount(Math.round((row.completionTokens / generatingMs) * 1000)) });
 }
+
+type Shortage = NonNullable<RefusedDetail["shortage"]>;
+
+/** A refused request: the reason, and what to do. */
+function RefusedRequest({ row }: { row: RefusedDetail }) {
+	return (
+		<>
+			{row.shortage === null ? <Notice kind="warn">{row.message}</Notice> : <ShortagePanel shortage={row.shortage} />}
+			<SimpleGrid minColWidth="min(100%, 320px)" autoFlow="auto-fit">
+				<Panel title={t("What to do")}>{adviceOf(row)}</Panel>
+				<Panel title={t("Request")}>
+					<Facts
+						of={{
+							[t("Time")]: <Moment atMs={row.atMs} form="log" />,
+							[t("Answer")]: <Refused row={{ ...row, repeats: 0 }} />,
+							[t("Code")]: <code>{row.code}</code>,
+							[t("Field")]: row.param && <code>{row.param}</code>,
+							[t("Model")]: row.model ?? t("not read so far"),
+							[t("Key")]: keyLink(row, `${row.keyName} …${row.keyLastFour}`),
+							[t("Endpoint")]: endpointName(row.endpoint),
+							[t("Cost")]: t("nothing"),
+							[t("Repeated")]:
+								row.repeats > 0 &&
+								rich("{count} more with this key and code until {repeated}, counted and not listed", {
+									count: formatCount(row.repeats),
+									repeated: <Moment atMs={row.repeatedAtMs} form="log" />,
+								}),
+						}}
+					/>
+				</Panel>
+			</SimpleGrid>
+		</>
+	);
+}
+
+const WHOSE = {
+	account: {
+		lacking: t("The account's credit did not cover the most that this request could cost."),
+		of: t("of the account's credit"),
+	},
+	project: {
+		lacking: t("The spending cap of the key's project did not cover the most that this request could cost."),
+		of: t("under the project's cap"),
+	},
+	key: {
+		lacking: t("The key's spending cap did not cover the most that this request could cost."),
+		of: t("under the key's cap"),
+	},
+} as const;
+
+function ShortagePanel({ shortage }: { shortage: Shortage }) {
+	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
+	return (
+		<>
+			<Notice kind="warn">{WHOSE[shortage.limit].lacking}</Notice>
+			<Panel>
+				<div className="stats">
+					<Stat label={t("Available")} value={<Amount nanoUsd={availableNanoUsd} />}>
+						{WHOSE[shortage.limit].of}
+					</Stat>
+					<Stat label={t("Held")} value={<Amount nanoUsd={heldNanoUsd} />}>
+						{t("by requests that were running")}
+					</Stat>
+					<Stat label={t("Needed")} value={<Amount nanoUsd={requiredNanoUsd} />}>
+						{t("the most that it could cost")}
+					</Stat>
+					<Stat
+						label={t("Missing")}
+						value={<Amount nanoUsd={maxUsd(ZERO_USD, subUsd(requiredNanoUsd, availableNanoUsd))} />}
+					/>
+					<Stat
+						label={t("Would have fitted")}
+						value={
+							affordableMaxTokens === null ? "–" : t("{count} tokens", { count: formatCount(affordableMaxTokens) })
+						}
+					>
+						{affordableMaxTokens === null ? t("not with this prompt") : <code>max_tokens: {affordableMaxTokens}</code>}
+					</Stat>
+				</div>
+			</Panel>
+		</>
+	);
+}
+
+function adviceOf(row: RefusedDetail): ReactNode {
+	if (row.shortage !== null) return <ShortageAdvice row={row} shortage={row.shortage} />;
+	const advice = ADVICE[row.code];
+	return <p>{advice === undefined ? t("Name the request's id when you ask for help.") : advice(row)}</p>;
+}
+
+function ShortageAdvice({ row, shortage }: { row: RefusedDetail; shortage: Shortage }) {
+	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
+	return (
+		<ul>
+			{shortage.limit === "key" ? (
+				<li>
+					{rich("{link}, or take it away.", {
+						link: keyLink(row, t("Raise the cap of {keyName}", { keyName: row.keyName })),
+					})}
+				</li>
+			) : shortage.limit === "project" ? (
+				<li>{t("Raise the cap of the key's project, or take it away.")}</li>
+			) : (
+				<li>
+					<Link to="/credit">{t("Top up the account")}</Link>.
+				</li>
+			)}
+			{affordableMaxTokens !== null && (
+				<li>
+					{rich(
+						"Or ask for less: with {code} of {count} at the most it would have been admitted. What an answer does not use is given back.",
+						{ code: <code>max_tokens</code>, count: formatCount(affordableMaxTokens) },
+					)}
+				</li>
+			)}
+			{heldNanoUsd > 0 && availableNanoUsd + heldNanoUsd >= requiredNanoUsd && (
+				<li>{t("Or wait: what running requests hold and do not use is free again when they end.")}</li>
+			)}
+		</ul>
+	);
+}
+
+const keyLink = (row: RefusedDetail, text: string) => <Link to={`/keys/${row.keyId}`}>{text}</Link>;
+const modelsLink = <Link to="/models">{t("the list of models")}</Link>;
+const SEND_AGAIN = t("It is a passing state: send the request again, after the seconds that retry-after names.");
+const MEND = t("Mend the request; the same one will be refused again.");
+
+const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
+	top_up_required: () =>
+		rich("<link>Make a first top-up</link>; the key works as soon as it is confirmed.", { link: linkTo("/credit") }),
+	sign_in_required: () => t("An owner of the account signs in to this console once."),
+	model_not_allowed: (row) =>
+		rich("{link}, or use another key.", {
+			link: keyLink(row, t("Add the model to those of {keyName}", { keyName: row.keyName })),
+		}),
+	account_suspended: () => t("Ask the operator of the service."),
+	project_archived: () => rich("Use <link>a key</link> of another project.", { link: linkTo("/keys") }),
+	api_key_revoked: () =>
+		rich("Something still uses this key. Give it <link>another one</link>.", { link: linkTo("/keys") }),
+	api_key_expired: (row) =>
+		rich("{change}, or use <link>another key</link>.", {
+			change: keyLink(row, t("Change when {keyName} expires", { keyName: row.keyName })),
+			link: linkTo("/keys"),
+		}),
+	read_only_key: () =>
+		rich("This key only reads usage. Use <link>another key</link> for requests.", { link: linkTo("/keys") }),
+	model_not_found: () => rich("Take an id from {modelsLink}.", { modelsLink }),
+	unsupported_mode: () => rich("Use the model's own endpoint, or another model from {modelsLink}.", { modelsLink }),
+	rate_limit_exceeded: (row) =>
+		rich(
+			"Send fewer or smaller requests at a time or, where it was a limit of the key's own, {link}. SDKs wait and send them again by themselves.",
+			{ link: keyLink(row, t("change the limits of {keyName}", { keyName: row.keyName })) },
+		),
+	overloaded: () => SEND_AGAIN,
+	service_unavailable: () => SEND_AGAIN,
+	request_timeout: () => t("The body did not arrive in time. Send it again."),
+	context_length_exceeded: () => t("Shorten the prompt, lower max_tokens, or use a model with a longer context."),
+	invalid_request: () => MEND,
+	unsupported_parameter: () => MEND,
+	payload_too_large: () => t("Send less at once: fewer or smaller images, a shorter recording."),
+	unsupported_media_type: () => MEND,
+};

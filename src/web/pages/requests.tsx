@@ -1,9 +1,8 @@
-import { Button } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { api, type LogFilter } from "../api.ts";
 import { SearchField } from "../parts/fields.tsx";
 import { UsageFilters } from "../parts/filters.tsx";
-import { CsvButton, LinkButton } from "../parts/form.tsx";
+import { ActButton, CsvButton, LinkButton } from "../parts/form.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { Empty, Notice } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
@@ -26,11 +25,10 @@ export default function RequestsPage() {
 	);
 	const filtered = ["model", "key", "project", "status", "batch"].some((name) => query.has(name));
 	const batch = query.get("batch");
-	/** A relative range usually starts at midnight, so its filter stays the same: then the list is reloaded instead. */
 	function renew() {
-		const now = Date.now();
-		if (JSON.stringify(logFilterOf(query, now)) === JSON.stringify(filter)) void list.reload();
-		else setNowMs(now);
+		setNowMs(Date.now());
+		// A relative range usually starts at midnight, so that its filter stays the same.
+		void list.reload();
 	}
 
 	return (
@@ -41,9 +39,7 @@ export default function RequestsPage() {
 			)}
 			aside={
 				<>
-					<Button size="xs" variant="default" loading={list.loading && list.items !== undefined} onClick={renew}>
-						{t("Reload")}
-					</Button>
+					<ActButton label={t("Reload")} busy={list.loading && list.items !== undefined} onClick={renew} />
 					<CsvButton href={api.requestsCsvAddress(account.id, filter)} />
 				</>
 			}

@@ -186,6 +186,7 @@ export function LinkButton({
 	children: ReactNode;
 	id?: string;
 	"aria-expanded"?: boolean;
+	"aria-label"?: string;
 }) {
 	return (
 		<Anchor component="button" type="button" inherit onClick={onClick} {...rest}>

@@ -222,7 +222,7 @@ describe.skipIf(!hasChromium)("pages that cannot do what they should, in a brows
 		expect(await (LONG ? problemsOf : layoutOf)(tab.page)).toEqual([]);
 		await tab.page.unroute("**/api/console/**");
 		await tab.page.getByRole("button", { name: "Try again" }).click();
-		await tab.page.getByRole("table", { name: "Usage by model" }).waitFor();
+		await tab.page.getByRole("table", { name: "By model" }).waitFor();
 	});
 });
 

@@ -1,6 +1,6 @@
 import { Button, FileButton, Group, Stack, Textarea } from "@mantine/core";
 import { useState } from "react";
-import { Form } from "../../parts/form.tsx";
+import { ActButton, Form, LinkButton } from "../../parts/form.tsx";
 import { Notice } from "../../parts/problem.tsx";
 import { t } from "../../texts.tsx";
 import type { Picture, QuestionTurn } from "./conversation.ts";
@@ -43,14 +43,12 @@ export function Composer(props: {
 					{shown.map((picture) => (
 						<Stack component="li" key={picture.url.slice(-64)} gap={4}>
 							<img src={picture.url} alt={picture.name} />
-							<Button
-								size="compact-xs"
-								variant="default"
+							<LinkButton
 								aria-label={t("Remove {name}", { name: picture.name })}
 								onClick={() => setPictures(pictures.filter((other) => other !== picture))}
 							>
 								{t("Remove")}
-							</Button>
+							</LinkButton>
 						</Stack>
 					))}
 				</Group>
@@ -92,9 +90,7 @@ export function Composer(props: {
 					</FileButton>
 				)}
 				{props.state === "busy" ? (
-					<Button variant="default" onClick={props.onStop}>
-						{t("Stop")}
-					</Button>
+					<ActButton size="sm" label={t("Stop")} onClick={props.onStop} />
 				) : (
 					<Button type="submit" disabled={draft.trim() === "" || props.state !== "ready"}>
 						{t("Send")}

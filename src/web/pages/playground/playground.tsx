@@ -1,14 +1,15 @@
-import { Button, Select, SimpleGrid, Stack } from "@mantine/core";
+import { Select, SimpleGrid, Stack } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { api } from "../../api.ts";
 import { canAsk } from "../../key-use.ts";
 import { keyLabel } from "../../labels.ts";
 import { CodeTabs } from "../../parts/code.tsx";
+import { ActButton } from "../../parts/form.tsx";
 import { Page, Panel } from "../../parts/page.tsx";
 import { Empty, Notice, Reading } from "../../parts/problem.tsx";
 import { PageWaiting } from "../../parts/waiting.tsx";
 import { useResource } from "../../resource.ts";
-import { Link, useQueryState } from "../../router.tsx";
+import { useQueryState } from "../../router.tsx";
 import { useAccount, useSession } from "../../session.tsx";
 import { chatSnippets } from "../../snippets/chat.ts";
 import { t } from "../../texts.tsx";
@@ -34,11 +35,7 @@ export default function PlaygroundPage() {
 				<Panel>
 					<Empty
 						title={t("A key is needed.")}
-						action={
-							<Button component={Link} to="/keys?create=1">
-								{t("Create a key")}
-							</Button>
-						}
+						action={<ActButton label={t("Create a key")} look="main" to="/keys?create=1" />}
 					>
 						{t("Requests of the playground are charged to one of your keys, with its cap and its models.")}
 					</Empty>
@@ -130,21 +127,20 @@ function Conversation({
 				title={t("Conversation")}
 				aside={
 					<>
-						<LinkButton
+						<CopyLink
 							shared={{ setup, threads: threads.map((item) => ({ model: item.model.id, turns: item.thread.turns })) }}
 							disabled={first.turns.length === 0 || busy}
 						/>
-						<Button size="xs" variant="default" onClick={() => setShowCode(!showCode)} aria-pressed={showCode}>
-							{showCode ? t("Hide the code") : t("Show as code")}
-						</Button>
-						<Button
-							size="xs"
-							variant="default"
+						<ActButton
+							label={showCode ? t("Hide the code") : t("Show as code")}
+							pressed={showCode}
+							onClick={() => setShowCode(!showCode)}
+						/>
+						<ActButton
+							label={t("Clear")}
 							disabled={busy || threads.every(({ thread }) => thread.turns.length === 0)}
 							onClick={() => each((thread) => thread.set([]))}
-						>
-							{t("Clear")}
-						</Button>
+						/>
 					</>
 				}
 			>
@@ -254,16 +250,18 @@ function shortened(turn: Turn): Turn {
 }
 
 /** Copies the link, and says what it leaves out. */
-function LinkButton({ shared, disabled }: { shared: Shared; disabled: boolean }) {
+function CopyLink({ shared, disabled }: { shared: Shared; disabled: boolean }) {
 	const [said, setSaid] = useState<string>();
 	async function copy(): Promise<void> {
 		setSaid(await copied(shared));
 		setTimeout(() => setSaid(undefined), SAID_MS);
 	}
 	return (
-		<Button size="xs" variant="default" disabled={disabled} onClick={() => void copy()}>
-			<span aria-live="polite">{said ?? t("Copy as link")}</span>
-		</Button>
+		<ActButton
+			label={<span aria-live="polite">{said ?? t("Copy as link")}</span>}
+			disabled={disabled}
+			onClick={() => void copy()}
+		/>
 	);
 }
 

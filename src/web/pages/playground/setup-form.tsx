@@ -1,4 +1,5 @@
-import { Button, NumberInput, Textarea } from "@mantine/core";
+import { NumberInput, Textarea } from "@mantine/core";
+import { LinkButton } from "../../parts/form.tsx";
 import { inSentence, t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
 import { type ChatSetup, readSchema, readTools } from "./conversation.ts";
@@ -28,6 +29,12 @@ const EXAMPLE_SCHEMA = `{
   "additionalProperties": false
 }`;
 
+const NUMBERS = [
+	{ name: "temperature", param: "temperature", label: t("Temperature"), min: 0, max: 2, step: 0.1, decimalScale: 2 },
+	{ name: "topP", param: "top_p", label: t("Top p"), min: 0, max: 1, step: 0.05, decimalScale: 2 },
+	{ name: "maxTokens", param: "max_tokens", label: t("Tokens at most"), min: 1, max: 1_000_000, decimalScale: 0 },
+] as const;
+
 /** Offers only the parameters that all chosen models support. */
 export function SetupForm(props: {
 	models: readonly ModelView[];
@@ -47,41 +54,18 @@ export function SetupForm(props: {
 				value={setup.system}
 				onChange={(event) => set({ system: event.currentTarget.value })}
 			/>
-			{takes("temperature") && (
+			{NUMBERS.filter(({ param }) => param === "max_tokens" || takes(param)).map(({ name, label, ...range }) => (
 				<NumberInput
-					label={t("Temperature")}
-					placeholder={t("The model's own")}
+					key={name}
+					label={label}
+					placeholder={name === "maxTokens" ? "" : t("The model's own")}
 					allowNegative={false}
-					min={0}
-					max={2}
-					step={0.1}
-					decimalScale={2}
-					value={setup.temperature}
-					onValueChange={(value) => set({ temperature: value.value })}
+					{...range}
+					max={name === "maxTokens" ? Math.min(range.max, ...models.map((model) => model.maxOutputTokens)) : range.max}
+					value={setup[name]}
+					onValueChange={({ value }) => set({ [name]: value })}
 				/>
-			)}
-			{takes("top_p") && (
-				<NumberInput
-					label={t("Top p")}
-					placeholder={t("The model's own")}
-					allowNegative={false}
-					min={0}
-					max={1}
-					step={0.05}
-					decimalScale={2}
-					value={setup.topP}
-					onValueChange={(value) => set({ topP: value.value })}
-				/>
-			)}
-			<NumberInput
-				label={t("Tokens at most")}
-				allowNegative={false}
-				min={1}
-				max={Math.min(1_000_000, ...models.map((model) => model.maxOutputTokens))}
-				allowDecimal={false}
-				value={setup.maxTokens}
-				onValueChange={(value) => set({ maxTokens: value.value })}
-			/>
+			))}
 			{takes("tools") && (
 				<JsonField
 					label={t("Tools")}
@@ -130,14 +114,12 @@ function JsonField(props: {
 				onChange={(event) => props.onChange(event.currentTarget.value)}
 			/>
 			{props.value === "" && (
-				<Button
-					size="compact-xs"
-					variant="subtle"
+				<LinkButton
 					aria-label={t("Take an example for {label}", { label: inSentence(props.label) })}
 					onClick={() => props.onChange(props.example)}
 				>
 					{t("Take an example")}
-				</Button>
+				</LinkButton>
 			)}
 		</div>
 	);

@@ -3,7 +3,7 @@ import { useState } from "react";
 import { nanoUsd } from "../../../money/nano-usd.ts";
 import type { ToolCall } from "../../chat-stream.ts";
 import { formatCount, formatDuration } from "../../format.ts";
-import { Form } from "../../parts/form.tsx";
+import { ActButton, Form } from "../../parts/form.tsx";
 import { Empty, Notice, Problem } from "../../parts/problem.tsx";
 import { Link, linkTo } from "../../router.tsx";
 import { showUsdExact } from "../../shown-money.ts";
@@ -80,9 +80,7 @@ function CallAnswers({
 			}}
 			end={
 				<Group justify="flex-end" gap="xs">
-					<Button type="submit" size="xs">
-						{t("Give the answers")}
-					</Button>
+					<Button type="submit">{t("Give the answers")}</Button>
 				</Group>
 			}
 		>
@@ -197,9 +195,7 @@ function Refused({ turns, onAgain }: { turns: readonly Turn[]; onAgain: () => vo
 					<TurnView key={place} turn={turn} />
 				))}
 			</Box>
-			<Button size="xs" variant="default" onClick={onAgain}>
-				{t("Send again")}
-			</Button>
+			<ActButton label={t("Send again")} onClick={onAgain} />
 		</>
 	);
 }

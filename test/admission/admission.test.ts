@@ -101,7 +101,7 @@ const codeOf = (run: () => unknown) =>
 		(error) => error.code as string,
 	);
 
-test("what took a right away while credit was drawn is obeyed: the whole decision is made anew", async () => {
+test("decides again after a draw, with rights that were taken away since", async () => {
 	const changes: Record<string, (world: ReturnType<typeof setUp>) => void> = {
 		api_key_revoked: ({ key }) => (key.state = "revoked"),
 		account_suspended: ({ key }) => (key.account.state = "suspended"),
@@ -121,7 +121,7 @@ test("what took a right away while credit was drawn is obeyed: the whole decisio
 	}
 });
 
-test("a key is looked at in the turn in which its credit is reserved, whatever was found before", async () => {
+test("checks the key in the turn in which its credit is reserved", async () => {
 	const { admission, key, request, state } = setUp();
 	admission.check(key);
 	key.state = "revoked";
@@ -129,7 +129,7 @@ test("a key is looked at in the turn in which its credit is reserved, whatever w
 	expect(state.reserved).toEqual([]);
 });
 
-test("what was lacking in a period that ended while credit was drawn refuses nobody; the new one's may, and says when it ends", async () => {
+test("refuses by the new period's shortage, not by that of an ended one", async () => {
 	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	const lacking = (day: string): Shortage => ({ ...SHORT, budget: `key_1:day:${day}` });
 	const midnight = (Math.floor(clock.wallMs() / 86_400_000) + 1) * 86_400_000;
@@ -147,7 +147,7 @@ test("what was lacking in a period that ended while credit was drawn refuses nob
 	expect(draws).toBe(2);
 });
 
-test("a cap that was lifted or renamed in the database before this instance hears of it refuses nobody who can wait for that", async () => {
+test("waits for a cap's change that the database has and this instance has not", async () => {
 	const { admission, request, state, clock, key } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	const today = () => `key_1:day:${new Date(clock.wallMs()).toISOString().slice(0, 10)}`;
@@ -180,7 +180,7 @@ test("a cap that was lifted or renamed in the database before this instance hear
 	expect(draws).toBe(2);
 });
 
-test("a day that has just begun, and by the database has not, is asked for again a minute later; the day before goes on so long", async () => {
+test("reserves from the former day while the database's day has not begun", async () => {
 	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	clock.advance(13 * 3_600_000);
@@ -204,7 +204,7 @@ test("a day that has just begun, and by the database has not, is asked for again
 	expect(state.drawnOn.at(-1)).toEqual([today]);
 });
 
-test("a thousand wait for news of a cap at most: one more is refused at once, and those that wait go on", async () => {
+test("lets at most a thousand requests wait for a cap's change", async () => {
 	const { admission, key, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	const today = `key_1:day:${new Date(clock.wallMs()).toISOString().slice(0, 10)}`;
@@ -221,7 +221,7 @@ test("a thousand wait for news of a cap at most: one more is refused at once, an
 	expect(new Set(await Promise.all(waiting))).toEqual(new Set(["admitted"]));
 });
 
-test("a request that found no credit does not count against its key's limits", async () => {
+test("does not count a request without credit against its key's limits", async () => {
 	const { admission, request, state } = setUp({ requestsPerMinute: 1, concurrencyMax: 1 });
 	state.free = 0;
 	state.whileDrawn = () => SHORT;
@@ -232,7 +232,7 @@ test("a request that found no credit does not count against its key's limits", a
 	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
 });
 
-test("a request that ended makes room for the next of its key", async () => {
+test("makes room for the next request when one ends", async () => {
 	const { admission, request } = setUp({ concurrencyMax: 1 });
 	const first = (await admission.admit(request())) as Admitted;
 	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
@@ -240,7 +240,7 @@ test("a request that ended makes room for the next of its key", async () => {
 	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 });
 
-test("a request that costs nothing needs some credit all the same", async () => {
+test("requires some credit for a request that costs nothing", async () => {
 	const { admission, request, state } = setUp();
 	await admission.admit(request(10, 0));
 	expect(state.reserved).toEqual([nanoUsd(1)]);
@@ -249,7 +249,7 @@ test("a request that costs nothing needs some credit all the same", async () => 
 	expect(await codeOf(() => admission.admit(request(10, 0)))).toBe("insufficient_quota");
 });
 
-test("credit that others took while it was drawn is drawn again, a bounded number of times", async () => {
+test("draws again when others took the credit, a bounded number of times", async () => {
 	const { admission, request, state } = setUp();
 	state.free = 0;
 	let draws = 0;
@@ -261,7 +261,7 @@ test("credit that others took while it was drawn is drawn again, a bounded numbe
 	expect(draws).toBe(64);
 });
 
-test("a request draws on its project and on the present period of both caps, in this order", () => {
+test("draws on the project and the present period of both caps, in order", () => {
 	const { admission, request, state, key, project, clock } = setUp(
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "month" },
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "day" },
@@ -280,7 +280,7 @@ test("a request draws on its project and on the present period of both caps, in 
 	]);
 });
 
-test("who is refused for want of credit hears which of the three has none, and when a cap begins anew", async () => {
+test("names the budget that lacks credit, and when its cap renews", async () => {
 	const { admission, request, state, clock } = setUp(
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "day" },
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "month" },
@@ -303,7 +303,7 @@ test("who is refused for want of credit hears which of the three has none, and w
 	expect(await refusal(`key_1:day:${day}`)).toEqual(["key_cap_exceeded", tomorrow]);
 });
 
-test("a project's models and its end bind its keys, at once and whatever they may themselves", async () => {
+test("applies a project's models and its archival to its keys", async () => {
 	const { admission, request, project, key, state } = setUp({ models: new Set(["m"]) }, { models: ["m"] });
 	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 	Object.assign(project as ProjectEntry, { models: new Set(["another"]) });
@@ -316,7 +316,7 @@ test("a project's models and its end bind its keys, at once and whatever they ma
 	expect(state.reserved).toHaveLength(1);
 });
 
-test("a project's limits count all its keys together; what one of the limits refuses counts against none", async () => {
+test("counts all keys of a project against its limits", async () => {
 	for (const limit of [{ concurrencyMax: 2 }, { requestsPerMinute: 2 }]) {
 		const { admission, request, sister, key, project } = setUp({ requestsPerMinute: 100 }, limit);
 		const first = await admission.admit(request());
@@ -337,7 +337,7 @@ test("a project's limits count all its keys together; what one of the limits ref
 	}
 });
 
-test("a request that found no credit does not count against its project's limits either", async () => {
+test("does not count a request without credit against its project's limits", async () => {
 	const { admission, request, state } = setUp({}, { concurrencyMax: 1, requestsPerMinute: 1 });
 	state.free = 0;
 	state.whileDrawn = () => SHORT;

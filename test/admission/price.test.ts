@@ -68,7 +68,7 @@ describe("a price", () => {
 		);
 	});
 
-	test("of a request that used tokens alone is the same, however it is asked for", () => {
+	test("is the same for tokens alone by each function", () => {
 		fc.assert(
 			fc.property(card, used, (of, { promptTokens, cachedTokens, completionTokens }) => {
 				const quantities = {
@@ -84,7 +84,7 @@ describe("a price", () => {
 		);
 	});
 
-	test("never passes the bound of the same or larger quantities, whatever part of the prompt was cached", () => {
+	test("never passes the bound of the same or larger quantities", () => {
 		fc.assert(
 			fc.property(card, used, fc.nat(1_000), fc.nat(1_000), (of, quantities, morePrompt, moreOutput) => {
 				const most = {
@@ -100,7 +100,7 @@ describe("a price", () => {
 		);
 	});
 
-	test("counts cached tokens as part of the prompt: more of them than prompt is a bug", () => {
+	test("requires cached tokens to be part of the prompt", () => {
 		const one = {
 			id: "m@1",
 			version: 1,
@@ -116,7 +116,7 @@ describe("a price", () => {
 		expect(() => priceOfTokens(one as unknown as RateCard, 1, 2, 0)).toThrow();
 	});
 
-	test("is made of lines that each say what they are for, in which unit, at the rate of that name", () => {
+	test("has lines with name, unit and rate", () => {
 		const of = {
 			...{ id: "m@1", version: 1, input: 2, cachedInput: 3, output: 5 },
 			...{ request: 7, image: 11, audioSecond: 13, search: 17 },

@@ -49,7 +49,7 @@ function byteTokens(messages: readonly Message[], rendered: readonly unknown[]):
 describe("text that a tokenizer makes longer", () => {
 	const bound = (content: string, of = model) => promptTokensMax(measureChat([{ role: "user", content }], [], of), of);
 
-	test("is bounded by what it becomes, whatever it is made of", () => {
+	test("is bounded by its normalized form", () => {
 		expect(bound("\u{FDFA}".repeat(100))).toBeGreaterThanOrEqual(3_300);
 		const characters = fc.array(
 			fc.integer({ min: 0x80, max: 0x10ffff }).filter((code) => code < 0xd800 || code > 0xdfff),
@@ -68,7 +68,7 @@ describe("text that a tokenizer makes longer", () => {
 		);
 	});
 
-	test("is not looked at where little of it is beyond ASCII, since no character adds more than is counted for each", () => {
+	test("is not normalized where little of it is beyond ASCII", () => {
 		const bytesOf = (text: string) => Buffer.byteLength(text);
 		for (let code = 0; code < CODES_END; code += 1) {
 			if (code >= 0xd800 && code < 0xe000) continue;
@@ -93,12 +93,12 @@ describe("text that a tokenizer makes longer", () => {
 		}
 	});
 
-	test("is bounded by its bytes where the model's tokenizer leaves it as it is", () => {
+	test("is bounded by its bytes for a tokenizer without normalization", () => {
 		const plain = modelOver([], { contextLength: 100_000_000, templateOverheadTokens: 64, textNormalization: "none" });
 		expect(bound("\u{FDFA}".repeat(100), plain)).toBeLessThan(400);
 	});
 
-	test("is looked at no further than the context, however long it is", () => {
+	test("is normalized up to the context length only", () => {
 		const small = modelOver([], { contextLength: 4_000 });
 		const normalized = spyOn(String.prototype, "normalize");
 		try {
@@ -119,14 +119,14 @@ describe("text that a tokenizer makes longer", () => {
 		}
 	});
 
-	test("makes no estimate larger", () => {
+	test("does not change estimates", () => {
 		const measure = measureChat([{ role: "user", content: "\u{FDFA}".repeat(100) }], [], model);
 		expect(promptTokensEstimate(measure, model)).toBeLessThan(100);
 	});
 });
 
 describe("the bound of a prompt", () => {
-	test("covers every token of a byte-level vocabulary, whatever the text", () => {
+	test("covers every token of a byte-level vocabulary", () => {
 		fc.assert(
 			fc.property(fc.array(message, { minLength: 1, maxLength: 6 }), tools, (messages, offered) => {
 				const rendered = offered.length > 0 ? [offered] : [];
@@ -137,12 +137,12 @@ describe("the bound of a prompt", () => {
 		);
 	});
 
-	test("covers the marks that a template sets around each of many short messages", () => {
+	test("covers the template's marks around each of many short messages", () => {
 		const messages = Array.from({ length: 200 }, () => ({ role: "user", content: "a" }));
 		expect(promptTokensMax(measureChat(messages, [], model), model)).toBeGreaterThanOrEqual(byteTokens(messages, []));
 	});
 
-	test("covers what else a message carries: names, call ids, tool calls with their arguments", () => {
+	test("covers names, call ids and arguments of tool calls", () => {
 		const calls = [{ id: "call_1", type: "function", function: { name: "f", arguments: "x".repeat(5_000) } }];
 		const bound = promptTokensMax(
 			measureChat([{ role: "assistant", content: null, tool_calls: calls }], [], model),
@@ -156,7 +156,7 @@ describe("the bound of a prompt", () => {
 		expect(named).toBeGreaterThan(1_800);
 	});
 
-	test("has room for the largest tiling of each image, and does not count its address as text", () => {
+	test("covers the largest tiling of each image, not its address", () => {
 		const image = (url: string) => ({ role: "user", content: [{ type: "image_url", image_url: { url } }] });
 		const short = promptTokensMax(measureChat([image("data:,")], [], model), model);
 		const long = promptTokensMax(
@@ -167,7 +167,7 @@ describe("the bound of a prompt", () => {
 		expect(short).toBeGreaterThanOrEqual(16_384);
 	});
 
-	test("is never more than the context holds", () => {
+	test("is at most the context length", () => {
 		const small = modelOver([], { contextLength: 100 });
 		expect(promptTokensMax(measureChat([{ role: "user", content: "x".repeat(10_000) }], [], model), small)).toBe(100);
 	});
@@ -189,7 +189,7 @@ describe("an estimate", () => {
 		);
 	});
 
-	test("of output is at least a token for anything that was delivered", () => {
+	test("of output is at least a token for any delivered byte", () => {
 		expect(completionTokensEstimate(0)).toBe(0);
 		expect(completionTokensEstimate(1)).toBe(1);
 		expect(completionTokensEstimate(400)).toBe(100);

@@ -74,7 +74,7 @@ async function whileUncommitted<T>(statement: string, during: () => Promise<T>):
 
 const isBlocked = async () => (await lockWaits(db.sql)) > 0;
 
-test("a revocation is effective as soon as every live instance has applied it", async () => {
+test("a revocation is effective once every live instance has applied it", async () => {
 	const a = await joinTestInstance(createPgHeartbeatStore(db.liveness), "a");
 	const b = await joinTestInstance(createPgHeartbeatStore(db.liveness), "b");
 	await Promise.all([a.heartbeat.goLive(), b.heartbeat.goLive()]);
@@ -86,7 +86,7 @@ test("a revocation is effective as soon as every live instance has applied it", 
 	b.heartbeat.stop();
 });
 
-test("an instance that hangs is waited for until its lease is over, then fenced off", async () => {
+test("a hanging instance is fenced off when its lease is over", async () => {
 	await liveRow("hung", 400);
 	const entry = await entryAt(db.sql, await appendControl(db.statements, "key", "k", {}));
 	const early = await fenceByHand({ entry, deadlineMs: 100, graceMs: 0 });
@@ -100,7 +100,7 @@ test("an instance that hangs is waited for until its lease is over, then fenced 
 	expect(over.elapsedMs).toBeLessThanOrEqual(800);
 });
 
-test("the database's wall clock says nothing about a lease: however far it is ahead, the whole lease is waited for", async () => {
+test("the whole lease is waited for, however far the database's clock is ahead", async () => {
 	await liveRow("stepped", 400);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	await db.sql`update instance_beat set lease_until = lease_until - interval '1 hour' where id = 'stepped'`;
@@ -109,7 +109,7 @@ test("the database's wall clock says nothing about a lease: however far it is ah
 	expect(performance.now() - startedMs).toBeGreaterThan(450);
 });
 
-test("one that renews without applying is never taken for gone", async () => {
+test("an instance that renews without applying is never fenced off", async () => {
 	await liveRow("deaf", 200);
 	const entry = await entryAt(db.sql, await appendControl(db.statements, "key", "k", {}));
 	const renew = () => heartbeats().heartbeat("deaf", 1, 0, 200);
@@ -118,7 +118,7 @@ test("one that renews without applying is never taken for gone", async () => {
 	expect(await stateOf("deaf")).toBe("live");
 });
 
-test("race: an instance that was judged dead cannot renew its lease any more", async () => {
+test("race: a fenced instance cannot renew its lease", async () => {
 	await liveRow("late", 10);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	await store().fenceOff("late", 1, await beatOf("late"));
@@ -127,7 +127,7 @@ test("race: an instance that was judged dead cannot renew its lease any more", a
 	expect(await heartbeats().goLive("late", 1, seq, 60_000)).toBe(null);
 });
 
-test("race: one that renewed in the last moment is not fenced off by the beat before", async () => {
+test("race: a renewed instance is not fenced off by its former beat", async () => {
 	await liveRow("quick", 10);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const seen = await beatOf("quick");
@@ -136,7 +136,7 @@ test("race: one that renewed in the last moment is not fenced off by the beat be
 	expect(await laggingIds(seq)).toEqual(["quick"]);
 });
 
-test("race: a renewal that is not committed yet is waited for, and keeps the instance in the count", async () => {
+test("race: a fence waits for an uncommitted renewal", async () => {
 	await liveRow("slow", 10);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const seen = await beatOf("slow");
@@ -150,7 +150,7 @@ test("race: a renewal that is not committed yet is waited for, and keeps the ins
 	expect(await laggingIds(seq)).toEqual(["slow"]);
 });
 
-test("race: an instance cannot go live beside a revocation that it has not seen", async () => {
+test("race: an instance goes live only with all entries applied", async () => {
 	const epoch = await heartbeats().join("new", 60_000);
 	const before = await seqNow();
 	let live: Promise<number | null> | undefined;
@@ -162,7 +162,7 @@ test("race: an instance cannot go live beside a revocation that it has not seen"
 	expect(await stateOf("new")).toBe("joining");
 });
 
-test("race: a revocation waits for an instance that is just going live, and then counts it", async () => {
+test("race: a revocation waits for an instance that is going live", async () => {
 	const epoch = await heartbeats().join("joining", 60_000);
 	const before = await seqNow();
 	let seq: Promise<number> | undefined;
@@ -173,7 +173,7 @@ test("race: a revocation waits for an instance that is just going live, and then
 	expect(await laggingIds((await seq) ?? 0)).toEqual(["joining"]);
 });
 
-test("many revocations at once fence off the same silent instances without a deadlock", async () => {
+test("concurrent revocations fence off the same silent instances without a deadlock", async () => {
 	for (let n = 0; n < 10; n++) {
 		await liveRow(`gone-${n}`, 10);
 		await store().silent(`gone-${n}`, 1, await beatOf(`gone-${n}`));
@@ -186,7 +186,7 @@ test("many revocations at once fence off the same silent instances without a dea
 	expect(performance.now() - startedMs).toBeLessThan(20_000);
 });
 
-test("a silent instance goes on where it was when it is heard of again", async () => {
+test("a silent instance that renews is live again", async () => {
 	await liveRow("back", 10);
 	await store().silent("back", 1, await beatOf("back"));
 	expect(await stateOf("back")).toBe("silent");
@@ -194,7 +194,7 @@ test("a silent instance goes on where it was when it is heard of again", async (
 	expect(await stateOf("back")).toBe("live");
 });
 
-test("on a server that the database has not lived on before everybody waits for as long as a lease, once", async () => {
+test("everyone waits for one lease on a new server, once", async () => {
 	await liveRow("known", 2_000);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const entry = await entryAt(db.sql, seq);
@@ -208,7 +208,7 @@ test("on a server that the database has not lived on before everybody waits for 
 	expect(await wait()).toMatchObject({ effective: true, elapsedMs: 0 });
 });
 
-test("no lock on a row keeps a heartbeat, a fence or a revocation waiting", async () => {
+test("no row lock delays a heartbeat, a fence or a revocation", async () => {
 	await liveRow("held", 60_000);
 	const tables = ["instance_beat", "control_log", "server_seen"];
 	for (const table of tables) {
@@ -224,7 +224,7 @@ test("no lock on a row keeps a heartbeat, a fence or a revocation waiting", asyn
 	}
 });
 
-test("a transaction that appends and then hangs holds up nobody's revocation; its entry comes when it commits", async () => {
+test("a hanging transaction delays no revocation; its entry comes at its commit", async () => {
 	const before = await seqNow();
 	const held = Promise.withResolvers<void>();
 	const hung = db.tx.transaction(async (tx) => {
@@ -246,7 +246,7 @@ test("a transaction that appends and then hangs holds up nobody's revocation; it
 	expect((await db.sql`select 1 from control_pending`).length).toBe(0);
 });
 
-test("sequence numbers are in the order of commits, so that a reader skips none", async () => {
+test("sequence numbers are in commit order", async () => {
 	const reading = heartbeats();
 	const from = await seqNow();
 	const seen: number[] = [];
@@ -264,7 +264,7 @@ test("sequence numbers are in the order of commits, so that a reader skips none"
 	expect(seen).toEqual(Array.from({ length: 200 }, (_, n) => from + n + 1));
 });
 
-test("a question that fails is asked again; for good only after many failures in a row", async () => {
+test("a failed query is repeated, up to ten times in a row", async () => {
 	let failures = 3;
 	const flaky: FenceStore = {
 		async lagging() {
@@ -281,7 +281,7 @@ test("a question that fails is asked again; for good only after many failures in
 	await expect(asking()).rejects.toThrow("deadlock");
 });
 
-test("an entry that the server does not know is waited for by nobody, whether its number is free there or another's", async () => {
+test("an entry that the server lacks is reported as unknown", async () => {
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const { atMicros } = await entryAt(db.sql, seq);
 	// Within milliseconds the standby gave the number to another act on the same key.
@@ -297,7 +297,7 @@ test("an entry that the server does not know is waited for by nobody, whether it
 	expect((await fence(seq, 5_000)).effective).toBe(true);
 });
 
-test("what was waited for when another server took over is not said to be in force: that one may not know it", async () => {
+test("a wait fails when another server takes over", async () => {
 	const clock = createManualClock();
 	const lagging = { id: "i", epoch: 1, beat: 1, ttlMs: 30_000, leaseUntilMs: clock.wallMs() };
 	let looks = 0;
@@ -321,7 +321,7 @@ test("what was waited for when another server took over is not said to be in for
 	expect(await waited).toBe("AnotherServer");
 });
 
-test("one that renews in the moment in which it is fenced off is waited for once more", async () => {
+test("an instance that renews during its fence is waited for again", async () => {
 	const state = { beat: 1, dead: false, fences: 0 };
 	const racing: FenceStore = {
 		lagging: async () => (state.dead ? [] : [{ id: "i", epoch: 1, beat: state.beat, ttlMs: 1_000, leaseUntilMs: 0 }]),
@@ -338,7 +338,7 @@ test("one that renews in the moment in which it is fenced off is waited for once
 	expect(waited.elapsedMs).toBeGreaterThanOrEqual(2 * 1_500);
 });
 
-test("on a new server those are waited for too who were about to go live on the one before it", async () => {
+test("a new server's wait includes leases of joining instances", async () => {
 	await heartbeats().join("joining", 7_777);
 	expect((await db.sql`select ttl_ms from server_fresh()`)[0]?.ttl_ms).toBe(7_777);
 });

@@ -9,7 +9,7 @@ function build() {
 	return { gate, now };
 }
 
-test("a gate is closed until it was extended, and says why", () => {
+test("is closed until it is extended, with a reason", () => {
 	const { gate } = build();
 	expect(gate.isOpen()).toBe(false);
 	expect(gate.reason()).toBe("starting");
@@ -18,7 +18,7 @@ test("a gate is closed until it was extended, and says why", () => {
 	expect(gate.reason()).toBe(undefined);
 });
 
-test("it closes by the monotonic clock though the wall clock was set back", () => {
+test("closes by the monotonic clock if the wall clock was set back", () => {
 	const { gate, now } = build();
 	gate.extend(gate.mark(), 100);
 	now.wall -= 3_600_000;
@@ -29,14 +29,14 @@ test("it closes by the monotonic clock though the wall clock was set back", () =
 	expect(gate.reason()).toContain("lease is over");
 });
 
-test("it closes by the wall clock though the monotonic one stood still, as in a suspended machine", () => {
+test("closes by the wall clock if the monotonic one stood still", () => {
 	const { gate, now } = build();
 	gate.extend(gate.mark(), 100);
 	now.wall += 100;
 	expect(gate.isOpen()).toBe(false);
 });
 
-test("the promise counts from the mark, not from the reply", () => {
+test("counts its time from the mark", () => {
 	const { gate, now } = build();
 	const mark = gate.mark();
 	now.monotonic += 100;
@@ -45,7 +45,7 @@ test("the promise counts from the mark, not from the reply", () => {
 	expect(gate.isOpen()).toBe(false);
 });
 
-test("a final close stays closed, another one only until the next extension", () => {
+test("stays closed after a final close", () => {
 	const { gate } = build();
 	gate.extend(gate.mark(), 100);
 	gate.close("fenced");
@@ -58,7 +58,7 @@ test("a final close stays closed, another one only until the next extension", ()
 	expect(gate.reason()).toBe("stopping");
 });
 
-test("it counts how often it opened, by a lease that was over or a close, and not what keeps it open", () => {
+test("counts how often it opened", () => {
 	const { gate, now } = build();
 	const counts = [gate.openings()];
 	const extend = () => {
@@ -75,7 +75,7 @@ test("it counts how often it opened, by a lease that was over or a close, and no
 	expect(counts).toEqual([0, 1, 1, 2, 3]);
 });
 
-test("what is left of it goes by the clock that says less, and is nothing once it is closed", () => {
+test("reports the time left by the faster clock", () => {
 	const { gate, now } = build();
 	expect(gate.leftMs()).toBe(0);
 	gate.extend(gate.mark(), 100);

@@ -28,14 +28,14 @@ function cuttable() {
 	return { store, state };
 }
 
-test("each start of an identity takes the next epoch", async () => {
+test("takes the next epoch at each start", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	expect(await Promise.all([1, 2, 3, 4].map(() => store.join("again", 1_000))).then((epochs) => epochs.sort())).toEqual(
 		[1, 2, 3, 4],
 	);
 });
 
-test("entries are applied in order, each once, and acknowledged when they are applied", async () => {
+test("applies entries in order, once, and acknowledges them afterwards", async () => {
 	const { heartbeat, applied } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "order", {
 		heartbeatMs: 10_000,
 	});
@@ -52,7 +52,7 @@ test("entries are applied in order, each once, and acknowledged when they are ap
 	heartbeat.stop();
 });
 
-test("a sync before going live sends no heartbeat", async () => {
+test("sends no heartbeat before it is live", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	let sent = 0;
 	const heartbeatOnce: HeartbeatStore["heartbeat"] = (...args) => {
@@ -69,7 +69,7 @@ test("a sync before going live sends no heartbeat", async () => {
 	heartbeat.stop();
 });
 
-test("a heartbeat adds a row and leaves one: the newest counts, and the epoch's beats count up", async () => {
+test("replaces its row at each heartbeat and counts the beats", async () => {
 	const { heartbeat } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "beats", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();
 	const beat = async () => Number((await db.sql`select beat from instance_now where id = 'beats'`)[0]?.beat);
@@ -81,7 +81,7 @@ test("a heartbeat adds a row and leaves one: the newest counts, and the epoch's 
 	heartbeat.stop();
 });
 
-test("on another server the epoch ends: what was applied here may be other entries there", async () => {
+test("ends its epoch on another server", async () => {
 	const { store, state } = cuttable();
 	let left = 0;
 	const leave = (id: string, epoch: number) => {
@@ -104,7 +104,7 @@ test("on another server the epoch ends: what was applied here may be other entri
 	);
 });
 
-test("an epoch that another server does not know has not merely been fenced off", async () => {
+test("reports another server that lacks its epoch, not a fence", async () => {
 	const { store, state } = cuttable();
 	const { heartbeat, gate, ended } = await joinTestInstance(store, "unknown", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();
@@ -115,7 +115,7 @@ test("an epoch that another server does not know has not merely been fenced off"
 	expect(await ended).toBe("another server");
 });
 
-test("an epoch that has applied more than the log holds was another log's: it ends", async () => {
+test("ends its epoch when it has applied more than the log holds", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	const epoch = await store.join("ahead", 60_000);
 	const { seq } = await store.position();
@@ -124,7 +124,7 @@ test("an epoch that has applied more than the log holds was another log's: it en
 	expect(await store.heartbeat("ahead", epoch, seq, 60_000)).toBe(null);
 });
 
-test("through an outage the instance keeps trying: the gate closes when its lease is over and opens again by itself", async () => {
+test("closes the gate in an outage and opens it again", async () => {
 	const { store, state } = cuttable();
 	const clock = createManualClock();
 	const lease = { ttlMs: 2_000, marginMs: 800, heartbeatMs: 50, clock };
@@ -145,7 +145,7 @@ test("through an outage the instance keeps trying: the gate closes when its leas
 	heartbeat.stop();
 });
 
-test("a heartbeat that failed is repeated soon, once, and not after the end: an outage that is over closes no gate", async () => {
+test("repeats a failed heartbeat soon, once, and not after its end", async () => {
 	const { store, state } = cuttable();
 	const clock = createManualClock();
 	const { heartbeat, gate } = await joinTestInstance(store, "repeats", { heartbeatMs: 1_000, ttlMs: 5_000, clock });
@@ -172,7 +172,7 @@ test("a heartbeat that failed is repeated soon, once, and not after the end: an 
 	expect(clock.pending()).toBe(0);
 });
 
-test("what was missed in an outage is applied before the gate opens again", async () => {
+test("applies entries missed in an outage before the gate opens", async () => {
 	const { store, state } = cuttable();
 	const seen: boolean[] = [];
 	const joined = await joinTestInstance(store, "missed", {
@@ -191,7 +191,7 @@ test("what was missed in an outage is applied before the gate opens again", asyn
 	joined.heartbeat.stop();
 });
 
-test("an instance that was fenced off closes its gate and says that a new epoch is needed", async () => {
+test("closes its gate and ends when it is fenced off", async () => {
 	const { heartbeat, gate, ended } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "fenced");
 	await heartbeat.goLive();
 	await db.sql`select instance_stand('fenced', 1, null, array['live'], 'dead', null, null)`;
@@ -199,7 +199,7 @@ test("an instance that was fenced off closes its gate and says that a new epoch 
 	expect(gate.isOpen()).toBe(false);
 });
 
-test("an epoch that is over says again and again that its process is there, in one row, until nothing of it runs", async () => {
+test("repeats in one row that an ended epoch's process still runs", async () => {
 	const clock = createManualClock();
 	const store = createPgHeartbeatStore(db.liveness);
 	const standing = async (id: string) => (await db.sql`select beat from instance_now where id = ${id}`)[0];
@@ -224,7 +224,7 @@ test("an epoch that is over says again and again that its process is there, in o
 	}
 });
 
-test("an instance that stops says so, so that no revocation waits for it", async () => {
+test("reports that an instance stops, so that no revocation waits for it", async () => {
 	const { heartbeat, gate } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "leaving");
 	await heartbeat.goLive();
 	heartbeat.stop();
@@ -235,7 +235,7 @@ test("an instance that stops says so, so that no revocation waits for it", async
 	);
 });
 
-test("the gate closes by its margin before the lease ends, counted from before the statement was sent", async () => {
+test("closes the gate a margin before the lease ends", async () => {
 	const clock = createManualClock();
 	const real = createPgHeartbeatStore(db.liveness);
 	/** Replies that take their time, by the instance's clock. */
@@ -261,7 +261,7 @@ test("the gate closes by its margin before the lease ends, counted from before t
 	heartbeat.stop();
 });
 
-test("whatever is appended while a statement is under way is applied before the gate is open, or open any longer", async () => {
+test("applies entries appended during a statement before the gate opens", async () => {
 	const real = createPgHeartbeatStore(db.liveness);
 	const made: number[] = [];
 	/** Somebody appends an entry just before the statement arrives. */
@@ -285,7 +285,7 @@ test("whatever is appended while a statement is under way is applied before the 
 	heartbeat.stop();
 });
 
-test("nothing is acknowledged before it counts in memory", async () => {
+test("acknowledges nothing before it counts in memory", async () => {
 	const real = createPgHeartbeatStore(db.liveness);
 	const early: number[] = [];
 	const store: HeartbeatStore = {
@@ -305,7 +305,7 @@ test("nothing is acknowledged before it counts in memory", async () => {
 	heartbeat.stop();
 });
 
-test("two starts of one identity in the same moment take two epochs, and neither fails", async () => {
+test("gives two simultaneous starts two epochs", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	const joined = Promise.withResolvers<void>();
 	const commit = Promise.withResolvers<void>();
@@ -322,7 +322,7 @@ test("two starts of one identity in the same moment take two epochs, and neither
 	expect(await second).toBe(2);
 });
 
-test("who was away while entries were removed that he had not applied ends, and applies none of those behind them", async () => {
+test("ends when entries were removed that it had not applied", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	const append = (subject: string) => appendControl(db.statements, "key", subject, {});
 	await append("before");

@@ -29,7 +29,7 @@ function silenceHeartbeats(): void {
 	atEnd(() => clearInterval(look));
 }
 
-test("when a revocation has returned, an instance whose heartbeats fail replays no answer, takes and gives no file, and makes no batch", async () => {
+test("a cut-off instance replays no answer and serves no file after a revocation", async () => {
 	const { keyId, accountId, secret } = await service.customer();
 	const send = (path: string, init: RequestInit = {}) => {
 		const headers = { authorization: `Bearer ${secret}`, ...(init.headers as Record<string, string>) };

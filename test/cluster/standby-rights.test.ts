@@ -13,7 +13,7 @@ const oneOfEach = new Set(
 	LONG ? acts : [...Map.groupBy(acts, ({ act }) => act).values()].flatMap((ways, at) => ways[at % ways.length] ?? []),
 );
 
-test("a rotation whose wait Postgres breaks off shows its secret, and repeated by its token the same one", async () => {
+test("a rotation returns its secret though Postgres fails during its wait", async () => {
 	const old = await ownedKey();
 	const rotate = (token: string) =>
 		owner.send("POST", `/api/console/keys/${old.id}/rotate?${at}`, { graceMs: 0, token });
@@ -33,7 +33,7 @@ test("a rotation whose wait Postgres breaks off shows its secret, and repeated b
 	expect((await rotate(crypto.randomUUID())).status).toBe(409);
 });
 
-test("no act is said to be in force where a standby took over before the wait, and gave its number to another entry", async () => {
+test("no act is reported in force if a standby took over without its entry", async () => {
 	const staged = await stageAll(oneOfEach);
 	const [question] = await sql`
 		select n.nspname as schema, pg_get_functiondef(p.oid) as definition

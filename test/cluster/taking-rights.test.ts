@@ -6,7 +6,7 @@ const world = await withCutOffWorld();
 const { proxy, served } = world;
 const { acts, staged: stageAll } = rightTakingActs(world);
 
-test("the acts that are tried are those of the table", async () => {
+test("the tried acts are those of the table", async () => {
 	const paper = await Bun.file(new URL("../../src/cluster/README.md", import.meta.url)).text();
 	const rows = [
 		...paper
@@ -19,7 +19,7 @@ test("the acts that are tried are those of the table", async () => {
 	expect(acts.map(({ act, from }) => `${act} by ${from}`).sort()).toEqual(listed.sort());
 });
 
-test("when an act that takes a right away has returned, an instance that is cut off admits nothing by it any more", async () => {
+test("a cut-off instance admits nothing by a right that was taken away", async () => {
 	const staged = await stageAll();
 	const serving = () => Promise.all(staged.map(([, { secret }]) => served(secret)));
 	const all = Array(staged.length).fill(true);

@@ -56,7 +56,7 @@ async function liveRow(id: string, ttlMs: number): Promise<void> {
 /** Between two looks of the witness, so that the fourth finds the lease over and its grace not. */
 const TTL_MS = 2_700;
 
-test("who is silent for longer than its lease, by the witness's own clock, is written down as silent; no other", async () => {
+test("records an instance as silent after its lease, by its own clock", async () => {
 	await liveRow("crashed", TTL_MS);
 	await liveRow("running", TTL_MS);
 	const { running, pass } = witness();
@@ -71,7 +71,7 @@ test("who is silent for longer than its lease, by the witness's own clock, is wr
 	running.stop();
 });
 
-test("a new server is quiet when the witness has seen it for as long as the longest lease", async () => {
+test("records a new server as quiet after the longest lease", async () => {
 	await liveRow("running", TTL_MS);
 	const store = createPgFenceStore(db.liveness);
 	expect((await store.server()).unquietMs).toBe(0);

@@ -38,7 +38,7 @@ function world() {
 	};
 }
 
-test("where more comes than the database can do, it does what it can, on the connections that there are; the rest hears that nothing was done", async () => {
+test("serves what it can under overload and rejects the rest untouched", async () => {
 	for (const timesAsMuch of [5, 2, 1.3]) {
 		const { ask, pass, made } = world();
 		let done = 0;
@@ -61,7 +61,7 @@ test("where more comes than the database can do, it does what it can, on the con
 	}
 });
 
-test("where all get their turn in time they get it in the order in which they came", async () => {
+test("serves callers in order while all get a connection in time", async () => {
 	const { ask, pass } = world();
 	const order: number[] = [];
 	for (let number = 0; number < 3 * CONNECTIONS; number++) void ask().then(() => order.push(number));

@@ -42,7 +42,7 @@ const rejection = (work: PromiseLike<unknown>) =>
 		(error: unknown) => error,
 	);
 
-test("rows that came before an error are none of the next statement's, and cost those who sent none no connection", async () => {
+test("rows before an error do not reach the next statement", async () => {
 	const statements = statementsAt(server.url);
 	const deadlines = { statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: DEADLINE_MS };
 	const work = createTransactional(deps, { url: server.url, applicationName: "connection", ...deadlines });
@@ -63,7 +63,7 @@ test("rows that came before an error are none of the next statement's, and cost 
 	expect(await pid()).toBe(before as number);
 });
 
-test("what is asked between a socket's error and its close waits for no deadline, and for nobody else's connection", async () => {
+test("a statement between a socket's error and its close fails at once", async () => {
 	const proxy = untilEnd(startTcpProxy(at));
 	const statements = statementsAt(addressAt(proxy.port));
 	await statements`select 1`;
@@ -85,7 +85,7 @@ test("what is asked between a socket's error and its close waits for no deadline
 	expect(performance.now() - startedMs).toBeLessThan(DEADLINE_MS / 2);
 });
 
-test("a client has one connection in its life: with that its session ends, and no other one takes its place", async () => {
+test("a client ends with its connection", async () => {
 	const closed = Promise.withResolvers<void>();
 	const client = newClient(server.url, { onnotice: () => {}, onclose: () => closed.resolve() });
 	atEnd(() => client.end({ timeout: 0 }));
@@ -95,7 +95,7 @@ test("a client has one connection in its life: with that its session ends, and n
 	for (let time = 0; time < 2; time++) expect(isConnectionLost(await rejection(client`select 1`))).toBe(true);
 });
 
-test("a connection that was given up is closed, though nobody answers at its other end", async () => {
+test("a discarded connection is closed though its server does not answer", async () => {
 	const taken: Socket[] = [];
 	let isSilent = false;
 	const relay = createServer({ allowHalfOpen: true }, (from) => {

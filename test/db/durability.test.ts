@@ -5,7 +5,7 @@ import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
-test("a set-up loses usage where no standby is waited for, or nothing is", () => {
+test("reports set-ups that can lose confirmed usage", () => {
 	const said = (commit: string, waitedFor: string, standbys: number) =>
 		durabilityProblem({ commit, waitedFor, standbys }) ?? "nothing";
 	expect(said("on", "", 0)).toBe("nothing");
@@ -18,7 +18,7 @@ test("a set-up loses usage where no standby is waited for, or nothing is", () =>
 	for (const standbys of [0, 1]) expect(said("off", "*", standbys)).toContain("synchronous_commit is off");
 });
 
-test("it is read from the server, said once when it comes about, and gone when it is mended", async () => {
+test("logs a set-up that can lose usage once, and its end", async () => {
 	const db = await withDatabase();
 	const real = await readDurability(db.statements);
 	// The tests' own server confirms what is on no disk, and nobody follows it.

@@ -99,7 +99,7 @@ async function query<Row extends Record<string, unknown>>(url: string, text: str
 }
 
 test.if(LONG)(
-	"a server that restores an archive is ready when it may write, not while it reads the log",
+	"is ready after an archive recovery only when it accepts writes",
 	async () => {
 		const folder = usedFolder();
 		const cluster = clusterOf(folder);
@@ -118,7 +118,7 @@ test.if(LONG)(
 );
 
 test.if(IS_ROOT)(
-	"started by root, the server runs as another user who alone can read the data",
+	"runs as another user under root, who alone can read the data",
 	async () => {
 		const server = await start(seed);
 		try {
@@ -135,7 +135,7 @@ test.if(IS_ROOT)(
 );
 
 test.if(LONG && IS_ROOT)(
-	"a data folder that root brought back from a copy, as files of root's own, is given to its server again",
+	"takes over a data folder that root restored",
 	async () => {
 		const folder = newFolder(0o700);
 		copyFileSync(join(seed, "postgres.password"), join(folder, "postgres.password"));
@@ -162,7 +162,7 @@ function environmentOf(pid: number): string | undefined {
 	}
 }
 
-test("a server gets nothing of our environment, nor do its children; it survives the kill of its parent, is adopted with what was committed, and then stopped in order", async () => {
+test("survives its parent, without its environment, and is adopted", async () => {
 	const folder = usedFolder();
 	const { process: parent, url } = await hold(folder, ["env", "KEY_PEPPER=canary-secret"]);
 	const before = findPostmaster(clusterOf(folder));
@@ -182,7 +182,7 @@ test("a server gets nothing of our environment, nor do its children; it survives
 	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
 }, 60_000);
 
-test("a server that is killed under its users runs again by itself, at the address that they have", async () => {
+test("runs again at the same address after it was killed", async () => {
 	const folder = usedFolder();
 	const [own, other] = await Promise.all([start(folder), hold(folder)]);
 	await query(own.url, "create table t (a int); insert into t values (7)");
@@ -201,7 +201,7 @@ test("a server that is killed under its users runs again by itself, at the addre
 	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
 }, 60_000);
 
-test("a pid file that names a stranger is not believed", async () => {
+test("does not trust a pid file that names another process", async () => {
 	const folder = usedFolder();
 	const first = await start(folder);
 	await query(first.url, "create table t (a int); insert into t values (7)");
@@ -224,7 +224,7 @@ test("a pid file that names a stranger is not believed", async () => {
 	await stranger.stop();
 }, 60_000);
 
-test("of several that start at once, in a folder that others may not enter and where a first start was interrupted, one makes the cluster and starts the server, and it runs until the last has left", async () => {
+test("is made and started once by several starts, and runs until the last stop", async () => {
 	const folder = newFolder(0o700);
 	const half = join(folder, "postgres", "initdb-1");
 	mkdirSync(half, { recursive: true });
@@ -240,7 +240,7 @@ test("of several that start at once, in a folder that others may not enter and w
 	expect(findPostmaster(clusterOf(folder))).toBeUndefined();
 }, 60_000);
 
-test("a start during another's stop waits for it and starts anew", async () => {
+test("starts again after a stop that was under way", async () => {
 	const folder = usedFolder();
 	const first = await start(folder);
 	const stopped = first.stop();
@@ -250,7 +250,7 @@ test("a start during another's stop waits for it and starts anew", async () => {
 	await second.stop();
 }, 60_000);
 
-test("whose stop finds that another process keeps the lock says so, and is none in order", async () => {
+test("reports a stop that could not get the lock", async () => {
 	const dataDir = usedFolder();
 	const said: string[] = [];
 	const log = createLog({ level: "warn", write: (line) => void said.push(JSON.parse(line).message) });

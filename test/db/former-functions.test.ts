@@ -50,7 +50,7 @@ async function joins(id: string) {
 	return { epoch, store: createPgLedgerStore({ statements: former.ledger }, id, epoch) };
 }
 
-test("a boot of this version keeps the former functions", async () => {
+test("stay when this version boots", async () => {
 	const functionsOf = (set: string) => sql`
 		select p.oid, p.xmin from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = ${set} order by 1`;
 	const before = await functionsOf(FORMER_SET);
@@ -61,7 +61,7 @@ test("a boot of this version keeps the former functions", async () => {
 	expect(row).toEqual({ name: "lease_grant", first: FORMER_SET });
 });
 
-test("both versions draw on one budget and settle exactly", async () => {
+test("draw on one budget with this version's, and settle exactly", async () => {
 	const { accountId, keyId, secret } = await service.customer();
 	const { store } = await joins("former-1");
 	const want = 1_000_000_000;
@@ -82,7 +82,7 @@ test("both versions draw on one budget and settle exactly", async () => {
 	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
 });
 
-test("a revocation by either version is in force at the other", async () => {
+test("apply a revocation of the other version", async () => {
 	const [theirs, ours] = [await service.customer(), await service.customer()];
 	for (const { secret } of [theirs, ours]) expect((await chat(secret)).status).toBe(200);
 	await sql`
@@ -106,7 +106,7 @@ test("a revocation by either version is in force at the other", async () => {
 	expect(await pending()).toBe("");
 });
 
-test("a request waits for credit that the former version holds idle", async () => {
+test("return idle credit to a request of this version", async () => {
 	const credit = 1_000_000_000;
 	const { accountId, secret } = await service.customer({ exactCredit: credit });
 	const { store } = await joins("former-3");

@@ -10,7 +10,7 @@ const deps = { log: silentLog };
 const database = withOwnedDatabase(createMigratedDatabase);
 const { open, set } = database;
 
-test("the deadlines of a role are not those of a command's first look, which waits for whoever changes a table", async () => {
+test("a role's deadlines do not apply to a command's first query", async () => {
 	const url = (await migratedUrl(database.url)) as string;
 	await set("lock_timeout = '50ms'", "statement_timeout = '5s'");
 	const holder = open(url);
@@ -27,7 +27,7 @@ test("the deadlines of a role are not those of a command's first look, which wai
 	expect(await looked.look).toBe("done");
 });
 
-test("tables lie in the first schema of the path, and what another service has in public is none of theirs", async () => {
+test("tables are in the first schema of the path, next to another service's", async () => {
 	await open(database.url)`create schema second`;
 	await set("search_path = second");
 	const { url } = await migrate(deps, database.url);
@@ -38,7 +38,7 @@ test("tables lie in the first schema of the path, and what another service has i
 	expect(await open(url)`select from second.account`).toHaveLength(0);
 });
 
-test("new tables lie beside those that are there, though a schema that came later is before them on the path", async () => {
+test("new tables are next to existing ones, though another schema is first", async () => {
 	const client = open(database.url);
 	await client`create schema later`;
 	await set(`search_path = later, public`);
@@ -52,7 +52,7 @@ test("new tables lie beside those that are there, though a schema that came late
 	expect(await open(url)`select from schema_migration`).toHaveLength(migrations.length + 1);
 });
 
-test("what lies before our tables on the path, with their names, hides none of them, now or later", async () => {
+test("an earlier schema of the path hides none of our tables", async () => {
 	const client = open(database.url);
 	await client`create schema app`;
 	await set("search_path = app, public");

@@ -53,7 +53,7 @@ const renewed = (clock: ManualClock, listens: () => number) =>
 		return listens() === 2;
 	}, "the subscription to be renewed");
 
-test("a listener hears again after its connection was cut, and is told that it may have missed something", async () => {
+test("subscribes again after its connection was cut, and reports it", async () => {
 	const channel = await hearing("cut_channel");
 	expect(channel.listens()).toBe(1);
 	await channel.hears("one");
@@ -62,7 +62,7 @@ test("a listener hears again after its connection was cut, and is told that it m
 	await channel.hears("two");
 });
 
-test("a connection that goes silent is found within a probe and its answer's time, and made anew with all its channels", async () => {
+test("replaces a silent connection within 2 s, with all channels", async () => {
 	const clock = createManualClock();
 	const channel = await hearing("silent_channel", clock);
 	let others = 0;
@@ -87,7 +87,7 @@ test("a connection that goes silent is found within a probe and its answer's tim
 	await waitFor(() => others === 1, "the other channel to be heard");
 });
 
-test("a connection that answers is kept", async () => {
+test("keeps a connection that answers", async () => {
 	const clock = createManualClock();
 	const channel = await hearing("quiet_channel", clock);
 	const before = proxy.accepted();
@@ -100,7 +100,7 @@ test("a connection that answers is kept", async () => {
 	expect(proxy.accepted()).toBe(before);
 });
 
-test("revocations are heard of again, not polled, once a silent connection was made anew", async () => {
+test("receives revocations again after a silent connection was replaced", async () => {
 	const db = server;
 	// No heartbeat comes by itself: what is applied was announced.
 	const member = await joinTestInstance(createPgHeartbeatStore(db.liveness), "hears", { heartbeatMs: NEVER_MS });

@@ -25,13 +25,13 @@ afterEach(async () => {
 	await database.drop();
 });
 
-test("a database that is up to date is left as it is", async () => {
+test("leaves a database that is up to date unchanged", async () => {
 	const laid = await functionsOf(FUNCTION_SET);
 	expect((await migrate(deps, url)).applied).toEqual([]);
 	expect(await functionsOf(FUNCTION_SET)).toEqual(laid);
 });
 
-test("a process that was given a prepared address makes no tables among the functions", async () => {
+test("makes no tables among the functions of a prepared address", async () => {
 	const { url: prepared } = await migrate(deps, url);
 	const again = await migrate(deps, prepared);
 	expect(again.applied).toEqual([]);
@@ -43,7 +43,7 @@ test("a process that was given a prepared address makes no tables among the func
 	expect(await migratedUrl(again.url)).toBeDefined();
 });
 
-test("an address that another version has prepared is prepared anew", async () => {
+test("prepares an address that another version prepared", async () => {
 	const theirs = `${url}?search_path=${encodeURIComponent('tollgate_0123456789ab, "$user", public')}`;
 	await client`create schema tollgate_0123456789ab`;
 	const migrated = await migrate(deps, theirs);
@@ -54,7 +54,7 @@ test("an address that another version has prepared is prepared anew", async () =
 	await ours.end();
 });
 
-test("a path that the role or the address sets is kept behind the functions", async () => {
+test("keeps the path of the role or the address after the functions", async () => {
 	await client`create schema elsewhere`;
 	const migrated = await migrate(deps, `${url}?search_path=public,elsewhere`);
 	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
@@ -62,7 +62,7 @@ test("a path that the role or the address sets is kept behind the functions", as
 	await ours.end();
 });
 
-test("who may make no schema, and who loses the path on the way, is told what to do", async () => {
+test("names the missing right to make a schema, and a lost path", async () => {
 	const role = `reader_${crypto.randomUUID().slice(0, 8)}`;
 	await client.unsafe(`drop schema ${FUNCTION_SET} cascade`);
 	await client.unsafe(`create role ${role} login password 'x'; grant all on all tables in schema public to ${role}; grant create, usage on schema public to ${role};
@@ -76,7 +76,7 @@ test("who may make no schema, and who loses the path on the way, is told what to
 	await expect(checkFunctions(client)).rejects.toThrow("have the pooler pass that setting on");
 });
 
-test("functions that were laid down are never replaced", async () => {
+test("never replaces functions", async () => {
 	const body = "returns text language sql immutable as $$ select 'as it was' $$";
 	await client.unsafe(`create or replace function ${FUNCTION_SET}.usage_class(p_ending text) ${body}`);
 	await migrate(deps, url);
@@ -85,7 +85,7 @@ test("functions that were laid down are never replaced", async () => {
 	] as never);
 });
 
-test("of many versions' functions those that were booted with last are kept", async () => {
+test("keeps the functions of the versions that booted last", async () => {
 	for (let at = 1; at <= 5; at++) {
 		await client.unsafe(`create schema tollgate_${String(at).padStart(12, "0")}`);
 		await client`insert into function_set (name, version, used_at) values (${`tollgate_${String(at).padStart(12, "0")}`}, '0', now() - ${at} * interval '1 day')`;
@@ -109,7 +109,7 @@ test("of many versions' functions those that were booted with last are kept", as
 	expect(await client`select count(*)::int as sets from function_set`).toEqual([{ sets: 3 }] as never);
 });
 
-test("a database of 0.2 development versions is refused, unchanged, with the last commit that reads it", async () => {
+test("refuses a database of 0.2 development versions, unchanged", async () => {
 	await client`update schema_migration set name = '0000_credit' where name = '0000_baseline'`;
 	const refusal = "The last commit that can is 869b8bb6";
 	await expect(migrate(deps, url)).rejects.toThrow(refusal);
@@ -121,7 +121,7 @@ test("a database of 0.2 development versions is refused, unchanged, with the las
 	);
 });
 
-test("a version works on a newer schema that is compatible, and refuses one that breaks it", async () => {
+test("works on a newer compatible schema and refuses a breaking one", async () => {
 	await migrate(deps, url, [...migrations, harmless]);
 	expect((await migrate(deps, url)).applied).toEqual([]);
 	expect(await migratedUrl(url)).toBeDefined();
@@ -131,7 +131,7 @@ test("a version works on a newer schema that is compatible, and refuses one that
 	expect((await migrate(deps, url, [...migrations, harmless, breaking])).applied).toEqual([]);
 });
 
-test("a migration that breaks the versions before it waits until none of them runs", async () => {
+test("refuses a breaking migration while an instance runs", async () => {
 	const lives = (until: string) =>
 		client`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('old', 1, 1, 'live', 1000, now() + ${until}::interval)
 			on conflict (id, epoch, beat) do update set lease_until = excluded.lease_until`;

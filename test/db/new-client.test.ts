@@ -51,23 +51,23 @@ async function answersAt(url: string): Promise<void> {
 	expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
 }
 
-test("an address as everybody writes it leads there: a name, an IPv4 address", async () => {
+test("connects to a name and to an IPv4 address", async () => {
 	await answersAt(database.url);
 	await answersAt(addressAt(`localhost:${server.port}`));
 });
 
-test("the place may stand in the query, before which host and port do not count", async () => {
+test("takes host and port from the query", async () => {
 	await answersAt(addressAt("nowhere.invalid:1", { host: server.hostname, port: server.port }));
 	await answersAt(addressAt("127.0.0.1:1", { port: server.port }));
 });
 
-test.skipIf(!HAS_IPV6)("an IPv6 address leads there", async () => {
+test.skipIf(!HAS_IPV6)("connects to an IPv6 address", async () => {
 	const port = await alsoAt({ host: "::1", port: 0 });
 	await answersAt(addressAt(`[::1]:${port}`));
 	await answersAt(addressAt("localhost:1", { host: "::1", port: String(port) }));
 });
 
-test("the folder of a socket leads there, in the query or as the host", async () => {
+test("connects to a socket folder in the query or as the host", async () => {
 	await alsoAt({ path: join(folder, ".s.PGSQL.7777") });
 	await answersAt(addressAt("localhost:7777", { host: folder }));
 	await answersAt(addressAt("localhost", { host: folder, port: "7777" }));
@@ -77,7 +77,7 @@ test("the folder of a socket leads there, in the query or as the host", async ()
 	expect([exitCode, stderr]).toEqual([1, expect.stringContaining("name the folder of its socket")]);
 });
 
-test("what others write into an address leads there, too: space around it, user and password in the query, no host before a folder's", async () => {
+test("accepts spaces around the address, and user and password in the query", async () => {
 	const spaces = [
 		` ${database.url}`,
 		`${database.url} `,
@@ -97,7 +97,7 @@ test("what others write into an address leads there, too: space around it, user 
 	}
 });
 
-test("signs of a password that an address uses itself lead nowhere else, and a database is asked for by its own name", async () => {
+test("decodes user, password and database name", async () => {
 	const name = `${server.pathname.slice(1)} 50%`;
 	const client = newClient(database.url, { onnotice: () => {} });
 	await client.unsafe(`create role "a@b" login superuser password 'one@two,three@four'`);
@@ -116,7 +116,7 @@ test("signs of a password that an address uses itself lead nowhere else, and a d
 	}
 });
 
-test("what a password's signs cut an address to is shown nowhere", async () => {
+test("shows no part of a password with special characters", async () => {
 	const secret = ["hunter2", "hunter3"];
 	for (const sign of ["/", "?", "#", "@", "@,", ",@", "@/", "@?", "@#"]) {
 		const passwords = [secret.join(sign), `12${sign}${secret.join("")}`, `${secret.join(sign)},${secret.join(sign)}`];
@@ -130,7 +130,7 @@ test("what a password's signs cut an address to is shown nowhere", async () => {
 	}
 }, 60_000);
 
-test("an address whose host, database, port or sslmode is none is called by its name", async () => {
+test("names a wrong host, database, port or sslmode", async () => {
 	const wrong = {
 		"postgres://u:hunter2@%zz/db": "a % in its host",
 		"postgres://u:hunter2@h/%zz": "a % in its host or its database",
@@ -153,7 +153,7 @@ test("an address whose host, database, port or sslmode is none is called by its 
 	}
 });
 
-test("an address that is none is a wrong configuration that says so, without the password", async () => {
+test("refuses an invalid address without showing its password", async () => {
 	for (const host of ["a:1,b:2", "a:99999", "a:x", "[::1", ""]) {
 		const env = { DATABASE_URL: `postgres://user:hunter2@${host}/name`, DATA_DIR: folder };
 		const { exitCode, stderr } = await runHere(["account", "list"], env);
@@ -162,7 +162,7 @@ test("an address that is none is a wrong configuration that says so, without the
 	}
 });
 
-test("a client that ends while it pauses before a connection makes none any more", async () => {
+test("makes no connection after an end during its pause", async () => {
 	const at = await alsoAt({ host: "127.0.0.1", port: 0 });
 	const url = addressAt(`127.0.0.1:${at}`);
 	let made = 0;
@@ -188,7 +188,7 @@ test("a client that ends while it pauses before a connection makes none any more
 	await next.end();
 });
 
-test("a client that is given time for its end still connects for what was asked before", async () => {
+test("connects for earlier statements when its end has time", async () => {
 	const client = newClient(database.url, { onnotice: () => {} });
 	const answer = Promise.resolve(client`select 1 as one`);
 	// It is taken in the next turn.
@@ -198,7 +198,7 @@ test("a client that is given time for its end still connects for what was asked 
 	expect([...(await answer)]).toEqual([{ one: 1 }]);
 });
 
-test("no client asks for anything by itself, for what is cut there has nobody to hear it and would end the process; and all of the source are of this kind", async () => {
+test("sends no query of its own, and is the only importer of the driver", async () => {
 	const client = newClient(database.url, { onnotice: () => {} });
 	atEnd(() => client.end({ timeout: 0 }));
 	expect(client.options.fetch_types).toBe(false);

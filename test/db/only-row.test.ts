@@ -32,7 +32,7 @@ const ACTS: Record<string, () => Promise<unknown>> = {
 	"no line's outcome is written down": () => createBatchBooks({ statements }).outcomes("batch_1", 1, []),
 };
 
-test("who is given no row where a statement gives one takes nothing for done: it is as if the answer had not come", async () => {
+test("treats a missing row as a lost answer", async () => {
 	for (const [what, act] of Object.entries(ACTS)) {
 		const error = await act().then(
 			() => undefined,
@@ -42,7 +42,7 @@ test("who is given no row where a statement gives one takes nothing for done: it
 	}
 });
 
-test("the only row is no second one either, and none that is empty", () => {
+test("rejects a second row and an empty one", () => {
 	expect(onlyRow([{ one: 1 }])).toEqual({ one: 1 });
 	for (const rows of [[], [{}, {}], [undefined, {}], [undefined]]) expect(() => onlyRow(rows)).toThrow(AnswerLost);
 });

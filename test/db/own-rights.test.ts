@@ -21,7 +21,7 @@ async function user() {
 	return role;
 }
 
-test("who may make nothing starts once somebody has brought the schema up to date for him", async () => {
+test("a role without rights to create starts on a migrated schema", async () => {
 	await migrate(deps, database.url);
 	const client = open(database.url);
 	const { url, quoted } = await database.role();
@@ -38,7 +38,7 @@ test("who may make nothing starts once somebody has brought the schema up to dat
 	expect(await client`select from pg_tables where schemaname = ${own}`).toHaveLength(0);
 });
 
-test("who does not own the tables carries out no migration, whatever he may make", async () => {
+test("a role that does not own the tables runs no migration", async () => {
 	const { url, quoted } = await user();
 	const client = open(database.url);
 	await client.unsafe(`grant create on schema public to ${quoted}`);
@@ -49,7 +49,7 @@ test("who does not own the tables carries out no migration, whatever he may make
 	);
 });
 
-test("who owns the tables and may make none any more is told so, before any is made", async () => {
+test("an owner without the right to create tables is refused before any change", async () => {
 	const { url, quoted } = await database.role();
 	const client = open(database.url);
 	const name = new URL(database.url).pathname.slice(1);
@@ -61,7 +61,7 @@ test("who owns the tables and may make none any more is told so, before any is m
 	expect((await migrate(deps, url, more)).applied).toEqual(["9999_more"]);
 });
 
-test("functions that not everybody may call are named to who may not", async () => {
+test("missing rights to call functions are named", async () => {
 	const { url, quoted } = await user();
 	const client = open(database.url);
 	await client.unsafe(`revoke execute on all functions in schema ${FUNCTION_SET} from public`);
@@ -78,7 +78,7 @@ test("a list of migrations that row security hides is named", async () => {
 	await migrate(deps, url);
 });
 
-test.skipIf(!LONG)("functions of another role are left to it, however many there are", async () => {
+test.skipIf(!LONG)("another role's function schemas stay", async () => {
 	const { url } = await user();
 	const client = open(database.url);
 	for (let at = 0; at < 16; at += 1) await client.unsafe(`create schema tollgate_${String(at).padStart(12, "0")}`);

@@ -9,19 +9,19 @@ const deps = { log: silentLog };
 const database = withOwnedDatabase();
 const { open, set } = database;
 
-describe("a start says what to do where it may not write", () => {
+describe("a start without write access names the remedy", () => {
 	test("since transactions are read-only", async () => {
 		await set("default_transaction_read_only = on");
 		await expect(migrate(deps, database.url)).rejects.toThrow("set default_transaction_read_only = off`");
 	});
 
-	test("since no schema of the path is there", async () => {
+	test("since no schema of the path exists", async () => {
 		await set("search_path = nowhere");
 		await expect(migrate(deps, database.url)).rejects.toThrow("No schema of the search_path is there");
 	});
 });
 
-test("the deadlines of a role are not those of a migration", async () => {
+test("a role's deadlines do not apply to migrations", async () => {
 	await set("statement_timeout = '1s'", "idle_in_transaction_session_timeout = '1ms'");
 	await migrate(deps, database.url, [
 		...migrations,
@@ -31,7 +31,7 @@ test("the deadlines of a role are not those of a migration", async () => {
 });
 
 test.each(LONG ? ["a,b", "a, b", 'A "b"', "it's"] : [`A, "b",it's`])(
-	"tables lie in a schema named %s",
+	"tables are made in a schema named %s",
 	async (name) => {
 		const client = open(database.url);
 		const quoted = `"${name.replaceAll('"', '""')}"`;
@@ -84,7 +84,7 @@ test.each(
 	expect(row?.schema).toBe("public");
 });
 
-test("a path that was lost with what was set for a role makes no second set", async () => {
+test("a lost search_path makes no second set of tables", async () => {
 	await open(database.url)`create schema books`;
 	await set("search_path = books");
 	await migrate(deps, database.url);
@@ -95,7 +95,7 @@ test("a path that was lost with what was set for a role makes no second set", as
 	expect((await migrate(deps, database.url)).applied).toHaveLength(migrations.length);
 });
 
-test("who may not look into the schema of the tables is told so, and gets no second set", async () => {
+test("a role without rights on the tables' schema gets no second set", async () => {
 	await open(database.url)`create schema books`;
 	await set('search_path = "$user", books');
 	await migrate(deps, database.url);

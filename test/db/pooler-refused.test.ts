@@ -32,8 +32,8 @@ async function tables(): Promise<number> {
 	return row?.n ?? -1;
 }
 
-describe("a pooler that hands sessions around between transactions", () => {
-	test("is refused before anything is done, and leaves no lock to who comes directly", async () => {
+describe("a pooler in transaction mode", () => {
+	test("is refused before any change, without a remaining lock", async () => {
 		const url = pooled({ byTransaction: true });
 		await expect(migrate(deps, url)).rejects.toThrow("A pooler hands sessions of the database around");
 		expect(await tables()).toBe(0);
@@ -44,7 +44,7 @@ describe("a pooler that hands sessions around between transactions", () => {
 		).toHaveLength(0);
 	});
 
-	test("is refused to commands too, and no session is left without its path", async () => {
+	test("is refused by commands too, and no session loses its path", async () => {
 		await migrate(deps, database.url);
 		const url = pooled({ byTransaction: true });
 		await expect(migratedUrl(url)).rejects.toThrow("A pooler hands sessions of the database around");
@@ -55,15 +55,15 @@ describe("a pooler that hands sessions around between transactions", () => {
 	});
 });
 
-describe("a pooler that gives a session to a client for good", () => {
-	test("and overlooks the search_path is refused before anything is done", async () => {
+describe("a pooler in session mode", () => {
+	test("is refused if it ignores search_path", async () => {
 		const url = pooled({ overlooks: ["search_path"] });
 		await expect(migrate(deps, url)).rejects.toThrow("loses its search_path");
 		await expect(migratedUrl(url)).rejects.toThrow("loses its search_path");
 		expect(await tables()).toBe(0);
 	});
 
-	test("and refuses what only later connections begin with is refused, with all that it has to pass on", async () => {
+	test("is refused if it rejects startup settings, with their names", async () => {
 		const url = pooled({ refuses: "lock_timeout" });
 		await expect(migrate(deps, url)).rejects.toThrow(
 			/\(unsupported startup parameter: lock_timeout\).*search_path, statement_timeout, lock_timeout/,
@@ -71,7 +71,7 @@ describe("a pooler that gives a session to a client for good", () => {
 		expect(await tables()).toBe(0);
 	});
 
-	test("and overlooks other settings serves, with a line of the log that names them", async () => {
+	test("is accepted with a warning if it ignores other settings", async () => {
 		const lines: string[] = [];
 		const log = createLog({ level: "warn", write: (line) => lines.push(line) });
 		const way = pooled({ overlooks: ["lock_timeout", "tollgate.control_at_commit"] });

@@ -22,7 +22,7 @@ describe("a pooler", () => {
 		};
 	}
 
-	test("is detected by transactions, whatever its number of sessions and its order", async () => {
+	test("is detected in transaction mode, whatever its sessions", async () => {
 		for (const size of [1, 2, 3, 8]) {
 			for (const order of ["last", "first"] as const) {
 				const { session, end } = pooled(size, order);
@@ -36,7 +36,7 @@ describe("a pooler", () => {
 		}
 	});
 
-	test("is not detected where each client has a session of its own", async () => {
+	test("is not detected in session mode", async () => {
 		const [a, b] = [pooled(1, "last"), pooled(1, "last")];
 		expect(await isPooledByTransaction(a.session, b.session)).toBe(false);
 		await Promise.all([a.end(), b.end()]);

@@ -34,7 +34,7 @@ function isKept(pid: number): boolean {
 	return existsSync(pidFile);
 }
 
-test("the pid file of a server that was killed and not waited for stays while processes of it live, and no longer", async () => {
+test("the pid file of a killed server stays while its children live", async () => {
 	// The shell becomes a program that waits for no child of its own.
 	const parent = started(["sh", "-c", "sleep 0.1 & echo $!; exec sleep 600"]);
 	const { value } = await parent.stdout.getReader().read();
@@ -47,7 +47,7 @@ test("the pid file of a server that was killed and not waited for stays while pr
 	expect(isKept(unreaped)).toBe(false);
 });
 
-test("that of a stranger goes, whoever works in the folder, and that of nobody is the server's own to judge", async () => {
+test("the pid file of another process is removed", async () => {
 	const stranger = started(["sleep", "600"], cluster);
 	expect(isKept(stranger.pid)).toBe(false);
 	stranger.kill("SIGKILL");

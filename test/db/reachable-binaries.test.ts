@@ -22,7 +22,7 @@ const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
 
 test.each(["d$x", "back`tick", 'quo"te', "back\\slash"])(
-	"an ordinary user hears why nothing can start from a folder called %s: a shell would read another name",
+	"an ordinary user gets a Fault for a folder called %s",
 	async (name) => {
 		const binaries = { folder: `/srv/somebody/${name}/native`, version: "18.0.0-test" };
 		const error = await reachableBinaries({ log: silentLog }, binaries, undefined).catch((fault) => fault);
@@ -34,7 +34,7 @@ test.each(["d$x", "back`tick", 'quo"te', "back\\slash"])(
 );
 
 /** Only root ever runs the server as somebody else. */
-describe.if(IS_ROOT)("programs in a folder that the server's user cannot enter", () => {
+describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 	let base: string;
 	let closed: PostgresBinaries;
 	let lines: string[];
@@ -57,7 +57,7 @@ describe.if(IS_ROOT)("programs in a folder that the server's user cannot enter",
 	});
 	afterEach(() => rmSync(base, { recursive: true, force: true }));
 
-	test("are copied once, to where root alone can change them", async () => {
+	test("are copied once, to where only root can change them", async () => {
 		const home = join(base, "home");
 		const [first, second] = await Promise.all([find(home), find(home)]);
 		expect(first).toEqual(second);
@@ -70,7 +70,7 @@ describe.if(IS_ROOT)("programs in a folder that the server's user cannot enter",
 		expect(statSync((await find(home)).folder).ino).toBe(ino);
 	});
 
-	test("are copied from where he could run them if a shell would read another name there", async () => {
+	test("are copied from a folder whose name a shell would change", async () => {
 		const open = join(base, "d$x", "native");
 		mkdirSync(join(base, "d$x"));
 		renameSync(closed.folder, open);
@@ -79,7 +79,7 @@ describe.if(IS_ROOT)("programs in a folder that the server's user cannot enter",
 		expect((await find(join(base, "home"))).folder).toStartWith(join(base, "home"));
 	});
 
-	test("are not taken from a folder that is or was somebody else's, nor through a link", async () => {
+	test("are not used from a folder that is another user's or a link", async () => {
 		const theirs = join(base, "theirs");
 		mkdirSync(theirs);
 		chownSync(theirs, NOBODY, NOBODY);
@@ -90,7 +90,7 @@ describe.if(IS_ROOT)("programs in a folder that the server's user cannot enter",
 		expect(readdirSync(theirs)).toEqual([]);
 	});
 
-	test("make the start fail, in words that help, where no copy can be reached either", async () => {
+	test("make the start fail with a remedy if no copy is reachable", async () => {
 		const error = await find(join(base, "closed", "home")).catch((fault) => fault);
 		expect(error.code).toBe("service_unavailable");
 		expect(error.message).toContain("DATABASE_URL");

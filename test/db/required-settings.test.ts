@@ -8,7 +8,7 @@ const deps = { log: silentLog };
 const database = withOwnedDatabase();
 const { open, set } = database;
 
-describe("a database that is set otherwise than what is taken for granted", () => {
+describe("a database with other settings", () => {
 	const OTHERWISE = [
 		"datestyle = 'SQL, DMY'",
 		"datestyle = 'German'",
@@ -20,7 +20,7 @@ describe("a database that is set otherwise than what is taken for granted", () =
 		"idle_session_timeout = '1s'",
 		"transaction_timeout = '1s'",
 	];
-	test("gives times, bytes, lists, rows and all signs as they are, and ends no connection that waits and no long one", async () => {
+	test("returns all types as they are and keeps idle connections", async () => {
 		await set(...OTHERWISE);
 		const { url: made } = await migrate(deps, `${database.url}?client_encoding=LATIN1`);
 		const url = (await migratedUrl(database.url)) as string;
@@ -45,7 +45,7 @@ describe("a database that is set otherwise than what is taken for granted", () =
 			).toEqual([{ idle: "0", whole: "0" }] as never);
 	});
 
-	test("is refused behind a pooler that overlooks what is asked for, and only where it matters", async () => {
+	test("is refused behind a pooler that drops required settings", async () => {
 		const pooler = startFakePooler(database.url, { overlooks: ["bytea_output"] });
 		database.atTestEnd(() => pooler.stop());
 		await migrate(deps, pooler.url);

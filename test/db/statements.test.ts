@@ -30,7 +30,7 @@ function statementsOf(url: string, statementDeadlineMs: number) {
 	return createStatements({ clock: systemClock, log: silentLog }, options);
 }
 
-test("a statement on a connection that never answers again is given up in time, and the next one works", async () => {
+test("time out on a silent connection, and the next one works", async () => {
 	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
 	proxy.freezeExisting();
 	const startedAt = performance.now();
@@ -42,7 +42,7 @@ test("a statement on a connection that never answers again is given up in time, 
 	expect(await db.statements`select 4 as four`).toEqual([{ four: 4 }]);
 });
 
-test("an error of the database is no reason to drop the connection", async () => {
+test("keep their connection after an error of the database", async () => {
 	await db.statements`select 1`;
 	const before = proxy.accepted();
 	await expect(Promise.resolve(db.statements`select 1 / 0`)).rejects.toThrow("division by zero");
@@ -50,7 +50,7 @@ test("an error of the database is no reason to drop the connection", async () =>
 	expect(proxy.accepted()).toBe(before);
 });
 
-test("a statement after the connections were cut works", async () => {
+test("work after the connections were cut", async () => {
 	await db.statements`select 1`;
 	proxy.reset();
 	// What was under way when the line broke may fail; what comes after it must not.
@@ -69,7 +69,7 @@ async function endOnServer(statement: string): Promise<void> {
 	await waitFor(async () => (await ended()).length === 1, "the statement to be ended");
 }
 
-test("of a connection that the server ends in the middle of a statement, the first one too, the next one hears nothing", async () => {
+test("work after the server ended a connection in the middle of a statement", async () => {
 	for (let round = 0; round < 3; round++) {
 		const running = Promise.resolve(lone`select pg_sleep(30)`).catch((error) => error);
 		await endOnServer("select pg_sleep(30)");
@@ -95,7 +95,7 @@ function startEnding(end: (one: { end(bytes?: Uint8Array): void }) => void, at: 
 	return { url: `postgres://nobody@127.0.0.1:${ending.port}/none`, accepted: () => accepted };
 }
 
-test("a server that lets nobody in yet, and a proxy that has none behind it, are spared: what asks again and again connects at a pace", async () => {
+test("reconnect with a pause to a server that refuses or closes connections", async () => {
 	const ending = [
 		startEnding((one) => one.end(STARTING_UP), "its first message"),
 		startEnding((one) => one.end(), "once"),
@@ -122,6 +122,6 @@ test("a server that lets nobody in yet, and a proxy that has none behind it, are
 	}
 });
 
-test("the client of statements has no transactions", () => {
+test("have no transactions", () => {
 	expect(Object.keys(db.statements)).toEqual(["end"]);
 });

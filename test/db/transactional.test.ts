@@ -39,7 +39,7 @@ async function rejection(work: PromiseLike<unknown>): Promise<unknown> {
 	throw new Error("it was not rejected");
 }
 
-test("a statement on a connection that never answers again is given up, and the next one works and reads the same types", async () => {
+test("a statement on a silent connection times out, and the next one works", async () => {
 	await db.tx.insert(note).values({ id: 1, words: "one", at: AT });
 	const rows = await db.tx.select().from(note);
 	expect(rows).toEqual([{ id: 1, words: "one", at: AT }]);
@@ -50,7 +50,7 @@ test("a statement on a connection that never answers again is given up, and the 
 	expect(await db.tx.select().from(note)).toEqual(rows);
 });
 
-test("a transaction whose connection goes silent in the middle is given up whole", async () => {
+test("a transaction whose connection goes silent is rolled back", async () => {
 	const error = await rejection(
 		db.tx.transaction(async (tx) => {
 			await tx.insert(note).values({ id: 2, words: "two", at: AT });
@@ -62,7 +62,7 @@ test("a transaction whose connection goes silent in the middle is given up whole
 	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
 });
 
-test("a transaction that is cut off fails, whatever its code does then, and nothing of it is kept", async () => {
+test("a transaction that is cut off fails and leaves nothing", async () => {
 	// The server goes on sleeping for a while, and would make the next one wait for the row of the one before.
 	let id = 100;
 	const cuts = (swallow: boolean, where: "in a statement" | "between two") =>
@@ -92,7 +92,7 @@ test("a transaction that is cut off fails, whatever its code does then, and noth
 	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
 });
 
-test("a transaction that fails by itself is rolled back, and its words reach the caller", async () => {
+test("a transaction that fails is rolled back and rejects with its own error", async () => {
 	const own = new Error("changed my mind");
 	const error = await rejection(
 		db.tx.transaction(async (tx) => {
@@ -104,7 +104,7 @@ test("a transaction that fails by itself is rolled back, and its words reach the
 	expect(await db.tx.select({ id: note.id }).from(note)).toEqual([{ id: 1 }]);
 });
 
-test("behind connections that the server ends in the middle of something nobody hears of it who asks later", async () => {
+test("statements after a connection that the server ended work", async () => {
 	const { tx, end } = createTransactional(
 		{ clock: systemClock, log: silentLog },
 		{ url: server.url, applicationName: "ended", statementDeadlineMs: 30_000, transactionDeadlineMs: 30_000 },
@@ -123,7 +123,7 @@ test("behind connections that the server ends in the middle of something nobody 
 	await end();
 });
 
-test("what runs beside a statement that is given up comes to its end", async () => {
+test("a transaction next to a statement that timed out commits", async () => {
 	const late = Promise.withResolvers<void>();
 	const slow = db.tx.transaction(async (tx) => {
 		await tx.insert(note).values({ id: 4, words: "four", at: AT });
@@ -138,7 +138,7 @@ test("what runs beside a statement that is given up comes to its end", async () 
 	expect(await db.tx.select({ id: note.id }).from(note).where(sql`id >= 4`)).toHaveLength(2);
 });
 
-test("an error of the database is passed on as it is and costs no connection", async () => {
+test("an error of the database keeps the connection", async () => {
 	await db.tx.execute(sql`select 1`);
 	const before = proxy.accepted();
 	const error = await rejection(db.tx.execute(sql`select 1 / 0`));
@@ -148,7 +148,7 @@ test("an error of the database is passed on as it is and costs no connection", a
 	expect(proxy.accepted()).toBe(before);
 });
 
-test("errors that say nothing about the statement mean that the database is away, others do not", () => {
+test("isDatabaseAway recognises errors that are not about the statement", () => {
 	const coded = (code: string) => Object.assign(new Error("x"), { code });
 	const away = [
 		"57P03",

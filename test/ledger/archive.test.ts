@@ -63,7 +63,7 @@ const problems = async () =>
 		problem === null ? [] : [`${path.slice(folder.length + 1)}: ${problem}`],
 	);
 
-test("every sealed day is two files that agree with their seals, and is written once", async () => {
+test("writes each sealed day once, as two files that agree with their seals", async () => {
 	expect(await archive()).toEqual(DAYS);
 	const files = await checkPath(folder);
 	expect(files.map(({ day, kind, rows, problem }) => [day, kind, rows, problem])).toEqual([
@@ -84,7 +84,7 @@ test("every sealed day is two files that agree with their seals, and is written 
 	expect(readdirSync(folder)).toHaveLength(6);
 });
 
-test("a reader of Parquet finds the amounts in whole nano-dollars and moments to the microsecond", async () => {
+test("stores whole nano-dollars and microseconds in the Parquet columns", async () => {
 	await archive();
 	const file = await asyncBufferFromFile(join(folder, "usage-2026-01-02.parquet"));
 	const rows = await parquetReadObjects({ file });
@@ -130,7 +130,7 @@ async function forge(
 }
 const sha256 = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
 
-test("a file that is written again unchanged agrees, and one with any value changed does not", async () => {
+test("finds any changed value of a file that was written again", async () => {
 	await archive();
 	await forge("usage-2026-01-02.parquet", () => {});
 	await forge("entries-2026-01-02.parquet", () => {});
@@ -157,7 +157,7 @@ test("a file that is written again unchanged agrees, and one with any value chan
 	expect(await problems()).toEqual([]);
 });
 
-test("a day that is made anew with a seal of its own breaks the chain; one that is missing is missed", async () => {
+test("finds a day with a forged seal, and a missing day, by the chain of seals", async () => {
 	await archive();
 	for (const name of ["usage-2026-01-01.parquet", "entries-2026-01-01.parquet"])
 		await forge(
@@ -180,7 +180,7 @@ test("a day that is made anew with a seal of its own breaks the chain; one that 
 	);
 });
 
-test("whatever is no archive is said to be none", async () => {
+test("reports a file that is no archive as a problem", async () => {
 	await archive();
 	const path = join(folder, "usage-2026-01-02.parquet");
 	const whole = readFileSync(path);
@@ -211,7 +211,7 @@ test("whatever is no archive is said to be none", async () => {
 	);
 });
 
-test("a day whose rows were changed since is refused, and leaves no file behind", async () => {
+test("refuses a day whose rows changed since its seal, without leaving a file", async () => {
 	const undo = new Error("undo");
 	await db.sql
 		.begin(async (transaction) => {
@@ -230,7 +230,7 @@ test("a day whose rows were changed since is refused, and leaves no file behind"
 	expect(readdirSync(folder)).toEqual([]);
 });
 
-test("a row's text is the same from the database and from a file's values", async () => {
+test("builds the same row text from the database and from a file's values", async () => {
 	const rows = await db.sql`select books_usage_row(e) as row from usage_event e where e.rate_card_id <> ''`;
 	expect(rows).toHaveLength(3 * REQUESTS_A_DAY);
 	for (const { row } of rows) expect(rowOfValues("usage", valuesOfRow("usage", row))).toBe(row);
@@ -248,7 +248,7 @@ const noted = async () =>
 	).map(({ day }) => day);
 
 for (const [where, open] of Object.entries(ownPlaces)) {
-	test(`a day is noted as archived when both files were read back from ${where}, and verified from there`, async () => {
+	test(`marks a day as archived once both files were read back from ${where}`, async () => {
 		const place = open();
 		await db.sql`update sealed_day set archived_at = null`;
 		expect(await archiveDays(db.statements, place, { own: false })).toEqual(DAYS);
@@ -261,7 +261,7 @@ for (const [where, open] of Object.entries(ownPlaces)) {
 		expect(files[0]?.path).toBe(`${place.name.replace(/\/$/, "")}/entries-2026-01-01.parquet`);
 	});
 
-	test(`what ${where} has of another day, or not whole, is not noted and stays as evidence`, async () => {
+	test(`does not mark a day whose files in ${where} are torn or another day's`, async () => {
 		const place = open();
 		await db.sql`update sealed_day set archived_at = null`;
 		const other = join(folder, "other");
@@ -292,7 +292,7 @@ function copied(path: string): string {
 	return copy;
 }
 
-test("an upload that fails is not noted, and the next run repeats it", async () => {
+test("repeats a failed upload in the next run", async () => {
 	const place = ownPlaces["a bucket"]();
 	await db.sql`update sealed_day set archived_at = null`;
 	let puts = 0;
@@ -317,7 +317,7 @@ test("an upload that fails is not noted, and the next run repeats it", async () 
 });
 
 for (const [where, open] of Object.entries(ownPlaces))
-	test(`two consoles that write the same days to ${where} at once write the same: each is noted, and agrees with its seal`, async () => {
+	test(`lets two consoles write the same days to ${where} at once`, async () => {
 		const place = open();
 		// Neither sees what the other has written until both write.
 		let asked = 0;
@@ -339,7 +339,7 @@ for (const [where, open] of Object.entries(ownPlaces))
 		expect(files.map(({ problem }) => problem)).toEqual(Array(6).fill(null));
 	});
 
-test("what a killed process left of a bucket's files is removed by the next one, what a living one writes is not", async () => {
+test("removes the work folder of a killed process, not of a living one", async () => {
 	const script = `
 		import { openWorkFolder } from ${JSON.stringify(join(import.meta.dir, "../../src/base/work-folder.ts"))};
 		const { path } = openWorkFolder("tollgate-archive-");
@@ -367,7 +367,7 @@ test("what a killed process left of a bucket's files is removed by the next one,
 	}
 });
 
-test("of a day whose requests are removed the entries alone are written, and what an archive has of it stays good", async () => {
+test("writes only the entries of a day whose requests are removed", async () => {
 	const place = ownPlaces["a folder"]();
 	await db.sql`update removal set usage_before = '2026-01-02'`;
 	await archiveDays(db.statements, place, { own: false });

@@ -50,7 +50,7 @@ async function budgetOf(id: string) {
 	);
 }
 
-test("the first grants of a period, by many instances at once, make one budget and give out no more than the cap", async () => {
+test("concurrent first grants of a period make one budget within the cap", async () => {
 	const { key, today } = await cappedKey(1_000, "day");
 	const ids = ["first-1", "first-2", "first-3", "first-4"];
 	for (const id of ids) await goLive(db, id);
@@ -66,7 +66,7 @@ test("the first grants of a period, by many instances at once, make one budget a
 	expect(replies.every(([, own]) => Number(own?.amount) === 90)).toBe(true);
 });
 
-test("whoever makes a period's budget waits for nobody: while its cap is being changed it is busy", async () => {
+test("a period's first grant is busy, without waiting, while its cap changes", async () => {
 	const { key, today } = await cappedKey(1_000, "day");
 	const other = await cappedKey(1_000, "day");
 	await goLive(db, "patient");
@@ -79,7 +79,7 @@ test("whoever makes a period's budget waits for nobody: while its cap is being c
 	expect((await storeOf("patient").grant([wish(today, 10)]))[0]).toMatchObject({ amount: 10, available: 990 });
 });
 
-test("of a period that is over, not yet there, or not the cap's nothing is granted, and it is not said to be spent", async () => {
+test("a period that is over, in the future or not the cap's grants nothing", async () => {
 	const { key, periodAt, today } = await cappedKey(1_000, "day");
 	await goLive(db, "untimely");
 	const grant = async (budget: string) => (await storeOf("untimely").grant([wish(budget, 10)]))[0];
@@ -99,7 +99,7 @@ test("of a period that is over, not yet there, or not the cap's nothing is grant
 	expect(await grant(today)).toMatchObject({ amount: 10, untimely: false });
 });
 
-test("a cap that is renamed leaves the former period's budget its limit, for who has not heard, and makes no more of them", async () => {
+test("a former period keeps its limit for late instances after the cap's change", async () => {
 	const { key, today, periodAt } = await cappedKey(100, "day");
 	const unused = await cappedKey(100, "day");
 	await goLive(db, "not-heard");
@@ -118,7 +118,7 @@ test("a cap that is renamed leaves the former period's budget its limit, for who
 	expect(await grant(today, 11)).toMatchObject({ amount: 0, available: 10 });
 });
 
-test("a minute before it begins and until an hour behind its end a period is granted from", async () => {
+test("a period grants from a minute before its start until an hour after its end", async () => {
 	const ahead = await cappedKey(1_000, "day", DAY_S - 30);
 	const early = await cappedKey(1_000, "day", DAY_S - 120);
 	const behind = await cappedKey(1_000, "day", 3_600 - 120);
@@ -132,7 +132,7 @@ test("a minute before it begins and until an hour behind its end a period is gra
 	expect(await grant(late, "-2 hours")).toMatchObject({ amount: 0, untimely: true });
 });
 
-test("within an hour of a new week no day of the one before is taken for its beginning", async () => {
+test("no other day is taken for a week's first day within an hour of its start", async () => {
 	const { account, key, setDay } = await cappedKey(1_000, "week", 1_800);
 	const firstDays = async () => {
 		const [days] = await db.sql`
@@ -155,7 +155,7 @@ test("within an hour of a new week no day of the one before is taken for its beg
 	expect(first).toMatchObject({ amount: 10, untimely: false });
 });
 
-test("a grant whose answer was lost is told again behind the end of its period, and a refusal before the beginning is for good", async () => {
+test("a lost grant is repeated after its period; an early refusal is final", async () => {
 	const { periodAt, today, setDay } = await cappedKey(1_000, "day");
 	await goLive(db, "lost");
 	const lost = wish(today, 100);
@@ -170,7 +170,7 @@ test("a grant whose answer was lost is told again behind the end of its period, 
 	expect((await storeOf("lost").grant([wish(early.budget, 100)]))[0]).toMatchObject({ amount: 100 });
 });
 
-test("what was reserved in a period is settled on it, in time, late and after a crash, and the new one has its whole cap", async () => {
+test("requests are settled on their own period, in time, late and after a crash", async () => {
 	const { account, key, today, periodAt, setDay } = await cappedKey(1_000, "day");
 	const epoch = await goLive(db, "over");
 	const store = storeOf("over", epoch);
@@ -200,7 +200,7 @@ test("what was reserved in a period is settled on it, in time, late and after a 
 	expect(await budgetOf(account)).toMatchObject({ drawn: 1_000 });
 });
 
-test("a changed cap is that of the present period at once; a lifetime's gives way when all instances know of it", async () => {
+test("a changed cap applies to the present period, then replaces the lifetime cap", async () => {
 	const { account, key, today, periodAt, setDay } = await cappedKey(1_000, "day");
 	const epoch = await goLive(db, "change");
 	const store = storeOf("change", epoch);

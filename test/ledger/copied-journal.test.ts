@@ -35,7 +35,7 @@ const BESIDE = [
 	["one/1", "one/20261126", "one/20261126"],
 ] as const;
 
-test("a copy is left alone while its instance runs, whatever it is started as, says of itself or is called; the instance settles what it used", async () => {
+test("a copy is left alone while its instance runs, whatever its name or lock", async () => {
 	await world.serveThere(30_000);
 	const elsewhere = ALTERED.map(([name, alter]) => {
 		const folder = world.newFolder(name);
@@ -61,7 +61,7 @@ test("a copy is left alone while its instance runs, whatever it is started as, s
 	await world.endThere();
 }, 60_000);
 
-test("a copy is left alone while its instance is being stopped and settles what runs", async () => {
+test("a copy is left alone while its instance stops and settles running requests", async () => {
 	const instanceLease = await world.startOn(world.original, "one");
 	const ledger = () => instanceLease.ledger() as Ledger;
 	await ledger().draw({ account: "acc", key: "key" }, nanoUsd(1_000));
@@ -79,7 +79,7 @@ test("a copy is left alone while its instance is being stopped and settles what 
 	expect(await world.charges()).toEqual([[700, "exact"]]);
 });
 
-test("where locks keep nobody out, as in some mounts, the journal of a process that runs is left alone", async () => {
+test("a running process's journal is left alone on a mount without locks", async () => {
 	await world.serveThere(30_000);
 	const flock = spyOn(libc(), "flock").mockReturnValue(0);
 	try {
@@ -92,7 +92,7 @@ test("where locks keep nobody out, as in some mounts, the journal of a process t
 	}
 }, 30_000);
 
-test("a journal from before a restore takes nothing from the epoch that has its number now", async () => {
+test("a journal from before a restore takes nothing from its number's new epoch", async () => {
 	await world.serveThere(30_000);
 	await world.child.end();
 	const before = world.db;
@@ -126,7 +126,7 @@ test("a journal from before a restore takes nothing from the epoch that has its 
 	await before.drop();
 }, 30_000);
 
-test("a copy hands the journal in when its instance has been silent for as long as its lease", async () => {
+test("a copy is replayed once its instance was silent for its lease", async () => {
 	await world.serveThere(2_000);
 	await world.child.end();
 	world.copyTo(world.copy);

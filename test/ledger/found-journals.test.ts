@@ -18,7 +18,7 @@ const RENAMED = [
 	["f", "f/1", "f/01"],
 ] as const;
 
-test("a journal that was renamed is handed in as that of whoever wrote it", async () => {
+test("a renamed journal is replayed as its writer's", async () => {
 	// One process has them all, and leaves a settled request and one that runs of each.
 	const { db, original } = world;
 	const instanceId = RENAMED.map(([id]) => id).join();
@@ -42,7 +42,7 @@ test("a journal that was renamed is handed in as that of whoever wrote it", asyn
 	expect((await db.sql`select 1 from lease where state = 'open'`).length).toBe(0);
 });
 
-test("a journal of which neither lock nor folder says the epoch is named, and keeps no other one waiting", async () => {
+test("a journal without an owner is logged and delays no other", async () => {
 	await world.serveThere(2_000);
 	await world.child.end();
 	const journals = join(world.original, "journal");
@@ -56,7 +56,7 @@ test("a journal of which neither lock nor folder says the epoch is named, and ke
 	]);
 });
 
-test("workers of one folder hand in what each left before a restart of the machine, and call nothing a copy", async () => {
+test("workers of one folder replay their own journals after a reboot", async () => {
 	await world.serveThere(2_000, "two");
 	await world.child.ask("open streaming-two 1000", "opened streaming-two");
 	await world.child.ask("progress streaming-two 300 420", "progressed streaming-two");

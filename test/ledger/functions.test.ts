@@ -26,7 +26,7 @@ test("concurrent repetitions of a grant take its amount once", async () => {
 	expect(Number(row?.drawn)).toBe(300);
 });
 
-test("concurrent repetitions of a flush, in any cut, count each settlement once", async () => {
+test("concurrent repetitions of a flush count each settlement once", async () => {
 	await makeAccount(db, "f", 100_000, { "f-key": null });
 	await goLive(db, "f");
 	const store = storeOf("f");
@@ -42,7 +42,7 @@ test("concurrent repetitions of a flush, in any cut, count each settlement once"
 	expect((await db.sql`select 1 from reservation where instance_id = 'f'`).length).toBe(0);
 });
 
-test("flushes, grants and returns of many instances on the same budgets do not deadlock", async () => {
+test("concurrent flushes, grants and returns of many instances do not deadlock", async () => {
 	const accounts = Array.from({ length: 6 }, (_, n) => `d${n}`);
 	for (const account of accounts) await makeAccount(db, account, 1_000_000, { [`${account}-key`]: null });
 	const ids = ["d-1", "d-2", "d-3", "d-4"];
@@ -68,7 +68,7 @@ test("flushes, grants and returns of many instances on the same budgets do not d
 	expect(Number(row?.settled)).toBe(120 * 6 * 10);
 });
 
-test("a close beside late grants, returns and flushes leaves the books in order", async () => {
+test("a close concurrent with grants, returns and flushes keeps the books sound", async () => {
 	await makeAccount(db, "c", 10_000, { "c-key": 5_000 });
 	for (let round = 0; round < 8; round++) {
 		const id = `c-${round}`;
@@ -114,7 +114,7 @@ test("a late settlement takes what is available and writes the rest off", async 
 	]);
 });
 
-test("no refusal is proved while what an earlier epoch left will come back: it is being closed, or its instance runs again", async () => {
+test("a refusal is unproved while an earlier epoch's credit will return", async () => {
 	await makeAccount(db, "e", 100, {});
 	await goLive(db, "e-gone");
 	await goLive(db, "e-asks");
@@ -140,7 +140,7 @@ test("no refusal is proved while what an earlier epoch left will come back: it i
 	expect(reply?.amount).toBe(usd(10));
 });
 
-test("one reference is booked once, however often and for whomever it is tried at the same moment", async () => {
+test("a reference is booked once, however many try it at the same moment", async () => {
 	await makeAccount(db, "b1", 0, {});
 	await makeAccount(db, "b2", 0, {});
 	const results = await repeat(10, async (n) => {
@@ -192,7 +192,7 @@ const promptly = (statement: string): Promise<unknown> =>
 			(error) => error.code,
 		);
 
-test("a reference that is being booked for one account is not booked for another: it waits, and adds nothing", async () => {
+test("a booking waits for an uncommitted one with the same reference", async () => {
 	await makeAccount(db, "b3", 0, {});
 	await makeAccount(db, "b4", 0, {});
 	const { waited, outcome } = await beside(
@@ -208,7 +208,7 @@ test("a reference that is being booked for one account is not booked for another
 	expect(rows.map(({ credit }) => credit)).toEqual([50, 0]);
 });
 
-test("beside a closing that is not committed nothing is granted, given back or settled: it waits, and finds the leases closed", async () => {
+test("grants, returns and flushes wait for an uncommitted closing", async () => {
 	const event = settledEvent("n", "n-key", 20);
 	const statements: Record<string, (store: LedgerStore) => Promise<unknown>> = {
 		grant: (store: LedgerStore) => store.grant([wish("n", 50)]),
@@ -230,7 +230,7 @@ test("beside a closing that is not committed nothing is granted, given back or s
 	expect(Number(budget?.drawn)).toBe(0);
 });
 
-test("an earlier flush that is carried out late does not show as running what the later one has settled", async () => {
+test("a delayed flush does not show a settled request as running", async () => {
 	await makeAccount(db, "w", 1_000, { "w-key": null });
 	await goLive(db, "w");
 	const store = storeOf("w");
@@ -245,7 +245,7 @@ test("an earlier flush that is carried out late does not show as running what th
 	expect((await db.sql`select 1 from usage_event where account_id = 'w'`).length).toBe(1);
 });
 
-test("two late settlements at once share what is available, and no more", async () => {
+test("two late settlements share the available credit", async () => {
 	await makeAccount(db, "t", 100, { "t-key": null });
 	await goLive(db, "t");
 	await storeOf("t").close();
@@ -263,7 +263,7 @@ test("two late settlements at once share what is available, and no more", async 
 	]);
 });
 
-test("a late settlement waits for no row that somebody holds, whichever: its connection is others' meanwhile", async () => {
+test("a late settlement waits for no locked row", async () => {
 	await makeAccount(db, "u", 1_000, { "u-key": null });
 	await goLive(db, "u");
 	const store = storeOf("u");
@@ -295,7 +295,7 @@ test("a late settlement waits for no row that somebody holds, whichever: its con
 	expect((await db.sql`select charged_nano_usd from usage_event where account_id = 'u'`).length).toBe(1);
 });
 
-test("a recall is announced when it is committed", async () => {
+test("a recall is announced at its commit", async () => {
 	await goLive(db, "r");
 	let heard = 0;
 	await db.listen(
@@ -307,13 +307,13 @@ test("a recall is announced when it is committed", async () => {
 	await waitFor(() => heard > 0, "the announcement");
 });
 
-test("no statement of this file has put the books out of order", async () => {
+test("the books are sound after all statements of this file", async () => {
 	const { checks } = await reconcile(db.statements);
 	const broken = checks.filter(({ ok, name }) => !ok && !name.includes("top-up") && !name.includes("has its lease"));
 	expect(broken).toEqual([]);
 });
 
-test("a flush looks up the leases and requests that it names, however many its instance has", async () => {
+test("a flush reads only the leases and requests that it names", async () => {
 	const OTHERS = 400;
 	// So many that to walk past them is no plan for Postgres once it has counted them, which it may do at any moment.
 	const RUNNING = 4_000;

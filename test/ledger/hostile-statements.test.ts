@@ -143,7 +143,7 @@ async function flushBesideHolders(
 	await hurried.end();
 }
 
-test("whatever is sent at the same time, again, in any cut, rolled back, cut off or held: all counts once, and nobody waits", async () => {
+test("random, repeated, aborted and cancelled statements count once without waiting", async () => {
 	const random = createRandom(SEED);
 	for (const account of ACCOUNTS) {
 		await makeAccount(db, account, 2_500, { [`${account}-key`]: null });

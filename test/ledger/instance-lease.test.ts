@@ -13,7 +13,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, reserveHere, broken, openLeases, journals, available } = world;
 
-test("an instance whose journal takes no records says so to whoever asks whether it admits", async () => {
+test("reports a journal that takes no records as its problem", async () => {
 	const options = {
 		instanceId: "one",
 		dataDir: world.dataDir,
@@ -64,31 +64,25 @@ const REMOVALS: readonly [string, (folder: string) => void][] = [
 		},
 	],
 ];
-test.each(REMOVALS)(
-	"an instance whose journal %s under it settles what runs, and goes on with a new one",
-	async (_how, remove) => {
-		const errors: string[] = [];
-		const log = createLog({ level: "error", write: (line) => void errors.push(JSON.parse(line).message) });
-		const instanceLease = await startHere("one", 30_000, lookingOften, log);
-		const hold = await reserveHere(instanceLease, 100);
-		hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 1 });
-		remove(join(world.dataDir, "journal"));
-		await waitFor(
-			() => instanceLease.present()?.epoch === 2 && instanceLease.problem() === undefined,
-			"the next epoch",
-		);
-		expect(hold.ledger.settle(hold, outcome(60))).toMatchObject({ charged: usd(60), basis: "exact" });
-		const next = await reserveHere(instanceLease, 100);
-		await waitFor(() => journals("one").join() === "2", "the former journal to go");
-		expect(errors).toEqual(["this instance's journal was removed under it: it begins a new epoch"]);
-		expect(next.ledger.epoch).toBe(2);
-		next.ledger.settle(next, outcome(40));
-		expect(await instanceLease.stop(9_000)).toBe(true);
-		expect([await available(), await openLeases(), await broken()]).toEqual([CREDIT - 100, 0, []]);
-	},
-);
+test.each(REMOVALS)("starts a new epoch when its journal %s", async (_how, remove) => {
+	const errors: string[] = [];
+	const log = createLog({ level: "error", write: (line) => void errors.push(JSON.parse(line).message) });
+	const instanceLease = await startHere("one", 30_000, lookingOften, log);
+	const hold = await reserveHere(instanceLease, 100);
+	hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 1 });
+	remove(join(world.dataDir, "journal"));
+	await waitFor(() => instanceLease.present()?.epoch === 2 && instanceLease.problem() === undefined, "the next epoch");
+	expect(hold.ledger.settle(hold, outcome(60))).toMatchObject({ charged: usd(60), basis: "exact" });
+	const next = await reserveHere(instanceLease, 100);
+	await waitFor(() => journals("one").join() === "2", "the former journal to go");
+	expect(errors).toEqual(["this instance's journal was removed under it: it begins a new epoch"]);
+	expect(next.ledger.epoch).toBe(2);
+	next.ledger.settle(next, outcome(40));
+	expect(await instanceLease.stop(9_000)).toBe(true);
+	expect([await available(), await openLeases(), await broken()]).toEqual([CREDIT - 100, 0, []]);
+});
 
-test("an instance that has no place for a new journal says so, goes on when it has one, and leaves nothing of its attempts", async () => {
+test("retries until it has a place for a new journal", async () => {
 	const instanceLease = await startHere("one", 30_000, lookingOften);
 	const journal = join(world.dataDir, "journal");
 	rmSync(journal, { recursive: true });
@@ -107,7 +101,7 @@ test("an instance that has no place for a new journal says so, goes on when it h
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });
 
-test("a start without room for its journal, or without a folder for it, says what to do", async () => {
+test("fails to start without room or a folder for its journal, with the remedy", async () => {
 	writeFileSync(join(world.dataDir, "journal"), "");
 	await expect(startHere("one")).rejects.toThrow("DATA_DIR must be a folder of this user");
 	rmSync(join(world.dataDir, "journal"));
@@ -121,7 +115,7 @@ test("a start without room for its journal, or without a folder for it, says wha
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });
 
-test("an instance stops admitting a margin before its lease ends, of two seconds or a fifth of it", async () => {
+test("stops admitting a margin before its lease ends: a fifth, at most 2 s", async () => {
 	for (const [leaseTtlMs, marginMs] of [
 		[30_000, 2_000],
 		[5_000, 1_000],
@@ -137,7 +131,7 @@ test("an instance stops admitting a margin before its lease ends, of two seconds
 	}
 });
 
-test("a stop in good order settles, returns everything and leaves no journal", async () => {
+test("settles, returns everything and removes its journal at an orderly stop", async () => {
 	const child = await startChild("tidy");
 	await child.ask("open a 100", "opened a");
 	await child.ask("settle a 70", "settled a");
@@ -150,7 +144,7 @@ test("a stop in good order settles, returns everything and leaves no journal", a
 	expect(await broken()).toEqual([]);
 });
 
-test("a fenced instance settles what still runs and goes on in a new epoch", async () => {
+test("settles running requests after a fence and joins a new epoch", async () => {
 	const instanceLease = await startHere("fenced", 2_000);
 	const hold = await reserveHere(instanceLease, 500);
 	await world.db.sql`select instance_stand('fenced', 1, null, array['live'], 'dead', null, null)`;
@@ -170,7 +164,7 @@ test("a fenced instance settles what still runs and goes on in a new epoch", asy
 	expect(await broken()).toEqual([]);
 });
 
-test("credit that is taken away is taken from what lies free on every instance, while their requests run", async () => {
+test("returns free credit on every instance when an account's credit is lowered", async () => {
 	const instanceLease = await startHere("told");
 	const hold = await reserveHere(instanceLease, 500);
 	const free = () => [...(instanceLease.present()?.slices() ?? [])].find(({ budget }) => budget === "acc")?.free ?? 0;
@@ -184,7 +178,7 @@ test("credit that is taken away is taken from what lies free on every instance, 
 	expect(await broken()).toEqual([]);
 });
 
-test("a stop that runs out of time leaves the running request to the next start, and closes no lease before it", async () => {
+test("leaves running requests to the next start when the drain time is over", async () => {
 	const instanceLease = await startHere("hasty");
 	const hold = await reserveHere(instanceLease, 500);
 	hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 1 });
@@ -199,7 +193,7 @@ test("a stop that runs out of time leaves the running request to the next start,
 	expect(await broken()).toEqual([]);
 });
 
-test("a stop says what an epoch that had been fenced off leaves behind, also where that is known before a replay is over", async () => {
+test("reports at a stop what a fenced epoch leaves to a replay", async () => {
 	const { db, dataDir } = world;
 	const deps = { db, clock: systemClock, log: silentLog, apply: () => {}, reset: () => {}, onDiskFailed: () => {} };
 	const options = { instanceId: "fenced", dataDir, mode: "process", leaseTtlMs: 2_000, fencedDrainMs: 300 } as const;

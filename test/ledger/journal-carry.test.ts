@@ -18,7 +18,7 @@ const REQUESTS = 60;
 /** Those that running requests may keep, the one that is written to, and the one that is being given up. */
 const SEGMENTS_MAX = 6;
 
-test("a request that runs on and on keeps no more than a few segments, and a crash still knows what it has received", async () => {
+test("a long request keeps a few segments, and its progress survives a crash", async () => {
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
 	const { ledger, writer } = await ledgerOver(journal, { account: ACCOUNT, key: KEY });
@@ -39,7 +39,7 @@ test("a request that runs on and on keeps no more than a few segments, and a cra
 	]);
 });
 
-test("so do many: each is carried forward in its turn, also while segments come faster than all are looked at", async () => {
+test("many long requests are carried forward in turn, however fast segments fill", async () => {
 	const many = 500;
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
 	atEnd(() => rmSync(folder, { recursive: true, force: true }));

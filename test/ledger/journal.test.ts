@@ -31,7 +31,7 @@ const settle = (id: string, charged = 5) => JSON.stringify(settledEvent("a", "k"
 const progress = (id: string, delivered: number, bound: number) =>
 	JSON.stringify({ id, delivered, bound, promptTokens: 1, completionTokens: 1 });
 
-test.each(["mapped", "written"])("records that were acknowledged survive kill -9 of the process, %s", async (way) => {
+test.each(["mapped", "written"])("acknowledged records survive kill -9 of the process, %s", async (way) => {
 	const path = folder();
 	const child = Bun.spawn([process.execPath, join(import.meta.dir, "journal-child.ts"), path, way], {
 		stdout: "pipe",
@@ -73,7 +73,7 @@ function writeThree(path: string): { name: string; bytes: Uint8Array; ends: numb
 	return { name, bytes: readFileSync(join(path, name)), ends };
 }
 
-test("a tail torn at any byte ends the replay at the last whole record", () => {
+test("a replay ends at the last whole record before a torn tail", () => {
 	const path = folder();
 	const { name, bytes, ends } = writeThree(path);
 	expect(bytes.length).toBe(ends.at(-1) as number);
@@ -101,7 +101,7 @@ test("a tail torn at any byte ends the replay at the last whole record", () => {
 	}
 });
 
-test("any flipped bit ends the replay there and nothing before it is lost", () => {
+test("a replay ends at any flipped bit and keeps everything before it", () => {
 	const path = folder();
 	const { name, bytes, ends } = writeThree(path);
 	for (let bit = 0; bit < bytes.length * 8; bit++) {
@@ -116,7 +116,7 @@ test("any flipped bit ends the replay there and nothing before it is lost", () =
 	expect(replayed(openJournalDisk(path, { create: false }), 0).settled).toEqual([]);
 });
 
-test("of a segment that somebody made longer, by gigabytes of zeros even, what it may hold is read and no more", () => {
+test("a segment that was made longer is read up to its largest size", () => {
 	const path = folder();
 	const { name, bytes } = writeThree(path);
 	const whole = replayed(openJournalDisk(path, { create: false }), 0);
@@ -129,12 +129,12 @@ test("of a segment that somebody made longer, by gigabytes of zeros even, what i
 	}
 });
 
-test("a record longer than the buffer is refused, not cut off", () => {
+test("a record longer than the buffer is refused", () => {
 	const target = Buffer.alloc(1024);
 	expect(() => encodeRecord(target, RecordKind.admit, "é".repeat(400))).toThrow("fits the buffer");
 });
 
-test("segments are removed from the oldest on, only when Postgres has all that they opened", () => {
+test("segments are removed from the oldest on, once Postgres has their requests", () => {
 	const path = folder();
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
@@ -160,7 +160,7 @@ test("segments are removed from the oldest on, only when Postgres has all that t
 	expect(disk.list()).toEqual([]);
 });
 
-test("what cannot be removed of a journal ends nothing, and is said", () => {
+test("a segment or folder that cannot be removed is logged", () => {
 	const parent = folder();
 	const path = join(parent, "1");
 	const { journal, lines } = openTestJournal(openJournalDisk(path, { create: true }), systemClock, {
@@ -180,43 +180,40 @@ test("what cannot be removed of a journal ends nothing, and is said", () => {
 	);
 });
 
-test.skipIf(!existsSync("/proc/self/fd"))(
-	"a file that cannot be cut behind its end is closed all the same, and ends nothing",
-	() => {
-		const path = folder();
-		const { journal, lines } = openTestJournal(openJournalDisk(path, { create: true }), systemClock, {
-			segmentBytesMax: 1,
+test.skipIf(!existsSync("/proc/self/fd"))("a file that cannot be truncated is closed", () => {
+	const path = folder();
+	const { journal, lines } = openTestJournal(openJournalDisk(path, { create: true }), systemClock, {
+		segmentBytesMax: 1,
+	});
+	const openAt = (name: string) =>
+		readdirSync("/proc/self/fd").filter((fd) => {
+			try {
+				return readlinkSync(`/proc/self/fd/${fd}`).startsWith(join(path, name));
+			} catch {
+				return false;
+			}
 		});
-		const openAt = (name: string) =>
-			readdirSync("/proc/self/fd").filter((fd) => {
-				try {
-					return readlinkSync(`/proc/self/fd/${fd}`).startsWith(join(path, name));
-				} catch {
-					return false;
-				}
-			});
-		const { symbols: libc } = dlopen("libc.so.6", { dup2: { args: ["i32", "i32"], returns: "i32" } });
-		/** As on a disk that went read-only. */
-		const makeUncut = (name: string) => {
-			const [fd] = openAt(name);
-			const readOnly = openSync(join(path, name), "r");
-			expect(libc.dup2(readOnly, Number(fd))).toBe(Number(fd));
-			closeSync(readOnly);
-		};
-		const first = journal.admit(admit("1"));
-		journal.admit(admit("2"));
-		makeUncut("00000001.log");
-		journal.acknowledge(first);
-		expect(openAt("00000001.log")).toEqual([]);
-		makeUncut("00000002.log");
-		journal.close();
-		expect(openAt("00000002.log")).toEqual([]);
-		expect(lines).toEqual([]);
-		expect(replayed(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["2"]);
-	},
-);
+	const { symbols: libc } = dlopen("libc.so.6", { dup2: { args: ["i32", "i32"], returns: "i32" } });
+	/** As on a disk that went read-only. */
+	const makeUncut = (name: string) => {
+		const [fd] = openAt(name);
+		const readOnly = openSync(join(path, name), "r");
+		expect(libc.dup2(readOnly, Number(fd))).toBe(Number(fd));
+		closeSync(readOnly);
+	};
+	const first = journal.admit(admit("1"));
+	journal.admit(admit("2"));
+	makeUncut("00000001.log");
+	journal.acknowledge(first);
+	expect(openAt("00000001.log")).toEqual([]);
+	makeUncut("00000002.log");
+	journal.close();
+	expect(openAt("00000002.log")).toEqual([]);
+	expect(lines).toEqual([]);
+	expect(replayed(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["2"]);
+});
 
-test("a settlement in a later segment outlives that segment's own requests until it is acknowledged", () => {
+test("a settlement in a later segment outlives that segment's own requests", () => {
 	const path = folder();
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
@@ -271,7 +268,7 @@ function scriptedDisk() {
 	return { disk, state, syncs, files };
 }
 
-test("a full disk refuses new requests, still settles running ones, and admits again when there is room", () => {
+test("a full disk refuses new requests, settles running ones and recovers", () => {
 	const { disk, state } = scriptedDisk();
 	const clock = manualClock();
 	const { journal } = openTestJournal(disk, clock, {});
@@ -291,7 +288,7 @@ test("a full disk refuses new requests, still settles running ones, and admits a
 	expect(journal.admit(admit("4"))).toBe(1);
 });
 
-test("a folder that is gone refuses new requests, still settles running ones, and admits again once it is there", () => {
+test("a missing folder refuses new requests, settles running ones and recovers", () => {
 	const path = folder();
 	const disk = openJournalDisk(path, { create: true });
 	const clock = manualClock();
@@ -319,7 +316,7 @@ test("a folder that is gone refuses new requests, still settles running ones, an
 	expect(replayed(openJournalDisk(path, { create: false }), 0).recovered.map(({ id }) => id)).toEqual(["taken"]);
 });
 
-test("durable() waits for a sync that began after the append, never for one that was under way", async () => {
+test("durable() waits for a sync that began after the append", async () => {
 	const { disk, syncs } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true });
 	const done: string[] = [];
@@ -341,7 +338,7 @@ test("durable() waits for a sync that began after the append, never for one that
 	expect(done).toEqual(["1", "2", "3"]);
 });
 
-test("durable() covers every segment that was written since the last sync", async () => {
+test("durable() covers every segment written since the last sync", async () => {
 	const { disk, syncs } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
 	for (const id of ["1", "2", "3", "4"]) journal.admit(admit(id));
@@ -363,7 +360,7 @@ test("a segment that is removed during a sync is closed after it", async () => {
 	expect(failures).toEqual([]);
 });
 
-test("a segment is not removed before what was carried out of it is on the disk", async () => {
+test("a segment is removed only once its carried records are durable", async () => {
 	const { disk, syncs, files } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
 	const first = journal.admit(admit("long"));
@@ -380,7 +377,7 @@ test("a segment is not removed before what was carried out of it is on the disk"
 	journal.close();
 });
 
-test("what waits for a sync waits for it too where a third one is asked for in the moment in which the first is over", async () => {
+test("a third sync that is requested as the first one ends waits for the second", async () => {
 	const { disk, state, syncs } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true, segmentBytesMax: 1 });
 	const carried = [journal.admit(admit("a")), journal.admit(admit("b"))];
@@ -410,7 +407,7 @@ test("what waits for a sync waits for it too where a third one is asked for in t
 	journal.close();
 });
 
-test("a replay knows what was known of a request before it was carried forward, and charges no more than was reserved", () => {
+test("a replay knows the progress from before a request was carried forward", () => {
 	const disk = openJournalDisk(folder(), { create: true });
 	const { journal } = openTestJournal(disk, systemClock, {});
 	journal.admit(admit("carried"));
@@ -425,22 +422,19 @@ test("a replay knows what was known of a request before it was carried forward, 
 	]);
 });
 
-test.each(["close", "destroy"] as const)(
-	"%s() leaves files to the sync under way and to the one behind it",
-	async (end) => {
-		const disk = openJournalDisk(folder(), { create: true });
-		const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });
-		journal.admit(admit("1"));
-		const first = journal.durable();
-		journal.settle(settle("1"));
-		const behind = journal.durable();
-		journal[end]();
-		await Promise.all([first, behind]);
-		expect(failures).toEqual([]);
-	},
-);
+test.each(["close", "destroy"] as const)("%s() leaves files to the running sync and the next one", async (end) => {
+	const disk = openJournalDisk(folder(), { create: true });
+	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });
+	journal.admit(admit("1"));
+	const first = journal.durable();
+	journal.settle(settle("1"));
+	const behind = journal.durable();
+	journal[end]();
+	await Promise.all([first, behind]);
+	expect(failures).toEqual([]);
+});
 
-test("a journal that was closed closes its files once, behind its last sync", async () => {
+test("a closed journal closes its files once, after its last sync", async () => {
 	const { disk, state, syncs } = scriptedDisk();
 	const { journal } = openTestJournal(disk, systemClock, { syncs: true });
 	journal.admit(admit("1"));
@@ -467,7 +461,7 @@ test("a failed sync is reported and never retried", async () => {
 	expect(failures.length).toBe(1);
 });
 
-test("on a real disk durable() resolves after fdatasync", async () => {
+test("durable() resolves after fdatasync on a real disk", async () => {
 	const disk = openJournalDisk(folder(), { create: true });
 	const { journal, failures } = openTestJournal(disk, systemClock, { syncs: true });
 	journal.admit(admit("1"));

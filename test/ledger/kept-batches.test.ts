@@ -8,7 +8,7 @@ const batch = (id: string, settlements = 1) =>
 
 const idsOf = (batches: readonly SettledColumns[]) => batches.map((one) => one.at(0).id);
 
-test("what was added comes out as it was, oldest first, whatever letters it has", () => {
+test("returns batches as they were added, oldest first", () => {
 	const kept = createKeptBatches();
 	const first = settledEvent("a", "k", 1, { model: "größe \\ \ud83d\ude00", first: null, replica: null });
 	const second = settledEvent("b", "l", 2, { budgets: ["p", 'q"'], batch: "batch_1", streamed: false });
@@ -19,7 +19,7 @@ test("what was added comes out as it was, oldest first, whatever letters it has"
 	expect(kept.batches().map((one) => [...one])).toEqual([[first], [second, third]]);
 });
 
-test("a batch that grows, or is emptied and filled again, is kept as it was", () => {
+test("keeps a batch unchanged when its columns grow or are reused", () => {
 	const kept = createKeptBatches();
 	const columns = batch("a", 3);
 	kept.add(columns, 0);
@@ -31,7 +31,7 @@ test("a batch that grows, or is emptied and filled again, is kept as it was", ()
 	expect(kept.batches().map((one) => [...one].map(({ id }) => id).join(""))).toEqual(["aaa", "aaab", "c"]);
 });
 
-test("what is older than half a minute is forgotten, and nothing before it", () => {
+test("forgets batches older than half a minute", () => {
 	const kept = createKeptBatches();
 	for (const second of [0, 10, 20, 30]) kept.add(batch(`${second}`), second * 1_000);
 	expect(idsOf(kept.batches())).toEqual(["0", "10", "20", "30"]);
@@ -39,7 +39,7 @@ test("what is older than half a minute is forgotten, and nothing before it", () 
 	expect(idsOf(kept.batches())).toEqual(["10", "20", "30", "31"]);
 });
 
-test("twenty thousand settlements are kept and no more, however they were batched", () => {
+test("keeps at most twenty thousand settlements", () => {
 	const kept = createKeptBatches();
 	for (let number = 0; number < 40; number++) kept.add(batch(`${number}`, 1_000), 0);
 	expect(idsOf(kept.batches())).toEqual(Array.from({ length: 20 }, (_, index) => `${index + 20}`));

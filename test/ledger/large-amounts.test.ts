@@ -14,7 +14,7 @@ const db = await withDatabase();
 const book = (account: string, amount: number, forced = false) =>
 	db.statements`select ledger_book(${newUuid()}, ${account}, 'adjustment', ${amount}::bigint, ${newUuid()}, 'test', '', ${forced})`;
 
-test("whatever books it, no account holds more than can be counted in one number; what it has spent leaves room again", async () => {
+test("a booking that would make an account's credit uncountable is refused", async () => {
 	await makeAccount(db, "full", MAX_NANO_USD - 10, { "full-key": null });
 	await goLive(db, "full");
 	const store = createPgLedgerStore({ statements: db.ledger }, "full", 1);
@@ -28,7 +28,7 @@ test("whatever books it, no account holds more than can be counted in one number
 	await book("full", 60);
 });
 
-test("an account that an earlier version gave back more than can be counted is served, and so are those that ask beside it", async () => {
+test("an account with uncountable credit gets grants, as do others in its batch", async () => {
 	await makeAccount(db, "rich", MAX_NANO_USD, {});
 	await makeAccount(db, "beside", 1_000, {});
 	await db.sql`update budget set limit_nano_usd = limit_nano_usd + 5 where id = 'rich'`;
@@ -41,7 +41,7 @@ test("an account that an earlier version gave back more than can be counted is s
 	]);
 });
 
-test("a key that has spent more than can be counted is told what a cap leaves, to the nearest number", async () => {
+test("a cap's rest of a key with uncountable spending is the nearest number", async () => {
 	await makeAccount(db, "long", 1_000, { "long-key": null });
 	for (const epoch of [1, 2])
 		await db.sql`
@@ -55,7 +55,7 @@ test("a key that has spent more than can be counted is told what a cap leaves, t
 	expect((await keyBalance(db.statements, "long-key", period)).remaining).toBe(remaining);
 });
 
-test("an account that holds more than can be counted is told so, and is in no operator's way to the others", async () => {
+test("an account with uncountable credit is listed among the others", async () => {
 	const { id } = await createAccount(db.statements, { email: "full@example.com", vouched: true });
 	await createAccount(db.statements, { email: "beside@example.com", vouched: true });
 	await db.sql`update budget set limit_nano_usd = ${`${MAX_NANO_USD + 1}`}::bigint where id = ${id}`;
@@ -67,7 +67,7 @@ test("an account that holds more than can be counted is told so, and is in no op
 	]);
 });
 
-test("instances that hold more of all accounts together than one amount can be are listed", async () => {
+test("an instance's holdings over all accounts may exceed one amount", async () => {
 	await goLive(db, "lender");
 	for (const account of ["acc_a", "acc_b"])
 		await db.sql`

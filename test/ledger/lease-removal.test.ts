@@ -32,7 +32,7 @@ async function nextDay({ sql }: Books): Promise<void> {
 	await sql`update removal set op_round_at = op_round_at - interval '1 day'`;
 }
 
-test("operations, leases and epochs of long ago go, and balances, checks and rounds say what they said", async () => {
+test("removes old operations, leases and epochs without changing balances", async () => {
 	const books = await agedBooks();
 	const before = await money(books);
 	expect(before[0]).toMatchObject({ spent: 5 * 46 });
@@ -53,7 +53,7 @@ test("operations, leases and epochs of long ago go, and balances, checks and rou
 	expect(await books.broken()).toEqual(["every closed day is as it was sealed"]);
 });
 
-test("what an epoch that has not ended did stays, however long ago; so does what is not sealed", async () => {
+test("keeps unsealed rows and rows of epochs that have not ended", async () => {
 	const books = await agedBooks();
 	const { sql, db } = books;
 	const epoch = await goLive(db, "long");
@@ -76,7 +76,7 @@ test("what an epoch that has not ended did stays, however long ago; so does what
 	expect(await money(books)).toEqual(before);
 });
 
-test("a settlement of an epoch that is removed is recorded once, sealed in its turn, and goes again", async () => {
+test("records and seals a late settlement of a removed epoch once", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	await removeLeases(books.deps, KEPT_DAYS);
@@ -100,7 +100,7 @@ test("a settlement of an epoch that is removed is recorded once, sealed in its t
 	expect(await money(books)).toEqual(after);
 });
 
-test("removal beside late settlements loses and doubles nothing, whoever is first", async () => {
+test("runs concurrently with late settlements without losing or doubling any", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	const at = settled.at(-1)?.event.at ?? 0;
@@ -130,7 +130,7 @@ test("removal beside late settlements loses and doubles nothing, whoever is firs
 	).toHaveLength(0);
 });
 
-test("the number of an epoch is never given again, though all of an identity is long over", async () => {
+test("never gives an epoch's number again", async () => {
 	const books = await agedBooks();
 	await books.sql`update instance_beat set ended_at = now() - interval '20 days'`;
 	await books.sql`update lease set sealed = sealed`;
@@ -140,7 +140,7 @@ test("the number of an epoch is never given again, though all of an identity is 
 	expect(row).toEqual({ epoch: 6 });
 });
 
-test("what a balance reads does not grow with restarts, nor does what stands of them", async () => {
+test("keeps the rows behind a balance constant over restarts", async () => {
 	const books = await agedBooks();
 	const { sql } = books;
 	const restarts = (from: number, to: number) => sql`

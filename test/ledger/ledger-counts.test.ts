@@ -20,7 +20,7 @@ const giving = (op: string, amount: number, recall: number | null) => ({
 	recall,
 });
 
-test("what Postgres carried out is counted once, what it left out not yet, and a flush that failed took its time", async () => {
+test("counts grants, returns and flushes once, when they are carried out", async () => {
 	const clock = createManualClock();
 	const counts = createLedgerCounts();
 	let isAway = false;

@@ -100,14 +100,14 @@ async function pass(clock: ManualClock, seconds: number): Promise<void> {
 	}
 }
 
-test("credit of an account is not claimed for a request that its key's cap refuses", async () => {
+test("claims no account credit for a request that its key's cap refuses", async () => {
 	const { ledger, slices, state } = await build("process");
 	state.refused = "capped";
 	expect(await ledger.draw({ account: "rich", key: "capped" }, usd(10))).toMatchObject({ budget: "capped" });
 	expect(slices.get("rich")).toBeUndefined();
 });
 
-test("a reservation takes from both budgets or from neither, and is journalled first", async () => {
+test("reserves from both budgets or from neither, after the journal's record", async () => {
 	const { ledger, sum, slices, written, state } = await build("process");
 	const key = slices.get("k");
 	if (key) key.free = usd(99);
@@ -124,7 +124,7 @@ test("a reservation takes from both budgets or from neither, and is journalled f
 	expect(written.length).toBe(1);
 });
 
-test("a settlement frees the rest at once and counts as unacknowledged until Postgres has it", async () => {
+test("frees the rest at a settlement and keeps the charge unacknowledged", async () => {
 	const { ledger, sum, clock } = await build("process");
 	const hold = held(ledger, request(100));
 	ledger.settle(hold, outcome(30));
@@ -135,7 +135,7 @@ test("a settlement frees the rest at once and counts as unacknowledged until Pos
 	expect(sum("a")).toEqual({ free: usd(970), held: usd(0), unacknowledged: usd(0) });
 });
 
-test("of many settlements that Postgres does not have each is known by what it was charged", async () => {
+test("acknowledges each of many settlements with its own charge", async () => {
 	const { ledger, sum, clock } = await build("process");
 	const settle = (cost: number) => {
 		const hold = held(ledger, request(100));
@@ -155,7 +155,7 @@ test("of many settlements that Postgres does not have each is known by what it w
 	expect(sum("k")).toEqual({ free: usd(909), held: usd(0), unacknowledged: usd(0) });
 });
 
-test("a cost beyond the bound is taken from what is free in both budgets, the rest is the operator's", async () => {
+test("takes a cost above the bound from free credit and writes the rest off", async () => {
 	const { ledger, sum, slices } = await build("process");
 	const hold = held(ledger, request(100));
 	const key = slices.get("k");
@@ -171,7 +171,7 @@ test.each([
 	["a", "journalled"],
 	["p", "journalled"],
 	["k", "not journalled"],
-])("what a request leaves of %s, whose limit was lowered meanwhile, is nobody's here: %s", async (lowered, how) => {
+])("returns what a request leaves of %s, whose limit was lowered, %s", async (lowered, how) => {
 	const { ledger, sum, state, clock, returned } = await build("process");
 	const ofProject = (reserved: number) => ({ ...request(reserved), budgets: ["p"] });
 	expect(await ledger.draw(ofProject(0), usd(1_000))).toBe(null);
@@ -197,7 +197,7 @@ test.each([
 	expect(sum(lowered)).toEqual({ free: usd(fresh - 4), held: usd(0), unacknowledged: usd(4) });
 });
 
-test("the journal's bound only grows, and each growth is written before it counts", async () => {
+test("journals each growth of a request's bound before it counts", async () => {
 	const { ledger, written } = await build("process");
 	const hold = held(ledger, request(100));
 	for (const [delivered, bound] of [
@@ -212,7 +212,7 @@ test("the journal's bound only grows, and each growth is written before it count
 	expect(hold.bound).toBe(usd(20));
 });
 
-test("mode process waits for nothing; host for the disk, at the start and at the end; remote for Postgres", async () => {
+test("waits for nothing, the disk or Postgres, by the journal's mode", async () => {
 	const process_ = await build("process");
 	const free = held(process_.ledger, request(10));
 	expect(process_.ledger.durable(free)).toBe(undefined);
@@ -247,7 +247,7 @@ test("mode process waits for nothing; host for the disk, at the start and at the
 	expect(steps).toBe(2);
 });
 
-test("a full queue refuses new requests with 503 and settles those that run", async () => {
+test("refuses new requests with 503 while the queue is full", async () => {
 	const { ledger, state } = await build("process");
 	state.away = true;
 	for (let n = 0; n < 4; n++) {
@@ -260,7 +260,7 @@ test("a full queue refuses new requests with 503 and settles those that run", as
 	}
 });
 
-test("a settlement that cannot be journalled still goes to Postgres, and frees the rest only then", async () => {
+test("frees the rest of an unjournalled settlement when Postgres has it", async () => {
 	const { ledger, state, sum, clock } = await build("process");
 	const hold = held(ledger, request(10));
 	state.settleFails = true;
@@ -271,7 +271,7 @@ test("a settlement that cannot be journalled still goes to Postgres, and frees t
 	expect(sum("a")).toEqual({ free: usd(996), held: usd(0), unacknowledged: usd(0) });
 });
 
-test("a retired ledger reserves nothing, waits for what runs, and closes its leases only behind the last settlement", async () => {
+test("closes its leases after the last settlement when it retires", async () => {
 	const { ledger, written, clock, state } = await build("process");
 	const hold = held(ledger, request(10));
 	const retired = ledger.retire(10_000);
@@ -286,7 +286,7 @@ test("a retired ledger reserves nothing, waits for what runs, and closes its lea
 	expect(written.slice(-2)).toEqual(["leases closed", "destroy"]);
 });
 
-test("a ledger that runs out of time keeps its journal and closes no lease, now or later", async () => {
+test("keeps its journal and closes no lease when it runs out of time", async () => {
 	const { ledger, written, clock, state } = await build("process");
 	const hold = held(ledger, request(10));
 	state.away = true;
@@ -300,7 +300,7 @@ test("a ledger that runs out of time keeps its journal and closes no lease, now 
 	expect(written.at(-1)).toBe("close");
 });
 
-test("who waits for credit when the drain time ends settles with what is here, and that stands in the journal", async () => {
+test("settles a request that waits for credit at the end of the drain time", async () => {
 	const { ledger, written, clock, state } = await build("process", 10);
 	const hold = held(ledger, request(10));
 	state.grantsHang = true;
@@ -313,7 +313,7 @@ test("who waits for credit when the drain time ends settles with what is here, a
 	expect(written.slice(-2)).toEqual(["settle 10", "close"]);
 });
 
-test("what outlives its journal is settled once, as its replay will say, and nothing more of it goes out", async () => {
+test("settles a request after the journal's end as its replay will", async () => {
 	for (const mode of ["process", "host", "remote"] as const) {
 		const { ledger, written, clock, sum } = await build(mode);
 		const hold = held(ledger, request(10));
@@ -335,7 +335,7 @@ test("what outlives its journal is settled once, as its replay will say, and not
 	}
 });
 
-test("mode remote: who waits for Postgres when the journal is closed hears that it will not come", async () => {
+test("rejects waits for Postgres in mode remote when the journal closes", async () => {
 	const { ledger, state, clock } = await build("remote");
 	state.away = true;
 	const [running, over] = [held(ledger, request(10)), held(ledger, request(10))];

@@ -12,7 +12,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, broken, openLeases, journals, available } = world;
 
-test("after kill -9 the next start of the same identity charges what was delivered, and closes the leases", async () => {
+test("the next start after kill -9 charges what was delivered", async () => {
 	const child = await startChild("one");
 	await child.ask("open done 100", "opened done");
 	await child.ask("settle done 60", "settled done");
@@ -60,7 +60,7 @@ async function leftBehind(): Promise<{ free: () => Promise<void> }> {
 	};
 }
 
-test("a stop in the first moments after a crash hands its journal in before it ends", async () => {
+test("a stop just after a start replays the crashed journal first", async () => {
 	const { free } = await leftBehind();
 	const next = await startHere("one");
 	const stopped = next.stop(20_000);
@@ -71,7 +71,7 @@ test("a stop in the first moments after a crash hands its journal in before it e
 	expect(await available()).toBe(CREDIT - 200);
 });
 
-test("a stop whose time is over before that says so, and the next start goes on with it", async () => {
+test("a stop without time for a replay leaves the journal to the next start", async () => {
 	const { free } = await leftBehind();
 	const lines: string[] = [];
 	const log = createLog({ level: "info", write: (line) => void lines.push(line) });
@@ -88,7 +88,7 @@ test("a stop whose time is over before that says so, and the next start goes on 
 	expect(journals("one")).toEqual([]);
 });
 
-test("what a process leaves that ends beside another one is handed in by the one that lives, without a start", async () => {
+test("a living process replays the journal of one that ended next to it", async () => {
 	const child = await startChild("beside");
 	const clock = createManualClock();
 	const instanceLease = await startHere("living", 30_000, clock);
@@ -107,7 +107,7 @@ test("what a process leaves that ends beside another one is handed in by the one
 	expect(await openLeases()).toBe(0);
 });
 
-test("while a journal waits for rows that somebody holds, what another process leaves then is handed in", async () => {
+test("a journal that waits for locked rows delays no later journal", async () => {
 	const second = await startChild("two");
 	const { free } = await leftBehind();
 	const lines: string[] = [];
@@ -129,7 +129,7 @@ test("while a journal waits for rows that somebody holds, what another process l
 	expect([await openLeases(), await available(), await broken()]).toEqual([0, CREDIT - 500, []]);
 });
 
-test("the journal of a process that is only stopped (SIGSTOP) is not replayed, neither by its identity nor by others", async () => {
+test("the journal of a process in SIGSTOP is not replayed", async () => {
 	const child = await startChild("asleep");
 	await child.ask("open a 100", "opened a");
 	child.process.kill("SIGSTOP");
@@ -151,7 +151,7 @@ test("the journal of a process that is only stopped (SIGSTOP) is not replayed, n
 	expect(await broken()).toEqual([]);
 });
 
-test("another instance on the same machine replays for one that does not come back", async () => {
+test("another instance on the same machine replays a dead instance's journal", async () => {
 	const child = await startChild("gone");
 	await child.ask("open a 1000", "opened a");
 	await child.ask("progress a 30 50", "progressed a");
@@ -163,7 +163,7 @@ test("another instance on the same machine replays for one that does not come ba
 	expect(await other.stop(5_000)).toBe(true);
 });
 
-test("a journal that nobody can hand in is looked for again and again, and nothing is kept of that", async () => {
+test("repeated looks at an unreadable journal keep no memory", async () => {
 	const odd = join(world.dataDir, "journal", "other", "no number");
 	mkdirSync(odd, { recursive: true });
 	writeFileSync(join(odd, "00000001.log"), "whose it is, nothing says");

@@ -13,7 +13,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, reserveHere, broken, available } = world;
 
-test("an operator's attestation closes what Postgres knows, and is refused while the instance may be running", async () => {
+test("closes what Postgres knows, and is refused while the instance may run", async () => {
 	const child = await startChild("lost", 1_500);
 	await child.ask("open a 1000", "opened a");
 	await waitFor(async () => (await world.db.sql`select 1 from reservation`).length === 1, "the reservation");
@@ -33,7 +33,7 @@ test("an operator's attestation closes what Postgres knows, and is refused while
 	expect(await broken()).toEqual([]);
 });
 
-test("an attestation is refused if the instance joins while it waits, whether or not that one ever lives", async () => {
+test("is refused if the instance joins during the wait", async () => {
 	const child = await startChild("again");
 	await child.end();
 	const deps = { statements: world.db.statements, fence: createPgFenceStore(world.db.liveness), clock: systemClock };
@@ -47,7 +47,7 @@ test("an attestation is refused if the instance joins while it waits, whether or
 	expect(answer).toMatchObject({ code: "conflict", message: "Instance again is running: it has joined again." });
 });
 
-test("an attestation is refused though the instance was silent when it began, if it is back before its leases are closed", async () => {
+test("is refused if a silent instance returns before its leases are closed", async () => {
 	const instanceLease = await startHere("back");
 	const hold = await reserveHere(instanceLease, 1_000);
 	const fence = createPgFenceStore(world.db.liveness);

@@ -32,17 +32,17 @@ async function filledUp(way: "mapped" | "written"): Promise<Uint8Array> {
 	return bytes.subarray(end + 1);
 }
 
-test("a record of which only a part fitted is cut off again, so that what follows is read", async () => {
+test("cuts off a record that fitted only in part", async () => {
 	expect((await filledUp("written")).length).toBe(0);
 });
 
-test("for a record that needs a piece of the file which does not fit nothing is stored, and the piece is given back", async () => {
+test("stores nothing of a record whose next piece does not fit", async () => {
 	const rest = await filledUp("mapped");
 	expect(rest.length).toBe(38 * PIECE_BYTES - 154 * 63 * 1024 - 1);
 	expect(rest.every((byte) => byte === 0)).toBe(true);
 });
 
-test("a file that can be mapped no further is written on from there", () => {
+test("continues with writes when the file cannot be mapped further", () => {
 	const path = join(root, newUuid());
 	const file = openJournalDisk(path, { create: true }).create("00000001.log");
 	linkSync(join(path, "00000001.log"), join(path, "kept"));
@@ -53,7 +53,7 @@ test("a file that can be mapped no further is written on from there", () => {
 	expect(readFileSync(join(path, "kept")).equals(Buffer.concat(blocks))).toBe(true);
 });
 
-test("only file systems are mapped on which a page keeps its place", () => {
+test("maps only file systems that keep a page in place", () => {
 	const [ext4, xfs, btrfs, nfs] = [0xef53, 0x58465342, 0x9123683e, 0x6969];
 	expect([ext4, xfs, btrfs, nfs, btrfs | 0].map(canMap)).toEqual([true, true, false, false, false]);
 });

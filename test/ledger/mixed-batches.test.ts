@@ -13,7 +13,7 @@ const ROUNDS = 40;
 const GRANTED = 1_000_000;
 const DAY_MS = 86_400_000;
 
-test("of a batch in which some are known, some stand twice, some are held and some too old, just the others are recorded, once each", async () => {
+test("records each new settlement once, not known, repeated, held or old ones", async () => {
 	const { int, pick, chance, shuffled } = createRandom(11);
 	const accounts = ["mix-a", "mix-b"];
 	for (const account of accounts)
@@ -118,7 +118,7 @@ async function expectRows(events: readonly SettledEvent[]): Promise<void> {
 		});
 }
 
-test("each row says what its settlement said, whatever the others of its batch say or do not", async () => {
+test("records each field of a settlement, whatever the others of its batch have", async () => {
 	const { int, pick, chance, shuffled } = createRandom(12);
 	await makeAccount(db, "say", 9_000_000, { "say-key": null, "say-more": null });
 	await goLive(db, "say");
@@ -142,7 +142,7 @@ test("each row says what its settlement said, whatever the others of its batch s
 	await expect(store.flush([settledEvent("say", "say-key", 0, { model: "a\0b" })], "[]")).rejects.toThrow();
 });
 
-test("a late settlement's row says what its settlement said, each field", async () => {
+test("records each field of a late settlement", async () => {
 	const { pick } = createRandom(13);
 	await makeAccount(db, "late", 9_000_000, { "late-key": null, "late-more": null });
 	await goLive(db, "late");

@@ -13,7 +13,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, reserveHere, broken, journals, available } = world;
 
-test("a database that was restored to an older state and gives an epoch's number again loses nothing of its journal", async () => {
+test("an epoch number repeated by a restored database leaves its journal whole", async () => {
 	const child = await startChild("one");
 	await child.ask("open done 100", "opened done");
 	await child.ask("settle done 60", "settled done");
@@ -36,7 +36,7 @@ test("a database that was restored to an older state and gives an epoch's number
 	expect(await next.stop(5_000)).toBe(true);
 });
 
-test("on another server a new epoch begins, and what that server does not know of the last seconds it is told again", async () => {
+test("a new epoch on another server sends the last settlements again", async () => {
 	const instanceLease = await startHere("moved", 5_000);
 	const settle = await reserveHere(instanceLease, 500);
 	const { id } = settle.admitted;
@@ -60,7 +60,7 @@ test("on another server a new epoch begins, and what that server does not know o
 	expect(await broken()).toEqual([]);
 });
 
-test("a number that another server gives again is not taken again: what its epoch sent before may still be on its way", async () => {
+test("a number that another server repeats is skipped", async () => {
 	const instanceLease = await startHere("again", 5_000);
 	const journal = join(world.dataDir, "journal/again/1");
 	expect(existsSync(journal)).toBe(true);
@@ -76,7 +76,7 @@ test("a number that another server gives again is not taken again: what its epoc
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });
 
-test("a stop that comes before anybody has noticed that the database moved leaves nothing behind there either", async () => {
+test("a stop before the move was noticed sends settlements again", async () => {
 	const instanceLease = await startHere("hurried");
 	const settle = await reserveHere(instanceLease, 500);
 	settle.ledger.settle(settle, outcome(40));
@@ -93,7 +93,7 @@ test("a stop that comes before anybody has noticed that the database moved leave
 	expect(await broken()).toEqual([]);
 });
 
-test("an epoch that was fenced off before the database moved tells again too, though the new server does not know it", async () => {
+test("a fenced epoch sends its settlements again to a server that lacks it", async () => {
 	const lines: string[] = [];
 	const log = createLog({ level: "error", write: (line) => lines.push(line) });
 	const instanceLease = await startHere("twice", 2_000, systemClock, log);
@@ -121,7 +121,7 @@ test("an epoch that was fenced off before the database moved tells again too, th
 	expect(await broken()).toEqual([]);
 });
 
-test("a standby that lacks grants and entries: what was settled is told again, what runs settles, and nothing waits for what is forgotten", async () => {
+test("a standby without the last grants gets settlements and running requests", async () => {
 	const instanceLease = await startHere("behind", 5_000);
 	const [before, running] = [await reserveHere(instanceLease, 500), await reserveHere(instanceLease, 500)];
 	before.ledger.settle(before, outcome(40));

@@ -35,7 +35,7 @@ const budgetOf = async (id: string) =>
 	)[0];
 
 for (const period of ["lifetime", "day"] as const)
-	test(`four instances at once get no more of a project than its cap, of a ${period}, whichever keys ask`, async () => {
+	test(`four instances get no more of a project than its ${period} cap`, async () => {
 		const { limited, keys, project } = await cappedProject(period);
 		const ids = [1, 2, 3, 4].map((n) => `${period}-${n}`);
 		for (const id of ids) await goLive(db, id);
@@ -53,7 +53,7 @@ for (const period of ["lifetime", "day"] as const)
 		});
 	});
 
-test("while a project is being changed its period is busy, and waits for nobody; of a period that is not its cap's nothing is granted", async () => {
+test("a project's period is busy during its change and grants no other period", async () => {
 	const { limited, project } = await cappedProject("day");
 	await goLive(db, "patient");
 	await db.sql.begin(async (transaction) => {
@@ -66,7 +66,7 @@ test("while a project is being changed its period is busy, and waits for nobody;
 	expect(nobody).toMatchObject({ amount: 0, untimely: false, busy: false });
 });
 
-test("what a project's keys used is settled on it and noted as its, in time and late; what it never had is written off", async () => {
+test("a key's usage is settled on its project, in time and late", async () => {
 	const { account, project, limited, keys } = await cappedProject("day");
 	const epoch = await goLive(db, "settles");
 	const store = storeOf("settles", epoch);
@@ -93,7 +93,7 @@ test("what a project's keys used is settled on it and noted as its, in time and 
 	expect(await reconcile(db.statements)).toMatchObject({ ok: true });
 });
 
-test("a changed cap is that of the present period at once; a lifetime's stays until all instances know of the period's", async () => {
+test("a project's changed cap applies at once, its lifetime cap until all know", async () => {
 	const { project } = await cappedProject("lifetime");
 	const epoch = await goLive(db, "lifts");
 	const store = storeOf("lifts", epoch);

@@ -10,7 +10,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
 import { OPTIONS, outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
 
-test("credit that moves between holders while they are asked one after the other is found", async () => {
+test("finds credit that moves between holders while they answer", async () => {
 	const clock = createManualClock();
 	const model = createModelStore(() => clock.wallMs());
 	model.budgets.set("b", { id: "b", kind: "account", account: "b", limit: 100, drawn: 0, writtenOff: 0 });
@@ -82,7 +82,7 @@ test("credit that moves between holders while they are asked one after the other
 	expect(await drawn).toBe("drawn");
 });
 
-test("what others were granted between two questions may have been enough: that is no proof, and is asked for again", async () => {
+test("recalls again when others were granted enough between two checks", async () => {
 	for (const [rises, becomes] of [
 		[45n, "service_unavailable"],
 		[44n, "refused"],
@@ -102,7 +102,7 @@ test("what others were granted between two questions may have been enough: that 
 	}
 });
 
-test("what was free here when the others were asked, and was taken here since, does not prove that there was too little", async () => {
+test("recalls again when free credit here was taken after the recall", async () => {
 	const { slices, state, clock } = scripted(5);
 	let slice: Slice | undefined;
 	state.onGrant = ({ ticket }) => {

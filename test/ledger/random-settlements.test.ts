@@ -67,7 +67,7 @@ function unreliable(seed: number) {
 	return { random, clock, sent, applied, state, mixed, store };
 }
 
-test("whatever a database does, each settlement arrives as it was made, and is acknowledged once, behind that", async () => {
+test("delivers each settlement unchanged and acknowledges it once, afterwards", async () => {
 	for (let seed = 1; seed <= SEEDS; seed++) {
 		const { random, clock, sent, applied, state, mixed, store } = unreliable(seed);
 		const options = { flushIntervalMs: 100, flushAt: 64, batchMax: 90, queueMax: 1e6 };

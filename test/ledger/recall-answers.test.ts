@@ -26,7 +26,7 @@ function build() {
 	return { clock, state, answers };
 }
 
-test("a recall whose notification was lost is found within a second or two all the same", async () => {
+test("finds a recall whose notification was lost within two seconds", async () => {
 	const { clock, state, answers } = build();
 	state.asked = [{ budget: "b", ticket: 1 }];
 	await pass(clock, 1_500);
@@ -37,7 +37,7 @@ test("a recall whose notification was lost is found within a second or two all t
 	answers.stop();
 });
 
-test("an answer that takes long holds up no other, and newer recalls of its budget are answered right behind it", async () => {
+test("answers newer recalls of a budget after a slow answer, others at once", async () => {
 	const { clock, state, answers } = build();
 	const { promise, resolve } = Promise.withResolvers<void>();
 	state.held = promise;
@@ -57,7 +57,7 @@ test("an answer that takes long holds up no other, and newer recalls of its budg
 	answers.stop();
 });
 
-test("however often others ask, Postgres is looked at no more than once in ten milliseconds", async () => {
+test("queries Postgres at most once in ten milliseconds", async () => {
 	const { clock, state, answers } = build();
 	for (let asked = 0; asked < 20; asked++) {
 		answers.hear();

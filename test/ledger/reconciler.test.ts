@@ -55,7 +55,7 @@ function world() {
 	return { books, rows, instance, pass, holdChecks, history, clock, said };
 }
 
-test("one run feeds readiness and the history, at the start and every quarter of an hour", async () => {
+test("runs at the start and every quarter of an hour, for readiness and history", async () => {
 	const { books, rows, instance, pass } = world();
 	const one = instance();
 	expect(one.last()).toBeUndefined();
@@ -77,7 +77,7 @@ test("one run feeds readiness and the history, at the start and every quarter of
 	expect(books.checks).toBe(5);
 });
 
-test("of many instances one reads the books, and all know what it found", async () => {
+test("runs on one of many instances, and all know the result", async () => {
 	const { books, rows, instance, pass } = world();
 	const first = instance();
 	const others = [instance(0.4), instance(0.6), instance(0.9)];
@@ -100,7 +100,7 @@ test("of many instances one reads the books, and all know what it found", async 
 	for (const one of [first, late, ...others]) one.stop();
 });
 
-test("who asks sees the books as they are after the asking, and many who ask share one run", async () => {
+test("shares one run, begun after the request, among many callers", async () => {
 	const { books, rows, instance, pass, holdChecks } = world();
 	const one = instance();
 	await pass(1);
@@ -117,7 +117,7 @@ test("who asks sees the books as they are after the asking, and many who ask sha
 	one.stop();
 });
 
-test("a result that cannot be written down is known to readiness all the same, and the run is tried again", async () => {
+test("reports a result that cannot be recorded, and runs again", async () => {
 	const { books, instance, pass, history } = world();
 	const add = history.add;
 	history.add = () => Promise.reject(new Error("the database is away"));
@@ -132,7 +132,7 @@ test("a result that cannot be written down is known to readiness all the same, a
 	one.stop();
 });
 
-test("a run that a stop cuts off is no check that failed", async () => {
+test("does not report a run that a stop cut off", async () => {
 	for (const isStopped of [false, true]) {
 		const { instance, pass, holdChecks, history, said } = world();
 		const goOn = holdChecks();
@@ -149,7 +149,7 @@ test("a run that a stop cuts off is no check that failed", async () => {
 	}
 });
 
-test("the history in the database gives back the newest run that is young enough", async () => {
+test("reads the newest run that is young enough", async () => {
 	const db = await createTestDatabase();
 	try {
 		const history = createBooksHistory(db.statements);
@@ -165,7 +165,7 @@ test("the history in the database gives back the newest run that is young enough
 	}
 });
 
-test("a run from before the database's clock was set back is not taken for a fresh one, nor for the newest", async () => {
+test("ignores a run dated in the future", async () => {
 	const db = await createTestDatabase();
 	try {
 		const history = createBooksHistory(db.statements);
@@ -179,7 +179,7 @@ test("a run from before the database's clock was set back is not taken for a fre
 	}
 });
 
-test("nor does one begin beside the one that others wait for, though the former has just ended", async () => {
+test("starts no second run at the moment a shared one begins", async () => {
 	const { books, rows, instance, holdChecks, clock } = world();
 	const one = instance();
 	clock.advance(MINUTE_MS);

@@ -115,7 +115,7 @@ function left(
 	};
 }
 
-test("what waits for a held row holds up neither the rest nor others' leases, and the epoch is closed behind it alone", async () => {
+test("a settlement that waits for a locked row delays no other account", async () => {
 	let looks = 0;
 	const { recover, done, isThere } = left(() => (++looks < 4 ? { busy: new Set(["b"]) } : {}));
 	expect(await recover()).toBe(0);
@@ -128,7 +128,7 @@ test("what waits for a held row holds up neither the rest nor others' leases, an
 	expect(isThere()).toBe(false);
 });
 
-test("journals that wait for a held row keep no other one waiting, of the same look or found later", async () => {
+test("journals that wait for a locked row delay no other journal", async () => {
 	let isHeld = true;
 	const isFree = (instance: string) => instance === "gone" || instance === "late";
 	const { leftJournals, passing, names, home, closedInPart } = left((_, instance) =>
@@ -159,7 +159,7 @@ test("journals that wait for a held row keep no other one waiting, of the same l
 	expect([failed, names(), journals.waiting()]).toEqual([0, [], 0]);
 });
 
-test("hands in more journals than may wait at once when the held row is free", async () => {
+test("more journals than may wait are replayed once the row is free", async () => {
 	let isHeld = true;
 	const { recover, names, home } = left(() => (isHeld ? { busy: new Set(["b"]) } : {}));
 	for (let place = 0; place < 25; place++) cpSync(join(home, "gone"), join(home, `a${place}`), { recursive: true });
@@ -168,7 +168,7 @@ test("hands in more journals than may wait at once when the held row is free", a
 	expect([await recover(), names()]).toEqual([0, []]);
 });
 
-test("what is no journal, and what cannot be read, keeps no journal from being handed in", async () => {
+test("files that are no journal delay no journal", async () => {
 	const { recover, done, home, names } = left(() => ({}));
 	writeFileSync(join(home, "backup.tar"), "");
 	mkdirSync(join(home, "100%", "1"), { recursive: true });
@@ -195,7 +195,7 @@ test("what is no journal, and what cannot be read, keeps no journal from being h
 	expect(done.toSorted()).toEqual(["closed", "closed", "settled abc"]);
 });
 
-test("journals that wait until their instances are gone keep no other one waiting", async () => {
+test("journals that wait for their instances' end delay no other journal", async () => {
 	const { recover, done, home, waiting } = left(() => ({}));
 	// More than are handed in at once, and before the one that need not wait.
 	const copies = ["a", "b", "c", "d", "e"];
@@ -214,22 +214,19 @@ test.each([
 	["unsure", []],
 	["runs here", []],
 	["runs elsewhere", ["a journal is a copy of one whose instance runs; it is left alone"]],
-] as const)(
-	"an own journal of before a restart of the machine whose instance %s is left alone, and the log says %p",
-	async (standing, said) => {
-		const { recover, done, home, waiting, isThere } = left(
-			() => ({}),
-			(line) => done.push(JSON.parse(line).message),
-		);
-		const lock = join(home, "gone", "1", "lock");
-		writeFileSync(lock, readFileSync(lock, "utf8").replace(/^\S+/, "another-start"));
-		waiting.standing = standing;
-		expect(await recover("gone")).toBe(said.length);
-		expect([done, isThere()]).toEqual([[...said], true]);
-	},
-);
+] as const)("a journal from before a reboot whose instance %s is left alone and logs %p", async (standing, said) => {
+	const { recover, done, home, waiting, isThere } = left(
+		() => ({}),
+		(line) => done.push(JSON.parse(line).message),
+	);
+	const lock = join(home, "gone", "1", "lock");
+	writeFileSync(lock, readFileSync(lock, "utf8").replace(/^\S+/, "another-start"));
+	waiting.standing = standing;
+	expect(await recover("gone")).toBe(said.length);
+	expect([done, isThere()]).toEqual([[...said], true]);
+});
 
-test("an instance runs elsewhere if it renews its lease after it was seen to have no journal here, and in no other case", async () => {
+test("standingOf reports a running copy only after a renewal without a journal here", async () => {
 	const home = mkdtempSync(join(root, "home-"));
 	const journals = openJournalHome(home);
 	const renews = (epoch: number) => new InstanceRuns("one", epoch, true);
@@ -253,13 +250,13 @@ test("an instance runs elsewhere if it renews its lease after it was seen to hav
 	claim?.release();
 });
 
-test("an epoch whose leases are closed gets its settlements one by one, as late", async () => {
+test("an ended epoch's settlements are settled one by one, as late", async () => {
 	const { recover, done } = left(() => ({ late: true }));
 	expect(await recover()).toBe(0);
 	expect(done).toEqual(["late a", "late b", "late c", "closed"]);
 });
 
-test("late settlements get on though the connection fails at every second one: none that was carried out is asked for again", async () => {
+test("late settlements are not repeated after a failed connection", async () => {
 	let asked = 0;
 	const { recover, done } = left(
 		() => ({ late: true }),
@@ -274,7 +271,7 @@ test("late settlements get on though the connection fails at every second one: n
 	expect(asked).toBe(5);
 });
 
-test("of an account whose row somebody holds one late settlement is tried, and the others' are settled", async () => {
+test("settleLate tries one settlement per account with a locked row", async () => {
 	const tried: string[] = [];
 	const store = {
 		async settleLate(eventJson: string) {
@@ -292,7 +289,7 @@ test("of an account whose row somebody holds one late settlement is tried, and t
 	expect(tried).toEqual(["a", "b"]);
 });
 
-test("of a journal that claims more than a lease holds that account's alone is late, once the others' leases are closed", async () => {
+test("a settlement above its lease is late once other leases are closed", async () => {
 	const { recover, done } = left((accounts) => {
 		if (done.some((one) => one.startsWith("closed"))) return { late: true };
 		if (accounts.includes("b")) throw new LeaseExceeded("more than the lease holds");
@@ -302,7 +299,7 @@ test("of a journal that claims more than a lease holds that account's alone is l
 	expect(done).toEqual(["settled a", "settled c", "closed all but b,key-b,proj_b", "late b", "closed"]);
 });
 
-test("one settlement that is refused for ever keeps neither the others nor their leases from anybody, and its journal stays", async () => {
+test("a settlement that is refused repeatedly is set aside and its journal stays", async () => {
 	let refuses = true;
 	const said: string[] = [];
 	let flushes = 0;
@@ -334,7 +331,7 @@ test("one settlement that is refused for ever keeps neither the others nor their
 	expect(isThere()).toBe(false);
 });
 
-test("a database that is away is no refusal: nothing is set aside", async () => {
+test("an unavailable database sets no settlement aside", async () => {
 	let away = 5;
 	const { recover, done } = left(() => {
 		away -= 1;
@@ -345,7 +342,7 @@ test("a database that is away is no refusal: nothing is set aside", async () => 
 	expect(done).toEqual(["settled abc", "closed"]);
 });
 
-test("a journal that could not be handed in stays where it is, and is tried again", async () => {
+test("a journal that could not be replayed stays and is tried again", async () => {
 	const world = left(() => {
 		if (done.length < 3) {
 			done.push("tried");

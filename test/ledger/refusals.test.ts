@@ -4,7 +4,7 @@ import { NotLive } from "../../src/ledger/store.ts";
 import { usd } from "./fixture.ts";
 import { outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
 
-test("idle slices elsewhere are recalled before a need is refused", async () => {
+test("a need recalls idle slices elsewhere before its refusal", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.unanswered = 1;
 	state.onRecall = async () => {
@@ -16,7 +16,7 @@ test("idle slices elsewhere are recalled before a need is refused", async () => 
 	expect(state.recalled).toEqual([["b"]]);
 });
 
-test("a need is refused only when every instance that holds some has answered, however long it takes them", async () => {
+test("a need is refused only when every holder has answered", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.unanswered = 2;
 	const drawn = outcome(slices.draw(["b"], usd(50)));
@@ -29,7 +29,7 @@ test("a need is refused only when every instance that holds some has answered, h
 	expect(await drawn).toBe("refused");
 });
 
-test("a refusal that is not proved in time is none: the request is told to come back", async () => {
+test("a need without a proof in time gets a 503", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.unanswered = 1;
 	const drawn = outcome(slices.draw(["b"], usd(50)));
@@ -42,7 +42,7 @@ test("a refusal that is not proved in time is none: the request is told to come 
 	expect(slices.get("b")?.waiters).toEqual([]);
 });
 
-test("who came after a recall is not refused by its answers", async () => {
+test("a need that came after a recall is not refused by its answers", async () => {
 	const { slices, state, clock } = scripted(5);
 	let answered = 1;
 	// As Postgres would: nobody holds an unanswered part for the tickets that were answered, and somebody for others.
@@ -64,7 +64,7 @@ test("who came after a recall is not refused by its answers", async () => {
 	expect(state.recalled.length).toBe(3);
 });
 
-test("many budgets that are short at once are asked for in few statements", async () => {
+test("recalls of many budgets share few statements", async () => {
 	const { slices, state, clock } = scripted(0);
 	state.unanswered = 1;
 	const budgets = Array.from({ length: 150 }, (_, n) => `b${n}`);
@@ -77,7 +77,7 @@ test("many budgets that are short at once are asked for in few statements", asyn
 	expect(new Set(await Promise.all(drawn))).toEqual(new Set(["refused"]));
 });
 
-test("a recall that was not answered is sent again", async () => {
+test("an unanswered recall is sent again", async () => {
 	const { slices, state, clock } = scripted(0);
 	state.unanswered = 1;
 	let failures = 2;
@@ -91,7 +91,7 @@ test("a recall that was not answered is sent again", async () => {
 	expect(state.recalled.length).toBe(3);
 });
 
-test("a refusal of an earlier attempt says nothing about now: with what came meanwhile the need is met", async () => {
+test("a repeated grant's refusal leads to a new grant with what came since", async () => {
 	const { slices, state, clock } = scripted(5);
 	let replies = 0;
 	state.beforeReply = async () => {
@@ -106,7 +106,7 @@ test("a refusal of an earlier attempt says nothing about now: with what came mea
 	expect(await drawn).toBe("drawn");
 });
 
-test("a row that somebody holds is noticed by its own account alone", async () => {
+test("a locked row delays only its own account", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	state.held.add("a");
 	const held = outcome(slices.draw(["a"], usd(10)));
@@ -118,7 +118,7 @@ test("a row that somebody holds is noticed by its own account alone", async () =
 	expect(await held).toBe("drawn");
 });
 
-test("what cannot be given back for a held row does not keep the others from going back, nor is it spent meanwhile", async () => {
+test("a return for a locked row delays no other and is not spent", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	await slices.draw(["a"], usd(10));
 	await slices.draw(["b"], usd(10));
@@ -138,7 +138,7 @@ test("what cannot be given back for a held row does not keep the others from goi
 	expect(state.available).toBe(1_000);
 });
 
-test("a recall is answered behind all that is on its way, back or here, and not by what goes back before it", async () => {
+test("a recall is answered after all credit on its way, in both directions", async () => {
 	for (const underWay of ["back", "here"]) {
 		const { slices, state, calls, clock } = scripted(1_000);
 		await slices.draw(["b"], usd(10));
@@ -171,7 +171,7 @@ test("a recall is answered behind all that is on its way, back or here, and not 
 	}
 });
 
-test("a lowered limit takes what is free at once, and what is on its way when it arrives", async () => {
+test("a lowered limit returns free credit and arriving grants", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -195,7 +195,7 @@ test("a lowered limit takes what is free at once, and what is on its way when it
 	expect(await drawn).toBe("refused");
 });
 
-test("a lowered limit takes what was promised to a request that still waits for its account's credit", async () => {
+test("a lowered limit takes back credit promised to a waiting request", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
 	state.onGrant = ({ budget }) => {
@@ -217,7 +217,7 @@ test("a lowered limit takes what was promised to a request that still waits for 
 	expect([slices.get("key")?.promised, slices.get("account")?.promised]).toEqual([usd(0), usd(0)]);
 });
 
-test("while others lack a budget no more is asked for than the requests need", async () => {
+test("a contested budget is granted no more than requests need", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	state.contested = true;
 	await slices.draw(["b"], usd(10));
@@ -228,7 +228,7 @@ test("while others lack a budget no more is asked for than the requests need", a
 	expect(asked).toMatchObject({ want: usd(10), min: usd(10) });
 });
 
-test("totals are kept by the tick, over what counts, however many slices there are", async () => {
+test("totals sum slices of accounts at each tick", async () => {
 	const { slices, clock } = scripted(Number.MAX_SAFE_INTEGER);
 	for (let n = 0; n < 12_000; n++) {
 		await slices.draw([n % 2 ? `acc_${n}` : `key${n}`], usd(1));
@@ -241,7 +241,7 @@ test("totals are kept by the tick, over what counts, however many slices there a
 	expect(slices.totals().free).toBe(free);
 });
 
-test("who came while a recall was being sent is asked for once more before it is refused", async () => {
+test("a need that came while a recall was sent gets a recall of its own", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.onGrant = ({ ticket }) => {
 		state.unanswered = ticket === null ? 1 : 0;
@@ -262,7 +262,7 @@ test("who came while a recall was being sent is asked for once more before it is
 	expect(state.recalled.length).toBe(3);
 });
 
-test("who came while a question was under way is not refused by its answer", async () => {
+test("a need that came during a grant is not refused by its reply", async () => {
 	const { slices, state } = scripted(5);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -275,7 +275,7 @@ test("who came while a question was under way is not refused by its answer", asy
 	expect([await first, await second]).toEqual(["refused", "drawn"]);
 });
 
-test("a need that became smaller while the question was under way is asked for anew", async () => {
+test("a need that shrank during a grant gets another grant", async () => {
 	const { slices, state } = scripted(25);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -288,7 +288,7 @@ test("a need that became smaller while the question was under way is asked for a
 	expect(await drawn).toBe("drawn");
 });
 
-test("behind a grant the others are asked once more: what they had is known no longer", async () => {
+test("a grant restarts the recall", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.unanswered = 1;
 	const large = outcome(slices.draw(["b"], usd(50)));
@@ -304,7 +304,7 @@ test("behind a grant the others are asked once more: what they had is known no l
 	expect(await large).toBe("refused");
 });
 
-test("who is told that he may reserve finds it there: a grant wakes as many as it covers", async () => {
+test("a grant wakes only as many waiters as it covers", async () => {
 	const { slices, clock } = scripted(15);
 	const reserve = async (): Promise<string> => {
 		const told = await outcome(slices.draw(["b"], usd(10)));
@@ -320,7 +320,7 @@ test("who is told that he may reserve finds it there: a grant wakes as many as i
 	expect(await Promise.all(reserved)).toEqual(["drawn", "refused"]);
 });
 
-test("while others lack a budget nothing is asked ahead, and what becomes free goes back at once", async () => {
+test("a contested budget returns freed credit and draws nothing ahead", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -338,7 +338,7 @@ test("while others lack a budget nothing is asked ahead, and what becomes free g
 	expect([slice.free, state.available]).toEqual([usd(0), 1_007]);
 });
 
-test("at the end of an epoch what is free goes back, and so does what becomes free", async () => {
+test("handBack returns free credit now and later", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -353,7 +353,7 @@ test("at the end of an epoch what is free goes back, and so does what becomes fr
 	expect([slice.free, state.available]).toEqual([usd(0), 1_007]);
 });
 
-test("at the end of an epoch nothing stays of a budget either that a request comes to only then", async () => {
+test("handBack returns credit that arrives for a new slice", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	const replies: (() => void)[] = [];
 	state.beforeReply = () => new Promise((resolve) => replies.push(resolve));
@@ -368,7 +368,7 @@ test("at the end of an epoch nothing stays of a budget either that a request com
 	expect([slices.get("key")?.free, slices.get("account")?.free, state.available]).toEqual([usd(0), usd(0), 1_000]);
 });
 
-test("an instance that does not know all that it holds answers no recall", async () => {
+test("an instance that may hold more than it knows answers no recall", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	let fault: Error | undefined = new DatabaseTimeout("no answer");
 	state.beforeReply = async () => {
@@ -391,7 +391,7 @@ test("an instance that does not know all that it holds answers no recall", async
 	expect(calls.filter(({ kind }) => kind === "return")).toEqual([]);
 });
 
-test("a bounded number of requests waits for one account's credit", async () => {
+test("an account's waiters are bounded", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	state.beforeReply = () => new Promise(() => {});
 	const waiting = Array.from({ length: 10_000 }, () => outcome(slices.draw(["b"], usd(1))));

@@ -9,7 +9,7 @@ import { goLive, settledEvent, wish } from "./fixture.ts";
 
 const OLD = 3 * REQUESTS_A_DAY;
 
-test("what is old enough goes, its sums stay through every check, every round and sums that are made anew", async () => {
+test("removes old requests and keeps their sums through checks and rebuilds", async () => {
 	const books = await agedBooks();
 	const { sql, settled, statements } = books;
 	const before = { hours: await books.hours(), spent: await books.spent() };
@@ -39,7 +39,7 @@ test("what is old enough goes, its sums stay through every check, every round an
 	expect(await books.broken()).toEqual(["every closed day is as it was sealed"]);
 });
 
-test("a request that is removed is not charged again, whichever way its journal comes back; it is counted", async () => {
+test("refuses and counts a removed request that a journal brings back", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	// An epoch that runs on, whose journal still has what it settled long ago.
@@ -70,7 +70,7 @@ test("a request that is removed is not charged again, whichever way its journal 
 const cutBooks = await agedBooks();
 await cutBooks.removeAll();
 
-test("a gateway whose clock is far behind is charged all the same, while it runs and by its journal: it began behind all that is removed", async () => {
+test("charges requests of an epoch with a slow clock that began after the removal", async () => {
 	const { sql, db } = cutBooks;
 	const epoch = await goLive(db, "i");
 	const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
@@ -93,7 +93,7 @@ test("a gateway whose clock is far behind is charged all the same, while it runs
 	expect(await cutBooks.broken()).toEqual([]);
 });
 
-test("an epoch that a late settlement brought back did not begin then: what is removed of it is not charged again, nor what began a week before", async () => {
+test("does not take a late settlement for the beginning of its epoch", async () => {
 	const { sql, settled } = cutBooks;
 	const [old] = settled;
 	if (old === undefined) throw new Error("there is one");
@@ -111,7 +111,7 @@ test("an epoch that a late settlement brought back did not begin then: what is r
 	expect(await cutBooks.ids()).not.toContain(old.event.id);
 });
 
-test("no row goes before all have ended who may not have heard what is not settled any more, and are in the sums", async () => {
+test("waits until all have ended that may not know the limit, and sums are made", async () => {
 	const books = await agedBooks();
 	const { sql, deps, settled } = books;
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(0);
@@ -128,7 +128,7 @@ test("no row goes before all have ended who may not have heard what is not settl
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(OLD);
 });
 
-test("a request of a clock that was ahead stays until its own time has come", async () => {
+test("keeps a request of a fast clock until its own time", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	const ahead = settled[1]?.event;
@@ -140,7 +140,7 @@ test("a request of a clock that was ahead stays until its own time has come", as
 	expect(await books.spent()).toEqual(before);
 });
 
-test("whatever step the removal is stopped in, and whoever goes on, the same is left", async () => {
+test("leaves the same rows wherever it stops", async () => {
 	const books = await agedBooks();
 	const { sql, statements } = books;
 	const before = await books.hours();
@@ -171,7 +171,7 @@ test("whatever step the removal is stopped in, and whoever goes on, the same is 
 /** Of which nothing is removed before the second of these. */
 const uncutBooks = await agedBooks();
 
-test("a day stays that is not sealed for a week, does not agree with its seal, or lacks its archive; so do all after it", async () => {
+test("stops at a day that is unsealed, differs from its seal or lacks an archive", async () => {
 	const { sql } = uncutBooks;
 	const second = "(select min(day) + 1 from sealed_day)";
 	const holdsBack = async (change: string, restore: string) => {
@@ -196,7 +196,7 @@ test("a day stays that is not sealed for a week, does not agree with its seal, o
 	expect(leapt).toEqual({ kept: true });
 });
 
-test("a request attested as lost is not written down among those that are removed", async () => {
+test("leaves out requests attested as lost that are old enough to be removed", async () => {
 	const { sql } = uncutBooks;
 	const [{ epoch } = {}] = await sql`select instance_join('lost', 60000) as epoch`;
 	await sql`

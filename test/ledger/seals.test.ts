@@ -92,7 +92,7 @@ const OLDEST = "select request_id from usage_event order by settled_at limit 1";
 const DAYS = `select date '${TODAY}' - day as ago, usage_rows, charged_nano_usd, top_up_nano_usd, adjustment_nano_usd,
 	granted_nano_usd, returned_nano_usd, encode(seal, 'hex') as seal, problem from sealed_day order by day`;
 
-test("days that are over are sealed in order with their sums, and the open one is not", () =>
+test("seals days that are over in order, with their sums", () =>
 	onBooks(async ({ seal, run, broken }) => {
 		expect(await seal()).toBeGreaterThanOrEqual(3);
 		const day = { usage_rows: "4", charged_nano_usd: "46", granted_nano_usd: "2000", returned_nano_usd: "100" };
@@ -105,7 +105,7 @@ test("days that are over are sealed in order with their sums, and the open one i
 		expect(await seal()).toBe(0);
 	}));
 
-test("a seal is the same whatever steps it is made in, and who stops between two leaves whole books", async () => {
+test("makes the same seal in steps of any size", async () => {
 	const seals: unknown[] = [];
 	await onBooks(async ({ seal, run }) => {
 		await seal();
@@ -124,7 +124,7 @@ test("a seal is the same whatever steps it is made in, and who stops between two
 	expect(seals[1]).toEqual(seals[0]);
 });
 
-test("a check reads no sealed row: a round finds what was changed, and that it was mended", () =>
+test("finds a changed sealed row in a round, and its repair in the next", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		await seal();
 		await run(`update usage_event set model = 'dearer' where request_id = (${OLDEST})`);
@@ -169,7 +169,7 @@ for (const [what, statement] of Object.entries(changes)) {
 		}));
 }
 
-test("a round is followed by the next one, an hour after it began", () =>
+test("begins a round an hour after the start of the last one", () =>
 	onBooks(async ({ statements, seal, run, broken }) => {
 		const read = () => verifyDays({ statements, clock: systemClock }, 1_000);
 		await seal();
@@ -181,7 +181,7 @@ test("a round is followed by the next one, an hour after it began", () =>
 		expect(await broken()).toEqual([SEALED]);
 	}));
 
-test("a row that is changed together with its day's seal breaks the chain", () =>
+test("finds a row that was changed together with its day's seal", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		await seal();
 		await run(`update usage_event set model = 'dearer' where request_id = (${OLDEST})`);
@@ -195,7 +195,7 @@ test("a row that is changed together with its day's seal breaks the chain", () =
 	}));
 
 for (const which of ["min(day)", "min(day) + 1", "max(day)"]) {
-	test(`a day is missed that is taken out of the chain: ${which}`, () =>
+	test(`finds a missing day of the chain: ${which}`, () =>
 		onBooks(async ({ seal, run, broken }) => {
 			await seal();
 			await run(`delete from sealed_day where day = (select ${which} from sealed_day)`);
@@ -204,7 +204,7 @@ for (const which of ["min(day)", "min(day) + 1", "max(day)"]) {
 		}));
 }
 
-test("leases of ended epochs are sealed; a late settlement opens one, and its own day seals it again", () =>
+test("seals leases of ended epochs, and again after a late settlement", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		const sealed = async () =>
 			(await run("select budget_id || instance_id as id from lease where sealed order by 1")).map(({ id }) => id);
@@ -226,7 +226,7 @@ test("leases of ended epochs are sealed; a late settlement opens one, and its ow
 		expect(await broken()).toEqual([]);
 	}));
 
-test("what was attested as lost may be replaced by a late settlement when its day is sealed", () =>
+test("lets a late settlement replace a sealed request attested as lost", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		const id = newUuid();
 		await run(`
@@ -243,7 +243,7 @@ test("what was attested as lost may be replaced by a late settlement when its da
 		]);
 	}));
 
-test("a server's clock that goes back writes nothing into a closed day", () =>
+test("records nothing in a closed day when the clock goes back", () =>
 	onBooks(async ({ statements, seal, run }) => {
 		await seal();
 		// As if the day that is open had been closed while the clock was ahead.
@@ -261,7 +261,7 @@ test("a server's clock that goes back writes nothing into a closed day", () =>
 		).toEqual([{ usage: 2, operations: 3, entries: 1 }]);
 	}));
 
-test("no day is closed before an hour has passed, or while a transaction lasts that began in it", async () => {
+test("closes a day after an hour, once its transactions have ended", async () => {
 	const closed = async (end: string, margin: string) => {
 		const [row] = await db.statements<{ closed: boolean }>`
 			select books_closed(${end}::timestamptz, ${margin}::interval) as closed`;
@@ -281,7 +281,7 @@ test("no day is closed before an hour has passed, or while a transaction lasts t
 	await waitFor(async () => (await closed(end, "0")) === true, "all transactions from before to end", 70_000);
 }, 90_000);
 
-test("of two consoles one seals", async () => {
+test("runs on one of two consoles", async () => {
 	await db.sql`select books_begin()`;
 	await db.sql.begin(async (transaction) => {
 		await transaction`select 1 from seal_cursor for update`;

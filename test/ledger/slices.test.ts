@@ -36,7 +36,7 @@ async function reserve(slices: Slices, budgets: readonly string[], amount: numbe
 	}
 }
 
-test("400 concurrent requests on credit for 50: exactly 50 are reserved, on one instance", async () => {
+test("400 concurrent requests on credit for 50 reserve exactly 50", async () => {
 	await makeAccount(db, "one", 500, { "one-key": null });
 	const slices = await pgSlices("one");
 	const outcomes = await Promise.all(Array.from({ length: 400 }, () => reserve(slices, ["one", "one-key"], 10)));
@@ -44,7 +44,7 @@ test("400 concurrent requests on credit for 50: exactly 50 are reserved, on one 
 	slices.stop();
 });
 
-test("400 concurrent requests on a key capped for 50: exactly 50 are reserved", async () => {
+test("400 concurrent requests on a key capped for 50 reserve exactly 50", async () => {
 	await makeAccount(db, "capped", 1_000_000, { "capped-key": 500 });
 	const slices = await pgSlices("capped");
 	const outcomes = await Promise.all(Array.from({ length: 400 }, () => reserve(slices, ["capped", "capped-key"], 10)));
@@ -52,7 +52,7 @@ test("400 concurrent requests on a key capped for 50: exactly 50 are reserved", 
 	slices.stop();
 });
 
-test("a grant whose reply was lost is asked for again with the same op, and counts once", async () => {
+test("a grant whose reply was lost is repeated with the same op", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	let failures = 2;
 	state.beforeReply = async () => {
@@ -71,7 +71,7 @@ test("a grant whose reply was lost is asked for again with the same op, and coun
 	expect((slices.get("b")?.free ?? 0) + state.available).toBe(1_000);
 });
 
-test("what is returned leaves memory before it is sent, and is not spendable whatever becomes of the reply", async () => {
+test("a return leaves memory before it is sent", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -89,7 +89,7 @@ test("what is returned leaves memory before it is sent, and is not spendable wha
 	});
 });
 
-test("a return that was not answered is sent again with the same op", async () => {
+test("an unanswered return is sent again with the same op", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -108,7 +108,7 @@ test("a return that was not answered is sent again with the same op", async () =
 	expect(slices.get("b")?.returning).toBe(usd(0));
 });
 
-test("an answer to a recall waits for a grant that is on its way here", async () => {
+test("an answer to a recall waits for an arriving grant", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -132,7 +132,7 @@ test("an answer to a recall waits for a grant that is on its way here", async ()
 	expect(state.available).toBe(1_000);
 });
 
-test("a shortage names the budget, the need and what could be reserved at most", async () => {
+test("a shortage names the budget, the need and the available amount", async () => {
 	const { slices } = scripted(30);
 	expect(await slices.draw(["b"], usd(31))).toEqual({
 		budget: "b",
@@ -142,7 +142,7 @@ test("a shortage names the budget, the need and what could be reserved at most",
 	});
 });
 
-test("a period that the database gives no credit of is said to be that, to all who wait, and not to be spent", async () => {
+test("an untimely period is reported as such to all waiters", async () => {
 	const { slices, state } = scripted(1_000);
 	state.untimely = true;
 	const drawn = await Promise.all([slices.draw(["b"], usd(10)), slices.draw(["b"], usd(20))]);
@@ -154,7 +154,7 @@ test("a period that the database gives no credit of is said to be that, to all w
 	expect(await slices.draw(["b"], usd(10))).toBe(null);
 });
 
-test("what is on its way back is waited for before a need is refused", async () => {
+test("a need waits for returns on their way before its refusal", async () => {
 	const { slices, state } = scripted(100);
 	await slices.draw(["b"], usd(10));
 	let arrive = () => {};
@@ -168,7 +168,7 @@ test("what is on its way back is waited for before a need is refused", async () 
 	expect(await drawn).toBe(null);
 });
 
-test("a refusal does not extend to a smaller need that came after the question", async () => {
+test("a refusal does not extend to a smaller, later need", async () => {
 	const { slices, state } = scripted(20);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -181,7 +181,7 @@ test("a refusal does not extend to a smaller need that came after the question",
 	expect(await small).toBe(null);
 });
 
-test("waiters are served in their order as far as the credit goes", async () => {
+test("waiters are served in order as far as the credit goes", async () => {
 	const { slices } = scripted(30);
 	const served: number[] = [];
 	const outcomes = await Promise.all(
@@ -195,7 +195,7 @@ test("waiters are served in their order as far as the credit goes", async () => 
 	expect(served).toEqual([1, 2, 3]);
 });
 
-test("a request that waits longer than the deadline hears 503 and is forgotten", async () => {
+test("a request that waits longer than the deadline gets 503", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	state.beforeReply = () => new Promise(() => {});
 	const drawn = slices.draw(["b"], usd(10));
@@ -205,7 +205,7 @@ test("a request that waits longer than the deadline hears 503 and is forgotten",
 	expect(slices.get("b")?.waiters).toEqual([]);
 });
 
-test("a fenced instance gets no more credit: waiters hear 503", async () => {
+test("waiters of a fenced instance get 503", async () => {
 	const { slices, state } = scripted(1_000);
 	state.beforeReply = async () => {
 		throw new NotLive("fenced");
@@ -215,14 +215,14 @@ test("a fenced instance gets no more credit: waiters hear 503", async () => {
 	expect((failure as Fault).code).toBe("service_unavailable");
 });
 
-test("a need of nothing makes a slice and asks nobody", async () => {
+test("a need of nothing makes a slice without a statement", async () => {
 	const { slices, calls } = scripted(0);
 	expect(await slices.draw(["b", "k"], usd(0))).toBe(null);
 	expect(slices.get("b")?.free).toBe(usd(0));
 	expect(calls).toEqual([]);
 });
 
-test("a return that is refused is tried ever more rarely, and is not given up", async () => {
+test("a refused return is retried ever more rarely", async () => {
 	const { slices, state, calls, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	await settleMicrotasks();
@@ -247,7 +247,7 @@ test("a return that is refused is tried ever more rarely, and is not given up", 
 	expect(slices.get("b")?.returning ?? 0).toBe(0);
 });
 
-test("an idle slice goes back after its time, and is forgotten when nothing of it is left", async () => {
+test("an idle slice is returned and then forgotten", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(59_000);
@@ -259,7 +259,7 @@ test("an idle slice goes back after its time, and is forgotten when nothing of i
 	expect(slices.get("b")).toBe(undefined);
 });
 
-test("a slice is not forgotten while something of it is on its way to Postgres", async () => {
+test("a slice with unacknowledged charges is not forgotten", async () => {
 	const { slices, clock } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	clock.advance(0);
@@ -276,7 +276,7 @@ test("a slice is not forgotten while something of it is on its way to Postgres",
 	expect(slices.get("b")).toBeUndefined();
 });
 
-test("two instances that lack the same credit share it to the last nano-dollar", async () => {
+test("two instances share the same credit to the last nano-dollar", async () => {
 	await makeAccount(db, "shared", 1_000, { "shared-key": null });
 	await db.sql`select instance_stand(i.id, i.epoch, null, array['live'], 'dead', null, null) from instance_now i`;
 	const both = await Promise.all([pgSlices("shared-1"), pgSlices("shared-2")]);

@@ -48,7 +48,7 @@ for (const [name, make] of suites) {
 		const give = (op: number, budget: string, amount: number, recall: number | null = null) =>
 			giving(budget, amount, { op: uuid(op), recall });
 
-		test("a grant is fair, at least its minimum, and never more than is available", async () => {
+		test("a grant is fair, at least its minimum and at most what is available", async () => {
 			await live(store, "g");
 			const ledger = store.ledger("g", 1);
 			const amounts = async (...requests: ReturnType<typeof ask>[]) =>
@@ -64,21 +64,21 @@ for (const [name, make] of suites) {
 			]);
 		});
 
-		test("a grant that is repeated gives its first amount again and takes nothing", async () => {
+		test("a repeated grant returns its first amount", async () => {
 			const before = canonical(await store.dump());
 			const [reply] = await store.ledger("g", 1).grant([ask(1, "acc", 800, 10, true)]);
 			expect(reply?.amount).toBe(usd(500));
 			expect(canonical(await store.dump())).toEqual(before);
 		});
 
-		test("a repeated grant that was refused stays refused, though its first attempt arrives late", async () => {
+		test("a repeated grant that was refused stays refused", async () => {
 			const ledger = store.ledger("g", 1);
 			expect((await ledger.grant([ask(8, "acc", 6, 6, true)]))[0]?.amount).toBe(usd(0));
 			await store.book("acc", "adjustment", 100, "more", false);
 			expect((await ledger.grant([ask(8, "acc", 6, 6)]))[0]?.amount).toBe(usd(0));
 		});
 
-		test("what is returned counts once", async () => {
+		test("a repeated return counts once", async () => {
 			const ledger = store.ledger("g", 1);
 			const request = give(20, "acc", 200);
 			await ledger.giveBack([request]);
@@ -86,11 +86,11 @@ for (const [name, make] of suites) {
 			expect((await ledger.grant([ask(21, "acc", 1, 1)]))[0]?.available).toBe(usd(304));
 		});
 
-		test("more than a lease holds cannot be returned", async () => {
+		test("a return above the lease is refused", async () => {
 			expect(await resultOf(() => store.ledger("g", 1).giveBack([give(22, "acc", 5000)]))).toBe("refused");
 		});
 
-		test("a settlement counts once, whatever is repeated, and ends its reservation", async () => {
+		test("a repeated settlement counts once and ends its reservation", async () => {
 			const ledger = store.ledger("g", 1);
 			const a = settledEvent("acc", "free", 30, { id: uuid(30), reserved: usd(40) });
 			const b = settledEvent("acc", "free", 0, { id: uuid(31), reserved: usd(40) });
@@ -103,7 +103,7 @@ for (const [name, make] of suites) {
 			expect((await rows("leases"))?.filter((row) => row.startsWith("acc g"))).toEqual(["acc g 1 996 200 30 open 0"]);
 		});
 
-		test("charges beyond the lease or the reservation are refused whole", async () => {
+		test("a batch with charges above its lease or reservation is refused whole", async () => {
 			const before = canonical(await store.dump());
 			const fine = settledEvent("acc", "free", 1, { id: uuid(40) });
 			const tooMuch = settledEvent("acc", "free", 5_000, { id: uuid(41) });
@@ -114,7 +114,7 @@ for (const [name, make] of suites) {
 			expect(canonical(await store.dump())).toEqual(before);
 		});
 
-		test("closing frees the rest once; what comes later is late and never overdraws", async () => {
+		test("closing frees the rest once; later settlements are late", async () => {
 			const ledger = store.ledger("g", 1);
 			await ledger.close();
 			const closed = canonical(await store.dump());
@@ -131,7 +131,7 @@ for (const [name, make] of suites) {
 			expect(await rows("budgets")).toEqual(["acc 1100 1100 930", "free null 1100 0", "key 500 0 0"]);
 		});
 
-		test("a late settlement spends what its own leases still have while they are being closed, and those of a living epoch never", async () => {
+		test("a late settlement spends its own closing leases, never a living epoch's", async () => {
 			await store.budget("full", "account", "full", 0);
 			await store.budget("full-key", "key", "full", 70);
 			await store.book("full", "adjustment", 100, "full", false);
@@ -163,7 +163,7 @@ for (const [name, make] of suites) {
 			expect(await rows("budgets")).toContain("full-key 70 60 0");
 		});
 
-		test("leases can be closed but for those on which something is to be settled: they pay for it, and nothing is granted", async () => {
+		test("a partial close keeps leases with settlements to come", async () => {
 			await store.book("acc", "adjustment", 1_000, "kept", false);
 			await store.budget("kept", "account", "kept", 100);
 			await live(store, "keeps");
@@ -189,7 +189,7 @@ for (const [name, make] of suites) {
 			expect(await ledger.close()).toEqual({ closed: 2, done: true });
 		});
 
-		test("what an operator gave up for lost is charged if it is heard of after all", async () => {
+		test("a request attested as lost is charged when it settles later", async () => {
 			await store.book("acc", "adjustment", 100, "again", false);
 			await live(store, "lost");
 			const ledger = store.ledger("lost", 1);
@@ -208,14 +208,14 @@ for (const [name, make] of suites) {
 			]);
 		});
 
-		test("a booking counts once per reference, and takes only what is available unless it is forced", async () => {
+		test("a booking counts once per reference, within the available credit", async () => {
 			expect(await store.book("acc", "top_up", 5, "opening", false)).toBe(null);
 			expect(await store.book("acc", "refund", -10_000, "r", false)).toBe("refused");
 			expect(await store.book("acc", "dispute", -200, "d", true)).toBeNumber();
 			expect(await store.book("acc", "top_up", 400, "t", false)).toBeNumber();
 		});
 
-		test("a lease is open while something is left on it, and no longer", async () => {
+		test("a lease is open exactly while something is left", async () => {
 			await store.book("acc", "adjustment", 1_000, "idle", false);
 			await live(store, "idle");
 			const ledger = store.ledger("idle", 1);
@@ -239,7 +239,7 @@ for (const [name, make] of suites) {
 			expect(await store.attest("idle", 1, 10)).toBe("1 true");
 		});
 
-		test("a refusal counts who may still give back; an answer, an end, or too little anywhere prove it", async () => {
+		test("a refusal counts the instances that may still return credit", async () => {
 			await store.budget("thin", "account", "thin", 0);
 			await store.book("thin", "adjustment", 100, "thin", false);
 			for (const id of ["p", "q", "r"]) await live(store, id);
@@ -269,7 +269,7 @@ for (const [name, make] of suites) {
 			expect(await refusal(30, null, 89)).toMatchObject({ unanswered: 1 });
 		});
 
-		test("while others lack a budget a grant is what is needed, and who had nothing has answered with it", async () => {
+		test("a contested grant is the minimum and answers the recall", async () => {
 			const ledger = store.ledger("q", 1);
 			const [held] = await store.ledger("p", 1).grant([ask(90, "thin", 20, 3)]);
 			expect(held).toMatchObject({ amount: usd(3), contested: true });
@@ -281,7 +281,7 @@ for (const [name, make] of suites) {
 			expect((await ledger.recalls()).length).toBe(0);
 		});
 
-		test("what somebody holds is left out and named; all else is carried out", async () => {
+		test("a statement leaves out locked rows and names them", async () => {
 			await store.budget("row", "account", "row", 0);
 			await store.budget("row-key", "key", "row", null);
 			await store.book("row", "adjustment", 500, "row", false);
@@ -315,7 +315,7 @@ for (const [name, make] of suites) {
 			expect(await store.attest("w", 1, 10)).toBe("1 true");
 		});
 
-		test("only a live instance renews; one that was fenced off is so for good", async () => {
+		test("a fenced instance never renews", async () => {
 			const { heartbeats, fence } = store;
 			const epoch = await live(store, "slow");
 			const seq = await store.append("x");

@@ -11,7 +11,7 @@ const db = await withDatabase();
 
 const ARRAYS: Readonly<Record<string, string>> = { "text[]": "text", timestamptz: "double precision" };
 
-test("lease_settle takes an array for each field, in the order of the table of fields", async () => {
+test("lease_settle takes an array for each field, in the table's order", async () => {
 	const rows = await db.sql<{ said: string }[]>`select pg_get_function_arguments('lease_settle'::regproc) as said`;
 	const types = onlyRow(rows)
 		.said.split(", ")
@@ -20,7 +20,7 @@ test("lease_settle takes an array for each field, in the order of the table of f
 	expect(types).toEqual(["text", "integer", ...fields, "json"]);
 });
 
-test("each field has its column, with its type, and null where it may be absent", async () => {
+test("each field has its column with its type", async () => {
 	const rows = await db.sql`
 		select a.attname as name, format_type(a.atttypid, null) as type, a.attnotnull as required
 		from pg_attribute a where a.attrelid = 'usage_event'::regclass`;
@@ -31,7 +31,7 @@ test("each field has its column, with its type, and null where it may be absent"
 	}
 });
 
-test("a settled event has each field from where the table says", () => {
+test("a settled event takes each field from its source", () => {
 	const from = (known: string) =>
 		Object.fromEntries(USAGE_FIELD_NAMES.map((name) => [name, usageField(name).known === known ? name : "wrong"]));
 	const event = settledEvent(

@@ -52,7 +52,7 @@ function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 	return { clock, writer, state, flushes, late, acknowledged, settle, pass, logged };
 }
 
-test("settlements go out together after the interval and are acknowledged only then", async () => {
+test("flushes after the interval and acknowledges then", async () => {
 	const { settle, pass, flushes, acknowledged } = build();
 	settle("a");
 	settle("b");
@@ -64,7 +64,7 @@ test("settlements go out together after the interval and are acknowledged only t
 });
 
 test.each(["who hurries", "a full batch"])(
-	"%s does not wait for the interval, whenever in the end of a flush that is",
+	"%s starts the next flush at any point of the last one's end",
 	async (what) => {
 		const flushed: number[] = [];
 		for (let steps = 0; steps < 20; steps++) {
@@ -85,7 +85,7 @@ test.each(["who hurries", "a full batch"])(
 	},
 );
 
-test("as many as make a step of the event loop long go out without waiting; what runs is told at its interval as ever", async () => {
+test("flushes a full batch at once and running requests at their interval", async () => {
 	const { settle, pass, flushes, writer } = build({ flushAt: 3 });
 	writer.open({ slot: 0, json: () => '"long"', isOpen: () => true });
 	for (const id of ["a", "b", "c", "d"]) settle(id);
@@ -106,7 +106,7 @@ test("as many as make a step of the event loop long go out without waiting; what
 	]);
 });
 
-test("what is settled while a batch is on its way goes with the next one, and is acknowledged with that alone", async () => {
+test("acknowledges a settlement with its own batch, not the one on its way", async () => {
 	const { settle, pass, flushes, acknowledged, state, writer } = build();
 	const answers: ((answer: "ok" | Error) => void)[] = [];
 	state.flush = () =>
@@ -136,7 +136,7 @@ test("what is settled while a batch is on its way goes with the next one, and is
 	expect([writer.queued(), writer.oldestAgeMs()]).toEqual([0, 0]);
 });
 
-test("a refused flush is sent again with the same ids until it is carried out", async () => {
+test("repeats a refused flush with the same ids", async () => {
 	const { settle, pass, flushes, acknowledged, state, writer } = build();
 	let failures = 5;
 	state.flush = async () => {
@@ -150,7 +150,7 @@ test("a refused flush is sent again with the same ids until it is carried out", 
 	expect(writer.queued()).toBe(0);
 });
 
-test("one record that is refused for ever does not hold up the others, and is not dropped", async () => {
+test("moves a record that is always refused after the others", async () => {
 	const { settle, pass, acknowledged, state, writer } = build();
 	state.flush = async (settled) => {
 		if (settled.includes("bad")) throw new Error("a check was violated");
@@ -165,7 +165,7 @@ test("one record that is refused for ever does not hold up the others, and is no
 	expect(acknowledged).toContain("bad");
 });
 
-test("an outage is one warning when it begins and one line when it ends, and sends the same batch in the same order", async () => {
+test("logs an outage at its start and end, and repeats the same batch", async () => {
 	const { settle, pass, flushes, state, logged, acknowledged } = build();
 	const outages = [
 		Object.assign(new Error("the database system is starting up"), { code: "57P03" }),
@@ -189,7 +189,7 @@ test("an outage is one warning when it begins and one line when it ends, and sen
 	]);
 });
 
-test("statements that are given up again and again make smaller batches and let others pass, and are no error", async () => {
+test("halves batches that time out, without an error", async () => {
 	const { settle, pass, state, logged, acknowledged, writer } = build();
 	state.flush = async (settled) => {
 		if (settled.includes("locked")) throw new DatabaseTimeout("late");
@@ -202,7 +202,7 @@ test("statements that are given up again and again make smaller batches and let 
 	expect(logged.filter(({ level }) => level === "error")).toEqual([]);
 });
 
-test("a refusal is an error once it has come again and again, and ends what was taken for an outage", async () => {
+test("logs a repeated refusal as an error and ends an assumed outage", async () => {
 	const { settle, pass, state, logged } = build();
 	let calls = 0;
 	state.flush = async (settled) => {
@@ -221,7 +221,7 @@ test("a refusal is an error once it has come again and again, and ends what was 
 	expect(lines.filter((line) => line.startsWith("error a settlement is refused"))).not.toHaveLength(0);
 });
 
-test("a full queue says so, what waits the longest gives its age, and both end with the flush", async () => {
+test("reports a full queue and the oldest settlement's age", async () => {
 	const { settle, pass, state, writer } = build({ queueMax: 3 });
 	state.flush = async () => {
 		throw new Error("away");
@@ -240,14 +240,14 @@ test("a full queue says so, what waits the longest gives its age, and both end w
 	expect(writer.oldestAgeMs()).toBe(0);
 });
 
-test("more than a batch goes out in batches without waiting in between", async () => {
+test("sends more than a batch without a pause", async () => {
 	const { settle, pass, flushes } = build({ batchMax: 2 });
 	for (const id of ["a", "b", "c", "d", "e"]) settle(id);
 	await pass(100);
 	expect(flushes.map(({ settled }) => settled)).toEqual([["a", "b"], ["c", "d"], ["e"]]);
 });
 
-test("a request is shown as running only if it outlives a flush, and not after it has ended", async () => {
+test("shows a request as running only if it outlives a flush", async () => {
 	const { writer, settle, pass, flushes } = build();
 	let open = true;
 	writer.open({ slot: 0, json: () => '"long"', isOpen: () => open });
@@ -263,7 +263,7 @@ test("a request is shown as running only if it outlives a flush, and not after i
 	expect(flushes.at(-1)).toEqual({ settled: ["later"], open: [] });
 });
 
-test("a request that must be known at once goes with the flush that is hurried, also behind one under way", async () => {
+test("sends an urgent request with the hurried flush", async () => {
 	const { writer, settle, pass, flushes, state } = build();
 	let answer = () => {};
 	state.flush = () => new Promise((resolve) => (answer = () => resolve("ok")));
@@ -281,7 +281,7 @@ test("a request that must be known at once goes with the flush that is hurried, 
 	expect(known).toBe(true);
 });
 
-test("a request that has ended is let go and never asked what it was, but for who waits for it", async () => {
+test("forgets an ended request unless its acknowledgement is awaited", async () => {
 	const { writer, pass, flushes } = build();
 	let asked = 0;
 	let known = false;
@@ -300,7 +300,7 @@ test("a request that has ended is let go and never asked what it was, but for wh
 	expect([asked, flushes]).toEqual([0, []]);
 });
 
-test("settlements of an epoch whose leases were closed go out one by one as late", async () => {
+test("settles one by one as late when the leases are closed", async () => {
 	const { settle, pass, late, acknowledged, state } = build();
 	state.flush = async () => "late";
 	settle("a");
@@ -310,7 +310,7 @@ test("settlements of an epoch whose leases were closed go out one by one as late
 	expect(acknowledged).toEqual(["a", "b"]);
 });
 
-test("what waits for a row that somebody holds steps aside: it is not acknowledged, counts as queued, and is tried again", async () => {
+test("sets settlements with a locked row aside and retries them", async () => {
 	const { settle, pass, acknowledged, state, writer, flushes } = build({ queueMax: 2 });
 	state.busy.add("account held");
 	settle("held");
@@ -340,7 +340,7 @@ test("what waits for a row that somebody holds steps aside: it is not acknowledg
 	expect(flushes.at(-1)?.settled).toEqual(["held"]);
 });
 
-test("a drain resolves when all is in Postgres, and rejects if the writer is stopped before", async () => {
+test("drains until Postgres has everything, or rejects at a stop", async () => {
 	const { settle, pass, writer, state, acknowledged } = build({ batchMax: 1 });
 	for (const id of ["a", "b", "c"]) settle(id);
 	await writer.drain();
@@ -360,7 +360,7 @@ test("a drain resolves when all is in Postgres, and rejects if the writer is sto
 	expect(acknowledged).not.toContain("d");
 });
 
-test("what was acknowledged lately is sent again when asked, with the same ids, and what was unknown is counted", async () => {
+test("sends acknowledged settlements again and counts unknown ones", async () => {
 	const { writer, state, flushes, settle, pass, acknowledged } = build();
 	for (const id of ["a", "b"]) settle(id);
 	await pass(100);
@@ -374,7 +374,7 @@ test("what was acknowledged lately is sent again when asked, with the same ids, 
 	writer.stop();
 });
 
-test("of what a database that forgot grants is told, only what does not fit its lease is late, and nothing waits for it", async () => {
+test("settles as late what exceeds a lease that the database forgot", async () => {
 	const { writer, state, flushes, late, settle, pass, acknowledged, logged } = build();
 	const forgetful = async (settled: readonly string[]): Promise<"ok"> => {
 		if (settled.some((id) => id.startsWith("forgotten"))) throw new LeaseExceeded("more than the lease holds");
@@ -407,7 +407,7 @@ test("of what a database that forgot grants is told, only what does not fit its 
 	writer.stop();
 });
 
-test("what is sent again is sent until it has arrived, past rows that are held and statements that fail", async () => {
+test("repeats sendAgain past locked rows and failed statements", async () => {
 	const { writer, state, flushes, settle, pass } = build();
 	for (const id of ["a", "b"]) settle(id);
 	await pass(100);

@@ -19,7 +19,7 @@ function setUp() {
 }
 
 describe("requests a minute", () => {
-	test("a key gets exactly its number at once, and hears when to come back", () => {
+	test("admits exactly the limit at once and returns when to retry", () => {
 		const { enter, limits } = setUp();
 		for (let sent = 0; sent < 5; sent++) {
 			expect(enter(5)).toBeUndefined();
@@ -28,7 +28,7 @@ describe("requests a minute", () => {
 		expect(enter(5)).toBeGreaterThanOrEqual(1);
 	});
 
-	test("what counts of a key is not forgotten for others that come, until a quarter of a million are known", () => {
+	test("keeps counts until a quarter of a million keys are known", () => {
 		const { enter, limits } = setUp();
 		for (let sent = 0; sent < 5; sent++) {
 			enter(5);
@@ -47,7 +47,7 @@ describe("requests a minute", () => {
 		expect(enter(5)).toBeUndefined();
 	});
 
-	test("coming back after the time named always works, and a second before it does not", () => {
+	test("admits a retry after the returned time, not a second earlier", () => {
 		for (const perMinute of [1, 2, 5, 60]) {
 			for (const usedAfterMs of [0, 20_000, 59_000, 61_000, 90_000]) {
 				const { clock, enter } = setUp();
@@ -63,7 +63,7 @@ describe("requests a minute", () => {
 		}
 	});
 
-	test("no window of a minute ever holds more than twice the number, and the long run keeps to it", () => {
+	test("admits at most twice the limit in any minute, and the limit in the long run", () => {
 		const { clock, enter } = setUp();
 		let passed = 0;
 		for (let step = 0; step < 6_000; step++) {
@@ -75,7 +75,7 @@ describe("requests a minute", () => {
 	});
 
 	test.each([-45_000, -30_000, -25_000, -1_500, -400, 400, 1_500, 25_000, 30_000, 45_000])(
-		"who keeps to the number is never refused, though the wall clock is set by %i ms again and again",
+		"never refuses a key within its limit while the wall clock is set by %i ms",
 		(stepMs) => {
 			const clock = createManualClock();
 			let setMs = 0;
@@ -89,30 +89,27 @@ describe("requests a minute", () => {
 		},
 	);
 
-	test.each([-900, -1, 0, 1, 900])(
-		"a minute's end does not give the number again where clocks are %i ms apart",
-		(apartMs) => {
-			const clock = createManualClock(60_000_000);
-			let setMs = 0;
-			const limits = createKeyLimits({ clock: { ...clock, wallMs: () => clock.wallMs() + setMs } });
-			const admitted = () => {
-				for (let count = 0; ; count++) {
-					try {
-						limits.enter("key", 60, null);
-					} catch {
-						return count;
-					}
+	test.each([-900, -1, 0, 1, 900])("does not give the limit again where clocks are %i ms apart", (apartMs) => {
+		const clock = createManualClock(60_000_000);
+		let setMs = 0;
+		const limits = createKeyLimits({ clock: { ...clock, wallMs: () => clock.wallMs() + setMs } });
+		const admitted = () => {
+			for (let count = 0; ; count++) {
+				try {
+					limits.enter("key", 60, null);
+				} catch {
+					return count;
 				}
-			};
-			clock.advance(59_000);
-			expect(admitted()).toBe(60);
-			setMs = apartMs;
-			clock.advance(1_000);
-			expect(admitted()).toBeLessThanOrEqual(1);
-		},
-	);
+			}
+		};
+		clock.advance(59_000);
+		expect(admitted()).toBe(60);
+		setMs = apartMs;
+		clock.advance(1_000);
+		expect(admitted()).toBeLessThanOrEqual(1);
+	});
 
-	test("a request that was withdrawn does not count, so that the first of one a minute gets through", () => {
+	test("does not count a withdrawn request", () => {
 		const { enter, limits } = setUp();
 		expect(enter(1)).toBeUndefined();
 		limits.withdraw("key");
@@ -121,7 +118,7 @@ describe("requests a minute", () => {
 		expect(enter(1)).toBeDefined();
 	});
 
-	test("without a limit nothing is refused, and keys do not count for each other", () => {
+	test("refuses nothing without a limit, and counts keys separately", () => {
 		const { limits, enter } = setUp();
 		for (let sent = 0; sent < 1_000; sent++) expect(enter(null)).toBeUndefined();
 		limits.enter("other", 1, 1);
@@ -130,7 +127,7 @@ describe("requests a minute", () => {
 });
 
 describe("requests at once", () => {
-	test("are held to the limit, and a request that leaves makes room", () => {
+	test("admits up to the limit, and another request when one leaves", () => {
 		const { limits, enter } = setUp();
 		expect(enter(null, 2)).toBeUndefined();
 		expect(enter(null, 2)).toBeUndefined();
@@ -140,7 +137,7 @@ describe("requests at once", () => {
 		expect(limits.running("key")).toBe(2);
 	});
 
-	test("a refused request neither counts nor leaves", () => {
+	test("does not count a refused request", () => {
 		const { limits, enter } = setUp();
 		enter(null, 1);
 		expect(enter(null, 1)).toBe(1);

@@ -10,7 +10,7 @@ import { createShiftedClock, withInstances } from "./limits-world.ts";
 
 const { db, join } = await withInstances();
 
-test("a process that was fenced off and joined again keeps what it counted; another by its name counts for itself", async () => {
+test("a process that joins again keeps its counts; a namesake counts for itself", async () => {
 	const clock = createShiftedClock(20);
 	let epoch = 1;
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', 1, 1, 'live', 30000, now() + interval '1 hour')`;
@@ -36,7 +36,7 @@ test("a process that was fenced off and joined again keeps what it counted; anot
 	expect(await reborn.hold(ask(0, 1, 1))).toMatchObject([{ share: 0, free: 0 }]);
 });
 
-test("what runs and counts at a process that was fenced off and joined again, others find taken, though its key is not used there again", async () => {
+test("counts of a process that joined again are known to others", async () => {
 	const clock = createShiftedClock(20);
 	const here = { epoch: 1, openings: 1 };
 	const begin = () =>
@@ -93,28 +93,25 @@ async function epochsOf(id: string) {
 	};
 }
 
-test.each(["rate", "running"] as const)(
-	"an ask of %p that arrives when its epoch is over takes nothing, and what that gives back is heard",
-	async (kind) => {
-		const { say, process, held } = await epochsOf("again");
-		const [before, ask] = [process(), process()];
-		await say(1, "live");
-		expect(await before(1, kind, 0, 4)).toBe(10);
-		expect(await ask(1, kind, 6, 6)).toBe(6);
-		await say(1, "dead");
-		await say(2, "live");
-		expect(await ask(2, kind, 6, 6)).toBe(6);
-		// Sent before it was fenced off: what is asked for, and what was held at that time.
-		expect(await before(1, kind, 6, 7)).toBe(undefined);
-		expect(await before(1, kind, 7, 7)).toBe(undefined);
-		expect(await held(kind)).toEqual([[2, 6]]);
-		await say(2, "dead");
-		expect(await ask(2, kind, 2, 2)).toBe(2);
-		expect(await held(kind)).toEqual([[2, 2]]);
-	},
-);
+test.each(["rate", "running"] as const)("an ask of %p that arrives after its epoch takes nothing", async (kind) => {
+	const { say, process, held } = await epochsOf("again");
+	const [before, ask] = [process(), process()];
+	await say(1, "live");
+	expect(await before(1, kind, 0, 4)).toBe(10);
+	expect(await ask(1, kind, 6, 6)).toBe(6);
+	await say(1, "dead");
+	await say(2, "live");
+	expect(await ask(2, kind, 6, 6)).toBe(6);
+	// Sent before it was fenced off: what is asked for, and what was held at that time.
+	expect(await before(1, kind, 6, 7)).toBe(undefined);
+	expect(await before(1, kind, 7, 7)).toBe(undefined);
+	expect(await held(kind)).toEqual([[2, 6]]);
+	await say(2, "dead");
+	expect(await ask(2, kind, 2, 2)).toBe(2);
+	expect(await held(kind)).toEqual([[2, 2]]);
+});
 
-test("what another process by the same name counts is its own, though an epoch of this one came before it and one behind it", async () => {
+test("counts of another process with the same name are its own", async () => {
 	const { say, process, held } = await epochsOf("twice");
 	const [one, other] = [process(), process()];
 	await say(1, "live");
@@ -131,7 +128,7 @@ test("what another process by the same name counts is its own, though an epoch o
 	]);
 });
 
-test("of a process that joins again and again what one of its last 64 epochs held is its own, and no statement names more", async () => {
+test("a process counts its shares of its last 64 epochs", async () => {
 	const named: number[] = [];
 	const statements = ((strings, ...values) => {
 		named.push(...values.flatMap((value) => /^\{(.*)\}$/.exec(String(value))?.[1]?.split(",").length ?? []));

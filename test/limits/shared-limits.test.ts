@@ -11,20 +11,20 @@ import { PATIENT, withInstances } from "./limits-world.ts";
 const { db, cluster } = await withInstances();
 
 describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
-	test("of a burst everywhere at once the key gets its number and not one more", async () => {
+	test("a burst on all instances gets exactly the limit", async () => {
 		const { at } = await cluster(count);
 		const sent = Array.from({ length: 80 }, (_, place) => at(place).enter("key", 10));
 		expect((await Promise.all(sent)).filter(Boolean)).toHaveLength(10);
 	});
 
-	test("one after the other, here and there, the key gets all of its number", async () => {
+	test("requests one after the other get the whole limit", async () => {
 		const { at } = await cluster(count, PATIENT);
 		for (let sent = 0; sent < 10; sent++)
 			expect({ sent, in: await at(sent).enter("key", 10) }).toEqual({ sent, in: true });
 		for (let place = 0; place < count; place++) expect(await at(place).enter("key", 10)).toBe(false);
 	});
 
-	test("all of it may come to one instance after another had it, once that has not used it", async () => {
+	test("the whole limit moves to another instance once it is unused", async () => {
 		const { clock, at } = await cluster(count, PATIENT);
 		for (let round = 0; round < 2 * count; round++) {
 			let passed = 0;
@@ -34,7 +34,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		}
 	});
 
-	test("at once there run as many as may, wherever they come, and a place that is free is found", async () => {
+	test("concurrent requests get exactly the limit, and free places are found", async () => {
 		const { at } = await cluster(count);
 		const sent = Array.from({ length: 40 }, (_, place) => at(place).enter("key", null, 3));
 		const running = (await Promise.all(sent)).flatMap((isIn, place) => (isIn ? [place] : []));
@@ -47,7 +47,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		}
 	});
 
-	test("whatever the load does, what counts of a minute never passes the number, and the long run comes near it", async () => {
+	test("random load stays within the limit and comes near it", async () => {
 		const { clock, at } = await cluster(count);
 		const random = createRandom(count);
 		const perMinute = 12;
@@ -75,7 +75,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 	}, 60_000);
 });
 
-describe("who comes to several instances in turn", () => {
+describe("a client of several instances in turn", () => {
 	const perMinute = 60;
 
 	/** Uses each once, a part of a minute after the one before, and then for `minutes` takes all that each gives: how much that is. */
@@ -100,7 +100,7 @@ describe("who comes to several instances in turn", () => {
 	}
 
 	test.each(LONG ? [2, 3, 5] : [3])(
-		"gets no more in the long run of %d, each first used at a time of its own",
+		"gets no more in the long run of %d first uses at different times",
 		async (count) => {
 			const minutes = 4;
 			const taken = await takenInTurn(await cluster(count), { count, minutes, setBack: false });
@@ -110,7 +110,7 @@ describe("who comes to several instances in turn", () => {
 		},
 	);
 
-	test("gets no more in the long run where the clock was set back between their first uses", async () => {
+	test("gets no more in the long run if the clock was set back in between", async () => {
 		const members = await cluster(3);
 		// To each it is the beginning of a minute, which the clock goes back to.
 		members.clock.stepMs = -(members.clock.wallMs() % 60_000);
@@ -121,7 +121,7 @@ describe("who comes to several instances in turn", () => {
 	});
 });
 
-test("an instance that is cut off keeps to its share, and what it lacks is a failure that may be repeated, not a refusal", async () => {
+test("a cut-off instance keeps to its share and fails with a repeatable 503", async () => {
 	const { at } = await cluster(2);
 	let passed = 0;
 	for (let sent = 0; sent < 4; sent++) if (await at(0).enter("key", 20)) passed += 1;
@@ -142,7 +142,7 @@ test("an instance that is cut off keeps to its share, and what it lacks is a fai
 	expect(await at(0).enter("key", 40)).toBe(true);
 });
 
-test("what was granted by an answer that was lost is nobody's for a moment, and not for as long as its key is known there", async () => {
+test("a share granted by a lost answer is returned", async () => {
 	const { at } = await cluster(2, PATIENT);
 	expect(await at(0).enter("key", 20, 20)).toBe(true);
 	while (at(0).limits.enter("key", 20, 20));
@@ -158,7 +158,7 @@ test("what was granted by an answer that was lost is nobody's for a moment, and 
 	expect(passed).toBe(20);
 });
 
-test("what one that died has counted counts for two minutes, and what runs there no longer", async () => {
+test("a dead instance's counts stay for two minutes, its running requests do not", async () => {
 	const { at } = await cluster(2);
 	while (await at(0).enter("key", 5, 5));
 	expect(await at(1).enter("key", 5, 5)).toBe(false);
@@ -170,7 +170,7 @@ test("what one that died has counted counts for two minutes, and what runs there
 	await waitFor(() => at(1).enter("key", 5, null), "the share of the dead");
 });
 
-test("the database's clock may be set: forward it gives nobody's share away, back it brings no dead one's again", async () => {
+test("setting the database's clock gives away no live share", async () => {
 	const { at } = await cluster(2);
 	while (await at(0).enter("key", 5, 5));
 	async function passHours(hours: number): Promise<void> {
@@ -188,7 +188,7 @@ test("the database's clock may be set: forward it gives nobody's share away, bac
 	await waitFor(() => at(1).enter("key", 5, 5), "the share of one that is long dead");
 });
 
-test("one that stops gives back all but what it has counted", async () => {
+test("a stopping instance returns all but its counts", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 16);
 	await at(0).limits.stop();
@@ -198,7 +198,7 @@ test("one that stops gives back all but what it has counted", async () => {
 	expect(passed).toBe(16);
 });
 
-test("asks of one key that come at once from many are granted no more than there is", async () => {
+test("concurrent asks for one key are granted no more than the limit", async () => {
 	await cluster(4);
 	for (let round = 0; round < 20; round++) {
 		const key = `key-${round}`;
@@ -217,7 +217,7 @@ test("asks of one key that come at once from many are granted no more than there
 	}
 });
 
-test("an ask that arrives late changes nothing", async () => {
+test("a late ask changes nothing", async () => {
 	await cluster(2);
 	const store = createPgShareStore({
 		statements: db.statements,
@@ -229,7 +229,7 @@ test("an ask that arrives late changes nothing", async () => {
 	expect(row?.amount).toBe(8);
 });
 
-test("an ask whose row somebody holds is left out and not waited for, and those beside it are answered", async () => {
+test("an ask whose row is locked is left out", async () => {
 	await cluster(2);
 	const store = createPgShareStore({
 		statements: db.statements,
@@ -245,7 +245,7 @@ test("an ask whose row somebody holds is left out and not waited for, and those 
 	expect(await store.hold([ask("held", 6)])).toHaveLength(1);
 });
 
-test("a lowered limit holds at once where it is known, and a raised one can be drawn", async () => {
+test("a lowered limit holds at once, and a raised one can be drawn", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 4; sent++) await at(0).enter("key", 10);
 	expect(await at(0).enter("key", 4)).toBe(false);
@@ -257,7 +257,7 @@ test("a lowered limit holds at once where it is known, and a raised one can be d
 });
 
 test.each(["rate", "running"])(
-	"what ran and counted before there was a limit of %p counts at each instance from its first request on",
+	"requests from before a limit of %p count from the first request under it",
 	async (kind) => {
 		const { all, at } = await cluster(2, PATIENT);
 		const [perMinute, atOnce] = kind === "rate" ? [10, null] : [null, 10];
@@ -269,7 +269,7 @@ test.each(["rate", "running"])(
 	},
 );
 
-test("a lowered limit is that of all instances together once they know it, whatever each had of the former one", async () => {
+test("a lowered limit holds for all instances together", async () => {
 	const { clock, all } = await cluster(3, PATIENT);
 	const everywhere = async (perMinute: number | null, atOnce: number | null) => {
 		const before = all.map(({ limits }) => limits.running("key"));
@@ -294,7 +294,7 @@ test("a lowered limit is that of all instances together once they know it, whate
 	expect(served).toBe(5);
 });
 
-test("a warm request of a limited key asks nobody, and a key without limits never does", async () => {
+test("a warm request of a limited key sends no statement", async () => {
 	const { at } = await cluster(1);
 	await at(0).enter("key", 50, 50);
 	at(0).state = "cut off";
@@ -303,7 +303,7 @@ test("a warm request of a limited key asks nobody, and a key without limits neve
 	expect(at(0).limits.rateLimitState("key", 50)).toMatchObject({ limit: 50, remaining: 0 });
 });
 
-test("where a key stands is what nobody has taken, as far as was heard", async () => {
+test("the rate limit state is what no instance has taken, as far as is known", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 10);
 	expect(at(0).limits.rateLimitState("key", 10).remaining).toBe(7);
@@ -313,7 +313,7 @@ test("where a key stands is what nobody has taken, as far as was heard", async (
 	expect(at(1).limits.rateLimitState("key", 10).remaining).toBe(0);
 });
 
-test("shares that count no more are removed", async () => {
+test("shares that no longer count are removed", async () => {
 	await cluster(2);
 	await db.sql`
 		insert into key_share (key_id, kind, instance_id, epoch, amount, seq)

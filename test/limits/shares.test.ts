@@ -32,7 +32,7 @@ function build() {
 	};
 }
 
-test("what is used of a share is not given back", async () => {
+test("the used part of a share is not returned", async () => {
 	const { shares, asks } = build();
 	const share = shares.obtain("key", "rate", () => 3);
 	share.amount = 10;
@@ -41,7 +41,7 @@ test("what is used of a share is not given back", async () => {
 	expect([share.amount, asks.at(-1)?.have]).toEqual([3, 3]);
 });
 
-test("what is given back as a statement is answered is sent at once, also to one that ends, whenever in its end that is", async () => {
+test("a return at the end of a statement is sent at once", async () => {
 	for (let steps = 0; steps < 12; steps++) {
 		const { shares, asks, state } = build();
 		const [first, second] = ["first", "second"].map((key) => shares.obtain(key, "rate", () => 0));
@@ -61,7 +61,7 @@ test("what is given back as a statement is answered is sent at once, also to one
 	}
 });
 
-test("what is given back while a draw is under way stays given back when that is answered", async () => {
+test("a return during a draw stays returned after its answer", async () => {
 	const { shares, asks, state } = build();
 	let used = 5;
 	const share = shares.obtain("key", "rate", () => used);
@@ -83,7 +83,7 @@ test("what is given back while a draw is under way stays given back when that is
 });
 
 test.each(["the limit was lowered", "the gate was closed"])(
-	"what is granted is not taken if %s meanwhile, and the store hears so",
+	"a grant is not taken if %s meanwhile, and the store learns so",
 	async (why) => {
 		const { shares, asks, state, clock } = build();
 		const share = shares.obtain("key", "running", () => 1);
@@ -108,7 +108,7 @@ test.each(["the limit was lowered", "the gate was closed"])(
 );
 
 test.each(["a lowered limit", "a gate that was closed"])(
-	"behind %s a share is what is used of it and no more, until something is granted",
+	"after %s a share is its used part until the next grant",
 	async (what) => {
 		const { shares, state } = build();
 		let used = 5;
@@ -133,7 +133,7 @@ test.each(["a lowered limit", "a gate that was closed"])(
 	},
 );
 
-test("what could not be given back is sent again", async () => {
+test("a failed return is sent again", async () => {
 	const { shares, asks, state } = build();
 	const share = shares.obtain("key", "running", () => 1);
 	share.amount = 4;
@@ -151,7 +151,7 @@ test("what could not be given back is sent again", async () => {
 	expect(asks.length).toBe(2);
 });
 
-test("a share that the store leaves out is told it again once a tick, released or not, and what is drawn of it is no refusal", async () => {
+test("a share that the store leaves out is reported again once a tick", async () => {
 	const { shares, asks, state, clock } = build();
 	state.leftOut = "held";
 	const released = shares.obtain("held", "rate", () => 0);
@@ -189,7 +189,7 @@ test("a share that the store leaves out is told it again once a tick, released o
 	expect(shares.obtain("held", "rate", () => 0)).not.toBe(released);
 });
 
-test("what a request waits for comes before what is told behind a gate's opening, of which there may be much", async () => {
+test("a draw comes before reports after a gate's opening", async () => {
 	const { shares, asks, state } = build();
 	let [answer, count] = [() => {}, 3_000];
 	for (let at = 0; at < count; at++) shares.obtain(`key ${at}`, "running", () => 1).amount = 4;
@@ -217,7 +217,7 @@ test("what a request waits for comes before what is told behind a gate's opening
 	expect(asks.length).toBe(count);
 });
 
-test("an instance admits as many as its share holds, and draws for one more, whatever the key's limit is", async () => {
+test("an instance admits its share and draws for one more", async () => {
 	const { store, state, clock } = build();
 	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
 	for (let minute = 0; minute < 2; minute++) {

@@ -20,7 +20,7 @@ function post(place: number, secret: string, url = place % 2 === 0 ? service.url
 	return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(ask()) });
 }
 
-test("a key with ten requests a minute gets ten of two gateways, one after the other or at once", async () => {
+test("a key with ten requests a minute gets ten of two gateways", async () => {
 	for (const atOnce of [false, true]) {
 		const { secret } = await service.customer({ settings: { requestsPerMinute: 10 } });
 		const statuses: number[] = [];
@@ -38,7 +38,7 @@ test("a key with ten requests a minute gets ten of two gateways, one after the o
 	}
 });
 
-test("what one gateway has drawn and not used serves the other", async () => {
+test("an unused share of one gateway serves the other", async () => {
 	const { secret } = await service.customer({ settings: { requestsPerMinute: 10, concurrencyMax: 4 } });
 	expect((await post(0, secret)).status).toBe(200);
 	for (let sent = 0; sent < 9; sent++)
@@ -46,7 +46,7 @@ test("what one gateway has drawn and not used serves the other", async () => {
 	expect((await post(1, secret)).status).toBe(429);
 });
 
-test.skipIf(!LONG)("what one that is stopped had drawn and not used serves the others at once", async () => {
+test.skipIf(!LONG)("a stopped gateway's unused share serves the others at once", async () => {
 	const leaver = await secondGateway(service);
 	const { secret } = await service.customer({ settings: { requestsPerMinute: 12, concurrencyMax: 8 } });
 	expect((await post(0, secret, leaver.url)).status).toBe(200);
@@ -56,7 +56,7 @@ test.skipIf(!LONG)("what one that is stopped had drawn and not used serves the o
 	expect((await post(1, secret)).status).toBe(429);
 });
 
-test("who holds the row of a key's share keeps that key waiting alone, which hears no refusal", async () => {
+test("a locked share delays its own key only, without a refusal", async () => {
 	const [held, other] = [await service.customer({ settings }), await service.customer({ settings })];
 	expect((await post(0, held.secret)).status).toBe(200);
 	await service.db.sql.begin(async (holder) => {
@@ -73,7 +73,7 @@ test("who holds the row of a key's share keeps that key waiting alone, which hea
 	expect(statuses).toEqual([200, 200, 200, 429]);
 });
 
-test("when a lowered number of requests a minute is in force, both gateways together keep to it", async () => {
+test("a lowered limit holds for both gateways together", async () => {
 	const { keyId, secret } = await service.customer({ settings: { requestsPerMinute: 40 } });
 	for (const place of [0, 1]) expect((await post(place, secret)).status).toBe(200);
 	const entry = await updateKey(service.db.statements, { id: keyId }, { requestsPerMinute: 3 });

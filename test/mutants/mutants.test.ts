@@ -9,7 +9,7 @@ import { sqlMutations } from "./sql-mutants.ts";
 const ROOT = join(import.meta.dir, "../..");
 const db = await withDatabase();
 
-test("the text of each SQL mutant occurs once, and the changed function is valid SQL", async () => {
+test("each SQL mutant's text occurs once and its function is valid", async () => {
 	const refused: string[] = [];
 	const mutations = sqlMutations(ROOT);
 	expect(mutations.length).toBeWithin(40, 61);
@@ -22,7 +22,7 @@ test("the text of each SQL mutant occurs once, and the changed function is valid
 	expect(refused).toEqual([]);
 }, 60_000);
 
-test("each operator changes its place, and nothing of texts, types, logs and assertions", () => {
+test("each operator changes its place, not texts, types, logs or assertions", () => {
 	const text = `function f(a: 1 | 2, deps: { log: Log }): void {
 	if (a >= b && c) give(a + 1);
 	deps.log.info("x");

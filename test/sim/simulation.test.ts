@@ -41,7 +41,7 @@ for (const seeds of SEEDS) {
 }
 
 test(
-	"with projects, too, of which no instance and no crash spends more than there is",
+	"every invariant holds with projects",
 	() => {
 		const seen = new Map<string, number>();
 		for (const seed of SEEDS_OF_PROJECTS) {
@@ -57,7 +57,7 @@ test(
 );
 
 test(
-	"nobody is admitted by credit of a limit that was lowered, however often and beside whatever runs",
+	"no request is admitted by credit of a lowered limit",
 	() => {
 		let behind = 0;
 		for (const seed of SEEDS_OF_CUTS) {
@@ -70,7 +70,7 @@ test(
 	DEADLINE_MS,
 );
 
-test("the same seed takes the same steps, another one does not", () => {
+test("the same seed takes the same steps", () => {
 	const [seed, other] = [12, 7];
 	const again = simulate(seed);
 	expect(again.hash).toBe(run(seed).hash);
@@ -79,7 +79,7 @@ test("the same seed takes the same steps, another one does not", () => {
 });
 
 test(
-	"the seeds cover what can go wrong",
+	"the seeds cover all faults",
 	() => {
 		const seen = new Map<string, number>();
 		for (const seed of SEEDS.flat()) {

@@ -4,16 +4,6 @@ import type { BatchBooks } from "./batch-books.ts";
 import type { HeldJobs } from "./held-jobs.ts";
 import { type RunDeps, runBatch } from "./run-batch.ts";
 
-/** Runs this instance's share of the open batches. */
-export interface BatchRunner {
-	/** Starts taking batches and resolves once it does. May be repeated. */
-	start(): Promise<void>;
-	/** Queues a batch, for any instance. */
-	wake(batch: { readonly id: string; readonly accountId: string }): void;
-	/** Takes no further batch and gives back its own, after `RunDeps.graceMs` at the latest. */
-	stop(): Promise<void>;
-}
-
 export interface BatchRunnerOptions {
 	readonly databaseUrl: string;
 	/** Another instance takes over a batch after so many seconds without a heartbeat; 10 at least. */
@@ -40,14 +30,14 @@ const CONNECTIONS_MAX = 2;
 const STOP_MS = 8_000;
 
 /**
- * The queue is pg-boss on the same Postgres, loaded at the first start. It has one job a batch, which any instance
+ * Runs this instance's share of the open batches. The queue is pg-boss on the same Postgres, loaded at the first start. It has one job a batch, which any instance
  * takes; another instance gets it when the heartbeats fail. The queue decides which instance runs a batch;
  * `batch_claim` decides what is sent.
  */
 export function createBatchRunner(
 	deps: Omit<RunDeps, "othersWait"> & { readonly books: BatchBooks; readonly held: HeldJobs; readonly log: Log },
 	options: BatchRunnerOptions,
-): BatchRunner {
+) {
 	const { books, clock, held, log } = deps;
 	let boss: PgBoss | undefined;
 	let worker: string | undefined;
@@ -136,27 +126,31 @@ export function createBatchRunner(
 		await boss?.send(QUEUE, { id }, { singletonKey: id, group: { id: accountId } });
 	}
 
-	const runner: BatchRunner = {
-		start() {
-			if (stopping.signal.aborted) return starting ?? Promise.resolve();
-			starting ??= begin().catch((error) => {
-				log.error("the queue of batches could not be started; trying again", { error });
-				starting = undefined;
-				if (!stopping.signal.aborted) cancelSweep = clock.after(SWEEP_MS, () => void runner.start());
-			});
-			return starting;
+	/** Starts taking batches and resolves once it does. May be repeated. */
+	function start(): Promise<void> {
+		if (stopping.signal.aborted) return starting ?? Promise.resolve();
+		starting ??= begin().catch((error) => {
+			log.error("the queue of batches could not be started; trying again", { error });
+			starting = undefined;
+			if (!stopping.signal.aborted) cancelSweep = clock.after(SWEEP_MS, () => void start());
+		});
+		return starting;
+	}
+
+	return {
+		start,
+		/** Queues a batch, for any instance. */
+		async wake(batch: { readonly id: string; readonly accountId: string }): Promise<void> {
+			await start();
+			try {
+				await send(batch);
+				if (worker !== undefined) boss?.notifyWorker(worker);
+			} catch (error) {
+				log.info("a batch could not be queued; it is with the next look", { batch: batch.id, error });
+			}
 		},
-		wake(batch) {
-			void runner.start().then(async () => {
-				try {
-					await send(batch);
-					if (worker !== undefined) boss?.notifyWorker(worker);
-				} catch (error) {
-					log.info("a batch could not be queued; it is with the next look", { batch: batch.id, error });
-				}
-			});
-		},
-		async stop() {
+		/** Takes no further batch and gives back its own, after `RunDeps.graceMs` at the latest. */
+		async stop(): Promise<void> {
 			cancelSweep();
 			stopping.abort();
 			await starting;
@@ -164,7 +158,6 @@ export function createBatchRunner(
 			await boss?.stop({ graceful: true, timeout: STOP_MS });
 		},
 	};
-	return runner;
 }
 
 /** pg-boss interprets `sslmode` in its own way unless `uselibpqcompat` is set. */

@@ -9,25 +9,20 @@ export interface JobAttempt {
 	readonly retryCount: number;
 }
 
+export type HeldJobs = ReturnType<typeof createHeldJobs>;
+
+const OWNER_ONLY_FOLDER = 0o700;
+const NAME = /^([0-9a-f-]{36})\.(\d+)$/;
+
 /**
  * Jobs that processes of this machine hold. A restarted process gives back the jobs of a killed one at once, before
  * their heartbeats time out. Each job is an empty file with a lock, which the kernel frees when its holder dies and
  * keeps while it is paused.
  */
-export interface HeldJobs {
-	/** Marks a job as held; the returned function ends that. */
-	hold(job: JobAttempt): () => void;
-	/** Jobs whose process died; each is returned once. */
-	orphans(): JobAttempt[];
-}
-
-const OWNER_ONLY_FOLDER = 0o700;
-const NAME = /^([0-9a-f-]{36})\.(\d+)$/;
-
-export function createHeldJobs(deps: { log: Log }, options: { folder: string }): HeldJobs {
-	const { folder } = options;
+export function createHeldJobs({ log }: { log: Log }, { folder }: { folder: string }) {
 	return {
-		hold({ id, retryCount }) {
+		/** Marks a job as held; the returned function ends that. */
+		hold({ id, retryCount }: JobAttempt): () => void {
 			const path = join(folder, `${id}.${retryCount}`);
 			try {
 				mkdirSync(folder, { recursive: true, mode: OWNER_ONLY_FOLDER });
@@ -37,11 +32,12 @@ export function createHeldJobs(deps: { log: Log }, options: { folder: string }):
 					lock?.release();
 				};
 			} catch (error) {
-				deps.log.info("a job could not be marked as this process's; a crash is noticed by its silence", { error });
+				log.info("a job could not be marked as this process's; a crash is noticed by its silence", { error });
 				return () => {};
 			}
 		},
-		orphans() {
+		/** Jobs whose process died; each is returned once. */
+		orphans(): JobAttempt[] {
 			if (!existsSync(folder)) return [];
 			return readdirSync(folder).flatMap((name) => {
 				const [, id, retryCount] = NAME.exec(name) ?? [];

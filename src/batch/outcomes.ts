@@ -19,30 +19,7 @@ export interface Outcome {
 	readonly usage: BatchUsage | undefined;
 }
 
-/** The outcomes of a run: gathered in memory, valid once sealed in their files. */
-export interface Outcomes {
-	add(outcome: Outcome): void;
-	/** The line was not charged and may be sent again by any run. */
-	release(line: number, id: string): void;
-	/** Bytes that are not sealed. */
-	bytes(): number;
-	pending(): number;
-	/** Number of parts of both files. */
-	parts(): number;
-	/**
-	 * Resolves once everything added so far is sealed and in the books. Retries while the database or the store is away
-	 * or refuses. Rejects with RunLost, with a Fault of the files (no space, or deleted), or when `signal`
-	 * aborts.
-	 */
-	flush(signal: AbortSignal): Promise<void>;
-	/** Counts a line that an earlier run sealed. */
-	restore(row: LineRow): void;
-	counts(): { completed: number; failed: number } & BatchUsage;
-	/** Why the batch is paused: the books refuse outcomes. */
-	pause(): BatchPause | null;
-	/** Drops what is not sealed; the next run sends those lines again. */
-	stop(): void;
-}
+export type Outcomes = ReturnType<typeof createOutcomes>;
 
 const RETRY_MS = 500;
 /** After so many refusals that are no outage, the batch is paused: an operator must repair the database. */
@@ -60,10 +37,11 @@ const NOTHING = {
 	charged: ZERO_USD,
 } as const;
 
+/** The outcomes of a run: gathered in memory, valid once sealed in their files. */
 export function createOutcomes(
 	deps: { books: BatchBooks; clock: Clock; log: Log /** Ids of paused batches. */; refused: Set<string> },
 	run: { batchId: string; run: number; output: FileWriter; error: FileWriter },
-): Outcomes {
+) {
 	const { clock, log } = deps;
 	const { batchId, output, error } = run;
 	const lineRows = createLineRows(deps, run);
@@ -130,27 +108,37 @@ export function createOutcomes(
 	}
 
 	return {
-		add(outcome) {
+		add(outcome: Outcome): void {
 			waiting.push(outcome);
 			waitingBytes += outcome.text.length;
 		},
-		release(line, id) {
+		/** The line was not charged and may be sent again by any run. */
+		release(line: number, id: string): void {
 			released.push({ line, id, state: "free", part: null, ...NOTHING });
 		},
+		/** Bytes that are not sealed. */
 		bytes: () => waitingBytes + sealingBytes,
 		pending: () => waiting.length + released.length,
+		/** Number of parts of both files. */
 		parts: () => output.parts() + error.parts(),
-		flush(signal) {
+		/**
+		 * Resolves once everything added so far is sealed and in the books. Retries while the database or the store is away
+		 * or refuses. Rejects with RunLost, with a Fault of the files (no space, or deleted), or when `signal` aborts.
+		 */
+		flush(signal: AbortSignal): Promise<void> {
 			const mine = flushing.then(() => flushNow(signal));
 			flushing = mine.catch(() => {});
 			// An earlier flush may still run.
 			return unlessAborted(signal, mine);
 		},
-		restore(row) {
+		/** Counts a line that an earlier run sealed. */
+		restore(row: LineRow): void {
 			if (row.state !== "claimed") count({ ...row, state: row.state });
 		},
-		counts: () => ({ ...sum }),
+		counts: (): { completed: number; failed: number } & BatchUsage => ({ ...sum }),
+		/** Why the batch is paused: the books refuse outcomes. */
 		pause: lineRows.pause,
+		/** Drops what is not sealed; the next run sends those lines again. */
 		stop: lineRows.stop,
 	};
 }

@@ -1,9 +1,30 @@
-import { writeDate } from "../base/translate.ts";
+import type { Language } from "../base/language.ts";
+import { type TextId, type TextValues, write, writeDate } from "../base/translate.ts";
 import type { HistoryAnswer, Track, UptimeDay } from "./status-answer.ts";
 import { HISTORY_DAYS } from "./status-history.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
-import type { DayKind, StatusTexts } from "./status-texts.ts";
 import { dateOf, percentOf } from "./status-track.ts";
+
+/** Writes a text of the page in its reader's language. The JSON is in English, for programs. */
+export interface StatusTexts {
+	(id: TextId, values?: TextValues): string;
+	readonly language: Language;
+}
+
+export function statusTexts(language: Language): StatusTexts {
+	return Object.assign((id: TextId, values?: TextValues) => write(language, id, values), { language });
+}
+
+/** Kinds of days; each has its own shape. */
+export const DAY_KINDS = {
+	up: "Operational",
+	degraded: "Degraded at times",
+	partly: "Down at times",
+	down: "Down for most of the day",
+	none: "No data",
+} as const satisfies Readonly<Record<string, TextId>>;
+
+type DayKind = keyof typeof DAY_KINDS;
 
 /** The style hides the days before these on narrow screens. */
 const NARROW_DAYS = 30;

@@ -4,18 +4,7 @@ import { createSingleFlight } from "../base/single-flight.ts";
 import type { DayTally, ServiceLevel, StatusLook, StatusStore } from "./status-store.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
 
-/**
- * History of the service and its parts. Every instance observes once a minute, writes to Postgres, and keeps the last
- * 90 days in memory, so that no reader waits for Postgres. Where instances differ, the best state counts: a part is
- * down in a minute if every observing instance found it down. A minute without a running instance has no data. While
- * Postgres is away, observations are kept and written later.
- */
-export interface StatusHistory {
-	/** Synchronous; as of the last read from Postgres. */
-	view(): HistoryView;
-	/** Waits for the work in progress. */
-	stop(): Promise<void>;
-}
+export type StatusHistory = ReturnType<typeof createStatusHistory>;
 
 /** Immutable: replaced after each read. */
 export interface HistoryView {
@@ -38,13 +27,19 @@ const LOOKS_PER_WRITE = 60;
 /** Latest arrival of an observation; earlier days do not change and are not read again. */
 const LATE_DAYS = 2;
 
+/**
+ * History of the service and its parts. Every instance observes once a minute, writes to Postgres, and keeps the last
+ * 90 days in memory, so that no reader waits for Postgres. Where instances differ, the best state counts: a part is
+ * down in a minute if every observing instance found it down. A minute without a running instance has no data. While
+ * Postgres is away, observations are kept and written later.
+ */
 export function createStatusHistory(deps: {
 	store: StatusStore;
 	clock: Clock;
 	log: Log;
 	/** The current level of each subject, synchronously and without I/O. */
 	look: () => ReadonlyMap<string, ServiceLevel>;
-}): StatusHistory {
+}) {
 	const { store, clock, log } = deps;
 	let waiting: StatusLook[] = [];
 	let view: HistoryView = { readAtMs: undefined, subjects: new Map() };
@@ -103,8 +98,10 @@ export function createStatusHistory(deps: {
 	}
 
 	return {
+		/** Synchronous; as of the last read from Postgres. */
 		view: () => view,
-		async stop() {
+		/** Waits for the work in progress. */
+		async stop(): Promise<void> {
 			stopped = true;
 			cancel();
 			await update.running();

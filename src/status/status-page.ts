@@ -1,9 +1,25 @@
 import type { Language } from "../base/language.ts";
-import { translate, writeDate } from "../base/translate.ts";
+import { type TextId, translate, writeDate } from "../base/translate.ts";
 import type { ServiceName, StatusAnswer, Track } from "./status-answer.ts";
-import { daysHtml, minutesText } from "./status-days.ts";
+import { DAY_KINDS, daysHtml, minutesText, type StatusTexts, statusTexts } from "./status-days.ts";
 import { STATUS_STYLE } from "./status-style.ts";
-import { DAY_KINDS, HEADLINES, SERVICES, type StatusTexts, statusTexts } from "./status-texts.ts";
+
+const HEADLINES = {
+	operational: "All services are connected",
+	degraded: "Some services are not connected",
+	unavailable: "No service is connected",
+} as const satisfies Readonly<Record<StatusAnswer["status"], TextId>>;
+
+/** Those that are not translated are names of endpoints. */
+const SERVICES: Readonly<Record<ServiceName, string>> = {
+	chat: "Chat completions",
+	completions: "Completions",
+	embeddings: "Embeddings",
+	transcription: "Audio transcription",
+	image_generation: "Image generation",
+	rerank: "Reranking",
+	batch: "Managed batches",
+};
 
 /** Styles are allowed by hash; scripts are not. */
 export const STATUS_PAGE_POLICY = [

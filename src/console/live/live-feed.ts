@@ -23,18 +23,7 @@ export interface LiveTopic {
 	read(): Promise<unknown>;
 }
 
-/**
- * Server-sent events. Each topic with subscribers is read once every two seconds. The event goes to each page that
- * lacks it and whose right still holds; rights are checked after the reading. The streams are our own, because one that
- * a page leaves must end without a log entry.
- */
-export interface LiveFeed {
-	/** Fault overloaded if too many pages are open. */
-	open(topics: readonly LiveTopic[], right: LiveRight): Response;
-	size(): number;
-	/** Ends all streams, and those opened later. */
-	stop(): void;
-}
+export type LiveFeed = ReturnType<typeof createLiveFeed>;
 
 const READ_MS = 2_000;
 const COMMENT_MS = 10_000;
@@ -56,8 +45,12 @@ interface Stream {
 	end(): void;
 }
 
-export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingRights }): LiveFeed {
-	const { clock, log, holding } = deps;
+/**
+ * Server-sent events. Each topic with subscribers is read once every two seconds. The event goes to each page that
+ * lacks it and whose right still holds; rights are checked after the reading. The streams are our own, because one that
+ * a page leaves must end without a log entry.
+ */
+export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log; holding: HoldingRights }) {
 	const streams = new Set<Stream>();
 	const watched = new Map<string, LiveTopic>();
 	let cancelTick: (() => void) | undefined;
@@ -103,7 +96,8 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 	}
 
 	return {
-		open(topics, right) {
+		/** Fault overloaded if too many pages are open. */
+		open(topics: readonly LiveTopic[], right: LiveRight): Response {
 			// An error status would stop the browser's reconnects: an ended stream makes the page reconnect, to a running
 			// instance.
 			if (stopped) return eventStream(COME_AGAIN);
@@ -142,7 +136,8 @@ export function createLiveFeed(deps: { clock: Clock; log: Log; holding: HoldingR
 			return eventStream(body);
 		},
 		size: () => streams.size,
-		stop() {
+		/** Ends all streams, and those opened later. */
+		stop(): void {
 			stopped = true;
 			cancelTick?.();
 			for (const stream of [...streams]) stream.end();

@@ -8,7 +8,7 @@ import { type BalanceView, balanceOf } from "../credit/credit.ts";
 import { ANY_REQUEST, type LogRow, logPage } from "../log/log-page.ts";
 import { operatorSummary } from "../operator/operator-summary.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
-import { DAY_MS, type UsageSeries, usageSeries } from "../usage/usage-query.ts";
+import { DAY_MS, usageSeries } from "../usage/usage-query.ts";
 import { viewOf } from "../view-of.ts";
 import type { LiveTopic } from "./live-feed.ts";
 
@@ -31,17 +31,6 @@ export interface OverviewPulse {
 	readonly newest: LogRow[];
 }
 
-export interface Overview extends OverviewPulse {
-	/** The last 30 days by day and model. */
-	readonly chart: UsageSeries;
-	readonly topModels: {
-		readonly model: string;
-		readonly requests: number;
-		readonly tokens: number;
-		readonly costNanoUsd: NanoUsd;
-	}[];
-}
-
 const NEWEST_SHOWN = 10;
 const TOP_MODELS_SHOWN = 5;
 const CHART_DAYS = 30;
@@ -55,11 +44,9 @@ export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | 
 	const operatorTopic: LiveTopic = { name: "operator", event: "operator", read: () => operatorSummary(parts) };
 
 	return new Elysia({ name: "console-overview" })
-		.get(
-			"/overview",
-			({ request }): Promise<Overview> => overview(statements, sessions.account(request).accountId, clock.wallMs()),
-			{ query: t.Object(ACCOUNT_QUERY) },
-		)
+		.get("/overview", ({ request }) => overview(statements, sessions.account(request).accountId, clock.wallMs()), {
+			query: t.Object(ACCOUNT_QUERY),
+		})
 		.get(
 			"/live",
 			({ request, query }) => {
@@ -108,7 +95,8 @@ export async function overviewPulse(statements: Statements, accountId: string): 
 	return { balance, checklist: { signedIn, toppedUp, keyMade, firstRequest }, ...figures, newest };
 }
 
-export async function overview(statements: Statements, accountId: string, nowMs: number): Promise<Overview> {
+/** `chart` has the last 30 days by day and model. */
+export async function overview(statements: Statements, accountId: string, nowMs: number) {
 	const [pulse, chart] = await Promise.all([
 		overviewPulse(statements, accountId),
 		usageSeries(statements, accountId, {

@@ -1,36 +1,20 @@
-import { type BillLine, billLines, NO_QUANTITIES, type Quantities } from "../../admission/price.ts";
+import { billLines, NO_QUANTITIES, type Quantities } from "../../admission/price.ts";
 import { type RateCardColumns, rateCardOf } from "../../catalog/rate-cards.ts";
 import type { Statements } from "../../db/statements.ts";
-import { costNanoUsd, type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
-import { type RequestRow, requestRow, type UsageRow } from "./request-log.ts";
+import { costNanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { requestRow, type UsageRow } from "./request-log.ts";
 
-/** One line of the cost. */
-export type BillLineView = Pick<BillLine, "name" | "units" | "unit" | "rate">;
-
-export interface TimelineStep {
+interface TimelineStep {
 	readonly name: "admitted" | "first_token" | "ended" | "settled";
 	readonly atMs: number;
 	readonly afterMs: number;
 }
 
-export interface RequestDetail extends RequestRow {
-	readonly answerId: string | null;
-	readonly reservedNanoUsd: NanoUsd;
-	readonly writtenOffNanoUsd: NanoUsd;
-	readonly rateCard: string;
-	/** Alias, never an address. */
-	readonly replica: string | null;
-	readonly settledAtMs: number;
-	/** Empty if the price list is unknown or nothing was charged. */
-	readonly lines: BillLineView[];
-	/** Sum of the lines. Differs from the cost if only an upper bound was charged after a crash. */
-	readonly linesTotalNanoUsd: NanoUsd | null;
-	readonly timeline: TimelineStep[];
-}
+export type RequestDetail = Awaited<ReturnType<typeof requestDetail>>;
 
 const ANSWER_PREFIX: Readonly<Record<string, string>> = { chat: "chatcmpl-", completions: "cmpl-" };
 
-export async function requestDetail(statements: Statements, row: UsageRow): Promise<RequestDetail> {
+export async function requestDetail(statements: Statements, row: UsageRow) {
 	const [card] = await statements<RateCardColumns>`select * from rate_card where id = ${row.rate_card_id}`;
 	const base = requestRow(row);
 	const bill = card === undefined || base.costNanoUsd === 0 ? [] : billLines(rateCardOf(card), quantitiesOf(row));
@@ -41,11 +25,14 @@ export async function requestDetail(statements: Statements, row: UsageRow): Prom
 		reservedNanoUsd: nanoUsdOfColumn(row.reserved_nano_usd),
 		writtenOffNanoUsd: nanoUsdOfColumn(row.written_off_nano_usd),
 		rateCard: row.rate_card_id,
+		/** Alias, never an address. */
 		replica: row.replica,
 		settledAtMs: row.settled_at.getTime(),
+		/** Empty if the price list is unknown or nothing was charged. */
 		lines: bill
 			.filter(({ units, rate }) => units > 0 && rate > 0)
 			.map(({ name, units, unit, rate }) => ({ name, units, unit, rate })),
+		/** Differs from the cost if only an upper bound was charged after a crash. */
 		linesTotalNanoUsd: bill.length === 0 ? null : (costNanoUsd(bill) ?? null),
 		timeline: timelineOf(row),
 	};

@@ -1,35 +1,12 @@
 import { uuidOfId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
-import type { UsageCounts } from "../../ledger/event.ts";
 import { type CountColumns, countsOf } from "../../ledger/usage-fields.ts";
-import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
+import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 import { HOUR_MS, type StatusClass } from "../usage/usage-query.ts";
 import type { LogPlace } from "./log-place.ts";
 
-/** One settled request. Prompts and completions are not stored. */
-export interface RequestRow extends UsageCounts {
-	readonly id: string;
-	readonly atMs: number;
-	readonly model: string;
-	readonly keyId: string;
-	readonly keyName: string;
-	readonly keyLastFour: string;
-	readonly endpoint: string;
-	readonly streamed: boolean;
-	readonly costNanoUsd: NanoUsd;
-	readonly durationMs: number;
-	readonly firstTokenMs: number | null;
-	readonly ending: string;
-	/** HTTP. */
-	readonly status: number;
-	readonly statusClass: StatusClass;
-	readonly basis: "exact" | "estimated" | "recovered";
-	/** Batch that the request belongs to. */
-	readonly batchId: string | null;
-	/** The `after` of the next page. */
-	readonly cursor: string;
-}
+export type RequestRow = ReturnType<typeof requestRow>;
 
 export interface RequestFilter {
 	readonly fromMs: number | null;
@@ -57,7 +34,7 @@ export interface UsageRow extends CountColumns {
 	reserved_nano_usd: string;
 	charged_nano_usd: string;
 	written_off_nano_usd: string;
-	basis: RequestRow["basis"];
+	basis: "exact" | "estimated" | "recovered";
 	ending: string;
 	class: StatusClass;
 	status: number;
@@ -252,7 +229,8 @@ export async function findRequest(
 	return row;
 }
 
-export function requestRow(row: UsageRow): RequestRow {
+/** One settled request. Prompts and completions are not stored. */
+export function requestRow(row: UsageRow) {
 	return {
 		id: `req_${row.request_id.replaceAll("-", "")}`,
 		atMs: row.admitted_at.getTime(),
@@ -271,6 +249,7 @@ export function requestRow(row: UsageRow): RequestRow {
 		statusClass: row.class,
 		basis: row.basis,
 		batchId: row.batch_id,
+		/** The `after` of the next page. */
 		cursor: `${row.admitted_micros}.${row.request_id}`,
 	};
 }

@@ -1,42 +1,18 @@
-import { listOpenFindings, type OpenFinding } from "../../billing/stripe-findings.ts";
+import { listOpenFindings } from "../../billing/stripe-findings.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import type { ReplicaView } from "../../upstream/replicas/replica.ts";
 import type { Parts } from "../console-deps.ts";
 import { viewOf } from "../view-of.ts";
-import { type AdjustmentRow, listAdjustments } from "./operator-adjustments.ts";
-import { listWaiting, type TopUpWaiting } from "./operator-top-ups.ts";
+import { listAdjustments } from "./operator-adjustments.ts";
+import { listWaiting } from "./operator-top-ups.ts";
 import { lastReconciliation } from "./reconciliation.ts";
 
-export interface OperatorSummary {
-	/** Total count; only the oldest are listed. */
-	readonly topUpsWaiting: number;
-	readonly waitingTopUps: TopUpWaiting[];
-	readonly waitingAdjustments: AdjustmentRow[];
-	/** Card payments on which Stripe and the books disagree. */
-	readonly paymentFindings: OpenFinding[];
-	/** When the last comparison with Stripe's lists ended. */
-	readonly clearedAtMs: number | null;
-	/** Running longer than any request should, or held by a dead instance. */
-	readonly heldTooLong: {
-		readonly requestId: string;
-		readonly accountId: string;
-		readonly model: string;
-		readonly reservedNanoUsd: NanoUsd;
-		readonly admittedAtMs: number;
-		readonly instanceId: string;
-	}[];
-	readonly replicasNotUp: ReplicaView[];
-	/** gone: dead, or silent for a lease; their credit returns when their journals are read. */
-	readonly instances: { readonly live: number; readonly gone: number };
-	readonly reconciliation: { readonly ok: boolean; readonly atMs: number; readonly greenSinceMs: number | null } | null;
-	/** Of the last 24 hours, by mean duration. */
-	readonly slowestModels: {
-		readonly model: string;
-		readonly requests: number;
-		readonly meanMs: number;
-		readonly meanFirstTokenMs: number | null;
-	}[];
-	readonly accounts: number;
+interface Held {
+	readonly requestId: string;
+	readonly accountId: string;
+	readonly model: string;
+	readonly reservedNanoUsd: NanoUsd;
+	readonly admittedAtMs: number;
+	readonly instanceId: string;
 }
 
 const WAITING_SHOWN = 20;
@@ -54,7 +30,7 @@ interface Counts {
 }
 
 /** What needs an operator's attention today, on one page. */
-export async function operatorSummary(parts: Parts<"statements" | "config" | "deployments">): Promise<OperatorSummary> {
+export async function operatorSummary(parts: Parts<"statements" | "config" | "deployments">) {
 	const { statements } = parts;
 	const [topUps, adjustments, findings, held, [counts], slowestModels, reconciliation, deployed] = await Promise.all([
 		listWaiting(statements, "pending", { asked: WAITING_SHOWN, after: null }, parts.config.topUpSecondLook),
@@ -72,7 +48,7 @@ export async function operatorSummary(parts: Parts<"statements" | "config" | "de
 				(select count(*)::float8 from instance_now where state in ('silent', 'dead') or state = 'live' and lease_until <= clock_timestamp()) as gone,
 				(select count(*)::float8 from account) as accounts, (select count(*)::float8 from top_up where state = 'pending') as waiting,
 				(select max(finished_at) from stripe_clearing) as cleared_at`,
-		statements<OperatorSummary["slowestModels"][number]>`
+		statements<{ model: string; requests: number; meanMs: number; meanFirstTokenMs: number | null }>`
 			select model, sum(requests)::float8 as requests, sum(duration_ms) / sum(requests) as "meanMs",
 				sum(first_token_ms) / nullif(sum(first_tokens), 0) as "meanFirstTokenMs"
 			from usage_hour where hour >= now() - interval '24 hours' and class = 'ok'
@@ -82,15 +58,21 @@ export async function operatorSummary(parts: Parts<"statements" | "config" | "de
 	]);
 	const { live, gone, accounts, waiting, clearedAtMs } = viewOf<Counts>(counts ?? {});
 	return {
+		/** Total count; only the oldest are listed. */
 		topUpsWaiting: waiting,
 		waitingTopUps: topUps,
 		waitingAdjustments: adjustments,
+		/** Card payments on which Stripe and the books disagree. */
 		paymentFindings: findings,
+		/** When the last comparison with Stripe's lists ended. */
 		clearedAtMs,
-		heldTooLong: held.map(viewOf<OperatorSummary["heldTooLong"][number]>),
+		/** Running longer than any request should, or held by a dead instance. */
+		heldTooLong: held.map(viewOf<Held>),
 		replicasNotUp: deployed.replicas.filter((replica) => replica.health === "down" || replica.breaker !== "closed"),
+		/** gone: dead, or silent for a lease; their credit returns when their journals are read. */
 		instances: { live, gone },
 		reconciliation,
+		/** Of the last 24 hours, by mean duration. */
 		slowestModels,
 		accounts,
 	};

@@ -19,13 +19,6 @@ export const SPEED_REQUESTS_MIN = 20;
 const FRESH_MS = 60_000;
 const STEPS_PER_DECADE = 20;
 
-interface Row {
-	model: string;
-	kind: "first_token" | "rate";
-	bucket: number;
-	requests: string;
-}
-
 /** Cached for a minute, so that the database load does not grow with visits. */
 export function createModelSpeeds({ statements, clock }: { statements: Statements; clock: Clock }): ModelSpeeds {
 	let read: Promise<ReadonlyMap<string, ModelSpeed>> | undefined;
@@ -47,32 +40,29 @@ export function createModelSpeeds({ statements, clock }: { statements: Statement
 	};
 }
 
+/** Middles of the classes with the medians. */
 async function readSpeeds(statements: Statements): Promise<ReadonlyMap<string, ModelSpeed>> {
-	const rows = await statements<Row>`
-		select model, kind, bucket, sum(requests) as requests from model_speed
-		where hour > now() - interval '1 day' group by 1, 2, 3 order by 3`;
+	const rows = await statements<{ model: string; kind: "first_token" | "rate"; bucket: number; total: number }>`
+		with classes as (
+			select model, kind, bucket, sum(requests) as requests from model_speed
+			where hour > now() - interval '1 day' group by 1, 2, 3
+		), counted as (
+			select *, sum(requests) over (partition by model, kind order by bucket) as seen,
+				(sum(requests) over (partition by model, kind))::float8 as total from classes
+		)
+		select distinct on (model, kind) model, kind, bucket, total from counted
+		where seen * 2 >= total and total >= ${SPEED_REQUESTS_MIN} order by model, kind, bucket`;
 	const speeds = new Map<string, ModelSpeed>();
 	for (const [model, own] of Map.groupBy(rows, (row) => row.model)) {
-		const [first, rate] = [medianOf(own, "first_token"), medianOf(own, "rate")];
-		if (first !== null)
+		const [first, rate] = [own.find(({ kind }) => kind === "first_token"), own.find(({ kind }) => kind === "rate")];
+		if (first !== undefined)
 			speeds.set(model, {
-				firstTokenMs: first.median,
-				tokensPerSecond: rate?.median ?? null,
-				requests: first.requests,
+				firstTokenMs: middleOf(first.bucket),
+				tokensPerSecond: rate === undefined ? null : middleOf(rate.bucket),
+				requests: first.total,
 			});
 	}
 	return speeds;
 }
 
-/** Middle of the class with the median. */
-function medianOf(rows: readonly Row[], kind: Row["kind"]): { median: number; requests: number } | null {
-	const own = rows.filter((row) => row.kind === kind);
-	const requests = own.reduce((sum, row) => sum + Number(row.requests), 0);
-	if (requests < SPEED_REQUESTS_MIN) return null;
-	let seen = 0;
-	for (const { bucket, requests: here } of own) {
-		seen += Number(here);
-		if (seen * 2 >= requests) return { median: 10 ** ((bucket + 0.5) / STEPS_PER_DECADE), requests };
-	}
-	return null;
-}
+const middleOf = (bucket: number) => 10 ** ((bucket + 0.5) / STEPS_PER_DECADE);

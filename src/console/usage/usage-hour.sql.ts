@@ -2,7 +2,13 @@ import { bigint, doublePrecision, index, pgTable, primaryKey, smallint, text, ti
 
 const count = (name: string) => bigint(name, { mode: "number" }).notNull();
 
-const summed = () => ({
+const hourOf = () => ({
+	accountId: text("account_id").notNull(),
+	hour: timestamp({ withTimezone: true }).notNull(),
+	keyId: text("key_id").notNull(),
+	model: text().notNull(),
+	/** ok: finished. left: the client disconnected. failed: anything else. */
+	class: text({ enum: ["ok", "failed", "left"] }).notNull(),
 	requests: count("requests"),
 	promptTokens: count("prompt_tokens"),
 	cachedTokens: count("cached_tokens"),
@@ -15,31 +21,18 @@ const summed = () => ({
 	/** Requests that had a first token. */
 	firstTokens: count("first_tokens"),
 });
-/** ok: finished. left: the client disconnected. failed: anything else. */
-const ending = () => text({ enum: ["ok", "failed", "left"] }).notNull();
 
 /** Usage summed by the hour of admission. `usage_fold` keeps it up to date from `usage_event`, each row once. */
-export const usageHour = pgTable(
-	"usage_hour",
-	{
-		accountId: text("account_id").notNull(),
-		hour: timestamp({ withTimezone: true }).notNull(),
-		keyId: text("key_id").notNull(),
-		model: text().notNull(),
-		class: ending(),
-		...summed(),
-	},
-	(table) => [
-		primaryKey({ columns: [table.accountId, table.hour, table.keyId, table.model, table.class] }),
-		/** A day of all accounts. */
-		index("usage_hour_hour").on(table.hour),
-		/**
-		 * For the newest hours with requests of a model and class, or to see that there are none: of an account, of a key.
-		 */
-		index("usage_hour_model").on(table.accountId, table.model, table.class, table.hour),
-		index("usage_hour_key").on(table.keyId, table.model, table.class, table.hour),
-	],
-);
+export const usageHour = pgTable("usage_hour", hourOf(), (table) => [
+	primaryKey({ columns: [table.accountId, table.hour, table.keyId, table.model, table.class] }),
+	/** A day of all accounts. */
+	index("usage_hour_hour").on(table.hour),
+	/**
+	 * For the newest hours with requests of a model and class, or to see that there are none: of an account, of a key.
+	 */
+	index("usage_hour_model").on(table.accountId, table.model, table.class, table.hour),
+	index("usage_hour_key").on(table.keyId, table.model, table.class, table.hour),
+]);
 
 /**
  * The part of `usage_hour` that was used in projects, by the key's project at admission. The rest of an hour was used
@@ -47,15 +40,7 @@ export const usageHour = pgTable(
  */
 export const usageProjectHour = pgTable(
 	"usage_project_hour",
-	{
-		accountId: text("account_id").notNull(),
-		hour: timestamp({ withTimezone: true }).notNull(),
-		projectId: text("project_id").notNull(),
-		keyId: text("key_id").notNull(),
-		model: text().notNull(),
-		class: ending(),
-		...summed(),
-	},
+	{ ...hourOf(), projectId: text("project_id").notNull() },
 	(table) => [
 		primaryKey({
 			name: "usage_project_hour_pk",

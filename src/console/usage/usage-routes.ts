@@ -1,11 +1,11 @@
-import { Elysia, t } from "elysia";
+import { Elysia, type Static, t } from "elysia";
 import { csvResponse } from "../../base/csv.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import { logCsv } from "../log/log-csv.ts";
-import { type LogFilter, type LogRow, type LogStatus, logDetail, logPage } from "../log/log-page.ts";
+import { type LogFilter, type LogRow, logDetail, logPage } from "../log/log-page.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
-import type { StatusClass, UsageFilter, UsageGroup, UsageSeries } from "./usage-query.ts";
+import type { UsageFilter, UsageSeries } from "./usage-query.ts";
 import { DAY_MS, usageSeries } from "./usage-query.ts";
 
 const MOMENT_MS_MAX = 253_402_300_799_999;
@@ -34,31 +34,12 @@ const logQuery = t.Object({
 
 const RANGE_MS_DEFAULT = 7 * DAY_MS;
 
-interface FilterQuery {
-	from?: number;
-	to?: number;
-	model?: string;
-	key?: string;
-	project?: string;
-}
-
 /** Usage over time, and the log of requests. */
 export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 	const { statements, sessions, clock } = parts;
-	const filterOf = (
-		query: FilterQuery & { status?: StatusClass; bucket?: "hour" | "day"; group?: UsageGroup },
-	): UsageFilter => {
-		const toMs = query.to ?? clock.wallMs();
-		return {
-			fromMs: query.from ?? toMs - RANGE_MS_DEFAULT,
-			toMs,
-			bucket: query.bucket ?? "day",
-			group: query.group ?? "model",
-			model: query.model ?? null,
-			keyId: query.key ?? null,
-			projectId: projectOf(query),
-			status: query.status ?? null,
-		};
+	const filterOf = (query: Static<typeof usageQuery>): UsageFilter => {
+		const { bucket = "day", group = "model", status = null, to: toMs = clock.wallMs() } = query;
+		return { ...narrowedBy(query), bucket, group, status, toMs, fromMs: query.from ?? toMs - RANGE_MS_DEFAULT };
 	};
 
 	return new Elysia({ name: "console-usage" })
@@ -90,19 +71,15 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 		});
 }
 
-/** As in `/v1/usage`: `none` selects usage in no project. */
-const projectOf = ({ project }: FilterQuery): string | null => (project === "none" ? "" : (project ?? null));
+/** As in `/v1/usage`: project `none` selects usage in no project. */
+function narrowedBy({ model, key, project }: Static<typeof usageQuery> | Static<typeof logQuery>) {
+	return { model: model ?? null, keyId: key ?? null, projectId: project === "none" ? "" : (project ?? null) };
+}
 
-function logFilter(query: FilterQuery & { status?: LogStatus; batch?: string }): LogFilter {
-	return {
-		fromMs: query.from ?? null,
-		toMs: query.to ?? null,
-		model: query.model ?? null,
-		keyId: query.key ?? null,
-		projectId: projectOf(query),
-		status: query.status ?? null,
-		batchId: query.batch ?? null,
-	};
+function logFilter(query: Static<typeof logQuery>): LogFilter {
+	const { from, to, status, batch } = query;
+	const [fromMs, toMs] = [from ?? null, to ?? null];
+	return { ...narrowedBy(query), fromMs, toMs, status: status ?? null, batchId: batch ?? null };
 }
 
 function usageCsv(series: UsageSeries): Promise<Response> {

@@ -3,7 +3,7 @@ import type { Log } from "../base/log.ts";
 import { unlessAborted } from "../base/unless-aborted.ts";
 import type { Config } from "../config.ts";
 import type { DemoDescription } from "../demo/demo-models.ts";
-import { addressOf, checkHost, claimPort } from "../planes/listening-address.ts";
+import { checkHost, claimPort, reachableAddressOf } from "../planes/listening-address.ts";
 import { checkConfiguredFile } from "../planes/open-catalog.ts";
 import { openDatabase, released } from "../planes/open-database.ts";
 import { consoleSocket, makeRunDir, removeRunDir } from "../planes/run-dir.ts";
@@ -184,7 +184,7 @@ async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prep
 		await greetDemo(
 			{ log: deps.log, out: deps.out, colour: deps.colour, databaseUrl: facts.databaseUrl },
 			{
-				url: addressOf(config.host, facts.port),
+				url: reachableAddressOf(config.host, facts.port),
 				keyPepper: facts.secrets.keyPepper,
 				newPepper,
 				serviceName: config.serviceName,

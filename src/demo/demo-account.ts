@@ -1,4 +1,3 @@
-import { Fault } from "../base/fault.ts";
 import { confirmTopUp, createTopUp, listTopUps, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
 import type { Statements } from "../db/statements.ts";
 import { createAccount, findAccount } from "../keys/account-admin.ts";
@@ -6,48 +5,30 @@ import { createKey, type KeyMakerDeps, type KeyRecord, listKeys } from "../keys/
 import { shownParts } from "../keys/secret.ts";
 import { DEMO_DATA } from "./demo-history.ts";
 
-/** The first run's account: an unpaid top-up of USD 100 and one key. */
-export interface DemoAccount {
-	readonly id: string;
-	/** The secret of a key that this start created; it can be shown only now. */
-	readonly secret: string | undefined;
-	/** The created key, or the newest earlier key that works. */
-	readonly key: { readonly prefix: string; readonly lastFour: string };
-}
-
 export const DEMO_EMAIL = "demo@localhost";
 const ACTOR = "demo";
 const PAGE_ROWS = 100;
 
 /**
+ * The first run's account: an unpaid top-up of USD 100 and one key. `secret` is that of a key that this start created
+ * and can be shown only now; `key` is that key, or the newest earlier key that works.
+ *
  * Creates the missing parts of the account; a start after an interrupted one completes them. `newPepper`: the secret of
  * key digests is new, so that no earlier key works.
  */
 export async function ensureDemoAccount(
 	deps: KeyMakerDeps,
 	options: { nowMs: number; newPepper: boolean },
-): Promise<DemoAccount> {
+): Promise<{ id: string; secret: string | undefined; key: { prefix: string; lastFour: string } }> {
 	const { statements, serviceName } = deps;
-	const id = await ensureAccount(statements);
+	const found = await findAccount(statements, DEMO_EMAIL);
+	const { id } = found ?? (await createAccount(statements, { email: DEMO_EMAIL, name: "Demo", vouched: true }));
 	await ensureTopUp(statements, id);
 	const keys = await listKeys(statements, id, { limit: PAGE_ROWS });
 	const working = options.newPepper ? undefined : keys.items.find((key) => isWorking(key, serviceName, options.nowMs));
 	if (working !== undefined) return { id, secret: undefined, key: working };
 	const made = await createKey(deps, id, { name: "demo" });
 	return { id, secret: made.secret, key: shownParts(made.secret, serviceName) };
-}
-
-async function ensureAccount(statements: Statements): Promise<string> {
-	const found = await findAccount(statements, DEMO_EMAIL);
-	if (found !== null) return found.id;
-	try {
-		return (await createAccount(statements, { email: DEMO_EMAIL, name: "Demo", vouched: true })).id;
-	} catch (error) {
-		const others =
-			error instanceof Fault && error.code === "conflict" ? await findAccount(statements, DEMO_EMAIL) : null;
-		if (others === null) throw error;
-		return others.id;
-	}
 }
 
 async function ensureTopUp(statements: Statements, accountId: string): Promise<void> {

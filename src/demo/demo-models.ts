@@ -1,5 +1,5 @@
 import { assert } from "../base/assert.ts";
-import { type Clock, systemClock } from "../base/clock.ts";
+import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { FixedCatalog } from "../catalog/catalog.ts";
 import type { CatalogSnapshot, ModelSpec } from "../catalog/model.ts";
@@ -19,25 +19,20 @@ export interface DemoDescription {
 	readonly chatModels: readonly WeekModel[];
 }
 
-/** The gateway's part of the demo; it must be stopped after the gateway. */
-export interface DemoModels {
-	readonly description: DemoDescription;
-	stop(): Promise<void>;
-}
-
 /** A server that is loading a model answers slowly, and the terminal waits. */
 const DISCOVERY_TIMEOUT_MS = 1500;
 
-/** Connects the model servers of this machine, and a built-in one if none of them serves chats. */
+export type DemoModels = Awaited<ReturnType<typeof connectDemoModels>>;
+
+/** Connects this machine's model servers, or a built-in one if none serves chats. To be stopped after the gateway. */
 export async function connectDemoModels(
-	deps: { log: Log; clock?: Clock; fixedCatalog: FixedCatalog | undefined },
+	deps: { log: Log; fixedCatalog: FixedCatalog | undefined },
 	options: { ownPort: number; ports?: readonly number[] },
-): Promise<DemoModels> {
+) {
 	const { fixedCatalog } = deps;
 	assert(fixedCatalog !== undefined, "the demo runs only where neither a database nor a file was given");
 	const ports = (options.ports ?? USUAL_PORTS).filter((port) => port !== options.ownPort);
-	const clock = deps.clock ?? systemClock;
-	const found = await discover({ clock, log: deps.log }, { ports, timeoutMs: DISCOVERY_TIMEOUT_MS });
+	const found = await discover({ clock: systemClock, log: deps.log }, { ports, timeoutMs: DISCOVERY_TIMEOUT_MS });
 	const standIn = found.models.some(({ kind }) => kind === "chat") ? undefined : startDemoUpstream();
 	try {
 		const models = [...found.models, ...(standIn === undefined ? [] : [standIn.model])];
@@ -48,7 +43,7 @@ export async function connectDemoModels(
 				exampleModel: models.find(({ kind }) => kind === "chat")?.id ?? "",
 				portsAsked: found.servers.length === 0 ? ports : [],
 				chatModels: chatModels(fixedCatalog.current()),
-			},
+			} satisfies DemoDescription as DemoDescription,
 			stop: async () => standIn?.stop(),
 		};
 	} catch (error) {

@@ -1,16 +1,4 @@
-import type { ModelSpec } from "../catalog/model.ts";
 import { demoModelSpec } from "./found-model.ts";
-
-/**
- * The built-in model server. It uses real HTTP on its own loopback port, so that the demo bypasses no part of the
- * service.
- */
-export interface DemoUpstream {
-	/** Ends with `/v1`. */
-	readonly url: string;
-	readonly model: ModelSpec;
-	stop(): Promise<void>;
-}
 
 export const DEMO_MODEL_ID = "tollgate-demo";
 const CONTEXT_LENGTH = 8192;
@@ -25,9 +13,13 @@ interface Answer {
 	readonly usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
 }
 
-/** `tokenDelayMs`: the pause before each streamed token, so that streaming is visible. */
-export function startDemoUpstream(options: { tokenDelayMs?: number } = {}): DemoUpstream {
-	const tokenDelayMs = options.tokenDelayMs ?? TOKEN_DELAY_MS;
+export type DemoUpstream = ReturnType<typeof startDemoUpstream>;
+
+/**
+ * The built-in model server. It uses real HTTP on its own loopback port, so that the demo bypasses no part of the
+ * service. `tokenDelayMs`: the pause before each streamed token, so that streaming is visible.
+ */
+export function startDemoUpstream({ tokenDelayMs = TOKEN_DELAY_MS } = {}) {
 	const server = Bun.serve({
 		hostname: "127.0.0.1",
 		port: 0,

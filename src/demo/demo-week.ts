@@ -30,9 +30,22 @@ const NIGHT_HOUR = 2;
 const NIGHT_REQUESTS = 45;
 /** Shares of the models, the busiest first; the last named one takes the rest. */
 const MODEL_SHARES = [0.6, 0.3, 0.1];
-/** Percentages of requests that their client left, and whose upstream failed. */
-const LEFT_PERCENT = 2.5;
 const FAILED_PERCENT = 0.8;
+
+/** A least number of tokens, a spread, and a power: the larger, the more requests are near the least. */
+type Tokens = readonly [least: number, spread: number, power: number];
+
+interface RequestKind {
+	readonly promptTokens: Tokens;
+	readonly completionTokens: Tokens;
+	/** Percentage of requests that their client left. */
+	readonly leftPercent: number;
+}
+
+/** A streamed chat: some context, a question, and an answer at reading speed. */
+const CHAT: RequestKind = { promptTokens: [300, 3_200, 2], completionTokens: [40, 560, 1.5], leftPercent: 2.5 };
+/** A long text to summarize, not streamed. */
+const SUMMARY: RequestKind = { promptTokens: [2_200, 1_600, 1], completionTokens: [80, 160, 1], leftPercent: 0 };
 const SEED = 20_261_122;
 
 /** A week of usage, oldest first, at today's prices. Deterministic for the same options. */
@@ -46,68 +59,45 @@ export function demoWeek(options: WeekOptions): SettledEvent[] {
 		const share = [0, 6].includes(local.getDay()) ? WEEKEND_SHARE : 1;
 		const expected = (DAY[local.getHours()] as number) * share;
 		const web = Math.round(expected * (0.7 + 0.6 * chance()));
-		for (let n = 0; n < web; n++) events.push(webRequest(options, fromMs + chance() * HOUR_MS, chance));
+		for (let n = 0; n < web; n++) events.push(request(options, CHAT, fromMs + chance() * HOUR_MS, chance));
 		const night = local.getHours() === NIGHT_HOUR ? NIGHT_REQUESTS : 0;
-		for (let n = 0; n < night; n++) events.push(nightRequest(options, fromMs + n * 20_000 + chance() * 5_000, chance));
+		for (let n = 0; n < night; n++) events.push(request(options, SUMMARY, fromMs + n * 20_000, chance));
 	}
 	return events.filter(({ at }) => at < options.nowMs - QUIET_MS).sort((a, b) => a.at - b.at);
 }
 
-/** A streamed chat: some context, a question, and an answer at reading speed. */
-function webRequest(options: WeekOptions, at: number, chance: () => number): SettledEvent {
-	const dice = chance() * 100;
-	const ending: Ending =
-		dice < FAILED_PERCENT ? "upstream_failed" : dice < FAILED_PERCENT + LEFT_PERCENT ? "client_left" : "finished";
-	const promptTokens = 300 + Math.round(chance() ** 2 * 3_200);
-	return request(
-		options,
-		{ at, key: options.webKeyId, promptTokens, completionTokens: 40 + chance() ** 1.5 * 560, ending },
-		chance,
-	);
-}
-
-/** A long text to summarize, not streamed. */
-function nightRequest(options: WeekOptions, at: number, chance: () => number): SettledEvent {
-	const promptTokens = 2_200 + Math.round(chance() * 1_600);
-	const ending: Ending = chance() * 100 < FAILED_PERCENT ? "upstream_failed" : "finished";
-	return request(
-		options,
-		{ at, key: options.nightKeyId, promptTokens, completionTokens: 80 + chance() * 160, ending },
-		chance,
-	);
-}
-
 function request(
-	{ accountId, webKeyId, models }: WeekOptions,
-	wish: { at: number; key: string; promptTokens: number; completionTokens: number; ending: Ending },
+	{ accountId, webKeyId, nightKeyId, models }: WeekOptions,
+	kind: RequestKind,
+	atMs: number,
 	chance: () => number,
 ): SettledEvent {
-	const { ending, key } = wish;
+	const tokens = ([least, spread, power]: Tokens) => Math.round(least + chance() ** power * spread);
+	const dice = chance() * 100;
+	const failed = dice < FAILED_PERCENT;
+	const left = !failed && dice < FAILED_PERCENT + kind.leftPercent;
+	const ending: Ending = failed ? "upstream_failed" : left ? "client_left" : "finished";
 	const model = pickModel(models, chance());
-	const streamed = key === webKeyId;
-	const at = Math.round(wish.at);
-	const failed = ending === "upstream_failed";
-	const promptTokens = Math.min(wish.promptTokens, Math.floor(model.contextLength / 2));
+	const at = Math.round(atMs);
+	const promptTokens = Math.min(tokens(kind.promptTokens), Math.floor(model.contextLength / 2));
 	const maxOutputTokens = Math.min(model.maxOutputTokens, model.contextLength - promptTokens);
-	const completionTokens = Math.max(
-		1,
-		Math.min(maxOutputTokens, Math.round(wish.completionTokens * (ending === "client_left" ? 0.4 : 1))),
-	);
+	const whole = Math.min(tokens(kind.completionTokens), maxOutputTokens);
+	const completionTokens = left ? Math.ceil(whole * 0.4) : whole;
 	const used = { ...NO_QUANTITIES, promptTokens, completionTokens, requests: 1 };
 	const firstMs = 90 + chance() ** 3 * 900;
 	return {
 		id: Bun.randomUUIDv7("hex", at),
 		account: accountId,
-		key,
+		key: kind === CHAT ? webKeyId : nightKeyId,
 		model: model.id,
 		card: model.rateCard.id,
 		endpoint: "chat",
-		streamed,
+		streamed: kind === CHAT,
 		reserved: known(maxCost(model.rateCard, { ...used, completionTokens: maxOutputTokens })),
 		at,
 		charged: failed ? (0 as NanoUsd) : known(priceOf(model.rateCard, used)),
 		off: 0 as NanoUsd,
-		basis: ending === "client_left" ? "estimated" : "exact",
+		basis: left ? "estimated" : "exact",
 		ending,
 		status: failed ? 502 : 200,
 		...NO_COUNTS,

@@ -1,6 +1,6 @@
 /** The first run: `serve` with neither a database nor a catalogue. No other start uses this code. */
 import { dirname } from "node:path";
-import { type Clock, systemClock } from "../base/clock.ts";
+import { systemClock } from "../base/clock.ts";
 import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
@@ -18,7 +18,7 @@ import { DEMO_RATES } from "./found-model.ts";
 
 export interface DemoDeps {
 	readonly log: Log;
-	readonly clock?: Clock;
+	readonly databaseUrl: string;
 	/** Receives the banner. */
 	readonly out: (text: string) => void;
 	/** True if `out` is a terminal. */
@@ -27,7 +27,7 @@ export interface DemoDeps {
 
 /** The running service that the banner describes. */
 export interface DemoService {
-	/** Where it listens. */
+	/** An address that reaches it from this machine. */
 	readonly url: string;
 	readonly keyPepper: string;
 	/** The secret of key digests is new, so that no earlier key works. */
@@ -43,15 +43,10 @@ const STATEMENT_DEADLINE_MS = 10_000;
 /** Validity of a printed sign-in link. */
 const LINK_HOURS = 12;
 
-/** Like `greet`, for callers without a database client. */
-export async function greetDemo(
-	deps: DemoDeps & { databaseUrl: string },
-	service: DemoService,
-	description: DemoDescription,
-): Promise<void> {
-	const clock = deps.clock ?? systemClock;
+/** Creates the account and prints the banner. */
+export async function greetDemo(deps: DemoDeps, service: DemoService, description: DemoDescription): Promise<void> {
 	const statements = createStatements(
-		{ clock, log: deps.log },
+		{ clock: systemClock, log: deps.log },
 		{
 			url: deps.databaseUrl,
 			applicationName: "tollgate demo",
@@ -60,25 +55,24 @@ export async function greetDemo(
 		},
 	);
 	try {
-		await greet({ ...deps, statements }, service, description);
+		await greet(statements, deps, service, description);
 	} finally {
 		await statements.end();
 	}
 }
 
-/** Creates the account and prints the banner. */
-export async function greet(
-	deps: DemoDeps & { statements: Statements },
+async function greet(
+	statements: Statements,
+	deps: Pick<DemoDeps, "out" | "colour">,
 	service: DemoService,
 	description: DemoDescription,
 ): Promise<void> {
-	const { statements } = deps;
-	const clock = deps.clock ?? systemClock;
+	const clock = systemClock;
+	const { url } = service;
 	const keyMaker = { statements, digest: createDigest(service.keyPepper), serviceName: service.serviceName };
 	const options = { nowMs: clock.wallMs(), newPepper: service.newPepper };
 	const account = await ensureDemoAccount(keyMaker, options);
 	await ensureDemoHistory({ ...keyMaker, clock }, { accountId: account.id, models: description.chatModels });
-	const url = reachableUrl(service.url);
 	const balance = await accountBalance(statements, account.id);
 	const facts: BannerFacts = {
 		url,
@@ -120,11 +114,6 @@ async function openDoors(statements: Statements, url: string, publicUrl: string 
 export function commandFor(config: Pick<Config, "dataDir" | "env">, program: string): string {
 	// The demo's data directory is a subfolder of it.
 	return config.env.DATA_DIR ? `DATA_DIR=${shellQuoted(dirname(config.dataDir))} ${program}` : program;
-}
-
-/** Replaces a wildcard address, to which clients cannot connect. */
-function reachableUrl(url: string): string {
-	return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }
 
 /**

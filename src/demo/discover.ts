@@ -23,10 +23,7 @@ export interface FoundServer {
 const MODELS_PER_SERVER_MAX = 50;
 const MODEL_ID_CHARS_MAX = 128;
 
-/**
- * Returns all servers that answered in time, in the order of `ports`. A model id found on two servers is one model with
- * two replicas.
- */
+/** Returns all servers that answered in time, in the order of `ports`. Of two servers with a model the first serves it. */
 export async function discover(
 	deps: { clock: Clock; log: Log },
 	options: { ports: readonly number[]; timeoutMs: number },
@@ -40,8 +37,13 @@ export async function discover(
 			return undefined;
 		}
 	});
-	const servers = (await Promise.all(asked)).filter((server) => server !== undefined && server.models.length > 0);
-	return { servers: servers as FoundServer[], models: mergeModels(servers as FoundServer[]) };
+	const servers = (await Promise.all(asked))
+		.filter((server) => server !== undefined)
+		.filter(({ models }) => models.length > 0);
+	const models = new Map<string, ModelSpec>();
+	for (const found of servers.flatMap((server) => server.models))
+		if (!models.has(found.id)) models.set(found.id, demoModelSpec(found));
+	return { servers, models: [...models.values()] };
 }
 
 async function identify(server: LocalServer): Promise<FoundServer | undefined> {
@@ -121,28 +123,4 @@ function modelId(served: string): string {
 		: served;
 	const id = bare.replace(/[^A-Za-z0-9._:/-]/g, "-").slice(0, MODEL_ID_CHARS_MAX);
 	return id === "" ? "model" : id;
-}
-
-function mergeModels(servers: readonly FoundServer[]): ModelSpec[] {
-	const models = new Map<string, ModelSpec>();
-	for (const found of servers.flatMap((server) => server.models)) {
-		const spec = demoModelSpec(found);
-		const twin = models.get(spec.id);
-		if (twin === undefined) models.set(spec.id, spec);
-		else if (twin.kind === spec.kind) models.set(spec.id, joined(twin, spec));
-	}
-	return [...models.values()];
-}
-
-/** Merges one model on two servers; it offers only what both support. */
-function joined(a: ModelSpec, b: ModelSpec): ModelSpec {
-	return {
-		...a,
-		modes: a.modes.intersection(b.modes),
-		inputModalities: a.inputModalities.intersection(b.inputModalities),
-		parameters: a.parameters.intersection(b.parameters),
-		contextLength: Math.min(a.contextLength, b.contextLength),
-		maxOutputTokens: Math.min(a.maxOutputTokens, b.maxOutputTokens),
-		upstreams: [...a.upstreams, ...b.upstreams],
-	};
 }

@@ -2,17 +2,7 @@ import type { Clock } from "../base/clock.ts";
 
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
-/** An untrusted server: an answer counts only if it is short, in time, and a JSON object. */
-export interface LocalServer {
-	readonly origin: string;
-	/** Rejects if there is no answer in time. `body` is undefined unless it is a JSON object. */
-	get(path: string): Promise<{ status: number; body: JsonRecord | undefined; serverHeader: string }>;
-	/** Like `get`, but undefined unless the answer is 200 with a JSON object. */
-	getJson(path: string): Promise<JsonAnswer | undefined>;
-	postJson(path: string, body: JsonRecord): Promise<JsonAnswer | undefined>;
-}
-
-export interface JsonAnswer {
+interface JsonAnswer {
 	readonly body: JsonRecord;
 	readonly serverHeader: string;
 }
@@ -21,14 +11,16 @@ type AskInit = Pick<RequestInit, "method" | "body"> & { headers?: Record<string,
 
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 
-export interface LocalServerOptions {
-	readonly origin: string;
-	readonly timeoutMs: number;
-	/** Sent with every request. */
-	readonly headers?: Readonly<Record<string, string>>;
-}
+export type LocalServer = ReturnType<typeof localServer>;
 
-export function localServer(clock: Clock, options: LocalServerOptions): LocalServer {
+/**
+ * An untrusted server: an answer counts only if it is short, in time, and a JSON object. `headers` are sent with every
+ * request.
+ */
+export function localServer(
+	clock: Clock,
+	options: { origin: string; timeoutMs: number; headers?: Readonly<Record<string, string>> },
+) {
 	const { origin } = options;
 
 	async function ask(path: string, init: AskInit) {
@@ -59,9 +51,11 @@ export function localServer(clock: Clock, options: LocalServerOptions): LocalSer
 
 	return {
 		origin,
-		get: (path) => ask(path, {}),
-		getJson: (path) => askJson(path, {}),
-		postJson: (path, body) =>
+		/** Rejects if there is no answer in time. `body` is undefined unless it is a JSON object. */
+		get: (path: string) => ask(path, {}),
+		/** Like `get`, but undefined unless the answer is 200 with a JSON object. */
+		getJson: (path: string) => askJson(path, {}),
+		postJson: (path: string, body: JsonRecord) =>
 			askJson(path, {
 				method: "POST",
 				headers: { "content-type": "application/json" },

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
 import { createSignInLink } from "../../src/console/sign-in/new-sign-in-link.ts";
-import { commandFor, greet } from "../../src/demo/demo.ts";
+import { commandFor, greetDemo } from "../../src/demo/demo.ts";
 import { connectDemoModels, type DemoModels } from "../../src/demo/demo-models.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { type App, createApp } from "../support/app.ts";
@@ -32,8 +32,8 @@ async function start(): Promise<Run> {
 	};
 	const { secrets, fixedCatalog, db } = app;
 	const demo = await connectDemoModels({ log: silentLog, fixedCatalog }, { ownPort: 0, ports: [] });
-	await greet(
-		{ log: silentLog, out, colour: false, statements: db.statements },
+	await greetDemo(
+		{ log: silentLog, out, colour: false, databaseUrl: db.url },
 		{
 			url: app.url,
 			keyPepper: secrets.keyPepper,

@@ -1,8 +1,7 @@
-import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
-import { isAbsent, passedBody } from "../base/passed-body.ts";
+import { passedBody } from "../base/passed-body.ts";
 import { isPassedOn, PASSED_ON_HEADER } from "../gateway/client-address.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
@@ -40,10 +39,6 @@ const CHAT_PATH = "/api/console/playground/chat";
 const BATCH_PATH = "/api/console/batch-start";
 /** The longest time the console takes for a page (a check of the books), with a margin. */
 const SILENCE_S = 90;
-/** How long a request waits for a starting console: about the time of a restart. */
-const START_WAIT_MS = 2_000;
-const START_POLL_MS = 50;
-
 /** Hop-by-hop headers, and headers by which a client could forge its address. */
 const NOT_PASSED_ON =
 	/^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|forwarded|x-forwarded-.*|x-real-ip|x-tollgate-.*)$/;
@@ -54,38 +49,26 @@ const NOT_PASSED_BACK = ["connection", "keep-alive", "transfer-encoding"];
  * client's address; the console trusts it only from this socket. The client's own forwarding headers are removed. Each
  * request uses a new connection: a kept one could belong to a console that is leaving.
  */
-export function createConsoleProxy(deps: { clock: Clock; log: Log }, options: { socket: string }): ConsoleProxy {
-	const { clock, log } = deps;
+export function createConsoleProxy({ log }: { log: Log }, options: { socket: string }): ConsoleProxy {
 	let open = 0;
 	let problem: string | undefined;
 
-	async function ask(connection: Connection, leave: AbortController): Promise<Response> {
+	function ask(connection: Connection, leave: AbortController): Promise<Response> {
 		const { request } = connection;
 		const url = new URL(request.url);
-		const until = clock.monotonicMs() + START_WAIT_MS;
-		for (;;) {
-			try {
-				return await fetch(`http://${url.host}${url.pathname}${url.search}`, {
-					unix: options.socket,
-					method: request.method,
-					headers: headersFor(connection),
-					// The length is kept, so that the console can reject the body before reading it.
-					...(request.body === null ? {} : { body: request.body, duplex: "half" }),
-					signal: leave.signal,
-					redirect: "manual",
-					decompress: false,
-					keepalive: false,
-					timeout: false,
-					proxy: false,
-				} as BunFetchRequestInit);
-			} catch (error) {
-				// The socket was absent, so nothing was sent. A request with a body is not retried: a body can be sent only
-				// once.
-				const again = isAbsent(error) && request.body === null && clock.monotonicMs() < until;
-				if (!again || leave.signal.aborted) throw error;
-				await Bun.sleep(START_POLL_MS);
-			}
-		}
+		return fetch(`http://${url.host}${url.pathname}${url.search}`, {
+			unix: options.socket,
+			method: request.method,
+			headers: headersFor(connection),
+			// The length is kept, so that the console can reject the body before reading it.
+			...(request.body === null ? {} : { body: request.body, duplex: "half" }),
+			signal: leave.signal,
+			redirect: "manual",
+			decompress: false,
+			keepalive: false,
+			timeout: false,
+			proxy: false,
+		} as BunFetchRequestInit);
 	}
 
 	async function pass(connection: Connection): Promise<Response> {

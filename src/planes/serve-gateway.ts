@@ -1,4 +1,3 @@
-import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
@@ -21,9 +20,7 @@ export async function serveGateway(config: Config, { log, leaving }: { log: Log;
 			databaseUrl,
 			secrets: loadOrCreateSecrets(config),
 			console:
-				config.runDir === null
-					? noConsole
-					: createConsoleProxy({ clock: systemClock, log }, { socket: consoleSocket(config.runDir) }),
+				config.runDir === null ? noConsole : createConsoleProxy({ log }, { socket: consoleSocket(config.runDir) }),
 			otherMetrics: config.runDir === null ? async () => [] : askOthers(config, config.runDir),
 			internalSecret: config.internalSecret ?? newInternalSecret(),
 			onDiskFailed: () => process.exit(1),

@@ -1,19 +1,13 @@
 /**
  * Runs the tests in five processes, a part of them in six, on one test database: `bun test/run.ts [path…]`, by default all
- * of them. What failed is told once more at the end, whole. Ends with 1 if anything failed, be it a test, a file or the
- * runner itself. With `--cpu` it tells how many seconds of processor each file used, which unlike the time it took is the
- * same on a busy machine, or nearly.
+ * of them. Failures are printed again at the end. The exit code is 1 if a test, a file or the runner failed.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
-import { findPostmaster } from "../src/db/postmaster.ts";
+import { join, relative } from "node:path";
 import { TEST_MS_MAX } from "./support/at-end.ts";
 import { buildProduct } from "./support/built-product.ts";
-import { watchServer } from "./support/cpu-times.ts";
 import { createFailureReader } from "./support/failure-reader.ts";
 import { writeDurations } from "./support/file-order.ts";
-import { serverFolder, testHome, testPostgres } from "./support/postgres.ts";
+import { testHome, testPostgres } from "./support/postgres.ts";
 
 /**
  * More than twice the processors that it is meant for: tests wait for deadlines and other processes for more than half of their time. A
@@ -43,11 +37,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 	});
 }
 
-const cpuLog = args.includes("--cpu") ? join(mkdtempSync(join(tmpdir(), "tollgate-cpu-")), "files") : undefined;
 // Held for the whole run, so that no file has to start it, and none stops it.
 const [database, product] = await Promise.all([testPostgres(), buildProduct(testHome())]);
-const postmaster = findPostmaster(join(serverFolder(), "postgres", "cluster"));
-const watched = cpuLog && postmaster ? watchServer(postmaster.pid) : undefined;
 const startedAtMs = performance.now();
 let exitCode = 0;
 try {
@@ -60,11 +51,9 @@ try {
 		`--timings=${timingsPath}`,
 		"--update-timings",
 	]);
-	if (cpuLog && watched) tellTimes(watched.read(cpuLog));
 } finally {
 	product.remove();
 	await database.stop();
-	if (cpuLog) rmSync(dirname(cpuLog), { recursive: true });
 }
 for (const failure of failures.found()) console.log(`\n${failure}`);
 const tookS = Math.round((performance.now() - startedAtMs) / 1000);
@@ -89,7 +78,6 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 				MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "5000",
 				TEST_POSTGRES_HELD: "1",
 				TEST_BINARY: product.binary,
-				...(cpuLog && { TEST_CPU_LOG: cpuLog }),
 			},
 			stdout: "pipe",
 			stderr: "pipe",
@@ -114,31 +102,5 @@ async function pass(
 	for await (const bytes of from) {
 		to.write(bytes);
 		read(decoder.decode(bytes, { stream: true }));
-	}
-}
-
-function tellTimes({ totalS, files }: ReturnType<ReturnType<typeof watchServer>["read"]>): void {
-	const row = (own: number, children: number, server: number, name: string) =>
-		console.log(
-			`${[own + children + server, own, children, server].map((s) => s.toFixed(1).padStart(7)).join("")}  ${name}`,
-		);
-	console.log("\n  CPU s    own  child  server");
-	const sum = { own: 0, children: 0, server: 0 };
-	for (const file of files.toSorted((a, b) => all(b) - all(a))) {
-		row(file.ownS, file.childrenS, file.databaseS, relative(root, file.file));
-		sum.own += file.ownS;
-		sum.children += file.childrenS;
-		sum.server += file.databaseS;
-	}
-	row(
-		0,
-		0,
-		totalS - sum.server,
-		"the server besides: its own processes, copies of databases, connections that were not seen to end",
-	);
-	row(sum.own, sum.children, totalS, "together");
-
-	function all(file: (typeof files)[number]): number {
-		return file.ownS + file.childrenS + file.databaseS;
 	}
 }

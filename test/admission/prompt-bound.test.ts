@@ -6,9 +6,9 @@ import {
 	promptTokensEstimate,
 	promptTokensMax,
 } from "../../src/admission/prompt-bound.ts";
-import { cpuMs } from "../support/cpu-times.ts";
 import { LONG } from "../support/long-form.ts";
 import { modelOver } from "../support/upstream-catalog.ts";
+import { cpuMs } from "../support/wait.ts";
 
 const RUNS = { numRuns: LONG ? 1_000 : 150 };
 /** Behind these no character has a decomposition. */

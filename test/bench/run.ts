@@ -5,7 +5,6 @@
  *     bun run bench -- --quick                     short windows: about two minutes
  *     bun run bench -- plain stream                only these scenarios
  *     bun run bench -- --baseline ../before        another checkout (or its binary) in the same rounds
- *     … --source                                   this checkout's source instead of its compiled binary
  *     … --rounds 5 --window 3                      other rounds and windows (s)
  *
  * A run over all scenarios with the usual rounds and windows and without a baseline replaces `results/bench.md`.
@@ -37,7 +36,6 @@ const { values: flags, positionals } = parseArgs({
 	allowPositionals: true,
 	options: {
 		quick: { type: "boolean", default: false },
-		source: { type: "boolean", default: false },
 		baseline: { type: "string" },
 		rounds: { type: "string", default: "3" },
 		window: { type: "string" },
@@ -53,7 +51,6 @@ const mode: BenchMode = {
 	windowMs: Number(flags.window ?? (flags.quick ? 0.6 : 6)) * 1000,
 	warmUpMs: flags.quick ? 700 : 4_000,
 	rounds: Number(flags.rounds),
-	fromSource: flags.source,
 	baseline: flags.baseline,
 };
 
@@ -76,7 +73,7 @@ const seconds = (performance.now() - startedMs) / 1000;
 const { checks, postgres } = world;
 const text = markdownOf({ at, machine: describeMachine(), postgres: postgres.version, mode, figures, checks, seconds });
 process.stdout.write(`${text}\n`);
-const asDocumented = !flags.quick && flags.rounds === "3" && flags.window === undefined && !flags.source;
+const asDocumented = !flags.quick && flags.rounds === "3" && flags.window === undefined;
 if (positionals.length === 0 && asDocumented && flags.baseline === undefined)
 	await Bun.write(join(import.meta.dir, "results/bench.md"), text);
 process.exit(checks.every(({ ok }) => ok) ? 0 : 1);

@@ -16,8 +16,6 @@ export interface BenchMode {
 	readonly windowMs: number;
 	readonly warmUpMs: number;
 	readonly rounds: number;
-	/** What is measured: the compiled binary, or the source. */
-	readonly fromSource: boolean;
 	/** Another checkout, or a binary, to measure in the same rounds. */
 	readonly baseline: string | undefined;
 }
@@ -97,9 +95,8 @@ async function build(
 		if (part) ends.push(() => part.stop());
 		return part;
 	};
-	const main = join(import.meta.dir, "../../src/main.ts");
-	say(mode.fromSource ? "measuring the source" : "building");
-	const command = mode.fromSource ? [process.execPath, main] : [await buildBinary(join(folder, "tollgate"))];
+	say("building");
+	const command = [await buildBinary(join(folder, "tollgate"))];
 	say("starting Postgres, upstream and gateways");
 	const bench = keep(await startBenchPostgres(join(folder, "postgres")));
 	const upstreamArgv = [process.execPath, join(import.meta.dir, "fast-upstream.ts")];

@@ -78,8 +78,6 @@ export interface FleetOptions {
 	program?: Program;
 	/** Loaded before each process. */
 	preload?: string;
-	/** Instances ask Postgres past their proxies, whose work in this process would be measured with them. */
-	direct?: boolean;
 	/** Restart attempts while the database may be away. */
 	startWithinMs?: number;
 }
@@ -167,7 +165,7 @@ function createMember(
 ): FleetMember {
 	const database = new URL(options.databaseUrl);
 	const proxy = startTcpProxy({ hostname: database.hostname, port: Number(database.port) });
-	if (!options.direct) database.port = String(proxy.port);
+	database.port = String(proxy.port);
 	const dataDir = join(folder, `instance-${index}`);
 	mkdirSync(dataDir);
 	const port = quietPort();

@@ -8,9 +8,6 @@
  * `bun run chaos -- --locks [--only NAME]`: each table of the schema is locked whole, and each connection of an instance
  * silenced, for twice a lease; a line each says who noticed (about 20 minutes for all).
  *
- * `bun run chaos -- --revocations 1000`: each while three instances serve others; how long until it is in force, and what
- * of that takes it. Exit code 1 if one was not, or the 99th of a hundred takes 50 ms.
- *
  * `bun run upgrade -- --minutes 5`: the same with the version before this one, to which and from which instances change.
  */
 import { tmpdir } from "node:os";
@@ -20,10 +17,6 @@ import { takeFormerVersion } from "../versions/former-version.ts";
 import { type ChaosResult, runChaos } from "./chaos.ts";
 import { runLocks } from "./locks.ts";
 import { type Midnight, nextMidnight } from "./midnight.ts";
-import { measureRevocations } from "./revocations.ts";
-
-/** Of revocations with live peers. */
-const REVOKED_P99_MS = 50;
 
 const { values } = parseArgs({
 	args: process.argv.slice(2).filter((argument) => argument !== "--"),
@@ -35,12 +28,9 @@ const { values } = parseArgs({
 		former: { type: "boolean", default: false },
 		locks: { type: "boolean", default: false },
 		only: { type: "string" },
-		revocations: { type: "string" },
 	},
 });
 if (values.locks) process.exit(await tryLocks());
-if (values.revocations !== undefined)
-	process.exit(await tryRevocations(Number(values.revocations), Number(values.users)));
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed);
 const former = values.former ? takeFormerVersion() : undefined;
 console.log(`seed ${seed}, ${values.minutes} minutes${former ? `, former version: ${former.name}` : ""}`);
@@ -66,25 +56,6 @@ async function beforeMidnight(beforeMs: number): Promise<Midnight> {
 	console.log(`the day ends in ${timeZone} at ${new Date(atMs).toISOString()}`);
 	await Bun.sleep(atMs - beforeMs - Date.now());
 	return midnight;
-}
-
-async function tryRevocations(revocations: number, users: number): Promise<number> {
-	const figures = await measureRevocations({ revocations, users });
-	console.log(`${revocations} revocations beside ${figures.served} requests of ${users} clients`);
-	const rows = {
-		"all of it, ms": figures.whole,
-		"the statement, ms": figures.statement,
-		"until it is everywhere, ms": figures.spread,
-		"questions whether it is": figures.looks,
-		"one question, ms": figures.look,
-	};
-	for (const [name, { p50, p90, p99, max }] of Object.entries(rows))
-		console.log(`${name.padEnd(28)} p50 ${p50}, p90 ${p90}, p99 ${p99}, longest ${max}`);
-	for (const key of figures.servedAfter)
-		console.log(`BROKEN  ${key} was not refused after its revocation had returned`);
-	if (figures.whole.p99 >= REVOKED_P99_MS)
-		console.log(`BROKEN  p99 is ${figures.whole.p99} ms, promised are ${REVOKED_P99_MS}`);
-	return figures.servedAfter.length === 0 && figures.whole.p99 < REVOKED_P99_MS ? 0 : 1;
 }
 
 async function tryLocks(): Promise<number> {

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { dictionary } from "@zxcvbn-ts/language-common";
 import fc from "fast-check";
 import { checkNewPassword } from "../../src/console/sign-in/auth-password.ts";
-import { cpuMs } from "../support/cpu-times.ts";
+import { cpuMs } from "../support/wait.ts";
 
 const OWN = ["Tollgate", "Ada Lovelace", "ada.lovelace@analytical.example"];
 function codeOf(password: string): string | undefined {

@@ -4,7 +4,6 @@
  *
  *     bun run soak                                        some minutes
  *     bun run soak -- --requests 100000 --aborts 10000    shorter
- *     bun run soak -- --source                            the source instead of the compiled binary
  *
  * Prints a table and, if both numbers are the full ones, writes it to `test/bench/results/soak.md`. Exit code 1 if
  * something is left over.
@@ -28,7 +27,6 @@ const { values: flags } = parseArgs({
 	options: {
 		requests: { type: "string", default: String(FULL.requests) },
 		aborts: { type: "string", default: String(FULL.aborts) },
-		source: { type: "boolean", default: false },
 	},
 });
 const plan: SoakPlan = {
@@ -49,7 +47,7 @@ try {
 	ok = report.checks.every((check) => check.ok);
 	const text = markdownOf(report);
 	process.stdout.write(text);
-	const full = plan.requests === FULL.requests && plan.aborts === FULL.aborts && !flags.source;
+	const full = plan.requests === FULL.requests && plan.aborts === FULL.aborts;
 	if (full) await Bun.write(join(import.meta.dir, "../bench/results/soak.md"), text);
 } finally {
 	for (const end of ends.reverse()) await end();
@@ -57,9 +55,7 @@ try {
 process.exit(ok ? 0 : 1);
 
 async function soak(): Promise<SoakReport> {
-	const command = flags.source
-		? [process.execPath, join(import.meta.dir, "../../src/main.ts")]
-		: [await buildBinary(join(folder, "tollgate"))];
+	const command = [await buildBinary(join(folder, "tollgate"))];
 	const postgres = await startBenchPostgres(join(folder, "postgres"));
 	ends.push(() => postgres.stop());
 	const database = await postgres.database("soak");

@@ -1,14 +1,16 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import { startFastUpstream } from "../bench/fast-upstream.ts";
 import { openIdleStreams } from "../bench/idle-streams.ts";
 import { residentBytes } from "../bench/process-usage.ts";
-import { chargeOf } from "../bench/product.ts";
+import { chargeOf, openBenchDatabase, startProduct } from "../bench/product.ts";
 import { chatBody, SMALL_PROMPT_BYTES, streamBody } from "../bench/prompts.ts";
 import { chatRequestBytes, openConnection, type RawConnection } from "../bench/raw-connection.ts";
-import { untilEnd } from "../support/at-end.ts";
+import { PROGRAM } from "../cli/run-cli.ts";
+import { temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { createTestDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
-import { startSoakService } from "./service.ts";
 import { runSoak } from "./soak.ts";
 
 const [REQUESTS, ABORTS] = LONG ? [5_000, 1_000] : [600, 120];
@@ -27,6 +29,38 @@ const GROWTH_BYTES_MAX = 512 * 1024 * 1024;
 /** In the second half of the time: nothing is read any more. */
 const LATE_GROWTH_BYTES_MAX = 16 * 1024 * 1024;
 const HALF_MS = 2_000;
+
+const KEYS = 4;
+
+/** The service as a process of its own, with an upstream made for load in this process. */
+async function startSoakService() {
+	const folder = temporaryFolder();
+	const upstream = startFastUpstream();
+	const test = await createTestDatabase();
+	const database = await openBenchDatabase(test.url);
+	const { secrets } = await database.customer(KEYS);
+	const gateway = await startProduct({
+		command: PROGRAM,
+		databaseUrl: test.url,
+		upstreamPort: upstream.port,
+		folder,
+		pinned: false,
+		env: { DRAIN_S: "1" },
+	});
+	return {
+		gateway,
+		database,
+		secrets,
+		upstream,
+		upstreamCount: () => upstream.count(),
+		async stop() {
+			await gateway.stop();
+			upstream.stop();
+			await database.close();
+			await test.drop();
+		},
+	};
+}
 
 /** Memory and files are read from /proc. */
 const onLinux = test.skipIf(process.platform !== "linux");

@@ -51,7 +51,7 @@ const SETTINGS = {
 export const PLANS_AS_USUAL = "set plan_cache_mode = auto";
 
 /** Where the server's files lie: a database is a copy of 640 of them, and a disk takes ten times as much work to make one. */
-export function serverFolder(): string {
+function serverFolder(): string {
 	return memoryFolder(tmpdir()) ?? HOME;
 }
 

@@ -18,3 +18,9 @@ export async function waitFor(
 		await Bun.sleep(Math.min(LOOK_MS_MAX, LOOK_MS + waitedMs / 20));
 	}
 }
+
+/** Processor time of this process so far, which other load and stalls of the machine do not change. */
+export function cpuMs(): number {
+	const { user, system } = process.cpuUsage();
+	return (user + system) / 1000;
+}

@@ -4,9 +4,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Fault } from "../../../src/base/fault.ts";
 import { audioDuration } from "../../../src/gateway/transcriptions/audio-duration.ts";
-import { cpuMs } from "../../support/cpu-times.ts";
 import { LONG } from "../../support/long-form.ts";
 import { wavOf } from "../../support/upstream-endpoints.ts";
+import { cpuMs } from "../../support/wait.ts";
 import { oggPage } from "./ogg-page.ts";
 
 const RECORDINGS = join(import.meta.dir, "recordings");

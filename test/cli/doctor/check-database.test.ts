@@ -35,10 +35,11 @@ beforeAll(async () => {
 });
 
 describe("a database that is there", () => {
-	test("is described: version, round trip, sessions, schema, clock; and settings that lose the books", async () => {
+	test("reports version, round trip, schema, clock, settings that lose the books", async () => {
 		const findings = await check();
-		expectFinding(findings, "ok", /^PostgreSQL 18.* answers in [\d.]+ ms/);
-		expectFinding(findings, "ok", /connections are free/);
+		// Their states depend on other load of the machine and the server; `judgeSettings` is tested below.
+		for (const what of [/^PostgreSQL 18.* answers in [\d.]+ ms$/, /^\d+ connections are free/])
+			expect(findings.filter((finding) => what.test(finding.what))).toHaveLength(1);
 		expectFinding(findings, "ok", /the schema is this version's/);
 		expectFinding(findings, "ok", /clock.* \d+ ms apart/);
 		// The tests' own server is fast and forgets.

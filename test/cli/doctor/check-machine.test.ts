@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkAddress, checkDisk } from "../../../src/cli/doctor/check-machine.ts";
+import { quietPort } from "../../chaos/serve-process.ts";
 import { temporaryFolder, untilEnd } from "../../support/at-end.ts";
 import { expectFinding, expectWell } from "./find.ts";
 
@@ -67,7 +68,7 @@ describe("address", () => {
 		Bun.listen({ hostname: "127.0.0.1", port, socket: { open: (socket) => void socket.end(), data() {} } });
 
 	test("accepts a free port and one that Tollgate serves, fails on another program's", async () => {
-		const other = listen(0);
+		const other = listen(quietPort());
 		const address = { host: "127.0.0.1", port: other.port };
 		expectFinding(await checkAddress(address), "broken", /port is in use/);
 		other.stop(true);

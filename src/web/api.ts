@@ -1,6 +1,5 @@
 import type { Language } from "../base/language.ts";
 import type { Role } from "../console/views.ts";
-import type { CapPeriod } from "../keys/cap-period.ts";
 import { client, dataOf } from "./client.ts";
 import { given, queryText, send } from "./http.ts";
 import type { NoticeChanges } from "./notice-changes.ts";
@@ -11,46 +10,26 @@ const BASE = "/api/console";
 const part = encodeURIComponent;
 type After = string | null;
 
-export interface KeySettingsInput {
-	readonly name: string;
-	/** For a new key: it can only read. */
-	readonly readsOnly?: boolean;
-	/** Decimal dollars; null removes the cap. */
-	readonly capUsd?: string | null;
-	readonly capPeriod?: CapPeriod;
-	readonly models?: string[];
-	readonly expiresAtMs?: number | null;
-	readonly requestsPerMinute?: number | null;
-	readonly concurrencyMax?: number | null;
-	readonly projectId?: string | null;
-}
+/** Settings of a key or project; null removes one. */
+export type KeySettingsInput = Omit<Parameters<typeof client.keys.post>[0], "token">;
 
-export type ProjectSettingsInput = Omit<KeySettingsInput, "readsOnly" | "expiresAtMs" | "projectId">;
+type Filter<Asked extends { query?: object } | undefined> = Nullable<NonNullable<NonNullable<Asked>["query"]>>;
+type Nullable<T> = { readonly [K in Exclude<keyof T, "account" | "after" | "limit">]?: T[K] | null | undefined };
 
-export interface LogFilter {
-	readonly from: number | null;
-	readonly to: number | null;
-	readonly model: string | null;
-	readonly key: string | null;
-	/** By the project at the time of use. */
-	readonly project?: string | null;
-	readonly status: "ok" | "failed" | "left" | "refused" | null;
-	/** Lines of this batch only. */
-	readonly batch?: string | null;
-}
-
-export interface UsageFilter extends LogFilter {
-	/** Refused requests used nothing. */
-	readonly status: "ok" | "failed" | "left" | null;
-	readonly bucket: "hour" | "day";
-	readonly group: "model" | "key" | "project" | "status";
-}
+/** Refused requests used nothing, so they are in the log only. */
+export type LogFilter = Filter<Parameters<typeof client.requests.get>[0]>;
+export type UsageFilter = Filter<Parameters<typeof client.usage.get>[0]>;
 
 export type CompanyInput = Parameters<(typeof client)["company-sign-in"]["put"]>[0];
 
+/** Query for an account, without empty values. */
+const of = <More extends object = object>(account: string, more: More = {} as More) => ({
+	query: { account, ...given(more) },
+});
+
 /** All pages as one list, in the order of joining, so that every member can be found in it. */
 async function allMembers(account: string) {
-	const pageBehind = (after: After) => dataOf(client.members.get({ query: { account, ...given({ after }) } }));
+	const pageBehind = (after: After) => dataOf(client.members.get(of(account, { after })));
 	const { invitations, ...first } = await pageBehind(null);
 	const items = [...first.items];
 	for (let { next } = first; next !== null; ) {
@@ -77,112 +56,98 @@ export const api = {
 	reauthenticate: (password: string) => dataOf(client.reauthenticate.post({ password })),
 	revokeOtherSessions: () => dataOf(client.sessions["revoke-others"].post({})),
 	changeAccount: (account: string, changes: { name?: string; timeZone?: string }) =>
-		dataOf(client.account.patch(changes, { query: { account } })),
+		dataOf(client.account.patch(changes, of(account))),
 	members: allMembers,
 	invite: (account: string, asked: { email: string; role: Role }, token: string) =>
-		dataOf(client.invitations.post({ ...asked, token }, { query: { account } })),
+		dataOf(client.invitations.post({ ...asked, token }, of(account))),
 	withdrawInvitation: (account: string, id: string) =>
-		dataOf(client.invitations({ id }).delete(undefined, { query: { account } })),
+		dataOf(client.invitations({ id }).delete(undefined, of(account))),
 	acceptInvitation: (token: string) => dataOf(client.invitations.accept.post({ token })),
-	memberKeys: (account: string, userId: string) => dataOf(client.members({ userId }).keys.get({ query: { account } })),
+	memberKeys: (account: string, userId: string) => dataOf(client.members({ userId }).keys.get(of(account))),
 	changeRole: (account: string, userId: string, role: Role, keys: "keep" | "revoke" | null) =>
-		dataOf(client.members({ userId }).patch({ role }, { query: { account, ...given({ keys }) } })),
+		dataOf(client.members({ userId }).patch({ role }, of(account, { keys }))),
 	removeMember: (account: string, userId: string, keys: "keep" | "revoke") =>
-		dataOf(client.members({ userId }).delete(undefined, { query: { account, keys } })),
-	companySignIn: (account: string) => dataOf(client["company-sign-in"].get({ query: { account } })),
-	setCompanySignIn: (account: string, input: CompanyInput) =>
-		dataOf(client["company-sign-in"].put(input, { query: { account } })),
-	verifyCompany: (account: string) => dataOf(client["company-sign-in"].verify.post({}, { query: { account } })),
-	removeCompany: (account: string) => dataOf(client["company-sign-in"].delete(undefined, { query: { account } })),
-	setAlert: (account: string, usd: string | null) => dataOf(client.alert.put({ usd }, { query: { account } })),
+		dataOf(client.members({ userId }).delete(undefined, of(account, { keys }))),
+	companySignIn: (account: string) => dataOf(client["company-sign-in"].get(of(account))),
+	setCompanySignIn: (account: string, input: CompanyInput) => dataOf(client["company-sign-in"].put(input, of(account))),
+	verifyCompany: (account: string) => dataOf(client["company-sign-in"].verify.post({}, of(account))),
+	removeCompany: (account: string) => dataOf(client["company-sign-in"].delete(undefined, of(account))),
+	setAlert: (account: string, usd: string | null) => dataOf(client.alert.put({ usd }, of(account))),
 
-	overview: (account: string) => dataOf(client.overview.get({ query: { account } })),
+	overview: (account: string) => dataOf(client.overview.get(of(account))),
 	liveAddress: (topic: "overview" | "operator", account: string | null) =>
 		`${BASE}/live${queryText({ topics: topic, account })}`,
 
 	keys: (account: string, after: After = null, project: string | null = null) =>
-		dataOf(client.keys.get({ query: { account, ...given({ after, project }), limit: 100 } })),
-	key: (account: string, id: string) => dataOf(client.keys({ id }).get({ query: { account } })),
+		dataOf(client.keys.get(of(account, { after, project, limit: 100 }))),
+	key: (account: string, id: string) => dataOf(client.keys({ id }).get(of(account))),
 	createKey: (account: string, input: KeySettingsInput, token: string) =>
-		dataOf(client.keys.post({ ...input, token }, { query: { account } })),
+		dataOf(client.keys.post({ ...input, token }, of(account))),
 	editKey: (account: string, id: string, input: Partial<KeySettingsInput>) =>
-		dataOf(client.keys({ id }).patch(input, { query: { account } })),
+		dataOf(client.keys({ id }).patch(input, of(account))),
 	rotateKey: (account: string, id: string, graceMs: number, token: string) =>
-		dataOf(client.keys({ id }).rotate.post({ graceMs, token }, { query: { account } })),
-	revokeKey: (account: string, id: string) => dataOf(client.keys({ id }).revoke.post({}, { query: { account } })),
+		dataOf(client.keys({ id }).rotate.post({ graceMs, token }, of(account))),
+	revokeKey: (account: string, id: string) => dataOf(client.keys({ id }).revoke.post({}, of(account))),
 
-	projects: (account: string, after: After = null) =>
-		dataOf(client.projects.get({ query: { account, ...given({ after }), limit: 100 } })),
-	project: (account: string, id: string) => dataOf(client.projects({ id }).get({ query: { account } })),
-	createProject: (account: string, input: ProjectSettingsInput, token: string) =>
-		dataOf(client.projects.post({ ...input, token }, { query: { account } })),
-	editProject: (account: string, id: string, input: Partial<ProjectSettingsInput>) =>
-		dataOf(client.projects({ id }).patch(input, { query: { account } })),
-	archiveProject: (account: string, id: string) =>
-		dataOf(client.projects({ id }).archive.post({}, { query: { account } })),
-	projectMembers: (account: string, id: string) => dataOf(client.projects({ id }).members.get({ query: { account } })),
+	projects: (account: string, after: After = null) => dataOf(client.projects.get(of(account, { after, limit: 100 }))),
+	project: (account: string, id: string) => dataOf(client.projects({ id }).get(of(account))),
+	createProject: (account: string, input: KeySettingsInput, token: string) =>
+		dataOf(client.projects.post({ ...input, token }, of(account))),
+	editProject: (account: string, id: string, input: Partial<KeySettingsInput>) =>
+		dataOf(client.projects({ id }).patch(input, of(account))),
+	archiveProject: (account: string, id: string) => dataOf(client.projects({ id }).archive.post({}, of(account))),
+	projectMembers: (account: string, id: string) => dataOf(client.projects({ id }).members.get(of(account))),
 	addProjectMember: (account: string, id: string, userId: string) =>
-		dataOf(client.projects({ id }).members({ userId }).put({}, { query: { account } })),
+		dataOf(client.projects({ id }).members({ userId }).put({}, of(account))),
 	removeProjectMember: (account: string, id: string, userId: string, keys: "keep" | "revoke" | null) =>
-		dataOf(
-			client
-				.projects({ id })
-				.members({ userId })
-				.delete(undefined, { query: { account, ...given({ keys }) } }),
-		),
+		dataOf(client.projects({ id }).members({ userId }).delete(undefined, of(account, { keys }))),
 
-	credit: (account: string) => dataOf(client.credit.get({ query: { account } })),
-	running: (account: string) => dataOf(client.credit.running.get({ query: { account } })),
-	topUps: (account: string, after: After = null) =>
-		dataOf(client.credit["top-ups"].get({ query: { account, ...given({ after }) } })),
+	credit: (account: string) => dataOf(client.credit.get(of(account))),
+	running: (account: string) => dataOf(client.credit.running.get(of(account))),
+	topUps: (account: string, after: After = null) => dataOf(client.credit["top-ups"].get(of(account, { after }))),
 	topUpByTransfer: (account: string, usd: string, token: string) =>
-		dataOf(client.credit["top-ups"].transfer.post({ usd, token }, { query: { account } })),
+		dataOf(client.credit["top-ups"].transfer.post({ usd, token }, of(account))),
 	topUpByCard: (account: string, usd: string, token: string) =>
-		dataOf(client.credit["top-ups"].card.post({ usd, token }, { query: { account } })),
-	cancelTopUp: (account: string, id: string) =>
-		dataOf(client.credit["top-ups"]({ id }).cancel.post({}, { query: { account } })),
-	autoTopUp: (account: string) => dataOf(client.credit["auto-top-up"].get({ query: { account } })),
+		dataOf(client.credit["top-ups"].card.post({ usd, token }, of(account))),
+	cancelTopUp: (account: string, id: string) => dataOf(client.credit["top-ups"]({ id }).cancel.post({}, of(account))),
+	autoTopUp: (account: string) => dataOf(client.credit["auto-top-up"].get(of(account))),
 	saveAutoTopUp: (account: string, input: { belowUsd: string; amountUsd: string; monthMostUsd: string }) =>
-		dataOf(client.credit["auto-top-up"].put({ ...input, consent: true }, { query: { account } })),
-	switchOffAutoTopUp: (account: string) =>
-		dataOf(client.credit["auto-top-up"].delete(undefined, { query: { account } })),
-	finishAutoTopUp: (account: string) => dataOf(client.credit["auto-top-up"].finish.post({}, { query: { account } })),
-	saveCard: (account: string) => dataOf(client.credit.card.post({}, { query: { account } })),
-	removeCard: (account: string) => dataOf(client.credit.card.delete(undefined, { query: { account } })),
+		dataOf(client.credit["auto-top-up"].put({ ...input, consent: true }, of(account))),
+	switchOffAutoTopUp: (account: string) => dataOf(client.credit["auto-top-up"].delete(undefined, of(account))),
+	finishAutoTopUp: (account: string) => dataOf(client.credit["auto-top-up"].finish.post({}, of(account))),
+	saveCard: (account: string) => dataOf(client.credit.card.post({}, of(account))),
+	removeCard: (account: string) => dataOf(client.credit.card.delete(undefined, of(account))),
 	receiptAddress: (account: string, id: string) => `${BASE}/credit/receipts/${part(id)}${queryText({ account })}`,
-	statements: (account: string) => dataOf(client.credit.statements.get({ query: { account } })),
+	statements: (account: string) => dataOf(client.credit.statements.get(of(account))),
 	statementAddress: (account: string, month: string, kind: "" | ".csv" | ".pdf") =>
 		`${BASE}/credit/statement${kind}${queryText({ account, month })}`,
-	billingDetails: (account: string) => dataOf(client.credit["billing-details"].get({ query: { account } })),
+	billingDetails: (account: string) => dataOf(client.credit["billing-details"].get(of(account))),
 	setBillingDetails: (account: string, input: { company: string; address: string; vatId: string }) =>
-		dataOf(client.credit["billing-details"].put(input, { query: { account } })),
-	ledger: (account: string, after: After = null) =>
-		dataOf(client.credit.ledger.get({ query: { account, ...given({ after }) } })),
+		dataOf(client.credit["billing-details"].put(input, of(account))),
+	ledger: (account: string, after: After = null) => dataOf(client.credit.ledger.get(of(account, { after }))),
 
-	usage: (account: string, filter: UsageFilter) => dataOf(client.usage.get({ query: { account, ...given(filter) } })),
+	usage: (account: string, filter: UsageFilter) => dataOf(client.usage.get(of(account, filter))),
 	usageCsvAddress: (account: string, filter: UsageFilter) => `${BASE}/usage.csv${queryText({ account, ...filter })}`,
-	requests: (account: string, filter: Partial<LogFilter>, page: { after?: After; limit: number }) =>
-		dataOf(client.requests.get({ query: { account, limit: page.limit, ...given({ ...filter, after: page.after }) } })),
-	request: (account: string, id: string) => dataOf(client.requests({ id }).get({ query: { account } })),
+	requests: (account: string, filter: LogFilter, page: { after?: After; limit: number }) =>
+		dataOf(client.requests.get(of(account, { ...filter, ...page }))),
+	request: (account: string, id: string) => dataOf(client.requests({ id }).get(of(account))),
 	requestsCsvAddress: (account: string, filter: LogFilter) =>
 		`${BASE}/requests.csv${queryText({ account, ...filter })}`,
-	batches: (account: string, after: After = null) =>
-		dataOf(client.batches.get({ query: { account, ...given({ after }) } })),
-	batch: (account: string, id: string) => dataOf(client.batches({ id }).get({ query: { account } })),
-	cancelBatch: (account: string, id: string) => dataOf(client.batches({ id }).cancel.post({}, { query: { account } })),
+	batches: (account: string, after: After = null) => dataOf(client.batches.get(of(account, { after }))),
+	batch: (account: string, id: string) => dataOf(client.batches({ id }).get(of(account))),
+	cancelBatch: (account: string, id: string) => dataOf(client.batches({ id }).cancel.post({}, of(account))),
 	startBatch: async (account: string, asked: { key: string; endpoint: string; file: File; token: string }) => {
 		const { file, ...rest } = asked;
 		const query = queryText({ account, ...rest, filename: file.name });
 		const response = await send(`${BASE}/batch-start${query}`, { method: "POST", body: file });
 		return (await response.json()) as { readonly id: string };
 	},
-	notices: (account: string) => dataOf(client["batch-notices"].get({ query: { account } })),
+	notices: (account: string) => dataOf(client["batch-notices"].get(of(account))),
 	setNotices: (account: string, changes: NoticeChanges, token: string) =>
-		dataOf(client["batch-notices"].put({ ...changes, token }, { query: { account } })),
+		dataOf(client["batch-notices"].put({ ...changes, token }, of(account))),
 	newWebhookSecret: (account: string, token: string) =>
-		dataOf(client["batch-notices"].secret.post({ token }, { query: { account } })),
-	replayNotice: (account: string, id: string) =>
-		dataOf(client["batch-notices"]({ id }).replay.post({}, { query: { account } })),
+		dataOf(client["batch-notices"].secret.post({ token }, of(account))),
+	replayNotice: (account: string, id: string) => dataOf(client["batch-notices"]({ id }).replay.post({}, of(account))),
 	batchFileAddress: (account: string, id: string) => `${BASE}/batch-files/${part(id)}${queryText({ account })}`,
 	playgroundAddress: (account: string, key: string) => `${BASE}/playground/chat${queryText({ account, key })}`,
 };

@@ -1,6 +1,6 @@
 import { RIGHTS, type Right, ROLE_LABELS, type Role } from "../console/views.ts";
 import { isolated, t } from "./texts.tsx";
-import type { LedgerEntry, TopUpView } from "./views.ts";
+import type { LedgerEntry, RequestRow, TopUpView } from "./views.ts";
 
 /** Words for the interface's codes, the same on every page. */
 
@@ -17,6 +17,12 @@ export const LEDGER_KINDS: Readonly<Record<LedgerEntry["kind"], string>> = {
 	dispute: t("Dispute"),
 	credit_note: t("Credit note"),
 	usage: t("Usage"),
+};
+
+export const REQUEST_STATUSES: Readonly<Record<RequestRow["statusClass"], string>> = {
+	ok: t("Completed"),
+	failed: t("Failed"),
+	left: t("Client disconnected"),
 };
 
 export const roleName = (role: Role): string => t(ROLE_LABELS[role]);

@@ -16,7 +16,7 @@ test("whatever is written down as done has words of its own: the types ask for t
 	const writers = [...new Bun.Glob("**/*.{ts,sql}").scanSync({ cwd: SOURCE })].filter(
 		(path) => !path.startsWith("db/migrations") && /into audit_event/.test(read(path)),
 	);
-	expect(writers.length).toBeGreaterThan(3);
+	expect(writers.length).toBeGreaterThan(1);
 	expect(writers.filter((path) => !read(path).includes("AuditAction"))).toEqual([]);
 	const words = Object.values(AUDIT_WORDS);
 	expect(words.filter((word, at) => words.indexOf(word) !== at)).toEqual([]);

@@ -1,12 +1,10 @@
 import { NavLink } from "@mantine/core";
-import { useEffect, useRef, useState } from "react";
 import { brand } from "../brand.ts";
 import { NotFoundPage } from "../pages/refused-pages.tsx";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 import { ApiReference } from "./api-reference.tsx";
 import { type DocsNode, DocsText } from "./docs-text.tsx";
-import { anchorOf, DocsSearch, type DocsSection, sectionPath } from "./search.tsx";
 
 const TITLES = {
 	"quick-start": t("Quick start"),
@@ -16,59 +14,38 @@ const TITLES = {
 	batches: t("Batches"),
 	limits: t("Limits"),
 	roles: t("Roles"),
+	api: t("API reference"),
 } as const;
 
-/** The docs of one language. `texts`: pages by title; the API reference is drawn from the OpenAPI document. */
-export function createDocsPage(texts: Readonly<Record<keyof typeof TITLES, readonly DocsNode[]>>) {
-	const sections: DocsSection[] = (Object.keys(TITLES) as (keyof typeof TITLES)[]).map((id) => ({
-		id,
-		title: TITLES[id],
-		body: () => <DocsText nodes={texts[id]} />,
-	}));
-	sections.push({ id: "api", title: t("API reference"), body: ApiReference });
-	return ({ section }: { section: string }) => <DocsPage sections={sections} section={section} />;
-}
+type Section = keyof typeof TITLES;
+const isSection = (id: string): id is Section => Object.hasOwn(TITLES, id);
+const SECTIONS = Object.keys(TITLES).filter(isSection);
 
-function DocsPage({ sections, section }: { sections: readonly DocsSection[]; section: string }) {
-	const shown = section === "" ? sections[0] : sections.find(({ id }) => id === section);
-	const article = useRef<HTMLElement>(null);
-	const [visits, setVisits] = useState(0);
-	// biome-ignore lint/correctness/useExhaustiveDependencies: the address is what is followed, also to where one is
-	useEffect(() => goToHeading(article.current), [section, visits]);
-	if (!shown) return <NotFoundPage />;
-	const Body = shown.body;
-	return (
-		<div className="docs">
-			<title>{`${shown.title} · ${t("Docs")} · ${brand.name}`}</title>
-			<nav aria-label={t("Docs")}>
-				<DocsSearch sections={sections} onGone={() => setVisits(visits + 1)} />
-				{sections.map(({ id, title }) => (
-					<NavLink
-						key={id}
-						component={Link}
-						to={sectionPath(id)}
-						aria-current={id === shown.id ? "page" : undefined}
-						label={title}
-						py={4}
-					/>
-				))}
-			</nav>
-			<article className="prose" ref={article}>
-				<h1>{shown.title}</h1>
-				<Body />
-			</article>
-		</div>
-	);
-}
-
-/** The page in the address. */
-function goToHeading(article: HTMLElement | null): void {
-	if (article === null || location.hash === "") return;
-	const heading = [...article.querySelectorAll<HTMLElement>("h2, h3")].find(
-		({ textContent }) => `#${anchorOf(textContent ?? "")}` === location.hash,
-	);
-	if (heading === undefined) return;
-	heading.tabIndex = -1;
-	heading.focus({ preventScroll: true });
-	heading.scrollIntoView();
-}
+/** The docs of one language. The API reference is drawn from the OpenAPI document. */
+export const createDocsPage =
+	(texts: Readonly<Record<Exclude<Section, "api">, readonly DocsNode[]>>) =>
+	({ section }: { section: string }) => {
+		const shown = section === "" ? "quick-start" : section;
+		if (!isSection(shown)) return <NotFoundPage />;
+		return (
+			<div className="docs">
+				<title>{`${TITLES[shown]} · ${t("Docs")} · ${brand.name}`}</title>
+				<nav aria-label={t("Docs")}>
+					{SECTIONS.map((id) => (
+						<NavLink
+							key={id}
+							component={Link}
+							to={id === "quick-start" ? "/docs" : `/docs/${id}`}
+							aria-current={id === shown ? "page" : undefined}
+							label={TITLES[id]}
+							py={4}
+						/>
+					))}
+				</nav>
+				<article className="prose">
+					<h1>{TITLES[shown]}</h1>
+					{shown === "api" ? <ApiReference /> : <DocsText nodes={texts[shown]} />}
+				</article>
+			</div>
+		);
+	};

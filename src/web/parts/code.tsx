@@ -1,5 +1,5 @@
 import { Tabs as MantineTabs } from "@mantine/core";
-import { type ReactNode, useState } from "react";
+import type { ReactNode } from "react";
 import { t } from "../texts.tsx";
 import { CopyButton } from "./text.tsx";
 
@@ -22,30 +22,29 @@ export function CodeBlock({ code, label = t("Copy") }: { code: string; label?: s
 
 /** One snippet in several languages. */
 export function CodeTabs({ snippets }: { snippets: readonly Snippet[] }) {
-	const [index, setIndex] = useState(0);
-	const shown = snippets[index] ?? snippets[0];
-	if (!shown) return null;
+	const names = snippets.map(({ label }) => label);
 	return (
-		<Tabs label={t("Language")} names={snippets.map(({ label }) => label)} index={index} onChoose={setIndex}>
-			<CodeBlock code={shown.code} />
+		<Tabs label={t("Language")} names={names}>
+			{(name) => <CodeBlock code={snippets.find(({ label }) => label === name)?.code ?? ""} />}
 		</Tabs>
 	);
 }
 
-/** One of several views of the same thing. */
+/** Views of the same thing by name; one is shown. */
 export function Tabs(props: {
 	label: string;
 	names: readonly string[];
-	index: number;
-	onChoose: (index: number) => void;
-	children: ReactNode;
+	initial?: string | undefined;
+	onChange?: (name: string) => void;
+	children: (name: string) => ReactNode;
 }) {
-	const { names, index } = props;
+	const { names, initial = names[0] ?? "", onChange } = props;
 	return (
 		<MantineTabs
 			variant="pills"
-			value={names[index] ?? null}
-			onChange={(name) => props.onChoose(names.indexOf(name ?? ""))}
+			keepMounted={false}
+			defaultValue={initial}
+			onChange={(name) => name !== null && onChange?.(name)}
 		>
 			<MantineTabs.List aria-label={props.label} mb={6}>
 				{names.map((name) => (
@@ -54,7 +53,11 @@ export function Tabs(props: {
 					</MantineTabs.Tab>
 				))}
 			</MantineTabs.List>
-			<MantineTabs.Panel value={names[index] ?? ""}>{props.children}</MantineTabs.Panel>
+			{names.map((name) => (
+				<MantineTabs.Panel key={name} value={name}>
+					{props.children(name)}
+				</MantineTabs.Panel>
+			))}
 		</MantineTabs>
 	);
 }

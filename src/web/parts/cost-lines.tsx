@@ -32,18 +32,17 @@ export function CostLines({ lines }: Pick<RequestDetail, "lines">) {
 			empty={<Empty title={t("Nothing was charged.")} />}
 			columns={[
 				{ label: t("What"), lead: true, render: (line) => LINES[line.name] },
-				{ label: t("Units"), right: true, render: (line) => <span className="num">{formatCount(line.units)}</span> },
+				{ label: t("Units"), figure: (line) => formatCount(line.units) },
 				{
 					label: t("Rate"),
-					right: true,
-					render: (line) => (
-						<span className="num">
+					figure: (line) => (
+						<>
 							{line.unit === "token" ? showRatePerMillion(line.rate) : showRatePerUnit(line.rate)}{" "}
 							<span className="dim">{UNITS[line.unit] ?? line.unit}</span>
-						</span>
+						</>
 					),
 				},
-				{ label: t("Amount"), right: true, render: (line) => <span className="num">{showLineCost(line)}</span> },
+				{ label: t("Amount"), figure: showLineCost },
 			]}
 		/>
 	);

@@ -1,7 +1,7 @@
 import { Select, SimpleGrid } from "@mantine/core";
 import { api } from "../api.ts";
 import { formatDate } from "../format.ts";
-import { keyLabel } from "../labels.ts";
+import { keyLabel, REQUEST_STATUSES } from "../labels.ts";
 import { ownRange, RANGES } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
@@ -13,12 +13,7 @@ interface Choice {
 	readonly label: string;
 }
 
-const STATUSES = [
-	{ value: "ok", label: t("Answered") },
-	{ value: "failed", label: t("Failed") },
-	{ value: "left", label: t("Client left") },
-];
-
+const STATUSES = Object.entries(REQUEST_STATUSES).map(([value, label]) => ({ value, label }));
 const LOG_STATUSES = [...STATUSES, { value: "refused", label: t("Refused") }];
 
 /** A filter that is kept in the address as `name`, so that a view can be shared. */

@@ -1,79 +1,34 @@
-import type { ReactNode } from "react";
+/** Decorative line icons of 16 px, by their paths. */
+const PATHS = {
+	overview: "M2.5 8.5 8 3l5.5 5.5M4 7.5V13h3V9.5h2V13h3V7.5",
+	keys: "M2.5 11a2.5 2.5 0 1 0 5 0 2.5 2.5 0 1 0-5 0M7 9.2 13 3M10.6 5.4l1.9 1.9",
+	projects: "M2 4.5V13h12V5.5H8L6.5 3.5H2zM2 8h12",
+	credit: "M2 4h12v8.5h-12zM2 7h12M4.5 10h3",
+	usage: "M2.5 13.5h11M4 11V8M7 11V4M10 11V6.5M13 11V2.5",
+	requests: "M2.5 4h11M2.5 8h11M2.5 12h7",
+	models: "M8 2 13.5 5v6L8 14 2.5 11V5zM2.5 5 8 8l5.5-3M8 8v6",
+	batches: "M4.5 5.5v-3h9v9h-3M2.5 5.5h8v8h-8zM4.5 8h4M4.5 10.5h4",
+	playground: "M2.5 3h11v8h-6L4.5 13.5V11h-2zM5.5 6h5M5.5 8.5h3",
+	docs: "M3.5 2h6l3 3v9h-9zM9.5 2v3h3M5.5 8h5M5.5 11h5",
+	status: "M1.5 8.5h3l2-5 3 9 2-4h3",
+	settings:
+		"M2.5 4.5h6M12 4.5h1.5M2.5 11.5H4M7.5 11.5h6M8.6 4.5a1.6 1.6 0 1 0 3.2 0 1.6 1.6 0 1 0-3.2 0M4.2 11.5a1.6 1.6 0 1 0 3.2 0 1.6 1.6 0 1 0-3.2 0",
+	operator: "M8 1.8 13 4v4c0 3.2-2.2 5.2-5 6.2C5.2 13.2 3 11.2 3 8V4zM5.8 8l1.6 1.6L10.4 6.5",
+	copy: "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
+	check: "m3 8.5 3.2 3.2L13 4.8",
+	menu: "M2.5 4.5h11M2.5 8h11M2.5 11.5h11",
+	plus: "M8 3v10M3 8h10",
+	download: "M8 2.5v7.5M4.8 7.2 8 10.4l3.2-3.2M2.5 13.5h11",
+	warning: "M8 2 14.5 13.5h-13zM8 6.5v3.2M8 11.3v.7",
+	dark: "M13 9.6A5.6 5.6 0 0 1 6.4 3 5.6 5.6 0 1 0 13 9.6z",
+	light:
+		"M5.2 8a2.8 2.8 0 1 0 5.6 0 2.8 2.8 0 1 0-5.6 0M8 1.5v1.6M8 12.9v1.6M1.5 8h1.6M12.9 8h1.6M3.4 3.4l1.1 1.1M11.5 11.5l1.1 1.1M3.4 12.6l1.1-1.1M11.5 4.5l1.1-1.1",
+	auto: "M2.5 8a5.5 5.5 0 1 0 11 0 5.5 5.5 0 1 0-11 0M8 2.5v11M10.5 4v8M12 5.5v5",
+	user: "M5.5 5.5a2.5 2.5 0 1 0 5 0 2.5 2.5 0 1 0-5 0M3 13.5c.5-2.8 2.5-4 5-4s4.5 1.2 5 4",
+	chevron: "m4 6 4 4 4-4",
+} as const;
 
-/** Decorative line icons of 16 px; twenty of them need no library. */
-
-const shapes = {
-	overview: <path d="M2.5 8.5 8 3l5.5 5.5M4 7.5V13h3V9.5h2V13h3V7.5" />,
-	keys: (
-		<>
-			<circle cx="5" cy="11" r="2.5" />
-			<path d="M7 9.2 13 3M10.6 5.4l1.9 1.9" />
-		</>
-	),
-	projects: <path d="M2 4.5V13h12V5.5H8L6.5 3.5H2zM2 8h12" />,
-	credit: (
-		<>
-			<rect x="2" y="4" width="12" height="8.5" rx="1" />
-			<path d="M2 7h12M4.5 10h3" />
-		</>
-	),
-	usage: <path d="M2.5 13.5h11M4 11V8M7 11V4M10 11V6.5M13 11V2.5" />,
-	requests: <path d="M2.5 4h11M2.5 8h11M2.5 12h7" />,
-	models: (
-		<>
-			<path d="M8 2 13.5 5v6L8 14 2.5 11V5z" />
-			<path d="M2.5 5 8 8l5.5-3M8 8v6" />
-		</>
-	),
-	batches: <path d="M4.5 5.5v-3h9v9h-3M2.5 5.5h8v8h-8zM4.5 8h4M4.5 10.5h4" />,
-	playground: <path d="M2.5 3h11v8h-6L4.5 13.5V11h-2zM5.5 6h5M5.5 8.5h3" />,
-	docs: <path d="M3.5 2h6l3 3v9h-9zM9.5 2v3h3M5.5 8h5M5.5 11h5" />,
-	status: <path d="M1.5 8.5h3l2-5 3 9 2-4h3" />,
-	settings: (
-		<>
-			<path d="M2.5 4.5h6M12 4.5h1.5M2.5 11.5H4M7.5 11.5h6" />
-			<circle cx="10.2" cy="4.5" r="1.6" />
-			<circle cx="5.8" cy="11.5" r="1.6" />
-		</>
-	),
-	operator: <path d="M8 1.8 13 4v4c0 3.2-2.2 5.2-5 6.2C5.2 13.2 3 11.2 3 8V4zM5.8 8l1.6 1.6L10.4 6.5" />,
-	copy: (
-		<>
-			<rect x="5.5" y="5.5" width="8" height="8" rx="1" />
-			<path d="M10.5 5.5v-3h-8v8h3" />
-		</>
-	),
-	check: <path d="m3 8.5 3.2 3.2L13 4.8" />,
-	close: <path d="m4 4 8 8M12 4l-8 8" />,
-	menu: <path d="M2.5 4.5h11M2.5 8h11M2.5 11.5h11" />,
-	plus: <path d="M8 3v10M3 8h10" />,
-	download: <path d="M8 2.5v7.5M4.8 7.2 8 10.4l3.2-3.2M2.5 13.5h11" />,
-	external: <path d="M6 3H3v10h10v-3M9 2.5h4.5V7M13.3 2.7 7.5 8.5" />,
-	warning: <path d="M8 2 14.5 13.5h-13zM8 6.5v3.2M8 11.3v.7" />,
-	dark: <path d="M13 9.6A5.6 5.6 0 0 1 6.4 3 5.6 5.6 0 1 0 13 9.6z" />,
-	light: (
-		<>
-			<circle cx="8" cy="8" r="2.8" />
-			<path d="M8 1.5v1.6M8 12.9v1.6M1.5 8h1.6M12.9 8h1.6M3.4 3.4l1.1 1.1M11.5 11.5l1.1 1.1M3.4 12.6l1.1-1.1M11.5 4.5l1.1-1.1" />
-		</>
-	),
-	auto: (
-		<>
-			<circle cx="8" cy="8" r="5.5" />
-			<path d="M8 2.5v11a5.5 5.5 0 0 0 0-11z" fill="currentColor" />
-		</>
-	),
-	user: (
-		<>
-			<circle cx="8" cy="5.5" r="2.5" />
-			<path d="M3 13.5c.5-2.8 2.5-4 5-4s4.5 1.2 5 4" />
-		</>
-	),
-	chevron: <path d="m4 6 4 4 4-4" />,
-	stop: <rect x="4" y="4" width="8" height="8" rx="1" fill="currentColor" />,
-} satisfies Record<string, ReactNode>;
-
-export type IconName = keyof typeof shapes;
+export type IconName = keyof typeof PATHS;
 
 export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
 	return (
@@ -90,7 +45,7 @@ export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
 			aria-hidden="true"
 			focusable="false"
 		>
-			{shapes[name]}
+			<path d={PATHS[name]} />
 		</svg>
 	);
 }

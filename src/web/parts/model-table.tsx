@@ -1,5 +1,4 @@
 import { SPEED_REQUESTS_MIN } from "../../console/views.ts";
-import type { PicoUsdPerUnit } from "../../money/nano-usd.ts";
 import { formatCompact, formatCount, formatDay, formatDuration } from "../format.ts";
 import type { ApiError } from "../http.ts";
 import { Link } from "../router.tsx";
@@ -37,25 +36,15 @@ const COLUMNS: readonly Column<ModelView>[] = [
 	// A long id in the next column must not break the word.
 	{ label: t("Kind"), render: (model) => <span className="num">{KINDS[model.kind] ?? model.kind}</span> },
 	{ label: t("State"), corner: true, render: (model) => <ModelState model={model} /> },
-	{
-		label: t("Context"),
-		right: true,
-		render: (model) => (
-			<span className="num">{model.contextLength > 0 ? formatCompact(model.contextLength) : "–"}</span>
-		),
-	},
-	{ label: t("Speed"), right: true, render: (model) => <ModelSpeed speed={model.speed} /> },
-	{ label: t("Input, per million"), right: true, render: (model) => <TokenRate rate={model.rates.input} /> },
-	{ label: t("Output, per million"), right: true, render: (model) => <TokenRate rate={model.rates.output} /> },
-	{ label: t("Other"), right: true, render: (model) => <span className="num">{otherRates(model)}</span> },
+	{ label: t("Context"), figure: ({ contextLength }) => contextLength > 0 && formatCompact(contextLength) },
+	{ label: t("Speed"), figure: ({ speed }) => speed && <ModelSpeed speed={speed} /> },
+	{ label: t("Input, per million"), figure: ({ rates }) => rates.input > 0 && showRatePerMillion(rates.input) },
+	{ label: t("Output, per million"), figure: ({ rates }) => rates.output > 0 && showRatePerMillion(rates.output) },
+	{ label: t("Other"), figure: otherRates },
 ];
 
 export function ModelState({ model }: { model: ModelView }) {
 	return <State value={model.status} label={model.status === "connected" ? t("Connected") : t("Unavailable")} />;
-}
-
-function TokenRate({ rate }: { rate: PicoUsdPerUnit }) {
-	return <span className="num">{rate === 0 ? "–" : showRatePerMillion(rate)}</span>;
 }
 
 /** Rates that are not for text tokens. */
@@ -66,7 +55,7 @@ function otherRates({ rates }: ModelView): string {
 		{ rate: rates.audioSecond, what: t("a second") },
 		{ rate: rates.search, what: t("a search") },
 	].filter(({ rate }) => rate > 0);
-	return others.map(({ rate, what }) => `${showRatePerUnit(rate)} ${what}`).join(", ") || "–";
+	return others.map(({ rate, what }) => `${showRatePerUnit(rate)} ${what}`).join(", ");
 }
 
 export function ModelTable(props: {
@@ -100,15 +89,14 @@ export function ModelTable(props: {
 }
 
 /** Medians of the last day, as measured by the service. */
-function ModelSpeed({ speed }: Pick<ModelView, "speed">) {
-	if (speed === null) return <span className="num">–</span>;
+function ModelSpeed({ speed }: { speed: NonNullable<ModelView["speed"]> }) {
 	const { firstTokenMs, tokensPerSecond } = speed;
-	const first = t("first after {time}", { time: formatDuration(firstTokenMs) });
-	if (tokensPerSecond === null) return <span className="num">{first}</span>;
+	const first = t("{time} to first token", { time: formatDuration(firstTokenMs) });
+	if (tokensPerSecond === null) return first;
 	return (
 		<>
-			<span className="num">{t("{count} tokens/s", { count: formatCount(tokensPerSecond) })}</span>
-			<div className="small dim num">{first}</div>
+			{t("{count} tokens/s", { count: formatCount(tokensPerSecond) })}
+			<div className="small dim">{first}</div>
 		</>
 	);
 }

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { formatCount, formatDuration } from "../format.ts";
-import { keyLabel } from "../labels.ts";
+import { keyLabel, REQUEST_STATUSES } from "../labels.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 import type { LogRow, RequestRow } from "../views.ts";
@@ -8,11 +8,7 @@ import { State } from "./page.tsx";
 import { type Column, DataTable, type DataTableProps } from "./table.tsx";
 import { Clipped, Moment } from "./text.tsx";
 
-const ENDINGS: Readonly<Record<string, string>> = { ok: t("Answered"), failed: t("Failed"), left: t("Client left") };
-
 const BASES: Readonly<Record<string, string>> = { estimated: t("estimated"), recovered: t("recovered") };
-
-const NOTHING = <span className="dim">–</span>;
 
 const COLUMNS: readonly Column<LogRow>[] = [
 	{
@@ -24,7 +20,7 @@ const COLUMNS: readonly Column<LogRow>[] = [
 			</Link>
 		),
 	},
-	{ label: t("Model"), clip: true, render: (row) => (row.model === null ? NOTHING : <Clipped text={row.model} />) },
+	{ label: t("Model"), clip: true, render: ({ model }) => model !== null && <Clipped text={model} /> },
 	{
 		label: t("Key"),
 		clip: true,
@@ -32,13 +28,9 @@ const COLUMNS: readonly Column<LogRow>[] = [
 	},
 	{
 		label: t("Tokens"),
-		right: true,
-		render: (row) =>
-			row.statusClass === "refused" ? (
-				NOTHING
-			) : (
+		figure: (row) =>
+			row.statusClass !== "refused" && (
 				<span
-					className="num"
 					title={t("{prompt} in, {completion} out", {
 						prompt: formatCount(row.promptTokens),
 						completion: formatCount(row.completionTokens),
@@ -50,18 +42,11 @@ const COLUMNS: readonly Column<LogRow>[] = [
 	},
 	{
 		label: t("First token"),
-		right: true,
-		render: (row) =>
-			row.statusClass === "refused" ? NOTHING : <span className="num">{formatDuration(row.firstTokenMs)}</span>,
+		figure: (row) => row.statusClass !== "refused" && formatDuration(row.firstTokenMs),
 	},
+	{ label: t("Duration"), figure: (row) => row.statusClass !== "refused" && formatDuration(row.durationMs) },
 	{
-		label: t("Duration"),
-		right: true,
-		render: (row) =>
-			row.statusClass === "refused" ? NOTHING : <span className="num">{formatDuration(row.durationMs)}</span>,
-	},
-	{
-		label: t("Ending"),
+		label: t("Status"),
 		render: (row) => (row.statusClass === "refused" ? <Refused row={row} /> : <RequestEnding row={row} />),
 	},
 	{ label: t("Cost"), corner: true, amount: (row) => (row.statusClass === "refused" ? null : row.costNanoUsd) },
@@ -72,9 +57,7 @@ const LONG_ONLY = new Set([t("Key"), t("First token")]);
 
 export function RequestEnding({ row }: { row: Pick<RequestRow, "statusClass" | "status" | "basis" | "costNanoUsd"> }) {
 	const label =
-		row.statusClass === "failed"
-			? t("Failed {status}", { status: row.status })
-			: (ENDINGS[row.statusClass] ?? row.statusClass);
+		row.statusClass === "failed" ? t("Failed {status}", { status: row.status }) : REQUEST_STATUSES[row.statusClass];
 	return (
 		<State
 			value={row.statusClass}
@@ -83,11 +66,7 @@ export function RequestEnding({ row }: { row: Pick<RequestRow, "statusClass" | "
 	);
 }
 
-export function Refused({
-	row,
-}: {
-	row: { readonly status: number; readonly code: string; readonly repeats: number };
-}) {
+export function Refused({ row }: { row: { status: number; code: string; repeats: number } }) {
 	return (
 		<div title={row.code}>
 			<State value="refused" tone="warn" label={t("Refused {status}", { status: row.status })} />

@@ -142,7 +142,7 @@ function contentOf<T>(column: Column<T>, row: T, decimals: number): ReactNode {
 		const nanoUsd = column.amount(row);
 		return nanoUsd === null ? DASH : <Amount nanoUsd={nanoUsd} sign={column.sign ?? false} decimals={decimals} />;
 	}
-	if (column.figure) return <span className="num">{column.figure(row) ?? "–"}</span>;
+	if (column.figure) return <span className="num">{column.figure(row) || "–"}</span>;
 	return column.render?.(row) || (column.act ? null : DASH);
 }
 

@@ -1,5 +1,5 @@
 import { Stack } from "@mantine/core";
-import { type ReactNode, useState } from "react";
+import type { ReactNode } from "react";
 import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { CodeBlock, Tabs } from "../parts/code.tsx";
@@ -13,22 +13,17 @@ const remembered = createRemembered("tollgate-tool");
 
 /** Steps for the tool that this person chose last. `apiKey`: a placeholder if absent. */
 export default function ToolChoice({ apiKey, models }: { apiKey?: string; models?: readonly string[] }) {
-	const [index, setIndex] = useState(() =>
-		Math.max(
-			0,
-			TOOLS.findIndex(({ id }) => id === remembered.read()),
-		),
-	);
 	const facts = useToolFacts(apiKey, models);
-	const tool = TOOLS[index];
-	if (!tool) return null;
-	function choose(next: number) {
-		setIndex(next);
-		remembered.write(TOOLS[next]?.id ?? "");
-	}
+	const chosen = TOOLS.find(({ id }) => id === remembered.read());
+	const toolOf = (name: string) => TOOLS.find((tool) => tool.name === name) ?? TOOLS[0];
 	return (
-		<Tabs label={t("Tool")} names={TOOLS.map(({ name }) => name)} index={index} onChoose={choose}>
-			<ToolSteps tool={tool} facts={facts} />
+		<Tabs
+			label={t("Tool")}
+			names={TOOLS.map(({ name }) => name)}
+			initial={chosen?.name}
+			onChange={(name) => remembered.write(toolOf(name).id)}
+		>
+			{(name) => <ToolSteps tool={toolOf(name)} facts={facts} />}
 		</Tabs>
 	);
 }
@@ -51,17 +46,16 @@ export function ToolSteps({ tool, facts }: { tool: Tool; facts: ToolFacts }) {
 }
 
 function Step({ step }: { step: ToolStep }) {
-	if (step.does === "packages") return <Said what={t("Install")} code={packageLine(step)} />;
-	if (step.does === "file")
-		return <Said what={<code>{step.path}</code>} code={step.code} label={t("Copy {path}", { path: step.path })} />;
-	return <Said what={step.say} code={step.code} />;
-}
-
-function Said({ what, code, label = t("Copy") }: { what: ReactNode; code: string | undefined; label?: string }) {
+	const [text, code, label]: [ReactNode, string | undefined, string?] =
+		step.does === "packages"
+			? [t("Install"), packageLine(step)]
+			: step.does === "file"
+				? [<code key="path">{step.path}</code>, step.code, t("Copy {path}", { path: step.path })]
+				: [step.say, step.code];
 	return (
 		<>
-			<p className="small">{what}</p>
-			{code !== undefined && <CodeBlock code={code} label={label} />}
+			<p className="small">{text}</p>
+			{code !== undefined && <CodeBlock code={code} label={label ?? t("Copy")} />}
 		</>
 	);
 }

@@ -118,7 +118,7 @@ const chat = ({ baseUrl, model, question }: ToolFacts) => ({
 });
 
 /** In display order; `bun run snippets` runs them. */
-export const TOOLS: readonly Tool[] = [
+export const TOOLS: readonly [Tool, ...Tool[]] = [
 	{
 		id: "curl",
 		name: "curl",

@@ -356,7 +356,7 @@ describe.skipIf(!isRun)("a customer's first day, from a request to a second fact
 		expect(JSON.parse(first ?? "").error.code).toBe("batch_cancelled");
 		await page.getByRole("link", { name: "Its requests" }).click();
 		await page.getByText("Only lines of the batch").waitFor();
-		await page.getByRole("table", { name: "Requests" }).getByText("Answered").first().waitFor();
+		await page.getByRole("table", { name: "Requests" }).getByText("Completed").first().waitFor();
 		await picture(page, "batch-requests");
 		await onPhone("Only lines", "batch-requests");
 	});

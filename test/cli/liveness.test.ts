@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { watchLiveness } from "../../src/cli/worker-process.ts";
-import { manualClock } from "../keys/manual-clock.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 
 const ASK_MS = 3_000;
 
 /** Somebody who answers as he is told to, and how often he was found to hang. */
 function watched() {
-	const clock = manualClock();
+	const clock = createManualClock();
 	const seen = { asked: 0, left: 0, hung: 0 };
 	const answers: ("yes" | "no" | "never")[] = [];
 	const end = watchLiveness(

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import type { HoldingRights, LiveRight } from "../../src/console/live/live-feed.ts";
 import { createLiveFeed } from "../../src/console/live/live-feed.ts";
-import { manualClock } from "../keys/manual-clock.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
 const all: HoldingRights = async (rights) => new Set(rights);
@@ -10,7 +10,7 @@ const rightOf = (userId: string) => ({ userId, sessionId: "s", accountId: null }
 
 /** A feed behind a real server, so that a leaving client leaves as browsers do. */
 function serve() {
-	const clock = manualClock();
+	const clock = createManualClock();
 	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
 	let reads = 0;
 	const topic = (user: string) => ({ name: `n ${user}`, event: "n", read: async () => ({ reads: ++reads }) });
@@ -78,7 +78,7 @@ test("stopping ends every page cleanly, and one that comes then still is to come
 });
 
 test("each page hears of what differs from what it was told itself, whatever others were told before", async () => {
-	const clock = manualClock();
+	const clock = createManualClock();
 	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
 	let value = "before";
 	const topic = { name: "n", event: "n", read: async () => value };
@@ -109,7 +109,7 @@ test("each page hears of what differs from what it was told itself, whatever oth
 });
 
 test("a right that ends is seen before the next word, also one that ends while it is read, and where it cannot be asked", async () => {
-	const clock = manualClock();
+	const clock = createManualClock();
 	let asked = 0;
 	let ask: HoldingRights = all;
 	const holding: HoldingRights = (rights) => {

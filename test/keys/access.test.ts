@@ -6,7 +6,7 @@ import { createFailedAttempts, networkOf } from "../../src/keys/failed-attempts.
 import { setKeyFields } from "../../src/keys/key-entry.ts";
 import { newSecret } from "../../src/keys/secret.ts";
 import { plainKey, plainKeyFields } from "../support/plain-key.ts";
-import { manualClock } from "./manual-clock.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 
 const NOW = 1_800_000_000_000;
 
@@ -95,7 +95,7 @@ describe("bearer", () => {
 
 describe("failed attempts", () => {
 	test("after the limit each failure of the address hears 429 until its minute is over", () => {
-		const clock = manualClock();
+		const clock = createManualClock();
 		const attempts = createFailedAttempts({ clock }, { perMinuteMax: () => 3 });
 		for (let i = 0; i < 3; i++) attempts.count("192.0.2.1");
 		clock.advance(20_000);
@@ -120,7 +120,7 @@ describe("failed attempts", () => {
 	});
 
 	test("remembers a bounded number of addresses", () => {
-		const attempts = createFailedAttempts({ clock: manualClock() }, { perMinuteMax: () => 3 });
+		const attempts = createFailedAttempts({ clock: createManualClock() }, { perMinuteMax: () => 3 });
 		for (let i = 0; i < 25_000; i++) attempts.count(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
 		expect(attempts.size()).toBe(20_000);
 	});

@@ -4,8 +4,8 @@ import type { KeyDigest } from "../../src/keys/digest.ts";
 import { createFailedAttempts } from "../../src/keys/failed-attempts.ts";
 import type { KeyEntry } from "../../src/keys/key-entry.ts";
 import { createKeyLoadLimiter } from "../../src/keys/key-load-limiter.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
-import { manualClock } from "./manual-clock.ts";
 
 const LIMIT = 60;
 /** Those of an address that failed too often which wait. */
@@ -14,7 +14,7 @@ const HERE = "192.0.2.1";
 
 /** Look-ups over a table in which only what begins with "good" exists; `loads` are the questions that reached it. */
 function setUp(failuresPerMinuteMax = 1_000_000) {
-	const clock = manualClock();
+	const clock = createManualClock();
 	const loads: string[] = [];
 	let underWay = 0;
 	let mostUnderWay = 0;
@@ -68,7 +68,7 @@ describe("keys that do not exist", () => {
 	});
 
 	test("are not asked for beside one that waited, by who comes as the first is answered", async () => {
-		const clock = manualClock();
+		const clock = createManualClock();
 		const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => 1 });
 		const asked = new Map<string, PromiseWithResolvers<KeyEntry | null>>();
 		const keyring = {

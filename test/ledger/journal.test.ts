@@ -19,7 +19,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { DiskFull, type JournalDisk, type JournalFile, openJournalDisk } from "../../src/ledger/journal-disk.ts";
 import { encodeRecord, RecordKind } from "../../src/ledger/journal-record.ts";
-import { manualClock } from "../keys/manual-clock.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 import { admitted, decodeRecords, openTestJournal, replayed, settledEvent } from "./fixture.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
@@ -270,7 +270,7 @@ function scriptedDisk() {
 
 test("a full disk refuses new requests, settles running ones and recovers", () => {
 	const { disk, state } = scriptedDisk();
-	const clock = manualClock();
+	const clock = createManualClock();
 	const { journal } = openTestJournal(disk, clock, {});
 	journal.admit(admit("1"));
 	state.room = 10;
@@ -291,7 +291,7 @@ test("a full disk refuses new requests, settles running ones and recovers", () =
 test("a missing folder refuses new requests, settles running ones and recovers", () => {
 	const path = folder();
 	const disk = openJournalDisk(path, { create: true });
-	const clock = manualClock();
+	const clock = createManualClock();
 	const { journal } = openTestJournal(disk, clock, { segmentBytesMax: 500 });
 	const segments: number[] = [];
 	while ((segments.at(-1) ?? 1) < 2) segments.push(journal.admit(admit(String(segments.length))));

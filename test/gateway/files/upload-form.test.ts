@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { openUploadForm } from "../../../src/gateway/files/upload-form.ts";
-import { manualClock } from "../../keys/manual-clock.ts";
+import { createManualClock } from "../../support/upstream-clock.ts";
 
 const BOUNDARY = "edge";
 const part = (disposition: string, body: string) =>
@@ -8,7 +8,7 @@ const part = (disposition: string, body: string) =>
 const encoder = new TextEncoder();
 
 function sender(bytesMax = 1_000_000) {
-	const clock = manualClock();
+	const clock = createManualClock();
 	let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
 	let cancelled = false;
 	const body = new ReadableStream<Uint8Array>({

@@ -4,7 +4,7 @@ import { readLimits } from "./limits-section.ts";
 import type { ModelSpec, RouteSpec } from "./model.ts";
 import { readModel } from "./model-section.ts";
 import { readRoute } from "./route-section.ts";
-import { DEFAULT_LIMITS, type ServiceLimits } from "./service-limits.ts";
+import type { ServiceLimits } from "./service-limits.ts";
 import { createYamlReader, type Problem, type YamlReader } from "./yaml-reader.ts";
 import { show, type YamlField } from "./yaml-scalars.ts";
 
@@ -41,31 +41,26 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 		throw new CatalogFileError([{ line: 0, message: `the file is longer than ${FILE_LENGTH_MAX} characters` }]);
 	}
 	const reader = createYamlReader(text, env);
-	const file =
-		reader.root && reader.map(reader.root, ["models", "routes", "limits", "brand"], (name) => name.startsWith("x-"));
-	const modelsField = file?.require("models");
-	const routesField = file?.get("routes");
-	const limitsField = file?.get("limits");
+	const file = reader.map(reader.root, ["models", "routes", "limits", "brand"], (name) => name.startsWith("x-"));
 	const models: ModelSpec[] = [];
 	const names = new Map<string, number>();
 	const claimAt =
 		({ path }: YamlField) =>
 		(name: string, line: number) =>
 			claim(reader, names, name, { line, path });
-	for (const field of (modelsField && reader.list(modelsField, MODELS_MAX)) ?? []) {
+	for (const field of reader.list(file?.require("models"), MODELS_MAX) ?? []) {
 		const model = readModel(reader, field, claimAt(field));
 		if (model !== undefined) models.push(model);
 	}
 	const routes: RouteSpec[] = [];
 	// Routes are checked only if the models have no mistakes: errors of routes would repeat those of models.
 	const isWhole = reader.problems().length === 0;
-	for (const field of (isWhole && routesField && reader.list(routesField, ROUTES_MAX)) || []) {
+	for (const field of (isWhole && reader.list(file?.get("routes"), ROUTES_MAX)) || []) {
 		const route = readRoute(reader, field, models, claimAt(field));
 		if (route !== undefined) routes.push(route);
 	}
-	const brandField = file?.get("brand");
-	if (brandField !== undefined) readBrand(reader, brandField);
-	const limits = limitsField === undefined ? DEFAULT_LIMITS : readLimits(reader, limitsField);
+	readBrand(reader, file?.get("brand"));
+	const limits = readLimits(reader, file?.get("limits"));
 	const problems = reader.problems();
 	if (problems.length > 0) throw new CatalogFileError(problems);
 	return Object.freeze({

@@ -5,7 +5,7 @@ import type { YamlReader } from "./yaml-reader.ts";
 import type { YamlField } from "./yaml-scalars.ts";
 
 /** Reads `limits:`. Missing fields keep their default. */
-export function readLimits(reader: YamlReader, field: YamlField): ServiceLimits {
+export function readLimits(reader: YamlReader, field: YamlField | undefined): ServiceLimits {
 	const map = reader.map(
 		field,
 		LIMIT_FIELDS.map(({ name }) => name),
@@ -13,8 +13,7 @@ export function readLimits(reader: YamlReader, field: YamlField): ServiceLimits 
 	const limits: { -readonly [name in keyof SetLimits]: number } = { ...DEFAULT_LIMITS };
 	if (map === undefined) return DEFAULT_LIMITS;
 	for (const known of LIMIT_FIELDS) {
-		const given = map.get(known.name);
-		const value = given && reader.number(given, known);
+		const value = reader.number(map.get(known.name), known);
 		if (value !== undefined) limits[known.limit] = known.scale === 1 ? value : Math.round(value * known.scale);
 	}
 	/** A default follows a value of the file. Only two values of the file can contradict each other. */

@@ -22,6 +22,7 @@ const BATCH_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "embedding"]);
 const MODALITIES: readonly Modality[] = ["text", "image", "audio"];
 const IMAGE_URL_POLICIES: readonly ImageUrlPolicy[] = ["forward", "data_only", "reject"];
 const NORMALIZATIONS = ["nfkc", "none"] as const;
+const UNSUPPORTED = ["ignore", "reject"] as const;
 const PARAMETER_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 
 const NAME_LENGTH_MAX = 200;
@@ -43,43 +44,27 @@ export type ClaimName = (name: string, line: number) => void;
 export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName): ModelSpec | undefined {
 	const map = reader.map(field, MODEL_FIELDS);
 	if (map === undefined) return undefined;
-	const idField = map.require("id");
-	const kindField = map.require("kind");
-	const ratesField = map.require("rates");
-	const upstreamsField = map.require("upstreams");
-
-	const id = idField && readId(reader, idField, claim);
-	const kind = kindField && reader.choice(kindField, KINDS);
-	const aliases =
-		readWords(reader, map.get("aliases"), MODEL_ID, ALIASES_MAX, (alias, { line }) => claim(alias, line)) ?? [];
+	const id = readId(reader, map.require("id"), claim);
+	const kind = reader.choice(map.require("kind"), KINDS);
+	const claimAlias = (alias: string, { line }: YamlField) => claim(alias, line);
+	const aliases = readWords(reader, map.get("aliases"), MODEL_ID, ALIASES_MAX, claimAlias);
 	const name = readName(reader, map.get("name")) ?? id;
 	const { modes, batches } = readModes(reader, map, kind);
 	const inputs = readChoices(reader, map.get("input_modalities"), MODALITIES);
 	const outputs = readChoices(reader, map.get("output_modalities"), MODALITIES);
-	const imageUrlsField = map.get("image_urls");
-	const imageUrls = imageUrlsField ? reader.choice(imageUrlsField, IMAGE_URL_POLICIES) : "data_only";
+	const imageUrls = reader.choice(map.get("image_urls"), IMAGE_URL_POLICIES) ?? "data_only";
 	const lengths = readLengths(reader, map, kind);
-	const normalizationField = map.get("text_normalization");
-	const normalization = normalizationField ? reader.choice(normalizationField, NORMALIZATIONS) : "nfkc";
+	const textNormalization = reader.choice(map.get("text_normalization"), NORMALIZATIONS) ?? "nfkc";
 	const listed = new Map<string, YamlField>();
 	readWords(reader, map.get("parameters"), PARAMETER_NAME, PARAMETERS_MAX, (word, item) => listed.set(word, item));
-	const unsupportedField = map.get("unsupported_parameters");
-	const unsupported = unsupportedField ? reader.choice(unsupportedField, ["ignore", "reject"] as const) : "ignore";
-	const rates = ratesField && readRates(reader, ratesField, kind);
+	const unsupportedParameters = reader.choice(map.get("unsupported_parameters"), UNSUPPORTED) ?? "ignore";
+	const rates = readRates(reader, map.require("rates"), kind);
 	const batchRates = readBatchRates(reader, map.get("batch_rates"), kind, batches);
 	const retiresOn = readDay(reader, map.get("retires_on"));
-	const upstreams = upstreamsField && readUpstreams(reader, upstreamsField, kind);
-	if (kind !== undefined && upstreams !== undefined) leaveOutUnsupported(reader, kind, listed, upstreams);
+	const upstreams = readUpstreams(reader, map.require("upstreams"), kind);
+	if (kind !== undefined) leaveOutUnsupported(reader, kind, listed, upstreams);
 
-	if (id === undefined || name === undefined || kind === undefined || imageUrls === undefined) return undefined;
-	if (
-		lengths === undefined ||
-		normalization === undefined ||
-		unsupported === undefined ||
-		rates === undefined ||
-		upstreams === undefined
-	)
-		return undefined;
+	if (id === undefined || name === undefined || kind === undefined || rates === undefined) return undefined;
 	return Object.freeze({
 		id,
 		aliases: Object.freeze(aliases),
@@ -90,9 +75,9 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 		outputModalities: outputs ?? new Set<Modality>([kind === "image" ? "image" : "text"]),
 		imageUrls,
 		...lengths,
-		textNormalization: normalization,
+		textNormalization,
 		parameters: new Set(listed.keys()),
-		unsupportedParameters: unsupported,
+		unsupportedParameters,
 		rates,
 		...(batches ? { batch: Object.freeze({ rates: batchRates }) } : {}),
 		...(retiresOn === undefined ? {} : { retiresOn }),
@@ -101,22 +86,22 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 }
 
 /** Reads an id and claims it. */
-export function readId(reader: YamlReader, field: YamlField, claim: ClaimName): string | undefined {
+export function readId(reader: YamlReader, field: YamlField | undefined, claim: ClaimName): string | undefined {
 	const id = reader.text(field, MODEL_ID, "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / -");
-	if (id !== undefined) claim(id, field.line);
+	if (field !== undefined && id !== undefined) claim(id, field.line);
 	return id;
 }
 
 /** Reads a display name. */
 export function readName(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const fits = (name: string) => name.trim() !== "" && name.length <= NAME_LENGTH_MAX && !/\p{Cc}/u.test(name);
-	return field && reader.text(field, fits, `must be 1 to ${NAME_LENGTH_MAX} characters without control characters`);
+	return reader.text(field, fits, `must be 1 to ${NAME_LENGTH_MAX} characters without control characters`);
 }
 
 /** Reads a date that exists, without a time. */
 function readDay(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const fits = (day: string) => day.length === DAY_LENGTH && msOfIso(day) !== undefined;
-	return field && reader.text(field, fits, (day) => `must be a day such as 2027-01-31, got ${show(day)}`);
+	return reader.text(field, fits, (day) => `must be a day such as 2027-01-31, got ${show(day)}`);
 }
 
 /** Reads the endpoints of a chat model, and whether the model takes batches. */
@@ -156,33 +141,34 @@ function readLengths(
 	reader: YamlReader,
 	map: YamlMap,
 	kind: ModelKind | undefined,
-): Pick<ModelSpec, "contextLength" | "maxOutputTokens" | "templateOverheadTokens"> | undefined {
+): Pick<ModelSpec, "contextLength" | "maxOutputTokens" | "templateOverheadTokens"> {
 	const needed = kind === "chat";
-	const contextField = needed ? map.require("context_length") : map.get("context_length");
-	const outputField = needed ? map.require("max_output_tokens") : map.get("max_output_tokens");
-	const overheadField = map.get("template_overhead_tokens");
+	const fieldOf = (name: string) => (needed ? map.require(name) : map.get(name));
+	const outputField = fieldOf("max_output_tokens");
 	const bounds = { min: 1, max: TOKENS_MAX, integer: true };
-	const context = contextField ? reader.number(contextField, bounds) : needed ? undefined : DEFAULT_CONTEXT_LENGTH;
-	const output = outputField ? reader.number(outputField, bounds) : undefined;
-	const overhead = overheadField
-		? reader.number(overheadField, { ...bounds, min: 0 })
-		: DEFAULT_TEMPLATE_OVERHEAD_TOKENS;
+	const context = reader.number(fieldOf("context_length"), bounds);
+	const output = reader.number(outputField, bounds);
+	const overhead = reader.number(map.get("template_overhead_tokens"), { ...bounds, min: 0 });
 	const generates = kind === undefined || GENERATING_KINDS.has(kind);
 	if (outputField && !generates) reader.report(outputField, `a model of kind ${kind} generates no tokens`);
 	if (outputField && context !== undefined && output !== undefined && generates && output > context) {
 		reader.report(outputField, `must not be greater than context_length (${context})`);
 	}
-	if (context === undefined || overhead === undefined || (needed && output === undefined)) return undefined;
+	const contextLength = context ?? DEFAULT_CONTEXT_LENGTH;
 	return {
-		contextLength: context,
-		maxOutputTokens: generates ? (output ?? context) : 0,
-		templateOverheadTokens: overhead,
+		contextLength,
+		maxOutputTokens: generates ? (output ?? contextLength) : 0,
+		templateOverheadTokens: overhead ?? DEFAULT_TEMPLATE_OVERHEAD_TOKENS,
 	};
 }
 
-function readUpstreams(reader: YamlReader, field: YamlField, kind: ModelKind | undefined): UpstreamSpec[] | undefined {
+function readUpstreams(
+	reader: YamlReader,
+	field: YamlField | undefined,
+	kind: ModelKind | undefined,
+): readonly UpstreamSpec[] {
 	const items = reader.list(field, UPSTREAMS_MAX);
-	if (items === undefined) return undefined;
+	if (field === undefined || items === undefined) return [];
 	if (items.length === 0) reader.report(field, "needs at least one entry");
 	const upstreams: UpstreamSpec[] = [];
 	const seen = new Map<string, number>();
@@ -196,7 +182,7 @@ function readUpstreams(reader: YamlReader, field: YamlField, kind: ModelKind | u
 		else seen.set(key, item.line);
 		upstreams.push(upstream);
 	}
-	return upstreams.length === items.length ? upstreams : undefined;
+	return upstreams;
 }
 
 /** A listed parameter is a promise for every replica. Removes parameters that a dialect of the model cannot honour. */
@@ -216,23 +202,21 @@ function leaveOutUnsupported(
 	}
 }
 
-/** Reads a list of distinct words. `accept` is called for each valid word. */
+/** Reads a list of distinct words; none if it is absent. `accept` is called for each valid word. */
 function readWords(
 	reader: YamlReader,
 	field: YamlField | undefined,
 	pattern: RegExp,
 	itemsMax: number,
-	accept?: (word: string, item: YamlField) => void,
-): string[] | undefined {
-	const items = field && reader.list(field, itemsMax);
-	if (items === undefined) return undefined;
+	accept: (word: string, item: YamlField) => void,
+): string[] {
 	const words = new Set<string>();
-	for (const item of items) {
+	for (const item of reader.list(field, itemsMax) ?? []) {
 		const word = reader.text(item);
 		if (word === undefined) continue;
 		if (!pattern.test(word)) reader.report(item, `must match ${pattern.source}`);
 		else if (words.has(word)) reader.report(item, `${show(word)} is listed twice`);
-		else accept?.(word, item);
+		else accept(word, item);
 		words.add(word);
 	}
 	return [...words];
@@ -244,7 +228,7 @@ function readChoices<T extends string>(
 	field: YamlField | undefined,
 	options: readonly T[],
 ): ReadonlySet<T> | undefined {
-	const items = field && reader.list(field, options.length);
+	const items = reader.list(field, options.length);
 	if (field === undefined || items === undefined) return undefined;
 	if (items.length === 0) reader.report(field, `needs at least one of ${options.join(", ")}`);
 	const chosen = new Set<T>();

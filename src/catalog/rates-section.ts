@@ -35,9 +35,13 @@ const PRODUCED: Readonly<Record<ModelKind, readonly (readonly RateName[])[]>> = 
  * Reads `rates:` of a model: decimal strings, "0" to "1000000" USD per million tokens. `request`, `image`,
  * `audio_second` and `search` are USD each ("0" to "9000"). Missing rates are 0; `cached_input` defaults to `input`.
  */
-export function readRates(reader: YamlReader, field: YamlField, kind: ModelKind | undefined): Rates | undefined {
+export function readRates(
+	reader: YamlReader,
+	field: YamlField | undefined,
+	kind: ModelKind | undefined,
+): Rates | undefined {
 	const map = reader.map(field, RATE_NAMES);
-	if (map === undefined) return undefined;
+	if (field === undefined || map === undefined) return undefined;
 	const rates = new Map<RateName, PicoUsdPerUnit>();
 	for (const name of RATE_NAMES) {
 		const given = map.get(name);

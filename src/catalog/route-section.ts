@@ -17,21 +17,18 @@ export function readRoute(
 ): RouteSpec | undefined {
 	const map = reader.map(field, ROUTE_FIELDS);
 	if (map === undefined) return undefined;
-	const idField = map.require("id");
-	const modelsField = map.require("models");
-	const byField = map.get("by");
-	const id = idField && readId(reader, idField, claim);
+	const id = readId(reader, map.require("id"), claim);
 	const name = readName(reader, map.get("name")) ?? id;
-	const by = byField ? reader.choice(byField, ORDERS) : "listed";
-	const modelIds = modelsField && readModels(reader, modelsField, models);
-	if (id === undefined || name === undefined || by === undefined || modelIds === undefined) return undefined;
+	const by = reader.choice(map.get("by"), ORDERS) ?? "listed";
+	const modelIds = readModels(reader, map.require("models"), models);
+	if (id === undefined || name === undefined) return undefined;
 	return Object.freeze({ id, name, modelIds: Object.freeze(modelIds), by });
 }
 
 /** Reads ids of models of one kind. */
-function readModels(reader: YamlReader, field: YamlField, models: readonly ModelSpec[]): string[] | undefined {
+function readModels(reader: YamlReader, field: YamlField | undefined, models: readonly ModelSpec[]): string[] {
 	const items = reader.list(field, ROUTE_MODELS_MAX);
-	if (items === undefined) return undefined;
+	if (field === undefined || items === undefined) return [];
 	if (items.length === 0) reader.report(field, "needs at least one model");
 	const found = new Map<string, ModelSpec>();
 	for (const item of items) {
@@ -45,5 +42,5 @@ function readModels(reader: YamlReader, field: YamlField, models: readonly Model
 			reader.report(item, `${show(name)} is of kind ${model.kind}, the models before it of kind ${kind}`);
 		else found.set(model.id, model);
 	}
-	return found.size === items.length && found.size > 0 ? [...found.keys()] : undefined;
+	return [...found.keys()];
 }

@@ -4,8 +4,6 @@ import type { YamlField } from "./yaml-scalars.ts";
 
 export const UPSTREAM_FIELDS = ["url", "api_key", "model", "dialect", "max_concurrency", "keep_alive"] as const;
 
-const DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi", "tei"];
-
 /** The kinds that servers of each dialect can serve. `openai` means any server with that interface. */
 const KINDS_OF_DIALECT: Readonly<Record<DialectName, readonly ModelKind[]>> = {
 	openai: ["chat", "embedding", "transcription", "image", "rerank"],
@@ -16,6 +14,7 @@ const KINDS_OF_DIALECT: Readonly<Record<DialectName, readonly ModelKind[]>> = {
 	tgi: ["chat"],
 	tei: ["embedding", "rerank"],
 };
+const DIALECTS = Object.keys(KINDS_OF_DIALECT) as readonly DialectName[];
 
 const DEFAULT_MAX_CONCURRENCY = 256;
 const MAX_CONCURRENCY_MAX = 65_536;
@@ -31,34 +30,24 @@ export function readUpstream(
 ): UpstreamSpec | undefined {
 	const map = reader.map(field, UPSTREAM_FIELDS);
 	if (map === undefined) return undefined;
-	const urlField = map.require("url");
-	const keyField = map.get("api_key");
-	const modelField = map.require("model");
 	const dialectField = map.require("dialect");
-	const concurrencyField = map.get("max_concurrency");
-	const keepAliveField = map.get("keep_alive");
-
-	const url = urlField && readUrl(reader, urlField);
-	const apiKey = keyField === undefined ? null : readApiKey(reader, keyField);
-	const model = modelField && readModelName(reader, modelField);
-	const dialect = dialectField && reader.choice(dialectField, DIALECTS);
-	if (dialectField && dialect && kind && !KINDS_OF_DIALECT[dialect].includes(kind)) {
+	const url = readUrl(reader, map.require("url"));
+	const apiKey = readApiKey(reader, map.get("api_key"));
+	const model = readModelName(reader, map.require("model"));
+	const dialect = reader.choice(dialectField, DIALECTS);
+	if (dialectField && dialect && kind && !KINDS_OF_DIALECT[dialect].includes(kind))
 		reader.report(dialectField, `a ${dialect} server cannot serve a model of kind ${kind}`);
-	}
 	const concurrencyBounds = { min: 1, max: MAX_CONCURRENCY_MAX, integer: true };
-	const maxConcurrency = concurrencyField
-		? reader.number(concurrencyField, concurrencyBounds)
-		: DEFAULT_MAX_CONCURRENCY;
-	const keepAlive = keepAliveField ? reader.flag(keepAliveField) : true;
+	const maxConcurrency = reader.number(map.get("max_concurrency"), concurrencyBounds) ?? DEFAULT_MAX_CONCURRENCY;
+	const keepAlive = reader.flag(map.get("keep_alive")) ?? true;
 	if (url === undefined || model === undefined || dialect === undefined) return undefined;
-	if (apiKey === undefined || maxConcurrency === undefined || keepAlive === undefined) return undefined;
 	return Object.freeze({ url, apiKey, model, dialect, maxConcurrency, keepAlive });
 }
 
 /** Messages never repeat the address, which may hold a password. */
-function readUrl(reader: YamlReader, field: YamlField): string | undefined {
+function readUrl(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const text = reader.text(field);
-	if (text === undefined) return undefined;
+	if (field === undefined || text === undefined) return undefined;
 	const complain = (message: string) => {
 		reader.report(field, message);
 		return undefined;
@@ -73,18 +62,15 @@ function readUrl(reader: YamlReader, field: YamlField): string | undefined {
 	return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Null for an empty value: a variable set to nothing means a server without a key. */
-function readApiKey(reader: YamlReader, field: YamlField): string | null | undefined {
+/** Null for no or an empty value: a variable set to nothing means a server without a key. */
+function readApiKey(reader: YamlReader, field: YamlField | undefined): string | null {
 	const rule = `must be at most ${API_KEY_LENGTH_MAX} printable ASCII characters without spaces or line ends`;
 	const text = reader.text(field, (key) => key.length <= API_KEY_LENGTH_MAX && /^[\x21-\x7e]*$/.test(key), rule);
-	return text === "" ? null : text;
+	return text || null;
 }
 
-function readModelName(reader: YamlReader, field: YamlField): string | undefined {
+function readModelName(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const fits = (text: string) => text !== "" && text.length <= MODEL_NAME_LENGTH_MAX && !/\p{Cc}/u.test(text);
-	return reader.text(
-		field,
-		fits,
-		`must be a name of 1 to ${MODEL_NAME_LENGTH_MAX} characters without control characters`,
-	);
+	const rule = `must be a name of 1 to ${MODEL_NAME_LENGTH_MAX} characters without control characters`;
+	return reader.text(field, fits, rule);
 }

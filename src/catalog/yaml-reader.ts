@@ -23,7 +23,7 @@ export interface YamlMap {
 	require(name: string): YamlField | undefined;
 }
 
-/** Readers return undefined after a problem, or if a variable has no value. */
+/** Readers return undefined for an absent field and after a problem. */
 export interface YamlReader extends ScalarReader {
 	/** Undefined if the text is empty or not YAML; the problem is reported. */
 	readonly root: YamlField | undefined;
@@ -35,12 +35,10 @@ export interface YamlReader extends ScalarReader {
 	/** All warnings so far, by line. */
 	warnings(): Problem[];
 	/** Reports names outside `known`, unless `extra` accepts them. */
-	map(field: YamlField, known: readonly string[], extra?: ExtraField): YamlMap | undefined;
+	map(field: YamlField | undefined, known: readonly string[], extra?: (name: string) => boolean): YamlMap | undefined;
 	/** Reports more than `itemsMax` items. */
-	list(field: YamlField, itemsMax: number): YamlField[] | undefined;
+	list(field: YamlField | undefined, itemsMax: number): YamlField[] | undefined;
 }
-
-type ExtraField = (name: string) => boolean;
 
 const PROBLEMS_MAX = 1000;
 
@@ -73,7 +71,12 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 		return { path, line, node: target };
 	}
 
-	function map(field: YamlField, known: readonly string[], extra?: ExtraField): YamlMap | undefined {
+	function map(
+		field: YamlField | undefined,
+		known: readonly string[],
+		extra?: (name: string) => boolean,
+	): YamlMap | undefined {
+		if (field === undefined) return undefined;
 		if (!isMap(field.node)) {
 			report(field, "must be a mapping of fields");
 			return undefined;
@@ -95,7 +98,8 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 		return mapOf(field, fields, report);
 	}
 
-	function list(field: YamlField, itemsMax: number): YamlField[] | undefined {
+	function list(field: YamlField | undefined, itemsMax: number): YamlField[] | undefined {
+		if (field === undefined) return undefined;
 		if (!isSeq(field.node)) {
 			report(field, "must be a list");
 			return undefined;

@@ -17,28 +17,20 @@ export interface Scalar {
 	readonly substituted: boolean;
 }
 
-/** Reads single values. Each function returns undefined after a problem, or if a variable has no value. */
-export interface ScalarReader {
-	scalar(field: YamlField): Scalar | undefined;
-	/** A text that `fits`; for another one `rule` is reported. */
-	text(
-		field: YamlField,
-		fits?: RegExp | ((text: string) => boolean),
-		rule?: string | ((text: string) => string),
-	): string | undefined;
-	number(field: YamlField, bounds: { min: number; max: number; integer: boolean }): number | undefined;
-	flag(field: YamlField): boolean | undefined;
-	choice<T extends string>(field: YamlField, options: readonly T[]): T | undefined;
-}
+/**
+ * Reads single values. Each function returns undefined for an absent field, after a problem, or if a variable has no
+ * value. A file with a problem is refused as a whole, so a default may stand for any of these.
+ */
+export type ScalarReader = ReturnType<typeof createScalarReader>;
 
 const SHOWN_LENGTH_MAX = 60;
 /** `$${NAME}` is an escaped `${NAME}`. */
 const VARIABLE = /\$(\$?)\{([^}]*)\}/g;
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-export function createScalarReader(report: (at: YamlField, message: string) => void, env: Environment): ScalarReader {
+export function createScalarReader(report: (at: YamlField, message: string) => void, env: Environment) {
 	function scalar(field: YamlField): Scalar | undefined {
-		const node = field.node;
+		const { node } = field;
 		if (!isScalar(node)) {
 			report(field, "must be a single value");
 			return undefined;
@@ -65,19 +57,27 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 		return complete ? { written, value, substituted } : undefined;
 	}
 
-	const text: ScalarReader["text"] = (field, fits = () => true, rule = "") => {
-		const read = scalar(field);
-		if (read === undefined) return undefined;
+	/** A text that `fits`; for another one `rule` is reported. */
+	function text(
+		field: YamlField | undefined,
+		fits: RegExp | ((text: string) => boolean) = () => true,
+		rule: string | ((text: string) => string) = "",
+	): string | undefined {
+		const read = field && scalar(field);
+		if (field === undefined || read === undefined) return undefined;
 		const { value } = read;
 		if (typeof value !== "string") report(field, `must be text, got ${show(read.written)}; put it in quotes`);
 		else if (typeof fits === "function" ? fits(value) : fits.test(value)) return value;
 		else report(field, typeof rule === "string" ? rule : rule(value));
 		return undefined;
-	};
+	}
 
-	function number(field: YamlField, bounds: { min: number; max: number; integer: boolean }): number | undefined {
-		const read = scalar(field);
-		if (read === undefined) return undefined;
+	function number(
+		field: YamlField | undefined,
+		bounds: { min: number; max: number; integer: boolean },
+	): number | undefined {
+		const read = field && scalar(field);
+		if (field === undefined || read === undefined) return undefined;
 		// A variable's value is text; digits in it are meant as a number.
 		const digits = read.substituted && /^\d{1,15}(\.\d{1,15})?$/.test(read.value as string);
 		const value = digits ? Number(read.value) : read.value;
@@ -92,18 +92,18 @@ export function createScalarReader(report: (at: YamlField, message: string) => v
 		return undefined;
 	}
 
-	function flag(field: YamlField): boolean | undefined {
-		const read = scalar(field);
-		if (read === undefined) return undefined;
+	function flag(field: YamlField | undefined): boolean | undefined {
+		const read = field && scalar(field);
+		if (field === undefined || read === undefined) return undefined;
 		if (typeof read.value === "boolean") return read.value;
 		if (read.substituted && (read.value === "true" || read.value === "false")) return read.value === "true";
 		report(field, `must be true or false, got ${gotOf(read)}`);
 		return undefined;
 	}
 
-	function choice<T extends string>(field: YamlField, options: readonly T[]): T | undefined {
-		const read = scalar(field);
-		if (read === undefined) return undefined;
+	function choice<T extends string>(field: YamlField | undefined, options: readonly T[]): T | undefined {
+		const read = field && scalar(field);
+		if (field === undefined || read === undefined) return undefined;
 		const chosen = options.find((option) => option === read.value);
 		if (chosen === undefined) report(field, `must be one of ${options.join(", ")}; got ${show(read.written)}`);
 		return chosen;

@@ -1,5 +1,5 @@
-import { isEndMarker, parseEvent } from "./call/event-payload.ts";
 import { died, failed } from "./call/failure.ts";
+import { isEndMarker, parseEvent } from "./call/sse-reader.ts";
 import type { StreamReader } from "./call/stream-wire.ts";
 import { isError } from "./call/upstream-error.ts";
 import { newAboutSoFar, noteAbout } from "./chat/answer-about.ts";

@@ -2,8 +2,8 @@
 
 import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
-import { isEndMarker, parseEvent } from "./call/event-payload.ts";
 import { died, unreadable } from "./call/failure.ts";
+import { isEndMarker, parseEvent } from "./call/sse-reader.ts";
 import type { StreamCall } from "./call/stream.ts";
 import type { StreamReader, StreamWire } from "./call/stream-wire.ts";
 import type { UnaryCall } from "./call/unary.ts";

@@ -4,7 +4,7 @@ import { newId } from "../../src/base/id.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { createDigest } from "../../src/keys/digest.ts";
 import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../src/keys/key-admin.ts";
-import { keyLoader } from "../../src/keys/key-loader.ts";
+import { keyLoader } from "../../src/keys/keyring.ts";
 import {
 	archiveProject,
 	createProject,

@@ -2,7 +2,7 @@ import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import type { Statements, StatementValue } from "../../src/db/statements.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
-import { keyLoader } from "../../src/keys/key-loader.ts";
+import { keyLoader } from "../../src/keys/keyring.ts";
 import { createPgShareStore } from "../../src/keys/limit-shares.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import type { Call, SimDatabase } from "./database.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
-import { CompletionReader, readCompletion } from "../../src/upstream/completions/completion-reader.ts";
+import { CompletionReader, readCompletion } from "../../src/upstream/completions.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 
 const usage = { prompt_tokens: 3, completion_tokens: 2 };

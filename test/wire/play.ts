@@ -2,7 +2,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import type { AnswerStream } from "../../src/upstream/call/stream-wire.ts";
-import { completionStream } from "../../src/upstream/completions/completion-call.ts";
+import { completionStream } from "../../src/upstream/completions.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";

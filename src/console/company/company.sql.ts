@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { boolean, jsonb, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
-import { account } from "../../keys/account.sql.ts";
+import { account } from "../../keys/keys.sql.ts";
 import { ROLES } from "../members/roles.ts";
 
 /** Sign-in of an account's people through their company's OpenID provider. */

@@ -1,5 +1,5 @@
 import { bigint, boolean, pgTable, text, timestamp } from "drizzle-orm/pg-core";
-import { account } from "../../keys/account.sql.ts";
+import { account } from "../../keys/keys.sql.ts";
 
 /** A mail to an account's owners, admins and billing members when its balance falls below a threshold: once for each time it falls. */
 export const creditAlert = pgTable("credit_alert", {

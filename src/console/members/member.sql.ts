@@ -1,5 +1,5 @@
 import { index, pgTable, primaryKey, text, timestamp, unique } from "drizzle-orm/pg-core";
-import { account } from "../../keys/account.sql.ts";
+import { account } from "../../keys/keys.sql.ts";
 import { consoleUser } from "../sign-in/user.sql.ts";
 import { ROLES } from "./roles.ts";
 

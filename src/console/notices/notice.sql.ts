@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { index, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
-import { account } from "../../keys/account.sql.ts";
+import { account } from "../../keys/keys.sql.ts";
 
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 

@@ -1,5 +1,5 @@
 import { foreignKey, index, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
-import { project } from "../../keys/project.sql.ts";
+import { project } from "../../keys/keys.sql.ts";
 import { member } from "../members/member.sql.ts";
 
 /** The projects in which an account's members work. A member who leaves the account leaves its projects. */

@@ -1,5 +1,5 @@
 import { bigint, date, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
-import { account } from "../../keys/account.sql.ts";
+import { account } from "../../keys/keys.sql.ts";
 
 /** The billing details on an account's receipts and statements. */
 export const billingDetails = pgTable("billing_details", {

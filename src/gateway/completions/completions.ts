@@ -4,8 +4,8 @@ import { addText, measureText, type PromptMeasure } from "../../admission/prompt
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
-import type { CompletionChunk, CompletionReply } from "../../upstream/completions/completion-answer.ts";
-import { completionStream, completionWhole } from "../../upstream/completions/completion-call.ts";
+import type { CompletionChunk, CompletionReply } from "../../upstream/completions.ts";
+import { completionStream, completionWhole } from "../../upstream/completions.ts";
 import { DIALECTS } from "../../upstream/dialects.ts";
 import { Prompt } from "../../upstream/prompt.ts";
 import { generatedText } from "../generated-text.ts";

@@ -2,7 +2,8 @@
  * Parses server-sent events from bytes that may be split anywhere and may come from a hostile server. It works on
  * bytes, so a split character does no harm: line breaks are ASCII and a whole line is valid UTF-8.
  */
-import { failed, type UpstreamFailure } from "./failure.ts";
+import { asObject, hasTooMuch, type JsonObject } from "../wire-value.ts";
+import { died, failed, type UpstreamFailure } from "./failure.ts";
 
 /** Longest line and longest event; a longer one fails the stream. */
 const EVENT_BYTES_MAX = 1024 * 1024;
@@ -135,4 +136,23 @@ function lineBreak(view: Buffer, from: number): number {
 
 function tooLong(): UpstreamFailure {
 	return failed("a line or an event of the stream passes the limit");
+}
+
+const END_MARKER = "[DONE]";
+
+export function isEndMarker(payload: string): boolean {
+	return payload === END_MARKER || payload.trim() === END_MARKER;
+}
+
+export function parseEvent(payload: string): JsonObject {
+	if (hasTooMuch(payload)) throw died("an event with too much structure");
+	let value: unknown;
+	try {
+		value = JSON.parse(payload);
+	} catch {
+		throw died("an event that is not JSON");
+	}
+	const event = asObject(value);
+	if (event === undefined) throw died("an event that is not an object");
+	return event;
 }

@@ -1,0 +1,273 @@
+/** Text completions: the request, and the one format in which all dialects' answers leave this room. */
+import { createTimeSlice, mapInTurns, type TimeSlice } from "../base/time-slice.ts";
+import type { Model } from "../catalog/model.ts";
+import type { CallContext } from "./call/attempt.ts";
+import { failed, unreadable } from "./call/failure.ts";
+import type { StreamCall } from "./call/stream.ts";
+import type { StreamWire } from "./call/stream-wire.ts";
+import type { UnaryCall } from "./call/unary.ts";
+import { isError } from "./call/upstream-error.ts";
+import { aboutOf } from "./chat/answer-about.ts";
+import type { TextChunk, TextReply } from "./chat/chat-answer.ts";
+import { type ChoiceProgress, finishReason } from "./chat/chat-choice.ts";
+import type { Dialect } from "./dialects.ts";
+import { type GenerationRequest, generationText, joinReplies, seedOf } from "./generation-request.ts";
+import { Prompt } from "./prompt.ts";
+import type { Replica } from "./replicas/replica.ts";
+import { TextReader } from "./text-reader.ts";
+import { readUsage } from "./usage.ts";
+import { asArray, asCount, asObject, asObjects, asText, type JsonObject, parseJson } from "./wire-value.ts";
+
+export type CompletionFinish = "stop" | "length" | "content_filter";
+
+/** One choice or a part of it, ready for JSON.stringify in OpenAI's field order. */
+export interface CompletionChoice<Finish = CompletionFinish | null> {
+	readonly text: string;
+	/** `n` × index of the prompt + index of the choice. */
+	readonly index: number;
+	readonly logprobs: JsonObject | null;
+	readonly finish_reason: Finish;
+}
+
+export type CompletionChunk = TextChunk<CompletionChoice>;
+export type CompletionReply = TextReply<CompletionChoice<CompletionFinish>>;
+
+/** The number of choices in a request: `prompts` × `n`. */
+export interface CompletionShape {
+	readonly prompts: number;
+	/** Choices per prompt. */
+	readonly n: number;
+}
+
+/** A customer's text completion, as passed to a replica. */
+export interface CompletionCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
+	/** Per choice. */
+	readonly maxOutputTokens: number;
+	readonly shape: CompletionShape;
+}
+
+const PATH = "/completions";
+
+/** Returns the call of a streamed completion. */
+export function completionStream(
+	model: Model,
+	context: CallContext,
+	input: CompletionCallInput,
+): StreamCall<CompletionChunk> {
+	const wire = wireOf(input.shape);
+	return {
+		context,
+		wire,
+		body: (replica) => textOf(replica, model, input, true),
+		over: () => input.prompt.letGo(),
+	};
+}
+
+/** Returns the call of an unstreamed completion. */
+export function completionWhole(
+	model: Model,
+	context: CallContext,
+	input: CompletionCallInput,
+): UnaryCall<CompletionReply> {
+	const { shape } = input;
+	// Read before a prompt that is sent becomes text.
+	const prompts = shape.prompts === 1 ? [input.prompt.value] : (asArray(input.prompt.value) ?? []);
+	return {
+		context,
+		run(ask, replica) {
+			const { dialect } = replica;
+			const post = (of: CompletionCallInput) =>
+				ask.post({
+					path: PATH,
+					body: textOf(replica, model, of, false),
+					read: (parsed) => readCompletionInTurns(parsed, dialect, of.shape),
+				});
+			const isWhole = shape.prompts * shape.n === 1 || dialect.unaryUsageCoversChoices;
+			return isWhole ? post(input) : oneByOne(input, prompts, post);
+		},
+	};
+}
+
+/** This dialect's usage omits all choices but the first, so each choice is a request of its own. */
+async function oneByOne(
+	input: CompletionCallInput,
+	prompts: readonly unknown[],
+	post: (of: CompletionCallInput) => Promise<CompletionReply>,
+): Promise<CompletionReply> {
+	const { fields, maxOutputTokens, shape } = input;
+	const replies: CompletionReply[] = [];
+	for (const prompt of prompts)
+		for (let choice = 0; choice < shape.n; choice += 1)
+			replies.push(
+				await post({
+					fields: seedOf(fields, choice),
+					prompt: new Prompt(prompt),
+					maxOutputTokens,
+					shape: { prompts: 1, n: 1 },
+				}),
+			);
+	return joinReplies(replies, shape.n);
+}
+
+function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {
+	return {
+		path: PATH,
+		reader: (dialect) => new CompletionReader(dialect, shape),
+		whole(text, dialect) {
+			const { usage, ...chunk } = readCompletion(parseJson(text), dialect, shape);
+			return { chunk, usage };
+		},
+	};
+}
+
+function textOf(replica: Replica, model: Model, input: CompletionCallInput, stream: boolean): string {
+	const { fields, prompt, maxOutputTokens, shape } = input;
+	const { parameters } = model;
+	return generationText(
+		replica,
+		{ kind: "completions", fields, prompt, maxOutputTokens, n: shape.n, parameters },
+		stream,
+	);
+}
+
+/** Reads a streamed text completion. */
+export class CompletionReader extends TextReader<CompletionChoice> {
+	constructor(dialect: Dialect, { prompts, n }: CompletionShape) {
+		super(dialect, prompts * n, prompts * n, n);
+	}
+
+	/** Empty parts are left out, so that the first event is the first token. */
+	protected override readChoice(
+		raw: JsonObject,
+		index: number,
+		progress: ChoiceProgress,
+	): CompletionChoice | undefined {
+		const finish = completionFinish(raw.finish_reason);
+		const text = asText(raw.text ?? "");
+		if (text === undefined) throw failed("a choice whose text is none");
+		progress.finished ||= finish !== null;
+		if (text === "" && finish === null) return undefined;
+		progress.outputBytes += Buffer.byteLength(text);
+		return { text, index, logprobs: completionLogprobs(raw.logprobs), finish_reason: finish };
+	}
+
+	protected override endOf(index: number): CompletionChoice {
+		return { text: "", index, logprobs: null, finish_reason: "stop" };
+	}
+}
+
+/** Reads an unstreamed answer. Throws UpstreamFailure if it is no completion. */
+export function readCompletion(
+	parsed: unknown,
+	dialect: Dialect,
+	shape: CompletionShape,
+	logprobsOf: (value: unknown) => JsonObject | null = (value) => completionLogprobs(value),
+): CompletionReply {
+	const body = asObject(parsed);
+	if (body !== undefined && isError(body)) throw dialect.failureOfError(body);
+	const rawChoices = asArray(body?.choices);
+	if (rawChoices === undefined || rawChoices.length === 0) throw unreadable("a completion without choices");
+	if (rawChoices.length > shape.prompts * shape.n) throw unreadable("a completion with too many choices");
+	const usage = readUsage(body?.usage);
+	const counted = (usage?.completionTokens ?? 0) > 0;
+	let outputBytes = 0;
+	const choices = rawChoices.map((raw, place) => {
+		const choice = asObject(raw);
+		const text = asText(choice?.text);
+		if (choice === undefined || text === undefined) throw unreadable("a choice without text");
+		const finish = completionFinish(choice.finish_reason) ?? (counted ? "stop" : null);
+		if (finish === null) throw failed("a choice without a finish reason");
+		outputBytes += Buffer.byteLength(text);
+		const index = indexOf(choice, shape.prompts * shape.n, place);
+		return { text, index, logprobs: logprobsOf(choice.logprobs), finish_reason: finish };
+	});
+	const partial = choices.length > 1 && !dialect.unaryUsageCoversChoices;
+	const { about } = aboutOf(body ?? {});
+	const fields = about === undefined ? {} : { about };
+	return { choices, usage: partial ? undefined : usage, outputBytes, ...fields };
+}
+
+/** As `readCompletion`, for answers that may be large: `logprobs` are rebuilt in time slices. */
+export async function readCompletionInTurns(
+	parsed: unknown,
+	dialect: Dialect,
+	shape: CompletionShape,
+): Promise<CompletionReply> {
+	const rebuilt = new Map<unknown, JsonObject | null>();
+	const timeSlice = createTimeSlice();
+	for (const { logprobs } of asObjects(asObject(parsed)?.choices).slice(0, shape.prompts * shape.n))
+		if (asObject(logprobs) !== undefined) rebuilt.set(logprobs, await completionLogprobsInTurns(logprobs, timeSlice));
+	return readCompletion(parsed, dialect, shape, (raw) => rebuilt.get(raw) ?? null);
+}
+
+/** Throws UpstreamFailure for a finish reason that reports a fault of the server. */
+function completionFinish(value: unknown): CompletionFinish | null {
+	const reason = finishReason(value);
+	return reason === null || reason === "length" || reason === "content_filter" ? reason : "stop";
+}
+
+/** `place`: the index of a choice that has none. */
+function indexOf(raw: JsonObject, choicesMax: number, place = 0): number {
+	const index = asCount(raw.index ?? place, choicesMax - 1);
+	if (index === undefined) throw failed("a choice with an impossible index");
+	return index;
+}
+
+/** OpenAI's interface has 5 at most. */
+const ALTERNATIVES_MAX = 128;
+
+/**
+ * Rebuilds `logprobs` in this endpoint's format of parallel arrays. Newer llama.cpp sends the chat format, which is
+ * converted; the offsets into the text are unknown then and left out.
+ */
+export function completionLogprobs(value: unknown, tops = topsOf(value)?.map(topOf)): JsonObject | null {
+	const source = asObject(value);
+	if (source === undefined) return null;
+	if (Array.isArray(source.content)) return logprobsOfChat(asObjects(source.content), tops);
+	const tokens = asArray(source.tokens)?.map((token) => asText(token) ?? "");
+	if (tokens === undefined) return null;
+	return {
+		tokens,
+		token_logprobs: asArray(source.token_logprobs)?.map(numberOrNull) ?? null,
+		top_logprobs: tops ?? null,
+		text_offset: asArray(source.text_offset)?.map((at) => asCount(at, Number.MAX_SAFE_INTEGER) ?? 0) ?? null,
+	};
+}
+
+/** As `completionLogprobs`, in time slices. */
+export async function completionLogprobsInTurns(value: unknown, timeSlice: TimeSlice): Promise<JsonObject | null> {
+	const tops = topsOf(value);
+	return completionLogprobs(value, tops === undefined ? undefined : await mapInTurns(tops, topOf, timeSlice));
+}
+
+/** The alternatives of each token. */
+function topsOf(value: unknown): readonly unknown[] | undefined {
+	const source = asObject(value);
+	return Array.isArray(source?.content)
+		? asObjects(source.content).map(({ top_logprobs: tops }) => tops ?? [])
+		: asArray(source?.top_logprobs);
+}
+
+function logprobsOfChat(entries: readonly JsonObject[], tops: readonly (JsonObject | null)[] | undefined): JsonObject {
+	return {
+		tokens: entries.map((entry) => asText(entry.token) ?? ""),
+		token_logprobs: entries.map((entry) => numberOrNull(entry.logprob)),
+		top_logprobs: tops,
+		text_offset: null,
+	};
+}
+
+/** A map by token, or the list of records of chats. */
+function topOf(value: unknown): JsonObject | null {
+	if (Array.isArray(value)) {
+		const others = asObjects(value.slice(0, ALTERNATIVES_MAX)).filter(({ logprob }) => typeof logprob === "number");
+		return Object.fromEntries(others.map(({ token, logprob }) => [asText(token) ?? "", logprob]));
+	}
+	const source = asObject(value);
+	if (source === undefined) return null;
+	return Object.fromEntries(Object.entries(source).filter(([, logprob]) => typeof logprob === "number"));
+}
+
+function numberOrNull(value: unknown): number | null {
+	return typeof value === "number" ? value : null;
+}

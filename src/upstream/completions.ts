@@ -188,7 +188,7 @@ export function readCompletion(
 }
 
 /** As `readCompletion`, for answers that may be large: `logprobs` are rebuilt in time slices. */
-export async function readCompletionInTurns(
+async function readCompletionInTurns(
 	parsed: unknown,
 	dialect: Dialect,
 	shape: CompletionShape,
@@ -220,7 +220,7 @@ const ALTERNATIVES_MAX = 128;
  * Rebuilds `logprobs` in this endpoint's format of parallel arrays. Newer llama.cpp sends the chat format, which is
  * converted; the offsets into the text are unknown then and left out.
  */
-export function completionLogprobs(value: unknown, tops = topsOf(value)?.map(topOf)): JsonObject | null {
+function completionLogprobs(value: unknown, tops = topsOf(value)?.map(topOf)): JsonObject | null {
 	const source = asObject(value);
 	if (source === undefined) return null;
 	if (Array.isArray(source.content)) return logprobsOfChat(asObjects(source.content), tops);
@@ -235,7 +235,7 @@ export function completionLogprobs(value: unknown, tops = topsOf(value)?.map(top
 }
 
 /** As `completionLogprobs`, in time slices. */
-export async function completionLogprobsInTurns(value: unknown, timeSlice: TimeSlice): Promise<JsonObject | null> {
+async function completionLogprobsInTurns(value: unknown, timeSlice: TimeSlice): Promise<JsonObject | null> {
 	const tops = topsOf(value);
 	return completionLogprobs(value, tops === undefined ? undefined : await mapInTurns(tops, topOf, timeSlice));
 }

@@ -3,6 +3,7 @@ import { silentLog } from "../../src/base/log.ts";
 import type { UpstreamSpec } from "../../src/catalog/model.ts";
 import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
+import { untilEnd } from "./at-end.ts";
 import { limitsWith, modelOver, snapshotOf } from "./upstream-catalog.ts";
 import type { Reply } from "./upstream-reply.ts";
 import { reply, startUpstream } from "./upstream-server.ts";
@@ -26,18 +27,31 @@ export async function until(condition: () => boolean): Promise<void> {
 	}
 }
 
-/** One model over `count` scripted servers. `closing` gets what the test has to stop, in order of starting. */
+/** Upstreams with one model over these servers, which stop at the end of the file. */
+export function upstreamsOver(
+	specs: readonly UpstreamSpec[],
+	more: Partial<Parameters<typeof createUpstreams>[0]> & { limits?: Partial<ServiceLimits> } = {},
+) {
+	const { limits = {}, ...deps } = more;
+	const upstreams = untilEnd(
+		createUpstreams({ clock: systemClock, log: silentLog, ...deps }, { limits: () => limitsWith(limits) }),
+	);
+	const model = modelOver(specs);
+	upstreams.sync(snapshotOf(model));
+	return { upstreams, model };
+}
+
+/** One model over `count` scripted servers. */
 export function openUpstreams(
-	closing: (() => Promise<unknown>)[],
 	count: number,
 	limits: Partial<ServiceLimits> = {},
 	specs: readonly Partial<UpstreamSpec>[] = [],
 ) {
-	const servers = Array.from({ length: count }, () => startUpstream());
-	const upstreams = createUpstreams({ clock: systemClock, log: silentLog }, { limits: () => limitsWith(limits) });
-	const model = modelOver(servers.map((server, index) => server.spec(specs[index])));
-	upstreams.sync(snapshotOf(model));
-	closing.push(...servers.map((server) => server.stop), upstreams.stop);
+	const servers = Array.from({ length: count }, () => untilEnd(startUpstream()));
+	const { upstreams, model } = upstreamsOver(
+		servers.map((server, index) => server.spec(specs[index])),
+		{ limits },
+	);
 	const requests = () => servers.reduce((sum, server) => sum + server.requests.length, 0);
 	/** The first request anywhere gets `bad`, all others the usual echo. */
 	const firstFails = (bad: () => Reply) => {

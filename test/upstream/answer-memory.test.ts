@@ -39,8 +39,8 @@ function setUp() {
 	return { clock, memory, ask, collections: () => collections };
 }
 
-describe("a long answer", () => {
-	test("waits while others take their share, and goes on in their order", async () => {
+describe("long answers", () => {
+	test("wait while other answers use the share for reading", async () => {
 		const { ask } = setUp();
 		const [first, second, third] = [ask("a", 5), ask("b", 4), ask("c", 4)];
 		expect([first.state, second.state, third.state]).toEqual(["read", "waits", "waits"]);
@@ -49,7 +49,7 @@ describe("a long answer", () => {
 		expect([second.state, third.state]).toEqual(["read", "read"]);
 	});
 
-	test("that is the first waits for no other one, so that none waits for itself", () => {
+	test("the oldest one does not wait for others", () => {
 		const { ask } = setUp();
 		const [first, second] = [ask("a", 4), ask("b", 4)];
 		second.more(4);
@@ -57,7 +57,7 @@ describe("a long answer", () => {
 		expect([first.state, second.state]).toEqual(["read", "waits"]);
 	});
 
-	test("waits until what is unread leaves room for it: of its account, and of all", async () => {
+	test("wait until unread bytes leave room", async () => {
 		const { memory, ask } = setUp();
 		memory.addUnread("a", 33 * MB);
 		const own = ask("a", 4);
@@ -72,7 +72,7 @@ describe("a long answer", () => {
 		expect(ask("b", 4).state).toBe("waits");
 	});
 
-	test("is given up once nobody has made room for too long, but for a line of a batch", async () => {
+	test("fail as crowded when no room comes; batch lines wait on", async () => {
 		const { clock, memory, ask } = setUp();
 		memory.addUnread("a", 33 * MB);
 		const [one, line] = [ask("a", 4), ask("a", 4, { isPatient: true })];
@@ -87,7 +87,7 @@ describe("a long answer", () => {
 		expect([one.state, line.state]).toEqual(["crowded", "waits"]);
 	});
 
-	test("is waited for no longer than its caller does", async () => {
+	test("stop waiting when the caller leaves", async () => {
 		const { memory, ask } = setUp();
 		const leaving = new AbortController();
 		memory.addUnread("a", 33 * MB);
@@ -97,14 +97,14 @@ describe("a long answer", () => {
 		expect(one.state).toBe("left");
 	});
 
-	test("that would never find room is given up at once, whatever parts it comes in", () => {
+	test("fail at once if they can never fit", () => {
 		const { ask } = setUp();
 		const one = ask("a", 20);
 		expect(() => one.more(20)).toThrow(UpstreamFailure);
 	});
 });
 
-test("what was let go is collected before it is as much as is read at once", async () => {
+test("collects garbage after enough released bytes", async () => {
 	const { ask, memory, collections } = setUp();
 	ask("a", 7).release();
 	await nextTurn();

@@ -44,8 +44,8 @@ function setUp() {
 	};
 }
 
-describe("failures of the replica's own", () => {
-	test("open it after so many in a row, not before, and an answer starts the count again", () => {
+describe("failures proved to be the replica's", () => {
+	test("open it after the limit in a row; an answer restarts the count", () => {
 		const { breaker, fail, succeed, letsIn } = setUp();
 		fail(2);
 		succeed();
@@ -56,7 +56,7 @@ describe("failures of the replica's own", () => {
 		expect(letsIn()).toBe("");
 	});
 
-	test("open it when half of the last twenty calls failed", () => {
+	test("open it at half of the last twenty calls", () => {
 		const { breaker, fail, succeed } = setUp();
 		for (let pair = 0; pair < 9; pair += 1) {
 			succeed();
@@ -68,7 +68,7 @@ describe("failures of the replica's own", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("in a share of the last calls count only where there were twenty", () => {
+	test("the share counts only from twenty calls on", () => {
 		const { breaker, fail, succeed } = setUp();
 		for (let round = 0; round < 5; round += 1) {
 			fail(2);
@@ -83,7 +83,7 @@ describe("failures of the replica's own", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("after the cool-down one call is let through; its success closes, its failure opens for twice as long, to a maximum", () => {
+	test("one trial follows each cool-down, which doubles up to a maximum", () => {
 		const { clock, breaker, fail, succeed, letsIn } = setUp();
 		fail(3);
 		for (const coolMs of [1_000, 2_000, 3_000, 3_000]) {
@@ -104,7 +104,7 @@ describe("failures of the replica's own", () => {
 		expect(breaker.coolMsLeft("z")).toBe(1_000);
 	});
 
-	test("a trial whose client leaves makes way for another", () => {
+	test("a trial whose client leaves allows another", () => {
 		const { clock, breaker, fail, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);
@@ -113,7 +113,7 @@ describe("failures of the replica's own", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("a trial that takes its time keeps nobody away for long, and what comes of it and of the next counts as before", () => {
+	test("a slow trial allows a second trial after five seconds", () => {
 		const { clock, breaker, fail, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);
@@ -132,7 +132,7 @@ describe("failures of the replica's own", () => {
 		expect(breaker.state()).toBe("closed");
 	});
 
-	test("calls from before the opening change nothing when they end late", () => {
+	test("late results of calls from before the opening are ignored", () => {
 		const { clock, breaker, fail } = setUp();
 		const early = [breaker.begin("a"), breaker.begin("b")];
 		fail(3);
@@ -145,8 +145,8 @@ describe("failures of the replica's own", () => {
 	});
 });
 
-describe("failures that may be the request's", () => {
-	test("of one account keep that account away for a while, and nobody else", () => {
+describe("failures that may be the request's fault", () => {
+	test("one account's failures keep only that account away", () => {
 		const { clock, breaker, suspects, letsIn } = setUp();
 		suspects("aaaaaaaaaa");
 		expect(breaker.state()).toBe("closed");
@@ -164,7 +164,7 @@ describe("failures that may be the request's", () => {
 		expect(ill.letsIn()).toBe("bcz");
 	});
 
-	test("of one account do not add up over time, while others are answered", () => {
+	test("one account's failures do not add up while others are answered", () => {
 		const { clock, breaker, suspects, succeed, letsIn } = setUp();
 		for (let round = 0; round < 100; round += 1) {
 			suspects("aa");
@@ -175,7 +175,7 @@ describe("failures that may be the request's", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("of several accounts, with nobody answered, are the replica's unless it says that it is well", () => {
+	test("several accounts' failures open the breaker of an unhealthy replica", () => {
 		const { health, breaker, suspects, letsIn } = setUp();
 		health.up = false;
 		suspects("aab");
@@ -183,7 +183,7 @@ describe("failures that may be the request's", () => {
 		expect(letsIn()).toBe("");
 	});
 
-	test("of several accounts keep them away while the health check is fine, and who comes next is a trial", () => {
+	test("several accounts' failures keep them away from a healthy replica", () => {
 		const { clock, breaker, suspects, succeed, letsIn } = setUp();
 		suspects("aab");
 		expect([breaker.state(), breaker.shown()]).toEqual(["half_open", "open"]);
@@ -203,7 +203,7 @@ describe("failures that may be the request's", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("of several accounts are the replica's once they are too many for a plot, however it is said to be", () => {
+	test("failures of 64 accounts open the breaker of a healthy replica", () => {
 		const { breaker, suspects, letsIn } = setUp();
 		// Fifty that have paid in, say, and are of one mind.
 		const fifty = Array.from({ length: 63 }, (_, at) => String.fromCharCode(0x100 + at)).join("");
@@ -214,7 +214,7 @@ describe("failures that may be the request's", () => {
 		expect(letsIn(`${fifty}yz`)).toBe("");
 	});
 
-	test("of what is tried out before its time keep it open for who looks, and an answer there closes it", () => {
+	test("an early trial shows the breaker as open until its answer", () => {
 		const { breaker, fail, letsIn } = setUp();
 		fail(3);
 		const failing = breaker.begin("a");
@@ -225,7 +225,7 @@ describe("failures that may be the request's", () => {
 		expect([breaker.state(), breaker.shown(), letsIn()]).toEqual(["closed", "closed", "abcz"]);
 	});
 
-	test("of a few accounts take it from nobody else, whenever and however often they fail", () => {
+	test("a few accounts cannot take the replica from others", () => {
 		for (let seed = 0; seed < 200; seed += 1) {
 			const random = createRandom(seed);
 			const { clock, breaker, suspects, succeed } = setUp();
@@ -240,7 +240,7 @@ describe("failures that may be the request's", () => {
 		}
 	});
 
-	test("of several accounts keep nobody away while the health check is fine and others are answered", () => {
+	test("no account is kept away while others are answered", () => {
 		const { clock, health, breaker, suspects, succeed } = setUp();
 		succeed("z");
 		suspects("abab");
@@ -271,7 +271,7 @@ describe("failures that may be the request's", () => {
 		expect(health.up).toBe(true);
 	});
 
-	test("of several accounts have one call of others tried for each time that an answer speaks, though none of theirs has ended", () => {
+	test("failing accounts cause at most one trial per ten seconds", () => {
 		const { clock, breaker, suspects, letsIn } = setUp();
 		let tried = 0;
 		for (let second = 0; second < 100; second += 1) {
@@ -288,7 +288,7 @@ describe("failures that may be the request's", () => {
 		expect(tried).toBeWithin(5, 11);
 	});
 
-	test("in a share of the last calls count only if several accounts meet them", () => {
+	test("the share counts only with failures of several accounts", () => {
 		const alone = setUp();
 		for (let round = 0; round < 40; round += 1) {
 			alone.suspects("a");
@@ -305,7 +305,7 @@ describe("failures that may be the request's", () => {
 		expect(several.letsIn()).toBe("cz");
 	});
 
-	test("of one account cannot keep it open: the next account has a trial of its own", () => {
+	test("one account cannot keep the breaker open for the next", () => {
 		const { clock, breaker, fail, suspects, succeed, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);
@@ -322,7 +322,7 @@ describe("failures that may be the request's", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("of two accounts' trials open it again, unless it says that it is well", () => {
+	test("failed trials of two accounts open it unless it is healthy", () => {
 		const { clock, health, breaker, fail, suspects } = setUp();
 		health.up = false;
 		fail(3);
@@ -332,8 +332,8 @@ describe("failures that may be the request's", () => {
 	});
 });
 
-describe("what is known later", () => {
-	test("a failure of a request that was answered elsewhere is the replica's own", () => {
+describe("judged later", () => {
+	test("a failure of a request answered elsewhere is the replica's", () => {
 		const { breaker, call } = setUp();
 		const calls = [1, 2, 3].map(() => call("a", "suspect"));
 		expect(breaker.state()).toBe("closed");
@@ -341,7 +341,7 @@ describe("what is known later", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("what a few accounts ask, and only another can answer, takes it from nobody who is answered", () => {
+	test("requests of a few accounts do not open it while others are answered", () => {
 		const { clock, breaker, call, succeed, letsIn } = setUp();
 		const proved = (names: string) => {
 			for (const name of names) if (breaker.allows(name)) breaker.judge(call(name, "suspect"), "failed");
@@ -359,7 +359,7 @@ describe("what is known later", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("nor keeps it out, where it was out for reasons of its own, from who has a trial there", () => {
+	test("such requests do not reopen it during a trial", () => {
 		const { clock, breaker, call, fail, succeed, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);
@@ -377,14 +377,14 @@ describe("what is known later", () => {
 		expect(letsIn("z")).toBe("");
 	});
 
-	test("a failure of a request that failed elsewhere too counts for nothing", () => {
+	test("a failure of a request that failed elsewhere is ignored", () => {
 		const { breaker, call, letsIn } = setUp();
 		for (let round = 0; round < 100; round += 1) breaker.judge(call(round % 2 ? "a" : "b", "suspect"), "neutral");
 		expect(breaker.state()).toBe("closed");
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("who was kept away for failures that turn out to be his requests' is let in again at once", () => {
+	test("an account is allowed again when its failures are judged neutral", () => {
 		const { breaker, call, letsIn } = setUp();
 		const calls = [1, 2, 3].map(() => call("a", "suspect"));
 		expect(letsIn()).toBe("bcz");
@@ -392,7 +392,7 @@ describe("what is known later", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("what else failed here since the last answer is known by its time, whoever was at fault", () => {
+	test("reports the time of the last other failure", () => {
 		const { clock, breaker, call, succeed } = setUp();
 		const startMs = clock.monotonicMs();
 		const first = call("a", "suspect");

@@ -7,7 +7,7 @@ import { DIALECTS } from "../../src/upstream/dialects.ts";
 const usage = { prompt_tokens: 3, completion_tokens: 2 };
 const finish_reason = "stop";
 
-test("choices of a server that does not number them are numbered by their place", () => {
+test("numbers choices without an index by their place", () => {
 	const contents = ["a", "b", "c"];
 	const chat = { usage, choices: contents.map((content) => ({ message: { content }, finish_reason })) };
 	expect(readChatReply(chat, DIALECTS.openai).choices.map(({ index }) => index)).toEqual([0, 1, 2]);
@@ -16,7 +16,7 @@ test("choices of a server that does not number them are numbered by their place"
 	expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
 });
 
-test("a completion's text in a form that is not known is a failure, streamed or not, and no answer with a hole", () => {
+test("fails on a completion text of an unknown type", () => {
 	const shape = { prompts: 1, n: 1 };
 	for (const text of [5, true, ["a"], { text: "a" }]) {
 		const event = { choices: [{ index: 0, text, finish_reason }], usage };

@@ -1,17 +1,10 @@
 /** Servers that close the connection with their last word: what is finished and counted is whole, however that is said. */
-import { afterEach, describe, expect, test } from "bun:test";
-import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/catalog/model.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
-import { createUpstreams } from "../../src/upstream/upstreams.ts";
-import { chatCall, collect, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
-import { SPEC } from "../support/upstream-set.ts";
-
-const closing: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-	for (const close of closing.splice(0).reverse()) await close();
-});
+import { atEnd } from "../support/at-end.ts";
+import { chatCall, collect, openChat } from "../support/upstream-catalog.ts";
+import { SPEC, upstreamsOver } from "../support/upstream-set.ts";
 
 const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
 const said = (index: number, content: string) =>
@@ -37,12 +30,7 @@ function serverThatBreaks(dialect: DialectName, pieces: readonly string[], url =
 		});
 		return new Response(body, { headers: { "content-type": "text/event-stream" } });
 	};
-	const deps = { clock: systemClock, log: silentLog, fetch: send ?? fetch };
-	const upstreams = createUpstreams(deps, { limits: () => limitsWith({}) });
-	const model = modelOver([{ ...SPEC, url, dialect }]);
-	upstreams.sync(snapshotOf(model));
-	closing.push(upstreams.stop);
-	return { upstreams, model };
+	return upstreamsOver([{ ...SPEC, url, dialect }], { fetch: send ?? fetch });
 }
 
 const one = [said(0, "a b"), finish(0)];
@@ -53,7 +41,7 @@ describe.each(["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"] as cons
 			["its end marker", [...one, usage, DONE]],
 			["no end marker, which the runtime may have dropped", [...one, usage]],
 			["half an end marker", [...one, usage, "data: [DO"]],
-		])("is whole with its finish, its usage and %s", async (_, pieces) => {
+		])("is complete with its finish, usage and %s", async (_, pieces) => {
 			const { upstreams, model } = serverThatBreaks(dialect, pieces);
 			const stream = openChat(upstreams, model, chatCall());
 			const got = await collect(stream);
@@ -66,7 +54,7 @@ describe.each(["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"] as cons
 			["usage", one, 1],
 			["finish", [said(0, "a b"), usage], 1],
 			["second choice", [said(0, "a b"), finish(0), usage], 2],
-		])("has died without its %s", async (_, pieces, choices) => {
+		])("fails as died without its %s", async (_, pieces, choices) => {
 			const { upstreams, model } = serverThatBreaks(dialect, pieces);
 			const { error } = await collect(openChat(upstreams, model, chatCall({ choices })));
 			expect(error).toMatchObject({ name: "UpstreamFailure", kind: "died" });
@@ -74,7 +62,7 @@ describe.each(["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"] as cons
 	},
 );
 
-test("so it is on a socket: a body in chunks that its server closes without the last one", async () => {
+test("a real socket closed without the last chunk completes the stream", async () => {
 	const close = Promise.withResolvers<void>();
 	const text = [...one, usage].join("");
 	const server = Bun.listen({
@@ -88,7 +76,7 @@ test("so it is on a socket: a body in chunks that its server closes without the 
 			},
 		},
 	});
-	closing.push(async () => server.stop(true));
+	atEnd(() => server.stop(true));
 	const { upstreams, model } = serverThatBreaks("llama.cpp", [], `http://127.0.0.1:${server.port}/v1`, fetch);
 	const stream = openChat(upstreams, model, chatCall());
 	expect((await stream.next())?.length).toBe(2);

@@ -2,21 +2,13 @@
  * Every dialect over real sockets: the request as it leaves, and the chunks as they come. What becomes of whole answers,
  * broken ones and bills in each dialect is in `test/gateway/chat/dialect-matrix*.test.ts`.
  */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { beforeEach, describe, expect, test } from "bun:test";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
-import { createUpstreams, type Upstreams } from "../../src/upstream/upstreams.ts";
-import {
-	askChat,
-	chatCall,
-	collect,
-	limitsWith,
-	modelOver,
-	openChat,
-	snapshotOf,
-} from "../support/upstream-catalog.ts";
+import type { Upstreams } from "../../src/upstream/upstreams.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { askChat, chatCall, collect, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { upstreamsOver } from "../support/upstream-set.ts";
 
 const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
 const RUNNING_USAGE: DialectName[] = ["vllm", "sglang"];
@@ -29,14 +21,8 @@ describe.each(DIALECTS)("%s", (dialect) => {
 	let model: Model;
 
 	beforeEach(() => {
-		server = startUpstream({ dialect });
-		upstreams = createUpstreams({ clock: systemClock, log: silentLog }, { limits: () => limitsWith({}) });
-		model = modelOver([server.spec({ apiKey: "upstream-key" })]);
-		upstreams.sync(snapshotOf(model));
-	});
-	afterEach(async () => {
-		await upstreams.stop();
-		await server.stop();
+		server = untilEnd(startUpstream({ dialect }));
+		({ upstreams, model } = upstreamsOver([server.spec({ apiKey: "upstream-key" })]));
 	});
 
 	const inFlight = () => upstreams.replicas()[0]?.inFlight;
@@ -47,40 +33,37 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		reasoningTokens,
 	});
 
-	test.each([0, 2])(
-		"a stream (events %d ms apart) comes out rebuilt, with role, finish and the upstream's own count",
-		async (gapMs) => {
-			server.next(
-				reply()
-					.reasoning("hm hm")
-					.text("Hëllo there, wörld.")
-					.usage({ prompt: 9, completion: 5, cached: 4, reasoning: 2 })
-					.trickle(gapMs)
-					.lie({ top: { lie_top: 1, prompt_text: "secret" }, choice: { lie_choice: 1 }, delta: { lie_delta: 1 } }),
-			);
-			const stream = openChat(upstreams, model, chatCall());
-			const got = await collect(stream);
-			expect(got.error).toBeUndefined();
-			expect(got.text).toEqual(["Hëllo there, wörld."]);
-			expect(got.finish).toEqual(["stop"]);
-			expect(got.chunks.map((chunk) => chunk.choices[0]?.delta)).toEqual([
-				{ role: "assistant", content: "", reasoning_content: "hm" },
-				{ reasoning_content: " hm" },
-				{ content: "Hëllo" },
-				{ content: " there," },
-				{ content: " wörld." },
-				{},
-			]);
-			expect(got.outputBytes).toBe(Buffer.byteLength("Hëllo there, wörld.hm hm"));
-			expect(stream.usage()).toEqual(usage(9, 5, 4, 2));
-			expect(stream.usageIsFinal()).toBe(true);
-			expect(stream.replica()).toBe("test-model#0");
-			expect(JSON.stringify(got.chunks)).not.toMatch(FOREIGN);
-			expect(inFlight()).toBe(0);
-		},
-	);
+	test.each([0, 2])("rebuilds a stream with events %d ms apart, with the server's usage", async (gapMs) => {
+		server.next(
+			reply()
+				.reasoning("hm hm")
+				.text("Hëllo there, wörld.")
+				.usage({ prompt: 9, completion: 5, cached: 4, reasoning: 2 })
+				.trickle(gapMs)
+				.lie({ top: { lie_top: 1, prompt_text: "secret" }, choice: { lie_choice: 1 }, delta: { lie_delta: 1 } }),
+		);
+		const stream = openChat(upstreams, model, chatCall());
+		const got = await collect(stream);
+		expect(got.error).toBeUndefined();
+		expect(got.text).toEqual(["Hëllo there, wörld."]);
+		expect(got.finish).toEqual(["stop"]);
+		expect(got.chunks.map((chunk) => chunk.choices[0]?.delta)).toEqual([
+			{ role: "assistant", content: "", reasoning_content: "hm" },
+			{ reasoning_content: " hm" },
+			{ content: "Hëllo" },
+			{ content: " there," },
+			{ content: " wörld." },
+			{},
+		]);
+		expect(got.outputBytes).toBe(Buffer.byteLength("Hëllo there, wörld.hm hm"));
+		expect(stream.usage()).toEqual(usage(9, 5, 4, 2));
+		expect(stream.usageIsFinal()).toBe(true);
+		expect(stream.replica()).toBe("test-model#0");
+		expect(JSON.stringify(got.chunks)).not.toMatch(FOREIGN);
+		expect(inFlight()).toBe(0);
+	});
 
-	test("what only one request has in its headers, a trace or a changed key, is in no later one", async () => {
+	test("headers of one request do not leak into the next", async () => {
 		const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 		const trace = { admitted() {}, answered() {}, call: () => ({ headers: { traceparent }, end() {} }) };
 		const sent = async (nth: number, more?: Parameters<typeof chatCall>[0]) => {
@@ -96,7 +79,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		expect(await sent(4)).toEqual([null, "Bearer next-key", "application/json"]);
 	});
 
-	test("the request has one output limit, the replica's model and key, and nothing of ours besides", async () => {
+	test("sends one output limit, the replica's model, its key", async () => {
 		const prompt = [{ role: "user", content: "x" }];
 		const fields = {
 			temperature: null,
@@ -136,7 +119,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		expect((await server.waitForRequest(2)).body).not.toHaveProperty("stream_options");
 	});
 
-	test("tool calls come out as deltas, the first with id, type and name", async () => {
+	test("streams tool calls as deltas, the first with id, type, name", async () => {
 		server.next(
 			reply().text("Looking.").toolCall("find", { q: "Zürich" }, "call_a").toolCall("count", { n: 3 }, "call_b"),
 		);
@@ -156,7 +139,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		expect(got.finish).toEqual(["tool_calls"]);
 	});
 
-	test("`close` in the middle frees the place and closes the upstream, however often it is called", async () => {
+	test("`close` frees the place, also when repeated", async () => {
 		server.next(reply().text("x ".repeat(500)).trickle(5));
 		const stream = openChat(upstreams, model, chatCall());
 		await stream.next();
@@ -167,7 +150,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		if (RUNNING_USAGE.includes(dialect)) expect(stream.usage()?.completionTokens).toBeGreaterThan(0);
 	});
 
-	test("a streamed request that is answered whole comes out as a stream", async () => {
+	test("delivers an unstreamed answer as a stream", async () => {
 		server.next(reply().text("all at once").usage({ prompt: 4, completion: 3 }).wholeBody());
 		const stream = openChat(upstreams, model, chatCall());
 		const got = await collect(stream);

@@ -8,7 +8,7 @@ import { parseJson } from "../../src/upstream/wire-value.ts";
 const of = (dialect: DialectName, status: number, body: unknown) =>
 	DIALECTS[dialect].failureOfStatus(status, typeof body === "string" ? body : JSON.stringify(body));
 
-describe("an answer's status", () => {
+describe("the status of an answer", () => {
 	test.each<[DialectName, number, unknown]>([
 		[
 			"vllm",
@@ -75,12 +75,12 @@ describe("an answer's status", () => {
 		[500, "failed"],
 		[502, "failed"],
 		[204, "unreadable"],
-	])("%d is `%s` for everyone", (status, kind) => {
+	])("%d is `%s` in every dialect", (status, kind) => {
 		for (const dialect of Object.values(DIALECTS))
 			expect(dialect.failureOfStatus(status, "<html>").kind as string).toBe(kind);
 	});
 
-	test("a rejection names its field only if it is one that clients send", () => {
+	test("a rejection names its field only if clients can send it", () => {
 		for (const [param, named] of [
 			["messages[0].content", "messages[0].content"],
 			["messages.2.tool_calls.0.function.arguments", "messages[2].tool_calls[0].function.arguments"],
@@ -98,14 +98,14 @@ describe("an answer's status", () => {
 		expect(of("vllm", 422, { detail: [{ loc: ["body", "internal_field"], msg: "x" }] }).param).toBeNull();
 	});
 
-	test("the upstream's text is kept for the log, cut, and nowhere else", () => {
+	test("the server's text is only in the private detail, cut", () => {
 		const failure = of("openai", 500, `sk-upstream-secret ${"x".repeat(2000)}`);
 		expect(failure.private).toContain("sk-upstream-secret");
 		expect(failure.private.length).toBeLessThanOrEqual(500);
 		expect(failure.message).toBe("upstream failed");
 	});
 
-	test("llama.cpp: what its build cannot do is a rejection", () => {
+	test("llama.cpp's 501 is a rejection", () => {
 		expect(of("llama.cpp", 501, { error: { type: "not_supported_error" } }).kind).toBe("rejected");
 	});
 
@@ -129,17 +129,17 @@ describe("an answer's status", () => {
 	});
 });
 
-describe("a stream that lies", () => {
+describe("a malformed stream", () => {
 	const reader = () => new ChatReader(DIALECTS.openai);
 	const choice = (more: object) => JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: null, ...more }] });
 
-	test("what is no event object is a failure", () => {
+	test("fails on an event that is no object", () => {
 		for (const payload of ["{", "7", "null", "[]", '"x"', `${"[".repeat(50_000)}`]) {
 			expect(() => reader().accept(payload)).toThrow(expect.objectContaining({ name: "UpstreamFailure" }));
 		}
 	});
 
-	test("what is oddly typed inside is left out, never passed on", () => {
+	test("drops values of wrong types", () => {
 		const chat = reader();
 		for (const delta of [7, "x", [], { tool_calls: "x" }, { tool_calls: [7] }, { role: "user" }]) {
 			expect(chat.accept(choice({ delta }))).toBeUndefined();
@@ -158,7 +158,7 @@ describe("a stream that lies", () => {
 		});
 	});
 
-	test("an impossible index is a failure, `abort` too, an unknown finish is `stop`", () => {
+	test("fails on an impossible index or `abort`; reads odd finishes as `stop`", () => {
 		for (const index of [-1, 128, 1e9, "0", 0.5])
 			expect(() => reader().accept(choice({ index }))).toThrow(expect.objectContaining({ kind: "failed" }));
 		expect(() => reader().accept(choice({ finish_reason: "abort" }))).toThrow(
@@ -168,14 +168,14 @@ describe("a stream that lies", () => {
 		expect(reader().accept(choice({ finish_reason: "surprise" }))?.choices[0]?.finish_reason).toBe("stop");
 	});
 
-	test("an empty finish reason ends nothing: the end marker after it is a failure", () => {
+	test("an empty finish reason does not finish a choice", () => {
 		const chat = reader();
 		chat.accept(choice({ delta: { content: "x" }, finish_reason: "" }));
 		expect(chat.complete()).toBe(false);
 		expect(() => chat.accept("[DONE]")).toThrow(expect.objectContaining({ kind: "died" }));
 	});
 
-	test("finish and usage are a proper end without the marker, finish alone is not; nothing counts after the marker", () => {
+	test("is complete with finish and usage, without the end marker", () => {
 		const chat = reader();
 		chat.accept(choice({ delta: { content: "x" }, finish_reason: "stop" }));
 		expect(chat.complete()).toBe(false);
@@ -186,7 +186,7 @@ describe("a stream that lies", () => {
 		expect(chat.usage()?.completionTokens).toBe(1);
 	});
 
-	test("a count that came on the way says nothing of what was generated after it, and of the prompt all there is", () => {
+	test("drops a running completion count when output follows it", () => {
 		const chat = reader();
 		const usage = { prompt_tokens: 3, completion_tokens: 1 };
 		chat.accept(JSON.stringify({ choices: [{ index: 0, delta: { content: "a" } }], usage }));
@@ -196,7 +196,7 @@ describe("a stream that lies", () => {
 		expect(chat.usageIsFinal()).toBe(false);
 	});
 
-	test("tool calls get the index, id and type that the server left out", () => {
+	test("completes tool calls with index, id and type", () => {
 		const chat = reader();
 		const calls = (call: object) =>
 			chat.accept(choice({ delta: { tool_calls: [call] } }))?.choices[0]?.delta.tool_calls;
@@ -214,7 +214,7 @@ describe("a stream that lies", () => {
 		]);
 	});
 
-	test("log probabilities are rebuilt field by field", () => {
+	test("rebuilds log probabilities field by field", () => {
 		const content = [
 			{ token: "a", logprob: -0.5, bytes: [97], token_id: 7, top_logprobs: [{ token: "b", logprob: -2, rank: 1 }] },
 		];
@@ -226,7 +226,7 @@ describe("a stream that lies", () => {
 	});
 });
 
-describe("a whole answer that lies", () => {
+describe("a malformed unstreamed answer", () => {
 	test.each([
 		"",
 		"[]",

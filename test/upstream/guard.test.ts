@@ -1,13 +1,11 @@
 /** How long a call may take, whose leaving ends it, and what its end says of the server. */
 import { expect, test } from "bun:test";
-import { silentLog } from "../../src/base/log.ts";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { CallGuard } from "../../src/upstream/call/guard.ts";
 import { createOpenCalls } from "../../src/upstream/call/open-calls.ts";
-import { createUpstreams } from "../../src/upstream/upstreams.ts";
-import { askChat, chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
+import { askChat, chatCall, limitsWith, openChat } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { SPEC, until } from "../support/upstream-set.ts";
+import { SPEC, until, upstreamsOver } from "../support/upstream-set.ts";
 
 type Asked = { url: string; signal: AbortSignal; answer: PromiseWithResolvers<Response> };
 
@@ -22,13 +20,11 @@ function setUp(more: Parameters<typeof limitsWith>[0]) {
 		asked.push({ url, signal, answer });
 		return answer.promise;
 	};
-	const model = modelOver([SPEC, { ...SPEC, url: "http://127.0.0.1:10/v1" }]);
-	const upstreams = createUpstreams({ clock, log: silentLog, fetch }, { limits: () => limitsWith(more) });
-	upstreams.sync(snapshotOf(model));
-	return { clock, asked, upstreams, model };
+	const specs = [SPEC, { ...SPEC, url: "http://127.0.0.1:10/v1" }];
+	return { clock, asked, ...upstreamsOver(specs, { clock, fetch, limits: more }) };
 }
 
-test("the total deadline is the request's: what one server took of it the next one does not have", async () => {
+test("the total deadline covers all attempts of a request", async () => {
 	const { clock, asked, upstreams, model } = setUp({ totalMs: 1_000 });
 	const outcome = askChat(upstreams, model, chatCall()).catch((error) => error);
 	await until(() => asked.length === 1);
@@ -39,10 +35,9 @@ test("the total deadline is the request's: what one server took of it the next o
 	expect(asked[1]?.signal.aborted).toBe(false);
 	clock.advance(2);
 	expect(await outcome).toMatchObject({ kind: "timeout", private: "total deadline" });
-	await upstreams.stop();
 });
 
-test("a request whose client left while a server failed on it is not sent to another", async () => {
+test("a request whose client left is not retried", async () => {
 	const { asked, upstreams, model } = setUp({});
 	const leaving = new AbortController();
 	const outcome = askChat(upstreams, model, chatCall({ signal: leaving.signal })).catch((error) => error);
@@ -52,10 +47,9 @@ test("a request whose client left while a server failed on it is not sent to ano
 	// On record is what happened to it, and not an attempt that was never made.
 	expect(await outcome).toMatchObject({ kind: "failed", status: 500 });
 	expect(asked).toHaveLength(1);
-	await upstreams.stop();
 });
 
-test("comments of a server are no events: the first is waited for as long as without them", async () => {
+test("comments do not extend the first-event deadline", async () => {
 	const { clock, asked, upstreams, model } = setUp({ firstEventMs: 1_000 });
 	const stream = openChat(upstreams, model, chatCall());
 	const outcome = stream.next().catch((error) => error);
@@ -73,10 +67,9 @@ test("comments of a server are no events: the first is waited for as long as wit
 	expect(asked[0]?.signal.aborted).toBe(false);
 	clock.advance(101);
 	expect(await outcome).toMatchObject({ kind: "timeout", private: "first event deadline" });
-	await upstreams.stop();
 });
 
-test("what an end says of the server: its own fault, nobody's, or one that may be the request's", () => {
+test("maps each failure to its outcome for the breaker", () => {
 	const clock = createManualClock();
 	const guard = new CallGuard(
 		{ clock, openCalls: createOpenCalls(clock) },

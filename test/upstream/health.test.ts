@@ -46,7 +46,7 @@ describe("health", () => {
 		await server.stop();
 	});
 
-	test("a replica that says it is not ready gets no traffic until it recovers", async () => {
+	test("a replica that reports not ready gets no requests until it recovers", async () => {
 		const model = modelOver([server.spec({ maxConcurrency: 100 })]);
 		upstreams.sync(snapshotOf(model));
 		expect(upstreams.connected("test-model")).toBe(true);
@@ -62,7 +62,7 @@ describe("health", () => {
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
 	});
 
-	test("an address where nobody listens is down after the first question", async () => {
+	test("an address that refuses connections is down after one check", async () => {
 		await server.stop();
 		const { asking, health, isAnswered } = asked();
 		asking.sync(snapshotOf(modelOver([server.spec()])));
@@ -73,7 +73,7 @@ describe("health", () => {
 		await asking.stop();
 	});
 
-	test("an answer that says that it is not ready may be a hiccup; a second one after it is not, unless a good one came between", async () => {
+	test("two not-ready answers in a row mark a replica as down", async () => {
 		const { asking, health, isAnswered, askAgain } = asked();
 		const heard: string[] = [];
 		for (const status of [200, 503, 200, 503, 503, 200]) {
@@ -87,7 +87,7 @@ describe("health", () => {
 		await asking.stop();
 	});
 
-	test("who answers a request though he says that he is not ready is believed no more, until he says that he is", async () => {
+	test("an answered request overrides a replica's not-ready answers", async () => {
 		const model = modelOver([server.spec()]);
 		const health = () => upstreams.replicas()[0]?.health;
 		const asked = async (times: number) => {
@@ -107,7 +107,7 @@ describe("health", () => {
 		await until(() => health() === "down");
 	});
 
-	test("no question costs a generation: none goes to a completions address, none goes on after stop", async () => {
+	test("checks request no completion; none follow `stop`", async () => {
 		upstreams.sync(snapshotOf(modelOver([server.spec()])));
 		await until(() => server.healthProbes() >= 3);
 		expect(server.requests).toHaveLength(0);
@@ -117,7 +117,7 @@ describe("health", () => {
 		expect(server.healthProbes()).toBe(after);
 	});
 
-	test("stop in the middle of a question leaves nothing behind", async () => {
+	test("`stop` during a check leaves no timer behind", async () => {
 		const clock = createManualClock();
 		const stopped = createUpstreams({ clock, log: silentLog }, { limits: () => limitsWith({}) });
 		stopped.sync(snapshotOf(modelOver([server.spec()])));
@@ -126,7 +126,7 @@ describe("health", () => {
 		expect(clock.pending()).toBe(0);
 	});
 
-	test("a replica that answers requests is not asked, be it whole or in the middle of a stream", async () => {
+	test("a replica with recent answers gets no checks", async () => {
 		const clock = createManualClock();
 		const quiet = createUpstreams({ clock, log: silentLog }, { limits: () => limitsWith({ healthIntervalMs: 5_000 }) });
 		const model = modelOver([server.spec()]);
@@ -154,7 +154,7 @@ describe("health", () => {
 		await quiet.stop();
 	});
 
-	test("a server that breaks off its stream when its models are listed keeps it", async () => {
+	test("checks do not interrupt the stream of llama-cpp-python", async () => {
 		const breakers = new Set<() => void>();
 		const single = Bun.serve({
 			port: 0,
@@ -187,7 +187,7 @@ describe("health", () => {
 		await single.stop(true);
 	});
 
-	test("each family is asked for what is free and does nothing to what it is busy with", () => {
+	test("each dialect has its own health request", () => {
 		const base = "http://10.0.0.1:8000/v1";
 		const root = "http://10.0.0.1:8000";
 		const expected: Record<DialectName, [string, string]> = {

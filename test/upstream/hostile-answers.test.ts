@@ -17,6 +17,7 @@ import {
 	openChat,
 	snapshotOf,
 } from "../support/upstream-catalog.ts";
+import { SPEC } from "../support/upstream-set.ts";
 
 const MB = 1024 * 1024;
 /** A flood is more than that. */
@@ -59,16 +60,7 @@ const AT_LEISURE = endsAfter(20_000);
 let limits = USUAL;
 const upstreams = createUpstreams({ clock: systemClock, log: silentLog }, { limits: () => limits });
 atEnd(() => upstreams.stop());
-const model = modelOver([
-	{
-		url: `http://127.0.0.1:${port}/v1`,
-		apiKey: null,
-		model: "m",
-		dialect: "openai",
-		maxConcurrency: 4,
-		keepAlive: false,
-	},
-]);
+const model = modelOver([{ ...SPEC, url: `http://127.0.0.1:${port}/v1`, keepAlive: false }]);
 upstreams.sync(snapshotOf(model));
 
 const head = (...lines: string[]) => `HTTP/1.1 200 OK\r\n${lines.join("\r\n")}\r\n\r\n`;
@@ -218,7 +210,7 @@ test.each(CASES)(
 	20_000,
 );
 
-test("a line of a batch has 8 MB of an answer at most, which is handled as one text; other requests have more", async () => {
+test("an answer to a batch line has at most 8 MB", async () => {
 	const long = (bytes: number) => {
 		const body = JSON.stringify({
 			choices: [{ index: 0, message: { role: "assistant", content: "x".repeat(bytes) }, finish_reason: "stop" }],

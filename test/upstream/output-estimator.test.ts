@@ -7,7 +7,7 @@ import { modelOver } from "../support/upstream-catalog.ts";
 
 const MEASURE = { textBytes: 4, messages: 1, images: 0, hasTools: false };
 
-test("nothing is said before three streams with enough tokens have finished", () => {
+test("estimates nothing before three streams with enough tokens", () => {
 	const worth = createOutputEstimator();
 	const size = { events: 10, bytes: 50 };
 	worth.learn(1_000, { events: 1_000, bytes: 5_000 });
@@ -20,7 +20,7 @@ test("nothing is said before three streams with enough tokens have finished", ()
 	expect(short.tokensOf(size)).toBeUndefined();
 });
 
-test("one token an event is exact for every length, the end's own token left out, whatever the words' length", () => {
+test("is exact for servers with one token per event", () => {
 	for (let seed = 0; seed < 50; seed++) {
 		const random = createRandom(seed);
 		const worth = createOutputEstimator();
@@ -36,7 +36,7 @@ test("one token an event is exact for every length, the end's own token left out
 	}
 });
 
-test("where a server gathers tokens into events, bytes tell better, and the estimate goes by them", () => {
+test("uses bytes for servers with several tokens per event", () => {
 	const random = createRandom(7);
 	const worth = createOutputEstimator();
 	for (let stream = 0; stream < 40; stream++) {
@@ -46,13 +46,13 @@ test("where a server gathers tokens into events, bytes tell better, and the esti
 	expect(worth.tokensOf({ events: 3, bytes: 500 })).toBe(100);
 });
 
-test("a server that counts more tokens than bytes is not believed: output is worth a token a byte at most", () => {
+test("counts at most one token per byte", () => {
 	const worth = createOutputEstimator();
 	for (let stream = 0; stream < 40; stream++) worth.learn(5_000, { events: 10, bytes: 500 });
 	expect(worth.tokensOf({ events: 10, bytes: 500 })).toBe(500);
 });
 
-test("one stream, however long or far off, moves an estimate little", () => {
+test("one unusual stream changes an estimate little", () => {
 	const worth = createOutputEstimator();
 	for (let stream = 0; stream < 40; stream++) worth.learn(512, { events: 512, bytes: 2_048 });
 	worth.learn(2_000_000, { events: 512, bytes: 100_000_000 });
@@ -61,7 +61,7 @@ test("one stream, however long or far off, moves an estimate little", () => {
 	expect(worth.tokensOf({ events: 1_000, bytes: 4_000 })).toBeGreaterThan(900);
 });
 
-test("whatever servers tell, a bill by it is whole, within the size, a token a byte and the reservation", () => {
+test("an estimated bill never exceeds bytes, size or reservation", () => {
 	const model = modelOver([]);
 	for (let seed = 0; seed < 300; seed++) {
 		const random = createRandom(seed);

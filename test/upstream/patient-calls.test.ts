@@ -39,7 +39,7 @@ async function now<T>(promise: T | Promise<T>): Promise<T | "pending"> {
 	return Promise.race([promise, new Promise<"pending">((resolve) => setImmediate(() => resolve("pending")))]);
 }
 
-test("lines leave an eighth of the places to others, one at least, and use the only one there is", async () => {
+test("batch lines leave an eighth of the places free", async () => {
 	for (const [places, lines] of [
 		[16, 14],
 		[4, 3],
@@ -54,7 +54,7 @@ test("lines leave an eighth of the places to others, one at least, and use the o
 	}
 });
 
-test("a line waits behind everybody, however long, and without a limit", async () => {
+test("a batch line waits after all requests, without a limit", async () => {
 	const { clock, ask, take } = setUp(1);
 	const first = take("a");
 	const line = ask("batch", { patient: true });
@@ -71,7 +71,7 @@ test("a line waits behind everybody, however long, and without a limit", async (
 	expect(await now(line)).not.toBe("pending");
 });
 
-test("a line waits behind who waits for his own share alone, though there are places that he may not have", async () => {
+test("a batch line waits while a request waits for its account's share", async () => {
 	const { ask, take } = setUp(8, "vllm", { accountShare: 0.25 });
 	const [first] = [take("a"), take("a")];
 	const request = ask("a");
@@ -83,7 +83,7 @@ test("a line waits behind who waits for his own share alone, though there are pl
 	expect(await now(line)).not.toBe("pending");
 });
 
-test("a line gives its place up as soon as a request waits, once for each request, where its server stops at once", async () => {
+test("a waiting request interrupts one batch line", async () => {
 	const { ask, take } = setUp(2);
 	const asked: number[] = [];
 	const lines = [0].map((at) => take("batch", { patient: true, onAsked: () => asked.push(at) }));
@@ -98,7 +98,7 @@ test("a line gives its place up as soon as a request waits, once for each reques
 	expect(await now(another)).toBe("pending");
 });
 
-test("a line is waited for on a server that goes on generating, and when it may not be asked again", async () => {
+test("some batch lines are not interrupted", async () => {
 	const slow = setUp(1, "openai");
 	let asked = 0;
 	const line = slow.take("batch", { patient: true, onAsked: () => (asked += 1) });
@@ -111,7 +111,7 @@ test("a line is waited for on a server that goes on generating, and when it may 
 	expect(await now(quick.ask("a"))).toBe("pending");
 });
 
-test("places of lines are not their account's, whose own requests are asked for them like anybody's", async () => {
+test("places of batch lines do not count for their account", async () => {
 	const { ask, take } = setUp(1);
 	let asked = 0;
 	const line = take("same", { patient: true, onAsked: () => (asked += 1) });
@@ -121,7 +121,7 @@ test("places of lines are not their account's, whose own requests are asked for 
 	expect(await now(request)).not.toBe("pending");
 });
 
-test("who wants to know hears of room when there is some beyond what is on the road, and not before", async () => {
+test("`room` resolves once places exceed the lines under way", async () => {
 	const { take, pool } = setUp(2);
 	const [first, second] = [take("a"), take("b")];
 	let onRoad = 1;
@@ -140,7 +140,7 @@ test("who wants to know hears of room when there is some beyond what is on the r
 	await expect(given).rejects.toThrow("enough");
 });
 
-test("who waits for room at a model that leaves the catalogue is told so, and asks again when it is back", async () => {
+test("`room` rejects when the model is removed", async () => {
 	const { pool, take } = setUp(1);
 	take("a");
 	const room = pool.room(() => 0, new AbortController().signal);
@@ -149,7 +149,7 @@ test("who waits for room at a model that leaves the catalogue is told so, and as
 	expect(await now(room.catch((error) => error))).toMatchObject({ code: "service_unavailable" });
 });
 
-test("a line whose place is asked for in the turn in which it got it gives it up like any other", async () => {
+test("a batch line yields a place it received in the same turn", async () => {
 	const { pool, ask, take } = setUp(1);
 	const first = take("a");
 	const fetch: Fetch = (_url, { signal }) =>
@@ -177,7 +177,7 @@ test("a line whose place is asked for in the turn in which it got it gives it up
 	leaving.abort();
 });
 
-test("who waits for room at a model whose servers failed has it once their breakers have cooled down, without anybody else's request", async () => {
+test("`room` resolves when a breaker cools down, without a request", async () => {
 	const { clock, pool, take } = setUp(4);
 	for (let failed = 0; failed < limitsWith({}).breakerFailuresInRow; failed += 1)
 		take("batch", { patient: true }).release("failed");
@@ -190,7 +190,7 @@ test("who waits for room at a model whose servers failed has it once their break
 	expect(clock.pending()).toBe(0);
 });
 
-test("a line whose account is kept away from a server that has room keeps no other account's from it", async () => {
+test("a batch line of a resting account does not block others", async () => {
 	const clock = createManualClock();
 	const limits = limitsWith({ queueLengthMax: 10, queueWaitMs: 1_000, breakerFailuresInRow: 2, breakerCoolMs: 10_000 });
 	const [first, second] = [0, 1].map((at) => {

@@ -58,7 +58,7 @@ function refusalOf(ask: () => unknown): unknown {
 	}
 }
 
-test("who waits while a server is tried out by a call that takes minutes has a place before his wait is over", async () => {
+test("a waiting request is served although a trial takes minutes", async () => {
 	const { clock, replicas, take, acquire } = setUp([16], { queueWaitMs: 10_000 });
 	replicas[0]?.setHealth("up");
 	// Two who plot, so that each is kept away, and one of them is the first to be tried again.
@@ -74,14 +74,14 @@ test("who waits while a server is tried out by a call that takes minutes has a p
 	expect(refusalOf(() => take())).toBe("has a place");
 });
 
-describe("choice", () => {
-	test("goes to the replica with the smallest share of its capacity in use", () => {
+describe("the choice of a replica", () => {
+	test("prefers the smallest used share of the capacity", () => {
 		const { take, replicas } = setUp([2, 8]);
 		for (let call = 0; call < 10; call += 1) take();
 		expect(replicas.map((replica) => replica.inFlight())).toEqual([2, 8]);
 	});
 
-	test("equals take turns", () => {
+	test("equally busy replicas take turns", () => {
 		const { take } = setUp([100, 100, 100]);
 		const used = new Set(
 			[1, 2, 3].map(() => {
@@ -93,7 +93,7 @@ describe("choice", () => {
 		expect(used.size).toBe(3);
 	});
 
-	test("the same key goes to the same replica, keys spread over all, and a busy one is passed over", () => {
+	test("an affinity key keeps its replica unless it is busy", () => {
 		const { take, replicas } = setUp([8, 8, 8]);
 		const homes = Array.from({ length: 60 }, (_, key) => {
 			const aliases = [1, 2, 3].map(() => {
@@ -112,7 +112,7 @@ describe("choice", () => {
 		expect(Math.max(...replicas.map((replica) => replica.inFlight()))).toBeLessThan(8);
 	});
 
-	test("a replica that goes away moves only its own conversations", () => {
+	test("a removed replica moves only its own conversations", () => {
 		const { take, pool, replicas } = setUp([8, 8, 8]);
 		const homeOf = (key: number) => {
 			const ticket = take({ affinity: `c${key}` });
@@ -128,7 +128,7 @@ describe("choice", () => {
 		});
 	});
 
-	test("never goes to an excluded, dead or draining one, and says so when none is left", () => {
+	test("skips excluded, dead and draining replicas", () => {
 		const { acquire, take, pool, replicas } = setUp([8, 8]);
 		const [a, b] = replicas as [Replica, Replica];
 		expect(take({ exclude: new Set([a]) }).replica).toBe(b);
@@ -139,7 +139,7 @@ describe("choice", () => {
 		expect(refusalOf(() => acquire())).toMatchObject({ code: "service_unavailable" });
 	});
 
-	test("a replica that is tried out takes others as soon as it answers the first, not at its answer's end", () => {
+	test("the first event of a trial closes the breaker", () => {
 		const { clock, take, replicas } = setUp([10]);
 		const failing = [take(), take()];
 		for (const ticket of failing) ticket.release("failed");
@@ -151,7 +151,7 @@ describe("choice", () => {
 		for (const ticket of [trial, take()]) ticket.release("ok");
 	});
 
-	test("one that some accounts alone failed at keeps all of its places for the others", () => {
+	test("a replica that failed for some accounts keeps its places for others", () => {
 		const { take, replicas } = setUp([10]);
 		replicas[0]?.setHealth("up");
 		for (let call = 0; call < 4; call += 1) take().answered();
@@ -165,10 +165,10 @@ describe("choice", () => {
 	});
 });
 
-describe("where all are doubted", () => {
+describe("the last resort", () => {
 	const UNAVAILABLE = { code: "service_unavailable" };
 
-	test("one request a second is let through, whoever asks; its first event is enough for all others", () => {
+	test("lets one request a second through", () => {
 		const { clock, take, acquire, replicas } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		for (const ticket of [take(), take()]) ticket.release("failed");
 		for (let second = 0; second < 5; second += 1) {
@@ -186,7 +186,7 @@ describe("where all are doubted", () => {
 		expect(replicas[0]?.inFlight()).toBe(1);
 	});
 
-	test("one beside it after five seconds, if it takes its time", () => {
+	test("lets another through after five seconds", () => {
 		const { clock, take, acquire } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		const bad = { accountId: "acc_bad" };
 		for (const ticket of [take(bad), take(bad)]) ticket.release("suspect");
@@ -200,7 +200,7 @@ describe("where all are doubted", () => {
 		for (let call = 0; call < 8; call += 1) take();
 	});
 
-	test("whoever leaves: neither calls that were under way nor one that was let through keep others from it", () => {
+	test("clients that leave do not block it", () => {
 		const { clock, take, acquire, replicas } = setUp([10]);
 		const held = Array.from({ length: 6 }, () => take({ accountId: "acc_leaves" }));
 		replicas[0]?.setHealth("down", true);
@@ -218,7 +218,7 @@ describe("where all are doubted", () => {
 		take();
 	});
 
-	test("of one account that failed is let through beside the trial of another, and does not take its turn", () => {
+	test("does not use up another account's trial", () => {
 		const { clock, take, acquire, replicas } = setUp([10], { breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
 		replicas[0]?.setHealth("up");
 		const plot = ["acc_one", "acc_two"].map((accountId) => take({ accountId }));
@@ -230,7 +230,7 @@ describe("where all are doubted", () => {
 		take({ accountId: "acc_two" });
 	});
 
-	test("none is let through where another server takes it, where it has failed, or that can wait", () => {
+	test("is not used where another replica or waiting is possible", () => {
 		const { clock, pool, take, acquire, replicas } = setUp([10, 10], {
 			breakerCoolMs: 60_000,
 			breakerCoolMsMax: 60_000,
@@ -245,7 +245,7 @@ describe("where all are doubted", () => {
 		expect(refusalOf(() => pool.acquire({ ...line, patient: true }))).toMatchObject(UNAVAILABLE);
 	});
 
-	test("what is down by its own word is asked, and up as soon as it answers; what says nothing is not", () => {
+	test("covers replicas that report down, not unreachable ones", () => {
 		const { clock, take, acquire, replicas } = setUp([10]);
 		const [replica] = replicas as [Replica];
 		replica.setHealth("down", true);
@@ -259,8 +259,8 @@ describe("where all are doubted", () => {
 	});
 });
 
-describe("queue", () => {
-	test("never lets more calls in than there are places, and serves who waits first in, first out", async () => {
+describe("the queue", () => {
+	test("serves first in, first out, within the places", async () => {
 		const { acquire, take, replicas } = setUp([1]);
 		const first = take();
 		const order: string[] = [];
@@ -282,7 +282,7 @@ describe("queue", () => {
 		expect(replicas[0]?.inFlight()).toBe(1);
 	});
 
-	test("a place that time alone frees goes to the waiting request, not to a new one", async () => {
+	test("gives a place that time frees to the waiting request", async () => {
 		const { clock, acquire, take, replicas } = setUp([10], { queueWaitMs: 60_000 });
 		for (const ticket of [take(), take()]) ticket.release("failed");
 		clock.advance(5_000);
@@ -297,7 +297,7 @@ describe("queue", () => {
 		expect(await now(Promise.resolve(late))).toBe("pending");
 	});
 
-	test("past its length and past its deadline a request hears `overloaded` with a time to come back", async () => {
+	test("refuses as `overloaded` past its length and its deadline", async () => {
 		const { clock, acquire, take, pool } = setUp([1]);
 		take();
 		const waiting = [acquire(), acquire(), acquire()].map((place) => Promise.resolve(place).catch((error) => error));
@@ -314,7 +314,7 @@ describe("queue", () => {
 		expect(clock.pending()).toBe(0);
 	});
 
-	test("a client that leaves gives up its place in the queue", async () => {
+	test("drops a request whose client leaves", async () => {
 		const { acquire, take, pool } = setUp([1]);
 		const held = take();
 		const leave = new AbortController();
@@ -327,7 +327,7 @@ describe("queue", () => {
 		expect((await next).replica.alias).toBe("m#0");
 	});
 
-	test("who waits is sent away when the last replica fails, and goes on when one comes back", async () => {
+	test("refuses waiting requests when the last replica fails", async () => {
 		const { clock, acquire, take, pool, replicas } = setUp([1, 1]);
 		const [a, b] = replicas as [Replica, Replica];
 		b.setHealth("down");
@@ -347,7 +347,7 @@ describe("queue", () => {
 		expect(take().replica).toBe(a);
 	});
 
-	test("a waiter that only an excluded replica could serve does not hold up the others", async () => {
+	test("skips a request that only an excluded replica could serve", async () => {
 		const { acquire, take, replicas } = setUp([1, 1]);
 		const [a, b] = replicas as [Replica, Replica];
 		const onA = take({ exclude: new Set([b]) });
@@ -373,7 +373,7 @@ describe("accounts", () => {
 	}
 	const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-	test("one request of another account is served next, however many of one wait before it", async () => {
+	test("another account's first request is served next", async () => {
 		const parts = setUp([1], { queueLengthMax: 2_000 });
 		const served: { who: string; ticket: Ticket }[] = [];
 		const wait = waiting(parts, served);
@@ -385,7 +385,7 @@ describe("accounts", () => {
 		expect(served.map(({ who }) => who)).toEqual(["small"]);
 	});
 
-	test("places go to who holds the fewest, and to equals by turns", async () => {
+	test("the account with the fewest places is served first", async () => {
 		const parts = setUp([4], { queueLengthMax: 100 });
 		const served: { who: string; ticket: Ticket }[] = [];
 		const wait = waiting(parts, served);
@@ -404,7 +404,7 @@ describe("accounts", () => {
 		expect(served.map(({ who }) => who)).toEqual(["c", "b"]);
 	});
 
-	test("one account holds its share at most, one place at least; what is left is another's at once", async () => {
+	test("an account holds at most its share, at least one place", async () => {
 		for (const [places, mine] of [
 			[[8], 6],
 			[[2, 2], 3],
@@ -425,7 +425,7 @@ describe("accounts", () => {
 		}
 	});
 
-	test("the share is of the places that there are now", async () => {
+	test("the share follows the current places", async () => {
 		const parts = setUp([4, 4], { accountShare: 0.75 });
 		const [a] = parts.replicas as [Replica, Replica];
 		for (let nth = 0; nth < 3; nth += 1) parts.take({ accountId: "x" });
@@ -434,7 +434,7 @@ describe("accounts", () => {
 		expect(parts.take({ accountId: "y" }).replica).toBe(parts.replicas[1] as Replica);
 	});
 
-	test("who waits for more than its share does not hold up the others, and is none that waits for a taken place", async () => {
+	test("a request beyond its account's share does not block others", async () => {
 		const parts = setUp([4], { accountShare: 0.5 });
 		const served: { who: string; ticket: Ticket }[] = [];
 		waiting(parts, served)("greedy", 3);
@@ -447,7 +447,7 @@ describe("accounts", () => {
 		expect([served.length, parts.pool.contended()]).toEqual([3, true]);
 	});
 
-	test("a full queue has room for who has fewer waiting: the longest line loses its last", async () => {
+	test("a full queue drops the last request of the longest line", async () => {
 		const parts = setUp([1], { queueLengthMax: 3 });
 		const served: { who: string; ticket: Ticket }[] = [];
 		const wait = waiting(parts, served);
@@ -467,7 +467,7 @@ describe("accounts", () => {
 		expect([served.at(-1)?.who, parts.pool.waiting()]).toEqual(["small", 2]);
 	});
 
-	test("an account that its own failures keep away from a server does not hold up the others in the queue", async () => {
+	test("a resting account does not block others in the queue", async () => {
 		const parts = setUp([2], { queueLengthMax: 10, queueWaitMs: 60_000 });
 		const poison = [1, 2].map(() => parts.take({ accountId: "poison" }));
 		const served: { who: string; ticket: Ticket }[] = [];

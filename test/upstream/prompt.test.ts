@@ -14,19 +14,16 @@ const PROMPTS = [
 ] as const;
 
 describe("a prompt", () => {
-	test.each(PROMPTS)(
-		"that is %s is written for each replica that is asked, whatever stands beside it",
-		(_, value, text) => {
-			const prompt = new Prompt(value, text);
-			for (const members of [{ model: "a" }, { model: "bbb", stop: ['"messages":['], stream: true }, { model: "c" }]) {
-				const written = prompt.writtenInto({ ...members }, "messages");
-				expect(JSON.parse(written)).toEqual({ ...members, messages: value });
-				if (text !== undefined) expect(written).toEndWith(`,"messages":${text}}`);
-			}
-		},
-	);
+	test.each(PROMPTS)("that is %s is written again for each replica", (_, value, text) => {
+		const prompt = new Prompt(value, text);
+		for (const members of [{ model: "a" }, { model: "bbb", stop: ['"messages":['], stream: true }, { model: "c" }]) {
+			const written = prompt.writtenInto({ ...members }, "messages");
+			expect(JSON.parse(written)).toEqual({ ...members, messages: value });
+			if (text !== undefined) expect(written).toEndWith(`,"messages":${text}}`);
+		}
+	});
 
-	test("that was let go is not sent again, long or short", () => {
+	test("that was freed is not written again", () => {
 		for (const [, value, text] of PROMPTS) {
 			const prompt = new Prompt(value, text);
 			prompt.writtenInto({ model: "a" }, "messages");

@@ -1,31 +1,12 @@
 /** What is tried again elsewhere, what is not, and what it does to the replicas. */
-import { afterEach, describe, expect, test } from "bun:test";
-import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
-import type { UpstreamSpec } from "../../src/catalog/model.ts";
-import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
+import { describe, expect, test } from "bun:test";
 import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
-import { createUpstreams } from "../../src/upstream/upstreams.ts";
-import {
-	askChat,
-	chatCall,
-	collect,
-	limitsWith,
-	modelOver,
-	openChat,
-	snapshotOf,
-} from "../support/upstream-catalog.ts";
+import { untilEnd } from "../support/at-end.ts";
+import { askChat, chatCall, collect, openChat } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import type { Reply } from "../support/upstream-reply.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
-
-import { openUpstreams, until } from "../support/upstream-set.ts";
-
-const closing: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-	for (const close of closing.splice(0).reverse()) await close();
-});
-const setUp = (...args: [number, Partial<ServiceLimits>?, Partial<UpstreamSpec>[]?]) => openUpstreams(closing, ...args);
+import { openUpstreams, until, upstreamsOver } from "../support/upstream-set.ts";
 
 const FAILURES: Record<string, () => Reply> = {
 	"a reset before the headers": () => reply().reset(),
@@ -43,10 +24,10 @@ const FAILURES: Record<string, () => Reply> = {
 
 const openAndCollect = (...args: Parameters<typeof openChat>) => collect(openChat(...args));
 
-describe("another replica takes over", () => {
+describe("a request moves to another replica", () => {
 	test.each(Object.keys(FAILURES))("after %s, streamed and whole", async (name) => {
 		const bad = FAILURES[name] as () => Reply;
-		const streamed = setUp(2);
+		const streamed = openUpstreams(2);
 		streamed.firstFails(bad);
 		const stream = openChat(streamed.upstreams, streamed.model, chatCall());
 		const got = await collect(stream);
@@ -55,7 +36,7 @@ describe("another replica takes over", () => {
 		expect(streamed.servers.map((server) => server.requests.length)).toEqual([1, 1]);
 		expect(stream.usage()?.completionTokens).toBe(1);
 
-		const whole = setUp(2);
+		const whole = openUpstreams(2);
 		whole.firstFails(bad);
 		// An unstreamed answer has no event to break off at.
 		if (name === "an end before the first token") return;
@@ -65,10 +46,10 @@ describe("another replica takes over", () => {
 		expect(whole.upstreams.replicas().map((replica) => replica.inFlight)).toEqual([0, 0]);
 	});
 
-	test.each(["long", "short"])("and gets a %s prompt as the first one did, streamed and whole", async (length) => {
+	test.each(["long", "short"])("with the same %s prompt, streamed and whole", async (length) => {
 		const content = `"zwei"\\n\n – 三 `.repeat(length === "long" ? 20_000 : 2);
 		for (const ask of [openAndCollect, askChat]) {
-			const { upstreams, model, servers, firstFails } = setUp(3);
+			const { upstreams, model, servers, firstFails } = openUpstreams(3);
 			firstFails(() => reply().errorStatus(500));
 			await ask(upstreams, model, chatCall({ prompt: [{ role: "user", content }], fields: { stop: ["x"] } }));
 			const bodies = servers.flatMap(({ requests }) => requests.map(({ body }) => body));
@@ -77,44 +58,41 @@ describe("another replica takes over", () => {
 		}
 	});
 
-	test("when nobody listens at the first address", async () => {
-		const { servers, upstreams, model } = setUp(2);
+	test("when the first address refuses connections", async () => {
+		const { servers, upstreams, model } = openUpstreams(2);
 		await servers[0]?.stop();
 		for (let call = 0; call < 4; call += 1)
 			expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
 	});
 
-	test("but three at most, each replica once", async () => {
-		const { upstreams, model, servers, requests } = setUp(5);
+	test("at most three that start on it", async () => {
+		const { upstreams, model, servers, requests } = openUpstreams(5);
 		for (const server of servers) server.always(() => reply().reset());
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind: "unreachable" });
 		expect(requests()).toBe(3);
 		expect(Math.max(...servers.map((server) => server.requests.length))).toBe(1);
 	});
 
-	test.each(["429", "503", "401", "refused"])(
-		"wherever it stands in the list, if those before it turn the request away (%s)",
-		async (how) => {
-			const { upstreams, model, servers } = setUp(5, { breakerFailuresInRow: 100, healthIntervalMs: 60_000 });
-			await until(() => upstreams.replicas().every(({ health }) => health === "up"));
-			for (const server of servers.slice(1)) {
-				if (how === "refused") await server.stop();
-				else server.always(() => reply().errorStatus(Number(how)));
-			}
-			// Each of them is asked first in turn.
-			for (let call = 0; call < 5; call += 1) await askChat(upstreams, model, chatCall());
-			expect(servers[0]?.requests).toHaveLength(5);
-		},
-	);
+	test.each(["429", "503", "401", "refused"])("past all replicas that turn it away (%s)", async (how) => {
+		const { upstreams, model, servers } = openUpstreams(5, { breakerFailuresInRow: 100, healthIntervalMs: 60_000 });
+		await until(() => upstreams.replicas().every(({ health }) => health === "up"));
+		for (const server of servers.slice(1)) {
+			if (how === "refused") await server.stop();
+			else server.always(() => reply().errorStatus(Number(how)));
+		}
+		// Each of them is asked first in turn.
+		for (let call = 0; call < 5; call += 1) await askChat(upstreams, model, chatCall());
+		expect(servers[0]?.requests).toHaveLength(5);
+	});
 
-	test("that is doubted, where none other is left", async () => {
+	test("with an open breaker, if no other is left", async () => {
 		const clock = createManualClock();
-		const servers = [startUpstream(), startUpstream()] as const;
-		const limits = limitsWith({ breakerFailuresInRow: 1, breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 });
-		const upstreams = createUpstreams({ clock, log: silentLog }, { limits: () => limits });
-		closing.push(...servers.map((server) => server.stop), upstreams.stop);
-		const model = modelOver(servers.map((server) => server.spec()));
-		upstreams.sync(snapshotOf(model));
+		const servers = [untilEnd(startUpstream()), untilEnd(startUpstream())] as const;
+		const limits = { breakerFailuresInRow: 1, breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 };
+		const { upstreams, model } = upstreamsOver(
+			servers.map((server) => server.spec()),
+			{ clock, limits },
+		);
 		await until(() => upstreams.replicas().every(({ health }) => health === "up"));
 		const ask = (accountId: string) => askChat(upstreams, model, chatCall({ accountId }));
 		// One of them is well at any time.
@@ -130,20 +108,20 @@ describe("another replica takes over", () => {
 		expect(upstreams.replicas()[0]?.breaker).toBe("closed");
 	});
 
-	test("but eight at most, if all turn it away", async () => {
-		const { upstreams, model, servers, requests } = setUp(10);
+	test("at most eight that turn it away", async () => {
+		const { upstreams, model, servers, requests } = openUpstreams(10);
 		for (const server of servers) server.always(() => reply().errorStatus(429));
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind: "busy", status: 429 });
 		expect(requests()).toBe(8);
 	});
 });
 
-describe("nobody takes over", () => {
+describe("a request does not move", () => {
 	test.each([
 		[400, "rejected", "temperature"],
 		[422, "rejected", "temperature"],
-	] as const)("after %d: the request's own fault (`%s`, with its field)", async (status, kind, param) => {
-		const { upstreams, model, servers, requests } = setUp(2);
+	] as const)("after %d (`%s` with its field)", async (status, kind, param) => {
+		const { upstreams, model, servers, requests } = openUpstreams(2);
 		for (const server of servers)
 			server.always(() => reply().errorStatus(status, { error: { message: "no", param: "temperature" } }));
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind, param, status });
@@ -152,8 +130,8 @@ describe("nobody takes over", () => {
 		expect(upstreams.replicas().map((replica) => replica.breaker)).toEqual(["closed", "closed"]);
 	});
 
-	test("after the first chunk: what came before the failure stands", async () => {
-		const { upstreams, model, requests, firstFails } = setUp(2);
+	test("after the first chunk", async () => {
+		const { upstreams, model, requests, firstFails } = openUpstreams(2);
 		firstFails(() => reply().text("a b c").trickle(2).dieAfter(2));
 		const got = await collect(openChat(upstreams, model, chatCall()));
 		expect(got.text).toEqual(["a b"]);
@@ -161,10 +139,9 @@ describe("nobody takes over", () => {
 		expect(requests()).toBe(1);
 	});
 
-	test("at an address that a redirect names: neither prompt nor key go there", async () => {
-		const { upstreams, model, servers } = setUp(1, {}, [{ apiKey: "upstream-key" }]);
-		const elsewhere = startUpstream();
-		closing.push(elsewhere.stop);
+	test("to the address of a redirect", async () => {
+		const { upstreams, model, servers } = openUpstreams(1, {}, [{ apiKey: "upstream-key" }]);
+		const elsewhere = untilEnd(startUpstream());
 		servers[0]?.always(() => reply().errorStatus(307, "", { location: `${elsewhere.url}/chat/completions` }));
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({
 			kind: "misconfigured",
@@ -175,7 +152,7 @@ describe("nobody takes over", () => {
 	});
 
 	test("after a client that left", async () => {
-		const { upstreams, model, servers, requests } = setUp(2);
+		const { upstreams, model, servers, requests } = openUpstreams(2);
 		for (const server of servers) server.always(() => reply().hang());
 		const leave = new AbortController();
 		const stream = openChat(upstreams, model, chatCall({ signal: leave.signal }));
@@ -186,8 +163,8 @@ describe("nobody takes over", () => {
 		expect(requests()).toBe(1);
 	});
 
-	test("for a request that its client had left before it began", async () => {
-		const { upstreams, model, requests } = setUp(1);
+	test("if its client left before it began", async () => {
+		const { upstreams, model, requests } = openUpstreams(1);
 		const got = await collect(openChat(upstreams, model, chatCall({ signal: AbortSignal.abort() })));
 		expect(got.error).toMatchObject({ kind: "aborted" });
 		expect(requests()).toBe(0);
@@ -199,40 +176,34 @@ describe("an address that takes no connection", () => {
 	const connecting = (_url: string, init: BunFetchRequestInit) =>
 		new Promise<Response>((_, reject) => init.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
 
-	test.each(["streamed", "whole"])(
-		"is given up after the connect deadline, and one that is only slow is not (%s)",
-		async (how) => {
-			const server = startUpstream();
-			let wholeMs = 1_000;
-			const upstreams = createUpstreams(
-				{ clock: systemClock, log: silentLog, fetch: connecting },
-				{ limits: () => limitsWith({ connectMs: 300, totalMs: wholeMs, firstEventMs: wholeMs }) },
-			);
-			closing.push(upstreams.stop);
-			const model = modelOver([server.spec()]);
-			upstreams.sync(snapshotOf(model));
-			const call = () =>
-				how === "whole" ? askChat(upstreams, model, chatCall()) : openChat(upstreams, model, chatCall()).next();
-			await expect(call()).rejects.toMatchObject({ kind: "timeout" });
-			await server.stop();
-			// Far behind the other deadline, or a machine that stands still reaches both at once.
-			wholeMs = 30_000;
-			await expect(call()).rejects.toMatchObject({ kind: "unreachable", private: "connect deadline" });
-		},
-	);
+	test.each(["streamed", "whole"])("fails after the connect deadline (%s)", async (how) => {
+		const server = startUpstream();
+		await server.stop();
+		const { upstreams, model } = upstreamsOver([server.spec()], { fetch: connecting, limits: { connectMs: 300 } });
+		const call = () =>
+			how === "whole" ? askChat(upstreams, model, chatCall()) : openChat(upstreams, model, chatCall()).next();
+		await expect(call()).rejects.toMatchObject({ kind: "unreachable", private: "connect deadline" });
+	});
+
+	test("does not fail early while it accepts connections", async () => {
+		const limits = { connectMs: 100, totalMs: 600, firstEventMs: 600 };
+		const server = untilEnd(startUpstream());
+		const { upstreams, model } = upstreamsOver([server.spec()], { fetch: connecting, limits });
+		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "timeout" });
+	});
 });
 
 describe("a single replica", () => {
-	test("is asked once more, on a new connection, when the connection broke before the answer", async () => {
-		const { upstreams, model, servers, firstFails } = setUp(1);
+	test("gets the request again on a new connection after a reset", async () => {
+		const { upstreams, model, servers, firstFails } = openUpstreams(1);
 		firstFails(() => reply().reset());
 		expect((await askChat(upstreams, model, chatCall())).reply.choices).toHaveLength(1);
 		expect(servers[0]?.requests).toHaveLength(2);
 		expect(servers[0]?.requests.map((request) => request.headers.get("connection"))).toEqual(["keep-alive", null]);
 	});
 
-	test("is not asked for ever, and not again when nobody listens or it failed", async () => {
-		const { upstreams, model, servers, requests } = setUp(1);
+	test("gets the request at most twice", async () => {
+		const { upstreams, model, servers, requests } = openUpstreams(1);
 		servers[0]?.always(() => reply().reset());
 		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "unreachable" });
 		expect(requests()).toBe(2);
@@ -243,8 +214,11 @@ describe("a single replica", () => {
 		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "unreachable" });
 	});
 
-	test("that keeps failing is left alone for a while: no request reaches it", async () => {
-		const { upstreams, model, servers, requests } = setUp(1, { breakerFailuresInRow: 3, breakerCoolMs: 60_000 });
+	test("that keeps failing gets no requests for a while", async () => {
+		const { upstreams, model, servers, requests } = openUpstreams(1, {
+			breakerFailuresInRow: 3,
+			breakerCoolMs: 60_000,
+		});
 		servers[0]?.always(() => reply().errorStatus(500));
 		for (const accountId of ["a", "b", "a"]) await collect(openChat(upstreams, model, chatCall({ accountId })));
 		expect(upstreams.replicas()[0]?.breaker).toBe("open");
@@ -261,8 +235,11 @@ describe("a single replica", () => {
 		expect(requests()).toBe(6);
 	});
 
-	test("on which one account's requests fail is left alone by that account, and serves the others", async () => {
-		const { upstreams, model, servers, requests } = setUp(1, { breakerFailuresInRow: 3, breakerCoolMs: 60_000 });
+	test("that fails for one account serves the others", async () => {
+		const { upstreams, model, servers, requests } = openUpstreams(1, {
+			breakerFailuresInRow: 3,
+			breakerCoolMs: 60_000,
+		});
 		servers[0]?.next(...[1, 2, 3].map(() => reply().errorStatus(500)));
 		const bad = () => chatCall({ accountId: "bad" });
 		for (let call = 0; call < 3; call += 1) await collect(openChat(upstreams, model, bad()));
@@ -281,7 +258,7 @@ describe("a single replica", () => {
 	});
 });
 
-describe("one request that replicas fail on", () => {
+describe("a request that replicas fail on", () => {
 	const POISON = "poison";
 	const poisonous = [
 		["a status", () => reply().errorStatus(500)],
@@ -291,7 +268,7 @@ describe("one request that replicas fail on", () => {
 	] as const;
 
 	function serve(count: number, bad: () => Reply, breakerFailuresInRow = 2) {
-		const { upstreams, model, servers, requests } = setUp(count, { breakerFailuresInRow });
+		const { upstreams, model, servers, requests } = openUpstreams(count, { breakerFailuresInRow });
 		for (const server of servers) server.decide((body) => (JSON.stringify(body).includes(POISON) ? bad() : reply()));
 		const ask = async (text: string, accountId: string) =>
 			(await collect(openChat(upstreams, model, chatCall({ prompt: [{ role: "user", content: text }], accountId }))))
@@ -299,20 +276,17 @@ describe("one request that replicas fail on", () => {
 		return { upstreams, requests, ask };
 	}
 
-	test.each(poisonous)(
-		"alike (%s) is at fault itself: it is not tried again, and no breaker hears of it",
-		async (_, bad) => {
-			const { upstreams, requests, ask } = serve(3, bad);
-			for (let round = 0; round < 8; round += 1) {
-				expect(await ask(POISON, "bad")).toMatchObject({ kind: "unanswerable" });
-				for (let other = 0; other < 3; other += 1) expect(await ask("fine", "good")).toBeUndefined();
-			}
-			expect(requests()).toBe(8 * (2 + 3));
-			expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["closed", "closed", "closed"]);
-		},
-	);
+	test.each(poisonous)("is at fault if two fail alike (%s)", async (_, bad) => {
+		const { upstreams, requests, ask } = serve(3, bad);
+		for (let round = 0; round < 8; round += 1) {
+			expect(await ask(POISON, "bad")).toMatchObject({ kind: "unanswerable" });
+			for (let other = 0; other < 3; other += 1) expect(await ask("fine", "good")).toBeUndefined();
+		}
+		expect(requests()).toBe(8 * (2 + 3));
+		expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["closed", "closed", "closed"]);
+	});
 
-	test("keeps its account away from no server, where one failure is enough for that", async () => {
+	test("does not keep its account away from the replicas", async () => {
 		const { upstreams, ask } = serve(2, () => reply().errorStatus(500), 1);
 		for (let round = 0; round < 4; round += 1) {
 			expect(await ask(POISON, "bad")).toMatchObject({ kind: "unanswerable" });
@@ -321,8 +295,8 @@ describe("one request that replicas fail on", () => {
 		expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["closed", "closed"]);
 	});
 
-	test("is not at fault where everything fails", async () => {
-		const { upstreams, model, servers } = setUp(2, { breakerFailuresInRow: 100 });
+	test("is not at fault if everything fails", async () => {
+		const { upstreams, model, servers } = openUpstreams(2, { breakerFailuresInRow: 100 });
 		for (const server of servers) server.always(() => reply().errorStatus(500));
 		const errors = [];
 		for (const accountId of ["a", "b", "a", "c"])
@@ -331,8 +305,8 @@ describe("one request that replicas fail on", () => {
 		expect(errors.slice(1).map((error) => (error as UpstreamFailure).kind)).toEqual(["failed", "failed", "failed"]);
 	});
 
-	test("and another answers takes the first out, if it goes on like that", async () => {
-		const { upstreams, model, servers } = setUp(2, { breakerFailuresInRow: 3 });
+	test("opens the breaker of a replica if another answers", async () => {
+		const { upstreams, model, servers } = openUpstreams(2, { breakerFailuresInRow: 3 });
 		servers[0]?.always(() => reply().errorStatus(500));
 		for (let call = 0; call < 12; call += 1) {
 			expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();

@@ -1,24 +1,18 @@
 /** Requests of one turn of the event loop leave together at its end: each as its own, and none that nobody waits for any more. */
 import { expect, test } from "bun:test";
-import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
 import { createTickBarrier } from "../../src/base/time-slice.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
-import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { untilEnd } from "../support/at-end.ts";
-import { chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
+import { chatCall, openChat } from "../support/upstream-catalog.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
+import { upstreamsOver } from "../support/upstream-set.ts";
 
 const MANY = 40;
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const model = modelOver([
-	{ url: upstream.url, apiKey: null, model: "m", dialect: "vllm", maxConcurrency: 1_000, keepAlive: true },
-]);
-const upstreams = untilEnd(
-	createUpstreams({ clock: systemClock, log: silentLog }, { limits: () => limitsWith({ queueLengthMax: 0 }) }),
-);
-upstreams.sync(snapshotOf(model));
+const { upstreams, model } = upstreamsOver([upstream.spec({ maxConcurrency: 1_000 })], {
+	limits: { queueLengthMax: 0 },
+});
 
 /** Whole answers and streams by turns, each with an id of its own as its text. */
 function start(uuid: string, nth: number, signal: AbortSignal): Promise<unknown> {
@@ -26,7 +20,7 @@ function start(uuid: string, nth: number, signal: AbortSignal): Promise<unknown>
 	return nth % 2 === 0 ? upstreams.call(model, chatWhole(model, call, call)) : openChat(upstreams, model, call).next();
 }
 
-test("each has its own text under its own id, and asks for what it reads", async () => {
+test("each request has its own body, id and accept header", async () => {
 	upstream.always(() => reply().text("Hello."));
 	const ids = Array.from({ length: MANY }, () => Bun.randomUUIDv7());
 	const { signal } = new AbortController();
@@ -45,7 +39,7 @@ test("each has its own text under its own id, and asks for what it reads", async
 	expect(sent).toEqual(expect.arrayContaining(alike));
 });
 
-test("a stream whose client left in that turn is not sent", async () => {
+test("a stream whose client left in the same turn is not sent", async () => {
 	const before = upstream.requests.length;
 	const leaving = new AbortController();
 	const staying = new AbortController();
@@ -57,7 +51,7 @@ test("a stream whose client left in that turn is not sent", async () => {
 	expect(upstream.requests.length - before).toBe(1);
 });
 
-test("who asks for a turn's end in it is told with the others, and who asks then with the next", async () => {
+test("a barrier resolves once per turn for all its callers", async () => {
 	const tickBarrier = createTickBarrier();
 	const told: string[] = [];
 	const first = tickBarrier().then(async () => {

@@ -38,8 +38,8 @@ const noise = fc.constantFrom(
 );
 const breakMark = fc.constantFrom("\n", "\r\n", "\r");
 
-describe("SSE reader", () => {
-	test("any cut of the bytes gives the same events", () => {
+describe("the SSE reader", () => {
+	test("gives the same events for any cut of the bytes", () => {
 		const line = fc.oneof({ weight: 3, arbitrary: payload.map((text) => `data: ${text}`) }, noise, fc.constant(""));
 		const stream = fc
 			.array(fc.tuple(line, breakMark), { maxLength: 30 })
@@ -52,7 +52,7 @@ describe("SSE reader", () => {
 		);
 	});
 
-	test("one byte at a time gives the events as sent, whatever the line break", () => {
+	test("reads every kind of line break byte by byte", () => {
 		fc.assert(
 			fc.property(fc.array(payload, { minLength: 1, maxLength: 8 }), breakMark, (payloads, end) => {
 				const bytes = bytesOf(payloads.map((text) => `data: ${text}${end}${end}`).join(""));
@@ -65,17 +65,17 @@ describe("SSE reader", () => {
 		);
 	});
 
-	test("several data lines of one event are joined, comments and other fields dropped, one leading space stripped", () => {
+	test("joins data lines; drops comments and other fields", () => {
 		const text = "\uFEFFevent: x\ndata: a\n: c\ndata:b\ndata:  c\n\n: only\n\nretry: 1\n\ndata\n\ndatum: no\n\n";
 		expect(readWhole(bytesOf(text))).toEqual(["a\nb\n c", ""]);
 	});
 
-	test("an event without its blank line comes out at the end", () => {
+	test("returns an event without its blank line at the end", () => {
 		expect(readWhole(bytesOf("data: [DONE]"))).toEqual(["[DONE]"]);
 		expect(readWhole(bytesOf("data: a\n\ndata: b\n"))).toEqual(["a", "b"]);
 	});
 
-	test("a line or an event past the limit is a failure, in one piece or in many", () => {
+	test("fails on a line or event past the limit", () => {
 		const limit = { eventBytesMax: 1000 };
 		const failed = { name: "UpstreamFailure", kind: "failed" };
 		const attempt = (feed: (push: (text: string) => void) => void) => {
@@ -97,7 +97,7 @@ describe("SSE reader", () => {
 		expect(manyLines).toMatchObject(failed);
 	});
 
-	test("a megabyte line that comes byte by byte costs linear time", () => {
+	test("reads a megabyte line byte by byte in linear time", () => {
 		const bytes = bytesOf(`data: ${"x".repeat(1024 * 1024 - 100)}\n\n`);
 		const reader = new SseReader();
 		const started = performance.now();

@@ -69,7 +69,7 @@ const posted = (body: string | FormData, context: CallContext): UnaryCall<unknow
 	run: (ask) => ask.post({ path: "/any", body, read: (answer) => answer }),
 });
 
-test("small requests leave at the end of their turn and not before, turn after turn; large ones and forms at once", async () => {
+test("small requests leave at the end of the turn, large ones at once", async () => {
 	const { upstreams, sent, context } = setUp();
 	for (const turn of ["first", "second"]) {
 		const small = turn.padEnd(TOGETHER);
@@ -90,7 +90,7 @@ test("small requests leave at the end of their turn and not before, turn after t
 	}
 });
 
-test("answers of one turn are read at its end, and not before", async () => {
+test("answers of one turn are read at its end", async () => {
 	const { upstreams, sent, read, context } = setUp();
 	const asked = ["a", "b"].map((body) => upstreams.call(roomy, posted(body, context())));
 	await tickBarrier();
@@ -103,7 +103,7 @@ test("answers of one turn are read at its end, and not before", async () => {
 	await Promise.all(asked);
 });
 
-describe("of what ends before it was sent nothing is sent, no call stands in its trace, and its place is free once", () => {
+describe("a call that ends before it is sent leaves no trace", () => {
 	type Made = ReturnType<typeof setUp>;
 	const whole = ({ upstreams, context }: Made) => askChat(upstreams, model, context());
 	const streamed = ({ upstreams, context }: Made) => openChat(upstreams, model, context());
@@ -131,7 +131,7 @@ describe("of what ends before it was sent nothing is sent, no call stands in its
 		expect([made.sent.length, made.calls.made, made.inFlight()]).toEqual([0, 0, 0]);
 	});
 
-	test("a line whose place is asked for, which is sent behind who asked", async () => {
+	test("a batch line whose place is wanted, sent after the request", async () => {
 		const made = setUp();
 		const { upstreams, sent, context } = made;
 		const ask = (body: string, more?: Partial<CallContext>) => upstreams.call(model, posted(body, context(more)));

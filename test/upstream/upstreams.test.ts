@@ -1,32 +1,14 @@
 /** Places, connections, deadlines and changes of the catalogue, over real sockets. */
-import { afterEach, describe, expect, test } from "bun:test";
-import { silentLog } from "../../src/base/log.ts";
-import type { UpstreamSpec } from "../../src/catalog/model.ts";
-import type { ServiceLimits } from "../../src/catalog/service-limits.ts";
-import { createUpstreams } from "../../src/upstream/upstreams.ts";
-import {
-	askChat,
-	chatCall,
-	collect,
-	limitsWith,
-	modelOver,
-	openChat,
-	snapshotOf,
-} from "../support/upstream-catalog.ts";
+import { describe, expect, test } from "bun:test";
+import { untilEnd } from "../support/at-end.ts";
+import { askChat, chatCall, collect, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
+import { openUpstreams, SPEC, until, upstreamsOver } from "../support/upstream-set.ts";
 
-import { openUpstreams, SPEC, until } from "../support/upstream-set.ts";
-
-const closing: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-	for (const close of closing.splice(0).reverse()) await close();
-});
-const setUp = (...args: [number, Partial<ServiceLimits>?, Partial<UpstreamSpec>[]?]) => openUpstreams(closing, ...args);
-
-describe("places", () => {
-	test("never more requests at a replica than it has places; the rest waits its turn and is served", async () => {
-		const { upstreams, model, servers } = setUp(1, {}, [{ maxConcurrency: 2 }]);
+describe("calls", () => {
+	test("a replica never has more requests than places", async () => {
+		const { upstreams, model, servers } = openUpstreams(1, {}, [{ maxConcurrency: 2 }]);
 		let most = 0;
 		servers[0]?.always(() => {
 			most = Math.max(most, servers[0]?.open() ?? 0);
@@ -54,10 +36,7 @@ describe("places", () => {
 				return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
 			},
 		});
-		const { upstreams } = setUp(0);
-		const spec = { ...SPEC, url: `http://127.0.0.1:${server.port}/v1` };
-		const model = modelOver([spec]);
-		upstreams.sync(snapshotOf(model));
+		const { upstreams, model } = upstreamsOver([{ ...SPEC, url: `http://127.0.0.1:${server.port}/v1` }]);
 		ports.clear();
 		for (let call = 0; call < 20; call += 1) {
 			const stream = openChat(upstreams, model, chatCall());
@@ -70,7 +49,7 @@ describe("places", () => {
 		await server.stop(true);
 	});
 
-	test("a server that talks on after its end marker is hung up on, and nobody waits for it", async () => {
+	test("a server that continues after the end marker is disconnected", async () => {
 		const event = { choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }] };
 		const hungUp = Promise.withResolvers<void>();
 		const server = Bun.serve({
@@ -88,22 +67,17 @@ describe("places", () => {
 				return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
 			},
 		});
-		const { upstreams } = setUp(0);
-		const model = modelOver([{ ...SPEC, url: `http://127.0.0.1:${server.port}/v1` }]);
-		upstreams.sync(snapshotOf(model));
+		const { upstreams, model } = upstreamsOver([{ ...SPEC, url: `http://127.0.0.1:${server.port}/v1` }]);
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
 		expect(upstreams.replicas()[0]?.inFlight).toBe(0);
 		await hungUp.promise;
 		await server.stop(true);
 	});
 
-	test("a call leaves no place taken, no timer and no listener behind, however it ends", async () => {
+	test("a call leaves no place, timer or listener behind", async () => {
 		const clock = createManualClock();
-		const server = startUpstream();
-		const upstreams = createUpstreams({ clock, log: silentLog }, { limits: () => limitsWith({}) });
-		closing.push(server.stop, upstreams.stop);
-		const model = modelOver([server.spec()]);
-		upstreams.sync(snapshotOf(model));
+		const server = untilEnd(startUpstream());
+		const { upstreams, model } = upstreamsOver([server.spec()], { clock });
 		await until(() => upstreams.replicas()[0]?.health === "up" && clock.pending() === 1);
 		server.next(
 			reply(),
@@ -138,8 +112,8 @@ describe("places", () => {
 		expect(server.requests).toHaveLength(5);
 	});
 
-	test("sends llama.cpp one request per choice of a whole answer, each with its own seed", async () => {
-		const { upstreams, model, servers } = setUp(1, {}, [{ dialect: "llama.cpp" }]);
+	test("llama.cpp gets one request per choice, each with its own seed", async () => {
+		const { upstreams, model, servers } = openUpstreams(1, {}, [{ dialect: "llama.cpp" }]);
 		servers[0]?.always(() => reply().text("a b").usage({ prompt: 3, completion: 2 }));
 		const { reply: got } = await askChat(upstreams, model, chatCall({ choices: 2, fields: { seed: 7 } }));
 		expect(got.choices.map(({ index, message }) => [index, message.content])).toEqual([
@@ -147,19 +121,11 @@ describe("places", () => {
 			[1, "a b"],
 		]);
 		expect(got.usage).toMatchObject({ promptTokens: 3, completionTokens: 4 });
-		expect(
-			servers[0]?.requests.map(({ body }) => [
-				(body as Record<string, unknown>).seed,
-				(body as Record<string, unknown>).n,
-			]),
-		).toEqual([
-			[7, undefined],
-			[8, undefined],
-		]);
+		expect(servers[0]?.requests.map(({ body }) => body)).toMatchObject([{ seed: 7 }, { seed: 8 }]);
 	});
 
-	test("a reader that pauses is not taken for a silent upstream", async () => {
-		const { upstreams, model, servers } = setUp(1, { silenceMs: 400 });
+	test("a paused reader does not count as a silent server", async () => {
+		const { upstreams, model, servers } = openUpstreams(1, { silenceMs: 400 });
 		servers[0]?.next(reply().text("a b c").trickle(20));
 		const stream = openChat(upstreams, model, chatCall());
 		await stream.next();
@@ -169,8 +135,8 @@ describe("places", () => {
 		expect(rest.finish).toEqual(["stop"]);
 	});
 
-	test("the total deadline ends a stream that never falls silent, and is not the replica's fault", async () => {
-		const { upstreams, model, servers } = setUp(1, { totalMs: 600, breakerFailuresInRow: 1 });
+	test("the total deadline ends a stream without blaming the replica", async () => {
+		const { upstreams, model, servers } = openUpstreams(1, { totalMs: 600, breakerFailuresInRow: 1 });
 		servers[0]?.always(() => reply().text("x ".repeat(1000)).trickle(5));
 		const got = await collect(openChat(upstreams, model, chatCall()));
 		expect(got.error).toMatchObject({ kind: "timeout", private: "total deadline" });
@@ -184,8 +150,8 @@ describe("places", () => {
 });
 
 describe("a new catalogue", () => {
-	test("keeps the replicas that stay with their load, lets removed ones finish and sends them nothing more", async () => {
-		const { upstreams, model, servers } = setUp(2);
+	test("keeps the load of replicas that stay and drains removed ones", async () => {
+		const { upstreams, model, servers } = openUpstreams(2);
 		const [a, b] = servers as [(typeof servers)[0], (typeof servers)[0]];
 		a.always(() => reply().text("x ".repeat(100)).trickle(2));
 		b.always(() => reply().text("b"));
@@ -208,8 +174,11 @@ describe("a new catalogue", () => {
 		);
 	});
 
-	test("that takes a server out and back at once gives it no more places than it has, with its model or alone", async () => {
-		const { upstreams, model, servers } = setUp(2, { accountShare: 1 }, [{ maxConcurrency: 2 }, { maxConcurrency: 2 }]);
+	test("a server that is removed and added again has no extra places", async () => {
+		const { upstreams, model, servers } = openUpstreams(2, { accountShare: 1 }, [
+			{ maxConcurrency: 2 },
+			{ maxConcurrency: 2 },
+		]);
 		const [a, b] = servers as [(typeof servers)[0], (typeof servers)[0]];
 		const withoutA = { ...model, upstreams: [b.spec({ maxConcurrency: 2 })] };
 		let most = 0;

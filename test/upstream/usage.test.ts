@@ -15,13 +15,13 @@ const usage = (promptTokens: number, completionTokens: number, cachedTokens = 0,
 });
 
 describe("a usage record", () => {
-	test("is read with its details, wherever the server keeps them", () => {
+	test("is read with its details", () => {
 		const details = { prompt_tokens_details: { cached_tokens: 4 }, completion_tokens_details: { reasoning_tokens: 2 } };
 		expect(readUsage(record(9, 3, details))).toEqual(usage(9, 3, 4, 2));
 		expect(readUsage(record(9, 3, { reasoning_tokens: 2, prompt_tokens_details: null }))).toEqual(usage(9, 3, 0, 2));
 	});
 
-	test("has all that was generated, where the server counts reasoning beside the completion", () => {
+	test("adds reasoning that is counted separately", () => {
 		const reasoning = { completion_tokens_details: { reasoning_tokens: 340 } };
 		expect(readUsage(record(12, 2, { ...reasoning, total_tokens: 354 }))).toEqual(usage(12, 342, 0, 340));
 		// The total says it alone, or leaves it out too.
@@ -33,7 +33,7 @@ describe("a usage record", () => {
 		expect(readUsage(record(12, 342, { ...reasoning, total_tokens: 0 }))).toEqual(usage(12, 342, 0, 340));
 	});
 
-	test("has the whole prompt, where the server counts what was cached beside it", () => {
+	test("adds cached tokens that are counted separately", () => {
 		const details = { prompt_tokens_details: { cached_tokens: 90 }, total_tokens: 102 };
 		expect(readUsage(record(10, 2, details))).toEqual(usage(100, 2, 90));
 		expect(readUsage(record(100, 2, details))).toEqual(usage(100, 2, 90));
@@ -43,7 +43,7 @@ describe("a usage record", () => {
 		expect(readUsage(record(9, 3, { prompt_tokens_details: { cached_tokens: 99 } }))).toEqual(usage(9, 3, 9));
 	});
 
-	test("that says one half only gives that half, and the other where the total tells it", () => {
+	test("with one half completes it from the total", () => {
 		const half = { cachedTokens: 0, reasoningTokens: 0, promptTokens: undefined, completionTokens: undefined };
 		for (const unknown of [0, undefined, null, "9", -1, 1.5, Number.NaN, 1e15]) {
 			expect(readUsage(record(unknown, 5))).toEqual({ ...half, completionTokens: 5 });
@@ -56,7 +56,7 @@ describe("a usage record", () => {
 		expect(readUsage(record(9, 0))).toEqual(usage(9, 0));
 	});
 
-	test("that says nothing is none", () => {
+	test("without counts is undefined", () => {
 		expect(readUsage(record(0, 0))).toBeUndefined();
 		expect(readUsage(record(0, 0, { total_tokens: 0 }))).toBeUndefined();
 		expect(readUsage(record("9", "3"))).toBeUndefined();
@@ -64,8 +64,8 @@ describe("a usage record", () => {
 	});
 });
 
-describe("usage of a stream", () => {
-	test("`last`: the last whole record wins, zeros for unknown do not count", () => {
+describe("the usage of a stream", () => {
+	test("`last`: the last whole record wins; zeros are unknown", () => {
 		const tally = new UsageTally("last");
 		tally.note(record(0, 0), 0, true, 0);
 		expect(tally.current()).toBeUndefined();
@@ -83,7 +83,7 @@ describe("usage of a stream", () => {
 		expect(tally.isFinal()).toBe(true);
 	});
 
-	test("`per_choice`: running records are cumulative for their choice, the one without choices is the whole", () => {
+	test("`per_choice`: running records are cumulative for their choice", () => {
 		const tally = new UsageTally("per_choice");
 		for (const [choice, tokens] of [
 			[0, 1],
@@ -101,14 +101,14 @@ describe("usage of a stream", () => {
 		expect(tally.isFinal()).toBe(true);
 	});
 
-	test("`sum`: each choice's own record counts, the prompt once", () => {
+	test("`sum`: choices add up, the prompt counts once", () => {
 		const tally = new UsageTally("sum");
 		tally.note(record(9, 4, { prompt_tokens_details: { cached_tokens: 5 } }), undefined, false, 0);
 		tally.note(record(9, 7), undefined, false, 2);
 		expect(tally.current()).toEqual(usage(9, 11, 5));
 	});
 
-	test("`sum`: a record that is said again, behind the last choice's, is no further choice's", () => {
+	test("`sum`: a repeated last record is ignored", () => {
 		const one = new UsageTally("sum");
 		for (const tokens of [4, 4, 4]) one.note(record(9, tokens), undefined, false, 1);
 		expect(one.current()).toEqual(usage(9, 4));
@@ -133,14 +133,14 @@ describe("usage of a stream", () => {
 			for (let choice = 0; choice < 6; choice++) tally.note(record(10 + choice, 3, cached), choice, true, finished);
 		};
 
-		test("counts each prompt once and each choice's output", () => {
+		test("counts each prompt once and each choice", () => {
 			const tally = new UsageTally("sum", 2);
 			noteAll(tally, 6);
 			expect(tally.current()).toEqual(usage(11 + 13 + 15, 18, 6));
 			expect(tally.isFinal()).toBe(true);
 		});
 
-		test("is not final by running records", () => {
+		test("is not final after running records", () => {
 			const tally = new UsageTally("per_choice", 2);
 			noteAll(tally, 6);
 			expect(tally.isFinal()).toBe(false);

@@ -1,24 +1,15 @@
 /** Calls that are answered in one piece are watched from the moment on that they last: what happened before is not lost. */
 import { expect, test } from "bun:test";
-import { silentLog } from "../../src/base/log.ts";
 import { createTickBarrier } from "../../src/base/time-slice.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
 import type { UnaryCall } from "../../src/upstream/call/unary.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
 import { embeddingCall } from "../../src/upstream/embeddings.ts";
-import { createUpstreams } from "../../src/upstream/upstreams.ts";
-import { chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
+import { chatCall, type limitsWith, modelOver, openChat } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
+import { SPEC, upstreamsOver } from "../support/upstream-set.ts";
 
 const MOMENT_MS = 100;
-const SPEC = {
-	url: "http://127.0.0.1:9/v1",
-	apiKey: null,
-	model: "m",
-	dialect: "openai",
-	maxConcurrency: 4,
-	keepAlive: true,
-} as const;
 
 const CHAT_ANSWER = {
 	choices: [{ index: 0, message: { role: "assistant", content: "a" }, finish_reason: "stop" }],
@@ -46,15 +37,14 @@ function setUp(more: Parameters<typeof limitsWith>[0] = {}) {
 		signal.addEventListener("abort", () => answer.reject(signal.reason));
 		return answer.promise;
 	};
-	const upstreams = createUpstreams({ clock, log: silentLog, fetch }, { limits: () => limitsWith(more) });
-	upstreams.sync(snapshotOf(model));
+	const { upstreams } = upstreamsOver([SPEC], { clock, fetch, limits: more });
 	const leaving = new AbortController();
 	const context: CallContext = { ...chatCall({ signal: leaving.signal }) };
 	const isHungUp = () => signals.map(({ aborted }) => aborted);
 	return { clock, upstreams, context, leave: () => leaving.abort(), answer, isHungUp };
 }
 
-test.each(CALLS)("%s whose client left is hung up on when it lasts, and is nobody's fault", async (_, callOf) => {
+test.each(CALLS)("%s whose client left is aborted without blaming the replica", async (_, callOf) => {
 	const { clock, upstreams, context, leave, isHungUp } = setUp({ breakerFailuresInRow: 1 });
 	const call = upstreams.call(model, callOf(context));
 	await tickBarrier();
@@ -64,29 +54,26 @@ test.each(CALLS)("%s whose client left is hung up on when it lasts, and is nobod
 	expect(isHungUp()).toEqual([true]);
 	await expect(call).rejects.toMatchObject({ kind: "aborted" });
 	expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
-	await upstreams.stop();
 });
 
-test.each(CALLS)("%s that is answered at once to a client that left came to nothing", async (_, callOf, body) => {
+test.each(CALLS)("%s that is answered after its client left fails as aborted", async (_, callOf, body) => {
 	const { upstreams, context, leave, answer } = setUp({ breakerFailuresInRow: 1 });
 	const call = upstreams.call(model, callOf(context));
 	leave();
 	answer.resolve(Response.json(body));
 	await expect(call).rejects.toMatchObject({ kind: "aborted" });
 	expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
-	await upstreams.stop();
 });
 
-test.each(CALLS)("%s that is answered at once is given to a client that leaves after it", async (_, callOf, body) => {
+test.each(CALLS)("%s that is answered before its client leaves is delivered", async (_, callOf, body) => {
 	const { upstreams, context, leave, answer } = setUp();
 	const call = upstreams.call(model, callOf(context));
 	answer.resolve(Response.json(body));
 	expect(await call).toMatchObject({ replica: "test-model#0" });
 	leave();
-	await upstreams.stop();
 });
 
-test("a client that leaves later is noticed at once, and so is one of a stream from the beginning", async () => {
+test("a client that leaves is noticed at once later and in streams", async () => {
 	const lasting = setUp();
 	const call = lasting.upstreams.call(model, chatWhole(model, lasting.context, chatCall()));
 	await tickBarrier();
@@ -101,15 +88,13 @@ test("a client that leaves later is noticed at once, and so is one of a stream f
 	streamed.leave();
 	expect(streamed.isHungUp()).toEqual([true]);
 	await expect(stream.next()).rejects.toMatchObject({ kind: "aborted" });
-	await Promise.all([lasting.upstreams.stop(), streamed.upstreams.stop()]);
 });
 
-test("a deadline that passed within the moment ends the call when it lasts", async () => {
+test("a deadline that passed early ends the call once it is watched", async () => {
 	const { clock, upstreams, context, isHungUp } = setUp({ totalMs: 50 });
 	const call = upstreams.call(model, chatWhole(model, context, chatCall()));
 	await tickBarrier();
 	clock.advance(MOMENT_MS);
 	expect(isHungUp()).toEqual([true]);
 	await expect(call).rejects.toMatchObject({ kind: "timeout", private: "total deadline" });
-	await upstreams.stop();
 });

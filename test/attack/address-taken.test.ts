@@ -43,7 +43,7 @@ const tokenOf = async (person: Person) => new URL(await mailedLink(person)).sear
 const verify = (person: Person, token: unknown, more = {}) =>
 	person.send("POST", "/api/auth/verify-email", { token, ...more });
 
-test("a password that was chosen in another browser than the one that proves the address is worth nothing", async () => {
+test("a password from another browser than the proving one is void", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const token = await tokenOf(owner);
@@ -60,7 +60,7 @@ test("a password that was chosen in another browser than the one that proves the
 	expect((await owner.get("/api/console/me")).body.user.name).toBe("Owner");
 });
 
-test("an owner who signs up later gets a mail of his own, and his own password", async () => {
+test("an owner who signs up later keeps the own password", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const strangers = await tokenOf(owner);
@@ -77,7 +77,7 @@ test("an owner who signs up later gets a mail of his own, and his own password",
 	expect([late.status, late.body.code]).toEqual([400, "INVALID_TOKEN"]);
 });
 
-test("opening the link, by whatever method, proves nothing and hands nothing over", async () => {
+test("opening the link with any method proves nothing", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	const { id } = await createAccount(service.db.statements, { email: owner.email, vouched: true });
 	await signUp(stranger, STRANGERS);
@@ -107,7 +107,7 @@ test("opening the link, by whatever method, proves nothing and hands nothing ove
 	expect((await owner.get("/api/console/me")).body.account.id).toBe(id);
 });
 
-test("whatever an earlier version kept for an address that nobody proved goes when it is proved", async () => {
+test("proving an address removes unproved credentials", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	const { sql } = service.db;
 	const other = await signedUp(service);
@@ -138,7 +138,7 @@ test("whatever an earlier version kept for an address that nobody proved goes wh
 	expect([await signIn(stranger, PASSWORD), await signIn(owner, OWNERS)]).toEqual([401, 200]);
 });
 
-test("of many proofs at the same moment one counts: of one link, and of several links of one address", async () => {
+test("one of many concurrent proofs of an address counts", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const strangers = await tokenOf(owner);
@@ -169,7 +169,7 @@ test("of many proofs at the same moment one counts: of one link, and of several 
 	expect(await signIn(newPerson(service, owner.email), good)).toBe(200);
 });
 
-test("a known address cannot be signed up anew, nor told from others; its owner is told by mail", async () => {
+test("a known address cannot sign up again or be recognised", async () => {
 	const owner = await signedUp(service);
 	const stranger = newPerson(service, owner.email.toUpperCase());
 	const known = await signUp(stranger, STRANGERS);
@@ -182,7 +182,7 @@ test("a known address cannot be signed up anew, nor told from others; its owner 
 	expect([await signIn(stranger, STRANGERS), await me(owner)]).toEqual([401, 200]);
 });
 
-test("a link ends after a day, and malformed fields are the client's mistake", async () => {
+test("a link ends after a day; malformed fields get 400", async () => {
 	const person = newPerson(service);
 	await signUp(person, OWNERS);
 	const token = await tokenOf(person);

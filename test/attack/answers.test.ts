@@ -291,7 +291,7 @@ async function send({ path, ask, isKept }: Case): Promise<{ status: number; byte
 	return { status: response.status, bytes: bytes.length, text };
 }
 
-describe.skipIf(process.platform !== "linux")("an answer holds nobody up", () => {
+describe.skipIf(process.platform !== "linux")("a large answer does not block others", () => {
 	for (const [name, play] of Object.entries(CASES).filter(([, { isLong }]) => LONG || !isLong))
 		test(name, async () => {
 			const { body, type } = play.make();

@@ -128,7 +128,7 @@ async function heldBy(body: Uint8Array, said: string): Promise<{ lateMs: number;
 	return { lateMs, stepMs: IS_LINUX ? Math.round(await steps.longest(product)) : 0 };
 }
 
-describe("a body holds nobody up, and no step takes long", () => {
+describe("a large body does not block others", () => {
 	// What a first request compiles and opens is not what is measured.
 	beforeAll(async () => void (await (await send(payer, bytes(JSON.stringify(ask())))).text()));
 
@@ -145,7 +145,7 @@ describe("a body holds nobody up, and no step takes long", () => {
 			expect({ ...least, isLong: isLong() }).toEqual({ ...least, isLong: false });
 		}, 60_000);
 
-	test("four at once, and with an Idempotency-Key: a paying customer's small request goes through meanwhile", async () => {
+	test("four large bodies at once do not delay a small request", async () => {
 		const bodies = ["millions of empty objects", "escapes in a text", "one long text", "very many biases"].map((name) =>
 			bytes((BODIES[name] as Bodies[string])[1]()),
 		);
@@ -167,10 +167,10 @@ describe("a body holds nobody up, and no step takes long", () => {
 	}, 60_000);
 });
 
-describe("what needs no body is found out before it is read", () => {
+describe("checks before the body is read", () => {
 	const unread = () => new ReadableStream({ pull: () => new Promise(() => {}) });
 
-	test("an account that never paid hears so while its body is still to come", async () => {
+	test("an account without a top-up is refused before its body", async () => {
 		const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${stranger}\r\nContent-Type: application/json\r\nContent-Length: ${31 * MB}\r\n\r\n`;
 		const client = await openRaw(product.url, `${head}{`);
 		await client.until("top_up_required");
@@ -179,8 +179,8 @@ describe("what needs no body is found out before it is read", () => {
 	});
 });
 
-describe("bodies that never end", () => {
-	test("of one account are refused beyond its share, of all beyond theirs, and others are served", async () => {
+describe("endless bodies", () => {
+	test("are refused beyond the share of an account and of all", async () => {
 		const open = async (secret: string) => {
 			const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\nContent-Type: application/json\r\nContent-Length: ${31 * MB}\r\n\r\n`;
 			return openRaw(product.url, `${head}{"model":"`);
@@ -213,7 +213,7 @@ describe("bodies that never end", () => {
 		);
 	}, 60_000);
 
-	test("the memory of it all is bounded", async () => {
+	test("use bounded memory", async () => {
 		expect((await product.memoryBytes()) / MB).toBeLessThan(1_500);
 	});
 });

@@ -50,7 +50,7 @@ const spellings = (path: string) => [
 	path.replace(/(?=\?|$)/, "%20"),
 ];
 
-test("no spelling of a closed act opens it", async () => {
+test("no spelling of a closed path opens it", async () => {
 	const person = await signedUp(product);
 	const cookie = [...person.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
 	const opened: unknown[] = [];

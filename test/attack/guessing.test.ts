@@ -41,7 +41,7 @@ const wrongFor = (secret: string, nth: number) => {
 	return String(code).padStart(6, "0");
 };
 
-test("one challenge takes five codes, however many addresses they come from and however many at once", async () => {
+test("a challenge accepts five codes from any number of addresses", async () => {
 	const { person, secret, next } = await withFactor();
 	const thief = elsewhere(person);
 	await signIn(thief, PASSWORD);
@@ -61,7 +61,7 @@ test("one challenge takes five codes, however many addresses they come from and 
 	expect(left?.n).toBe(0);
 });
 
-test("new challenges, and backup codes, give no more guesses: ten an hour at a person, who hears of it and gets in", async () => {
+test("a person gets ten guessed codes an hour over all challenges", async () => {
 	const { person, secret, codes, next } = await withFactor();
 	const statuses: number[] = [];
 	for (let nth = 0; nth < 15; nth++) {
@@ -85,7 +85,7 @@ test("new challenges, and backup codes, give no more guesses: ten an hour at a p
 	expect(await me(person)).toBe(200);
 });
 
-test("a code is good once: in another browser, at the same moment, for another act", async () => {
+test("a code is valid once", async () => {
 	const { person, used, codes, next } = await withFactor();
 	// The one that it was set up with counts as used.
 	const late = elsewhere(person);
@@ -123,7 +123,7 @@ test("a code is good once: in another browser, at the same moment, for another a
 		expect((await post(late, "verify-totp", { code: odd })).status).toBeGreaterThanOrEqual(400);
 });
 
-test("a hundred wrong passwords from everywhere stop strangers, not the browser that was signed in before, nor a mailed link", async () => {
+test("wrong passwords block strangers, not a known browser", async () => {
 	const person = await signedUp(service);
 	const { sql } = service.db;
 	await person.send("POST", "/api/auth/sign-out");
@@ -157,7 +157,7 @@ test("a hundred wrong passwords from everywhere stop strangers, not the browser 
 	expect(await me(newBrowser)).toBe(200);
 });
 
-test("a browser that one person signed in with is nothing to another's account, and its own guesses are counted", async () => {
+test("a known browser has no advantage at another account", async () => {
 	const [person, other] = [await signedUp(service), await signedUp(service)];
 	await service.db.sql`
 		insert into rate_count (key, count, started_at)
@@ -179,7 +179,7 @@ test("a browser that one person signed in with is nothing to another's account, 
 	expect(own).toEqual([...Array(10).fill(401), 429]);
 });
 
-test("guesses that come all at once are counted before they are tried", async () => {
+test("concurrent guesses are counted before they are checked", async () => {
 	const person = await signedUp(service);
 	const browser = elsewhere(person);
 	const rounds = await Promise.all(

@@ -27,7 +27,7 @@ async function watch(person: Person, path: string) {
 
 const overview = (accountId: string) => `/api/console/live?account=${accountId}`;
 
-test("pages of who signed out, was signed out, was removed, set a new password, or is no operator any more end at the next tick", async () => {
+test("live pages end when their session loses its rights", async () => {
 	const owner = await signedUp(service);
 	const [guest, leaver, thrownOut, forgetful] = [
 		await signedUp(service),

@@ -26,14 +26,14 @@ afterAll(async () => {
 const status = async (service: TestService, headers: Record<string, string>) =>
 	(await fetch(`${service.url}/metrics`, { headers })).status;
 
-test("without a token they are for this machine, and not for whom a proxy on it lets through", async () => {
+test("without METRICS_TOKEN only direct local requests have access", async () => {
 	expect(await status(open, {})).toBe(200);
 	expect(await status(open, { "x-forwarded-for": "203.0.113.7" })).toBe(404);
 	expect(await status(open, { "x-forwarded-for": "127.0.0.1" })).toBe(404);
 	expect(await status(open, { forwarded: "for=203.0.113.7" })).toBe(404);
 });
 
-test("with a token they are for who has it, from anywhere", async () => {
+test("METRICS_TOKEN grants access from any address", async () => {
 	for (const wrong of ["", "Bearer", `Bearer ${TOKEN.slice(1)}`, `Bearer ${TOKEN}x`, `bearer ${TOKEN}`, TOKEN])
 		expect([wrong, await status(closed, { authorization: wrong })]).toEqual([wrong, 404]);
 	expect(await status(closed, { authorization: `Bearer ${TOKEN}`, "x-forwarded-for": "203.0.113.7" })).toBe(200);

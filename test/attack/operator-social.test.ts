@@ -46,7 +46,7 @@ async function comeIn(email: string, id: number) {
 	return { person, location: answer.headers.get("location") ?? "", me: await person.get("/api/console/me") };
 }
 
-test("a customer comes in by it; an operator does not, whether he was one before or after he first did", async () => {
+test("social sign-in works for customers, not for operators", async () => {
 	const customer = await signedUp(service);
 	const known = await comeIn(customer.email, 1);
 	expect([known.location, known.me.status]).toEqual(["/overview", 200]);

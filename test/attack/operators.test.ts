@@ -53,7 +53,7 @@ const ROUTES: readonly (readonly [method: string, path: string, body?: unknown])
 	["GET", "/api/console/live?topics=operator"],
 ];
 
-test("in production an operator without a second factor is asked for it everywhere, can set it up, and is one then", async () => {
+test("production operators need a second factor", async () => {
 	const person = await operator(service);
 	for (const [method, path, body] of ROUTES) {
 		const answer = method === "GET" ? await person.get(path) : await person.send(method, path, body);
@@ -72,7 +72,7 @@ test("in production an operator without a second factor is asked for it everywhe
 	expect((await thief.get("/api/console/operator/summary")).status).toBe(401);
 });
 
-test("nobody decides about an account that he belongs to, did, or is asked into", async () => {
+test("operators cannot decide about their own accounts", async () => {
 	const idempotent = (accountId: string, topUpId: string) =>
 		[
 			["/suspend", { reason: "because" }],
@@ -123,7 +123,7 @@ const waiting = async (person: Person, accountId: string) =>
 const decide = (person: Person, id: string, act: "confirm" | "reject", body: unknown = {}) =>
 	person.send("POST", `/api/console/operator/adjustments/${id}/${act}`, body);
 
-test("an adjustment from the amount on that takes two moves nothing until a second operator confirms it, once", async () => {
+test("a large adjustment needs a second operator", async () => {
 	const [carl, dora, eve] = [await boss(), await boss(), await boss()];
 	const payee = await signedUp(service);
 	const large = adjustment("1000", "made good for the outage");
@@ -159,7 +159,7 @@ test("an adjustment from the amount on that takes two moves nothing until a seco
 	]);
 });
 
-test("many small adjustments are a large one, whatever their sign, account and moment", async () => {
+test("many small adjustments count as a large one", async () => {
 	const carl = await boss();
 	const [one, two] = [await signedUp(service), await signedUp(service)];
 	const sent = await Promise.all(
@@ -178,7 +178,7 @@ test("many small adjustments are a large one, whatever their sign, account and m
 	expect([next.status, next.body.secondLookNeeded]).toEqual([200, false]);
 });
 
-test("what was rejected is never booked, and what is not covered when it is confirmed stays open", async () => {
+test("a rejected adjustment is never booked", async () => {
 	const [carl, dora] = [await boss(), await boss()];
 	const payee = await signedUp(service);
 	await carl.send("POST", at("/adjust", payee.accountId), adjustment("5000"));
@@ -201,7 +201,7 @@ test("what was rejected is never booked, and what is not covered when it is conf
 	expect(await credit(payee)).toBe(booked ? 5000e9 : 0);
 });
 
-test("one transaction of the bank pays one top-up, however its reference is written", async () => {
+test("one bank transaction pays one top-up", async () => {
 	const payer = await signedUp(service);
 	const [carl, dora] = [await boss(), await boss()];
 	const expected = async (usd: string) =>
@@ -223,7 +223,7 @@ test("one transaction of the bank pays one top-up, however its reference is writ
 	expect(raced.map(({ status }) => status).sort()).toEqual([200, 409]);
 });
 
-test("a transaction that was looked for under another top-up, which was rejected or cancelled then, pays the right one", async () => {
+test("a transaction of a rejected top-up can pay the right one", async () => {
 	const payer = await signedUp(service);
 	const [carl, dora] = [await boss(), await boss()];
 	const expected = async () =>

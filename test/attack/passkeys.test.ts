@@ -44,7 +44,7 @@ test("a passkey signs in", async () => {
 	expect((await thief.get("/api/console/me")).body.user.email).toBe(owner.email);
 });
 
-test("a password that is set anew ends what a passkey begins just then, whichever comes first", async () => {
+test("a new password ends a concurrent passkey sign-in", async () => {
 	for (const first of ["session", "reset"] as const) {
 		const { owner, thief, userId, signIn } = await withPasskey();
 		await owner.send("POST", "/api/auth/request-password-reset", { email: owner.email });

@@ -87,7 +87,7 @@ async function comeIn(provider: Provider, who: Partial<typeof present> & { email
 const isOurs = (location: string) => new URL(location, service.url).origin === new URL(service.url).origin;
 
 for (const provider of ["github", "google"] as const) {
-	test(`${provider}: an address that it has no proof of is joined to nobody, and makes nobody`, async () => {
+	test(`${provider}: an unverified address joins no account`, async () => {
 		const victim = await signedUp(service);
 		const attacker = await comeIn(provider, { email: victim.email, verified: false });
 		expect([attacker.me.status, isOurs(attacker.location)]).toEqual([401, true]);
@@ -105,7 +105,7 @@ for (const provider of ["github", "google"] as const) {
 		expect(owner.me.body.account.id).toBe(victim.accountId);
 	});
 
-	test(`${provider}: who took an address first has nothing of it when its owner comes in`, async () => {
+	test(`${provider}: an unproved sign-up loses to the address's owner`, async () => {
 		const email = `${crypto.randomUUID()}@example.com`;
 		const taker = newPerson(service, email);
 		await taker.send("POST", "/api/auth/sign-up/email", {
@@ -120,7 +120,7 @@ for (const provider of ["github", "google"] as const) {
 		expect([signIn.status, (await taker.get("/api/console/me")).status]).toEqual([401, 401]);
 	});
 
-	test(`${provider}: the way back is good once, for the browser that began it, and not without`, async () => {
+	test(`${provider}: a callback is valid once, in its own browser`, async () => {
 		const victim = newPerson(service);
 		present = { id: crypto.randomUUID(), email: `${crypto.randomUUID()}@example.com`, verified: true };
 		const attacker = newPerson(service);
@@ -147,7 +147,7 @@ for (const provider of ["github", "google"] as const) {
 		for (const answer of all) expect(answer.headers.getSetCookie().join()).not.toContain("session_token=ey");
 	});
 
-	test(`${provider}: nobody is sent to another site on the way`, async () => {
+	test(`${provider}: never redirects to another site`, async () => {
 		const evil = [
 			"https://evil.example/",
 			"//evil.example",
@@ -177,7 +177,7 @@ for (const provider of ["github", "google"] as const) {
 	});
 }
 
-test("a token that a client brings itself is another service's word, for us, and not too old", async () => {
+test("accepts only fresh tokens of the provider for this client", async () => {
 	const victim = await signedUp(service);
 	const who = { sub: crypto.randomUUID(), email: victim.email, email_verified: true, name: "Some Body" };
 	const forged = {
@@ -202,7 +202,7 @@ test("a token that a client brings itself is another service's word, for us, and
 	expect((await person.get("/api/console/me")).status).toBe(200);
 });
 
-test("another service that does not answer as it should sends people back to this site, with no fault of ours", async () => {
+test("a failing provider leads back to this site without a 500", async () => {
 	const failures: Record<string, () => Response> = {
 		"a failure that is a success": () => Response.json({ message: "rate limit" }),
 		"no JSON": () => new Response("<html>"),

@@ -68,7 +68,7 @@ const state = async () =>
 				(select count(*)::int from invitation) as invitations, (select sum(cap_nano_usd)::text from api_key) as caps`,
 	);
 
-test("after a quarter of an hour each sensitive act asks for the password, and does nothing without it", async () => {
+test("sensitive acts need the password after 15 minutes", async () => {
 	const { owner, acts, spared } = await household();
 	await minutesPass(16);
 	const before = await state();
@@ -85,7 +85,7 @@ test("after a quarter of an hour each sensitive act asks for the password, and d
 	expect((await act(owner, acts[0] as [string, string, object])).status).toBe(403);
 }, 60_000);
 
-test("only the password does it, for this session alone, and it cannot be guessed", async () => {
+test("the password confirms one session; guesses are limited", async () => {
 	const owner = await signedUp(service);
 	const phone = newPerson(service, owner.email);
 	await phone.send("POST", "/api/auth/sign-in/email", { email: owner.email, password: PASSWORD });
@@ -136,7 +136,7 @@ const ASKING = [
 	"POST /operator/management-keys",
 ];
 
-test("every route that changes something asks for it, but for those that say why not", async () => {
+test("every changing route needs it unless listed with a reason", async () => {
 	const nothing = new Proxy({}, { get: () => () => {} }) as ConsoleParts;
 	const routes = createConsoleApi(nothing)
 		.routes.filter(({ method }) => method !== "GET")
@@ -162,7 +162,7 @@ test("every route that changes something asks for it, but for those that say why
 		expect([route, await codeOf(worker, route)]).not.toEqual([route, "reauthentication_required"]);
 }, 60_000);
 
-test("many small keys are no large one: what they may spend in all is counted, however many come at once", async () => {
+test("the caps of many small keys add up", async () => {
 	const owner = await signedUp(service);
 	const make = (capUsd: string) => act(owner, ["POST", "/keys", { name: "x", capUsd }]);
 	const small = (await make("1")).body.key.id as string;

@@ -45,12 +45,12 @@ async function expectFull(): Promise<void> {
 	for (const stream of streams) expect(await stream.text()).toContain("[DONE]");
 }
 
-test("beyond its share an account is refused, beyond the limit everybody; what runs goes on, and then there is room again", async () => {
+test("requests beyond the share or the limit are refused", async () => {
 	await expectFull();
 	expect((await chat(modest)).status).toBe(200);
 });
 
-test("a place comes back however a request ends: there are as many as before, and no more", async () => {
+test("every ending of a request returns its place", async () => {
 	const leaving = async (stream: boolean) => {
 		const controller = new AbortController();
 		upstream.next(reply().text(["a", "b"]).hang());

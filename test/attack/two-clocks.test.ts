@@ -33,7 +33,7 @@ async function withFactor() {
 	return { person, secret };
 }
 
-test("of a challenge five codes are tried, and a code is good once, where the database's clock is ahead", async () => {
+test("limits of codes hold if the database's clock is ahead", async () => {
 	const { person, secret } = await withFactor();
 	setApart(-20);
 	const signIn = async () => {
@@ -58,7 +58,7 @@ test("of a challenge five codes are tried, and a code is good once, where the da
 	expect(codes.filter((said) => said === "INVALID_CODE").length).toBeLessThanOrEqual(5);
 });
 
-test("a password that is set anew ends passkeys, and its owner is told, where the database's clock is ahead", async () => {
+test("a new password ends passkeys if the database's clock is ahead", async () => {
 	const owner = await signedUp(service);
 	const device = createDevice();
 	await sql`
@@ -84,7 +84,7 @@ const again = async (person: Person) =>
 	(await person.send("POST", "/api/console/reauthenticate", { password: PASSWORD })).status;
 
 for (const apart of [-60, 60])
-	test(`who gave the password again may do what asks for it, for a quarter of an hour and no longer: a console ${apart} minutes off`, async () => {
+	test(`a confirmation lasts 15 minutes with a console ${apart} minutes off`, async () => {
 		setApart(apart);
 		const person = await signedUp(service);
 		setApart(16);
@@ -95,7 +95,7 @@ for (const apart of [-60, 60])
 		expect(await act(person)).toBe(403);
 	});
 
-test("a sign-in half done, a link for a new password and a session last as long as they should where the database's clock is ahead", async () => {
+test("sessions and links keep their time if the database's clock is ahead", async () => {
 	const { person, secret } = await withFactor();
 	setApart(-120);
 	const browser = newPerson(service, person.email);
@@ -115,7 +115,7 @@ test("a sign-in half done, a link for a new password and a session last as long 
 	expect(items).toEqual([expect.objectContaining({ current: true })]);
 });
 
-test("what nobody answered goes when both clocks say that its time is over", async () => {
+test("unanswered challenges expire by both clocks", async () => {
 	const { person } = await withFactor();
 	await post(newPerson(service, person.email), "sign-in/email", { email: person.email, password: PASSWORD });
 	await sql`update verification set expires_at = clock_timestamp() - interval '1 minute'`;

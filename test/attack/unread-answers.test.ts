@@ -65,7 +65,7 @@ async function statusOf(secret: string, headers: Record<string, string> = {}): P
 	return [response.status, error?.code];
 }
 
-test("many long answers at once come whole, in bounded memory", async () => {
+test("many long answers arrive whole in bounded memory", async () => {
 	const secret = await product.secret("100");
 	const ask = async () => {
 		const answer = await send(secret);
@@ -77,7 +77,7 @@ test("many long answers at once come whole, in bounded memory", async () => {
 	expect(await product.memoryBytes()).toBeLessThan(MEMORY_BYTES_MAX);
 }, 60_000);
 
-test("beyond his share of the memory the one who does not read is refused until he has read or left; others are served", async () => {
+test("an account with too many unread answers is refused", async () => {
 	const [idle, other] = [await product.secret("1000"), await product.secret("1000")];
 	const before = asked;
 	const [first, second] = [await askUnread(idle, AGAIN), await askUnread(idle)];

@@ -37,7 +37,7 @@ const spent = async (accountId: string) => {
 };
 
 describe("a route", () => {
-	test("sends to the model that takes over what it would have been sent alone", async () => {
+	test("sends the second model its own form of the request", async () => {
 		const { secret } = await service.customer();
 		const body = {
 			messages: [
@@ -62,7 +62,7 @@ describe("a route", () => {
 		expect(second.requests.at(-1)?.body).toEqual(direct);
 	});
 
-	test("overspends no account and no cap, however many take it at once and whichever model is too dear", async () => {
+	test("overspends no account or cap", async () => {
 		const credit = 9_000_000_000;
 		const { secret, accountId } = await service.customer({ exactCredit: credit });
 		let nth = 0;
@@ -78,7 +78,7 @@ describe("a route", () => {
 		for (const { name, ok } of await service.reconciled()) expect([name, ok]).toEqual([name, true]);
 	}, 30_000);
 
-	test("is no way past a key's limit of requests, nor past its models", async () => {
+	test("does not bypass a key's rate limit or models", async () => {
 		const { accountId } = await service.customer();
 		const limited = await service.key(accountId, { requestsPerMinute: 5, models: ["fair"] });
 		const before = first.requests.length;
@@ -101,7 +101,7 @@ describe("a route", () => {
 		expect([refused, second.requests.length - asked]).toEqual([28, 2]);
 	}, 30_000);
 
-	test("nor is a model that there is not enough credit for", async () => {
+	test("skips a model that the credit does not cover", async () => {
 		const { accountId } = await service.customer({ exactCredit: 2_500_000_000 });
 		const limited = await service.key(accountId, { requestsPerMinute: 3 });
 		const answers = await Promise.all(Array.from({ length: 8 }, () => send(limited.secret)));
@@ -113,8 +113,8 @@ describe("a route", () => {
 	});
 });
 
-describe("a repetition", () => {
-	test("of sixty at once one is served and charged, also by way of a route, and all others hear its answer", async () => {
+describe("a repeated request", () => {
+	test("is charged once among sixty at once", async () => {
 		const { secret, accountId } = await service.customer();
 		const before = second.requests.length;
 		first.always(() => reply().errorStatus(500));
@@ -132,7 +132,7 @@ describe("a repetition", () => {
 		expect(charged.length).toBe(1);
 	}, 30_000);
 
-	test("is no other key's, no other endpoint's and no other body's", async () => {
+	test("is separate per key, endpoint and body", async () => {
 		const [one, other] = [await service.customer(), await service.customer()];
 		const sibling = await service.key(one.accountId);
 		const headers = { "idempotency-key": "mine" };
@@ -151,7 +151,7 @@ describe("a repetition", () => {
 		expect(elsewhere.status).toBe(422);
 	});
 
-	test("of an answer that is too large to be kept is refused with its charge, and asks no server again", async () => {
+	test("is refused if its answer was too large to keep", async () => {
 		const { secret, accountId } = await service.customer();
 		const text = "x".repeat(6 * 1024 * 1024);
 		first.always(() =>

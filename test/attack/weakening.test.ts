@@ -34,7 +34,7 @@ async function withFactor(person: Person) {
 	return { codes: body.backupCodes as string[], next: () => totpCode(secret, Date.now() + STEP_MS) };
 }
 
-test("setting up the second factor ends all other sessions, and its owner is told; so is switching it off", async () => {
+test("changing the second factor ends other sessions", async () => {
 	const person = await signedUp(service);
 	const thief = elsewhere(person);
 	await signIn(thief, PASSWORD);
@@ -47,7 +47,7 @@ test("setting up the second factor ends all other sessions, and its owner is tol
 	expect((await person.get("/api/console/me")).body.user.twoFactorEnabled).toBe(false);
 });
 
-test("a session and the password do not take the second factor away, by whatever act", async () => {
+test("session and password cannot remove the second factor", async () => {
 	const person = await signedUp(service);
 	const { codes, next } = await withFactor(person);
 	const isOn = async () => (await person.get("/api/console/me")).body.user.twoFactorEnabled;
@@ -84,7 +84,7 @@ test("a session and the password do not take the second factor away, by whatever
 	expect([off.status, await isOn()]).toEqual([200, false]);
 });
 
-test("a browser that needs no code, a sign-in half done and a link for a new password end with the password", async () => {
+test("a new password ends trusted browsers, half sign-ins, links", async () => {
 	const person = await signedUp(service);
 	const { next } = await withFactor(person);
 	const trusted = elsewhere(person);
@@ -107,7 +107,7 @@ test("a browser that needs no code, a sign-in half done and a link for a new pas
 	expect(await me(trusted)).toBe(401);
 });
 
-test("who signs in with the former password at the very moment of the change is not signed in", async () => {
+test("a sign-in during a password change fails", async () => {
 	const person = await signedUp(service);
 	await auth(person, "request-password-reset", { email: person.email });
 	const token = new URL(await mailedLink(person)).searchParams.get("token");
@@ -131,7 +131,7 @@ test("who signs in with the former password at the very moment of the change is 
 	await told(person, "Your password was changed");
 });
 
-test("a password that everybody tries first is refused wherever one is chosen, and uses nothing up", async () => {
+test("common passwords are refused wherever one is chosen", async () => {
 	const bad = "Password2026!";
 	const fresh = newPerson(service);
 	const up = (password: string) => auth(fresh, "sign-up/email", { name: "Ann", email: fresh.email, password });

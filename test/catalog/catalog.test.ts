@@ -28,7 +28,7 @@ function catalogOf(text: string, statements: Statements = database.statements) {
 }
 
 describe("a catalogue from a file", () => {
-	test("is empty before its first load, and then has priced models found by id and alias", async () => {
+	test("is empty before its first load, then finds models by id or alias", async () => {
 		const { catalog } = catalogOf(oneModel({ id: "first", extra: "    aliases: [nick]\n" }));
 		expect(catalog.current()).toMatchObject({ revision: 0, models: new Map() });
 		expect(await catalog.reload()).toEqual({ ok: true });
@@ -44,7 +44,7 @@ describe("a catalogue from a file", () => {
 		expect(Object.isFrozen(model?.rateCard)).toBe(true);
 	});
 
-	test("batch rates have a card with versions of its own, and neither moves the other", async () => {
+	test("batch rates have their own card and versions", async () => {
 		const text = (rate: string, batch: string) =>
 			oneModel({
 				id: "batched",
@@ -66,7 +66,7 @@ describe("a catalogue from a file", () => {
 		expect(cards()).toEqual(["batched@2", "batched#batch@2", 200_000]);
 	});
 
-	test("a bad file keeps the old snapshot, shows and logs every problem, and a good one clears them", async () => {
+	test("a wrong file keeps the old snapshot and shows every problem", async () => {
 		const { catalog, file, lines } = catalogOf(oneModel({ id: "kept" }));
 		await catalog.reload();
 		const before = catalog.current();
@@ -85,7 +85,7 @@ describe("a catalogue from a file", () => {
 		expect(before.models.get("kept")?.rateCard.version).toBe(1);
 	});
 
-	test("an unreadable file keeps the old snapshot and may be tried again", async () => {
+	test("an unreadable file keeps the old snapshot", async () => {
 		const { catalog, file } = catalogOf(oneModel({ id: "readable" }));
 		await catalog.reload();
 		file.text = "absent";
@@ -93,7 +93,7 @@ describe("a catalogue from a file", () => {
 		expect(catalog.current().models.has("readable")).toBe(true);
 	});
 
-	test("the same text again is no change", async () => {
+	test("the same text again changes nothing", async () => {
 		const { catalog } = catalogOf(oneModel({ id: "same" }));
 		let changes = 0;
 		catalog.onChange(() => changes++);
@@ -103,7 +103,7 @@ describe("a catalogue from a file", () => {
 		expect(catalog.current().revision).toBe(1);
 	});
 
-	test("listeners get models and limits of one file; one that throws does not keep the others from it", async () => {
+	test("a throwing listener does not affect the others", async () => {
 		const { catalog } = catalogOf(`${oneModel({ id: "heard" })}limits: { connect_s: 7 }\n`);
 		const heard: unknown[] = [];
 		catalog.onChange(() => {
@@ -116,7 +116,7 @@ describe("a catalogue from a file", () => {
 		stop();
 	});
 
-	test("reloads asked for during one are done by a single further one, which sees the newest file", async () => {
+	test("reloads requested during a reload share the next one", async () => {
 		const { catalog, file } = catalogOf(oneModel({ id: "v1" }));
 		const first = catalog.reload();
 		file.text = oneModel({ id: "v2" });
@@ -125,7 +125,7 @@ describe("a catalogue from a file", () => {
 		expect(file.reads).toBe(2);
 	});
 
-	test("nor is one done beside that, which would bring an older file back, where it is asked for as the first has ended", async () => {
+	test("a reload requested at the end of another does not run in parallel", async () => {
 		const reads: ((text: string) => void)[] = [];
 		const readFile = () => new Promise<string>((resolve) => reads.push(resolve));
 		const { statements } = database;
@@ -141,7 +141,7 @@ describe("a catalogue from a file", () => {
 		expect([...catalog.current().models.keys()]).toEqual(["v2"]);
 	});
 
-	test("without a database a new upstream comes into force, a new price does not, until the database is back", async () => {
+	test("without a database new upstreams apply, new prices wait", async () => {
 		let away = false;
 		const flaky = new Proxy(database.statements, {
 			apply(target, self, given) {
@@ -164,7 +164,7 @@ describe("a catalogue from a file", () => {
 	});
 });
 
-test("a watched file that is replaced comes into force by itself, and a bad one in between does not", async () => {
+test("a replaced file applies by itself, a wrong one does not", async () => {
 	const directory = mkdtempSync(join(tmpdir(), "catalog-"));
 	const path = join(directory, "tollgate.yaml");
 	const put = (text: string) => {
@@ -211,7 +211,7 @@ test("a watched file that is replaced comes into force by itself, and a bad one 
 describe("a catalogue without a file", () => {
 	const fixed = () => createFixedCatalog({ statements: database.statements, clock: systemClock, log: silentLog });
 
-	test("has the models it is given, priced and versioned like those of a file", async () => {
+	test("prices and versions the given models", async () => {
 		const catalog = fixed();
 		await catalog.setModels([chatSpec("given"), { ...chatSpec("other"), aliases: ["alias"] }]);
 		expect([...catalog.current().models.values()].map(({ rateCard }) => rateCard.id)).toEqual(["given@1", "other@1"]);
@@ -220,14 +220,14 @@ describe("a catalogue without a file", () => {
 		expect(catalog.current()).toMatchObject({ revision: 2, models: new Map(), aliases: new Map() });
 	});
 
-	test("calls that overlap end with the models of the last one", async () => {
+	test("overlapping calls end with the last models", async () => {
 		const catalog = fixed();
 		// The first has a price to store, the second has not, so that it would otherwise overtake.
 		await Promise.all([catalog.setModels([chatSpec("slow", 77)]), catalog.setModels([])]);
 		expect(catalog.current().models.size).toBe(0);
 	});
 
-	test("a name for two models is a bug of the caller", async () => {
+	test("asserts distinct names", async () => {
 		const catalog = fixed();
 		await expect(catalog.setModels([chatSpec("twice"), chatSpec("twice")])).rejects.toThrow("every id and alias");
 	});

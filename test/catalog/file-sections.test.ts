@@ -5,10 +5,10 @@ import { parseCatalogFile } from "../../src/catalog/file.ts";
 import { ENV, FULL, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
 
 describe("rates", () => {
-	test.each(["0", "0.000001", "1000000", "12.5", "3.100000000"])("%j USD per million is taken", (input) => {
+	test.each(["0", "0.000001", "1000000", "12.5", "3.100000000"])("accepts %j USD per million", (input) => {
 		expect(problemsOf(oneModel({ input }))).toEqual([]);
 	});
-	test("what is wrong with a number says what to write", () => {
+	test("errors about numbers say what to write", () => {
 		const rate = (input: string) =>
 			(linesOf(oneModel({}).replace(/input: "[^"]*"/, `input: ${input}`))[0] ?? "").split("rates.input: ")[1];
 		const asPlain = (plain: string, written: string) =>
@@ -34,14 +34,14 @@ describe("rates", () => {
 			expect(linesOf(`${oneModel({})}\nlimits: { body_mb: ${given} }`)[0]).toEndWith(said as string);
 	});
 
-	test.each(["", "-1", "0.0000001", "1000000.000001", "1,5", " 1", "$1", "NaN"])("%j is refused", (input) => {
+	test.each(["", "-1", "0.0000001", "1000000.000001", "1,5", " 1", "$1", "NaN"])("refuses %j", (input) => {
 		expect(linesOf(oneModel({ input }))[0]).toContain("6: models[0].rates.input: must be a decimal string");
 	});
-	test("cached_input may be dearer than input", () => {
+	test("cached_input may exceed input", () => {
 		const text = oneModel().replace('output: "0.40"', 'output: "0.40", cached_input: "9"');
 		expect(parseCatalogFile(text, {}).models[0]?.rates.cachedInput as number).toBe(9_000_000);
 	});
-	test("a chat model without a rate for its output is refused", () => {
+	test("refuses a chat model without an output rate", () => {
 		const text = oneModel().replace(', output: "0.40"', "");
 		expect(linesOf(text)).toEqual([
 			'6: models[0].rates: a model of kind chat needs a rate for input and output; "0" makes it free',
@@ -52,7 +52,7 @@ describe("rates", () => {
 describe("managed batches", () => {
 	const withBatch = (extra: string) => oneModel({ extra: `    modes: [chat, batch]\n${extra}` });
 
-	test("a mode beside the endpoints, with rates of its own or the usual ones", () => {
+	test("read the mode batch with its own rates or the usual ones", () => {
 		const [usual] = parseCatalogFile(withBatch(""), {}).models;
 		expect([...(usual?.modes ?? [])]).toEqual(["chat"]);
 		expect(usual?.batch).toEqual({ rates: null });
@@ -63,7 +63,7 @@ describe("managed batches", () => {
 		expect(formatCatalogCheck(check)).toContain("; in batches: input 0.1, cached_input 0.1, output 0.2");
 	});
 
-	test("no mode alone, none for kinds without an endpoint in batches, no rates without it or in part", () => {
+	test("refuse the mode alone, for other kinds, or incomplete rates", () => {
 		const problem = (text: string) => linesOf(text).map((line) => line.replace(/^\d+: models\[0\]\./, ""));
 		expect(problem(oneModel({ extra: "    modes: [batch]\n" }))).toEqual([
 			"modes: needs an endpoint beside batch: chat, completions or both",
@@ -82,7 +82,7 @@ describe("managed batches", () => {
 });
 
 describe("catalog check", () => {
-	test("sums up a good file, with rates as the file writes them", () => {
+	test("summarises a valid file", () => {
 		const check = checkCatalog(FULL, ENV);
 		expect(check).toMatchObject({
 			ok: true,
@@ -96,7 +96,7 @@ describe("catalog check", () => {
 		expect(JSON.stringify(check)).not.toContain("key-1");
 	});
 
-	test("lists the problems of a bad one", () => {
+	test("lists the problems of a wrong file", () => {
 		expect(formatCatalogCheck(checkCatalog("models: 1\n", {}))).toBe(
 			"the catalogue has a problem:\n  line 1: models: must be a list",
 		);
@@ -111,7 +111,7 @@ describe("routes", () => {
 `;
 	const withRoutes = (...routes: string[]) => `${models}routes:\n${routes.map((route) => `  - ${route}`).join("\n")}`;
 
-	test("name models by id or alias, in the order of the file unless they say otherwise", () => {
+	test("name models by id or alias, in the file's order by default", () => {
 		const { routes } = parseCatalogFile(
 			withRoutes("{ id: auto, models: [b, nick] }", "{ id: x, name: X, models: [b], by: speed }"),
 			{},
@@ -132,7 +132,7 @@ describe("routes", () => {
 		["{ id: auto }", /models/],
 		["{ id: auto, models: [a], fallback: true }", /fallback/],
 		[`{ id: auto, models: [${"a, ".repeat(9)}] }`, /8/],
-	])("%s is a mistake of its line", (route, message) => {
+	])("report %s with its line", (route, message) => {
 		const problems = problemsOf(withRoutes(route));
 		expect(problems).toContainEqual({ line: 6, message: expect.stringMatching(message) });
 	});

@@ -7,7 +7,7 @@ import { DEFAULT_LIMITS, LIMIT_FIELDS } from "../../src/catalog/service-limits.t
 import { ENV, FULL, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
 
 describe("a valid file", () => {
-	test("is read with every field, and rates become exact integers", () => {
+	test("is read with every field and exact rates", () => {
 		const { models, limits } = parseCatalogFile(FULL, ENV);
 		const [llama, bge, whisper] = models;
 		expect(llama).toMatchObject({
@@ -64,11 +64,11 @@ describe("a valid file", () => {
 		expect(limits).toEqual({ ...DEFAULT_LIMITS, holdStatusMs: 2500, bodyBytesMax: 8 * 1024 * 1024 });
 	});
 
-	test("without limits has the defaults", () => {
+	test("without limits has the default limits", () => {
 		expect(parseCatalogFile(oneModel(), {}).limits).toEqual(DEFAULT_LIMITS);
 	});
 
-	test("every limit has one field, and its default lies within its bounds", () => {
+	test("every limit has a default within its bounds", () => {
 		const { bodyMemoryAccountBytesMax, answerMemoryBytesMax, answerMemoryAccountBytesMax, ...others } = DEFAULT_LIMITS;
 		const { filesBytesMax, healthIntervalMs, ...set } = others;
 		expect(LIMIT_FIELDS.map(({ limit }) => limit as string).sort()).toEqual(Object.keys(set).sort());
@@ -81,14 +81,14 @@ describe("a valid file", () => {
 		}
 	});
 
-	test("only times and shares take decimals", () => {
+	test("only times and shares accept decimals", () => {
 		for (const { name, max } of LIMIT_FIELDS) {
 			const check = checkCatalog(`${oneModel()}limits: { ${name}: ${max === 1 ? 0.5 : 5.5} }\n`, {});
 			expect({ name, ok: check.ok }).toEqual({ name, ok: name.endsWith("_s") || name.endsWith("_share") });
 		}
 	});
 
-	test("derives the space of all files and the time between health checks", () => {
+	test("derives the space of all files and the health interval", () => {
 		const limitsOf = (text: string) => parseCatalogFile(`${oneModel()}limits: { ${text} }\n`, {}).limits;
 		expect(DEFAULT_LIMITS).toMatchObject({ filesBytesMax: 100 * 1024 ** 3, healthIntervalMs: 5_000 });
 		expect(limitsOf("files_account_mb: 1024").filesBytesMax).toBe(10 * 1024 ** 3);
@@ -96,7 +96,7 @@ describe("a valid file", () => {
 		expect(limitsOf("breaker_cool_s: 0.1").healthIntervalMs).toBe(500);
 	});
 
-	test("a limit beyond another's default takes that default along; two contradicting values are a mistake", () => {
+	test("a limit raises or lowers the default of a related limit", () => {
 		const cool = (text: string) => `${oneModel()}limits: { ${text} }\n`;
 		expect(parseCatalogFile(cool("breaker_cool_s: 300"), {}).limits.breakerCoolMsMax).toBe(300_000);
 		expect(parseCatalogFile(cool("total_s: 60"), {}).limits).toMatchObject({ firstEventMs: 60_000, silenceMs: 60_000 });
@@ -105,7 +105,7 @@ describe("a valid file", () => {
 		]);
 	});
 
-	test("a limit of one is never above that of all, whichever of the two are given", () => {
+	test("a limit of one account never exceeds that of all", () => {
 		const chains = [
 			["body_mb", "body_memory_mb"],
 			["file_mb", "files_account_mb"],
@@ -128,7 +128,7 @@ describe("a valid file", () => {
 });
 
 describe("mistakes", () => {
-	test("are all reported together, each with its line", () => {
+	test("are reported together, each with its line", () => {
 		const text = `models:
   - id: "bad id"
     kind: chat
@@ -219,32 +219,35 @@ extra: 1
 		expect(linesOf(text, { X: "a" }).join("\n")).toContain(expected);
 	});
 
-	test.each(["2027-02-30", "2027-01-31T12:00:00Z", "31.1.2027", "soon", '""'])("%s is no day to retire on", (day) => {
-		const [line] = linesOf(oneModel({ extra: `    retires_on: ${day}\n` }));
-		expect(line).toStartWith("8: models[0].retires_on: must be a day such as 2027-01-31, got ");
-	});
+	test.each(["2027-02-30", "2027-01-31T12:00:00Z", "31.1.2027", "soon", '""'])(
+		"refuses the retirement day %s",
+		(day) => {
+			const [line] = linesOf(oneModel({ extra: `    retires_on: ${day}\n` }));
+			expect(line).toStartWith("8: models[0].retires_on: must be a day such as 2027-01-31, got ");
+		},
+	);
 
-	test("an alias that is its own content ends with a problem, not with a hang", () => {
+	test("an alias that contains itself is a problem", () => {
 		expect(linesOf("models: &a [*a]\n")[0]).toContain("1: models[0]: must be a mapping");
 	});
 
-	test("max_output_tokens above context_length is refused", () => {
+	test("refuses max_output_tokens above context_length", () => {
 		const text = oneModel().replace("max_output_tokens: 1024", "max_output_tokens: 8193");
 		expect(linesOf(text)).toEqual(["5: models[0].max_output_tokens: must not be greater than context_length (8192)"]);
 	});
 
-	test("an alias and an id cannot share a name", () => {
+	test("refuses an alias equal to an id", () => {
 		const text = `${oneModel({ id: "a", extra: "    aliases: [b]\n" })}${oneModel({ id: "b" }).replace("models:\n", "")}`;
 		expect(linesOf(text)).toEqual(['9: models[1]: the name "b" is already taken in line 8']);
 	});
 
-	test("one server listed twice for a model is refused", () => {
+	test("refuses a server listed twice for a model", () => {
 		const upstream = "{ url: http://h/v1, model: s, dialect: vllm }";
 		const text = oneModel().replace(/upstreams: .*/, `upstreams: [${upstream}, ${upstream}]`);
 		expect(linesOf(text)).toEqual(["7: models[0].upstreams[1]: the same url and model as in line 7"]);
 	});
 
-	test("a wrong field put anywhere is reported at its own line, whatever surrounds it", () => {
+	test("a wrong field is reported at its own line wherever it is", () => {
 		const lines = FULL.split("\n");
 		const places = lines.flatMap((line, index) =>
 			/^( {4}| {8})[a-z_]+:/.test(line) && !line.includes("&") ? [index] : [],
@@ -269,7 +272,7 @@ extra: 1
 describe("variables", () => {
 	const withName = (value: string) => oneModel({ extra: `    name: ${value}\n` });
 
-	test("whatever a variable holds stays one value: it adds no fields and is not read as YAML", () => {
+	test("a variable's value stays one value", () => {
 		fc.assert(
 			fc.property(fc.string({ maxLength: 40 }), (suffix) => {
 				const value = `x\n    unknown_field: 1\n  - id: other # ${suffix} \${HOME} *a "`;
@@ -289,18 +292,18 @@ describe("variables", () => {
 		expect(file.models.length).toBe(1);
 	});
 
-	test("stand anywhere in a value, more than one, and can be written literally", () => {
+	test("are replaced anywhere in a value, or escaped", () => {
 		const env = { A: "1", B: "2" };
 		expect(parseCatalogFile(withName("x-${A}-${B}-$${A}"), env).models[0]?.name).toBe("x-1-2-${A}");
 	});
 
-	test("a name that objects inherit is not set", () => {
+	test("names that objects inherit are not set", () => {
 		expect(linesOf(withName("${constructor}"))).toEqual([
 			'8: models[0].name: the environment variable "constructor" is not set',
 		]);
 	});
 
-	test("a key that is set to nothing means a server without a key; one with a line end is refused unshown", () => {
+	test("an empty api_key means a server without a key", () => {
 		const text = oneModel().replace("dialect: vllm", 'dialect: vllm, api_key: "${KEY}"');
 		expect(parseCatalogFile(text, { KEY: "" }).models[0]?.upstreams[0]?.apiKey).toBeNull();
 		const [problem] = linesOf(text, { KEY: "hunter2\n" });
@@ -308,7 +311,7 @@ describe("variables", () => {
 		expect(problem).not.toContain("hunter2");
 	});
 
-	test("no message repeats what a variable holds", () => {
+	test("no message repeats a variable's value", () => {
 		const secret = "hunter2-hunter2";
 		const text = FULL.replace(
 			/(id|name|kind|image_urls|url|model|dialect|keep_alive|context_length): [^,}\n]+/g,

@@ -18,8 +18,8 @@ const service = await withService({ models });
 const { secret } = await service.customer();
 const post = (body: unknown) => service.post("/v1/chat/completions", secret, body);
 
-describe("what a request meets", () => {
-	test("the deadlines of an upstream: first event, silence, the whole", async () => {
+describe("a changed limit applies to requests", () => {
+	test("deadlines of a call", async () => {
 		await service.serve(models, "  first_event_s: 1");
 		upstream.next(reply().hang());
 		expect((await errorOf(await post(ask("hi", { stream: true })))).error.code).toBe("upstream_timeout");
@@ -32,7 +32,7 @@ describe("what a request meets", () => {
 		expect(text).toContain("upstream_timeout");
 	});
 
-	test("the largest body, larger and smaller than before", async () => {
+	test("size of a body, raised or lowered", async () => {
 		const body = ask("x".repeat(3 * 1024 * 1024));
 		await service.serve(models, "  body_mb: 2");
 		expect((await errorOf(await post(body))).status).toBe(413);
@@ -43,7 +43,7 @@ describe("what a request meets", () => {
 		expect((await errorOf(await post(body))).status).toBe(413);
 	});
 
-	test("the queue for a place: its length and the wait in it", async () => {
+	test("length of the queue; wait in it", async () => {
 		const leave = new AbortController();
 		await service.serve(models, "  queue_length: 0");
 		const seen = upstream.requests.length;
@@ -59,13 +59,13 @@ describe("what a request meets", () => {
 	});
 });
 
-describe("what was made before", () => {
+describe("a changed limit applies to existing objects", () => {
 	const changing = () => {
 		const now: { limits: ServiceLimits } = { limits: DEFAULT_LIMITS };
 		return { now, limits: () => now.limits };
 	};
 
-	test("a breaker opens by the number that is in force", () => {
+	test("breakers", () => {
 		const { now, limits } = changing();
 		const breaker = createBreaker(createManualClock(), limits, () => false);
 		const fail = (account: string) => breaker.end(breaker.begin(account), "failed");
@@ -77,7 +77,7 @@ describe("what was made before", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("an address is counted by the number that is in force", () => {
+	test("failures of an address", () => {
 		const { now, limits } = changing();
 		const attempts = createFailedAttempts(
 			{ clock: createManualClock() },
@@ -90,7 +90,7 @@ describe("what was made before", () => {
 	});
 });
 
-test("nothing takes the limits of the moment in which it is made", () => {
+test("no object copies the limits when it is created", () => {
 	const source = join(import.meta.dir, "../../src");
 	const taken = [...new Bun.Glob("**/*.ts").scanSync({ cwd: source })].flatMap((path) =>
 		[...readFileSync(join(source, path), "utf8").matchAll(/.*\bcatalog\.limits\(\).*/g)]

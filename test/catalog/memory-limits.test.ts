@@ -11,7 +11,7 @@ const inMb = ({ bodyBytesMax, bodyMemoryBytesMax, bodyMemoryAccountBytesMax, ...
 		...[answers.answerMemoryBytesMax, answers.answerMemoryAccountBytesMax],
 	].map((bytes) => bytes / MB);
 
-test("with memory enough the limits are those of the file", () => {
+test("enough memory leaves the file's limits unchanged", () => {
 	for (const gb of [4, 24]) expect(limitsWithin(DEFAULT_LIMITS, gb * 1024 * MB)).toBe(DEFAULT_LIMITS);
 	expect(inMb(DEFAULT_LIMITS)).toEqual([32, 256, 96, 1024, 256]);
 });
@@ -21,11 +21,11 @@ test.each([
 	[512, [32, 32, 32, 128, 32]],
 	[256, [16, 16, 16, 64, 16]],
 	[3, [1, 1, 1, 4, 1]],
-])("with %d MB of it bodies and answers are bounded by that", (memoryMb, expected) => {
+])("%d MB of memory bound bodies and answers", (memoryMb, expected) => {
 	expect(inMb(limitsWithin(DEFAULT_LIMITS, memoryMb * MB))).toEqual(expected);
 });
 
-test("whatever a file says, a body fits its account's bound, that all accounts' bound, and that the memory", () => {
+test("bounds of body, account, all accounts and memory are in order", () => {
 	for (const memoryMb of [16, 100, 777, 2048, 5000]) {
 		for (const [body, bodies] of [
 			[1, 1],
@@ -46,7 +46,7 @@ test("whatever a file says, a body fits its account's bound, that all accounts' 
 	}
 });
 
-test("a changed file is held to the memory too, which is said once of each", () => {
+test("a changed file is lowered to the memory and logged once", () => {
 	const lines: Record<string, unknown>[] = [];
 	const log = createLog({ level: "debug", write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) });
 	let limits = DEFAULT_LIMITS;

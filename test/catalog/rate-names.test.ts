@@ -20,7 +20,7 @@ const { statements, url } = await withDatabase();
 
 await pinRateCards(statements, [{ id: "m", rates: EVERY_RATE }]);
 
-test("in the public price list and in the operator's", () => {
+test("the public and the operators' price lists name every rate", () => {
 	const card: RateCard = { id: "m@1", version: 1, ...EVERY_RATE };
 	expect(pricingOf([card])).toEqual({
 		prompt: "0.000001",
@@ -34,7 +34,7 @@ test("in the public price list and in the operator's", () => {
 	expect(ratesOf(card)).toEqual(EVERY_RATE);
 });
 
-test("in a file that is checked", () => {
+test("`catalog check` names every rate", () => {
 	const model = (kind: string, given: string) => `  - id: ${kind}
     kind: ${kind}
     context_length: 8192
@@ -58,7 +58,7 @@ test("in a file that is checked", () => {
 	);
 });
 
-test("in a model's prices over time", async () => {
+test("`catalog rates` names every rate", async () => {
 	const free = 0 as PicoUsdPerUnit;
 	await pinRateCards(statements, [{ id: "painter", rates: { ...EVERY_RATE, audioSecond: free, search: free } }]);
 	const secret = "s".repeat(32);
@@ -75,7 +75,7 @@ test("in a model's prices over time", async () => {
 	expect(line).toMatch(/^painter@1 +\S+Z +1 +2 +3 +0\.000004 +0\.000005$/);
 });
 
-describe("in the lines of a request's bill", () => {
+describe("the lines of a bill name the rate", () => {
 	const line = (name: string, units: number, unit: string) => ({
 		name,
 		units,

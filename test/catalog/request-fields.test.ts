@@ -63,7 +63,7 @@ function read(text: string): { warnings: string[]; parameters: string[] } {
 }
 
 describe("a parameter that a server's dialect cannot express", () => {
-	test("is left out, and its line and the reason are said, for each family among the upstreams", () => {
+	test("is left out with a warning for each dialect", () => {
 		expect(read(yaml("chat", ["vllm", "ollama", "tgi"], "temperature, n"))).toEqual({
 			warnings: [
 				'10: models[0].parameters[1]: "n" is left out, dialect ollama cannot honour it: its servers answer with one choice, whatever is asked',
@@ -80,7 +80,7 @@ describe("a parameter that a server's dialect cannot express", () => {
 		});
 	});
 
-	test("is left out whatever the dialect if the service itself stands in its place", () => {
+	test("is left out if the gateway handles it", () => {
 		for (const name of ["best_of", "n_predict", "max_new_tokens", "num_predict"])
 			expect(read(yaml("chat", ["vllm"], name))).toMatchObject({ warnings: [expect.any(String)], parameters: [] });
 		expect(read(yaml("chat", ["llama.cpp"], "n_predict")).warnings[0]).toContain(
@@ -89,7 +89,7 @@ describe("a parameter that a server's dialect cannot express", () => {
 		expect(read(yaml("image", ["openai"], "partial_images")).parameters).toEqual([]);
 	});
 
-	test("is none where the server has it", () => {
+	test("is kept where the server supports it", () => {
 		for (const [kind, dialects, parameters] of [
 			["chat", ["vllm", "sglang", "llama.cpp", "openai"], "n, logit_bias, constructor"],
 			["chat", ["ollama", "tgi"], "temperature, max_tokens, stop"],
@@ -99,7 +99,7 @@ describe("a parameter that a server's dialect cannot express", () => {
 			expect(read(yaml(kind, dialects, parameters))).toEqual({ warnings: [], parameters: parameters.split(", ") });
 	});
 
-	test.each(CHAT_DIALECTS.map(({ name }) => name))("%s: what is left out is exactly what would be dropped", (name) => {
+	test.each(CHAT_DIALECTS.map(({ name }) => name))("%s: the left out fields are exactly the dropped ones", (name) => {
 		const replica = { dialect: DIALECTS[name], spec: () => ({ model: "m" }) } as unknown as Replica;
 		const asked = {
 			fields: FIELDS,

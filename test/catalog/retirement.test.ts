@@ -33,7 +33,7 @@ function catalogAt(nowMs: number, text = TEXT) {
 	return { clock, file, catalog: createCatalog({ ...deps, readFile: async () => file.text }) };
 }
 
-test("until its day a model is served and says when it goes; from its first moment on it is gone, and comes back with the clock", async () => {
+test("a model is served until its retirement day", async () => {
 	const { clock, catalog } = catalogAt(NEW_YEAR_MS - 1);
 	await catalog.reload();
 	const listed = () =>
@@ -80,7 +80,7 @@ test("until its day a model is served and says when it goes; from its first mome
 	expect(listed()).toEqual(before);
 });
 
-test("who asks for the last model of a kind is told of its day and not that there is none", async () => {
+test("a request for the retired last model of a kind names the day", async () => {
 	const text = `models:
   - id: vectors
     kind: embedding

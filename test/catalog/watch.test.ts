@@ -81,7 +81,7 @@ describe("reads a change made by", () => {
 		expect(await next()).toBe("two");
 	});
 
-	test("a switched link of mounted configuration", async () => {
+	test("a switched symbolic link", async () => {
 		for (const version of ["v1", "v2"]) {
 			mkdirSync(join(directory, version));
 			writeFileSync(join(directory, version, "tollgate.yaml"), version);
@@ -96,7 +96,7 @@ describe("reads a change made by", () => {
 	});
 });
 
-test("a reload that failed for a passing reason is tried again with the same file, one that cannot succeed is not", async () => {
+test("repeats a reload that failed for a passing reason", async () => {
 	writeFileSync(path, "one");
 	const answers = [AWAY, AWAY, { ok: false, lasting: true, problems: [] } as const];
 	const { next, reloads } = watchIt({ pollMs: 20, answer: () => answers.shift() ?? OK });
@@ -111,7 +111,7 @@ test("a reload that failed for a passing reason is tried again with the same fil
 	expect(await seen).toBe("two");
 });
 
-test("a file that is still being written is not read", async () => {
+test("does not read a file that is still being written", async () => {
 	writeFileSync(path, "one");
 	const { next } = watchIt({ pollMs: 60 });
 	expect(await next()).toBe("one");
@@ -124,7 +124,7 @@ test("a file that is still being written is not read", async () => {
 	expect(await next()).toBe(text);
 });
 
-test("a file that cannot be looked at is not said to be gone, and is read once it can be", async () => {
+test("reports an unreadable file as such; reads it once possible", async () => {
 	writeFileSync(path, "one");
 	const { next, said } = watchIt({ pollMs: 5 });
 	await next();
@@ -146,7 +146,7 @@ test("a file that cannot be looked at is not said to be gone, and is read once i
 	]);
 });
 
-test("nothing is read after stop", async () => {
+test("reads nothing after `stop`", async () => {
 	writeFileSync(path, "one");
 	const { next, reloads } = watchIt({ pollMs: 5 });
 	await next();

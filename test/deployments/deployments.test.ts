@@ -66,7 +66,7 @@ const secretUpstream = {
 /** As a console sees it that has just started. */
 const seen = () => createDeployments({ statements, clock }).current();
 
-test("what one gateway serves is what the console shows, without the keys of its servers", async () => {
+test("the console shows a gateway's models without server keys", async () => {
 	const one = await gateway("a");
 	await one.see(replica({ inFlight: 3 }));
 	const view = await seen();
@@ -81,7 +81,7 @@ test("what one gateway serves is what the console shows, without the keys of its
 	expect(JSON.stringify(rows)).not.toContain("sk-key");
 });
 
-test("several gateways: load is added, and the worst that one of them sees is shown; one that reaches a model connects it", async () => {
+test("gateways' loads add up; the worst state is shown", async () => {
 	const [one, two] = [await gateway("a"), await gateway("b")];
 	await one.see(replica({ inFlight: 3, health: "down" }), replica({ alias: "m#1", url: "http://10.0.0.2/v1" }));
 	await two.see(replica({ inFlight: 4, breaker: "half_open" }));
@@ -97,7 +97,7 @@ test("several gateways: load is added, and the worst that one of them sees is sh
 	expect((await seen()).connected("m")).toBe(false);
 });
 
-test("without a live gateway the last one's models are shown, and none is connected", async () => {
+test("without a live gateway the last models are shown as unconnected", async () => {
 	const one = await gateway("a", { models: ["m", "n"] });
 	await one.see(replica({ modelId: "n" }));
 	for (const gone of ["state = 'left'", "state = 'live', lease_until = now() - interval '1 minute'"]) {
@@ -111,7 +111,7 @@ test("without a live gateway the last one's models are shown, and none is connec
 	expect(await seen()).toMatchObject({ gateways: 0, models: [], replicas: [] });
 });
 
-test("a change is written by itself; what is the same is not written again", async () => {
+test("a change is written once", async () => {
 	const one = await gateway("a");
 	await one.see(replica());
 	const [before] = await database.sql`select at, xmin::text from gateway_report`;
@@ -122,7 +122,7 @@ test("a change is written by itself; what is the same is not written again", asy
 	await waitFor(async () => (await seen()).models[0]?.id === "other", "the new catalogue");
 });
 
-test("pages that ask at once read once", async () => {
+test("concurrent reads share one query", async () => {
 	await (await gateway("a")).see(replica());
 	const console = createDeployments({ statements, clock });
 	const [first, second] = await Promise.all([console.current(), console.current()]);
@@ -131,7 +131,7 @@ test("pages that ask at once read once", async () => {
 	expect(await console.current()).not.toBe(first);
 });
 
-test("reports of gateways that left long ago are deleted; those of live ones and the newest stay", async () => {
+test("deletes reports of gateways that ended long ago", async () => {
 	for (const [id, live] of [
 		["gone", false],
 		["idle", true],
@@ -145,7 +145,7 @@ test("reports of gateways that left long ago are deleted; those of live ones and
 	expect(rows.map((row) => row.instance_id)).toEqual(["idle", "last"]);
 });
 
-test("a report that was deleted while its gateway was away is written again, whole, with the next load", async () => {
+test("writes a deleted report again with the next load", async () => {
 	const one = await gateway("a");
 	await one.see(replica());
 	await database.sql`delete from gateway_report`;
@@ -154,7 +154,7 @@ test("a report that was deleted while its gateway was away is written again, who
 	expect(await seen()).toMatchObject({ gateways: 1, models: [{ id: "m" }], replicas: [{ inFlight: 1 }] });
 });
 
-test("a gateway that nobody asks anything keeps its report young: an old one is of a gateway that is gone", async () => {
+test("an idle gateway renews its report", async () => {
 	const one = await gateway("a");
 	await one.see(replica());
 	await database.sql`update gateway_report set at = now() - interval '2 days'`;

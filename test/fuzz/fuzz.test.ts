@@ -29,7 +29,7 @@ const product = await withProduct({
 });
 
 test(
-	"no input is answered with a fault of ours, ends the process, holds it up or breaks the books",
+	"no input causes a 500, a stop, a delay or wrong books",
 	async () => {
 		const msAKind = (minutes * 60_000) / KINDS.length;
 		const { tallies, defects } = await fuzz(product, { seed, inputs: INPUTS, msAKind, steps, concurrency: 4 });

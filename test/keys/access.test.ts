@@ -21,12 +21,12 @@ function codeOf(run: () => unknown): string {
 }
 
 describe("access", () => {
-	test("lets a good key of a good account in", () => {
+	test("admits a valid key of a valid account", () => {
 		expect(codeOf(() => checkAccess(plainKey(), NOW))).toBe("none");
 		expect(codeOf(() => checkAccess(plainKey({ expiresAtMs: NOW + 1 }), NOW))).toBe("none");
 	});
 
-	test("names the first reason: key before account, state before money", () => {
+	test("names the first reason: key, then account, then money", () => {
 		const worst = { state: "suspended", toppedUp: false, signedIn: false } as const;
 		expect(codeOf(() => checkAccess(plainKey({ state: "revoked", expiresAtMs: NOW }, worst), NOW))).toBe(
 			"api_key_revoked",
@@ -37,7 +37,7 @@ describe("access", () => {
 		expect(codeOf(() => checkAccess(plainKey({}, { toppedUp: false }), NOW))).toBe("top_up_required");
 	});
 
-	test("a key that only reads opens what reads alone, and is that for its whole life, whatever is said of it later", () => {
+	test("a read-only key stays read-only", () => {
 		const reader = plainKey({ readsOnly: true });
 		expect(codeOf(() => checkAccess(reader, NOW))).toBe("read_only_key");
 		expect(codeOf(() => checkKey(reader, NOW))).toBe("read_only_key");
@@ -50,7 +50,7 @@ describe("access", () => {
 		expect(codeOf(() => checkKey(over, NOW, "reads"))).toBe("api_key_revoked");
 	});
 
-	test("a key that the keyring let go of admits nothing", () => {
+	test("an evicted key admits nothing", () => {
 		const stale = plainKey();
 		stale.current = false;
 		expect(codeOf(() => checkAccess(stale, NOW))).toBe("service_unavailable");
@@ -61,7 +61,7 @@ describe("bearer", () => {
 	const secret = newSecret("service");
 	const read = (headers: Record<string, string>) => bearerSecret(new Headers(headers), "service");
 
-	test("takes Authorization: Bearer in any case, or x-api-key alone, or both alike", () => {
+	test("reads Authorization, x-api-key, or both if equal", () => {
 		expect(read({ authorization: `Bearer ${secret}` })).toBe(secret);
 		expect(read({ authorization: `bearer   ${secret} ` })).toBe(secret);
 		expect(read({ "x-api-key": secret })).toBe(secret);
@@ -73,7 +73,7 @@ describe("bearer", () => {
 		expect(codeOf(() => read({ authorization: "Bearer " }))).toBe("missing_api_key");
 	});
 
-	test("anything that is no key of ours is invalid_api_key", () => {
+	test("anything else is invalid_api_key", () => {
 		for (const authorization of [
 			"Bearer x",
 			`Basic ${secret}`,
@@ -86,7 +86,7 @@ describe("bearer", () => {
 		expect(codeOf(() => read({ "x-api-key": "" }))).toBe("invalid_api_key");
 	});
 
-	test("two different keys are refused although both are valid", () => {
+	test("refuses two different keys", () => {
 		expect(codeOf(() => read({ authorization: `Bearer ${secret}`, "x-api-key": newSecret("service") }))).toBe(
 			"invalid_api_key",
 		);
@@ -94,7 +94,7 @@ describe("bearer", () => {
 });
 
 describe("failed attempts", () => {
-	test("after the limit each failure of the address hears 429 until its minute is over", () => {
+	test("failures beyond the limit get 429 until the minute ends", () => {
 		const clock = createManualClock();
 		const attempts = createFailedAttempts({ clock }, { perMinuteMax: () => 3 });
 		for (let i = 0; i < 3; i++) attempts.count("192.0.2.1");
@@ -119,7 +119,7 @@ describe("failed attempts", () => {
 		expect(networkOf("::ffff:192.0.2.7")).toBe("192.0.2.7");
 	});
 
-	test("remembers a bounded number of addresses", () => {
+	test("remembers at most 20,000 addresses", () => {
 		const attempts = createFailedAttempts({ clock: createManualClock() }, { perMinuteMax: () => 3 });
 		for (let i = 0; i < 25_000; i++) attempts.count(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
 		expect(attempts.size()).toBe(20_000);

@@ -6,7 +6,7 @@ import { withDatabase } from "../support/database.ts";
 
 const db = await withDatabase();
 
-test("an account has an address that mails can be sent to; its name follows from that, however long it is", async () => {
+test("an account needs a mail address, from which its name follows", async () => {
 	for (const [email, isOne] of [
 		["a@b", true],
 		["o'neil+x@example.com", true],

@@ -12,7 +12,7 @@ const PERIODS = ["day", "week", "month"] as const;
 const HOUR_MS = 3_600_000;
 const at = (iso: string) => Date.parse(iso);
 
-test("days where clocks are set have 23 or 25 hours, also where that happens at midnight", () => {
+test("days of clock changes have 23 or 25 hours", () => {
 	const hours = (zone: string, iso: string) => {
 		const { fromMs, untilMs } = spanAt("day", zone, at(iso));
 		return (untilMs - fromMs) / HOUR_MS;
@@ -34,7 +34,7 @@ test("days where clocks are set have 23 or 25 hours, also where that happens at 
 	});
 });
 
-test("an instance and the database name a moment's period alike, in every zone, and periods follow without a gap", async () => {
+test("gateway and database agree on periods in every time zone", async () => {
 	const random = createRandom(16);
 	const zones = ["UTC", ...Intl.supportedValuesOf("timeZone")];
 	const asked: { period: CapPeriod; zone: string; ms: number; day: string }[] = [];
@@ -56,7 +56,7 @@ test("an instance and the database name a moment's period alike, in every zone, 
 	expect(rows.length).toBe(zones.length * PERIODS.length * 2);
 });
 
-test("a request draws on the period that it is admitted in, by the newest cap and zone that its key was told of", () => {
+test("a request counts in the period of its admission", () => {
 	const key = plainKey({ capNanoUsd: nanoUsd(5), capPeriod: "day" });
 	const midnight = at("2026-11-23T00:00:00Z");
 	expect(furtherBudgets(key, midnight - 1)).toEqual(["key_1:day:2026-11-22"]);
@@ -74,7 +74,7 @@ test("a request draws on the period that it is admitted in, by the newest cap an
 	expect(furtherBudgets(key, midnight)).toBe(undefined);
 });
 
-test("a zone has a name of the IANA; an offset, whose sign the database reads the other way, is none", () => {
+test("accepts IANA time zones, refuses offsets", () => {
 	for (const zone of ["UTC", "Europe/Berlin"]) expect(isTimeZone(zone)).toBe(true);
 	for (const zone of ["+02:00", "XXX-2", "Mars/Olympus", "", "europe/berlin"]) expect(isTimeZone(zone)).toBe(false);
 });

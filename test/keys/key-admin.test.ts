@@ -43,7 +43,7 @@ async function entriesOf(subject: string) {
 }
 
 describe("accounts", () => {
-	test("an account has a credit of zero, an owner's address once, and counts as signed in when vouched for", async () => {
+	test("a new account has no credit; its address is unique", async () => {
 		const { id } = await createAccount(database.statements, { email: " Ada@Example.com ", name: "Ada", vouched: true });
 		const account = await findAccount(database.statements, "ADA@example.com");
 		expect(account).toMatchObject({ id, email: "ada@example.com", name: "Ada", state: "active", toppedUp: false });
@@ -57,7 +57,7 @@ describe("accounts", () => {
 		expect(await findAccount(database.statements, "nobody")).toBeNull();
 	});
 
-	test("of many that make the same account at once, one succeeds", async () => {
+	test("one of many concurrent creations succeeds", async () => {
 		const codes = await Promise.all(
 			Array.from({ length: 10 }, () =>
 				codeOf(createAccount(database.statements, { email: "race@example.com", vouched: true })),
@@ -67,7 +67,7 @@ describe("accounts", () => {
 		expect(codes.filter((code) => code === "conflict").length).toBe(9);
 	});
 
-	test("suspending, unsuspending and the first sign-in are told to instances, in order", async () => {
+	test("suspension, its end, first sign-in reach instances in order", async () => {
 		const { id } = await createAccount(database.statements, { email: "states@example.com", vouched: false });
 		const suspended = await suspendAccount(database.statements, id);
 		const active = await unsuspendAccount(database.statements, id);
@@ -96,7 +96,7 @@ describe("accounts", () => {
 		expect(await codeOf(suspendAccount(database.statements, "acc_none"))).toBe("not_found");
 	});
 
-	test("lists come in pages without gaps or repeats, newest first", async () => {
+	test("lists have pages without gaps or repeats, newest first", async () => {
 		const ids: string[] = [];
 		for (let i = 0; i < 5; i++) ids.push(await newAccount());
 		const seen: string[] = [];
@@ -117,7 +117,7 @@ describe("accounts", () => {
 });
 
 describe("keys", () => {
-	test("a new key can be loaded by its secret, is told to instances, and its secret is stored nowhere", async () => {
+	test("a new key loads by its secret, which is not stored", async () => {
 		const accountId = await newAccount();
 		const settings = {
 			name: "prod",
@@ -158,7 +158,7 @@ describe("keys", () => {
 		});
 	});
 
-	test("a key without settings has none", async () => {
+	test("a key without settings has no limits", async () => {
 		const accountId = await newAccount();
 		const { id, secret } = await createKey(maker, accountId, { name: "plain" });
 		const { key } = await keyLoader(database.statements)(digest(secret));
@@ -175,7 +175,7 @@ describe("keys", () => {
 		});
 	});
 
-	test("settings out of range and missing accounts are refused", async () => {
+	test("settings out of range are refused", async () => {
 		const accountId = await newAccount();
 		const refused = [
 			{ name: "" },
@@ -190,14 +190,14 @@ describe("keys", () => {
 		expect((await listKeys(database.statements, accountId)).items).toEqual([]);
 	});
 
-	test("an unknown digest is loaded as none, with the moment at which that was so", async () => {
+	test("an unknown digest loads as no key", async () => {
 		const loaded = await keyLoader(database.statements)("nothing" as KeyDigest);
 		expect(loaded).toMatchObject({ key: null, account: null });
 		const [clock] = await database.sql`select coalesce(max(seq), 0) as seq from control_log`;
 		expect(loaded.seq).toBe(Number(clock?.seq));
 	});
 
-	test("a revocation is one control entry, may be repeated, and is the owner's alone", async () => {
+	test("a revocation may be repeated, by its owner only", async () => {
 		const accountId = await newAccount();
 		const { id } = await createKey(maker, accountId, { name: "k" });
 		expect(await codeOf(revokeKey(database.statements, { id, accountId: await newAccount() }))).toBe("not_found");
@@ -215,7 +215,7 @@ describe("keys", () => {
 		expect(await codeOf(rotateKey(maker, { id: "key_none" }, 0))).toBe("not_found");
 	});
 
-	test("an update changes what it names, and a changed cap is told to the ledger with its direction", async () => {
+	test("an update changes the named settings only", async () => {
 		const accountId = await newAccount();
 		const { id } = await createKey(maker, accountId, { name: "k", requestsPerMinute: 5, models: ["m"] });
 		await updateKey(database.statements, { id }, { capNanoUsd: usd("5") });
@@ -246,7 +246,7 @@ describe("keys", () => {
 		);
 	});
 
-	test("a rotated key ends after its grace and its replacement has the same settings", async () => {
+	test("a rotated key ends after its grace period", async () => {
 		const accountId = await newAccount();
 		const settings = {
 			name: "prod",
@@ -273,7 +273,7 @@ describe("keys", () => {
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0))).toBe("conflict");
 	});
 
-	test("a grace of nothing revokes the old key at once; a long grace never prolongs it", async () => {
+	test("no grace revokes the old key at once; a long one never extends it", async () => {
 		const accountId = await newAccount();
 		const first = await createKey(maker, accountId, { name: "k" });
 		await rotateKey(maker, { id: first.id }, 0);
@@ -284,7 +284,7 @@ describe("keys", () => {
 		expect((await getKey(database.statements, { id: second.id })).expiresAtMs).toBe(soon);
 	});
 
-	test("a rotation that is repeated by its token gives the same key and secret and changes nothing, for an hour", async () => {
+	test("a repeated rotation returns the same key for an hour", async () => {
 		const accountId = await newAccount();
 		const old = await createKey(maker, accountId, { name: "k" });
 		const token = crypto.randomUUID();
@@ -307,13 +307,13 @@ describe("keys", () => {
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0, token))).toBe("conflict");
 	});
 
-	test("of many rotations of one key at once, one succeeds", async () => {
+	test("one of many concurrent rotations succeeds", async () => {
 		const { id } = await createKey(maker, await newAccount(), { name: "k" });
 		const codes = await Promise.all(Array.from({ length: 8 }, () => codeOf(rotateKey(maker, { id }, 1000))));
 		expect(codes.filter((code) => code === "none").length).toBe(1);
 	});
 
-	test("keys are listed by account in pages, newest first", async () => {
+	test("keys are listed in pages, newest first", async () => {
 		const accountId = await newAccount();
 		const ids: string[] = [];
 		for (let i = 0; i < 5; i++) ids.push((await createKey(maker, accountId, { name: `k${i}` })).id);
@@ -325,7 +325,7 @@ describe("keys", () => {
 });
 
 describe("keyring on Postgres", () => {
-	test("whatever changes while keys are loaded, what it shows in the end is what Postgres says", async () => {
+	test("ends with the state of Postgres whatever changed during loads", async () => {
 		const accountId = await newAccount();
 		const keys = await Promise.all(
 			Array.from({ length: 12 }, (_, i) => createKey(maker, accountId, { name: `k${i}` })),

@@ -42,8 +42,8 @@ const many = (count: number, name: string) => Array.from({ length: count }, (_, 
 const counted = (results: readonly string[]) =>
 	Object.fromEntries([...new Set(results)].sort().map((code) => [code, results.filter((one) => one === code).length]));
 
-describe("keys that do not exist", () => {
-	test("cost the database at most the limit of their address, however many come at once, and then one a second", async () => {
+describe("unknown keys", () => {
+	test("cost at most the address's limit of queries, then one a second", async () => {
 		const { clock, find, loads } = setUp();
 		const heard: string[] = [];
 		const all = many(900, "bad").map((digest) => find(digest).then((code) => heard.push(code)));
@@ -60,14 +60,14 @@ describe("keys that do not exist", () => {
 		await Promise.all(all);
 	});
 
-	test("count each time, also where many requests with one share a question", async () => {
+	test("count as failures also when they share a query", async () => {
 		const { find, loads } = setUp();
 		const results = await Promise.all(Array.from({ length: LIMIT + 40 }, () => find("bad")));
 		expect(counted(results)).toEqual({ invalid_api_key: LIMIT, rate_limit_exceeded: 40 });
 		expect(loads).toEqual(["bad"]);
 	});
 
-	test("are not asked for beside one that waited, by who comes as the first is answered", async () => {
+	test("wait in order for the query before them", async () => {
 		const clock = createManualClock();
 		const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => 1 });
 		const asked = new Map<string, PromiseWithResolvers<KeyEntry | null>>();
@@ -94,7 +94,7 @@ describe("keys that do not exist", () => {
 		expect(await Promise.all([first, second, third])).toEqual([entry, entry, entry]);
 	});
 
-	test("of many addresses together cost it at most the limit of all; then everybody hears 503 until the minute is over", async () => {
+	test("of many addresses cost at most the total limit, then get 503", async () => {
 		const { clock, find, loads } = setUp(200);
 		const results = await Promise.all(
 			many(3_000, "bad").map((digest, at) => find(digest, `10.0.${at >> 8}.${at & 255}`)),
@@ -111,22 +111,22 @@ describe("keys that do not exist", () => {
 	});
 });
 
-describe("keys that exist", () => {
-	test("are asked for once, however many requests come with one, and none of these is turned away", async () => {
+describe("existing keys", () => {
+	test("are queried once for any number of requests", async () => {
 		const { find, loads } = setUp();
 		const results = await Promise.all(Array.from({ length: 5_000 }, () => find("good")));
 		expect(counted(results)).toEqual({ found: 5_000 });
 		expect(loads).toEqual(["good"]);
 	});
 
-	test("of one address are all found, never more at once than it may still fail", async () => {
+	test("of one address are found, at most the limit at once", async () => {
 		const { find, mostUnderWay } = setUp();
 		const results = await Promise.all(many(500, "good").map((digest) => find(digest)));
 		expect(counted(results)).toEqual({ found: 500 });
 		expect(mostUnderWay()).toBe(LIMIT);
 	});
 
-	test("get in from an address that failed too often, one a second", async () => {
+	test("are found from a blocked address, one a second", async () => {
 		const { clock, find } = setUp();
 		for (const digest of many(LIMIT, "bad")) await find(digest);
 		expect(await find("good")).toBe("found");
@@ -137,13 +137,13 @@ describe("keys that exist", () => {
 		expect(await Promise.all(two)).toEqual(["found", "found"]);
 	});
 
-	test("of another address notice nothing of it", async () => {
+	test("of another address are not affected", async () => {
 		const { find } = setUp();
 		for (const digest of many(900, "bad")) void find(digest);
 		expect(await find("good", "192.0.2.2")).toBe("found");
 	});
 
-	test("wait in bounded number", async () => {
+	test("wait in a bounded number", async () => {
 		const { find } = setUp();
 		const results = counted(await Promise.all(many(1_500, "good").map((digest) => find(digest))));
 		expect(results).toEqual({ found: LIMIT + 1_000, service_unavailable: 1_500 - LIMIT - 1_000 });

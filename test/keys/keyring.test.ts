@@ -61,7 +61,7 @@ async function loadOne(ring: Keyring, digest: string): Promise<KeyEntry> {
 const settle = () => Bun.sleep(0);
 
 describe("keyring", () => {
-	test("asks once however many wait for the same key, and then never again", async () => {
+	test("loads a key once for all callers", async () => {
 		const { ring, asked } = scripted();
 		expect(ring.peek(digestOf("d"))).toBeUndefined();
 		const waiting = [ring.load(digestOf("d")), ring.load(digestOf("d")), ring.load(digestOf("d"))];
@@ -81,7 +81,7 @@ describe("keyring", () => {
 		expect(ring.size()).toEqual({ keys: 1, unknown: 0, accounts: 1, loading: 0 });
 	});
 
-	test("a row read before a revocation that was applied meanwhile is read again", async () => {
+	test("reads a row again that is older than an applied revocation", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
 		ring.apply(keyChange(6, "key_1", { state: "revoked" }));
@@ -92,7 +92,7 @@ describe("keyring", () => {
 		expect((await waiting)?.state).toBe("revoked");
 	});
 
-	test("a row read before its account was suspended is read again", async () => {
+	test("reads a row again that is older than a suspension", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
 		ring.apply(accountChange(6, { state: "suspended" }));
@@ -102,7 +102,7 @@ describe("keyring", () => {
 		expect((await waiting)?.account.state).toBe("suspended");
 	});
 
-	test("a row newer than what was applied keeps what it knows when older entries arrive", async () => {
+	test("ignores entries older than a row", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
 		asked[0]?.answer(loaded(9, "key_1", { state: "revoked", name: "new" }, { state: "suspended" }));
@@ -114,7 +114,7 @@ describe("keyring", () => {
 		expect(entry?.account.state).toBe("active");
 	});
 
-	test("a change reaches a request that already holds the key", async () => {
+	test("a change reaches a request that holds the key", async () => {
 		const ring = answering(new Map([["d", loaded(1, "key_1")]]));
 		const held = await loadOne(ring, "d");
 		ring.apply(keyChange(2, "key_1", { state: "revoked", capNanoUsd: 3, models: ["a"] }));
@@ -123,7 +123,7 @@ describe("keyring", () => {
 		expect(held.account.state).toBe("suspended");
 	});
 
-	test("all keys of an account share its state, also one that is loaded later by an older row", async () => {
+	test("all keys of an account share its state", async () => {
 		const { ring, asked } = scripted();
 		const first = ring.load(digestOf("d1"));
 		asked[0]?.answer(loaded(9, "key_1", {}, { state: "suspended" }));
@@ -135,7 +135,7 @@ describe("keyring", () => {
 		expect(entry2?.account.state).toBe("suspended");
 	});
 
-	test("an unknown digest is remembered until a key is made", async () => {
+	test("remembers an unknown digest until a key is created", async () => {
 		const { ring, asked } = scripted();
 		const first = ring.load(digestOf("d"));
 		asked[0]?.answer({ seq: 3, key: null, account: null });
@@ -148,7 +148,7 @@ describe("keyring", () => {
 		expect((await second)?.id).toBe("key_1");
 	});
 
-	test("a key made while its digest is looked up is not remembered as unknown", async () => {
+	test("does not remember a key as unknown that is being created", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
 		ring.apply(keyChange(4, "key_1", {}));
@@ -158,7 +158,7 @@ describe("keyring", () => {
 		expect((await waiting)?.id).toBe("key_1");
 	});
 
-	test("entries about credit do not make a row outdated", async () => {
+	test("entries about credit do not outdate a row", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
 		ring.apply({ seq: 50, kind: "budget", subject: "acc_1", payload: {} });
@@ -166,7 +166,7 @@ describe("keyring", () => {
 		expect((await waiting)?.id).toBe("key_1");
 	});
 
-	test("gives up with 503, not for ever, when rows stay older than what was applied", async () => {
+	test("fails with 503 when rows stay outdated", async () => {
 		let reads = 0;
 		const load = async () => {
 			reads += 1;
@@ -179,7 +179,7 @@ describe("keyring", () => {
 		expect(ring.size().loading).toBe(0);
 	});
 
-	test("a database that cannot be asked is 503 with retry-after, never an unknown key, and is asked again", async () => {
+	test("a database failure is a 503 with retry-after", async () => {
 		const { ring, asked } = scripted();
 		const first = ring.load(digestOf("d"));
 		asked[0]?.fail(new Error("connection refused"));
@@ -192,7 +192,7 @@ describe("keyring", () => {
 		expect((await second)?.id).toBe("key_1");
 	});
 
-	test("after clear nothing is known, held keys admit nothing, and a load begun before is read again", async () => {
+	test("`clear` forgets all keys and repeats running loads", async () => {
 		const { ring, asked } = scripted();
 		const first = ring.load(digestOf("d1"));
 		asked[0]?.answer(loaded(1, "key_1"));
@@ -208,7 +208,7 @@ describe("keyring", () => {
 		expect((await waiting)?.state).toBe("revoked");
 	});
 
-	test("after a clear on a server that lacks the last entries its rows are read, and are outdated by its own entries alone", async () => {
+	test("`clear` accepts rows of a server that lacks the last entries", async () => {
 		const { ring, asked } = scripted();
 		ring.apply(keyChange(9, "key_1", { name: "of the server before" }));
 		ring.clear(6);
@@ -223,7 +223,7 @@ describe("keyring", () => {
 		expect((await other)?.state).toBe("revoked");
 	});
 
-	test("keeps a bounded number of keys, those in use first, and marks the ones it lets go", async () => {
+	test("evicts unused keys beyond the limit", async () => {
 		const rows = new Map(
 			Array.from({ length: 20 }, (_, i) => [`d${i}`, loaded(1, `key_${i}`, { accountId: `acc_${i}` })]),
 		);
@@ -241,7 +241,7 @@ describe("keyring", () => {
 		expect(entries.filter((entry) => !entry.current).length).toBe(16);
 	});
 
-	test("remembers a bounded number of unknown digests", async () => {
+	test("bounds the unknown digests", async () => {
 		const ring = answering(new Map(), { unknownMax: 10 });
 		for (let i = 0; i < 50; i++) await ring.load(digestOf(`d${i}`));
 		expect(ring.size().unknown).toBe(10);
@@ -249,7 +249,7 @@ describe("keyring", () => {
 		expect(ring.peek(digestOf("d0"))).toBeUndefined();
 	});
 
-	test("loads a bounded number at once", async () => {
+	test("bounds concurrent loads", async () => {
 		const { ring, asked } = scripted({ loadsMax: 2 });
 		const waiting = [ring.load(digestOf("d1")), ring.load(digestOf("d2"))];
 		expect(await ring.load(digestOf("d3")).catch((error) => error.code)).toBe("service_unavailable");
@@ -258,7 +258,7 @@ describe("keyring", () => {
 		expect((await Promise.all(waiting)).map((entry) => entry?.id)).toEqual(["key_1", "key_2"]);
 	});
 
-	test("all keys of a project hear at once of what changes of it, whichever was loaded last, and it goes with the last of them", async () => {
+	test("a change of a project reaches all its keys", async () => {
 		const rows = new Map<string, LoadedKey>();
 		for (const id of ["one", "two"])
 			rows.set(id, { ...loaded(1, id, { projectId: "proj_1" }), project: projectOf({ concurrencyMax: 5 }) });
@@ -277,7 +277,7 @@ describe("keyring", () => {
 		expect(one.project?.models).toEqual(new Set(["a"]));
 	});
 
-	test("a project read before a change of it was applied is read again", async () => {
+	test("reads a project again that is older than a change", async () => {
 		const { ring, asked } = scripted();
 		const loading = ring.load(digestOf("one"));
 		ring.apply(projectChange(5, { state: "archived" }));
@@ -287,7 +287,7 @@ describe("keyring", () => {
 		expect((await loading)?.project?.state).toBe("archived");
 	});
 
-	test("a key that is moved admits nothing as what it was, and is read again with its new project", async () => {
+	test("a key moved to another project is read again", async () => {
 		const rows = new Map<string, LoadedKey>();
 		const ring = answering(rows);
 		const moves: [string | null, string | null][] = [
@@ -313,7 +313,7 @@ describe("keyring", () => {
 		}
 	});
 
-	test("loads an evicted key once when it is used again, as it was changed meanwhile", async () => {
+	test("loads an evicted key again when it is used", async () => {
 		const { ring, asked } = scripted({ keysMax: 1 });
 		for (const [nth, digest] of ["d1", "d2"].entries()) {
 			const loading = loadOne(ring, digest);
@@ -331,7 +331,7 @@ describe("keyring", () => {
 		expect(ring.size()).toMatchObject({ keys: 1, accounts: 1 });
 	});
 
-	test("whatever the order of loads and changes, no key shows a state older than what was applied", async () => {
+	test("no key is older than the applied entries, in any order", async () => {
 		const step = fc.constantFrom("load", "change", "apply", "answer", "evict");
 		const [digest, id] = [digestOf("d".repeat(64)), `key_${"d".repeat(32)}`];
 		await fc.assert(
@@ -367,7 +367,7 @@ describe("keyring", () => {
 	});
 });
 
-test("a key, its limits and a slice of credit each have a memory budget", () => {
+test("a key, its limits, a slice keep to their memory budgets", () => {
 	const { stdout, exitCode } = Bun.spawnSync(
 		[process.execPath, join(import.meta.dir, "../bench/key-memory-process.ts"), "8000"],
 		{ stderr: "inherit" },

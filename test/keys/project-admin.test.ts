@@ -35,7 +35,7 @@ const lastEntry = async (subject: string, kind: string) =>
 const budgetOf = async (id: string) =>
 	(await sql`select kind, account_id, limit_nano_usd::float as cap from budget where id = ${id}`)[0];
 
-test("an account has at most a thousand projects: who makes one sees those that others are making", async () => {
+test("an account has at most 1,000 projects, also concurrently", async () => {
 	const account = await newAccount();
 	await sql`insert into project (id, account_id, name)
 		select 'proj_' || ${account} || n, ${account}, 'p' from generate_series(1, 999) n`;
@@ -62,7 +62,7 @@ describe("a project", () => {
 	} as const;
 	const fields: ProjectFields = { ...settings, state: "active" };
 
-	test("is loaded with each of its keys, whatever may be set of it, and its own budget counts without a limit while periods have one", async () => {
+	test("is loaded with its keys and all its settings", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, settings);
 		const { secret, id: key } = await createKey(maker, account, { name: "k", projectId: id });
@@ -73,7 +73,7 @@ describe("a project", () => {
 		expect(await getKey(statements, { id: key })).toMatchObject({ projectId: id, projectName: "search" });
 	});
 
-	test("made twice under one id is one, and is its account's alone", async () => {
+	test("created twice under one id exists once", async () => {
 		const account = await newAccount();
 		const id = newId("proj");
 		for (const name of ["one", "two"]) await createProject(statements, account, { name, capNanoUsd: usd(7) }, id);
@@ -90,7 +90,7 @@ describe("a project", () => {
 		expect(await codeOf(createProject(statements, "acc_none", { name: "x" }))).toBe("not_found");
 	});
 
-	test("is changed in each field with one entry, and in what was not given not at all", async () => {
+	test("changes only the given fields, with one entry", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, settings);
 		const changes = {
@@ -114,7 +114,7 @@ describe("a project", () => {
 			expect(await codeOf(updateProject(statements, { id }, wrong))).toBe("invalid_request");
 	});
 
-	test("tells instances that its cap was lowered", async () => {
+	test("reports a lowered cap to instances", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, { name: "p", capNanoUsd: usd(10) });
 		await updateProject(statements, { id }, { capNanoUsd: usd(4) });
@@ -130,7 +130,7 @@ describe("a project", () => {
 		expect((await getProject(statements, { id })).name).toBe("q");
 	});
 
-	test("that is archived takes no keys and no changes; archived again it gets an entry to wait for", async () => {
+	test("refuses keys once archived; archiving may be repeated", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, { name: "p" });
 		const { id: key } = await createKey(maker, account, { name: "k" });
@@ -145,7 +145,7 @@ describe("a project", () => {
 		expect(await codeOf(updateKey(statements, { id: key }, { projectId: id }))).toBe("conflict");
 	});
 
-	test("a key is made in no project that is being archived", async () => {
+	test("refuses a key during its archiving", async () => {
 		const account = await newAccount();
 		const { id } = await createProject(statements, account, { name: "p" });
 		let made: Promise<unknown> = Promise.resolve();
@@ -159,7 +159,7 @@ describe("a project", () => {
 	});
 });
 
-test("a key is moved by an entry that names its project, in and out; its replacement stays in it", async () => {
+test("moving a key writes an entry with its project", async () => {
 	const account = await newAccount();
 	const [one, two] = await Promise.all(["one", "two"].map((name) => createProject(statements, account, { name })));
 	const { id: key } = await createKey(maker, account, { name: "k", projectId: one?.id as string });

@@ -6,13 +6,13 @@ import { newSecret, parseSecret, shownParts } from "../../src/keys/secret.ts";
 const BASE62 = [..."0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"];
 
 describe("secret", () => {
-	test("has the documented form and is its own proof", () => {
+	test("has the documented form and checksum", () => {
 		const secret = newSecret("service");
 		expect(secret).toMatch(/^sk_service_[0-9A-Za-z]{46}$/);
 		expect(parseSecret(secret, "service")).toBe(secret);
 	});
 
-	test("no two are alike", () => {
+	test("never repeats", () => {
 		expect(new Set(Array.from({ length: 1000 }, () => newSecret("service"))).size).toBe(1000);
 	});
 
@@ -28,7 +28,7 @@ describe("secret", () => {
 		for (const count of counts.values()) expect(Math.abs(count - expected)).toBeLessThan(6 * Math.sqrt(expected));
 	});
 
-	test("every change of a single character is refused", () => {
+	test("refuses every change of a single character", () => {
 		fc.assert(
 			fc.property(fc.nat(), fc.constantFrom(...BASE62, "_", "-", " ", "é"), (at, char) => {
 				const secret = newSecret("service");
@@ -41,7 +41,7 @@ describe("secret", () => {
 		);
 	});
 
-	test("every swap of two neighbours is refused", () => {
+	test("refuses every swap of two neighbours", () => {
 		for (let round = 0; round < 100; round++) {
 			const secret = newSecret("service");
 			for (let at = 0; at + 1 < secret.length; at++) {
@@ -52,7 +52,7 @@ describe("secret", () => {
 		}
 	});
 
-	test("refuses other services' keys, truncated and lengthened ones, and any other text", () => {
+	test("refuses other services' keys and other texts", () => {
 		const secret = newSecret("service");
 		for (const text of [
 			"",
@@ -91,7 +91,7 @@ describe("digest", () => {
 		expect(createDigest("other")(secret)).not.toBe(expected);
 	});
 
-	test("is of a type of its own: no secret can stand in its place, nor a digest in a secret's", () => {
+	test("has its own type", () => {
 		const lookUp = (digest: KeyDigest) => digest.length;
 		const digest = createDigest("pepper");
 		const secret = newSecret("service");

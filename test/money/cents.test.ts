@@ -12,7 +12,7 @@ const amount = fc.oneof(
 		.map(([cents, off]) => Math.max(0, Math.min(MAX_NANO_USD, cents * Number(CENT) + off))),
 );
 
-test("an amount has the cents that integers give it, and never one for a rest of it", () => {
+test("cents of an amount are exact integers", () => {
 	fc.assert(
 		fc.property(amount, (value) => {
 			const whole = BigInt(value) / CENT;
@@ -26,7 +26,7 @@ test("an amount has the cents that integers give it, and never one for a rest of
 	);
 });
 
-test("cents that are more than an amount can be are a bug", () => {
+test("asserts that cents are within range", () => {
 	for (const cents of [900_719_926, -900_719_926, Number.NaN])
 		expect(() => nanoUsdOfCents(cents)).toThrow("safe integers");
 });

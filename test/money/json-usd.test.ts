@@ -21,7 +21,7 @@ function nanoOfText(text: string): bigint {
 	return BigInt(`${sign}${whole}${fraction}`) * 10n ** BigInt(9 - places);
 }
 
-test("the number in the JSON is the amount to its last digit, whatever it is", () => {
+test("the number in the JSON is the exact amount", () => {
 	fc.assert(
 		fc.property(amount, (value) => {
 			const [, text = ""] = /^\{"cost":(.*)\}$/.exec(JSON.stringify({ cost: jsonUsd(nanoUsd(value)) })) ?? [];
@@ -31,7 +31,7 @@ test("the number in the JSON is the amount to its last digit, whatever it is", (
 	);
 });
 
-test("a client that has read it has the amount again", () => {
+test("reading the number returns the amount", () => {
 	fc.assert(
 		fc.property(
 			fc.nat(2 ** 21).chain((usd) => fc.nat(999_999_999).map((nano) => usd * 1e9 + nano)),

@@ -38,7 +38,7 @@ const amount = fc.maxSafeNat().map((value) => value as NanoUsd);
 const picoOf = (of: readonly CostLine[]) =>
 	of.reduce((sum, { units, rate: each }) => sum + BigInt(units) * BigInt(each), 0n);
 
-test("sums, rests, the lesser and the greater of two amounts", () => {
+test("adds, subtracts, compares amounts", () => {
 	const [more, less] = [nanoUsd(7), nanoUsd(4)];
 	expect([addUsd(more, less), shownSum(more, less), subUsd(more, less), shownRest(more, less)]).toEqual([
 		nanoUsd(11),
@@ -55,7 +55,7 @@ test("sums, rests, the lesser and the greater of two amounts", () => {
 });
 
 describe("a cost", () => {
-	test("is ⌈Σ units × rate ÷ 1000⌉ for any units and rates, or undefined where it cannot be written down", () => {
+	test("is ⌈Σ units × rate ÷ 1000⌉, or undefined beyond the range", () => {
 		fc.assert(
 			fc.property(lines, (of) => {
 				const exact = (picoOf(of) + 999n) / 1000n;
@@ -67,7 +67,7 @@ describe("a cost", () => {
 		);
 	});
 
-	test("is exact around the largest exact sum of floats, where a rounded product hides", () => {
+	test("is exact around 2^53", () => {
 		const near = fc
 			.tuple(fc.integer({ min: 1, max: 2 ** 26 }), fc.integer({ min: -3, max: 3 }))
 			.map(([units, off]) => ({
@@ -82,24 +82,24 @@ describe("a cost", () => {
 		);
 	});
 
-	test("rounds once: a sum of lines is not the sum of rounded lines", () => {
+	test("rounds the sum once", () => {
 		const third: CostLine = { units: 1, rate: 333 as PicoUsdPerUnit };
 		expect(costNanoUsd([third, third, third]) as number).toBe(1);
 	});
 
-	test("of nothing is nothing, of the least is a whole nano-dollar", () => {
+	test("of 0 is 0, of the least a whole nano-dollar", () => {
 		expect(costNanoUsd([]) as number).toBe(0);
 		expect(costNanoUsd([{ units: 1, rate: 1 as PicoUsdPerUnit }]) as number).toBe(1);
 	});
 
-	test("of units that are not whole or below zero is a bug", () => {
+	test("asserts whole units of 0 or more", () => {
 		for (const units of [-1, 0.5, Number.NaN, 2 ** 53])
 			expect(() => costNanoUsd([{ units, rate: 1 as PicoUsdPerUnit }])).toThrow();
 	});
 });
 
 describe("the affordable units", () => {
-	test("are the most that the budget covers beside the fixed cost: one more does not fit", () => {
+	test("are the most that fit next to the fixed cost", () => {
 		fc.assert(
 			fc.property(amount, lines, rate, (budget, fixed, each) => {
 				const left = BigInt(budget) * 1000n - picoOf(fixed);
@@ -133,7 +133,7 @@ describe("the affordable units", () => {
 });
 
 describe("an amount", () => {
-	test("comes back from its decimal text, whatever it is", () => {
+	test("survives formatting to decimal text", () => {
 		fc.assert(
 			fc.property(amount, (value) => {
 				const text = formatUsd(value);
@@ -149,7 +149,7 @@ describe("an amount", () => {
 		expect(formatUsd(nanoUsd(-1))).toBe("-0.000000001");
 	});
 
-	test("is refused as text unless it is plain decimal digits in range", () => {
+	test("is parsed only from plain decimal digits in range", () => {
 		for (const text of ["", " 1", "1 ", "+1", "-1", "1e3", "0x10", ".5", "1.", "1,5", "NaN", "Infinity", "١", "1_000"])
 			expect(parseUsd(text)).toBeUndefined();
 		expect(parseUsd("0.0000000001")).toBeUndefined();
@@ -160,7 +160,7 @@ describe("an amount", () => {
 		expect(parseUsd("9".repeat(400))).toBeUndefined();
 	});
 
-	test("that is not a safe integer is a bug, wherever it comes from", () => {
+	test("asserts a safe integer", () => {
 		expect(() => addUsd(MAX_NANO_USD, nanoUsd(1))).toThrow();
 		expect(() => subUsd(nanoUsd(-Number.MAX_SAFE_INTEGER), nanoUsd(1))).toThrow();
 		expect(() => nanoUsd(0.1)).toThrow();
@@ -170,7 +170,7 @@ describe("an amount", () => {
 });
 
 describe("a rate", () => {
-	test("per million comes back from its text, to a pico-dollar a unit", () => {
+	test("per million survives formatting", () => {
 		fc.assert(
 			fc.property(
 				fc.nat(1_000_000).chain((dollars) => fc.nat(999_999).map((micro) => dollars * 1_000_000 + micro)),
@@ -183,7 +183,7 @@ describe("a rate", () => {
 		);
 	});
 
-	test("per unit comes back from its text, and is never written with an exponent", () => {
+	test("per unit survives formatting, without an exponent", () => {
 		fc.assert(
 			fc.property(rate, (value) => {
 				const text = formatRatePerUnit(value);
@@ -194,7 +194,7 @@ describe("a rate", () => {
 		);
 	});
 
-	test("above a million dollars a million units, or finer than a pico-dollar, is refused", () => {
+	test("too high or too fine is refused", () => {
 		expect(parseRatePerMillion("1000000")).toBe(1_000_000_000_000 as PicoUsdPerUnit);
 		expect(parseRatePerMillion("1000000.000001")).toBeUndefined();
 		expect(parseRatePerMillion("0.0000001")).toBeUndefined();

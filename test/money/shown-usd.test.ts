@@ -9,8 +9,8 @@ const { showLineCost, showRatePerMillion, showRatePerUnit, showUsd, showUsdExact
 const shown = (show: (amount: ReturnType<typeof nanoUsd>) => string, cases: readonly (readonly [number, string])[]) =>
 	expect(cases.map(([amount]) => [amount, show(nanoUsd(amount))])).toEqual(cases.map((one) => [...one]));
 
-describe("an amount, as people read it", () => {
-	test("has two decimals from a dollar on, four below, more where four would show nothing; the sign stands first", () => {
+describe("a displayed amount", () => {
+	test("has two decimals from a dollar on, four or more below", () => {
 		shown(showUsd, [
 			[0, "$0.00"],
 			[1, "$0.000000001"],
@@ -26,7 +26,7 @@ describe("an amount, as people read it", () => {
 		]);
 	});
 
-	test("is never off by more than half of its last digit", () => {
+	test("is rounded to its last digit", () => {
 		fc.assert(
 			fc.property(fc.maxSafeNat(), (amount) => {
 				const [whole = "", fraction = ""] = showUsd(nanoUsd(amount)).replace(/[$,]/g, "").split(".");
@@ -46,7 +46,7 @@ describe("an amount, as people read it", () => {
 		]);
 	});
 
-	test("has whole cents, and at least two digits that say something, on an axis; thousands and millions in three", () => {
+	test("has two significant digits on an axis", () => {
 		shown(showUsdShort, [
 			[0, "$0"],
 			[600_000_000, "$0.60"],
@@ -67,21 +67,21 @@ describe("an amount, as people read it", () => {
 		]);
 	});
 
-	test("has its decimals counted, so that a column can line up", () => {
+	test("reports its number of decimals", () => {
 		expect([0, 300, 12_345_678, 1_234_567_890_000_000].map((amount) => shownDecimals(nanoUsd(amount)))).toEqual([
 			2, 7, 4, 2,
 		]);
 	});
 });
 
-test("rates are shown with all their digits, per million or each", () => {
+test("shows rates with all digits", () => {
 	const perMillion = [230_000, 1_000_000_000_000, 1].map((rate) => showRatePerMillion(rate as PicoUsdPerUnit));
 	expect(perMillion).toEqual(["$0.23", "$1,000,000.00", "$0.000001"]);
 	const each = [6_000_000_000, 1, 5_000_000_000_000_000].map((rate) => showRatePerUnit(rate as PicoUsdPerUnit));
 	expect(each).toEqual(["$0.006", "$0.000000000001", "$5,000.00"]);
 });
 
-test("a line of a bill is exact, however small or large", () => {
+test("shows the line of a bill exactly", () => {
 	expect(showLineCost({ units: 3, rate: 333 as PicoUsdPerUnit })).toBe("USD 0.000000000999");
 	expect(showLineCost({ units: 2 ** 31, rate: 1_000_001 as PicoUsdPerUnit })).toBe("USD 2,147.485795483648");
 	expect(showLineCost({ units: 2 ** 31, rate: 4_000_000_000_001 as PicoUsdPerUnit })).toBe(
@@ -89,10 +89,10 @@ test("a line of a bill is exact, however small or large", () => {
 	);
 });
 
-describe("an amount in German", () => {
+describe("a displayed amount in German", () => {
 	const german = createUsdFormat(GERMAN_USD);
 
-	test("has the same digits as in English, with the separators of the locale and the sign behind them", () => {
+	test("has the same digits with German separators", () => {
 		const currency = new Intl.NumberFormat("de", { style: "currency", currency: "USD" });
 		for (const amount of [0, 1_204_500_000_000, 9_007_199_254_740_991, -3_000_000_000]) {
 			const whole = currency.format(amount / 1e9).replace("-", "−");

@@ -21,6 +21,7 @@ import {
 	missingPaths,
 	nameProblems,
 	orderProblems,
+	paperProblems,
 	placeProblems,
 	type SourceFile,
 	sharedProblems,
@@ -55,6 +56,14 @@ describe("the source keeps its rules", () => {
 		const functions = scan("src/db/functions/*.sql").map(read);
 		const made = (path: string) => path.includes("/results/");
 		expect(wordProblems([...source, ...functions, ...papers.filter(({ path }) => !made(path))])).toEqual([]);
+	});
+	test("a paper has at most 250 lines of 120 characters", () => {
+		expect(paperProblems(papers.filter(({ path }) => !path.includes("/results/")))).toEqual([]);
+		const made = (text: string) => paperProblems([{ path: "a.md", text }]);
+		expect(made("x\n".repeat(251))).toEqual(["a.md has 251 lines"]);
+		expect(made(`| ${"x".repeat(130)} |\n[a](${"x".repeat(130)})\n${"x".repeat(121)}\n`)).toEqual([
+			"a.md:3 has 121 characters",
+		]);
 	});
 	test("no file is too long to be read at once", () => expect(lengthProblems(source)).toEqual([]));
 	test("a function is handed at most eight dependencies in one bag", () => expect(bagProblems(source)).toEqual([]));

@@ -318,3 +318,20 @@ function matches(files: readonly SourceFile[], pattern: RegExp, except: readonly
 function withoutComments(text: string): string {
 	return text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|\s)\/\/[^\n]*/g, "$1");
 }
+
+const PAPER_LINES_MAX = 250;
+const PAPER_CHARS_MAX = 120;
+
+/** Papers that are too long, and their lines that are too wide; tables, code and lines with links may be wider. */
+export function paperProblems(papers: readonly SourceFile[]): string[] {
+	return papers.flatMap(({ path, text }) => {
+		const lines = text.replace(/\n$/, "").split("\n");
+		let isCode = false;
+		const wide = lines.flatMap((line, at) => {
+			if (line.startsWith("```")) isCode = !isCode;
+			const mayBeWide = isCode || /^(\||\t| {4})|\]\(|https?:/.test(line);
+			return line.length > PAPER_CHARS_MAX && !mayBeWide ? [`${path}:${at + 1} has ${line.length} characters`] : [];
+		});
+		return lines.length > PAPER_LINES_MAX ? [`${path} has ${lines.length} lines`, ...wide] : wide;
+	});
+}

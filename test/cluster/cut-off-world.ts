@@ -9,7 +9,7 @@ import { startUpstream } from "../support/upstream-server.ts";
 
 const LEASE_TTL_S = "6";
 
-/** Two instances, the way to Postgres of one of which can be cut, with people of each kind: for all tests of a file. */
+/** Two instances, one of which can be cut off from Postgres, with people of each kind: for all tests of a file. */
 export async function withCutOffWorld() {
 	const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 	const service = await withService({

@@ -61,7 +61,7 @@ test("sends no heartbeat before it is live", async () => {
 	};
 	const { heartbeat } = await joinTestInstance({ ...store, heartbeat: heartbeatOnce }, "early");
 	await heartbeat.sync();
-	// A heartbeat of an epoch that is joining is answered like one of a fenced epoch, and would end it.
+	// A heartbeat of a joining epoch is answered like one of a fenced epoch, and would end it.
 	expect(sent).toBe(0);
 	await heartbeat.goLive();
 	await heartbeat.sync();
@@ -95,7 +95,7 @@ test("ends its epoch on another server", async () => {
 	await heartbeat.sync();
 	expect(gate.isOpen()).toBe(false);
 	expect(await ended).toBe("another server");
-	// Nobody waits for what lies idle at one that has left: it leaves when its owner has brought that back.
+	// It counts as live until its owner has returned its idle credit.
 	expect(left).toBe(0);
 	heartbeat.stop();
 	await waitFor(
@@ -264,7 +264,7 @@ test("closes the gate a margin before the lease ends", async () => {
 test("applies entries appended during a statement before the gate opens", async () => {
 	const real = createPgHeartbeatStore(db.liveness);
 	const made: number[] = [];
-	/** Somebody appends an entry just before the statement arrives. */
+	/** An entry is appended just before the statement arrives. */
 	const beaten = async <T>(send: () => Promise<T>): Promise<T> => {
 		if (made.length < 2) made.push(await appendControl(db.statements, "key", "late", {}));
 		return send();

@@ -3,7 +3,7 @@ import { type Person, signedUp } from "../console/person.ts";
 import { LONG } from "../support/long-form.ts";
 import type { CutOffWorld } from "./cut-off-world.ts";
 
-/** What an act begins with: a key, and who may act on it. */
+/** The objects of an act: a key, and the people who may act on it. */
 export interface Stage {
 	readonly id: string;
 	readonly secret: string;
@@ -81,7 +81,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 	const removeMember = async (by: Person, { leaver }: Stage) =>
 		answered(await by.send("DELETE", `/api/console/members/${leaver?.userId}?${at}&keys=revoke`));
 
-	// Ahead by more than a slow machine takes to get it there, since what lies in the past is refused.
+	// Ahead by more than a slow machine needs: times in the past are refused.
 	const soon = () => Date.now() + 5_000;
 	const narrowing: [act: string, option: () => [string, string], body: () => object, managed: () => object][] = [
 		[

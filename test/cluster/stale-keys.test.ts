@@ -21,7 +21,7 @@ const throughProxy = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.
 /** Another instance, of whose connections to Postgres some can go silent. */
 const distant = await secondGateway(service, throughProxy, { LEASE_TTL_S, DRAIN_S: "1" });
 
-/** Its heartbeats reach nobody, and everything else goes on. */
+/** Its heartbeats fail, and everything else works. */
 function silenceHeartbeats(): void {
 	const look = setInterval(() => {
 		for (const connection of proxy.connections()) if (connection.name.endsWith(" liveness")) connection.freeze();

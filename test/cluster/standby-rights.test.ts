@@ -1,4 +1,4 @@
-/** Acts that take a right away, where the server that they wait for is not the one that it was, or breaks off. */
+/** Acts that take a right away, when the server changes or fails during the wait. */
 import { expect, test } from "bun:test";
 import { LONG } from "../support/long-form.ts";
 import { withCutOffWorld } from "./cut-off-world.ts";
@@ -8,7 +8,7 @@ const world = await withCutOffWorld();
 const { service, owner, at, cli, served } = world;
 const { sql } = service.db;
 const { acts, ownedKey, staged: stageAll } = rightTakingActs(world);
-/** Whether an act is in force is asked in one way, from wherever: in short each act comes from one place, in turn. */
+/** All callers use one wait: in short each act is tried from one place, in turn. */
 const oneOfEach = new Set(
 	LONG ? acts : [...Map.groupBy(acts, ({ act }) => act).values()].flatMap((ways, at) => ways[at % ways.length] ?? []),
 );

@@ -21,7 +21,7 @@ test("reports set-ups that can lose confirmed usage", () => {
 test("logs a set-up that can lose usage once, and its end", async () => {
 	const db = await withDatabase();
 	const real = await readDurability(db.statements);
-	// The tests' own server confirms what is on no disk, and nobody follows it.
+	// The tests' own server has neither durability nor standbys.
 	expect(real).toEqual({ commit: "off", waitedFor: "", standbys: 0 });
 	let found = real;
 	const lines: string[] = [];

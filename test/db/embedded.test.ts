@@ -153,7 +153,7 @@ function childrenOf(pid: number): number[] {
 	return ids.map(Number);
 }
 
-/** Undefined if the process has ended meanwhile, as some of the server's children soon do. */
+/** Undefined if the process has ended, as some of the server's children soon do. */
 function environmentOf(pid: number): string | undefined {
 	try {
 		return readFileSync(`/proc/${pid}/environ`, "latin1");

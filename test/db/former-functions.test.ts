@@ -1,4 +1,7 @@
-/** Functions of two versions on the tables of one database. With the former version's whole program: `versions/upgrade.test.ts`. */
+/**
+ * Functions of two versions on the tables of one database. `versions/upgrade.test.ts` runs the former version's
+ * program.
+ */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -13,7 +13,7 @@ import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** As `listener.ts` has it: an idle connection is asked something, and given up without an answer. */
+/** As in `listener.ts`: an idle connection is probed, and discarded without an answer. */
 const PROBE_MS = 500;
 const ANSWER_MS_MAX = 1_500;
 const NEVER_MS = 1_000_000_000;

@@ -14,7 +14,7 @@ const server = new URL(database.url);
 const folder = temporaryFolder();
 const HAS_IPV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
 
-/** The database's server at another place, too. Gives the port, if that has one. */
+/** Relays another place to the database's server. Returns the port, if it has one. */
 async function alsoAt(place: ListenOptions): Promise<number> {
 	const relay = createServer((from) => {
 		const to = connect(Number(server.port), server.hostname);
@@ -30,7 +30,7 @@ async function alsoAt(place: ListenOptions): Promise<number> {
 	return typeof address === "object" && address !== null ? address.port : 0;
 }
 
-/** The address with what stands between the password and the database's name, and more in its query. */
+/** The database's address at another host, with more in its query. */
 const addressAt = (host: string, query: Record<string, string> = {}) =>
 	Object.entries(query).reduce(
 		(to, [name, value]) => withSetting(to, name, value),

@@ -2,15 +2,15 @@ import { afterEach, beforeEach } from "bun:test";
 import postgres from "postgres";
 import { createEmptyDatabase } from "../support/database.ts";
 
-/** An empty database for each test, or one that `make` makes, which its owner may have set for others as it pleases him. */
+/** An empty database for each test, or one that `make` makes, whose owner may change its settings. */
 export interface OwnedDatabase {
 	readonly url: string;
 	open(url: string): postgres.Sql;
 	/** `name = value`, for connections that are made from then on. */
 	set(...settings: readonly string[]): Promise<void>;
-	/** The address of a role that may sign in and nothing else; gone with the test. Its name as statements have it, too. */
+	/** The address of a role that may sign in and nothing else, removed after the test; and its quoted name. */
 	role(name?: string): Promise<{ readonly url: string; readonly quoted: string }>;
-	/** Called behind the test, the newest first. */
+	/** Called after the test, the newest first. */
 	atTestEnd(end: () => unknown): void;
 }
 

@@ -33,7 +33,7 @@ test.each(["d$x", "back`tick", 'quo"te', "back\\slash"])(
 	},
 );
 
-/** Only root ever runs the server as somebody else. */
+/** Only root runs the server as another user. */
 describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 	let base: string;
 	let closed: PostgresBinaries;

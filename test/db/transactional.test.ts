@@ -63,7 +63,7 @@ test("a transaction whose connection goes silent is rolled back", async () => {
 });
 
 test("a transaction that is cut off fails and leaves nothing", async () => {
-	// The server goes on sleeping for a while, and would make the next one wait for the row of the one before.
+	// The server goes on sleeping, and the next transaction would wait for the row of this one.
 	let id = 100;
 	const cuts = (swallow: boolean, where: "in a statement" | "between two") =>
 		db.tx.transaction(async (tx) => {
@@ -81,7 +81,7 @@ test("a transaction that is cut off fails and leaves nothing", async () => {
 		});
 	for (const where of ["in a statement", "between two"] as const)
 		for (const swallow of [false, true]) expect(isDatabaseAway(await rejection(cuts(swallow, where)))).toBe(true);
-	// Ended by the server, and in the middle of a nested one.
+	// Ended by the server in the middle of a nested transaction.
 	const ended = db.tx.transaction((tx) =>
 		tx.transaction(async (inner) => {
 			await inner.execute(sql`select pg_terminate_backend(pg_backend_pid())`);

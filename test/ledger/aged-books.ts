@@ -62,12 +62,12 @@ export async function agedBooks() {
 		deps,
 		settled,
 		backdate,
-		/** Settled at the end of so many days ago; any epoch's, which is late for one that has ended. */
+		/** Settles a request of an epoch; late if the epoch has ended. */
 		async settle(event: SettledEvent, epoch: number): Promise<void> {
 			const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
 			if ((await store.flush([event], "[]")).late) await store.settleLate(JSON.stringify(event));
 		},
-		/** As if some hours had gone by since it was said what is not settled any more. */
+		/** As if two hours had passed since `usage_before` was set. */
 		hoursLater: () => sql`update removal set usage_said_at = usage_said_at - interval '2 hours'`,
 		async removeAll(days = KEPT_DAYS): Promise<number> {
 			await removeUsage(deps, days, false);

@@ -46,7 +46,7 @@ await db.sql`
 	insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, note, created_at)
 	select kind || sign, 'acc', kind, sign * 7, kind || sign, 'test', ${ODD}, '2026-01-02 12:00:00.000001+00'
 	from unnest(array['top_up', 'refund', 'adjustment', 'dispute', 'credit_note']) kind, unnest(array[1, -2]) sign`;
-// The day after them, since a day that is sealed needs none behind it.
+// Removes the days after them: a sealed day needs no successor.
 while ((await db.sql`select 1 from sealed_day where day = ${DAYS.at(-1) ?? ""}`).length === 0)
 	await sealDays({ statements: db.statements, clock: systemClock });
 await db.sql`delete from sealed_day where day > ${DAYS.at(-1) ?? ""}`;
@@ -100,7 +100,7 @@ test("stores whole nano-dollars and microseconds in the Parquet columns", async 
 	expect(micros[1]?.settled_at).toBe(1_767_319_200_123_457n);
 });
 
-/** The same file with some values of its rows or words of its seal changed, as somebody would who can write Parquet. */
+/** Writes the same file with changed values of its rows or words of its seal, as a forger could. */
 async function forge(
 	name: string,
 	change: (row: Record<string, unknown>) => void,
@@ -268,7 +268,7 @@ for (const [where, open] of Object.entries(ownPlaces)) {
 		const whole = openArchive({ folder: other });
 		await archiveDays(db.statements, whole, { own: false });
 		const name = "usage-2026-01-02.parquet";
-		// As in a database that was restored to an older state, and sealed a day anew.
+		// As in a database that was restored to an older state and sealed the day again.
 		await whole.reading("usage-2026-01-01.parquet", (path) => place.put(name, copied(path)));
 		await expect(archiveDays(db.statements, place, { own: true })).rejects.toMatchObject({
 			code: "conflict",

@@ -1,4 +1,4 @@
-/** Caps that begin anew: each period is a budget of its own, made by whoever needs it first, and never overspent. */
+/** Renewing caps: each period is a budget of its own, made by its first grant, and never overspent. */
 import { expect, test } from "bun:test";
 import { newId, newUuid } from "../../src/base/id.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
@@ -32,7 +32,7 @@ async function cappedKey(cap: number | null, capPeriod: CapPeriod, intoDayS = 12
 	await db.sql`select ledger_book(${newUuid()}, ${account}, 'adjustment', 100000, ${newUuid()}, 'test', '', false)`;
 	const capNanoUsd = cap === null ? null : usd(cap);
 	const { id: key } = await createKey(maker, account, { name: "k", capNanoUsd, capPeriod });
-	/** The budget of the period in which the moment lies that is so far from now. */
+	/** The budget of the period that contains the moment `offset` from now. */
 	const periodAt = async (offset: string, period: CapPeriod = capPeriod) => {
 		const [at] =
 			await db.sql`select cap_day(${account}, ${period}, clock_timestamp() + ${offset}::interval)::text as day`;
@@ -195,7 +195,7 @@ test("requests are settled on their own period, in time, late and after a crash"
 		await db.sql`select sum(charged_nano_usd) as charged, sum(written_off_nano_usd) as off from usage_event where key_id = ${key}`;
 	expect([Number(row?.charged), Number(row?.off)]).toEqual([1_000, 50]);
 	expect(await reconcile(db.statements)).toMatchObject({ ok: true });
-	// A period that these books never heard of may have been spent: nothing is charged to it.
+	// A period that these books do not know may have been spent: nothing is charged to it.
 	await store.settleLate(JSON.stringify(charge(10, [`${key}:day:2001-01-01`])));
 	expect(await budgetOf(account)).toMatchObject({ drawn: 1_000 });
 });
@@ -230,12 +230,12 @@ test("a changed cap applies to the present period, then replaces the lifetime ca
 	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 0, busy: true });
 	expect((await store.grant([wish(await periodAt("0", "month"), 150)]))[0]).toMatchObject({ amount: 150 });
 	await db.sql`select instance_renew(id, epoch, ${seq}, 60000) from instance_now where state = 'live'`;
-	// One that does not know of it yet, whose lease is over by the database's wall clock: that was set forward.
+	// An instance that does not know of it yet, whose lease is over by the database's wall clock, which was set forward.
 	const late = await goLive(db, "late");
 	const behind = Number(seq) - 1;
 	await db.sql`update instance_beat set applied_seq = ${behind}, lease_until = lease_until - interval '1 hour' where id = 'late'`;
 	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 0, busy: true });
-	// Somebody waited for its lease, by his own clock.
+	// A witness waited for its lease.
 	await db.sql`select instance_stand('late', ${late}, null, array['live'], 'silent', null, null)`;
 	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 60, available: null });
 	expect(await budgetOf(key)).toEqual({ cap: null, drawn: 160, lifting: false });

@@ -1,4 +1,4 @@
-/** A folder of journals that was copied, as a snapshot of a volume that is started beside its original. */
+/** A copied folder of journals, as of a volume's snapshot that is started while the original runs. */
 import { expect, spyOn, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ const ALTERED: readonly [string, (folder: string) => void][] = [
 	["cut-off", (folder) => writeFileSync(join(folder, "lock"), "0")],
 	["whole", () => {}],
 ];
-/** Beside the original, under another name of the instance, of the epoch: what is copied where, and the journal in it. */
+/** Copies next to the original under another name, and the journal in each. */
 const BESIDE = [
 	["one", "one.bak", "one.bak/1"],
 	["one/1", "one/20261126", "one/20261126"],
@@ -47,7 +47,7 @@ test("a copy is left alone while its instance runs, whatever its name or lock", 
 	world.copyTo(world.copy);
 	await Promise.all([
 		...elsewhere.map(({ name, folder }) => world.startOn(folder, name)),
-		// Which runs under the original's name besides, and renews its lease in turns with it.
+		// Runs under the original's name, and renews its lease in turns with it.
 		world.startOn(world.copy, "one"),
 	]);
 	await untilLeftAlone([...elsewhere.map(({ journal }) => journal), join(world.copy, "journal", "one", "1")]);

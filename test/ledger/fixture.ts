@@ -112,7 +112,7 @@ async function unlessLate<T>(asked: Promise<T>): Promise<T | undefined> {
 	}
 }
 
-/** The store as its callers use it: what another statement holds for a moment, or is not answered, is asked for again. */
+/** The store as its callers use it: repeats what a locked row or a missing answer left undone. */
 export function patient(store: LedgerStore): LedgerStore {
 	return {
 		...store,

@@ -8,7 +8,7 @@ import { withJournals } from "./journals-world.ts";
 
 const world = withJournals();
 
-/** Instances, and what was renamed to what: as somebody who tidies up, or a tool that unpacks a backup, may leave them. */
+/** Instances and their renamed folders, as after tidying up or unpacking a backup. */
 const RENAMED = [
 	["a", "a", "a (old) %2F %zz é"],
 	["b", "b", "%62"],
@@ -19,7 +19,7 @@ const RENAMED = [
 ] as const;
 
 test("a renamed journal is replayed as its writer's", async () => {
-	// One process has them all, and leaves a settled request and one that runs of each.
+	// One process has all of these instances, with a settled and a running request each.
 	const { db, original } = world;
 	const instanceId = RENAMED.map(([id]) => id).join();
 	const child = await startLeaseChild({ db, dataDir: original, instanceId, ttlMs: 2_000 });

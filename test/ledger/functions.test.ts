@@ -61,7 +61,7 @@ test("concurrent flushes, grants and returns of many instances do not deadlock",
 			store.grant(budgets.map((budget) => wish(budget, 50, 1))),
 		]);
 	};
-	// Some more than there are connections: what only waits for one is not answered in time on a busy machine.
+	// A few more than there are connections: a statement that waits for one times out on a busy machine.
 	for (let from = 0; from < 120; from += 12) await repeat(12, (n) => all(from + n));
 	const [row] =
 		await db.sql`select sum(settled_nano_usd) as settled from lease where instance_id like 'd-%' and budget_id like '%-key'`;
@@ -127,7 +127,7 @@ test("a refusal is unproved while an earlier epoch's credit will return", async 
 	const stands = (state: string) =>
 		db.sql`select instance_stand('e-gone', 1, null, array['live', 'dead'], ${state}, null, null)`;
 	await stands("dead");
-	// Nobody knows whether its journal will ever be read: it is held, and others are told so.
+	// Its journal may never be read: the credit stays held, and others learn so.
 	expect(await unanswered()).toBe(0);
 	await goLive(db, "e-gone");
 	expect(await unanswered()).toBe(1);
@@ -153,7 +153,7 @@ test("a reference is booked once, however many try it at the same moment", async
 	expect(Number(row?.sum)).toBe(50);
 });
 
-/** Sends a statement while another one is carried out and not committed: what it comes to, and whether it waited. */
+/** Sends a statement during an uncommitted one; returns its outcome and whether it waited. */
 async function beside(
 	uncommitted: string,
 	send: () => Promise<unknown>,

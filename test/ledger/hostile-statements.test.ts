@@ -25,7 +25,7 @@ const LEASE = 300;
 const FORGOTTEN = 700;
 const ACCOUNTS = ["wild-a", "wild-b", "wild-c"];
 const MINE = "application_name like 'wild%' and datname = current_database() and state";
-/** Cancelled, ended, given up: what somebody does to a statement. Two late ones at once: the second is sent again. */
+/** Errors of statements that were cancelled, ended or given up. Of two late ones at once the second is sent again. */
 const DONE_TO_IT = new Set(["57014", "57P01", "55P03", "40P01", "23505"]);
 
 interface Epoch {
@@ -65,7 +65,7 @@ async function begin(id: string, { int, chance }: Random): Promise<Epoch> {
 	return { id, number, events, forgotten, grants, returns, acknowledged: new Set(), isOpen: true };
 }
 
-/** Half of what is sent is carried out as it comes, a part is rolled back, and somebody cancels, ends or holds some. */
+/** Half of the statements run as sent, some are rolled back, cancelled or ended, and some lock rows. */
 async function step(random: Random, epoch: Epoch, auto: Statements, client: postgres.Sql): Promise<void> {
 	const { int, pick, chance, shuffled, fraction } = random;
 	const { id, number, events, acknowledged } = epoch;
@@ -126,7 +126,7 @@ async function check(epochs: readonly Epoch[]): Promise<void> {
 	expect(wrong.length).toBe(0);
 }
 
-/** Whoever holds whatever rows of an epoch, a flush waits for none of them. */
+/** A flush waits for none of the locked rows of an epoch. */
 async function flushBesideHolders(
 	{ id, number, events, forgotten, acknowledged }: Epoch,
 	{ int }: Random,

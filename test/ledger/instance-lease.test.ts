@@ -51,7 +51,7 @@ const lookingOften = {
 	after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 20 : ms, then),
 };
 
-/** Of a folder of journals, in which there is one. */
+/** Changes of a folder of journals that has one journal. */
 const REMOVALS: readonly [string, (folder: string) => void][] = [
 	["is removed", (folder) => rmSync(folder, { recursive: true })],
 	["loses its lock", (folder) => rmSync(join(folder, "one", "1", "lock"))],
@@ -122,7 +122,7 @@ test("stops admitting a margin before its lease ends: a fifth, at most 2 s", asy
 	] as const) {
 		const clock = createManualClock();
 		const instanceLease = await startHere(`margin-${leaseTtlMs}`, leaseTtlMs, clock);
-		// In one turn, in which no heartbeat is answered.
+		// In one turn of the event loop, in which no heartbeat is answered.
 		clock.advance(leaseTtlMs - marginMs - 1);
 		expect(instanceLease.ledger()).toBeDefined();
 		clock.advance(1);

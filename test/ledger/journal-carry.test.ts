@@ -15,7 +15,7 @@ atEnd(() => rmSync(path, { recursive: true, force: true }));
 const ACCOUNT = "account";
 const KEY = "key";
 const REQUESTS = 60;
-/** Those that running requests may keep, the one that is written to, and the one that is being given up. */
+/** Segments of running requests, the current one, and the one that is being removed. */
 const SEGMENTS_MAX = 6;
 
 test("a long request keeps a few segments, and its progress survives a crash", async () => {
@@ -50,7 +50,7 @@ test("many long requests are carried forward in turn, however fast segments fill
 	const long = Array.from({ length: many }, reserve);
 	const oldestOf = () => Math.min(...long.map((hold) => hold.segment));
 	const firstAt = oldestOf();
-	// Each turn carries four, and what is carried takes new segments itself: the last is not further behind than two rounds.
+	// Each turn carries four, and carried records take new segments: the last request is at most two rounds late.
 	for (let sent = 0; sent < many / 2; sent++) ledger.settle(reserve(), outcome(3));
 	await writer.drain();
 	expect(oldestOf()).toBeGreaterThan(firstAt);

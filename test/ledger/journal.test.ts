@@ -78,7 +78,7 @@ test("a replay ends at the last whole record before a torn tail", () => {
 	const { name, bytes, ends } = writeThree(path);
 	expect(bytes.length).toBe(ends.at(-1) as number);
 	for (let length = bytes.length; length >= 0; length--) {
-		// Cut off, or as a mapped file ends that nobody closed.
+		// Cut off, or as an unclosed mapped file ends.
 		if (length % 2 === 0) truncateSync(join(path, name), length);
 		else
 			writeFileSync(
@@ -147,7 +147,7 @@ test("segments are removed from the oldest on, once Postgres has their requests"
 	expect(whole.bytes).toBe(
 		disk.list().reduce((sum, name) => sum + decodeRecords(readFileSync(join(path, name))).intactBytes, 0),
 	);
-	// The settlement of the first request stands in the third segment, behind a second one that owes nothing.
+	// The settlement of the first request is in the third segment, after a second one without open requests.
 	journal.settle(settle("1"));
 	journal.acknowledge(second);
 	expect(disk.list()).toEqual(["00000001.log", "00000002.log", "00000003.log"]);
@@ -386,7 +386,7 @@ test("a third sync that is requested as the first one ends waits for the second"
 		journal.carry(admit(id), undefined);
 		journal.acknowledge(from);
 	};
-	// The first is for what was carried, and while it runs more is: so its end asks for one more.
+	// The first covers carried records; more are carried while it runs, so its end requests another sync.
 	carry("a", carried[0] as number);
 	const ofFirst = syncs.splice(0);
 	expect(ofFirst.length).toBeGreaterThan(0);

@@ -20,8 +20,8 @@ const clock = {
 };
 
 /**
- * Processes that leave journals, and instances of this one that find them: each test of the file has a database and folders
- * of its own, and what it started is stopped behind it.
+ * Processes that leave journals, and instances of this process that find them. Each test has its own database and
+ * folders.
  */
 export function withJournals() {
 	const root = temporaryFolder();
@@ -35,7 +35,7 @@ export function withJournals() {
 
 		newFolder: (name: string): string => mkdtempSync(join(root, `${name}-`)),
 
-		/** One request that is settled there, one that runs; others of that process have done nothing yet. */
+		/** That process has one settled and one running request; its other instances have none. */
 		async serveThere(ttlMs: number, ...others: readonly string[]): Promise<void> {
 			const { db, original: dataDir } = world;
 			world.child = await startLeaseChild({ db, dataDir, instanceId: ["one", ...others].join(), ttlMs });

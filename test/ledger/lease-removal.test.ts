@@ -27,7 +27,7 @@ async function money({ statements, sql }: Books): Promise<unknown[]> {
 	];
 }
 
-/** As if a day had gone by, so that the next round of operations begins. */
+/** As if a day had passed, so that the next round of operations begins. */
 async function nextDay({ sql }: Books): Promise<void> {
 	await sql`update removal set op_round_at = op_round_at - interval '1 day'`;
 }
@@ -70,7 +70,7 @@ test("keeps unsealed rows and rows of epochs that have not ended", async () => {
 	await nextDay(books);
 	await removeLeases(books.deps, KEPT_DAYS);
 	expect(await sql`select id from lease_op where instance_id = 'long'`).toHaveLength(3);
-	// A reply that was lost is asked for again, and gives what it gave.
+	// A grant whose reply was lost is repeated and returns the first amount.
 	await store.grant([grant]);
 	await store.giveBack([back]);
 	expect(await money(books)).toEqual(before);
@@ -112,7 +112,7 @@ test("runs concurrently with late settlements without losing or doubling any", a
 	const removing = (async () => {
 		while (!ready) {
 			await Promise.all([removeLeases(books.deps, KEPT_DAYS), removeLeases(books.deps, KEPT_DAYS)]).catch((error) => {
-				// Two consoles may meet on rows of sums: one of them is told to come again.
+				// Two consoles may meet on rows of sums: one of them gets an error and tries again.
 				if (error.code !== "40P01") throw error;
 			});
 			await sql`select books_seal_leases(100)`;
@@ -154,7 +154,7 @@ test("keeps the rows behind a balance constant over restarts", async () => {
 		update sealed_budget set spent_nano_usd = spent_nano_usd + ${to - from + 1}`;
 	const one = await sql.reserve();
 	await one.unsafe(PLANS_AS_USUAL);
-	/** The fewest of some runs in one session: others read the catalogue too. */
+	/** The fewest of some runs in one session: other sessions read the catalogue too. */
 	const pages = async () => {
 		await one`vacuum analyze lease`;
 		const runs: number[] = [];

@@ -179,7 +179,7 @@ test.each([
 	const first = held(ledger, ofProject(100));
 	ledger.limitChanged(lowered, true);
 	expect(sum(lowered)).toMatchObject({ free: usd(0), held: usd(100) });
-	// Longer than anything is given back because somebody else asks for it.
+	// Longer than the budget stays contested.
 	clock.advance(60_000);
 	expect(await ledger.draw(ofProject(0), usd(10))).toBe(null);
 	clock.advance(0);

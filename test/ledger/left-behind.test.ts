@@ -1,4 +1,4 @@
-/** What a process leaves in its journal when it ends, and who hands it in. */
+/** What a process leaves in its journal when it ends, and which process replays it. */
 import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -39,7 +39,7 @@ test("the next start after kill -9 charges what was delivered", async () => {
 	expect(await next.stop(5_000)).toBe(true);
 });
 
-/** What a crash left, while somebody holds the row of its account: the start of the next cannot hand it in. */
+/** A crashed process's journal, while a lock on a row of its account keeps the next start from replaying it. */
 async function leftBehind(): Promise<{ free: () => Promise<void> }> {
 	const child = await startChild("one");
 	await child.ask("open streaming 1000", "opened streaming");

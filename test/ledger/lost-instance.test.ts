@@ -1,4 +1,4 @@
-/** An operator attests that an instance and its journal are gone. */
+/** An operator attests that an instance and its journal are lost. */
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -55,7 +55,7 @@ test("is refused if a silent instance returns before its leases are closed", asy
 		(await world.db.sql`select epoch, beat, state from instance_now where id = 'back' order by epoch desc`)[0];
 	const found = await standing();
 	await fence.silent("back", found?.epoch, found?.beat);
-	// It has a thousand leases to close besides, or is itself held up here: long enough for a heartbeat.
+	// Closing takes long enough for a heartbeat.
 	const slow: Statements = Object.assign(
 		async <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) => {
 			if (/lease_close/.test(strings.join(" ")))
@@ -77,7 +77,7 @@ test("is refused if a silent instance returns before its leases are closed", asy
 	expect(await instanceLease.stop(5_000)).toBe(true);
 	expect(await available()).toBe(CREDIT - 40);
 	expect(await broken()).toEqual([]);
-	// One that does not come back is not waited for again.
+	// An instance that does not return is not waited for again.
 	const child = await startChild("gone");
 	await child.end();
 	const [gone] = await world.db.sql`select epoch, beat from instance_now where id = 'gone'`;

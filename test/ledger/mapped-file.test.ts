@@ -20,7 +20,7 @@ async function filledUp(way: "mapped" | "written"): Promise<Uint8Array> {
 		let whole = 0;
 		try { for (;;) { file.append(block, block.length); whole += 1; } } catch (error) { console.log(whole + " " + error.name); }
 		file.append(Buffer.from([7]), 1);`;
-	// The limit lies within a block, as on a disk that is full; the reserve is below it.
+	// The limit is within a block, as on a full disk; the reserve is below it.
 	const limit = 'trap \'\' XFSZ; ulimit -f 9800; exec "$0" -e "$1"';
 	const child = Bun.spawn(["bash", "-c", limit, process.execPath, code], { stdout: "pipe", stderr: "inherit" });
 	const whole = way === "mapped" ? 154 : 155;

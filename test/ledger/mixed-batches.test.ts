@@ -133,7 +133,7 @@ test("records each field of a settlement, whatever the others of its batch have"
 			const own = Object.fromEntries(Object.entries(SAYS).map(([name, values]) => [name, pick<unknown>(values)]));
 			return settledEvent("say", "say-key", 0, { at: Date.now() - int(0, 1), ...own, ...alike });
 		});
-		// What is known already, or stands twice, is left out among them.
+		// Known and repeated settlements are left out.
 		const again = [...(chance(0.3) ? before : []), ...events].filter(() => chance(0.3));
 		await store.flush(shuffled([...events, ...again]), "[]");
 		before = events;

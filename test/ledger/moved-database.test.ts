@@ -1,4 +1,4 @@
-/** The database becomes another one under a running instance: an older state, a standby that lacks the last seconds. */
+/** The database changes under a running instance: an older state, or a standby that lacks the last seconds. */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ test("a new epoch on another server sends the last settlements again", async () 
 	settle.ledger.settle(settle, outcome(40));
 	const known = async () => (await world.db.sql`select 1 from usage_event where request_id = ${id}`).length === 1;
 	await waitFor(known, "the settlement");
-	// A standby that was behind: it has the grant, and not what was charged to it.
+	// A standby that lagged: it has the grant, and not its charge.
 	await world.db.sql.begin(async (sql) => {
 		await sql`delete from usage_event where request_id = ${id}`;
 		await sql`update lease set settled_nano_usd = settled_nano_usd - 40`;
@@ -65,7 +65,7 @@ test("a number that another server repeats is skipped", async () => {
 	const journal = join(world.dataDir, "journal/again/1");
 	expect(existsSync(journal)).toBe(true);
 	await world.db.sql.begin(async (sql) => {
-		// The next one joins when the first is over, and the server does not know that one.
+		// The next epoch joins when the first ends, and the server does not know that one.
 		await sql`select pg_advisory_xact_lock(hashtextextended('instance again', 0))`;
 		await moveToAnotherServer(world.db.sql);
 		await waitFor(() => !existsSync(journal), "the end of the first epoch");
@@ -103,7 +103,7 @@ test("a fenced epoch sends its settlements again to a server that lacks it", asy
 	await waitFor(async () => (await usage()) === 1, "the settlement");
 	await world.db.sql`select instance_stand('twice', 1, null, array['live'], 'dead', null, null)`;
 	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the second epoch");
-	// The copy is of a moment before the first one joined.
+	// The copy is from before the first epoch joined.
 	await world.db.sql.begin(async (sql) => {
 		await moveToAnotherServer(sql);
 		for (const table of ["usage_event", "lease_op", "lease", "reservation"]) await sql.unsafe(`delete from ${table}`);

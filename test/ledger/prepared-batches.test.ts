@@ -24,7 +24,7 @@ test.each([1, 2, 3])("sends the present content of batches that change after pre
 	const clock = createManualClock();
 	const events: SettledEvent[] = [];
 	const acknowledged: number[] = [];
-	/** Beside what would be sent of the same settlements if nothing had been made before. */
+	/** Each with the literals of the same settlements without preparation. */
 	const sent: [SettledLiterals, SettledLiterals][] = [];
 	const recorded = new Map<string, SettledEvent>();
 	const store: LedgerStore = {
@@ -34,7 +34,7 @@ test.each([1, 2, 3])("sends the present content of batches that change after pre
 			const literals = batch.literals();
 			const holds = [...batch];
 			sent.push([literals, SettledColumns.of(holds).literals()]);
-			// In which the next one's text is made, and more is settled.
+			// The writer prepares the next batch, and more requests settle.
 			await new Promise(setImmediate);
 			clock.advance(0);
 			settleMore(int(0, 2 * BATCH_MAX));

@@ -1,4 +1,4 @@
-/** A budget between account and key: what requests drew on it stands in the books, and no instance gets more of it than there is. */
+/** Projects: a budget between account and key, never overspent by several instances. */
 import { expect, test } from "bun:test";
 import { newId, newUuid } from "../../src/base/id.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";

@@ -74,7 +74,7 @@ test("finds credit that moves between holders while they answer", async () => {
 	arriveFirst();
 	await pass(clock, 200);
 	expect(model.recalled("holder", 1).map(({ ticket }) => ticket)).toEqual([(asked?.ticket ?? 0) + 1]);
-	// Nothing was refused: they were asked again, and with those answers all is there.
+	// Nothing was refused: the holders were recalled again, and their answers bring all of it.
 	void holder.slices.answer("b", (asked?.ticket ?? 0) + 1);
 	await settleMicrotasks();
 	arriveSecond();
@@ -120,6 +120,6 @@ test("recalls again when free credit here was taken after the recall", async () 
 	if (slice) slice.free = usd(44);
 	await pass(clock, 600);
 	expect(await drawn).toBe("refused");
-	// For what is here and available now the others had to be asked once more.
+	// The credit here and the available credit need another recall of the others.
 	expect(state.recalled.length).toBe(3);
 });

@@ -19,7 +19,7 @@ const DRAIN_ROUNDS_MAX = 400;
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const textOf = (event: SettledEvent) => JSON.stringify(event, Object.keys(event).sort());
 
-/** A store that fails before and behind what it does, answers late, holds rows, and refuses one settlement. */
+/** A store that fails before and after its work, answers late, locks rows, and refuses one settlement. */
 function unreliable(seed: number) {
 	const random = createRandom(seed);
 	const clock = createManualClock();

@@ -185,7 +185,7 @@ test("starts no second run at the moment a shared one begins", async () => {
 	clock.advance(MINUTE_MS);
 	await waitFor(() => rows.length === 1, "the check of the start");
 	const goOn = holdChecks();
-	// Who had asked first asks again as soon as that has ended, while a second one waits for the next.
+	// The first caller starts another run as soon as its own ends, while a second one waits for the next.
 	const again = one.run("first").then(() => one.run("third"));
 	const following = one.run("second");
 	const before = books.checks;

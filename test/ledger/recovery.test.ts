@@ -27,7 +27,9 @@ import { openTestJournal, settledEvent } from "./fixture.ts";
 const root = mkdtempSync(join(tmpdir(), "tollgate-recovery-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** A journal of three settled requests, of accounts a, b and c, whose process is gone; and what Postgres says to it. */
+/**
+ * A journal with settled requests of the accounts a, b and c, whose process ended, and scripted answers of Postgres.
+ */
 function left(
 	flush: (accounts: readonly string[], instance: string) => Partial<Flushed> | Promise<Partial<Flushed>>,
 	write: (line: string) => void = () => {},
@@ -92,7 +94,7 @@ function left(
 		home,
 		waiting,
 		state,
-		/** As the process does, whose looks go on beside those that wait. */
+		/** The world's own journals: looks go on while some wait. */
 		leftJournals: () => journalsHere,
 		passing: (over: () => boolean) =>
 			waitFor(() => {
@@ -173,13 +175,13 @@ test("files that are no journal delay no journal", async () => {
 	writeFileSync(join(home, "backup.tar"), "");
 	mkdirSync(join(home, "100%", "1"), { recursive: true });
 	for (const name of ["0", "loop"]) symlinkSync(name, join(home, "gone", name));
-	// More than are handed in at once, and before the one that can be.
+	// More than are replayed at once, and before the readable one.
 	for (const name of ["a", "b", "c", "d", "e"]) {
 		mkdirSync(join(home, name, "1", "lock"), { recursive: true });
 		writeFileSync(join(home, name, "1", "00000001.log"), "");
 		writeFileSync(join(home, name, "2"), "");
 	}
-	// Pipes, to which nobody ever says a word, and a lock that a tool has filled up with zeros.
+	// Pipes without a writer, and a lock that a tool has filled with zeros.
 	for (const name of ["00000001.log", "lock"]) {
 		mkdirSync(join(home, name, "1"), { recursive: true });
 		writeFileSync(join(home, name, "1", "00000001.log"), "", { flag: "a" });
@@ -197,7 +199,7 @@ test("files that are no journal delay no journal", async () => {
 
 test("journals that wait for their instances' end delay no other journal", async () => {
 	const { recover, done, home, waiting } = left(() => ({}));
-	// More than are handed in at once, and before the one that need not wait.
+	// More than are replayed at once, and before the one that need not wait.
 	const copies = ["a", "b", "c", "d", "e"];
 	for (const name of copies) cpSync(join(home, "gone"), join(home, name), { recursive: true });
 	const { promise, resolve } = Promise.withResolvers<void>();
@@ -241,7 +243,7 @@ test("standingOf reports a running copy only after a renewal without a journal h
 	// What was seen to renew has ended in order, with its journal.
 	expect(await standing(renews(1), undefined)).toEqual(["gone", 0]);
 	expect(await standing(renews(1), renews(2), renews(2))).toEqual(["runs elsewhere", 0]);
-	// Two of one name, each started from a copy, renew in turns: neither is seen twice in a row.
+	// Two instances with one name, each started from a copy, renew in turns.
 	expect(await standing(renews(1), renews(2), renews(1))).toEqual(["runs elsewhere", 0]);
 	// Its journal may be about to be made.
 	expect(await standing(renews(1), new InstanceRuns("one", 2, false))).toEqual(["unsure", 0]);

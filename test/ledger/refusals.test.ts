@@ -35,7 +35,7 @@ test("a need without a proof in time gets a 503", async () => {
 	const drawn = outcome(slices.draw(["b"], usd(50)));
 	let known = false;
 	void drawn.then(() => (known = true));
-	// Before the deadline of those who wait for an answer of Postgres itself.
+	// Before the deadline of waiters for an answer of Postgres.
 	await pass(clock, 2_500);
 	expect(known).toBe(true);
 	expect(await drawn).toBe("service_unavailable");
@@ -45,12 +45,12 @@ test("a need without a proof in time gets a 503", async () => {
 test("a need that came after a recall is not refused by its answers", async () => {
 	const { slices, state, clock } = scripted(5);
 	let answered = 1;
-	// As Postgres would: nobody holds an unanswered part for the tickets that were answered, and somebody for others.
+	// As in Postgres: all holders have answered some tickets, and not the others.
 	state.onGrant = ({ ticket }) => {
 		state.unanswered = ticket !== null && ticket <= answered ? 0 : 1;
 	};
 	state.onRecall = async () => {
-		// The recall behind the first request's two finds what their answers could not know of.
+		// The recall after the first request's two finds new credit.
 		if (state.recalled.length === 3) state.available += 100;
 	};
 	const first = outcome(slices.draw(["b"], usd(50)));
@@ -184,7 +184,7 @@ test("a lowered limit returns free credit and arriving grants", async () => {
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
 	const drawn = outcome(slices.draw(["b"], usd(10)));
 	await settleMicrotasks();
-	// Granted under the old limit, not here yet: the new one leaves nothing.
+	// Granted under the old limit and still on its way: the new limit leaves nothing.
 	slices.limitChanged("b", true);
 	state.beforeReply = async () => {};
 	state.onGrant = () => {
@@ -207,7 +207,7 @@ test("a lowered limit takes back credit promised to a waiting request", async ()
 	state.beforeReply = async () => {};
 	slices.limitChanged("key", true);
 	expect(slices.get("key")).toMatchObject({ free: usd(0), promised: usd(0) });
-	// Promised behind the change: it is not taken back with the older promise.
+	// Promised after the change: it is not taken back with the older promise.
 	const later = outcome(slices.draw(["key"], usd(7)));
 	await settleMicrotasks();
 	answer();
@@ -376,7 +376,7 @@ test("an instance that may hold more than it knows answers no recall", async () 
 	};
 	const drawn = outcome(slices.draw(["b"], usd(10)));
 	await pass(clock, 50);
-	// Fenced off meanwhile: whether the first attempt was granted stays unknown.
+	// Fenced off: whether the first attempt was granted stays unknown.
 	fault = new NotLive("fenced off");
 	await pass(clock, 200);
 	expect(await drawn).toBe("service_unavailable");
@@ -384,7 +384,7 @@ test("an instance that may hold more than it knows answers no recall", async () 
 	await slices.answer("b", 1);
 	await pass(clock, 50);
 	expect(calls.filter(({ kind }) => kind === "return")).toEqual([]);
-	// Nor when nothing was asked of it for so long that what is idle is forgotten.
+	// Nor after the time in which an idle slice is forgotten.
 	clock.advance(2 * 60_000);
 	await slices.answer("b", 2);
 	await pass(clock, 50);

@@ -1,4 +1,4 @@
-/** Settled requests of long ago are removed: their sums stay, nobody is charged twice, and nothing else goes. */
+/** Old settled requests are removed: their sums stay, and no customer is charged twice. */
 
 import { expect, test } from "bun:test";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
@@ -21,7 +21,7 @@ test("removes old requests and keeps their sums through checks and rebuilds", as
 	expect(await books.broken()).toEqual([]);
 	await rebuildAll(statements);
 	expect(await books.hours()).toEqual(before.hours);
-	// As in a restored database that counts its transactions anew.
+	// As in a restored database, whose transaction numbers start again.
 	await sql`update usage_cursor set horizon = pg_current_xact_id()::text::bigint + 1000000`;
 	await books.fold();
 	expect(await books.hours()).toEqual(before.hours);
@@ -59,7 +59,7 @@ test("refuses and counts a removed request that a journal brings back", async ()
 		{ epoch: 3, requests: "4", charged_nano_usd: "46" },
 		{ epoch: live, requests: "12", charged_nano_usd: "138" },
 	] as never);
-	// One of after that moment is charged as ever, however late it comes.
+	// A later request is charged, however late it comes.
 	const young = settledEvent("acc", "key", 7, { at: settled[OLD]?.event.at ?? 0 });
 	await books.settle(young, 4);
 	expect(await books.ids()).toContain(young.id);
@@ -120,7 +120,7 @@ test("waits until all have ended that may not know the limit, and sums are made"
 	const [said] =
 		await sql`select usage_before > '-infinity' as said, usage_frozen = '-infinity' as thawed from removal`;
 	expect(said).toEqual({ said: true, thawed: true });
-	// Sums that are to be made anew must be made of all rows first.
+	// Sums that are to be rebuilt must be rebuilt from all rows first.
 	await books.hoursLater();
 	await sql`update usage_cursor set horizon = null`;
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(0);
@@ -148,7 +148,7 @@ test("leaves the same rows wherever it stops", async () => {
 	await step();
 	await books.hoursLater();
 	for (let states = ["more"]; states.includes("more"); ) {
-		// Two at once, one of which is killed in the midst of it.
+		// Two at once, one of which is killed in the middle.
 		const killed = sql
 			.begin(async (transaction) => {
 				await transaction`select removal_usage(${KEPT_DAYS}, false, 1)`;

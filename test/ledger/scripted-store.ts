@@ -20,7 +20,7 @@ function scriptedStore(available: number) {
 		lent: 0n,
 		contested: false,
 		untimely: false,
-		/** Budgets of which somebody holds a row. */
+		/** Budgets with a locked row. */
 		held: new Set<string>(),
 		recalled: [] as string[][],
 		onRecall: async () => {},

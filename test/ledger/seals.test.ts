@@ -11,9 +11,9 @@ import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
 const REQUESTS_A_DAY = 4;
 const NOBODY = "00000000-0000-0000-0000-000000000000";
-/** Days that are over at any hour of today, which yesterday is not before one o'clock. At noon each. */
+/** Days that are over at any hour of today; yesterday is not before one o'clock. At noon each. */
 const DAYS_AGO = [4, 3, 2];
-/** As it was at first: it may end meanwhile. */
+/** Read once: it may end during the test. */
 const TODAY = new Date().toISOString().slice(0, 10);
 
 const db = await withDatabase();
@@ -25,7 +25,7 @@ for (const [index, id] of ["i", "j", "k"].entries()) {
 	await store.grant([wish("acc", 1_000), wish("key", 1_000)]);
 	for (let n = 0; n < REQUESTS_A_DAY; n++) await store.flush([settledEvent("acc", "key", 10 + n)], "[]");
 	await store.giveBack([giving("acc", 100)]);
-	// Two epochs that have ended and one that lives, which has been at it today too.
+	// Two epochs that ended and a live one, which also has requests of today.
 	if (id !== "k") await store.close();
 	await backdate(DAYS_AGO[index] ?? 0);
 	if (id === "k") await store.flush([settledEvent("acc", "key", 5)], "[]");
@@ -136,7 +136,7 @@ test("finds a changed sealed row in a round, and its repair in the next", () =>
 		expect(await broken()).toEqual([]);
 	}));
 
-/** A copy of the oldest request, for which nobody was charged. */
+/** A copy of the oldest request, without a charge. */
 const copyOfOldest = (settledAt: string) => `
 	insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 		reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at, settled_at)
@@ -277,7 +277,7 @@ test("closes a day after an hour, once its transactions have ended", async () =>
 		expect(await closed(row?.at, "0")).toBe(false);
 		return row?.at;
 	});
-	// Those of other databases count as well: tests that run beside this one have some.
+	// Transactions of other databases count too, such as other tests'.
 	await waitFor(async () => (await closed(end, "0")) === true, "all transactions from before to end", 70_000);
 }, 90_000);
 

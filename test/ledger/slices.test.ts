@@ -20,7 +20,7 @@ async function pgSlices(id: string): Promise<Slices> {
 	return createSlices({ store, clock: systemClock, log: silentLog, newUuid }, OPTIONS);
 }
 
-/** What a request does between its draw and its end: takes the amount from each slice, or asks again. */
+/** As a request does between its draw and its end: takes the amount from each slice, or draws again. */
 async function reserve(slices: Slices, budgets: readonly string[], amount: number): Promise<boolean> {
 	for (;;) {
 		const held = budgets.map((budget) => slices.get(budget));
@@ -124,7 +124,7 @@ test("an answer to a recall waits for an arriving grant", async () => {
 	answer();
 	await drawn;
 	await done;
-	// What the request was told of stays for it; all else has gone back.
+	// The promised amount stays for the request; the rest was returned.
 	expect(slices.get("b")?.free).toBe(usd(10));
 	expect(state.available).toBe(990);
 	clock.advance(0);

@@ -15,7 +15,7 @@ import type { TestDatabase } from "../support/database.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** What both stores can be asked, so that one suite holds the model to what Postgres does. */
+/** Calls that both stores answer, so that one suite compares the model with Postgres. */
 export interface ContractStore {
 	budget(id: string, kind: "account" | "key", account: string, limit: number | null): Promise<void>;
 	ledger(id: string, epoch: number): LedgerStore;

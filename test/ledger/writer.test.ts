@@ -324,7 +324,7 @@ test("sets settlements with a locked row aside and retries them", async () => {
 	expect(acknowledged).toEqual(["free", "more"]);
 	let drained = false;
 	const draining = writer.drain().then(() => (drained = true));
-	// A flush that fails meanwhile loses none of them.
+	// A failed flush loses none of them.
 	state.flush = async () => {
 		throw new Error("away");
 	};

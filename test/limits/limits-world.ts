@@ -10,12 +10,15 @@ import { withDatabase } from "../support/database.ts";
 export interface Member {
 	readonly name: string;
 	readonly limits: KeyLimits;
-	/** Whether it hears of recalls and reaches the store; unheard, what it asks is done and it never hears so. */
+	/**
+	 * `cut off`: receives no recalls and cannot reach the store. `unheard`: its calls take effect, and the answers are
+	 * lost.
+	 */
 	state: "well" | "cut off" | "unheard";
 	enter(key: string, perMinute: number | null, atOnce?: number | null): Promise<boolean>;
 }
 
-/** A busy machine answers behind a short pause: for tests that demand the answer itself. */
+/** A busy machine answers after a short pause: for tests that require the answer itself. */
 export const PATIENT = 2;
 
 /** Time passes for counts as the test says, and the wall clock is set by `stepMs`; pauses are real and so many times shorter. */
@@ -31,7 +34,7 @@ export function createShiftedClock(shorter: number): Clock & { passMs: number; s
 	return clock;
 }
 
-/** A database, and instances on it with a clock, a memory and an epoch each; gone behind each test. */
+/** A database, and instances on it with a clock, a memory and an epoch each, removed after each test. */
 export async function withInstances() {
 	const db = await withDatabase();
 	const members: Member[] = [];

@@ -1,4 +1,4 @@
-/** What an instance has counted stays its own through its epochs: one that was fenced off joins again under its name. */
+/** An instance's counts stay its own over its epochs: after a fence it joins again under its name. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import type { Statements } from "../../src/db/statements.ts";
@@ -62,7 +62,7 @@ test("counts of a process that joined again are known to others", async () => {
 	await limits.stop();
 });
 
-/** Shares as of these epochs, for asks by hand; `say` sets where an epoch stands. */
+/** Shares of these epochs, for single asks; `say` sets an epoch's state. */
 async function epochsOf(id: string) {
 	const say = (epoch: number, state: string) =>
 		db.sql`

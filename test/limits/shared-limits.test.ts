@@ -54,7 +54,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		const passed: number[] = [];
 		let nowMs = 0;
 		for (let step = 0; step < 240; step++) {
-			// For a while all of it comes to one, then to another, then to all.
+			// For a while all requests come to one instance, then to another, then to all.
 			const phase = Math.floor(step / 30) % 3;
 			const place = phase === 2 ? random.int(0, count - 1) : phase * (count - 1);
 			if (await at(place).enter("key", perMinute)) passed.push(nowMs);
@@ -78,7 +78,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 describe("a client of several instances in turn", () => {
 	const perMinute = 60;
 
-	/** Uses each once, a part of a minute after the one before, and then for `minutes` takes all that each gives: how much that is. */
+	/** Uses each instance once, a part of a minute apart, and then takes all it can for `minutes`; returns how much. */
 	async function takenInTurn(
 		{ clock, at }: Awaited<ReturnType<typeof cluster>>,
 		{ count, minutes, setBack }: { count: number; minutes: number; setBack: boolean },
@@ -105,7 +105,7 @@ describe("a client of several instances in turn", () => {
 			const minutes = 4;
 			const taken = await takenInTurn(await cluster(count), { count, minutes, setBack: false });
 			expect(taken).toBeLessThanOrEqual((minutes + 1) * perMinute);
-			// Who comes twice a minute, at its beginning and in its middle, gets two thirds.
+			// A client that comes twice a minute, at its start and in its middle, gets two thirds.
 			expect(taken).toBeGreaterThanOrEqual((minutes * perMinute) / 2);
 		},
 	);
@@ -262,7 +262,7 @@ test.each(["rate", "running"])(
 		const { all, at } = await cluster(2, PATIENT);
 		const [perMinute, atOnce] = kind === "rate" ? [10, null] : [null, 10];
 		for (const member of all) for (let sent = 0; sent < 6; sent++) expect(await member.enter("key", null)).toBe(true);
-		// Who is asked first does not know of the others yet.
+		// The first instance does not know of the others' requests yet.
 		expect(await at(0).enter("key", perMinute, atOnce)).toBe(true);
 		expect(await at(1).enter("key", perMinute, atOnce)).toBe(false);
 		for (let sent = 0; sent < 6; sent++) expect(await at(sent).enter("key", perMinute, atOnce)).toBe(false);
@@ -288,7 +288,7 @@ test("a lowered limit holds for all instances together", async () => {
 	expect(await everywhere(null, 2)).toBeLessThanOrEqual(2);
 	for (const { limits } of all) while (limits.running("key") > 0) limits.leave("key");
 	clock.passMs += 180_000;
-	// What nobody uses any more serves everybody.
+	// A limit that is unused is free for all instances.
 	let served = 0;
 	for (let sent = 0; sent < 12; sent++) if (await all[sent % 3]?.enter("key", 5, null)) served += 1;
 	expect(served).toBe(5);

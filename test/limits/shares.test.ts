@@ -209,7 +209,7 @@ test("a draw comes before reports after a gate's opening", async () => {
 	await shares.sent();
 	const told = asks.filter(({ kind }) => kind === "running");
 	expect([told.length, new Set(told.map(({ key }) => key)).size, told[0]?.have]).toEqual([count, count, 1]);
-	// What was granted behind the opening is not taken away again.
+	// A grant after the opening is not taken away.
 	expect([wanted.amount, asks.filter(({ key }) => key === "wanted").length]).toEqual([6, 1]);
 	count = asks.length;
 	shares.tick();

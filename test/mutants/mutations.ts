@@ -61,7 +61,7 @@ export function mutationsOf(file: string, text: string): Mutation[] {
 			const [left, right] = [node.left as Node, node.right as Node];
 			if (other === undefined || (/[+]/.test(operator) && (isText(left) || isText(right)))) return;
 			const at = text.indexOf(operator, left.end);
-			// Swapped beside another operator of its kind, it would bind otherwise and not parse.
+			// Swapped next to another operator of its kind, it would bind differently and not parse.
 			add(at, at + operator.length, other);
 		}
 		if (node.type === "ExpressionStatement" && typeof node.directive !== "string") {

@@ -14,7 +14,7 @@ export interface ShareHolder {
 	present(): { readonly epoch: number } | undefined;
 }
 
-/** Sends a statement through somebody's connection and whatever befalls it there. */
+/** Sends a statement through a process's connection, with its faults. */
 export type Call = <T>(label: string, statement: Statement<T>) => Promise<T>;
 
 /**
@@ -48,8 +48,8 @@ export interface SimDatabase {
 	fenceOff(id: string, epoch: number, beat: number): void;
 	/** An operator's attestation that a journal is lost. */
 	closeLost(id: string, epoch: number): void;
-	/** Undefined where there is no other server. Its tables are as they were at `copy`, its identity is another one. */
+	/** Undefined without another server. Its tables are as they were at `copy`; its identity is another one. */
 	readonly standby?: { copy(): void; promote(promoted: () => void): void } | undefined;
-	/** Somebody holds these rows (`budget x`, `lease x|i|1`, `reservation r`) until the returned function is called. */
+	/** Locks these rows (`budget x`, `lease x|i|1`, `reservation r`) until the returned function is called. */
 	hold(rows: readonly string[]): () => void;
 }

@@ -34,9 +34,9 @@ export interface SimDisk {
 	homeOf(process: { readonly dead: boolean }, onAppend: (record: Appended) => void, delay: Delay): JournalHome;
 	/** Locks of a dead process are free again. */
 	releaseAll(process: object): void;
-	/** The machine lost power: what was not synced is gone, torn or damaged, as chance will have it. */
+	/** The machine loses power: unsynced data are lost, torn or damaged, at random. */
 	losePower(random: Random): void;
-	/** Cuts or flips something near the end of one file that nobody has open. */
+	/** Cuts or flips something near the end of one file that no process has open. */
 	damage(random: Random): void;
 	/** Ids of the requests whose settlement, and whose admission, can be read. */
 	readable(): { settled: Set<string>; admitted: Set<string> };

@@ -11,7 +11,7 @@ export function keepWhatIsLost(
 	revoked: ReadonlySet<string>,
 ): void {
 	world.failovers += 1;
-	// What was granted and is forgotten is spent by who holds it.
+	// Forgotten grants are still spent by their holders.
 	world.mayWriteOff = true;
 	for (const key of world.revokedForSure) if (!revoked.has(key)) world.revokedForSure.delete(key);
 	for (const { id, limit, drawn } of world.model.budgets.values())

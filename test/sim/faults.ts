@@ -67,10 +67,10 @@ export function createFaults(world: World): Faults {
 		const { settled, admitted } = host.disk.readable();
 		for (const record of recordsOf(host)) {
 			const row = world.model.usage.get(record.id);
-			// What an operator gave up for lost may still be heard of, unless it is lost here too.
+			// An attested settlement may still arrive later, unless it is lost here too.
 			if (row && !(row.card === "" && row.charged === 0)) continue;
 			const forgotten = record.settled || record.settleAppended ? !settled.has(record.id) : !admitted.has(record.id);
-			// Of a running request progress records may be gone.
+			// Progress records of a running request may be lost.
 			if ((forgotten || !record.settleAppended) && mayForget(record)) record.excused = true;
 		}
 	}
@@ -136,14 +136,14 @@ export function createFaults(world: World): Faults {
 	function pause(process: SimProcess): void {
 		world.onDelicate("cut off");
 		const forMs = random.chance(0.4) ? random.fraction() * 500 : random.fraction() * 15_000;
-		// A shorter one within a longer one wakes nobody: what came due meanwhile waits for the end of the first.
+		// A shorter pause within a longer one wakes nothing: timers wait for the end of the longer one.
 		process.pausedUntilMs = Math.max(process.pausedUntilMs, timeline.nowMs() + forMs);
 		timeline.after(forMs, `${process.name}: awake`, () => {
 			world.lastFaultMs = timeline.nowMs();
 		});
 		const { host } = process;
 		if (forMs < 6_000 || !random.chance(0.4)) return;
-		// The supervisor takes it for dead and starts another one beside it; when it wakes up it is ended.
+		// The supervisor starts another process next to a stopped one, which ends when it wakes up.
 		world.count("fault: replaced while stopped");
 		host.others.add(process);
 		host.process = undefined;

@@ -1,9 +1,9 @@
 import type { World } from "./world.ts";
 
-/** How long somebody holds a row: a transaction that was stopped, a console that hangs. */
+/** How long a row stays locked: by a stopped transaction, or a hanging console. */
 const HOLD_MS = [50, 400, 3_000, 12_000];
 
-/** Now and then until then, somebody holds rows of one account: its budgets, its leases, its running requests. */
+/** Locks rows of one account now and then: its budgets, its leases, its running requests. */
 export function holdRows(world: World, untilMs: number): void {
 	const { random, timeline, model, database } = world;
 	const held = new Set<string>();

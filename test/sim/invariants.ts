@@ -35,7 +35,7 @@ function watchDraws(world: World): void {
 	const now = new Map<SimProcess, Map<string, number>>();
 	for (const draw of world.draws) {
 		const { process, budgets, least } = draw;
-		// It hears no answer any more: kept until the end of the run, such draws were four of five.
+		// Receives no answer any more; it is kept until the end of the run.
 		if (process.dead) {
 			world.draws.delete(draw);
 			continue;
@@ -53,14 +53,14 @@ function watchDraws(world: World): void {
 	}
 }
 
-/** Nothing has gone wrong for some time before `sinceMs`, and nothing has since. */
+/** Nothing went wrong for some time before `sinceMs`, nor after it. */
 export const isCalm = (world: World, sinceMs: number) =>
 	!world.stormy &&
 	world.failovers === 0 &&
 	sinceMs - CALM_MS >= world.lastFaultMs &&
 	world.hosts.every(({ process }) => process !== undefined);
 
-/** Somebody has held a row of the account since `sinceMs`, or shortly before. */
+/** A row of the account was locked since `sinceMs`, or shortly before. */
 export function hadHeldRows({ heldRows, timeline }: World, account: string, sinceMs: number): boolean {
 	const held = heldRows.get(account);
 	return held !== undefined && (held.rows > 0 || held.untilMs + AFTER_HOLD_MS > Math.min(sinceMs, timeline.nowMs()));
@@ -98,7 +98,7 @@ function checkMemory(world: World): void {
 		for (const process of [host.process, ...host.others]) {
 			if (!process || process.dead) continue;
 			for (const ledger of process.ledgers) {
-				// Grants that the database forgot are still spent by who holds them.
+				// Grants that the database forgot are still spent by their holders.
 				if (overtaken.has(ledger)) continue;
 				if (model.instances.get(instanceKey(host.id, ledger.epoch))?.state === "left") {
 					if (ledger !== process.instanceLease?.present()) process.ledgers.delete(ledger);
@@ -191,9 +191,9 @@ function sliceOf(ledger: Ledger, budget: string): Readonly<Slice> | undefined {
 	return undefined;
 }
 
-/** A refusal is right only if at some moment of the call there really was not enough, whatever goes wrong meanwhile. */
+/** A refusal is right only if at some moment of the call there was not enough, whatever goes wrong in between. */
 export function checkShortage(world: World, draw: PendingDraw, shortage: Shortage): void {
-	// What epochs hold that another server overtook is known to nobody.
+	// Holdings of epochs of a former server are unknown.
 	if (world.failovers > 0) return;
 	world.count("refusals checked");
 	const least = Math.min(draw.least.get(shortage.budget) ?? 0, coverage(world, shortage.budget, draw.process));

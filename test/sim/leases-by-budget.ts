@@ -1,9 +1,6 @@
 import type { ModelLease } from "./model-store.ts";
 
-/**
- * All leases, and those of each budget by themselves. Whoever asks what could cover a draw asks after every step, and among
- * all leases, of each epoch and each day, those of one budget are few.
- */
+/** All leases, and those of each budget: the check after each step reads those of one budget only. */
 export class LeasesByBudget extends Map<string, ModelLease> {
 	readonly #byBudget = new Map<string, Map<string, ModelLease>>();
 

@@ -37,7 +37,7 @@ export function watchLowerings({ log, budgets, leases }: ModelStore): ReadonlyMa
 	return lowerings;
 }
 
-/** In a world of cuts: lowers one limit after the other by a little, so that there is credit behind it, and raises some. */
+/** Lowers one limit after the other by a little, so that there is credit left, and raises some. */
 export function lowerLimits(world: World, untilMs: number): void {
 	const { random, timeline, model, database } = world;
 	const cut = (): void => {
@@ -61,7 +61,7 @@ export function noteLowered(world: World, process: SimProcess, { kind, subject, 
 	process.lowered.set(subject, { grantedBefore, reserved: [] });
 }
 
-/** What is reserved behind a lowering that was applied was granted behind it, of each budget: nobody is admitted by what was before. */
+/** Credit that is reserved after an applied lowering must have been granted after it, for each budget. */
 export function checkLowered(
 	world: World,
 	process: SimProcess,
@@ -69,7 +69,7 @@ export function checkLowered(
 	record: RequestRecord,
 	hold: Hold,
 ): void {
-	// Grants of a server that is gone are not those of this one.
+	// Grants of a former server do not count on this one.
 	if (world.failovers > 0) return;
 	for (const budget of budgetsOf(record)) {
 		const lowered = process.lowered.get(budget);

@@ -14,7 +14,7 @@ export class CheckViolated extends Error {
 	override readonly name = "CheckViolated" as const;
 }
 
-/** Somebody holds a row that the statement waited for: nothing of it was carried out. */
+/** A row that the statement needs is locked: nothing was carried out. */
 export class RowHeld extends Error {
 	override readonly name = "RowHeld" as const;
 }
@@ -77,7 +77,7 @@ interface Operation {
  */
 export interface ModelStore {
 	readonly budgets: Map<string, ModelBudget>;
-	/** Caps that begin anew each day, by key or project. */
+	/** Caps that renew each day, by key or project. */
 	readonly dailyCaps: Map<string, number | null>;
 	readonly leases: LeasesByBudget;
 	readonly operations: Map<string, Operation>;
@@ -89,7 +89,9 @@ export interface ModelStore {
 	readonly entries: { account: string; kind: string; amount: number; ref: string }[];
 	readonly instances: Map<string, ModelInstance>;
 	readonly log: ControlEntry[];
-	/** Rows that somebody holds, by name (`budget x`, `lease x|i|1`, `reservation r`): what needs them is left out as busy. */
+	/**
+	 * Locked rows by name (`budget x`, `lease x|i|1`, `reservation r`): a statement leaves out what needs them, as busy.
+	 */
 	readonly held: Set<string>;
 	readonly recalls: ModelRecall[];
 	/** Which server this is: system identifier and timeline. */
@@ -103,7 +105,7 @@ export interface ModelStore {
 	goLive(id: string, epoch: number, applied: number, ttlMs: number): number | null;
 	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): LogPosition | null;
 	leave(id: string, epoch: number): void;
-	/** Live instances that lag behind; silent ones among them are fenced off. */
+	/** Live instances that have not applied it; silent ones among them are fenced off. */
 	lagging(seq: number): LaggingInstance[];
 	/** joining, live or silent → dead, if that is still its newest beat. */
 	fenceOff(id: string, epoch: number, beat: number): void;
@@ -123,7 +125,7 @@ export interface ModelStore {
 		limit: number,
 		keep?: readonly string[],
 	): { closed: number; done: boolean };
-	/** Whether what lies idle on a lease can be there again: its instance answers, or the lease will be closed. */
+	/** Whether idle credit of a lease can return: its instance answers, or the lease will be closed. */
 	mayComeBack(lease: ModelLease): boolean;
 	/** The sequence number; null if `ref` was booked before; "refused" if the credit does not cover it. */
 	book(account: string, kind: string, amount: number, ref: string, forced: boolean): number | null | "refused";
@@ -164,7 +166,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 	}
 
 	const stateOf = (id: string, epoch: number) => instances.get(instanceKey(id, epoch))?.state;
-	/** What is being closed comes back, and so does what an epoch left whose instance has a newer one. */
+	/** Credit of closing epochs returns, and so does that of an epoch whose instance has a newer one. */
 	function mayComeBack({ instance, epoch }: ModelLease): boolean {
 		const state = stateOf(instance, epoch);
 		if (state === "live" || state === "closing") return true;

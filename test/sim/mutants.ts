@@ -149,7 +149,7 @@ export const mutants: readonly Mutant[] = [
 	},
 ];
 
-/** Where a record's kind stands, behind length and checksum. */
+/** Position of a record's kind, after length and checksum. */
 const KIND_AT = 8;
 
 function withFiles(home: JournalHome, wrap: (file: JournalFile) => JournalFile): JournalHome {

@@ -159,7 +159,7 @@ export function createSimProcess(
 	const link = { requests: true, replies: true };
 	const log = simLog(world, name);
 
-	/** With some chance the process dies right here: after it wrote a record, before it hears a reply. */
+	/** The process may die here: after it wrote a record, or before it receives a reply. */
 	function dieAt(point: string, chance: number): void {
 		if (!world.stormy || process.dead || !random.chance(chance)) return;
 		world.fault(`kill ${point}`);
@@ -169,7 +169,7 @@ export function createSimProcess(
 	const call = <T>(label: string, statement: Statement<T>) =>
 		callServer(world, process, `${name}: ${label}`, statement, () => dieAt("between commit and reply", 0.0008));
 
-	/** A half-open connection hears nothing, and nobody knows. */
+	/** A half-open connection receives nothing, without an error. */
 	const heard = (label: string, listener: () => void) => () => {
 		if (process.dead || !link.replies || (world.stormy && random.chance(world.deafness))) return;
 		timeline.after(latencyMs(world), `${name}: ${label}`, () => {

@@ -27,7 +27,7 @@ export interface SimServer {
 	lagging(seq: number): Statement<readonly LaggingInstance[]>;
 	fenceOff(id: string, epoch: number, beat: number): Statement<void>;
 	silent(id: string, epoch: number, beat: number): Statement<void>;
-	/** Behind a renewal that is being committed: the first closing ends the epoch. */
+	/** Waits for a renewal that is being committed; the first closing ends the epoch. */
 	close(id: string, epoch: number, journalLost: boolean, limit: number, keep?: readonly string[]): Statement<Closed>;
 }
 
@@ -35,7 +35,7 @@ type Closed = ReturnType<ModelStore["close"]>;
 
 /** Variants of the statements, for mutants. */
 export interface ServerFlaws {
-	/** Whoever asks who lags behind fences off those whose lease is over by the server's wall clock. */
+	/** The query for lagging instances also fences off those whose lease is over by the server's wall clock. */
 	fenceByWallClock?: boolean;
 	/** Going live does not hold the control log while it checks it. */
 	goLiveWithoutLock?: boolean;
@@ -96,7 +96,7 @@ export function createSimServer(
 		}
 	}
 
-	/** Runs `then` when the transaction would commit, unless the server went down meanwhile. */
+	/** Runs `then` when the transaction would commit, unless the server crashed before. */
 	function commitLater(label: string, fail: (error: unknown) => void, then: () => void, delicate?: Delicate): void {
 		const startedIn = generation;
 		if (delicate) deps.onDelicate(delicate);
@@ -156,7 +156,7 @@ export function createSimServer(
 		});
 	}
 
-	/** At one moment, behind whatever holds the lock. */
+	/** Runs at one moment, once the lock is free. */
 	function standAtOnce(id: string, epoch: number, work: () => void, done: () => void): void {
 		const row = instanceKey(id, epoch);
 		acquire(row, true, () => {

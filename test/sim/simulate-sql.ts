@@ -60,7 +60,7 @@ async function checkBooks(monitor: postgres.Sql): Promise<void> {
 	);
 }
 
-/** What somebody decided of a cap is what the budget of its lifetime or present period has; a renewed one limits no lifetime. */
+/** The cap of an owner is the limit of its lifetime's or present period's budget; a renewing cap limits no lifetime. */
 async function checkCaps(monitor: postgres.Sql): Promise<void> {
 	const wrong = await monitor`
 		select g.id, g.limit_nano_usd as limit, c.cap from (

@@ -37,7 +37,7 @@ export interface SimOptions {
 	log?: ((line: string) => void) | undefined;
 	/** Three levels of budgets instead of two: it changes what each seed does. */
 	projects?: boolean | undefined;
-	/** Limits are lowered all the time, beside slow answers; it changes that too. */
+	/** Limits are lowered all the time, with slow answers; it changes that too. */
 	cuts?: boolean | undefined;
 }
 
@@ -52,7 +52,7 @@ const LIMITS: Readonly<Record<number, KeyLimitsOf>> = {
 	5: { requestsPerMinute: 12, concurrencyMax: null },
 };
 const STOP_MS = 60_000;
-/** What a revocation takes at most while nothing is wrong with any instance, whoever holds rows of accounts. */
+/** The longest revocation while all instances are well, whatever rows are locked. */
 const REVOKED_MS_MAX = 500;
 /** When a revoked key is tried again, from the moment of its revocation on. */
 const TRIALS_MS = [
@@ -145,9 +145,9 @@ function setUp(world: World, faults: Faults): void {
 			const id = `${account}-key${number}`;
 			const limit = number === 1 || world.lonely ? null : random.int(50, 800);
 			const limits = (world.isLimited ? LIMITS[number] : undefined) ?? NO_LIMITS;
-			// Of the last two the cap begins anew at midnight, in the middle of the traffic.
+			// Caps of the last two renew at midnight, in the middle of the traffic.
 			const daily = number >= 4;
-			// Without a cap, with one, with one of each day; two stay their account's own.
+			// Without a cap, with one, with one of each day; two belong to no project.
 			const ofProject = number === 3 || number === 5 ? null : project;
 			database.addKey(id, account, limit, limits, daily, ofProject);
 			world.keys.set(id, { id, account, project: ofProject, revoked: false, limits });
@@ -195,10 +195,10 @@ function startTraffic(world: World, failLater: (error: unknown) => void): void {
 		if (revocations === 0 || timeline.nowMs() >= untilMs) return;
 		revocations -= 1;
 		const key = random.pick([...world.keys.values()]);
-		// In use until then, so that it lies in every cache.
+		// Used until then, so that every cache has it.
 		for (const delayMs of [0, 1, 4]) timeline.after(delayMs, "use", () => sendEverywhere(key));
 		timeline.after(inMs, "operator: revoke", () => {
-			// Whoever lost the key goes on trying it everywhere.
+			// A revoked key is tried everywhere.
 			for (const delayMs of TRIALS_MS) {
 				timeline.after(delayMs, "trial", () => sendEverywhere(key));
 			}
@@ -248,8 +248,7 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 	const tookMs = timeline.nowMs() - startedMs;
 	if (isCalm(world, startedMs) && tookMs > REVOKED_MS_MAX)
 		throw new Broken(`the revocation of ${key.id} took ${tookMs.toFixed(0)} ms in calm weather`);
-	// Else the server that had it in force is gone, and the one behind it may not know of it. One that took over before
-	// the last look does: it was asked for this very entry.
+	// Otherwise the server that had it in force is lost, and its successor may lack the entry.
 	if (failovers === world.failovers) world.revokedForSure.add(key.id);
 	world.revoking -= 1;
 	world.count("revoked");

@@ -17,7 +17,7 @@ const DEADLINE_MS = 300_000;
 
 const results = new Map<number, SimResult>();
 
-/** Each seed is run once, whichever test asks for it. */
+/** Each seed runs once for all tests. */
 function run(seed: number): SimResult {
 	let result = results.get(seed);
 	if (!result) {

@@ -63,7 +63,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		return Object.assign(run, { end: async () => {} });
 	}
 
-	/** Of nobody's process: it arrives at once. */
+	/** Of no process: it arrives at once. */
 	const directly = statementsOf((_label, statement) => new Promise((resolve, reject) => statement(resolve, reject)));
 	const ignored = () => {};
 	let laidDown: Promise<unknown> = Promise.resolve();

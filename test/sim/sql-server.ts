@@ -25,12 +25,12 @@ export interface SqlServer {
 		values: readonly StatementValue[],
 		fateOf: () => Fate,
 	): Statement<Row[]>;
-	/** A transaction of somebody else's that keeps what it locks, until the returned function is called. */
+	/** Another session's transaction that keeps its locks until the returned function is called. */
 	lock(work: (sql: postgres.Sql) => Promise<unknown>): () => void;
 	/** Something that is done to the server itself; `done` is called when it is. */
 	task(work: (sql: postgres.Sql) => Promise<unknown>, done: () => void): void;
 	crash(): void;
-	/** Resolves when nothing runs any more but what waits for somebody's locks, and all that was committed is known. */
+	/** Resolves when only statements that wait for locks still run, and all commits are known. */
 	atRest(): Promise<void>;
 	end(): Promise<void>;
 }

@@ -9,7 +9,7 @@ import type { World } from "./world.ts";
 /** What money, keys and instances rest on. */
 const COPIED = [...FOLLOWED, "api_key", "lease_op", "key_share", "server_seen"];
 
-/** A standby that nobody waits for: when it is promoted, what was committed behind its copy is gone. */
+/** An asynchronous standby: when it is promoted, commits after its copy are lost. */
 export function createSqlStandby(
 	world: Omit<World, "database">,
 	server: SqlServer,

@@ -26,7 +26,7 @@ export interface RequestRecord {
 	readonly amount: number;
 	/** What the upstream really generates, in full. */
 	readonly cost: number;
-	/** What it drew on beside its account's and its key's, since it was admitted. */
+	/** Its budgets at admission, besides those of its account and its key. */
 	budgets: readonly string[] | undefined;
 	epoch: number;
 	admitted: boolean;
@@ -42,7 +42,7 @@ export interface RequestRecord {
 	/** Its records were damaged by the simulation, or its disk was lost. */
 	excused: boolean;
 	ended: boolean;
-	/** The server that the database is on now does not know what another one had recorded. */
+	/** The present server may lack what a former one had recorded. */
 	forgotten: boolean;
 }
 
@@ -53,7 +53,7 @@ export interface Host {
 	process: SimProcess | undefined;
 	/** Others that still exist: stopped ones that were replaced, or draining ones. */
 	readonly others: Set<SimProcess>;
-	/** The disk is gone and nobody has attested it yet. */
+	/** The disk is lost and not yet attested. */
 	lost: boolean;
 }
 
@@ -100,16 +100,16 @@ export interface World {
 	readonly draws: Set<PendingDraw>;
 	readonly mutant: Mutant | undefined;
 	readonly listeners: Set<() => void>;
-	/** Ample credit, one host at first, and hardly any fault but its being cut off: the log is quiet then. */
+	/** Ample credit, one host at first, and hardly any fault except being cut off: the log is quiet then. */
 	readonly lonely: boolean;
-	/** How often an announcement is not heard while faults are injected. */
+	/** How often an announcement is lost while faults are injected. */
 	readonly deafness: number;
-	/** Rows that somebody holds, by the account that they belong to: how many, and when the last one was let go. */
+	/** Locked rows by account: how many, and when the last one was released. */
 	readonly heldRows: Map<string, { rows: number; untilMs: number }>;
 	/** How far the server's wall clock is ahead. */
 	serverAheadMs: number;
 	readonly recallListeners: Set<() => void>;
-	/** Told of a key of whose limits somebody lacks a share. */
+	/** Called with a key when an instance lacks a share of its limits. */
 	readonly limitListeners: Set<(key: string) => void>;
 	/** When requests of a key with a limit a minute were admitted. */
 	readonly admissions: Map<string, readonly number[]>;
@@ -125,13 +125,13 @@ export interface World {
 	readonly isLimited: boolean;
 	/** A part of each account's keys has a third budget. */
 	readonly hasProjects: boolean;
-	/** Limits are lowered all the time, beside slow answers. */
+	/** Limits are lowered all the time, with slow answers. */
 	readonly hasCuts: boolean;
 	stormy: boolean;
 	lastFaultMs: number;
 	/** An operator attested what was not so, or a journal was damaged: what comes late may be written off. */
 	mayWriteOff: boolean;
-	/** Standbys that were promoted: what the one before knew may be lost. */
+	/** Promoted standbys: what the former server knew may be lost. */
 	failovers: number;
 	/** Ledgers of epochs that began before a standby was promoted: it may not know all that they were granted. */
 	readonly overtaken: WeakSet<Ledger>;

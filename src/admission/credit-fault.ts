@@ -26,7 +26,7 @@ export class CreditFault extends Fault {
 		];
 		if (count !== null) texts.push({ id: "A request with `max_tokens` of {count} would fit.", values: { count } });
 		if (renewsAtMs !== null)
-			texts.push({ id: "The cap begins anew at {moment}.", values: { moment: new Date(renewsAtMs).toISOString() } });
+			texts.push({ id: "The cap renews at {moment}.", values: { moment: new Date(renewsAtMs).toISOString() } });
 		super(code, texts);
 		this.shortage = shortage;
 	}

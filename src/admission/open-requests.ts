@@ -22,11 +22,11 @@ export function createOpenRequests(deps: {
 		check(accountId) {
 			const { openRequestsMax, accountShare } = deps.limits();
 			if (all >= openRequestsMax)
-				throw new Fault("overloaded", "The service has as many requests as it takes. Try again shortly.", {
+				throw new Fault("overloaded", "The service has reached its limit of concurrent requests. Try again shortly.", {
 					retryAfterS: 1,
 				});
 			if (open.of(accountId) >= Math.max(1, Math.floor(openRequestsMax * accountShare)))
-				throw new Fault("rate_limit_exceeded", "This account has as many requests at once as one account may have.", {
+				throw new Fault("rate_limit_exceeded", "This account has reached its limit of concurrent requests.", {
 					retryAfterS: 1,
 				});
 		},

@@ -48,7 +48,7 @@ export function startWitness(
 
 	function tick(): void {
 		look()
-			.catch((error) => log.debug("the other instances could not be looked at", { error }))
+			.catch((error) => log.debug("the other instances could not be read", { error }))
 			.finally(() => {
 				if (!stopped) cancel = clock.after(options.intervalMs, tick);
 			});

@@ -155,7 +155,7 @@ async function leave(
 	const starting = await waitForFileLock(startLockPath(home.dataDir), lockMsMax);
 	if (starting === undefined) {
 		user.release();
-		log.warn("another process keeps starting or stopping the embedded PostgreSQL: it is left to that one");
+		log.warn("another process keeps starting or stopping the embedded PostgreSQL: leaving it to that process");
 		return false;
 	}
 	try {
@@ -164,7 +164,7 @@ async function leave(
 		const giveUpAt = performance.now() + STOP_DEADLINE_MS;
 		while (isRunning(postmaster, home.cluster)) {
 			if (performance.now() > giveUpAt) {
-				log.warn("the embedded PostgreSQL takes long to stop: it is left to itself", { pid: postmaster.pid });
+				log.warn("the embedded PostgreSQL did not stop in time: leaving it running", { pid: postmaster.pid });
 				return false;
 			}
 			await Bun.sleep(POLL_MS);

@@ -46,7 +46,7 @@ export async function migrate(
 	return withClient(url, async (client) => {
 		const { required, lost } = await lookAtWay(client, url);
 		if (lost.length > 0)
-			deps.log.warn("connections to the database lose settings on their way: a pooler overlooks them", {
+			deps.log.warn("connections to the database lose settings: a pooler ignores them", {
 				settings: lost,
 			});
 		await leaveFunctions(client);

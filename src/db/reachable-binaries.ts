@@ -68,7 +68,10 @@ async function keptCopy(
 			// Every user may read it and only root may write it, however the original is protected.
 			Bun.spawnSync(["chmod", "-R", "u=rwX,go=rX", unfinished]);
 			fs.renameSync(unfinished, folder);
-			log.info("the programs of PostgreSQL were copied to where its user can run them", { folder, user: owner.name });
+			log.info("copied the programs of PostgreSQL to a folder where its user can run them", {
+				folder,
+				user: owner.name,
+			});
 		}
 		return { ...binaries, folder };
 	} finally {

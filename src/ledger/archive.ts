@@ -84,7 +84,7 @@ async function nextDay(statements: Statements, after: string | null, own: boolea
 async function holdsDay(path: string, day: DayRow, kind: ArchiveKind): Promise<void> {
 	const found = await checkArchive(path);
 	if (found.problem !== null)
-		throw new Fault("conflict", `The archive's ${kind} of ${day.day} are not as they were sealed: ${found.problem}.`);
+		throw new Fault("conflict", `The archive's ${kind} of ${day.day} differ from their seal: ${found.problem}.`);
 	if (found.kind !== kind || found.seal !== day.seal)
 		throw new Fault("conflict", `The archive has other ${kind} of ${day.day}, with the seal ${found.seal}.`);
 }
@@ -124,7 +124,7 @@ async function writeFile(statements: Statements, place: ArchivePlace, file: File
 		}
 		await writer.finish();
 		const { problem } = await checkArchive(part);
-		if (problem !== null) throw new Fault("conflict", `${day.day} is not as it was sealed: ${problem}.`);
+		if (problem !== null) throw new Fault("conflict", `${day.day} differs from its seal: ${problem}.`);
 		await place.put(name, part);
 	} finally {
 		place.drop(part);

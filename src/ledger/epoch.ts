@@ -125,7 +125,7 @@ export async function beginEpoch(
 	function tellAgain(): Promise<void> {
 		telling = Promise.all([telling, built.sendAgain()]).then(([, unknown]) => {
 			if (unknown > 0)
-				log.error("the database had lost settlements that it had acknowledged; it has them again", {
+				log.error("sent settlements again that the database had acknowledged and lost", {
 					instance: instanceId,
 					epoch: number,
 					settlements: unknown,
@@ -178,7 +178,7 @@ async function joinUnused(
 		if (claim?.disk.list().length === 0) return { heartbeat, claim };
 		claim?.release();
 		heartbeat.stop();
-		log.warn("the database is of an older state: this epoch's journal is here already, the next one is taken", {
+		log.warn("the database was restored to an older state: skipping an epoch whose journal exists", {
 			instance: options.instanceId,
 			epoch: heartbeat.epoch,
 		});

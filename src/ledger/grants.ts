@@ -85,7 +85,7 @@ export function createGrants(deps: GrantsDeps) {
 						if (again) deps.onUnknown(budget);
 						throw error;
 					}
-					log.warn("a grant was not answered; asking again", { budget, error });
+					log.warn("no answer to a grant; retrying", { budget, error });
 					again = true;
 					await sleep(clock, RETRY_MS);
 				}

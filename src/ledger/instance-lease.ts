@@ -154,7 +154,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 			if (isStopping()) {
 				const rest = failed + (await left.ended());
 				if (rest > 0)
-					log.warn("journals of a crash are left: the next start on this DATA_DIR hands them in", { failed: rest });
+					log.warn("journals of a crash remain: the next start on this DATA_DIR replays them", { failed: rest });
 				return;
 			}
 			if (failed + left.waiting() === 0) return;
@@ -178,7 +178,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	function replaceIfRemoved(): void {
 		if (present === undefined || replacing !== undefined) return;
 		if (present.hasJournal()) return;
-		log.error("this instance's journal was removed under it: it begins a new epoch", {
+		log.error("the journal of this instance was removed: beginning a new epoch", {
 			instance: options.instanceId,
 			epoch: present.number,
 		});
@@ -216,7 +216,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 			try {
 				return await begin();
 			} catch (error) {
-				log.warn("joining again failed; trying again", { error });
+				log.warn("joining again failed; retrying", { error });
 				await sleep(clock, REJOIN_MS);
 			}
 		}
@@ -237,7 +237,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		const everything = Promise.all([replacing, recovering]).then(() => Promise.all([...leaving, ...retiring.values()]));
 		const late = () => new Error("not all was handed back in time");
 		const outcomes = await withDeadline(clock, everything, drainMs, late).catch(() => {
-			if (recovering) log.warn("the drain time is over while a journal is replayed: the next start goes on with it");
+			if (recovering) log.warn("the drain time ended during the replay of a journal: the next start continues it");
 			return [false];
 		});
 		if (!states.is("gone")) states.enter("gone");

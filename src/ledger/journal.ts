@@ -107,7 +107,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		failure = { what: failure.what, atMs: nowMs };
 		if (!takesRecords()) return failure.what;
 		failure = undefined;
-		log.info("the journal takes records again");
+		log.info("the journal is writable again");
 		return undefined;
 	}
 
@@ -148,7 +148,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			remove();
 		} catch (error) {
 			if (!isOfTheSystem(error)) throw error;
-			log.warn("a part of the journal that is not needed any more could not be removed", { error });
+			log.warn("a journal segment that is no longer needed could not be removed", { error });
 		}
 	}
 

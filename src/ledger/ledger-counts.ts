@@ -74,7 +74,7 @@ export function ledgerCountReadings(counts: LedgerCounts): Reading[] {
 	return [
 		{
 			name: "tollgate_grants_total",
-			help: "Wishes for credit that Postgres answered.",
+			help: "Requests for grants of credit that Postgres answered.",
 			labels: ["answer"],
 			read: () => [
 				{ labels: { answer: "granted" }, value: counts.granted },
@@ -83,17 +83,17 @@ export function ledgerCountReadings(counts: LedgerCounts): Reading[] {
 		},
 		{
 			name: "tollgate_granted_nano_usd_total",
-			help: "Credit that was brought into slices.",
+			help: "Credit granted to slices of this process.",
 			read: () => counts.grantedNanoUsd,
 		},
 		{
 			name: "tollgate_returned_nano_usd_total",
-			help: "Credit that was given back from slices.",
+			help: "Credit returned from slices of this process.",
 			read: () => counts.returnedNanoUsd,
 		},
 		{
 			name: "tollgate_recalls_total",
-			help: "Budgets for which others were asked for what lies idle, and answers given to others.",
+			help: "Budgets recalled from other instances, and recalls answered.",
 			labels: ["side"],
 			read: () => [
 				{ labels: { side: "asked" }, value: counts.recallsAsked },
@@ -102,7 +102,7 @@ export function ledgerCountReadings(counts: LedgerCounts): Reading[] {
 		},
 		{
 			name: "tollgate_flush_failures_total",
-			help: "Flushes of settlements that Postgres did not carry out, or did not answer.",
+			help: "Flushes of settlements that failed or were not answered.",
 			read: () => counts.failedFlushes,
 		},
 	];
@@ -118,7 +118,7 @@ export function ledgerHistograms(counts: LedgerCounts): MetricHistogram[] {
 		},
 		{
 			name: "tollgate_flush_settlements",
-			help: "Settlements a flush that Postgres had not had before.",
+			help: "Settlements per flush that were new to Postgres.",
 			unit: "count",
 			read: () => counts.flushSize,
 		},

@@ -145,7 +145,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	function leaveToReplay(hold: Hold): SettledEvent {
 		const event = crashedEvent({ ...hold.admitted, reserved: hold.reserved }, hold.progress, clock.wallMs());
 		hold.state = event.charged > 0 ? "posted" : "voided";
-		log.warn("a request outlived the journal; it is charged what it had delivered by its last record", {
+		log.warn("a request ended after the journal was closed; charging what its last record says", {
 			request: event.id,
 			charged: event.charged,
 		});

@@ -79,7 +79,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 				// After a reboot each worker replays its own journal. To other workers its instance would appear to run, as if
 				// the journal were a copy.
 				if (isAtHome && id !== deps.instanceId && journals.isHeldByAnother(id)) return true;
-				log.info("a journal was not made here: it is handed in once its instance is known to be gone", named);
+				log.info("a journal was not created here: replaying it once its instance has ended", named);
 				// A running owner would go on spending from leases that the replay closes. Its settlements would be recorded
 				// already, as of a crash.
 				await moveTo(waitingPlaces);
@@ -89,7 +89,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 				// The same applies to a process whose place this one took: the next look tries again.
 				if (standing === "unsure" || (standing === "runs here" && isAtHome)) return true;
 				if (standing !== "gone") {
-					log.error("a journal is a copy of one whose instance runs; it is left alone", named);
+					log.error("a journal is a copy of a running instance's; leaving it alone", named);
 					rest(folder);
 					return false;
 				}
@@ -103,13 +103,13 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 			};
 			const store = deps.storeFor(inBooks.id, inBooks.epoch);
 			const counts = await handIn({ ...deps, store, stepAside, refused: [] }, claim.disk);
-			log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was handed in", { ...named, ...counts });
+			log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was replayed", { ...named, ...counts });
 			claim.disk.destroy();
 			restUntilMs.delete(folder);
 			return true;
 		} catch (error) {
 			if (error instanceof RecordsRefused || error instanceof OwnerUnknown) rest(folder);
-			log.warn("a journal could not be handed in", { instance: id, epoch, folder, error });
+			log.warn("a journal could not be replayed", { instance: id, epoch, folder, error });
 			return false;
 		} finally {
 			claim?.release();

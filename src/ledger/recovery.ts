@@ -119,7 +119,7 @@ async function settleBatch(
 				if (refusals < REFUSED_ALONE_MAX) throw error;
 				return setAside(deps, batch, error);
 			}
-			log.error("a journal claims more than its lease holds; it is settled as late", { error });
+			log.error("a journal's charges exceed its lease; settling them as late", { error });
 			return settleUncovered(store, [...left]);
 		}
 	});
@@ -137,7 +137,7 @@ function setAside(
 ): readonly SettledEvent[] {
 	if (refused.length >= REFUSED_MAX) throw error;
 	refused.push(...batch);
-	log.error("a settlement of a journal is refused again and again; the others go on, and the journal stays", {
+	log.error("the database refuses a settlement of a journal repeatedly; keeping the journal", {
 		settlement: JSON.stringify(batch[0]),
 		error,
 	});
@@ -192,7 +192,7 @@ export async function untilDone<T>(
 			return await work();
 		} catch (error) {
 			if (attempt >= RETRIES_MAX) throw error;
-			log.warn("a step of the recovery was not carried out; trying again", { error });
+			log.warn("a step of a replay failed; retrying", { error });
 			await sleep(clock, RETRY_MS);
 		}
 	}

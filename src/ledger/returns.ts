@@ -48,7 +48,7 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 				busyMs = Math.min(2 * busyMs, BUSY_RETRY_MS_MAX);
 			} catch (error) {
 				if (isDatabaseAway(error)) {
-					log.warn("returns were not answered; sending them again", { returns: left.length, error });
+					log.warn("no answer to returns of credit; retrying", { returns: left.length, error });
 					await sleep(clock, RETRY_MS);
 				} else if (left.length > 1) {
 					// One of them blocks the others.

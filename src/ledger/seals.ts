@@ -82,7 +82,7 @@ interface SealedDay {
 export async function listSeals(statements: Statements, page: Page): Promise<Listed<SealedDay>> {
 	const { shown, asked, after } = pageBounds(page);
 	if (after !== null && !isDay(after))
-		throw new Fault("invalid_request", "A page goes on after a day like 2027-01-31.", { param: "after" });
+		throw new Fault("invalid_request", "`after` must be a day such as 2027-01-31.", { param: "after" });
 	const rows = await statements<{
 		day: string;
 		usage_rows: string;

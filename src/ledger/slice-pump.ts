@@ -222,7 +222,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 			lent === undefined ? undefined : { lent, free: subUsd(slice.free, minUsd(slice.promised, slice.free)) };
 		slice.recalledMs = clock.monotonicMs();
 		const ticket = await recaller.recall(slice.budget).catch((error: unknown) => {
-			log.warn("a recall was not answered; asking again", { budget: slice.budget, error });
+			log.warn("no answer to a recall; retrying", { budget: slice.budget, error });
 			return undefined;
 		});
 		if (ticket === undefined) return undefined;
@@ -260,7 +260,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 			const { reply } = await ask(slice, want, nanoUsd(1), null);
 			if (reply.amount < want) slice.dryUntilMs = clock.monotonicMs() + DRY_MS;
 		} catch (error) {
-			log.debug("asking ahead failed", { budget: slice.budget, error });
+			log.debug("a grant in advance failed", { budget: slice.budget, error });
 		} finally {
 			slice.pumping = false;
 			if (slice.waiters.length > 0) void serve(slice);

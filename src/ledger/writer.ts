@@ -150,7 +150,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 	function noteForgotten({ forgotten }: Settled): void {
 		if (forgotten > 0)
-			log.error("settlements pass what the database says that it granted; they are settled as late", {
+			log.error("settlements exceed the database's grants; settling them as late", {
 				settlements: forgotten,
 			});
 	}
@@ -166,7 +166,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 					batch = batch.where((place) => settledNow.held.has(place));
 					if (batch.length > 0) await sleep(clock, ASIDE_RETRY_MS);
 				} catch (error) {
-					log.debug("settlements could not be sent again; trying again", { settlements: batch.length, error });
+					log.debug("resending settlements failed; retrying", { settlements: batch.length, error });
 					await sleep(clock, SEND_AGAIN_MS);
 				}
 			}
@@ -178,11 +178,11 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	function noteFailed(settlements: number, error: unknown): void {
 		const away = isDatabaseAway(error);
 		if (away) {
-			log.debug("a flush was not carried out; sending it again", { settlements, error });
+			log.debug("a flush failed; retrying", { settlements, error });
 			outage.began(settled.length(), error);
 		} else {
 			outage.ended(settled.length());
-			log.warn("a flush was refused; sending it again", { settlements, error });
+			log.warn("the database refused a flush; retrying", { settlements, error });
 		}
 		// A timeout may mean that the batch is too large, or waits for a lock that others do not need.
 		if (!away || error instanceof DatabaseTimeout) giveWay(settlements, away, error);
@@ -192,7 +192,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	function giveWay(settlements: number, away: boolean, error: unknown): void {
 		if (!batchSize.failed(settlements, settled.length() > 1)) return;
 		if (!away)
-			log.error("a settlement is refused again and again; others pass it", {
+			log.error("the database refuses a settlement repeatedly; sending others first", {
 				settlement: JSON.stringify(settled.lend(1)?.columns.at(0)),
 				error,
 			});
@@ -274,13 +274,13 @@ function createOutage(clock: Clock, log: Log) {
 		began(settlements: number, error: unknown): void {
 			if (sinceMs !== undefined) return;
 			sinceMs = clock.monotonicMs();
-			log.warn("Postgres is away; settlements wait for it", { settlements, error });
+			log.warn("Postgres is unavailable; settlements are queued", { settlements, error });
 		},
 		ended(settlements: number): void {
 			if (sinceMs === undefined) return;
 			const awayMs = Math.round(clock.monotonicMs() - sinceMs);
 			sinceMs = undefined;
-			log.info("Postgres answers again; settlements go on", { settlements, awayMs });
+			log.info("Postgres is available again; sending settlements", { settlements, awayMs });
 		},
 	};
 }

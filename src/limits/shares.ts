@@ -91,7 +91,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			try {
 				take(batch, asks, await store.hold(asks), opening === openings());
 			} catch (error) {
-				log.debug("shares of limits could not be asked for", { asks: asks.length, error });
+				log.debug("shares of limits could not be requested", { asks: asks.length, error });
 				for (const share of batch) fail(share, error);
 				break;
 			}

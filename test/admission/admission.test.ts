@@ -143,7 +143,7 @@ test("refuses by the new period's shortage, not by that of an ended one", async 
 	};
 	const refused = await Promise.try(() => admission.admit(request())).catch((error: Error & { code: string }) => error);
 	expect(refused).toMatchObject({ code: "key_cap_exceeded" });
-	expect((refused as Error).message).toContain(`begins anew at ${new Date(midnight + 86_400_000).toISOString()}`);
+	expect((refused as Error).message).toContain(`renews at ${new Date(midnight + 86_400_000).toISOString()}`);
 	expect(draws).toBe(2);
 });
 
@@ -292,7 +292,7 @@ test("names the budget that lacks credit, and when its cap renews", async () => 
 		state.whileDrawn = () => ({ ...SHORT, budget });
 		const error = await Promise.try(() => admission.admit(request())).catch((fault: Error & { code: string }) => fault);
 		const { code, message } = error as Error & { code: string };
-		return [code, /begins anew at (.*)\.$/.exec(message)?.[1]?.slice(0, 10)];
+		return [code, /renews at (.*)\.$/.exec(message)?.[1]?.slice(0, 10)];
 	};
 	const next = new Date(Date.UTC(Number(month.slice(0, 4)), Number(month.slice(5)), 1)).toISOString().slice(0, 10);
 	const tomorrow = new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);

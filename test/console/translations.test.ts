@@ -135,8 +135,8 @@ describe("the German of the server", () => {
 	});
 
 	test("writes dates as Germans do", () => {
-		expect(german("The cap begins anew at {moment}.", { moment: "2026-12-01T00:00:00.000Z" })).toBe(
-			"Die Obergrenze beginnt am 01.12.2026 um 00:00 Uhr (UTC) neu.",
+		expect(german("The cap renews at {moment}.", { moment: "2026-12-01T00:00:00.000Z" })).toBe(
+			"Die Obergrenze erneuert sich am 01.12.2026 um 00:00 Uhr (UTC).",
 		);
 		expect(
 			german("The model `{id}` was retired on {day}: see GET /v1/models.", { id: "a-2026-11-22", day: "2026-11-22" }),

@@ -258,5 +258,7 @@ test("reports a stop that could not get the lock", async () => {
 	const other = tryFileLock(join(dataDir, "postgres.lock"));
 	expect(await server.stop()).toBe(false);
 	other?.release();
-	expect(said).toEqual(["another process keeps starting or stopping the embedded PostgreSQL: it is left to that one"]);
+	expect(said).toEqual([
+		"another process keeps starting or stopping the embedded PostgreSQL: leaving it to that process",
+	]);
 }, 60_000);

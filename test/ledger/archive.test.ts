@@ -220,7 +220,7 @@ test("refuses a day whose rows changed since its seal, without leaving a file", 
 				transaction(strings, ...values)) as never;
 			await expect(archiveDays(statements, openArchive({ folder }), { own: false })).rejects.toMatchObject({
 				code: "conflict",
-				message: "2026-01-01 is not as it was sealed: a row was changed.",
+				message: "2026-01-01 differs from its seal: a row was changed.",
 			});
 			throw undo;
 		})
@@ -278,7 +278,7 @@ for (const [where, open] of Object.entries(ownPlaces)) {
 		const torn = copied(join(other, name));
 		writeFileSync(torn, readFileSync(torn).subarray(0, 1_000));
 		await place.put(name, torn);
-		await expect(archiveDays(db.statements, place, { own: true })).rejects.toThrow("are not as they were sealed");
+		await expect(archiveDays(db.statements, place, { own: true })).rejects.toThrow("differ from their seal");
 		expect(await noted()).toEqual(["2026-01-01"]);
 		await place.put(name, copied(join(other, name)));
 		await archiveDays(db.statements, place, { own: true });

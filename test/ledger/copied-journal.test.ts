@@ -14,8 +14,8 @@ import { withJournals } from "./journals-world.ts";
 
 const world = withJournals();
 
-const LEFT_ALONE = "a journal is a copy of one whose instance runs; it is left alone";
-const WAITS = "a journal was not made here: it is handed in once its instance is known to be gone";
+const LEFT_ALONE = "a journal is a copy of a running instance's; leaving it alone";
+const WAITS = "a journal was not created here: replaying it once its instance has ended";
 
 async function untilLeftAlone(folders: readonly string[]): Promise<void> {
 	await waitFor(() => world.said(LEFT_ALONE).length === folders.length, "the journals to be left");

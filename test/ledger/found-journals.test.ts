@@ -52,7 +52,7 @@ test("a journal without an owner is logged and delays no other", async () => {
 	await world.startOn(world.original, "another");
 	await world.handedIn();
 	expect(world.lines.filter(({ level }) => level === "warn")).toMatchObject([
-		{ message: "a journal could not be handed in", folder: join(journals, "a", "lost+found") },
+		{ message: "a journal could not be replayed", folder: join(journals, "a", "lost+found") },
 	]);
 });
 

@@ -75,7 +75,7 @@ test.each(REMOVALS)("starts a new epoch when its journal %s", async (_how, remov
 	expect(hold.ledger.settle(hold, outcome(60))).toMatchObject({ charged: usd(60), basis: "exact" });
 	const next = await reserveHere(instanceLease, 100);
 	await waitFor(() => journals("one").join() === "2", "the former journal to go");
-	expect(errors).toEqual(["this instance's journal was removed under it: it begins a new epoch"]);
+	expect(errors).toEqual(["the journal of this instance was removed: beginning a new epoch"]);
 	expect(next.ledger.epoch).toBe(2);
 	next.ledger.settle(next, outcome(40));
 	expect(await instanceLease.stop(9_000)).toBe(true);

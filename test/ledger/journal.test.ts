@@ -176,7 +176,7 @@ test("a segment or folder that cannot be removed is logged", () => {
 	writeFileSync(parent, "");
 	journal.destroy();
 	expect(lines.map((line) => JSON.parse(line).message)).toEqual(
-		Array(2).fill("a part of the journal that is not needed any more could not be removed"),
+		Array(2).fill("a journal segment that is no longer needed could not be removed"),
 	);
 });
 

@@ -62,7 +62,7 @@ export function withJournals() {
 		said: (message: string): readonly Line[] => world.lines.filter((line) => line.message === message),
 
 		handedIn: (count = 1): Promise<void> =>
-			waitFor(() => world.said("a journal was handed in").length === count, "the journals to be handed in"),
+			waitFor(() => world.said("a journal was replayed").length === count, "the journals to be handed in"),
 
 		/** It was not fenced off, and hands all back in order. */
 		async endThere(): Promise<void> {

@@ -77,8 +77,8 @@ test("a stop without time for a replay leaves the journal to the next start", as
 	const log = createLog({ level: "info", write: (line) => void lines.push(line) });
 	const next = await startHere("one", 30_000, systemClock, log);
 	expect(await next.stop(300)).toBe(false);
-	expect(lines.join("")).toContain("the next start goes on with it");
-	await waitFor(() => lines.join("").includes("could not be handed in"), "the replay to end");
+	expect(lines.join("")).toContain("the next start continues it");
+	await waitFor(() => lines.join("").includes("could not be replayed"), "the replay to end");
 	expect(journals("one")).toContain("1");
 	await free();
 	const last = await startHere("one");

@@ -112,7 +112,7 @@ test("a fenced epoch sends its settlements again to a server that lacks it", asy
 	});
 	await waitFor(async () => (await usage()) === 1, "the settlement to be there again");
 	await waitFor(() => instanceLease.ledger()?.epoch === 3, "the third epoch");
-	const lost = lines.map((line) => JSON.parse(line)).filter(({ message }) => message.includes("had lost settlements"));
+	const lost = lines.map((line) => JSON.parse(line)).filter(({ message }) => message.includes("acknowledged and lost"));
 	expect(lost).toMatchObject([{ epoch: 1, settlements: 1 }]);
 	running.ledger.settle(running, outcome(30));
 	await waitFor(async () => (await usage()) === 2, "the last settlement");

@@ -215,7 +215,7 @@ test("journals that wait for their instances' end delay no other journal", async
 test.each([
 	["unsure", []],
 	["runs here", []],
-	["runs elsewhere", ["a journal is a copy of one whose instance runs; it is left alone"]],
+	["runs elsewhere", ["a journal is a copy of a running instance's; leaving it alone"]],
 ] as const)("a journal from before a reboot whose instance %s is left alone and logs %p", async (standing, said) => {
 	const { recover, done, home, waiting, isThere } = left(
 		() => ({}),
@@ -315,7 +315,7 @@ test("a settlement that is refused repeatedly is set aside and its journal stays
 	);
 	expect(await recover()).toBe(1);
 	expect(done).toEqual(["settled a", "settled c", "closed all but b,key-b,proj_b"]);
-	expect(said.filter((line) => line.includes("is refused again and again"))).toHaveLength(1);
+	expect(said.filter((line) => line.includes("refuses a settlement of a journal repeatedly"))).toHaveLength(1);
 	expect(said.join()).toContain('\\"account\\":\\"b\\"');
 	expect(isThere()).toBe(true);
 	// Each try sends all of it, so it rests.

@@ -184,8 +184,8 @@ test("logs an outage at its start and end, and repeats the same batch", async ()
 	expect(flushes.map(({ settled }) => settled)).toEqual(Array.from({ length: 21 }, () => ["a", "b", "c"]));
 	expect(acknowledged).toEqual(["a", "b", "c"]);
 	expect(logged.map(({ level, message }) => `${level} ${message}`)).toEqual([
-		"warn Postgres is away; settlements wait for it",
-		"info Postgres answers again; settlements go on",
+		"warn Postgres is unavailable; settlements are queued",
+		"info Postgres is available again; sending settlements",
 	]);
 });
 
@@ -214,11 +214,13 @@ test("logs a repeated refusal as an error and ends an assumed outage", async () 
 	for (let round = 0; round < 12; round++) await pass(1_000);
 	const lines = logged.map(({ level, message }) => `${level} ${message}`);
 	expect(lines.slice(0, 3)).toEqual([
-		"warn Postgres is away; settlements wait for it",
-		"info Postgres answers again; settlements go on",
-		"warn a flush was refused; sending it again",
+		"warn Postgres is unavailable; settlements are queued",
+		"info Postgres is available again; sending settlements",
+		"warn the database refused a flush; retrying",
 	]);
-	expect(lines.filter((line) => line.startsWith("error a settlement is refused"))).not.toHaveLength(0);
+	expect(
+		lines.filter((line) => line.startsWith("error the database refuses a settlement repeatedly")),
+	).not.toHaveLength(0);
 });
 
 test("reports a full queue and the oldest settlement's age", async () => {

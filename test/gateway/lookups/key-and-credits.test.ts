@@ -88,7 +88,7 @@ describe("GET /v1/key", () => {
 		expect(refused.status).toBe(402);
 		const { error } = await refused.json();
 		expect(error).toMatchObject({ code: "key_cap_exceeded" });
-		expect(error.message).toContain(`The cap begins anew at ${midnight}`);
+		expect(error.message).toContain(`The cap renews at ${midnight}`);
 		// Yesterday's spending stays in the sum of all, and out of today's.
 		const { sql } = service.db;
 		const [lease] = await sql`select budget_id from lease where budget_id like ${`${id}:day:%`}`;

@@ -95,8 +95,7 @@ describe("no usage is lost or counted twice, and requests go on being served", (
 		const { accountId, secret } = await service.customer();
 		await send(secret, 1);
 		await service.settled();
-		const failedFlushes = () =>
-			service.logged.filter(({ message }) => message === "a flush was not carried out; sending it again").length;
+		const failedFlushes = () => service.logged.filter(({ message }) => message === "a flush failed; retrying").length;
 		const failedBefore = failedFlushes();
 		let sent = 1;
 		// So that a flush is under way most of the time.

@@ -15,7 +15,7 @@ const customer = await service.customer();
 
 const PATH = "/v1/chat/completions";
 
-test("every wrong value of every field is refused by the name of its field", async () => {
+test("names the field of every wrong value", async () => {
 	for (const [name, values] of Object.entries(WRONG_CHAT))
 		for (const value of values) {
 			const more = name === "stream_options" ? { stream: true } : {};
@@ -27,7 +27,7 @@ test("every wrong value of every field is refused by the name of its field", asy
 		}
 });
 
-test("a name of the client's making does not come back at length", async () => {
+test("shortens a field name chosen by the client", async () => {
 	const { error } = await errorOf(
 		await service.post(PATH, customer.secret, ask("x", { logit_bias: { ["k".repeat(10_000)]: "x" } })),
 	);
@@ -35,13 +35,13 @@ test("a name of the client's making does not come back at length", async () => {
 	expect((error.message as string).length).toBeLessThan(300);
 });
 
-describe("on a bare socket", () => {
+describe("a raw socket", () => {
 	const head = (more: string) =>
 		`POST ${PATH} HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer ${customer.secret}\r\nContent-Type: application/json\r\n${more}`;
 	const body = JSON.stringify(ask());
 	const chunked = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
 
-	test("requests whose end is unclear are refused, and what follows them is not taken for a request", async () => {
+	test("refuses ambiguous request framing without reading a smuggled request", async () => {
 		const smuggled = `GET /v1/models HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer ${customer.secret}\r\n\r\n`;
 		const probes: Record<string, string> = {
 			"length and chunks": head(
@@ -71,14 +71,14 @@ describe("on a bare socket", () => {
 		}
 	});
 
-	test("a header of 100 KB is refused and the server goes on", async () => {
+	test("refuses a header of 100 KB", async () => {
 		const client = await openRaw(service.url, head(`X-Big: ${"x".repeat(100_000)}\r\nContent-Length: 2\r\n\r\n{}`));
 		const text = await client.ended();
 		expect(text).toMatch(/^HTTP\/1\.1 431/);
 		expect((await service.get("/livez")).status).toBe(200);
 	});
 
-	test("two requests in one packet get their two answers, in order", async () => {
+	test("answers two pipelined requests in order", async () => {
 		const client = await openRaw(
 			service.url,
 			rawPost(PATH, customer.secret, { model: "test-model" }) +
@@ -89,7 +89,7 @@ describe("on a bare socket", () => {
 		client.leave();
 	});
 
-	test("a client that leaves in the middle of its body is no error of ours", async () => {
+	test("records a client that leaves during its body as a timeout", async () => {
 		const leaving = await service.customer();
 		const refused = async () =>
 			(await service.db.sql`select code from refused_request where account_id = ${leaving.accountId}`).map(
@@ -106,7 +106,7 @@ describe("on a bare socket", () => {
 		expect(new Set(await refused())).toEqual(new Set(["request_timeout"]));
 	});
 
-	test("a body whose bytes are no UTF-8 is refused as JSON or read with the marks of what was lost, never a 5xx", async () => {
+	test("answers a body with invalid UTF-8 without a 5xx", async () => {
 		const bytes = Buffer.concat([
 			Buffer.from('{"model":"none'),
 			Buffer.from([0xff, 0xfe, 0xc3, 0x28]),
@@ -121,7 +121,7 @@ describe("on a bare socket", () => {
 		expect([status, error.code]).toEqual([404, "model_not_found"]);
 	});
 
-	test("a short host name reaches the same endpoint", async () => {
+	test("accepts short host names", async () => {
 		for (const host of ["x", "gw", "api", "gw:80"]) {
 			const client = await openRaw(service.url, rawPost(PATH, customer.secret, { model: "test-model" }, { host }));
 			expect([host, parseRaw(await client.until("\r\n\r\n")).status]).toEqual([host, 400]);
@@ -130,7 +130,7 @@ describe("on a bare socket", () => {
 	});
 });
 
-test("none of these reached a model server or was charged", async () => {
+test("sends none of these requests to a model server", async () => {
 	expect(upstream.requests).toHaveLength(0);
 	await expectUncharged(service, customer.accountId);
 	expect(service.logged.filter(({ level }) => level === "error")).toEqual([]);

@@ -54,27 +54,24 @@ function send(path: string, body: object | FormData, secret: string): Promise<Re
 	return fetch(`${service.url}${path}`, init);
 }
 
-test.each(REQUESTS)(
-	"POST %s sends only the headers that are on the list, with the upstream's own key",
-	async (path, make) => {
-		const { secret } = await service.customer();
-		await (await send(path, make(), secret)).text();
-		const { headers } = upstream.requests.at(-1) as { headers: Headers };
-		expect([...headers.keys()].sort()).toEqual([
-			"accept",
-			"accept-encoding",
-			"authorization",
-			"connection",
-			"content-length",
-			"content-type",
-			"host",
-			"user-agent",
-			"x-request-id",
-		]);
-		expect(headers.get("authorization")).toBe(`Bearer ${KEY}`);
-		expect(JSON.stringify([...headers])).not.toMatch(/canary-(cookie|header)|203\.0\.113|sk_service_/);
-	},
-);
+test.each(REQUESTS)("POST %s sends only listed headers and the upstream's own key", async (path, make) => {
+	const { secret } = await service.customer();
+	await (await send(path, make(), secret)).text();
+	const { headers } = upstream.requests.at(-1) as { headers: Headers };
+	expect([...headers.keys()].sort()).toEqual([
+		"accept",
+		"accept-encoding",
+		"authorization",
+		"connection",
+		"content-length",
+		"content-type",
+		"host",
+		"user-agent",
+		"x-request-id",
+	]);
+	expect(headers.get("authorization")).toBe(`Bearer ${KEY}`);
+	expect(JSON.stringify([...headers])).not.toMatch(/canary-(cookie|header)|203\.0\.113|sk_service_/);
+});
 
 const HOSTILE: readonly [string, () => Response][] = [
 	["an error of its own", () => Response.json({ error: { message: `${ANSWER} ${KEY}` } }, { status: 500 })],
@@ -103,7 +100,7 @@ const HOSTILE: readonly [string, () => Response][] = [
 	],
 ];
 
-test.each(REQUESTS)("POST %s: whatever a hostile server sends is contained, and costs nothing", async (path, make) => {
+test.each(REQUESTS)("POST %s contains hostile answers without a charge", async (path, make) => {
 	const { secret, accountId } = await service.customer();
 	for (const [what, answer] of HOSTILE) {
 		const before = upstream.requests.length;
@@ -120,7 +117,7 @@ test.each(REQUESTS)("POST %s: whatever a hostile server sends is contained, and 
 	expect(charged).toEqual(HOSTILE.map(([what]) => [what, "0"]));
 });
 
-test("no prompt, no key of either side and no cookie is in the log", async () => {
+test("the log has no prompt, key or cookie", async () => {
 	const { secret } = await service.customer();
 	for (const [path, make] of REQUESTS) await (await send(path, make(), secret)).text();
 	const log = JSON.stringify(service.logged);

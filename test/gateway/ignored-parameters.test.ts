@@ -13,7 +13,7 @@ const secret = (await service.customer()).secret;
 
 const post = (body: Record<string, unknown>) => service.post("/v1/chat/completions", secret, body);
 
-test("optional fields that the deployment does not honour are left out and named in a header, streamed or not", async () => {
+test("unsupported optional fields are left out and named in a header", async () => {
 	for (const stream of [false, true]) {
 		const response = await post(
 			ask("hi", { stream, logit_bias: { "1": 1 }, made_up: 1, temperature: 0.5, user: null }),
@@ -27,13 +27,13 @@ test("optional fields that the deployment does not honour are left out and named
 	}
 });
 
-test("nothing is named where all is honoured", async () => {
+test("the header is absent if all fields are supported", async () => {
 	const response = await post(ask("hi", { temperature: 0.5, max_tokens: 5, seed: 1, top_p: null }));
 	await response.text();
 	expect(response.headers.has("x-ignored-parameters")).toBe(false);
 });
 
-test("requests that run at once keep their headers apart: ids, ignored names and limits are each its own", async () => {
+test("concurrent requests keep their headers apart", async () => {
 	const limited = await service.customer({ settings: { requestsPerMinute: 1_000 } });
 	const from = upstream.requests.length;
 	const answers = await Promise.all(
@@ -58,7 +58,7 @@ test("requests that run at once keep their headers apart: ids, ignored names and
 	);
 });
 
-test("hostile names do not get into the header, many of them become a count", async () => {
+test("hostile names stay out of the header; many become a count", async () => {
 	const names = [
 		"a\r\nset-cookie: x=1",
 		"ü",
@@ -74,7 +74,7 @@ test("hostile names do not get into the header, many of them become a count", as
 	expect(response.headers.has("set-cookie")).toBe(false);
 });
 
-test("a deployment that rejects them says which one, and does not send the request", async () => {
+test("a rejecting deployment names the field and sends nothing", async () => {
 	const before = upstream.requests.length;
 	const { status, error } = await errorOf(await post(ask("hi", { model: "strict-model", made_up: 1 })));
 	expect([status, error.code, error.param]).toEqual([400, "unsupported_parameter", "made_up"]);
@@ -84,7 +84,7 @@ test("a deployment that rejects them says which one, and does not send the reque
 	expect(honoured.status).toBe(200);
 });
 
-test("a client cannot set what the reservation rests on: model, limit, choices and stream options are ours", async () => {
+test("the client cannot set what the reservation depends on", async () => {
 	const response = await post(
 		ask("hi", {
 			max_tokens: 7,

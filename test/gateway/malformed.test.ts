@@ -206,7 +206,7 @@ async function assertRefused(response: Response, what: string): Promise<void> {
 }
 
 describe.each(FAMILIES)("$path", (family) => {
-	test(`${ROUNDS} wrong requests are refused in the error shape and cost nothing`, async () => {
+	test(`refuses ${ROUNDS} wrong requests in the error shape without a charge`, async () => {
 		const { secret, accountId } = await service.customer();
 		const random = createRandom(SEED);
 		const before = upstream.requests.length;
@@ -266,7 +266,7 @@ describe("/v1/audio/transcriptions", () => {
 		return { what: `${field} = ${value.slice(0, 40)}`, body: form };
 	}
 
-	test(`${ROUNDS} wrong forms are refused in the error shape and cost nothing`, async () => {
+	test(`refuses ${ROUNDS} wrong forms in the error shape without a charge`, async () => {
 		const { secret, accountId } = await service.customer();
 		const random = createRandom(SEED + 1);
 		const before = upstream.requests.length;
@@ -286,7 +286,7 @@ describe("/v1/audio/transcriptions", () => {
 });
 
 describe("look-ups", () => {
-	test(`${ROUNDS} wrong look-ups are refused in the error shape`, async () => {
+	test(`refuses ${ROUNDS} wrong look-ups in the error shape`, async () => {
 		const { secret } = await service.customer();
 		const random = createRandom(SEED + 2);
 		const paths = ["/v1/usage/", "/v1/models/", "/v1/key/", "/v1/credits/", "/v1/usage/x/", "/v1/"];

@@ -21,7 +21,7 @@ const NAMES = [
 ];
 const named = (name: string, value: unknown) => JSON.parse(`{${JSON.stringify(name)}:${JSON.stringify(value)}}`);
 
-test("a value of a batch's metadata is a text of as many signs as it may have, under any name", () => {
+test("values of a batch's metadata have a maximum length under any name", () => {
 	const read = (metadata: unknown) => {
 		const body = { input_file_id: "file_1", endpoint: "/v1/embeddings", completion_window: "24h", metadata };
 		try {
@@ -40,7 +40,7 @@ test("a value of a batch's metadata is a text of as many signs as it may have, u
 	expect(read(Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`${at}\n`, "x"])))).toBe("metadata");
 });
 
-test("a bias of a token is a number from -100 to 100, under any name", () => {
+test("biases of tokens are numbers from -100 to 100 under any name", () => {
 	for (const [schema, prompt] of [
 		[ChatRequestBody, { messages: [{ role: "user", content: "hi" }] }],
 		[CompletionRequestBody, { prompt: "hi" }],

@@ -26,27 +26,24 @@ async function statusOf(model: string, secret: string): Promise<unknown> {
 	return data.find(({ id }) => id === model)?.status;
 }
 
-test.each([true, false])(
-	"where two servers fail on it alike it is a 422 of its own, and free (streamed %p)",
-	async (stream) => {
-		const [bad, good] = [await service.customer(), await service.customer()];
-		for (let round = 0; round < 6; round += 1) {
-			const response = await service.post("/v1/chat/completions", bad.secret, ask(POISON, { model: "pair", stream }));
-			expect(await errorOf(response)).toMatchObject({
-				status: 422,
-				error: { code: "unprocessable_request", type: "invalid_request_error" },
-			});
-			for (let other = 0; other < 2; other += 1)
-				expect((await service.post("/v1/chat/completions", good.secret, ask("fine", { model: "pair" }))).status).toBe(
-					200,
-				);
-		}
-		await expectUncharged(service, bad.accountId);
-		expect(await statusOf("pair", good.secret)).toBe("connected");
-	},
-);
+test.each([true, false])("returns a free 422 if two servers fail on a request (streamed %p)", async (stream) => {
+	const [bad, good] = [await service.customer(), await service.customer()];
+	for (let round = 0; round < 6; round += 1) {
+		const response = await service.post("/v1/chat/completions", bad.secret, ask(POISON, { model: "pair", stream }));
+		expect(await errorOf(response)).toMatchObject({
+			status: 422,
+			error: { code: "unprocessable_request", type: "invalid_request_error" },
+		});
+		for (let other = 0; other < 2; other += 1)
+			expect((await service.post("/v1/chat/completions", good.secret, ask("fine", { model: "pair" }))).status).toBe(
+				200,
+			);
+	}
+	await expectUncharged(service, bad.accountId);
+	expect(await statusOf("pair", good.secret)).toBe("connected");
+});
 
-test("where there is one server the others are served on, and the list of models says to each what he meets", async () => {
+test("one customer's failures keep a single server open to others", async () => {
 	const [bad, good] = [await service.customer(), await service.customer()];
 	const askAs = async ({ secret }: { secret: string }, text: string) =>
 		(await service.post("/v1/chat/completions", secret, ask(text, { model: "single" }))).status;
@@ -64,7 +61,7 @@ test("where there is one server the others are served on, and the list of models
 	expect(await askAs(bad, "fine")).toBe(200);
 });
 
-test("where there is one server, two who make it fail together take it from nobody who comes later", async () => {
+test("two customers' failures keep a single server open to others", async () => {
 	const bad = [await service.customer(), await service.customer()];
 	const askAs = async ({ secret }: { secret: string }, text: string) =>
 		(await service.post("/v1/chat/completions", secret, ask(text, { model: "lone" }))).status;
@@ -77,7 +74,7 @@ test("where there is one server, two who make it fail together take it from nobo
 	expect(await Promise.all(Array.from({ length: 8 }, () => askAs(good, "fine")))).toEqual(Array(8).fill(200));
 });
 
-test("a server that fails for everybody is what the list of models and the status say", async () => {
+test("lists show a server that fails for every customer as unavailable", async () => {
 	const upstream = upstreams[4] as UpstreamServer;
 	upstream.always(() => reply().errorStatus(500));
 	const customers = [await service.customer(), await service.customer()];
@@ -92,7 +89,7 @@ test("a server that fails for everybody is what the list of models and the statu
 	expect(status.models.find(({ id }) => id === "ill")?.status).toBe("unavailable");
 });
 
-test("who sends what llama.cpp finds wrong and calls its own failure hears that it is his, and is served on", async () => {
+test("a request that llama.cpp blames on itself is a 400", async () => {
 	const message = "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error";
 	const upstream = untilEnd(startUpstream({ dialect: "llama.cpp" }));
 	upstream.decide((body) =>

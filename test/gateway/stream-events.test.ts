@@ -38,8 +38,8 @@ const chunk = (...choices: { index?: number; text?: string; finish?: FinishReaso
 });
 const parsed = (text: string) => eventsOf(text) as (Event | string)[];
 
-describe("a client that asked for usage", () => {
-	test("gets `usage: null` on every event, then one event of its own with `choices: []`, then the terminator", () => {
+describe("a client that requested usage", () => {
+	test("gets `usage: null` on every event, then a usage event", () => {
 		const events = new ChatEvents(HEAD, true);
 		const all = parsed(
 			events.chunks([chunk({ text: "a" })]) + events.chunks([chunk({ finish: "stop" })]) + events.end(USAGE),
@@ -74,8 +74,8 @@ describe("a client that asked for usage", () => {
 	});
 });
 
-describe("a client that did not ask", () => {
-	test("gets the usage on the finish, which waits for it, and no other event has the field", () => {
+describe("a client that did not request usage", () => {
+	test("gets the usage on the finish event only", () => {
 		const events = new ChatEvents(HEAD, false);
 		expect(events.chunks([chunk({ finish: "stop" })])).toBe("");
 		const all = parsed(events.end(USAGE)) as Event[];
@@ -85,7 +85,7 @@ describe("a client that did not ask", () => {
 		expect(all[1] as unknown).toBe("[DONE]");
 	});
 
-	test("of several choices gets each finish once, in order, the usage on the last", () => {
+	test("gets each finish once, the usage on the last", () => {
 		const events = new ChatEvents(HEAD, false);
 		const text =
 			events.chunks([chunk({ index: 0, text: "a" }, { index: 1, text: "b" })]) +
@@ -101,7 +101,7 @@ describe("a client that did not ask", () => {
 		expect(all.map(({ usage }) => usage !== undefined)).toEqual([false, false, false, true]);
 	});
 
-	test("whatever chunks come, nothing is lost, reordered or empty, and one event has the usage, beside a choice", () => {
+	test("gets every chunk once, in order, with one usage", () => {
 		const choice = fc.record({
 			index: fc.nat(2),
 			text: fc.string(),
@@ -137,8 +137,8 @@ describe("a client that did not ask", () => {
 	});
 });
 
-describe("a failure in the middle", () => {
-	test("is an error event, then the usage, then the terminator; a finish that was held back comes first", () => {
+describe("a failure after the first event", () => {
+	test("is an error event, then the usage, then the terminator", () => {
 		for (const asked of [true, false]) {
 			const events = new ChatEvents(HEAD, asked);
 			const before = events.chunks([chunk({ index: 0, finish: "stop" })]);
@@ -160,13 +160,13 @@ describe("a failure in the middle", () => {
 		}
 	});
 
-	test("is said in the reader's language to the console's people", () => {
+	test("is in the reader's language for the console", () => {
 		const fault = new Fault("upstream_error", "The model server failed to answer.");
 		const text = new ChatEvents(HEAD, true).fail(fault, USAGE, "de");
 		expect(text).toContain('"message":"Der Modellserver konnte nicht antworten."');
 	});
 
-	test("nothing that a model says can start an event or a line of its own", () => {
+	test("model output cannot begin an event or a line", () => {
 		const events = new ChatEvents(HEAD, true);
 		const text = "\n\ndata: [DONE]\r\n\r\nevent: x\nid: 1\u2028\u0000";
 		const all = parsed(events.chunks([chunk({ text })])) as Event[];

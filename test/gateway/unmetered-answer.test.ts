@@ -19,7 +19,7 @@ function build(authenticate: () => KeyEntry = () => key) {
 	return { ask, lines, counted: () => Object.fromEntries([...stats.refusals()].filter(([, count]) => count > 0)) };
 }
 
-test("of a look-up that fails by a bug the operator hears by the metrics and by a line with the request's id", async () => {
+test("a bug is counted and logged with the request's id", async () => {
 	const { ask, lines, counted } = build();
 	const answer = await ask(() => {
 		throw new Error("a bug's own text");
@@ -33,7 +33,7 @@ test("of a look-up that fails by a bug the operator hears by the metrics and by 
 	expect(JSON.stringify(lines)).toContain("a bug's own text");
 });
 
-test("what is refused is counted by its code and stands in no line of errors", async () => {
+test("a refusal is counted and not logged as an error", async () => {
 	const { ask, lines, counted } = build();
 	expect((await ask(() => ({ object: "list" }))).status).toBe(200);
 	await ask(() => {

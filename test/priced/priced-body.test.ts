@@ -13,7 +13,7 @@ for (const [kind, bodies, share] of [
 	["chat", chatBodyText, 0.7],
 	["completions", completionBodyText, 0.3],
 ] as const)
-	test(`${kind}: what is priced is what is sent, as another reader of JSON sees it`, () => {
+	test(`${kind}: the priced text is the sent text`, () => {
 		let taken = 0;
 		const property = fc.property(bodies, (text) => {
 			taken += judge(kind, text);

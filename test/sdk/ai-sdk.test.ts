@@ -23,7 +23,7 @@ const service = await withService({
 const { secret } = await service.customer();
 const provider = createOpenAICompatible({ name: "tollgate", baseURL: `${service.url}/v1`, apiKey: secret });
 
-test("text, whole and streamed, with its usage", async () => {
+test("reads text and usage, whole and streamed", async () => {
 	const whole = await generateText({ model: provider("chat"), prompt: "hello there" });
 	expect(whole.text).toBe("echo: hello there");
 	expect(whole.finishReason).toBe("stop");
@@ -33,7 +33,7 @@ test("text, whole and streamed, with its usage", async () => {
 	expect(await stream.usage).toMatchObject({ inputTokens: 5, outputTokens: 3 });
 });
 
-test("a tool is called and its result is answered", async () => {
+test("calls a tool and sends its result", async () => {
 	chats.next(reply().toolCall("add", { a: 2, b: 3 }), reply().text("The sum is five."));
 	const add = tool({
 		description: "Adds.",
@@ -53,14 +53,14 @@ test("a tool is called and its result is answered", async () => {
 	expect(answer.steps[0]?.toolResults[0]?.output).toBe(5);
 });
 
-test("a completion model", async () => {
+test("reads a completion model", async () => {
 	const answer = await generateText({ model: provider.completionModel("text"), prompt: "once upon" });
 	expect(answer.text).toBe(" one two three");
 	const stream = streamText({ model: provider.completionModel("text"), prompt: "once upon" });
 	expect(await stream.text).toBe(" one two three");
 });
 
-test("embeddings and images", async () => {
+test("reads embeddings and images", async () => {
 	const embedder = provider.embeddingModel("embedding");
 	const { embeddings, usage } = await embedMany({ model: embedder, values: ["hello", "you"] });
 	expect(embeddings).toEqual([vectorOf("hello"), vectorOf("you")]);
@@ -69,12 +69,12 @@ test("embeddings and images", async () => {
 	expect(images.map((image) => image.base64)).toEqual(["aGVsbG8=", "aGVsbG8="]);
 });
 
-test("an error keeps its words", async () => {
+test("keeps the message of an error", async () => {
 	const asked = generateText({ model: provider("nothing"), prompt: "x", maxRetries: 0 });
 	await expect(asked).rejects.toThrow("The model `nothing` does not exist or is not connected");
 });
 
-test("an error in the middle of a stream is an error part", async () => {
+test("reads an error in a stream as an error part", async () => {
 	chats.next(reply().text("a b c d").errorEvent(2));
 	const errors: unknown[] = [];
 	const stream = streamText({ model: provider("chat"), prompt: "x", onError: ({ error }) => void errors.push(error) });

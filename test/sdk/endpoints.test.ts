@@ -45,13 +45,13 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 
 	const file = () => new File([wavOf(3)], "talk.wav");
 
-	test("models", async () => {
+	test("lists models", async () => {
 		const models = await client.models.list();
 		expect(models.data.map((model) => model.id)).toEqual(["acme/text", "acme/embedding", "acme/image", "acme/audio"]);
 		expect((await client.models.retrieve("acme/embedding")).id).toBe("acme/embedding");
 	});
 
-	test("completions, whole and streamed", async () => {
+	test("reads completions, whole and streamed", async () => {
 		const whole = await client.completions.create({ model: "acme/text", prompt: ["a b", "c"], n: 2, logprobs: 1 });
 		expect(whole.choices.map((choice) => choice.index)).toEqual([0, 1, 2, 3]);
 		expect(whole.choices[3]?.text).toBe(" one two three");
@@ -74,7 +74,7 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 		expect(usage).toMatchObject({ prompt_tokens: 2, completion_tokens: 3, total_tokens: 5 });
 	});
 
-	test("a stream that breaks off throws", async () => {
+	test("throws for a stream that breaks off", async () => {
 		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
 		upstream.next(() => brokenSse([event]));
 		const stream = await client.completions.create({ model: "acme/text", prompt: "a", stream: true });
@@ -84,7 +84,7 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 		await expect(read()).rejects.toMatchObject({ code: "upstream_error" });
 	});
 
-	test("leaving a stream ends it upstream", async () => {
+	test("ends the upstream request when it leaves a stream", async () => {
 		const before = upstream.requests.length;
 		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
 		upstream.next(() => brokenSse([event], { stall: new Promise(() => {}) }));
@@ -93,7 +93,7 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 		await (await upstream.waitForRequest(before + 1)).aborted;
 	});
 
-	test("embeddings come as numbers by the client's own default, which is base64", async () => {
+	test("decodes embeddings from its default base64", async () => {
 		const answer = await client.embeddings.create({ model: "acme/embedding", input: ["hello", "you"], dimensions: 3 });
 		expect(answer.data.map((item) => item.embedding)).toEqual([vectorOf("hello"), vectorOf("you")]);
 		expect(answer.usage.prompt_tokens).toBe(2);
@@ -101,13 +101,13 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 		expect(floats.data[0]?.embedding).toEqual(vectorOf("x"));
 	});
 
-	test("images", async () => {
+	test("reads images", async () => {
 		const answer = await client.images.generate({ model: "acme/image", prompt: "a cat", n: 2, size: "512x512" });
 		expect(answer.data?.map((image) => image.b64_json)).toEqual(["aGVsbG8=", "aGVsbG8="]);
 		expect(answer.usage?.total_tokens).toBe(205);
 	});
 
-	test("transcriptions in all forms", async () => {
+	test("reads transcriptions in all formats", async () => {
 		const model = "acme/audio";
 		const json = await client.audio.transcriptions.create({ model, file: file() });
 		expect(json.text).toBe("Hello there, big world.");
@@ -127,7 +127,7 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 		expect([heard, done]).toEqual(["Hello there, big world.", "Hello there, big world."]);
 	});
 
-	test("errors are the client's own classes, and what cannot succeed is not retried", async () => {
+	test("throws its own error classes without futile retries", async () => {
 		let calls = 0;
 		const counting = (...args: Parameters<typeof fetch>) => {
 			// The client also looks what `fetch` can do with a form.
@@ -150,7 +150,7 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 		expect(upstream.requests.length).toBe(before);
 	});
 
-	test("all of it was settled, each at its price", async () => {
+	test("each request was settled at its price", async () => {
 		await service.settled();
 		const rows = await service.usage(accountId);
 		expect(new Set(rows.map((row) => row.endpoint))).toEqual(

@@ -24,13 +24,13 @@ const service = await withService({
 const { secret } = await service.customer();
 const common = { apiKey: secret, configuration: { baseURL: `${service.url}/v1` }, maxRetries: 0 };
 
-test("a chat has its text and its usage", async () => {
+test("reads a chat with its usage", async () => {
 	const answer = await new ChatOpenAI({ model: "chat", ...common }).invoke("hello there");
 	expect(answer.content).toBe("echo: hello there");
 	expect(answer.usage_metadata).toMatchObject({ input_tokens: 5, output_tokens: 3, total_tokens: 8 });
 });
 
-test("a streamed chat has its text and its usage", async () => {
+test("reads a streamed chat with its usage", async () => {
 	let text = "";
 	let tokens = 0;
 	for await (const chunk of await new ChatOpenAI({ model: "chat", ...common }).stream("hello there")) {
@@ -41,7 +41,7 @@ test("a streamed chat has its text and its usage", async () => {
 	expect(tokens).toBe(8);
 });
 
-test("tools are bound and called", async () => {
+test("binds and calls tools", async () => {
 	chats.next(reply().toolCall("find", { q: "Zürich" }));
 	const find = {
 		type: "function" as const,
@@ -51,7 +51,7 @@ test("tools are bound and called", async () => {
 	expect(answer.tool_calls).toMatchObject([{ name: "find", args: { q: "Zürich" } }]);
 });
 
-test("documents are embedded in batches, through a server that takes only small ones", async () => {
+test("embeds documents in small batches", async () => {
 	const embedder = new OpenAIEmbeddings({ model: "embedding", ...common });
 	const texts = Array.from({ length: 100 }, (_, at) => "x".repeat(1 + (at % 9)));
 	expect(await embedder.embedDocuments(texts)).toEqual(texts.map(vectorOf));
@@ -59,7 +59,7 @@ test("documents are embedded in batches, through a server that takes only small 
 	expect(endpoints.requests).toHaveLength(5);
 });
 
-test("a lack of credit is not retried", async () => {
+test("does not retry a lack of credit", async () => {
 	const poor = await service.customer({ exactCredit: 1 });
 	let calls = 0;
 	const counting = (...args: Parameters<typeof fetch>) => {

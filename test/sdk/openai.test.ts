@@ -62,7 +62,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 	};
 
 	describe(`${name}: answers`, () => {
-		test("a chat, with its usage, its cost and its request id", async () => {
+		test("reads a chat with usage, cost and request id", async () => {
 			upstream.next(reply().text("Hello there.").usage({ prompt: 6, completion: 2, cached: 4 }));
 			const answer = await connect().chat.create({ model: MODEL, messages, max_tokens: 50, temperature: 0.5 });
 			expect(answer).toMatchObject({
@@ -90,7 +90,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(upstream.requests.at(-1)?.headers.get("authorization")).toBeNull();
 		});
 
-		test("several choices, a length and logprobs", async () => {
+		test("reads several choices, a length and logprobs", async () => {
 			upstream.next(reply().text("a b c d").length());
 			const answer = await connect().chat.create({ model: MODEL, messages, n: 2, max_completion_tokens: 4 });
 			expect(answer.choices.map(({ index, finish_reason }) => [index, finish_reason])).toEqual([
@@ -100,7 +100,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(upstream.requests.at(-1)?.body).toMatchObject({ n: 2, max_tokens: 4 });
 		});
 
-		test("a stream with usage: one record, in an event of its own at the end, and null before", async () => {
+		test("reads the usage event of a stream", async () => {
 			upstream.next(reply().text("Hello there."));
 			const stream = await connect().chat.create({
 				model: MODEL,
@@ -120,7 +120,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(chunks.flatMap(({ choices }) => choices).at(-1)?.finish_reason).toBe("stop");
 		});
 
-		test("a stream without asking for usage: every event has a choice, and the last one has the usage", async () => {
+		test("reads a stream without a usage event", async () => {
 			upstream.next(reply().text("Hello there."));
 			const stream = await connect().chat.create({ model: MODEL, messages, stream: true });
 			const chunks = [];
@@ -130,7 +130,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(chunks.at(-1)).toMatchObject({ choices: [{ finish_reason: "stop" }], usage: { completion_tokens: 2 } });
 		});
 
-		test("the stream helper: content events, the final message, the total usage", async () => {
+		test("reads events and totals with the stream helper", async () => {
 			for (const options of [{}, { stream_options: { include_usage: true } }]) {
 				upstream.next(reply().text("Hello there."));
 				const helper = connect().chat.stream({ model: MODEL, messages, ...options });
@@ -144,7 +144,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			}
 		});
 
-		test("tool calls, whole and streamed", async () => {
+		test("reads tool calls, whole and streamed", async () => {
 			const request = { model: MODEL, messages, tools: [weather], tool_choice: "auto" as const };
 			upstream.next(reply().toolCall("weather", { city: "Paris" }));
 			const answer = await connect().chat.create(request);
@@ -163,7 +163,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			).toEqual(['{"city":"Paris"}', '{"city":"Rome"}']);
 		});
 
-		test("the tool runner: calls the tool, sends its result, ends with the answer; each step is charged", async () => {
+		test("runs tools to the end; each step is charged", async () => {
 			const { accountId, secret } = await service.customer();
 			for (const stream of [false, true]) {
 				upstream.next(reply().toolCall("weather", { city: "Paris" }), reply().text("It is sunny."));
@@ -192,7 +192,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(await service.usage(accountId)).toHaveLength(4);
 		});
 
-		test("structured output: the schema goes through, the helper parses the answer", async () => {
+		test("parses structured output", async () => {
 			const schema = {
 				type: "object",
 				properties: { city: { type: "string" } },
@@ -206,7 +206,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(upstream.requests.at(-1)?.body.response_format).toEqual(format);
 		});
 
-		test("parts of a message as text, and null for what is not set", async () => {
+		test("sends text parts and null fields", async () => {
 			upstream.next(reply().text("ok"));
 			await connect().chat.create({
 				model: MODEL,
@@ -218,7 +218,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(upstream.requests.at(-1)?.body).not.toHaveProperty("temperature");
 		});
 
-		test("the catalogue: listed, and one by its id with a slash, encoded by the SDK or raw", async () => {
+		test("lists models and retrieves one with a slash in its ID", async () => {
 			const { client } = connect();
 			const ids: string[] = [];
 			for await (const model of client.models.list()) ids.push(model.id);
@@ -238,7 +238,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 				expect(await (await service.get(path, customer.secret)).json()).toEqual(JSON.parse(JSON.stringify(model)));
 		});
 
-		test("`break` and `abort()` in the middle of a stream: the upstream is let go and what was generated is charged", async () => {
+		test("pays for the generated part after `break` or `abort()`", async () => {
 			for (const how of ["break", "abort"]) {
 				const { accountId, secret } = await service.customer();
 				upstream.next(reply().text("a b c").stallAfter(2));
@@ -306,7 +306,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			};
 		}
 
-		test("401, 402, 403 have their class and code, and are not retried", async () => {
+		test("throws 401, 402 and 403 with class and code, without retries", async () => {
 			const before = upstream.requests.length;
 			const classes = { 401: SDK.AuthenticationError, 402: SDK.APIError, 403: SDK.PermissionDeniedError };
 			const statuses = [401, 401, 401, 402, 402, 402, 403, 403, 403] as const;
@@ -335,7 +335,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(await thrown(client.models.delete(MODEL))).toMatchObject({ status: 405, code: "method_not_allowed" });
 		});
 
-		test("429: RateLimitError, from the key's limit and from a busy upstream", async () => {
+		test("throws RateLimitError for 429, InternalServerError for 503", async () => {
 			const limited = await service.key(customer.accountId, { requestsPerMinute: 1 });
 			upstream.next(reply().text("ok"));
 			await connect(limited.secret).chat.create({ model: MODEL, messages });
@@ -347,7 +347,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(await ask()).toMatchObject({ status: 503, code: "overloaded" });
 		});
 
-		test("502, 503 and 504: InternalServerError, streamed or not", async () => {
+		test("throws InternalServerError for 502, 503 and 504", async () => {
 			for (const stream of [false, true]) {
 				upstream.next(reply().errorStatus(500));
 				const failed = await ask(undefined, { stream });
@@ -362,7 +362,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(await ask(undefined, { model: "gone-model" })).toMatchObject({ status: 503, code: "service_unavailable" });
 		});
 
-		test("503 for what no deployment serves: the SDK is told not to try again, and does not", async () => {
+		test("does not retry a 503 without a deployment", async () => {
 			const { client, sent } = connect(customer.secret, 3);
 			const error = await thrown(client.embeddings.create({ model: "any", input: "hi" }));
 			expect(error).toMatchObject({ status: 503, code: "service_unavailable" });
@@ -370,7 +370,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(sent.count).toBe(1);
 		});
 
-		test("what can be retried is: a busy upstream, and the second attempt is charged once", async () => {
+		test("retries a busy upstream and is charged once", async () => {
 			const { accountId, secret } = await service.customer();
 			upstream.next(reply().errorStatus(500), reply().text("ok"));
 			const { chat, sent } = connect(secret, 2);
@@ -383,7 +383,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			]);
 		});
 
-		test("an error in the middle of a stream is thrown with its code, after what was delivered", async () => {
+		test("throws the code of a stream's error after its output", async () => {
 			upstream.next(reply().text("a b c").dieAfter(2));
 			const stream = await connect().chat.create({ model: MODEL, messages, stream: true });
 			let text = "";

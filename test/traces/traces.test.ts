@@ -64,7 +64,7 @@ const named = (spans: readonly SeenSpan[], name: string) => spans.filter((span) 
 const childrenOf = (spans: readonly SeenSpan[], parent?: SeenSpan) =>
 	spans.filter((span) => span.parentSpanId === parent?.spanId);
 
-test("a request in a client's trace is a span below the client's, the model one below that, the call one below that", async () => {
+test("a request's spans nest below the client's", async () => {
 	const { traceId, headers } = newContext();
 	const before = upstream.requests.length;
 	const response = await chat(headers);
@@ -97,7 +97,7 @@ test("a request in a client's trace is a span below the client's, the model one 
 	expect(collector.posts[0]?.headers.get("authorization")).toBe("Bearer of-the-collector");
 });
 
-test("a stream's spans end with its last byte, and a client that leaves is told as that", async () => {
+test("a stream's spans end with its last byte", async () => {
 	const whole = newContext();
 	await (await chat(whole.headers, { stream: true })).text();
 	const spans = await collector.trace(whole.traceId, 3);
@@ -116,7 +116,7 @@ test("a stream's spans end with its last byte, and a client that leaves is told 
 	});
 });
 
-test("each server that was tried has a span, and what failed says in a word why", async () => {
+test("each tried server has a span with its failure", async () => {
 	const { traceId, headers } = newContext();
 	broken.next(reply().errorStatus(500, "canary-text-of-a-server"));
 	upstream.next(reply().errorStatus(500, "canary-text-of-a-server"));
@@ -134,7 +134,7 @@ test("each server that was tried has a span, and what failed says in a word why"
 	expect(model).toMatchObject({ failed: true, attributes: { "error.type": "upstream_failed" } });
 });
 
-test("what is refused before it is sent is one span; a context that cannot be read begins a trace of its own", async () => {
+test("a refused request is one span", async () => {
 	const { traceId, headers } = newContext();
 	await send("sk_service_nobody", ask(), headers);
 	const [refused] = await collector.trace(traceId, 1);
@@ -146,14 +146,14 @@ test("what is refused before it is sent is one span; a context that cannot be re
 	await waitFor(() => others() === before + 9, "three traces");
 });
 
-test("nothing of a prompt, an answer, a secret or a server's own text is in a span", () => {
+test("spans contain no prompt, answer, secret or server text", () => {
 	const all = collector.posts.map(({ text }) => text).join("\n");
 	expect(all).toContain("chat test-model");
 	for (const secretText of [PROMPT, "echo:", secret, "canary-text-of-a-server", upstream.url, "served-name"])
 		expect(all).not.toContain(secretText);
 });
 
-test("what is not recorded leaves no span and takes its context along unchanged", async () => {
+test("an unrecorded request forwards its context", async () => {
 	const other = await traced({ OTEL_TRACES_SAMPLER: "parentbased_always_on" });
 	const { traceId, headers } = newContext("00");
 	const before = upstream.requests.length;
@@ -165,7 +165,7 @@ test("what is not recorded leaves no span and takes its context along unchanged"
 	expect(collector.spans.filter((span) => span.traceId === traceId)).toEqual([]);
 });
 
-test("a collector that takes nothing is told of once, and no request notices", async () => {
+test("a failing collector is logged once", async () => {
 	const other = await traced({ OTEL_TRACES_SAMPLER: "always_on", OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf" });
 	const lines = (message: string) => other.logged.filter((line) => line.message === message).length;
 	collector.answer(400);
@@ -184,7 +184,7 @@ test("a collector that takes nothing is told of once, and no request notices", a
 	expect(last?.text).toContain("chat test-model");
 });
 
-test("a request that its server takes in parts has a span of each call", async () => {
+test("each call of a divided request has a span", async () => {
 	const { traceId, headers } = newContext();
 	const response = await fetch(`${service.url}/v1/embeddings`, {
 		method: "POST",

@@ -13,7 +13,7 @@ const sampleOf = (recording: Recording) =>
 describe.each(RECORDINGS.map((recording) => [recording.name, recording] as const))("%s", (_, recording) => {
 	const { says, fails, bytes } = recording;
 
-	test("says what it says, and ends as it ends", async () => {
+	test("is read completely", async () => {
 		const player = createPlayer(recording);
 		const { said, failed } = await player.play();
 		expect(failed).toBe(fails as string);
@@ -23,14 +23,14 @@ describe.each(RECORDINGS.map((recording) => [recording.name, recording] as const
 		await player.stop();
 	});
 
-	test("is the same wherever it is cut", async () => {
+	test("reads the same wherever it is cut", async () => {
 		const player = createPlayer(recording);
 		const whole = await player.play();
 		for (const cut of sampleOf(recording)) expect({ cut, ...(await player.play(cut)) }).toEqual({ cut, ...whole });
 		await player.stop();
 	});
 
-	test("is no answer where it breaks off, unless all of it has come", async () => {
+	test("is a failure if it breaks off early", async () => {
 		const player = createPlayer(recording);
 		const whole = await player.play();
 		for (const end of sampleOf(recording)) {
@@ -47,7 +47,7 @@ function begins(part: readonly SaidChoice[], whole: readonly SaidChoice[]): bool
 	return part.every(({ text }, index) => whole[index]?.text.startsWith(text));
 }
 
-test("there are enough of them, of every server that is named, with every kind of end", () => {
+test("the recordings cover every server and ending", () => {
 	expect(RECORDINGS.length).toBeGreaterThanOrEqual(60);
 	expect(new Set(RECORDINGS.map(({ name }) => name)).size).toBe(RECORDINGS.length);
 	const servers = new Set(RECORDINGS.map(({ name }) => name.split(":")[0]));
@@ -88,7 +88,7 @@ function fieldsOf(recordings: readonly Recording[]): Record<"answer" | "choice" 
 	return found;
 }
 
-test("every field of theirs is either passed on or withheld, for a reason, and none both", () => {
+test("every field is forwarded or withheld for a reason", () => {
 	for (const [place, names] of Object.entries(fieldsOf(RECORDINGS))) {
 		const [passed, withheld] = [PASSED[place as "answer"], WITHHELD[place as "answer"]];
 		const decided = new Set([...Object.keys(passed), ...Object.keys(withheld)]);

@@ -82,7 +82,7 @@ const whole = RECORDINGS.filter(({ fails }) => fails === undefined);
 const broken = RECORDINGS.filter(({ fails }) => fails !== undefined);
 
 describe.each(whole.map((recording) => [recording.name, recording] as const))("%s", (_, recording) => {
-	test("is put together alike, but for what we mean to change", async () => {
+	test("reads the same except for intended changes", async () => {
 		expect((await read(direct, recording, 0, true)).said).toEqual(saidDirectly(recording));
 		for (const asked of [true, false]) {
 			const { said, events, threw } = await read(through, recording, 0, asked);
@@ -93,7 +93,7 @@ describe.each(whole.map((recording) => [recording.name, recording] as const))("%
 		}
 	});
 
-	test("is the same however the network cuts it", async () => {
+	test("reads the same however the network cuts it", async () => {
 		const cuts = cutsOf(recording, 29);
 		const offset = recording.name.length % 7;
 		for (let at = 1; at <= CUTS; at += 1) {
@@ -116,7 +116,7 @@ test.each(broken.map((recording) => [recording.name, recording] as const))(
 const helped = whole.filter(({ endpoint }) => endpoint === "chat").filter((_, at) => LONG || at % 3 === 0);
 
 test.each(helped.map((recording) => [recording.name, recording] as const))(
-	"%s: the SDK's own helper puts it together",
+	"%s: the SDK's helper reads it",
 	async (_, { name, dialect, n, says }) => {
 		const stream = through.chat.completions.stream({
 			model: dialect,

@@ -127,7 +127,7 @@ async function holds(
 const jsonBody = <T extends Json>(value: fc.Arbitrary<T>) =>
 	value.map((one) => ({ value: one, text: JSON.stringify(one) }));
 
-test("images", () =>
+test("bounds the cost of images", () =>
 	holds(
 		images,
 		jsonBody(
@@ -145,7 +145,7 @@ test("images", () =>
 		}),
 	));
 
-test("rerank", () =>
+test("bounds the cost of rerank", () =>
 	holds(
 		rerank,
 		jsonBody(
@@ -164,7 +164,7 @@ test("rerank", () =>
 		}),
 	));
 
-test("embeddings", () =>
+test("bounds the cost of embeddings", () =>
 	holds(
 		embeddings,
 		jsonBody(
@@ -189,7 +189,7 @@ const FILES = [
 	wavOf(45),
 ];
 
-test("transcriptions", () =>
+test("bounds the cost of transcriptions", () =>
 	holds(
 		transcriptions,
 		fc.record({ file: fc.constantFrom(...FILES), prompt: text }).map(({ file, prompt }) => {
@@ -202,7 +202,7 @@ test("transcriptions", () =>
 		fc.record({ body: fc.record({ text, duration: count, usage }) }),
 	));
 
-test("a chat and a completion that nobody counted", async () => {
+test("bounds the cost of uncounted chats and completions", async () => {
 	const uncounted = fc.record({ said: fc.string({ maxLength: 30_000 }) });
 	const limits = { model: fc.constant("m"), max_tokens: fc.integer({ min: 1, max: 50 }), n: fc.constant(1) };
 	await holds(

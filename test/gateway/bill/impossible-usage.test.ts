@@ -77,7 +77,7 @@ async function answered(target: Target, secret: string, usage: unknown) {
 }
 
 test.each(TARGETS.map((target) => [target.name, target] as const))(
-	"%s: answer, look-up, row and books say one cost, and it is possible",
+	"%s shows one possible cost in answer, look-up, row and books",
 	async (_, target) => {
 		const { accountId, secret } = await richCustomer();
 		const answers = [];
@@ -109,7 +109,7 @@ test.each(TARGETS.map((target) => [target.name, target] as const))(
 	},
 );
 
-test("what credit does not cover is in no answer", async () => {
+test("hides a cost that the credit does not cover", async () => {
 	for (const target of TARGETS.filter(({ mayExceed }) => mayExceed)) {
 		const { accountId: probe, secret: probing } = await service.customer();
 		await answered(target, probing, undefined);

@@ -36,7 +36,7 @@ async function charged(usage: Usage, stream: boolean) {
 	return { told: (JSON.parse(last) as { usage: Usage }).usage, row: await onlyUsage(service, accountId) };
 }
 
-test.each([true, false])("reasoning that is counted beside the completion is charged (streamed %p)", async (stream) => {
+test.each([true, false])("charges reasoning counted beside the completion (streamed %p)", async (stream) => {
 	const { told, row } = await charged(
 		{
 			prompt_tokens: 12,
@@ -56,20 +56,14 @@ test.each([true, false])("reasoning that is counted beside the completion is cha
 	});
 });
 
-test.each([true, false])(
-	"a prompt of zero tokens is estimated, the completion beside it counts (streamed %p)",
-	async (stream) => {
-		const { row } = await charged({ prompt_tokens: 0, completion_tokens: 40, total_tokens: 40 }, stream);
-		expect(row).toMatchObject({ prompt_tokens: PROMPT_ESTIMATE, completion_tokens: 40, basis: "estimated" });
-		expect(Number(row.charged_nano_usd)).toBe(priceOf(PROMPT_ESTIMATE, 40));
-	},
-);
+test.each([true, false])("estimates a prompt of zero tokens (streamed %p)", async (stream) => {
+	const { row } = await charged({ prompt_tokens: 0, completion_tokens: 40, total_tokens: 40 }, stream);
+	expect(row).toMatchObject({ prompt_tokens: PROMPT_ESTIMATE, completion_tokens: 40, basis: "estimated" });
+	expect(Number(row.charged_nano_usd)).toBe(priceOf(PROMPT_ESTIMATE, 40));
+});
 
-test.each([true, false])(
-	"a completion that is not told is estimated, the prompt beside it counts (streamed %p)",
-	async (stream) => {
-		const { row } = await charged({ prompt_tokens: 70, completion_tokens: null }, stream);
-		expect(row).toMatchObject({ prompt_tokens: 70, completion_tokens: 3, basis: "estimated" });
-		expect(Number(row.charged_nano_usd)).toBe(priceOf(70, 3));
-	},
-);
+test.each([true, false])("estimates a missing completion count (streamed %p)", async (stream) => {
+	const { row } = await charged({ prompt_tokens: 70, completion_tokens: null }, stream);
+	expect(row).toMatchObject({ prompt_tokens: 70, completion_tokens: 3, basis: "estimated" });
+	expect(Number(row.charged_nano_usd)).toBe(priceOf(70, 3));
+});

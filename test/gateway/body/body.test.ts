@@ -33,7 +33,7 @@ const post = (body: BodyInit, headers: Record<string, string> = {}) =>
 	from(new Request(URL, { method: "POST", body, headers }));
 
 describe("a body", () => {
-	test("of as many bytes as it may have is read, and one of a byte more hears how many those are, in the largest unit that is exact", async () => {
+	test("is read up to its limit, which the refusal of a larger one names", async () => {
 		for (const [bytesMax, limit] of [
 			[2, "2 bytes"],
 			[1_000, "1000 bytes"],
@@ -54,7 +54,7 @@ describe("a body", () => {
 		}
 	});
 
-	test("that trickles in without an end is given up after a minute, and no timer stays behind when one arrives", async () => {
+	test("times out after a minute of trickling", async () => {
 		const clock = createManualClock();
 		const reads = createBodyReads(clock);
 		let feed: ReadableStreamDefaultController<Uint8Array> | undefined;
@@ -76,7 +76,7 @@ describe("a body", () => {
 		expect(clock.pending()).toBe(0);
 	});
 
-	test("that is large is the text that it would be at once, wherever its slices end", async () => {
+	test("decodes to the same text wherever its slices end", async () => {
 		const MB = 1024 * 1024;
 		const texts = ["中", "😀", "é", "\ufeff", "a"].map((sign) => sign.repeat(MB / 2));
 		for (const [shift, text] of texts.flatMap((all) =>
@@ -100,33 +100,30 @@ describe("a body", () => {
 		["JSON", 60, readJson, "application/json"],
 		["of any kind", 600, readBytes, "audio/wav"],
 		["a form", 600, readForm, "multipart/form-data; boundary=b"],
-	] as const)(
-		"that is %s and not there after %d seconds is let go, and nobody's rejection is left over",
-		async (_, seconds, read, type) => {
-			const clock = createManualClock();
-			const reads = createBodyReads(clock);
-			const asked = Promise.withResolvers<void>();
-			let isLetGo = false;
-			const body = new ReadableStream<Uint8Array>(
-				{
-					pull: () => asked.resolve(),
-					cancel() {
-						isLetGo = true;
-					},
+	] as const)("that is %s times out after %d seconds", async (_, seconds, read, type) => {
+		const clock = createManualClock();
+		const reads = createBodyReads(clock);
+		const asked = Promise.withResolvers<void>();
+		let isLetGo = false;
+		const body = new ReadableStream<Uint8Array>(
+			{
+				pull: () => asked.resolve(),
+				cancel() {
+					isLetGo = true;
 				},
-				{ highWaterMark: 0 },
-			);
-			const reading = codeOf(read(post(body, { "content-type": type }), 1_000, reads));
-			await asked.promise;
-			clock.advance(seconds * 1_000 - 1);
-			expect(isLetGo).toBe(false);
-			clock.advance(1);
-			expect(await reading).toBe("request_timeout");
-			expect([isLetGo, clock.pending()]).toEqual([true, 0]);
-		},
-	);
+			},
+			{ highWaterMark: 0 },
+		);
+		const reading = codeOf(read(post(body, { "content-type": type }), 1_000, reads));
+		await asked.promise;
+		clock.advance(seconds * 1_000 - 1);
+		expect(isLetGo).toBe(false);
+		clock.advance(1);
+		expect(await reading).toBe("request_timeout");
+		expect([isLetGo, clock.pending()]).toEqual([true, 0]);
+	});
 
-	test("that is long is looked through, parsed and handed on in steps, and others have their turn between any two that took long", async () => {
+	test("is parsed in steps between which other work runs", async () => {
 		const text = `{"messages":[{"role":"user","content":"${"a line of prose ".repeat(20_000)}"}]}`;
 		const done: string[] = [];
 		let nowMs = 0;
@@ -159,7 +156,7 @@ describe("a body", () => {
 		expect(done).toEqual(["turn", "looked at", "turn", "parsed", "turn"]);
 	});
 
-	test("that takes longer than a moment is not cut off by the runtime before its deadline, and its connection is set back however it ends", async () => {
+	test("keeps its connection open until its own deadline", async () => {
 		const clock = createManualClock();
 		const reads = createBodyReads(clock);
 		for (const end of ["comes", "breaks off", "is late"]) {
@@ -187,12 +184,12 @@ describe("a body", () => {
 		expect(timeouts).toEqual([]);
 	});
 
-	test("that breaks off is not a fault of ours", async () => {
+	test("that breaks off is a request_timeout", async () => {
 		const body = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(new Error("gone")) });
 		expect(await codeOf(readJson(post(body), 1_000, systemReads))).toBe("request_timeout");
 	});
 
-	test("without a length is refused as soon as it passes the limit, not read to its end", async () => {
+	test("without a length is refused at its limit", async () => {
 		let pulled = 0;
 		const body = new ReadableStream<Uint8Array>({
 			pull(controller) {
@@ -204,13 +201,13 @@ describe("a body", () => {
 		expect(pulled).toBeLessThan(20);
 	});
 
-	test("is refused by its declared length before a byte of it is read", async () => {
+	test("is refused by its declared length before it is read", async () => {
 		expect(await codeOf(readJson(post("{}", { "content-length": "1001" }), 1_000, systemReads))).toBe(
 			"payload_too_large",
 		);
 	});
 
-	test("whose length stands twice, as two headers of the same text, is counted by it and given back", async () => {
+	test("with a doubled length header is counted once", async () => {
 		// What the runtime makes of them.
 		const twice = (bytes: number) => ({ "content-length": `${bytes}, ${bytes}` });
 		const lengths: (string | null)[] = [];
@@ -242,7 +239,7 @@ describe("a body", () => {
 			expect(await codeOf(readJson(post(text), 1_000, systemReads))).toBe("invalid_request");
 	});
 
-	test("may be 128 levels deep and not more, in arrays and in objects", async () => {
+	test("has at most 128 levels", async () => {
 		const nested = (depth: number) => `{"a":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`;
 		expect(await codeOf(readJson(post(nested(128)), 1e6, systemReads))).toBe("none");
 		expect(await codeOf(readJson(post(nested(129)), 1e6, systemReads))).toBe("invalid_request");
@@ -251,7 +248,7 @@ describe("a body", () => {
 		expect(await codeOf(readJson(post(objects), 1e6, systemReads))).toBe("invalid_request");
 	});
 
-	test("is JSON by its type, in any of the forms that are, and taken for JSON without one", async () => {
+	test("may have every JSON content type, or none", async () => {
 		for (const type of ["application/json", "Application/JSON; charset=utf-8", "application/vnd.api+json"])
 			expect(await codeOf(readJson(post("{}", { "content-type": type }), 1_000, systemReads))).toBe("none");
 		for (const type of [

@@ -116,7 +116,7 @@ function namesIn(value: unknown): number {
 	return Object.values(value).reduce<number>((sum, one) => sum + namesIn(one), own);
 }
 
-test("what is left out of a parsed text is the end of strings in its member, counted to the byte; what is no JSON is none", () => {
+test("cuts only the ends of strings in its member, counted to the byte", () => {
 	let parsed = 0;
 	let leftOut = 0;
 	fc.assert(
@@ -141,7 +141,7 @@ test("what is left out of a parsed text is the end of strings in its member, cou
 	expect(leftOut).toBeGreaterThan(30);
 });
 
-test("the first long texts keep what conversations are told apart by, the others nothing, and what lies between does not matter", () => {
+test("keeps the beginnings of the first long texts", () => {
 	const content = `${proseOf(500)}\\n`.repeat(20);
 	const dense = "a line\\n".repeat(1_000);
 	const messages = Array.from({ length: 100 }, (_, at) => {
@@ -160,7 +160,7 @@ test("the first long texts keep what conversations are told apart by, the others
 	expect(leftOut?.bytes).toBe(100 * 20 * 501 - said.reduce((sum, length) => sum + length));
 });
 
-test("no escape and no character is lost where a string ends early", () => {
+test("loses no escape or character at a cut", () => {
 	for (const escapes of ["\\n", "\\\\", '\\\\\\"', "😀😀"])
 		for (let before = 0; before <= 2 * escapes.length; before += 1) {
 			const content = `${proseOf(2 * BEGINNING_CHARS - before)}${escapes}${proseOf(LONG_STRING_CHARS)}`;
@@ -170,7 +170,7 @@ test("no escape and no character is lost where a string ends early", () => {
 		}
 });
 
-test("nothing is left out of addresses, arguments and names, nor of text with escapes everywhere or much beyond ASCII", () => {
+test("cuts no addresses, arguments, names or text with many escapes", () => {
 	const long = proseOf(10_000);
 	for (const messages of [
 		`[{"role":"user","content":[{"type":"image_url","image_url":{"url":"${long}"}}]}]`,
@@ -190,7 +190,7 @@ test("nothing is left out of addresses, arguments and names, nor of text with es
 		});
 });
 
-test("nothing is left out where that would be less than half: what is left is copied, and all of it parsed again if it cannot go on", () => {
+test("cuts nothing if less than half would be cut", () => {
 	const said = `{"role":"user","content":"${proseOf(20_000)}"}`;
 	const called = (chars: number) =>
 		`{"role":"assistant","tool_calls":[{"function":{"arguments":"${proseOf(chars)}"}}]}`;

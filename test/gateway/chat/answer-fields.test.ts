@@ -53,7 +53,7 @@ describe("content in parts", () => {
 		{ type: "text", text: "-two" },
 	];
 
-	test("text becomes the content, thinking the reasoning", async () => {
+	test("becomes content and reasoning", async () => {
 		const { message } = await whole(chatAnswer({ content: PARTS }, "stop", { usage: USAGE }));
 		expect(message).toEqual({
 			role: "assistant",
@@ -78,7 +78,7 @@ describe("content in parts", () => {
 		]);
 	});
 
-	test("a part of a kind that nobody knows is no answer: it fails, and costs nothing before the first token", async () => {
+	test("with an unknown kind fails without a charge", async () => {
 		const { accountId, secret } = await service.customer();
 		const odd = { content: [{ type: "hologram", data: "…" }] };
 		upstream.next(wholeReply(chatAnswer(odd, "stop", { usage: USAGE })));
@@ -89,12 +89,12 @@ describe("content in parts", () => {
 	});
 });
 
-describe("a complete answer without a finish", () => {
+describe("a complete answer without a finish reason", () => {
 	test.each([
 		["", "empty"],
 		[null, "null"],
 		[undefined, "missing"],
-	])("%p (%s) is an answer that stopped", async (finish) => {
+	])("with %p (%s) has the reason stop", async (finish) => {
 		const { answer, choice } = await whole(chatAnswer({ content: "Forty-two" }, finish, { usage: USAGE }));
 		expect(choice).toMatchObject({ finish_reason: "stop" });
 		expect(answer.usage).toMatchObject({ completion_tokens: 5 });
@@ -113,7 +113,7 @@ describe("a complete answer without a finish", () => {
 		}
 	});
 
-	test("one that called tools finished for that", async () => {
+	test("with tool calls has the reason tool_calls", async () => {
 		const call = { index: 0, id: "call_a", type: "function", function: { name: "find", arguments: "{}" } };
 		const events = await streamed([chatEvent({ tool_calls: [call] }, ""), usageEvent(9, 5)]);
 		expect(events.at(-1)).toMatchObject({ choices: [{ finish_reason: "tool_calls" }] });
@@ -121,7 +121,7 @@ describe("a complete answer without a finish", () => {
 		expect(choice.finish_reason).toBe("tool_calls");
 	});
 
-	test("without a final count it is none, and neither is an empty one", async () => {
+	test("without a final count or without content is a failure", async () => {
 		const events = await streamed([chatEvent({ content: "Forty" })]);
 		expect(events.at(-2)).toMatchObject({ error: { code: "upstream_error" } });
 		const { secret } = await service.customer();
@@ -151,7 +151,7 @@ const CITED = {
 	},
 };
 
-describe("what is about the answer is passed on", () => {
+describe("fields about the answer", () => {
 	const message = {
 		content: "Forty-two",
 		reasoning: "Six times seven.",
@@ -216,7 +216,7 @@ describe("what is about the answer is passed on", () => {
 		search_results: [{ title: "A", url: "https://example.org/a", date: "2026-01-02" }],
 	};
 
-	test("whole", async () => {
+	test("pass in a whole answer", async () => {
 		const { answer, message: got } = await whole(
 			chatAnswer(message, "tool_calls", { ...TOP, usage: { ...USAGE, cost: 7, is_byok: true } }),
 		);
@@ -225,7 +225,7 @@ describe("what is about the answer is passed on", () => {
 		expect(JSON.stringify(answer)).not.toMatch(/10\.0\.0\.1|Elsewhere|req_upstream|prompt_ms|is_byok|\/srv/);
 	});
 
-	test.each([true, false])("streamed, usage asked for: %p", async (asked) => {
+	test.each([true, false])("pass in a stream (usage requested: %p)", async (asked) => {
 		const { content, ...rest } = message;
 		const more = asked ? { stream_options: { include_usage: true } } : {};
 		const events = await streamed(
@@ -250,7 +250,7 @@ describe("what is about the answer is passed on", () => {
 		expect(JSON.stringify(events)).not.toMatch(/10\.0\.0\.1|Elsewhere|req_upstream|prompt_ms|\/srv/);
 	});
 
-	test("citations alone on an event at the end are not lost", async () => {
+	test("citations of a last event reach the client", async () => {
 		const events = await streamed([
 			chatEvent({ content: "Forty-two" }),
 			chatEvent({}, "stop"),
@@ -261,7 +261,7 @@ describe("what is about the answer is passed on", () => {
 	});
 });
 
-test("an answer says whose count its usage is", async () => {
+test("the answer says where its usage comes from", async () => {
 	expect((await whole(chatAnswer({ content: "Forty-two" }, "stop", { usage: USAGE }))).answer.usage).toMatchObject({
 		basis: "exact",
 	});
@@ -273,7 +273,7 @@ test("an answer says whose count its usage is", async () => {
 		expect((await streamed(bodies)).at(-1)).toMatchObject({ usage: { basis } });
 });
 
-test("what is withheld is nowhere in an answer, streamed or whole, and no field is on both lists", async () => {
+test("withheld fields appear in no answer", async () => {
 	const secretOf = (fields: Json) => Object.fromEntries(Object.keys(fields).map((name) => [name, `<${name}>`]));
 	for (const level of ["answer", "choice", "message", "toolCall"] as const) {
 		expect(Object.keys(WITHHELD[level]).filter((name) => name in PASSED[level])).toEqual([]);
@@ -294,7 +294,7 @@ test("what is withheld is nowhere in an answer, streamed or whole, and no field 
 	expect(JSON.stringify(answers)).not.toMatch(/<\w+>/);
 });
 
-test("a text completion that does not say how it finished has its record on an event with a choice", async () => {
+test("a completion without a finish reason has its usage on a choice", async () => {
 	const tgi = startUpstream({ dialect: "tgi" });
 	await service.serve(chatModel({ url: tgi.url, dialect: "tgi" }).replace(" n,", ""));
 	const { secret } = await service.customer();

@@ -16,8 +16,8 @@ const read = (body: Record<string, unknown>, of = model) =>
 const parts = (content: unknown[], of = model) =>
 	readChatRequest({ model: of.id, messages: [{ role: "user", content }] }, of);
 
-describe("optional fields", () => {
-	test("that are null are absent: neither forwarded nor named as ignored", () => {
+describe("an optional field", () => {
+	test("that is null counts as absent", () => {
 		const names = [
 			"temperature",
 			"top_p",
@@ -50,18 +50,18 @@ describe("optional fields", () => {
 		});
 	});
 
-	test("a tool that does not say what it is is a function; one that does is left as it is", () => {
+	test("of a tool gets the default type function", () => {
 		const tools = [{ function: { name: "weather" } }, { type: "custom", custom: { name: "other" } }];
 		expect(read({ tools }).fields.tools).toEqual([{ type: "function", function: { name: "weather" } }, tools[1]]);
 	});
 
-	test("reach the upstream only if the deployment lists them; the others are named", () => {
+	test("reaches the upstream only if the deployment lists it", () => {
 		const ask = read({ temperature: 1, top_p: 0.5, user: "u", made_up: { deep: [1] } });
 		expect(ask.fields).toEqual({ temperature: 1 });
 		expect(ask.ignored).toEqual(["top_p", "user", "made_up"]);
 	});
 
-	test("that a deployment rejects are a fault that names the first", () => {
+	test("rejected by the deployment is named in the fault", () => {
 		const strict = modelOver([], { unsupportedParameters: "reject", parameters: new Set() });
 		expect(() => read({ temperature: 1 }, strict)).toThrow(
 			expect.objectContaining({ code: "unsupported_parameter", param: "temperature" }),
@@ -72,7 +72,7 @@ describe("optional fields", () => {
 		);
 	});
 
-	test("of the name of an object's prototype do nothing", () => {
+	test("named like an object's prototype does nothing", () => {
 		const body = JSON.parse('{"__proto__":{"temperature":9},"constructor":1,"toString":"x"}');
 		const ask = read(body);
 		expect(Object.keys(ask.fields)).toEqual([]);
@@ -81,14 +81,14 @@ describe("optional fields", () => {
 });
 
 describe("the output limit", () => {
-	test("is the client's word or the model's, whichever is less, and the newer name wins", () => {
+	test("is the smaller of the client's and the model's", () => {
 		expect(read({ max_tokens: 5 }).maxOutputTokens).toBe(5);
 		expect(read({ max_tokens: 5, max_completion_tokens: 7 }).maxOutputTokens).toBe(7);
 		expect(read({ max_tokens: 1e300 }).maxOutputTokens).toBe(model.maxOutputTokens);
 		expect(read({}).maxOutputTokens).toBe(model.maxOutputTokens);
 	});
 
-	test("is the model's where the deployment honours none, and the client hears of it", () => {
+	test("is the model's if the deployment takes none", () => {
 		const deaf = modelOver([], { parameters: new Set() });
 		expect(read({ max_tokens: 5 }, deaf)).toMatchObject({
 			maxOutputTokens: deaf.maxOutputTokens,
@@ -99,8 +99,8 @@ describe("the output limit", () => {
 	});
 });
 
-describe("parts of a message", () => {
-	test("leave with nothing in them but the fields of their type", () => {
+describe("a part of a message", () => {
+	test("keeps only the fields of its type", () => {
 		const content = [
 			{
 				type: "text",
@@ -129,7 +129,7 @@ describe("parts of a message", () => {
 		]);
 	});
 
-	test("of types that a server would fetch from its own network are refused", () => {
+	test("that a server would fetch itself is refused", () => {
 		for (const type of ["video_url", "audio_url", "image", "image_embeds", "file", "document", "", "TEXT"]) {
 			const part = { type, [type]: { url: "http://169.254.169.254/" }, text: "x" };
 			expect(() => parts([part], seeing("forward"))).toThrow(
@@ -138,7 +138,7 @@ describe("parts of a message", () => {
 		}
 	});
 
-	test("with an address are taken only where the deployment says so, and never with another scheme", () => {
+	test("with a URL needs the deployment's permission and http", () => {
 		const image = (url: unknown) => [{ type: "image_url", image_url: { url } }];
 		expect(() => parts(image("https://example.com/a.png"), seeing("data_only"))).toThrow();
 		expect(parts(image("https://example.com/a.png"), seeing("forward")).prompt.value).toHaveLength(1);
@@ -150,7 +150,7 @@ describe("parts of a message", () => {
 });
 
 describe("x-ignored-parameters", () => {
-	test("holds only names that are safe in a header, at most twenty, then a count of the rest", () => {
+	test("holds at most twenty safe names and a count", () => {
 		expect(ignoredHeader([])).toBeUndefined();
 		expect(ignoredHeader(["top_p", "user"])).toBe("top_p, user");
 		expect(ignoredHeader(["a\r\nset-cookie: x", "ü", "", "a b", "x".repeat(65), "ok"])).toBe("ok, +5");
@@ -161,7 +161,7 @@ describe("x-ignored-parameters", () => {
 	});
 });
 
-describe("long plain messages go on as they were written", () => {
+describe("a long plain message", () => {
 	const LONG = "a line of text\n".repeat(2_000);
 	const readLong = (messages: string, of = model) => {
 		const text = `{"model":"${of.id}","messages":${messages},"max_tokens":5}`;
@@ -172,12 +172,12 @@ describe("long plain messages go on as they were written", () => {
 	const readText = (messages: string) => readLong(messages).prompt.text;
 	const user = (more: string) => `{"role":"user",${more}"content":${JSON.stringify(LONG)}}`;
 
-	test("to the letter, spaces and escapes included", () => {
+	test("passes unchanged, spaces and escapes included", () => {
 		const messages = `[ {"role" : "system","content":"\\u00fc"}, ${user('"name":"n",')} ]`;
 		expect(readText(messages)).toBe(messages);
 	});
 
-	test("measured, and told apart, as if they had been parsed whole", () => {
+	test("is measured and hashed as if it were parsed whole", () => {
 		const line = `${"a line of prose, ".repeat(12)}\\n`;
 		const text = line.repeat(60);
 		const image = '{"type":"image_url","image_url":{"url":"data:,AA"}}';
@@ -226,7 +226,7 @@ describe("long plain messages go on as they were written", () => {
 		expect(affinities[0]).not.toBe(affinities[1]);
 	});
 
-	test("with some signs beyond ASCII, too, each of which is reserved for at its longest", () => {
+	test("beyond ASCII is reserved at its longest", () => {
 		const text = ["\u{FDFA}", "–", "😀"]
 			.map((sign) => "a line of prose, ".repeat(35) + sign)
 			.join("")
@@ -242,11 +242,11 @@ describe("long plain messages go on as they were written", () => {
 		expect(plain.measure).toMatchObject({ textBytes: measure.textBytes, addedBytes: 0 });
 	});
 
-	test("but not short ones, which are written anew", () => {
+	test("that is short is serialized again", () => {
 		expect(readText('[{"role":"user","content":"hello"}]')).toBeUndefined();
 	});
 
-	test("but nothing that another reader may take for more than was checked: other fields, parts of another kind, a name twice", () => {
+	test("with unchecked content is serialized again", () => {
 		const image = '[{"type":"video_url","video_url":{"url":"http://10.0.0.1/"}}]';
 		expect(readText(`[${user(`"content":${image},`)}]`)).toBeUndefined();
 		expect(readText(`[${user('"Content":"x",')}]`)).toBeUndefined();

@@ -198,7 +198,7 @@ function joined(events: readonly Json[], index: number): Shape {
 	return shapeOf(reasoning_content === "" ? rest : message, finishes[0]);
 }
 
-describe("before the first token nothing is charged, and the status says so", () => {
+describe("a failure before the first token", () => {
 	const cases: [string, () => Reply[], { status: number; ending: string; code: string }][] = [
 		[
 			"an error status",

@@ -76,7 +76,7 @@ const eventsOf = (text: string) =>
 		.map((line) => JSON.parse(line.slice(6)));
 
 describe.each(DIALECTS)("%s", (dialect) => {
-	test("a whole completion has one shape and its exact price", async () => {
+	test("a whole completion has its shape and exact price", async () => {
 		const { secret, accountId } = await service.customer();
 		const response = await service.post("/v1/completions", secret, {
 			model: dialect,
@@ -109,7 +109,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		]);
 	});
 
-	test("a streamed completion ends with one usage record, and costs the same", async () => {
+	test("a streamed completion ends with one usage record", async () => {
 		const { secret, accountId } = await service.customer();
 		for (const includeUsage of [true, false]) {
 			const response = await service.post("/v1/completions", secret, {
@@ -139,7 +139,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		]);
 	});
 
-	test("16 tokens are generated where nothing is said, and the output limit goes upstream in one field", async () => {
+	test("max_tokens defaults to 16 and is sent in one field", async () => {
 		const { secret } = await service.customer();
 		const before = server(dialect).requests.length;
 		await service.post("/v1/completions", secret, { model: dialect, prompt: "x", stop: "END", user: "u" });
@@ -154,38 +154,35 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		});
 	});
 
-	test.each([false, true])(
-		"several prompts and choices are all paid for and come in order (stream %p)",
-		async (stream) => {
-			const { secret, accountId } = await service.customer();
-			const response = await service.post("/v1/completions", secret, {
-				model: dialect,
-				prompt: ["a b", "c d e"],
-				n: 2,
-				max_tokens: 5,
-				stream,
-			});
-			if (dialect === "ollama") {
-				expect(response.status).toBe(400);
-				expect((await response.json()).error.param).toBe("prompt");
-				expect(await charged(accountId)).toEqual([]);
-				return;
-			}
-			const single = dialect === "tgi";
-			const count = single ? 2 : 4;
-			const answer = stream ? eventsOf(await response.text()) : [await response.json()];
-			const choices = answer.flatMap((event) => event.choices);
-			expect([...new Set(choices.map((choice) => choice.index))].sort()).toEqual([...Array(count).keys()]);
-			expect(choices.reduce((sum, choice) => sum + choice.text.length, 0)).toBe(" one two three".length * count);
-			expect(answer.at(-1).usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 3 * count });
-			const [row] = await charged(accountId);
-			expect(row).toMatchObject({ charged: price(5, 3 * count), basis: "exact" });
-			// Reserved for prompts × choices × limit.
-			expect(row?.reserved).toBeGreaterThanOrEqual(price(5, 5 * count));
-		},
-	);
+	test.each([false, true])("several prompts and choices are charged, in order (stream %p)", async (stream) => {
+		const { secret, accountId } = await service.customer();
+		const response = await service.post("/v1/completions", secret, {
+			model: dialect,
+			prompt: ["a b", "c d e"],
+			n: 2,
+			max_tokens: 5,
+			stream,
+		});
+		if (dialect === "ollama") {
+			expect(response.status).toBe(400);
+			expect((await response.json()).error.param).toBe("prompt");
+			expect(await charged(accountId)).toEqual([]);
+			return;
+		}
+		const single = dialect === "tgi";
+		const count = single ? 2 : 4;
+		const answer = stream ? eventsOf(await response.text()) : [await response.json()];
+		const choices = answer.flatMap((event) => event.choices);
+		expect([...new Set(choices.map((choice) => choice.index))].sort()).toEqual([...Array(count).keys()]);
+		expect(choices.reduce((sum, choice) => sum + choice.text.length, 0)).toBe(" one two three".length * count);
+		expect(answer.at(-1).usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 3 * count });
+		const [row] = await charged(accountId);
+		expect(row).toMatchObject({ charged: price(5, 3 * count), basis: "exact" });
+		// Reserved for prompts × choices × limit.
+		expect(row?.reserved).toBeGreaterThanOrEqual(price(5, 5 * count));
+	});
 
-	test("token prompts pass where the family takes them", async () => {
+	test("token prompts pass if the dialect takes them", async () => {
 		const { secret } = await service.customer();
 		const response = await service.post("/v1/completions", secret, {
 			model: dialect,
@@ -201,7 +198,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		expect(body.choices.map((choice: { finish_reason: string }) => choice.finish_reason)).toEqual(["length", "length"]);
 	});
 
-	test("a stream that dies is charged for what was delivered, and says so", async () => {
+	test("a stream that dies is charged for the delivered part", async () => {
 		const { secret, accountId } = await service.customer();
 		const piece = (text: string, completion: number) =>
 			JSON.stringify({
@@ -234,7 +231,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
 	});
 
-	test("an error before anything was delivered costs nothing", async () => {
+	test("an error before the first token is free", async () => {
 		const { secret, accountId } = await service.customer();
 		for (const stream of [false, true]) {
 			const fail = () => Response.json({ error: { message: "boom at /srv/secret", code: 500 } }, { status: 500 });
@@ -248,7 +245,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 	});
 });
 
-test("a client that leaves in the middle pays for what was generated, at once", async () => {
+test("a client that leaves later pays for what was generated", async () => {
 	const { secret, accountId } = await service.customer();
 	const upstream = server("vllm");
 	const before = upstream.requests.length;
@@ -269,7 +266,7 @@ test("a client that leaves in the middle pays for what was generated, at once", 
 	]);
 });
 
-test("a client that leaves before the first token is charged nothing", async () => {
+test("a client that leaves before the first token pays nothing", async () => {
 	const { secret, accountId } = await service.customer();
 	const upstream = server("openai");
 	const before = upstream.requests.length;
@@ -284,7 +281,7 @@ test("a client that leaves before the first token is charged nothing", async () 
 	expect(await charged(accountId)).toMatchObject([{ ending: "client_left", charged: 0 }]);
 });
 
-test("usage that is missing is estimated by size, never above the limit that was asked for", async () => {
+test("missing usage is estimated within the limit", async () => {
 	const { secret, accountId } = await service.customer();
 	const words = "internationalization ".repeat(20);
 	server("openai").next(() => Response.json({ choices: [{ index: 0, text: words, finish_reason: "length" }] }));
@@ -297,7 +294,7 @@ test("usage that is missing is estimated by size, never above the limit that was
 	expect(await charged(accountId)).toMatchObject([{ basis: "estimated", completion: 7 }]);
 });
 
-test("echo and logprobs pass where they are listed and are named where they are not", async () => {
+test("echo and logprobs pass if they are listed", async () => {
 	const { secret } = await service.customer();
 	const body = { prompt: "a b", echo: true, logprobs: 2, best_of: 4, n: 2, mystery: 1, max_tokens: 5 };
 	const listed = await service.post("/v1/completions", secret, { model: "openai", ...body });
@@ -318,14 +315,14 @@ test("echo and logprobs pass where they are listed and are named where they are 
 	expect((await strict.json()).error).toMatchObject({ code: "unsupported_parameter", param: "echo" });
 });
 
-test("a model that does not expose the mode answers 404 unsupported_mode", async () => {
+test("a model without the mode returns 404 unsupported_mode", async () => {
 	const { secret } = await service.customer();
 	const response = await service.post("/v1/completions", secret, { model: "chat-only", prompt: "x" });
 	expect(response.status).toBe(404);
 	expect((await response.json()).error).toMatchObject({ code: "unsupported_mode", param: "model" });
 });
 
-test("a prompt that does not fit the context names `prompt`", async () => {
+test("a prompt above the context names `prompt`", async () => {
 	const { secret, accountId } = await service.customer();
 	const refuse = { error: { message: "This model's maximum context length is 10 tokens.", code: 400 } };
 	server("vllm").next(() => Response.json(refuse, { status: 400 }));
@@ -335,7 +332,7 @@ test("a prompt that does not fit the context names `prompt`", async () => {
 	expect(await charged(accountId)).toMatchObject([{ charged: 0 }]);
 });
 
-test("no more is admitted than credit covers, and 402 says what would fit", async () => {
+test("credit bounds what is admitted", async () => {
 	const { secret } = await service.customer({ exactCredit: 2_000_000 });
 	const response = await service.post("/v1/completions", secret, { model: "openai", prompt: "x", max_tokens: 1000 });
 	expect(response.status).toBe(402);

@@ -26,7 +26,7 @@ async function rows(accountId: string) {
 }
 
 describe.each(DIALECTS)("%s", (dialect) => {
-	test("vectors come in the order of their inputs, at their exact price, with nothing of the server's own", async () => {
+	test("returns vectors in order at the exact price", async () => {
 		const { secret, accountId } = await service.customer();
 		const response = await service.post("/v1/embeddings", secret, {
 			model: dialect,
@@ -57,7 +57,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		expect(Number(row?.reserved_nano_usd)).toBeGreaterThanOrEqual(price(6));
 	});
 
-	test("base64 is little-endian float32, made here whatever the server sends", async () => {
+	test("encodes base64 as little-endian float32", async () => {
 		const { secret } = await service.customer();
 		const ask = { model: dialect, input: "hello", encoding_format: "base64" };
 		const bytes = Buffer.alloc(12);
@@ -74,7 +74,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		expect(floats.data[0].embedding).toEqual(vectorOf("hello"));
 	});
 
-	test("2048 inputs pass, 2049 do not", async () => {
+	test("takes 2048 inputs, not 2049", async () => {
 		const { secret, accountId } = await service.customer();
 		const before = server(dialect).requests.length;
 		const input = Array.from({ length: 2048 }, (_, at) => "x".repeat(1 + (at % 7)));
@@ -91,7 +91,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		expect((await many.json()).error.param).toBe("input");
 	});
 
-	test("token inputs pass where the family takes them", async () => {
+	test("takes token inputs if the dialect does", async () => {
 		const { secret } = await service.customer();
 		const response = await service.post("/v1/embeddings", secret, { model: dialect, input: [[1, 2], [3]] });
 		expect(response.status).toBe(dialect === "ollama" ? 400 : 200);
@@ -108,7 +108,7 @@ test.each([
 	["base64 that is none", { data: [0, 1].map((index) => ({ index, embedding: "ab" })) }],
 	["no object", "[1, 2]"],
 	["no JSON", "<html>secret</html>"],
-])("an answer with %s is a 502 that costs nothing", async (_, body) => {
+])("turns an answer with %s into a free 502", async (_, body) => {
 	const { secret, accountId } = await service.customer();
 	server("openai").next(() => new Response(typeof body === "string" ? body : JSON.stringify(body)));
 	const response = await service.post("/v1/embeddings", secret, { model: "openai", input: ["a", "b"] });
@@ -117,7 +117,7 @@ test.each([
 	expect(await rows(accountId)).toMatchObject([{ charged_nano_usd: "0", status: 502 }]);
 });
 
-test("older llama.cpp's bare list with its nested rows is read, its missing count estimated", async () => {
+test("reads the bare list of older llama.cpp", async () => {
 	const { secret, accountId } = await service.customer();
 	server("llama.cpp").next(() => Response.json([{ index: 0, embedding: [[0.5, 0.25]] }]));
 	const answer = await (
@@ -127,7 +127,7 @@ test("older llama.cpp's bare list with its nested rows is read, its missing coun
 	expect(await rows(accountId)).toMatchObject([{ basis: "estimated" }]);
 });
 
-test("TEI's count is read from its header", async () => {
+test("reads TEI's count from its header", async () => {
 	const { secret } = await service.customer();
 	server("tei").next(() =>
 		Response.json({ data: [{ index: 0, embedding: [1] }] }, { headers: { "x-compute-tokens": "17" } }),

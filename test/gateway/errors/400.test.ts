@@ -48,14 +48,14 @@ describe("400 invalid_request", () => {
 		["a bias that is no number", { logit_bias: { "50256": "high" } }, "logit_bias[50256]"],
 	];
 	for (const [name, change, param] of cases)
-		test(`${name}: names the field`, async () => {
+		test(`names the field for ${name}`, async () => {
 			const { status, error, headers } = await errorOf(await post({ ...ask(), ...change }));
 			expect(status).toBe(400);
 			expect(error).toMatchObject({ code: "invalid_request", type: "invalid_request_error", param });
 			expect(headers.get("x-should-retry")).toBeNull();
 		});
 
-	test("says what is expected there, and nothing of what was sent", async () => {
+	test("says what is expected, not what was sent", async () => {
 		const text = async (change: Record<string, unknown>) =>
 			(await errorOf(await post({ ...ask(), ...change }))).error.message;
 		expect(await text({ temperature: "canary" })).toBe("`temperature` must be a number.");
@@ -71,12 +71,12 @@ describe("400 invalid_request", () => {
 		);
 	});
 
-	test("costs nothing and does not reach the upstream", async () => {
+	test("is free and does not reach the upstream", async () => {
 		expect(upstream.requests).toHaveLength(0);
 		await expectUncharged(service, customer.accountId);
 	});
 
-	test("from the upstream: names the field that the client sent, and none of the upstream's words", async () => {
+	test("names the refused field without the upstream's text", async () => {
 		for (const stream of [false, true]) {
 			upstream.next(
 				reply().errorStatus(400, {
@@ -92,7 +92,7 @@ describe("400 invalid_request", () => {
 	});
 });
 
-test("400 context_length_exceeded: the upstream says that the prompt does not fit; nothing is charged", async () => {
+test("400 context_length_exceeded for a prompt that the upstream refuses", async () => {
 	const refusal = {
 		error: {
 			message: "This model's maximum context length is 8192 tokens. However, you requested 9000.",
@@ -109,7 +109,7 @@ test("400 context_length_exceeded: the upstream says that the prompt does not fi
 	await expectUncharged(service, customer.accountId);
 });
 
-test("400 unsupported_parameter: where the deployment rejects what it does not honour", async () => {
+test("400 unsupported_parameter if the deployment rejects the field", async () => {
 	const { status, error } = await errorOf(await post(ask("hi", { model: "strict-model", logit_bias: { "1": 1 } })));
 	expect(status).toBe(400);
 	expect(error).toMatchObject({ code: "unsupported_parameter", type: "invalid_request_error", param: "logit_bias" });

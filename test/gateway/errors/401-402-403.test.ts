@@ -31,13 +31,13 @@ async function expect401(response: Response, code: string): Promise<void> {
 	expect(headers.get("www-authenticate")).toBe("Bearer");
 }
 
-test("401 missing_api_key: no header, or one without a key", async () => {
+test("401 missing_api_key without a key", async () => {
 	await expect401(await chat({}), "missing_api_key");
 	await expect401(await chat({ authorization: "Bearer" }), "missing_api_key");
 	await expect401(await service.get("/v1/models"), "missing_api_key");
 });
 
-test("401 invalid_api_key: malformed, unknown, of another scheme, or two different ones", async () => {
+test("401 invalid_api_key for a malformed, unknown or doubled key", async () => {
 	const { secret } = await service.key(accountId);
 	const other = await service.key(accountId);
 	const broken = `${secret.slice(0, -1)}${secret.endsWith("a") ? "b" : "a"}`;
@@ -54,7 +54,7 @@ test("401 invalid_api_key: malformed, unknown, of another scheme, or two differe
 	await expect401(elsewhere, "missing_api_key");
 });
 
-test("401 api_key_revoked: on every endpoint, before the body is looked at", async () => {
+test("401 api_key_revoked before the body is read", async () => {
 	const { id, secret } = await service.key(accountId);
 	await service.get("/v1/models", secret);
 	await revokeKey(service.db.statements, { id });
@@ -65,7 +65,7 @@ test("401 api_key_revoked: on every endpoint, before the body is looked at", asy
 	await expect401(await service.post("/v1/chat/completions", secret, "{"), "api_key_revoked");
 });
 
-test("401 api_key_expired: from its moment on", async () => {
+test("401 api_key_expired from its moment on", async () => {
 	const expired = await service.key(accountId, { expiresAtMs: Date.now() - 60_000 });
 	await expect401(await service.post("/v1/chat/completions", expired.secret, ask()), "api_key_expired");
 	await expect401(await service.get("/v1/models", expired.secret), "api_key_expired");
@@ -76,7 +76,7 @@ test("no 401 reached a model server or was charged", async () => {
 	expect(upstream.requests).toHaveLength(0);
 });
 
-test("403 model_not_allowed: the allowlist of the key, and no alias gets around it", async () => {
+test("403 model_not_allowed, also for an alias", async () => {
 	const { accountId, secret } = await service.customer({ settings: { models: ["other-model"] } });
 	for (const model of ["test-model", "nickname"]) {
 		const { status, error } = await errorOf(await service.post("/v1/chat/completions", secret, ask("hi", { model })));
@@ -89,7 +89,7 @@ test("403 model_not_allowed: the allowlist of the key, and no alias gets around 
 	await allowed.text();
 });
 
-test("403 account_suspended: from the moment it is applied", async () => {
+test("403 account_suspended from its moment on", async () => {
 	const { accountId, secret } = await service.customer();
 	await service.get("/v1/models", secret);
 	await suspendAccount(service.db.statements, accountId);
@@ -101,7 +101,7 @@ test("403 account_suspended: from the moment it is applied", async () => {
 	await expectUncharged(service, accountId);
 });
 
-test("403 sign_in_required: an account whose owner has not been in the console", async () => {
+test("403 sign_in_required before the owner's first sign-in", async () => {
 	const { id } = await createAccount(service.db.statements, { email: "new@example.com", vouched: false });
 	const { secret } = await service.key(id);
 	const { status, error } = await errorOf(await service.post("/v1/chat/completions", secret, ask()));
@@ -112,7 +112,7 @@ test("403 sign_in_required: an account whose owner has not been in the console",
 const AMOUNTS = ["available_usd", "held_usd", "required_usd"];
 const post = (secret: string, body: unknown) => service.post("/v1/chat/completions", secret, body);
 
-test("402 top_up_required: no confirmed top-up yet; the catalogue can be read all the same", async () => {
+test("402 top_up_required before the first top-up; models can be listed", async () => {
 	const accountId = await service.account({ credit: null });
 	const { secret } = await service.key(accountId);
 	const { status, error, headers } = await errorOf(await post(secret, ask()));
@@ -124,7 +124,7 @@ test("402 top_up_required: no confirmed top-up yet; the catalogue can be read al
 });
 
 describe("402 insufficient_quota", () => {
-	test("says what is there, what it takes, and a `max_tokens` that passes exactly", async () => {
+	test("names the amounts and a `max_tokens` that fits exactly", async () => {
 		const { accountId, secret } = await service.customer({ exactCredit: 1_000_000 });
 		for (const stream of [false, true]) {
 			const { status, error, headers } = await errorOf(await post(secret, ask("one two three", { stream })), [
@@ -153,14 +153,14 @@ describe("402 insufficient_quota", () => {
 		await fits.text();
 	});
 
-	test("names no affordable output where the prompt alone is too dear", async () => {
+	test("names no affordable output if the prompt alone is too expensive", async () => {
 		const { secret } = await service.customer({ exactCredit: 5_000 });
 		const { error } = await errorOf(await post(secret, ask()), AMOUNTS);
 		expect(error).toMatchObject({ code: "insufficient_quota", available_usd: "0.000005" });
 		expect(parseUsd(error.required_usd as string) as number).toBeGreaterThan(5_000);
 	});
 
-	test("divides what is affordable by the number of choices", async () => {
+	test("divides the affordable output by the number of choices", async () => {
 		const { secret } = await service.customer({ exactCredit: 1_000_000 });
 		const one = await errorOf(await post(secret, ask("hi", { n: 1 })), [...AMOUNTS, "affordable_max_tokens"]);
 		const four = await errorOf(await post(secret, ask("hi", { n: 4 })), [...AMOUNTS, "affordable_max_tokens"]);
@@ -168,7 +168,7 @@ describe("402 insufficient_quota", () => {
 	});
 });
 
-test("402 key_cap_exceeded: the key's own limit, though the account has plenty", async () => {
+test("402 key_cap_exceeded though the account has credit", async () => {
 	const before = upstream.requests.length;
 	const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1_000_000) } });
 	const { status, error, headers } = await errorOf(await post(secret, ask()), [...AMOUNTS, "affordable_max_tokens"]);

@@ -14,7 +14,7 @@ const retired = `${chatModel({ id: "gone-model", url: upstream.url })}\n    reti
 const service = await withService({ models: `${chatModel({ url: upstream.url })}\n${completionsOnly}\n${retired}` });
 const customer = await service.customer();
 
-test("404 model_not_found: names the model, cut to a length", async () => {
+test("404 model_not_found names the model, shortened", async () => {
 	for (const model of ["gpt-4o", "x".repeat(100_000), "../etc/passwd", "\u0000"]) {
 		const { status, error } = await errorOf(
 			await service.post("/v1/chat/completions", customer.secret, ask("hi", { model })),
@@ -27,7 +27,7 @@ test("404 model_not_found: names the model, cut to a length", async () => {
 	expect(error).toMatchObject({ code: "model_not_found", param: "model" });
 });
 
-test("404 model_not_found: a model that was retired says since when, and is listed no more", async () => {
+test("404 model_not_found names the day of a retired model", async () => {
 	const asked = await service.post("/v1/chat/completions", customer.secret, ask("hi", { model: "gone-model" }));
 	for (const answer of [asked, await service.get("/v1/models/gone-model", customer.secret)]) {
 		const { status, error } = await errorOf(answer);
@@ -39,7 +39,7 @@ test("404 model_not_found: a model that was retired says since when, and is list
 	expect(list.data.map(({ id }) => id)).toEqual(["test-model", "old-model"]);
 });
 
-test("404 unsupported_mode: the model exists and does not serve chats", async () => {
+test("404 unsupported_mode for a model without chats", async () => {
 	const { status, error } = await errorOf(
 		await service.post("/v1/chat/completions", customer.secret, ask("hi", { model: "old-model" })),
 	);
@@ -48,7 +48,7 @@ test("404 unsupported_mode: the model exists and does not serve chats", async ()
 });
 
 describe("404 not_found", () => {
-	test("for every other path, with or without a key", async () => {
+	test("answers every unknown path", async () => {
 		for (const path of [
 			"/v1",
 			"/v1/",
@@ -66,7 +66,7 @@ describe("404 not_found", () => {
 		expect((await errorOf(await service.get("/v1/nothing"))).status).toBe(404);
 	});
 
-	test("tells those who come from another interface what to use instead", async () => {
+	test("names the alternative to other interfaces", async () => {
 		for (const path of ["/v1/responses", "/v1/assistants", "/v1/threads/x/runs", "/v1/messages"]) {
 			const { status, error } = await errorOf(await service.post(path, customer.secret, {}));
 			expect(status).toBe(404);
@@ -74,7 +74,7 @@ describe("404 not_found", () => {
 		}
 	});
 
-	test("tells whose base address lacks /v1, or has it twice, how it ends", async () => {
+	test("explains a base address with a missing or doubled /v1", async () => {
 		const offered = Object.keys(INFERENCE);
 		for (const path of offered.flatMap((one) => [one.slice("/v1".length), `/v1${one}`])) {
 			const { status, error } = await errorOf(await service.post(path, customer.secret, ask("hi")));
@@ -83,7 +83,7 @@ describe("404 not_found", () => {
 		}
 	});
 
-	test("each path of that interface that is not offered names one that is", async () => {
+	test("names an existing path for each missing one", async () => {
 		const paths = [
 			"chat/completions/chatcmpl-1",
 			"images/edits",

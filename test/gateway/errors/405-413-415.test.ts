@@ -11,7 +11,7 @@ const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }), limits: "  body_mb: 1" });
 const customer = await service.customer();
 
-test("405 method_not_allowed: says which method it takes", async () => {
+test("405 method_not_allowed names the allowed method", async () => {
 	const cases = [
 		["GET", "/v1/chat/completions", "POST"],
 		["DELETE", "/v1/chat/completions", "POST"],
@@ -31,8 +31,8 @@ test("405 method_not_allowed: says which method it takes", async () => {
 	}
 });
 
-describe("413 payload_too_large, in our own shape", () => {
-	test("by the declared length, before the body is sent", async () => {
+describe("413 payload_too_large", () => {
+	test("answers a declared length before the body is sent", async () => {
 		const client = await openRaw(
 			service.url,
 			rawPost("/v1/chat/completions", customer.secret, "{", { "content-length": String(2 * MB) }),
@@ -47,7 +47,7 @@ describe("413 payload_too_large, in our own shape", () => {
 		});
 	});
 
-	test("of a body that was sent whole", async () => {
+	test("answers a body that was sent whole", async () => {
 		const { status, error } = await errorOf(
 			await service.post("/v1/chat/completions", customer.secret, ask("x".repeat(2 * MB))),
 		);
@@ -55,7 +55,7 @@ describe("413 payload_too_large, in our own shape", () => {
 		expect(error).toMatchObject({ code: "payload_too_large", type: "invalid_request_error" });
 	});
 
-	test("of a body without a length, as soon as it passes the limit", async () => {
+	test("answers a body without a length at its limit", async () => {
 		let sent = 0;
 		const body = new ReadableStream<Uint8Array>({
 			pull(controller) {
@@ -71,7 +71,7 @@ describe("413 payload_too_large, in our own shape", () => {
 		expect(error.code).toBe("payload_too_large");
 	});
 
-	test("a body just below the limit is read", async () => {
+	test("is not sent for a body just below the limit", async () => {
 		const { status, error } = await errorOf(
 			await service.post("/v1/chat/completions", customer.secret, ask("x".repeat(MB - 1_000), { model: "none" })),
 		);
@@ -79,7 +79,7 @@ describe("413 payload_too_large, in our own shape", () => {
 	});
 });
 
-test("415 unsupported_media_type: a body that says it is not JSON", async () => {
+test("415 unsupported_media_type for a type that is not JSON", async () => {
 	for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
 		const response = await service.post("/v1/chat/completions", customer.secret, ask(), {
 			headers: { authorization: `Bearer ${customer.secret}`, "content-type": type },
@@ -90,7 +90,7 @@ test("415 unsupported_media_type: a body that says it is not JSON", async () => 
 	}
 });
 
-test("415 unsupported_media_type: a body that was packed says so, and is not called a bad text", async () => {
+test("415 unsupported_media_type for a compressed body", async () => {
 	const text = JSON.stringify(ask());
 	for (const body of [Bun.gzipSync(text), new Uint8Array(Bun.zstdCompressSync(text))]) {
 		const response = await fetch(`${service.url}/v1/chat/completions`, {

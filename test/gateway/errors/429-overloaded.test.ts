@@ -13,7 +13,7 @@ const service = await withService({
 const post = (secret: string, body: unknown = ask()) => service.post("/v1/chat/completions", secret, body);
 
 describe("429 rate_limit_exceeded", () => {
-	test("a key with one request a minute gets that one, and hears when to send the next", async () => {
+	test("limits requests a minute and names the wait", async () => {
 		const { secret } = await service.customer({ settings: { requestsPerMinute: 1 } });
 		const first = await post(secret);
 		expect(first.status).toBe(200);
@@ -24,7 +24,7 @@ describe("429 rate_limit_exceeded", () => {
 		expect(Number(headers.get("retry-after"))).toBeGreaterThan(50);
 	});
 
-	test("a limited key hears where it stands on every answer, streamed, refused or not; another hears nothing", async () => {
+	test("has its headers on every answer of a limited key", async () => {
 		const { secret } = await service.customer({ settings: { requestsPerMinute: 4 } });
 		const standing = async (response: Response) => {
 			await response.text();
@@ -43,7 +43,7 @@ describe("429 rate_limit_exceeded", () => {
 		expect((await standing(await post(free.secret))).slice(1)).toEqual([null, null, false]);
 	});
 
-	test("a key runs as many requests at once as it may, streamed or not, and a place is free again after each ending", async () => {
+	test("limits concurrent requests and frees each place", async () => {
 		const { accountId, secret } = await service.customer({ settings: { concurrencyMax: 2 } });
 		upstream.next(reply().text("a b c").stallAfter(1), reply().hang());
 		const leave = new AbortController();
@@ -66,7 +66,7 @@ describe("429 rate_limit_exceeded", () => {
 		expect(await service.usage(accountId)).toHaveLength(3);
 	});
 
-	test("an address that fails too often hears it instead of 401, and a valid key from there never does", async () => {
+	test("replaces 401 for an address with many failures, never for valid keys", async () => {
 		const { secret } = await service.customer();
 		const codes: unknown[] = [];
 		for (let attempt = 0; attempt < 30; attempt++) {
@@ -81,7 +81,7 @@ describe("429 rate_limit_exceeded", () => {
 });
 
 describe("503 overloaded", () => {
-	test("the upstream is busy: says when to come back, and charges nothing", async () => {
+	test("has retry-after and no charge if the upstream is busy", async () => {
 		const { accountId, secret } = await service.customer();
 		for (const stream of [false, true]) {
 			upstream.next(reply().errorStatus(429));
@@ -93,7 +93,7 @@ describe("503 overloaded", () => {
 		await expectUncharged(service, accountId);
 	});
 
-	test("every place of the model is taken and nobody may wait", async () => {
+	test("is returned if every place is taken and none may wait", async () => {
 		const { accountId, secret } = await service.customer();
 		upstream.next(reply().hang());
 		const seen = upstream.requests.length;

@@ -25,7 +25,7 @@ async function succeed(): Promise<void> {
 }
 beforeEach(succeed);
 
-describe("502 upstream_error, streamed or not, with nothing of the upstream's own", () => {
+describe("502 upstream_error without upstream text if", () => {
 	const secret = {
 		error: { message: "CUDA error at /srv/models/secret.gguf", type: "InternalServerError", code: 500 },
 	};
@@ -60,7 +60,7 @@ describe("502 upstream_error, streamed or not, with nothing of the upstream's ow
 });
 
 describe("504 upstream_timeout", () => {
-	test("no first event in time", async () => {
+	test("is returned without a first event in time", async () => {
 		upstream.always(() => reply().hang());
 		const ways = [false, true].map(async (stream) => errorOf(await post(ask("hi", { stream }))));
 		for (const { status, error } of await Promise.all(ways)) {
@@ -77,7 +77,7 @@ describe("504 upstream_timeout", () => {
 });
 
 describe("503 service_unavailable", () => {
-	test("no server of the model is there: says when to come back, and the catalogue says so too", async () => {
+	test("has retry-after if no server of the model is reachable", async () => {
 		await dying.stop();
 		const status = async () =>
 			((await (await service.get("/v1/models/gone-model", customer.secret)).json()) as { status: string }).status;

@@ -16,7 +16,7 @@ const service = await withService({
 	}),
 });
 
-test("a bug behind the settlement is charged, and the runbook says where that stands", async () => {
+test("charges a request that fails after its settlement, as the runbook says", async () => {
 	const { secret, accountId } = await service.customer();
 	const { stringify } = JSON;
 	const bug = spyOn(JSON, "stringify").mockImplementation(((value: unknown, ...more: []) => {

@@ -51,7 +51,7 @@ for (const [name, SDK] of [
 	["openai 7", OpenAI7],
 	...(LONG ? [["openai 6", (await import("openai6")).default as unknown as typeof OpenAI7] as const] : []),
 ] as const) {
-	test(`${name} makes, lists, reads and deletes files`, async () => {
+	test(`${name} creates, lists, reads and deletes files`, async () => {
 		const { secret } = await service.customer();
 		const client = new SDK({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
 		const made = [];
@@ -78,7 +78,7 @@ for (const [name, SDK] of [
 		expect((await client.files.list()).data.map(({ id }) => id)).toEqual([third.id, first.id]);
 	});
 
-	test(`${name} says how long a file is kept`, async () => {
+	test(`${name} shows when a file expires`, async () => {
 		const client = new SDK({ apiKey: customer.secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
 		const expires_after = { anchor: "created_at", seconds: 3600 } as const;
 		const file = await client.files.create({ file: new File([LINES], "a"), purpose: "batch", expires_after });
@@ -119,7 +119,7 @@ describe("the form of an upload", () => {
 		]);
 	});
 
-	test("is no JSON, not packed, and whole", async () => {
+	test("must be complete, uncompressed and no JSON", async () => {
 		const type = { "content-type": "multipart/form-data; boundary=b" };
 		const whole = `--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n${LINES}`;
 		const post = (body: BodyInit, headers: Record<string, string>) =>
@@ -142,7 +142,7 @@ describe("the form of an upload", () => {
 });
 
 describe("space", () => {
-	test("a file, the files of an account and their number have their limits, and what is refused leaves nothing", async () => {
+	test("limits a file, an account's files and their number", async () => {
 		const { secret, accountId } = await service.customer();
 		const space = async () => {
 			const [row] = await service.db.sql`select files, bytes::int from file_space where account_id = ${accountId}`;
@@ -179,7 +179,7 @@ describe("space", () => {
 });
 
 describe("the bytes of a file", () => {
-	test("are given whole or in a range, and none beyond the end", async () => {
+	test("are returned whole or as a range", async () => {
 		const { id } = await uploaded("0123456789");
 		const read = async (range?: string, headers: Record<string, string> = {}) => {
 			const response = await ask(`/v1/files/${id}/content`, { headers: range ? { range, ...headers } : headers });
@@ -206,7 +206,7 @@ describe("the bytes of a file", () => {
 	});
 });
 
-test("a file whose store is not connected takes nobody's place, however often it is asked for", async () => {
+test("take no place if their store is not connected", async () => {
 	const { id } = await uploaded("0123456789");
 	const [before] = await service.db.sql`select store from stored_file where id = ${id}`;
 	const lieIn = (store: string) => service.db.sql`update stored_file set store = ${store} where id = ${id}`;
@@ -218,14 +218,14 @@ test("a file whose store is not connected takes nobody's place, however often it
 	await ask(`/v1/files/${id}`, { method: "DELETE" });
 });
 
-describe("whose a file is", () => {
+describe("a file", () => {
 	const routes = (id: string): [string, RequestInit][] => [
 		[`/v1/files/${id}`, {}],
 		[`/v1/files/${id}/content`, {}],
 		[`/v1/files/${id}`, { method: "DELETE" }],
 	];
 
-	test("nobody of another account finds it, by any route", async () => {
+	test("is invisible to other accounts", async () => {
 		const { id } = await uploaded();
 		const stranger = await service.customer();
 		for (const [path, init] of routes(id)) {
@@ -240,13 +240,13 @@ describe("whose a file is", () => {
 		await ask(`/v1/files/${id}`, { method: "DELETE" });
 	});
 
-	test("all keys of its account share it", async () => {
+	test("is shared by all keys of its account", async () => {
 		const { id } = await uploaded();
 		const other = await service.key(customer.accountId);
 		for (const [path, init] of routes(id)) expect((await ask(path, init, other.secret)).status).toBe(200);
 	});
 
-	test("without a key, with a revoked one, and for a suspended account there is nothing", async () => {
+	test("is unreachable without a valid key", async () => {
 		const { accountId, secret } = await service.customer();
 		const revoked = await service.key(accountId);
 		const { id } = await uploaded(LINES, secret);
@@ -266,14 +266,14 @@ describe("whose a file is", () => {
 		expect(await codes("sk_service_nobody")).toEqual(new Set(["invalid_api_key"]));
 	});
 
-	test("who has never topped up uploads nothing", async () => {
+	test("cannot be uploaded before the first top-up", async () => {
 		const { secret } = await service.key(await service.account({ credit: null }));
 		expect((await upload({ purpose: "batch", file: fileOf() }, secret)).status).toBe(402);
 		expect((await ask("/v1/files", {}, secret)).status).toBe(200);
 	});
 });
 
-test("wrong methods and what is no question of a list are refused", async () => {
+test("refuses wrong methods and list parameters", async () => {
 	for (const [path, method] of [
 		["/v1/files", "PUT"],
 		["/v1/files/file_1", "POST"],

@@ -42,7 +42,7 @@ const textOf = async (bytes: AsyncIterable<Uint8Array>) => {
 };
 
 describe("a form with a file", () => {
-	test("gives the bytes of the file as they come, whatever the pieces it comes in", async () => {
+	test("yields the file's bytes however they are split", async () => {
 		const content = "one\r\n--edg\r--edge\r\n-\ntwo";
 		const whole = `${part('name="purpose"', "batch")}${part('name="file"; filename="ü.jsonl"', content)}${part('name="more"', "x")}--edge--\r\n`;
 		for (const size of [1, 2, 3, 7, 1000]) {
@@ -58,7 +58,7 @@ describe("a form with a file", () => {
 		}
 	});
 
-	test("gives others their turn as often, whether it comes in large pieces or in many small ones that are there already", async () => {
+	test("yields the event loop for large and small pieces alike", async () => {
 		const MB = 1024 * 1024;
 		for (const pieceBytes of [4 * MB, 64 * 1024, 1_000]) {
 			const { form, send, end } = sender(16 * MB);
@@ -83,13 +83,13 @@ describe("a form with a file", () => {
 		}
 	});
 
-	test("has a file's name as it was given", async () => {
+	test("keeps the file's name", async () => {
 		const { form, send } = sender();
 		send('--edge\r\ncontent-disposition: form-data; name="file"; filename="grüße 试.jsonl"\r\n\r\nbytes');
 		expect(await form.file()).toEqual({ filename: "grüße 试.jsonl" });
 	});
 
-	test("is given up when it comes too slowly, and not while it keeps its pace", async () => {
+	test("times out below its pace", async () => {
 		const { form, send, clock } = sender(100_000_000);
 		send(part('name="file"; filename="a"', "bytes").slice(0, -2));
 		await form.file();
@@ -107,7 +107,7 @@ describe("a form with a file", () => {
 		expect(await last).toMatchObject({ code: "request_timeout" });
 	});
 
-	test("that trickles is given up after a minute", async () => {
+	test("that trickles times out after a minute", async () => {
 		const { form, send, clock } = sender();
 		const waiting = failure(form.file());
 		for (let second = 0; second < 61; second += 1) {
@@ -118,7 +118,7 @@ describe("a form with a file", () => {
 		expect(await waiting).toMatchObject({ code: "request_timeout" });
 	});
 
-	test("that breaks off, is too large or has too much in it is refused", async () => {
+	test("that is broken, too large or too complex is refused", async () => {
 		const cut = sender();
 		cut.breakOff();
 		expect(await failure(cut.form.file())).toMatchObject({ code: "request_timeout" });
@@ -147,7 +147,7 @@ describe("a form with a file", () => {
 		}
 	});
 
-	test("is let go of when it is closed", async () => {
+	test("releases its body when it is closed", async () => {
 		const { form, isCancelled } = sender();
 		form.close();
 		await Bun.sleep(0);

@@ -45,20 +45,20 @@ async function spaces(): Promise<Record<string, number>> {
 	return Object.fromEntries(rows.map(({ account_id, bytes }) => [account_id, bytes]));
 }
 
-test("of many that claim at once one is first", async () => {
+test("concurrent claims have one winner", async () => {
 	const all = await Promise.all(Array.from({ length: 20 }, () => claims.claim(claimOf("k"))));
 	expect(all.filter(({ state }) => state === "new")).toHaveLength(1);
 	expect(all.filter(({ state }) => state === "running")).toHaveLength(19);
 });
 
-test("a claim whose reply was lost is made again by the same request", async () => {
+test("a claim may be repeated by the same request", async () => {
 	const claim = claimOf("k");
 	expect(await claims.claim(claim)).toEqual({ state: "new" });
 	expect(await claims.claim(claim)).toEqual({ state: "new" });
 	expect(await stateOf("k")).toBe("running");
 });
 
-test("releases a claim without a reply again until its statement cannot commit any more", async () => {
+test("a claim without a reply is released until it cannot commit", async () => {
 	const clock = createManualClock();
 	let released = 0;
 	const store: Claims = {
@@ -92,7 +92,7 @@ test("releases a claim without a reply again until its statement cannot commit a
 	expect(released).toBe(9);
 });
 
-test("an account's oldest answers make room for its new ones, and are told of as not kept", async () => {
+test("an account's oldest answers make room for new ones", async () => {
 	await put("b1", 200, "acc_b");
 	await put("a1", 400);
 	await put("a2", 400);
@@ -102,7 +102,7 @@ test("an account's oldest answers make room for its new ones, and are told of as
 	expect((await spaces()).acc_a).toBeLessThanOrEqual(1_000);
 });
 
-test("what is larger than an account's space, or than all that is left, is not kept", async () => {
+test("an answer larger than the space is not kept", async () => {
 	await put("a1", 1_001);
 	expect(await stateOf("a1")).toBe("unkept");
 	await put("a2", 900);
@@ -112,7 +112,7 @@ test("what is larger than an account's space, or than all that is left, is not k
 	expect(await spaces()).toEqual({ acc_a: 900, acc_b: 0 });
 });
 
-test("many that are kept at once are counted exactly", async () => {
+test("concurrent answers are counted exactly", async () => {
 	await Promise.all(Array.from({ length: 12 }, (_, place) => put(`a${place}`, 90, place % 2 ? "acc_a" : "acc_b")));
 	expect(await spaces()).toEqual({ acc_a: 540, acc_b: 540 });
 });
@@ -127,7 +127,7 @@ test("another request's end changes nothing", async () => {
 	expect(await stateOf("k")).toBe("new");
 });
 
-test("after a day a key is new, and its answer's room is free; a job removes the rest", async () => {
+test("a key is new after a day and its space is freed", async () => {
 	await put("a1", 300);
 	await put("a2", 300);
 	await put("b1", 300, "acc_b");
@@ -140,7 +140,7 @@ test("after a day a key is new, and its answer's room is free; a job removes the
 	expect(left.map(({ id }) => id)).toEqual(["a1", "b1"]);
 });
 
-test("an answer is kept for its day by two clocks: one that is set forward, the database's or a gateway's, ends none", async () => {
+test("a clock that is set forward ends no kept answer", async () => {
 	await put("a1", 300);
 	const forget = () => forgetOldClaims(db.statements, clock.wallMs());
 	aheadMs = 2 * 3_600_000;
@@ -163,7 +163,7 @@ test("an answer is kept for its day by two clocks: one that is set forward, the 
 	aheadMs = 0;
 });
 
-test("a claim whose request may be running at a gateway that lives does not end by any clock, and does with its gateway", async () => {
+test("a running claim ends with its gateway, not by a clock", async () => {
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('two', 1, 1, 'live', 30000, now())`;
 	const other = { instanceId: "two", present: () => ({ epoch: 1 }) };
 	const theirs = createPgClaims({ statements: db.statements, clock, instanceLease: other }, limits);
@@ -179,7 +179,7 @@ test("a claim whose request may be running at a gateway that lives does not end 
 	expect(await db.sql`select 1 from idempotency_claim`).toHaveLength(0);
 });
 
-test("an answer opens with the same secret, header and claim alone, and only unaltered", async () => {
+test("an answer opens only unaltered, with its secret, header and claim", async () => {
 	const seal = await createSeal("sk_a", "key", "id");
 	const answer = { status: 200, headers: [["x-a", "b"]] as const, body: new TextEncoder().encode("an answer") };
 	const sealed = await seal.seal(answer);
@@ -200,7 +200,7 @@ test("an answer opens with the same secret, header and claim alone, and only una
 const memoryOf = (bodyMemoryBytesMax: number) =>
 	createBodyMemory({ limits: () => ({ bodyMemoryBytesMax, bodyMemoryAccountBytesMax: 0.4 * bodyMemoryBytesMax }) });
 
-test("a stream is kept if it came to its proper end, and as far as it is small enough", async () => {
+test("a stream is kept if it is complete and small enough", async () => {
 	const end = "data: [DONE]\n\n";
 	const record = async (parts: string[], bytesMax = 100): Promise<string | null | "broken"> => {
 		let outcome: string | null | "broken" = "nothing";
@@ -230,7 +230,7 @@ test("a stream is kept if it came to its proper end, and as far as it is small e
 	expect(await record(['data: {"error":1}\n\n', `data: ${"x".repeat(120)}\n\n`, end])).toBe("broken");
 });
 
-test("copies of streams take so much memory and no more, of one account and of all; what finds none passes whole and is not kept", async () => {
+test("copies of streams stay within the memory of account and gateway", async () => {
 	const copies = memoryOf(100_000);
 	const outcomes: (string | null | "broken")[] = [];
 	const events = [`data: ${"x".repeat(9_000)}\n\n`, "data: [DONE]\n\n"];
@@ -275,7 +275,7 @@ test("copies of streams take so much memory and no more, of one account and of a
 	expect(copies.bytes()).toBe(0);
 });
 
-test("an outcome that cannot be written down is tried again, and who asks meanwhile waits", async () => {
+test("an outcome is retried while repetitions wait", async () => {
 	const clock = createManualClock();
 	const written: string[] = [];
 	let away = true;

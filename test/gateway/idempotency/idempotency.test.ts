@@ -35,26 +35,23 @@ async function rows(accountId: string) {
 	return service.usage(accountId);
 }
 
-test.each([false, true])(
-	"the same key and body replay the first answer, byte for byte and free (stream %p)",
-	async (stream) => {
-		const { secret, accountId } = await service.customer();
-		const before = upstream.requests.length;
-		const first = await complete(secret, "k1", { stream });
-		const text = await first.text();
-		const again = await complete(secret, "k1", { stream });
-		expect(await again.text()).toBe(text);
-		expect(again.status).toBe(200);
-		expect(again.headers.get("idempotent-replayed")).toBe("true");
-		expect(first.headers.get("idempotent-replayed")).toBeNull();
-		for (const name of ["x-request-id", "content-type"]) expect(again.headers.get(name)).toBe(first.headers.get(name));
-		expect(upstream.requests.length).toBe(before + 1);
-		expect(await rows(accountId)).toHaveLength(1);
-		expect((await complete(secret, "k2", { stream })).headers.get("idempotent-replayed")).toBeNull();
-	},
-);
+test.each([false, true])("a repetition replays the first answer for free (stream %p)", async (stream) => {
+	const { secret, accountId } = await service.customer();
+	const before = upstream.requests.length;
+	const first = await complete(secret, "k1", { stream });
+	const text = await first.text();
+	const again = await complete(secret, "k1", { stream });
+	expect(await again.text()).toBe(text);
+	expect(again.status).toBe(200);
+	expect(again.headers.get("idempotent-replayed")).toBe("true");
+	expect(first.headers.get("idempotent-replayed")).toBeNull();
+	for (const name of ["x-request-id", "content-type"]) expect(again.headers.get(name)).toBe(first.headers.get(name));
+	expect(upstream.requests.length).toBe(before + 1);
+	expect(await rows(accountId)).toHaveLength(1);
+	expect((await complete(secret, "k2", { stream })).headers.get("idempotent-replayed")).toBeNull();
+});
 
-test("another body under the same key is a 422, other accounts and keys are other worlds", async () => {
+test("another body under the same key is a 422", async () => {
 	const { secret, accountId } = await service.customer();
 	await (await complete(secret, "k")).text();
 	const other = await complete(secret, "k", { prompt: "something else" });
@@ -66,7 +63,7 @@ test("another body under the same key is a 422, other accounts and keys are othe
 	expect((await complete(stranger.secret, "k", { prompt: "something else" })).status).toBe(200);
 });
 
-test("while the first is running its repetitions wait for it, and one of another request hears 422 at once", async () => {
+test("repetitions wait for the running first request", async () => {
 	const { secret, accountId } = await service.customer();
 	const go = Promise.withResolvers<void>();
 	const before = upstream.requests.length;
@@ -85,7 +82,7 @@ test("while the first is running its repetitions wait for it, and one of another
 	expect(await rows(accountId)).toHaveLength(1);
 });
 
-test("a limited key hears where it stands now: of a replay not what the first answer said, and of a refusal too", async () => {
+test("replays and refusals have current rate limit headers", async () => {
 	const { secret } = await service.customer({ settings: { requestsPerMinute: 10 } });
 	const standing = async (response: Response) => {
 		await response.text();
@@ -98,7 +95,7 @@ test("a limited key hears where it stands now: of a replay not what the first an
 	expect(await standing(await complete(secret, "s1", { prompt: "another" }))).toEqual([422, "10", "8", true]);
 });
 
-test("what failed runs anew", async () => {
+test("a failed request runs again", async () => {
 	const { secret, accountId } = await service.customer();
 	upstream.next(() => Response.json({ error: { message: "no" } }, { status: 500 }));
 	expect((await complete(secret, "f")).status).toBe(502);
@@ -111,7 +108,7 @@ test("what failed runs anew", async () => {
 	expect(await rows(accountId)).toHaveLength(4);
 });
 
-test("a client that leaves in the middle of its stream may begin again", async () => {
+test("a client that left its stream may begin again", async () => {
 	const { secret } = await service.customer();
 	const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
 	upstream.next(() => brokenSse([event], { stall: new Promise(() => {}) }));
@@ -126,7 +123,7 @@ test("a client that leaves in the middle of its stream may begin again", async (
 	}, "the key to be free again");
 });
 
-test("a form is replayed too, and a broken header is a 400", async () => {
+test("a form is replayed; a malformed header is a 400", async () => {
 	const { secret, accountId } = await service.customer();
 	const form = new FormData();
 	form.append("file", new File([wavOf(2)], "a.wav"));
@@ -148,7 +145,7 @@ test("a form is replayed too, and a broken header is a 400", async () => {
 	expect((await send("a b")).status).toBe(400);
 });
 
-test("a form is the same whatever its boundary, which every client draws anew, and no other form is", async () => {
+test("a form is the same with another boundary", async () => {
 	const { secret, accountId } = await service.customer();
 	const send = (key: string, seconds: number, more: Record<string, string> = {}) => {
 		const form = new FormData();
@@ -203,7 +200,7 @@ test("a revoked key replays nothing", async () => {
 	await waitFor(async () => (await complete(secret, "r")).status === 401, "the revocation");
 });
 
-describe("the key of a repeatable request", () => {
+describe("a repeatable request", () => {
 	/** The road with claims in memory. `whileRead` runs while the body is read. */
 	function repeatable(key = plainKey()) {
 		const road = createRoad();
@@ -252,7 +249,7 @@ describe("the key of a repeatable request", () => {
 		expect([authenticated(), reads, road.calls.length]).toEqual([1, 1, 1]);
 	});
 
-	test("of one that runs for more than a minute may be used again, and nothing says that this is in vain", async () => {
+	test("may use its key again after running for a minute", async () => {
 		const { road, send, clock } = repeatable();
 		const first = send();
 		const call = await road.call();
@@ -277,7 +274,7 @@ describe("the key of a repeatable request", () => {
 		expect((await first).status).toBe(200);
 	});
 
-	test("replays nothing if it is revoked while the body of the repeat is read", async () => {
+	test("replays nothing if its key is revoked while the body is read", async () => {
 		const key = plainKey();
 		const { road, send } = repeatable(key);
 		const first = send();

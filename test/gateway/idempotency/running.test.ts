@@ -17,7 +17,7 @@ async function settled(): Promise<void> {
 }
 const claimOf = (id: string): Claim => ({ id, accountId: "a", proof: `proof ${id}`, requestUuid: id });
 
-test("a young collection frees requests with an Idempotency-Key that have ended", async () => {
+test("ended requests are freed by a young collection", async () => {
 	const running = createRunning({ claims, clock: systemClock, log: silentLog });
 	const open: Claim[] = [];
 	fullGC();
@@ -36,7 +36,7 @@ test("a young collection frees requests with an Idempotency-Key that have ended"
 	expect((heapStats().objectTypeCounts.Promise ?? 0) - before).toBeLessThan(2_000);
 });
 
-test("an outcome is written down after Postgres was away for an hour, and at once on the way out", async () => {
+test("an outcome is written after an hour's outage, or at the stop", async () => {
 	const clock = createManualClock();
 	const kept: string[] = [];
 	let away = true;
@@ -70,7 +70,7 @@ test("an outcome is written down after Postgres was away for an hour, and at onc
 	expect(kept).toEqual(["early", "late"]);
 });
 
-test("a key that is claimed anew while its former outcome is written down is the new request's", async () => {
+test("a key claimed during its former release belongs to the new request", async () => {
 	const written = Promise.withResolvers<void>();
 	const slow = { ...claims, release: () => written.promise };
 	const running = createRunning({ claims: slow, clock: systemClock, log: silentLog });

@@ -63,22 +63,19 @@ async function left(
 	return uuid;
 }
 
-test.each([false, true])(
-	"eight repetitions over two gateways at once are one call and one charge (stream %p)",
-	async (stream) => {
-		const { secret, accountId } = await service.customer();
-		const before = upstream.requests.length;
-		const answers = await Promise.all(
-			Array.from({ length: 8 }, async (_, place) => (await complete(place, secret, "one", { stream })).text()),
-		);
-		expect(new Set(answers).size).toBe(1);
-		expect(answers[0]).toContain("usage");
-		expect(upstream.requests.length).toBe(before + 1);
-		expect(await charges(accountId)).toBe(1);
-	},
-);
+test.each([false, true])("eight repetitions on two gateways are one call (stream %p)", async (stream) => {
+	const { secret, accountId } = await service.customer();
+	const before = upstream.requests.length;
+	const answers = await Promise.all(
+		Array.from({ length: 8 }, async (_, place) => (await complete(place, secret, "one", { stream })).text()),
+	);
+	expect(new Set(answers).size).toBe(1);
+	expect(answers[0]).toContain("usage");
+	expect(upstream.requests.length).toBe(before + 1);
+	expect(await charges(accountId)).toBe(1);
+});
 
-test("what one gateway has answered another one replays, and to nobody else", async () => {
+test("a gateway replays another's answer, to the same key only", async () => {
 	const { secret, accountId } = await service.customer();
 	const first = await complete(0, secret, "key");
 	const text = await first.text();
@@ -92,7 +89,7 @@ test("what one gateway has answered another one replays, and to nobody else", as
 	expect(await charges(accountId)).toBe(2);
 });
 
-test("nothing of key, prompt or answer can be read from what is stored", async () => {
+test("stored rows reveal no key, prompt or answer", async () => {
 	const { secret } = await service.customer();
 	const answer = await (await complete(0, secret, "order-4711")).json();
 	await waitFor(async () => (await stored())[0]?.state === "answered", "the answer to be kept");
@@ -105,7 +102,7 @@ test("nothing of key, prompt or answer can be read from what is stored", async (
 });
 const stored = () => service.db.sql`select * from idempotency_claim`;
 
-test("a claim whose instance died before it sent anything is taken over once its books are closed, and not before", async () => {
+test("a dead instance's unsent claim is taken over once its books close", async () => {
 	const customer = await service.customer();
 	const before = upstream.requests.length;
 	await left(customer, "early", "dead");
@@ -119,31 +116,28 @@ test("a claim whose instance died before it sent anything is taken over once its
 	expect(await charges(customer.accountId)).toBe(1);
 });
 
-test.each([0, 2])(
-	"after it was sent, by its attempt %p, the repetition hears what became of the charge",
-	async (attempt) => {
-		const customer = await service.customer();
-		const uuid = await left(customer, "late", "left");
-		const sent = `${uuid.slice(0, -2)}0${attempt}`;
-		await service.db.sql`
+test.each([0, 2])("a repetition learns the charge of attempt %p of a dead instance", async (attempt) => {
+	const customer = await service.customer();
+	const uuid = await left(customer, "late", "left");
+	const sent = `${uuid.slice(0, -2)}0${attempt}`;
+	await service.db.sql`
 		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
 		values (${sent}::uuid, ${customer.accountId}, ${customer.keyId}, ${`gone-${uuid}`}, 1, 'text', 'card', 'completions', false, 9000, 5000, 'recovered', 'crashed', 500, now())`;
-		const before = upstream.requests.length;
-		for (const place of [0, 1]) {
-			const refused = await complete(place, customer.secret, "late");
-			expect(refused.status).toBe(409);
-			expect(refused.headers.get("x-should-retry")).toBe("false");
-			const { error } = await refused.json();
-			expect(error.code).toBe("conflict");
-			expect(error.message).toContain("USD 0.000005.");
-			expect(error.message).toContain(`req_${uuid.replaceAll("-", "")}`);
-		}
-		expect(upstream.requests.length).toBe(before);
-	},
-);
+	const before = upstream.requests.length;
+	for (const place of [0, 1]) {
+		const refused = await complete(place, customer.secret, "late");
+		expect(refused.status).toBe(409);
+		expect(refused.headers.get("x-should-retry")).toBe("false");
+		const { error } = await refused.json();
+		expect(error.code).toBe("conflict");
+		expect(error.message).toContain("USD 0.000005.");
+		expect(error.message).toContain(`req_${uuid.replaceAll("-", "")}`);
+	}
+	expect(upstream.requests.length).toBe(before);
+});
 
-test("while claims cannot be made, a request with the header hears a 503 that may be repeated, and others notice nothing", async () => {
+test("an outage of claims is a retryable 503; other requests are served", async () => {
 	const { secret } = await service.customer();
 	await (await complete(0, secret, null)).text();
 	await service.db.sql`alter table idempotency_claim rename to idempotency_claim_away`;
@@ -159,7 +153,7 @@ test("while claims cannot be made, a request with the header hears a 503 that ma
 	expect((await complete(0, secret, "away")).status).toBe(200);
 });
 
-test("a claim whose reply was lost holds up no repetition, whichever gateway hears it", async () => {
+test("a lost reply to a claim blocks no repetition", async () => {
 	const { secret, accountId } = await service.customer();
 	await (await complete(1, secret, null)).text();
 	const held = await service.db.sql.begin(async (sql) => {
@@ -176,7 +170,7 @@ test("a claim whose reply was lost holds up no repetition, whichever gateway hea
 	expect(await charges(accountId)).toBe(2);
 });
 
-test("what was refused before it was sent leaves no claim behind", async () => {
+test("a request refused before sending leaves no claim", async () => {
 	const { secret } = await service.customer();
 	expect((await complete(0, secret, "no", { model: "unknown" })).status).toBe(404);
 	await waitFor(async () => (await stored()).length === 0, "the claim to be released");

@@ -30,7 +30,7 @@ const service = await withService({
 
 const only = (accountId: string) => onlyUsage(service, accountId);
 
-test("each image has its price, by value or by a public address", async () => {
+test("each image has its price, by value or by public URL", async () => {
 	for (const format of ["b64_json", "url"]) {
 		const { secret, accountId } = await service.customer();
 		const ask = { model: "image", prompt: "a cat", n: 3, size: "512x512", response_format: format, style: "vivid" };
@@ -64,7 +64,7 @@ test("each image has its price, by value or by a public address", async () => {
 	}
 });
 
-test("fewer images cost less, more are not handed out", async () => {
+test("fewer images cost less; more are not returned", async () => {
 	const { secret, accountId } = await service.customer();
 	upstream.next(() => Response.json({ data: [{ b64_json: "aa==" }] }));
 	await service.post("/v1/images/generations", secret, { model: "image", prompt: "x", n: 4 });
@@ -76,7 +76,7 @@ test("fewer images cost less, more are not handed out", async () => {
 	expect(await only(other.accountId)).toMatchObject({ charged: 40_000_000 });
 });
 
-test("a deployment with rates for tokens is priced by them", async () => {
+test("token rates price the prompt and the image", async () => {
 	const { secret, accountId } = await service.customer();
 	await service.post("/v1/images/generations", secret, { model: "image-tokens", prompt: "a cat" });
 	expect(await only(accountId)).toMatchObject({ charged: 5 * 5_000 + 100 * 40_000, basis: "exact" });
@@ -90,7 +90,7 @@ test.each([
 	["https://[::1]/x.png"],
 	["file:///srv/out.png"],
 	["https://user:pass@example.com/x.png"],
-])("the address %s never leaves", async (url) => {
+])("the URL %s is not returned", async (url) => {
 	const { secret, accountId } = await service.customer();
 	upstream.next(() => Response.json({ data: [{ url }] }));
 	const response = await service.post("/v1/images/generations", secret, { model: "image", prompt: "x" });
@@ -99,14 +99,14 @@ test.each([
 	expect(await only(accountId)).toMatchObject({ charged: 0 });
 });
 
-test("a data URL leaves as its content", async () => {
+test("a data URL is returned as its content", async () => {
 	const { secret } = await service.customer();
 	upstream.next(() => Response.json({ data: [{ url: "data:image/png;base64,aGVsbG8=" }] }));
 	const response = await service.post("/v1/images/generations", secret, { model: "image", prompt: "x" });
 	expect((await response.json()).data).toEqual([{ b64_json: "aGVsbG8=" }]);
 });
 
-test("streaming is refused by name", async () => {
+test("streaming is refused with the field's name", async () => {
 	const { secret } = await service.customer();
 	const response = await service.post("/v1/images/generations", secret, {
 		model: "image",

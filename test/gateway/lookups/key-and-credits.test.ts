@@ -11,7 +11,7 @@ const usd = (text: string) => parseUsd(text) as NanoUsd;
 const { upstream, service, complete } = await withLookups();
 
 describe("GET /v1/key", () => {
-	test("says what the key may spend and has spent", async () => {
+	test("shows limits and spending of the key", async () => {
 		const accountId = await service.account();
 		const settings = {
 			capNanoUsd: 5_000_000_000 as never,
@@ -46,7 +46,7 @@ describe("GET /v1/key", () => {
 		});
 	});
 
-	test("of a key in a project it says what that may spend, by all its keys together", async () => {
+	test("shows the cap and the spending of its project", async () => {
 		const accountId = await service.account();
 		const cap = { name: "search", capNanoUsd: usd("2"), models: ["text", "gone"], requestsPerMinute: 60 };
 		const { id: projectId } = await createProject(service.db.statements, accountId, cap);
@@ -71,7 +71,7 @@ describe("GET /v1/key", () => {
 		});
 	});
 
-	test("of a cap that begins anew it says what is spent in the present period, and when the next one begins", async () => {
+	test("shows the spending of the current period and its end", async () => {
 		const accountId = await service.account();
 		const zone = zoneByDay();
 		await updateAccount(service.db.statements, accountId, { timeZone: zone });
@@ -101,7 +101,7 @@ describe("GET /v1/key", () => {
 		await sql`update lease set budget_id = ${today} where budget_id = ${before}`;
 	});
 
-	test("works without credit, but not without a key", async () => {
+	test("works without credit, not without a key", async () => {
 		const accountId = await service.account({ credit: null });
 		const { secret } = await service.key(accountId);
 		const { data } = await (await service.get("/v1/key", secret)).json();
@@ -112,7 +112,7 @@ describe("GET /v1/key", () => {
 });
 
 describe("GET /v1/credits", () => {
-	test("tells balance, held and spent apart, exactly", async () => {
+	test("separates balance, held and spent exactly", async () => {
 		const { secret } = await service.customer();
 		await (await complete(secret)).text();
 		await service.settled();
@@ -128,7 +128,7 @@ describe("GET /v1/credits", () => {
 		});
 	});
 
-	test("what a running request reserved is held", async () => {
+	test("shows the reservation of a running request as held", async () => {
 		const { secret } = await service.customer();
 		const never = Promise.withResolvers<void>();
 		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });

@@ -42,33 +42,30 @@ describe("GET /v1/usage/{id}", () => {
 		expect(accountId).toBeString();
 	});
 
-	test.each([-30_000, 30_000])(
-		"a request of this moment is waited for, though the clock was set by %i ms since",
-		async (ms) => {
-			const { accountId, keyId } = await service.customer();
-			const { uuid, requestId } = newRequestId();
-			let waits = 0;
-			const clock: Clock = {
-				...systemClock,
-				wallMs: () => systemClock.wallMs() + ms,
-				// It becomes known while it is looked for, later than one of which nothing is on its way.
-				after(delayMs, run) {
-					if (++waits !== 3) return systemClock.after(delayMs, run);
-					void service.db.sql`
+	test.each([-30_000, 30_000])("waits for a recent request with a clock set by %i ms", async (ms) => {
+		const { accountId, keyId } = await service.customer();
+		const { uuid, requestId } = newRequestId();
+		let waits = 0;
+		const clock: Clock = {
+			...systemClock,
+			wallMs: () => systemClock.wallMs() + ms,
+			// It becomes known while it is looked for, later than one of which nothing is on its way.
+			after(delayMs, run) {
+				if (++waits !== 3) return systemClock.after(delayMs, run);
+				void service.db.sql`
 					insert into reservation (request_id, account_id, key_id, instance_id, epoch, model, reserved_nano_usd, admitted_at)
 					values (${uuid}, ${accountId}, ${keyId}, 'other', 1, 'text', 5000, now())`.then(run);
-					return () => {};
-				},
-			};
-			const { statements } = service.db;
-			expect(await usageAnswer({ statements, clock }, accountId, requestId)).toMatchObject({
-				id: requestId,
-				status: "running",
-			});
-		},
-	);
+				return () => {};
+			},
+		};
+		const { statements } = service.db;
+		expect(await usageAnswer({ statements, clock }, accountId, requestId)).toMatchObject({
+			id: requestId,
+			status: "running",
+		});
+	});
 
-	test("another account's request, a refused one and nonsense are 404", async () => {
+	test("returns 404 for other accounts, refused requests and nonsense", async () => {
 		const { secret } = await service.customer();
 		const stranger = await service.customer();
 		const done = await complete(secret);
@@ -85,7 +82,7 @@ describe("GET /v1/usage/{id}", () => {
 	});
 });
 
-describe("what is not deployed", () => {
+describe("without a deployment", () => {
 	test.each([
 		["/v1/embeddings", { model: "x", input: "y" }],
 		["/v1/embeddings", {}],
@@ -94,7 +91,7 @@ describe("what is not deployed", () => {
 		["/v1/files", {}],
 		["/v1/batches", { input_file_id: "x" }],
 		["/v1/batches/batch_1/cancel", {}],
-	])("POST %s is a 503 service_unavailable that is not to be retried", async (path, body) => {
+	])("POST %s is a 503 that is not to be retried", async (path, body) => {
 		const { secret } = await service.customer();
 		const response = await service.post(path, secret, body);
 		expect(response.status).toBe(503);
@@ -103,7 +100,7 @@ describe("what is not deployed", () => {
 		expect((await service.post(path, undefined, body)).status).toBe(401);
 	});
 
-	test("lists of files and batches say the same", async () => {
+	test("lists of files and batches are the same 503", async () => {
 		const { secret } = await service.customer();
 		for (const path of [
 			"/v1/files",
@@ -115,7 +112,7 @@ describe("what is not deployed", () => {
 			expect((await service.get(path, secret)).status).toBe(503);
 	});
 
-	test("a deployment without a server is a 503, charged nothing", async () => {
+	test("a deployment without a server is a free 503", async () => {
 		const { secret, accountId } = await service.customer();
 		const response = await service.post("/v1/rerank", secret, { model: "gone", query: "q", documents: ["d"] });
 		expect([502, 503]).toContain(response.status);
@@ -125,7 +122,7 @@ describe("what is not deployed", () => {
 });
 
 describe("GET /status", () => {
-	test("is JSON for programs and a page without scripts for browsers", async () => {
+	test("returns JSON to programs and a page to browsers", async () => {
 		const json = await service.get("/status");
 		expect(json.headers.get("content-type")).toBe("application/json");
 		const answer = await json.json();

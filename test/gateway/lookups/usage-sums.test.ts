@@ -32,7 +32,7 @@ const ask = (secret: string, query: string, headers = {}) =>
 	fetch(`${service.url}/v1/usage${query}`, { headers: { authorization: `Bearer ${secret}`, ...headers } });
 const march = "?from=2026-03-01&to=2026-03-01";
 
-test("sums by what is asked for, days in UTC with both ends, to the nano-dollar", async () => {
+test("sums by group and UTC day, exact to the nano-dollar", async () => {
 	const { secret, other } = await summed();
 	const by = async (group: string, range = march) => {
 		const { data } = await (await ask(secret, `${range}&group_by=${group}`)).json();
@@ -73,7 +73,7 @@ test("sums by what is asked for, days in UTC with both ends, to the nano-dollar"
 	]);
 });
 
-test("by project it is what was used in it, in pages, and what was used in none is nobody's", async () => {
+test("sums by project in pages, with usage outside projects", async () => {
 	const { accountId, secret, other } = await summed();
 	const { id } = await createProject(service.db.statements, accountId, { name: "search" });
 	/** Of a key's hours, as a fold writes them. */
@@ -110,7 +110,7 @@ test("by project it is what was used in it, in pages, and what was used in none 
 	expect((await (await ask(stranger, `${march}&project=${id}`)).json()).data).toEqual([]);
 });
 
-test("pages of any length hold each row once, as JSON and as CSV; a formula is none", async () => {
+test("pages of any length hold each row once, as JSON and CSV", async () => {
 	const { secret } = await summed();
 	const range = "?from=2026-02-01&to=2026-03-31&group_by=day,model,key";
 	const all = (await (await ask(secret, range)).json()).data;
@@ -137,7 +137,7 @@ test("pages of any length hold each row once, as JSON and as CSV; a formula is n
 	}
 });
 
-test("nobody sees another account's, and what cannot be asked is said with its name", async () => {
+test("hides other accounts and names wrong parameters", async () => {
 	const { secret } = await summed();
 	const stranger = await service.customer();
 	const none = await (await ask(stranger.secret, `${march}&key=key_00`)).json();
@@ -168,7 +168,7 @@ test("nobody sees another account's, and what cannot be asked is said with its n
 	expect((await service.post("/v1/usage", secret, {})).status).toBe(405);
 });
 
-test("one account cannot hold up the others: four of its questions at once, the rest is told to come back", async () => {
+test("limits an account to four queries at once", async () => {
 	const { secret } = await summed();
 	const stranger = await service.customer();
 	const holds = await service.db.sql.reserve();
@@ -186,7 +186,7 @@ test("one account cannot hold up the others: four of its questions at once, the 
 	expect((await ask(secret, march)).status).toBe(200);
 });
 
-test("a key that only reads opens the look-ups, and is refused everywhere else, whatever the path", async () => {
+test("a read-only key opens look-ups only", async () => {
 	const { accountId } = await summed();
 	const { secret } = await service.key(accountId, { readsOnly: true, name: "reader" } as never);
 	const { paths } = await (await service.get("/openapi.json")).json();
@@ -217,7 +217,7 @@ test("a key that only reads opens the look-ups, and is refused everywhere else, 
 	expect((await ask(secret, march)).status).toBe(200);
 });
 
-test("what was settled before `as_of` is in the sums, also while somebody's transaction holds back what is young", async () => {
+test("includes all usage before `as_of` during another transaction", async () => {
 	const { accountId, secret } = await service.customer();
 	const { sql, statements } = service.db;
 	const settle = async () => {

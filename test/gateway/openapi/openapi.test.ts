@@ -49,7 +49,7 @@ function assertValid(schema: Any, value: unknown): void {
 	if (violation !== undefined) throw new Error(`${violation}\nin ${JSON.stringify(value).slice(0, 500)}`);
 }
 
-test("the document is OpenAPI 3.1: no `nullable`, every reference leads somewhere", () => {
+test("the document is OpenAPI 3.1 with valid references", () => {
 	expect(document.openapi).toBe("3.1.0");
 	expect(JSON.stringify(document)).not.toContain('"nullable"');
 	const refs = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map((match) => match[1] as string);
@@ -57,7 +57,7 @@ test("the document is OpenAPI 3.1: no `nullable`, every reference leads somewher
 	for (const ref of refs) resolveRef(document, ref);
 });
 
-test("every path and method of the document is served, others of its paths are 405", async () => {
+test("every described path and method is served; others return 405", async () => {
 	for (const [path, methods] of Object.entries<Any>(document.paths)) {
 		for (const method of Object.keys(methods)) {
 			const url = `${service.url}${path.replace("{id}", "text")}`;
@@ -82,7 +82,7 @@ const form = (fields: Record<string, string>) => {
 };
 const messages = [{ role: "user", content: "hello there" }];
 
-describe("real answers are as described", () => {
+describe("answers match the document", () => {
 	test.each<[string, object]>([
 		["/v1/chat/completions", { model: "chat", messages }],
 		["/v1/chat/completions", { model: "chat", messages, stream: true }],
@@ -114,7 +114,7 @@ describe("real answers are as described", () => {
 		},
 	);
 
-	test("tool calls, reasoning and their deltas", async () => {
+	test("with tool calls and reasoning", async () => {
 		for (const stream of [false, true]) {
 			chats.next(reply().reasoning("hm").text("Looking.").toolCall("find", { q: 1 }));
 			const tools = [{ type: "function", function: { name: "find", parameters: {} } }];
@@ -123,7 +123,7 @@ describe("real answers are as described", () => {
 		}
 	});
 
-	test("a stream that fails in the middle", async () => {
+	test("for a stream that fails", async () => {
 		const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
 		upstream.next(() => brokenSse([event]));
 		const response = await service.post("/v1/completions", secret, { model: "text", prompt: "x", stream: true });
@@ -134,7 +134,7 @@ describe("real answers are as described", () => {
 		await assertDescribed(path, "get", await service.get(path, secret));
 	});
 
-	test("models and requests by their IDs", async () => {
+	test("for models and requests by ID", async () => {
 		await assertDescribed("/v1/models/{id}", "get", await service.get("/v1/models/text", secret));
 		await assertDescribed("/v1/models/{id}", "get", await service.get("/v1/models/none", secret));
 		const response = await service.post("/v1/rerank", secret, { model: "rerank", query: "q", documents: ["a"] });
@@ -145,7 +145,7 @@ describe("real answers are as described", () => {
 		await assertDescribed("/status", "get", page);
 	});
 
-	test("files from their upload to their end", async () => {
+	test("for files from upload to deletion", async () => {
 		const form = new FormData();
 		form.append("file", new File(["{}"], "in.jsonl"));
 		form.append("purpose", "batch");
@@ -163,7 +163,7 @@ describe("real answers are as described", () => {
 			await assertDescribed(one, "delete", await ask(`/v1/files/${made.id}`, { method: "DELETE" }));
 	});
 
-	test("refusals of every kind", async () => {
+	test("for refusals of every kind", async () => {
 		const poor = await service.customer({ exactCredit: 1 });
 		const cases: [string, Response][] = [
 			["/v1/embeddings", await service.post("/v1/embeddings", secret, { model: "embedding" })],
@@ -191,7 +191,7 @@ describe("real answers are as described", () => {
 	});
 });
 
-test("what the document calls invalid is refused, and the other way round", async () => {
+test("the service refuses what the document calls invalid, nothing else", async () => {
 	const cases: [string, object, boolean][] = [
 		["/v1/completions", { model: "text", prompt: [] }, false],
 		["/v1/completions", { model: "text", prompt: "x", n: 0 }, false],

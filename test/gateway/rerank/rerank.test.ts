@@ -35,7 +35,7 @@ const only = (accountId: string) => onlyUsage(service, accountId);
 
 const documents = ["short", { text: "the longest of them all" }, "a medium one"];
 
-test.each(DIALECTS)("%s: one shape, best first, priced by the search", async (dialect) => {
+test.each(DIALECTS)("%s ranks in one shape, priced by the search", async (dialect) => {
 	const { secret, accountId } = await service.customer();
 	const ask = { model: `rerank-${dialect}`, query: "q q", documents, top_n: 2, return_documents: true };
 	const response = await service.post("/v1/rerank", secret, ask);
@@ -68,14 +68,14 @@ test.each(DIALECTS)("%s: one shape, best first, priced by the search", async (di
 	}
 });
 
-test("every hundred documents begun are a search", async () => {
+test("counts a search for each hundred documents", async () => {
 	const { secret, accountId } = await service.customer();
 	const many = Array.from({ length: 101 }, (_, at) => `document ${at}`);
 	await service.post("/v1/rerank", secret, { model: "rerank-vllm", query: "q", documents: many });
 	expect(await only(accountId)).toMatchObject({ charged: 4_000_000, units: 2, reserved: 4_000_000 });
 });
 
-test("documents are left out unless they are asked for", async () => {
+test("omits documents unless they are requested", async () => {
 	const { secret } = await service.customer();
 	const response = await service.post("/v1/rerank", secret, {
 		model: "rerank-vllm",
@@ -88,7 +88,7 @@ test("documents are left out unless they are asked for", async () => {
 	]);
 });
 
-test("a deployment with a rate for tokens is priced by them, exact to the nano-dollar", async () => {
+test("charges tokens if they have a rate", async () => {
 	const { secret, accountId } = await service.customer();
 	await service.post("/v1/rerank", secret, { model: "rerank-tokens", query: "a b", documents: ["c", "d e f"] });
 	expect(await only(accountId)).toMatchObject({ charged: 400, prompt_tokens: 8, basis: "exact" });
@@ -101,7 +101,7 @@ test.each([
 	["more results than documents", [0, 1, 0].map((index) => ({ index, score: 1 }))],
 	["nothing", []],
 	["a score beyond all", '[{"index": 0, "score": 1e999}, {"index": 1, "score": 1}]'],
-])("an answer with %s is a 502 that costs nothing", async (_, body) => {
+])("turns an answer with %s into a free 502", async (_, body) => {
 	const { secret, accountId } = await service.customer();
 	server("vllm").next(() => new Response(typeof body === "string" ? body : JSON.stringify(body)));
 	const response = await service.post("/v1/rerank", secret, {

@@ -14,7 +14,7 @@ const service = await withService({
 
 const QUESTION = "one two three";
 
-test.each([60, 5_000])("without a stream pays nothing when the answer would come %i ms later", async (delayMs) => {
+test.each([60, 5_000])("a client that leaves %i ms before a whole answer pays nothing", async (delayMs) => {
 	vllm.next(reply().text("a b").delay(delayMs));
 	const nth = vllm.requests.length + 1;
 	const { accountId, secret } = await service.customer();
@@ -28,7 +28,7 @@ test.each([60, 5_000])("without a stream pays nothing when the answer would come
 	});
 });
 
-test("at the very end, after the terminator, has finished", async () => {
+test("a client that leaves after the terminator has finished", async () => {
 	vllm.next(reply().text("a b"));
 	const { accountId, secret } = await service.customer();
 	const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, ask(QUESTION, { stream: true })));
@@ -37,7 +37,7 @@ test("at the very end, after the terminator, has finished", async () => {
 	expect(await onlyUsage(service, accountId)).toMatchObject({ ending: "finished", completion_tokens: 2 });
 });
 
-test("in a storm, at any moment: every request settles once and nothing stays held", async () => {
+test("clients that leave at any moment are settled once", async () => {
 	const { accountId, secret } = await service.customer();
 	vllm.always(() => reply().text("a b c d e f g h").trickle(1));
 	const sent = LONG ? 120 : 60;

@@ -80,7 +80,7 @@ const endStatements = () =>
 		return left.length === 0;
 	}, "the statements of the dead process to be ended");
 
-test("after kill -9 with streams open and settlements on their way every request is settled once: finished ones exactly, open ones at what was delivered", async () => {
+test("a crash settles finished requests exactly and open ones as delivered", async () => {
 	const first = await start();
 	const open = await customer();
 	const waiting = await customer();

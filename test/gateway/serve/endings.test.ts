@@ -53,8 +53,8 @@ async function errorOf(answer: Promise<Response>) {
 	return [response.status, error.code];
 }
 
-describe("before the status is out", () => {
-	test("a client that left before its request was admitted costs nothing, and the upstream is never asked", async () => {
+describe("before the status is sent", () => {
+	test("a client that leaves before admission pays nothing", async () => {
 		for (const body of [STREAM, {}]) {
 			const road = createRoad();
 			const { asked, grant } = road.withholdCredit();
@@ -69,7 +69,7 @@ describe("before the status is out", () => {
 		}
 	});
 
-	test("a client that leaves while the upstream does not notice is settled at once, and its late answer changes nothing", async () => {
+	test("a client that leaves is settled at once; a late answer changes nothing", async () => {
 		const { road, leave, call, answer } = await sent(STREAM);
 		call.isDeaf = true;
 		leave();
@@ -80,7 +80,7 @@ describe("before the status is out", () => {
 		settledOnce(road, { ending: "client_left", charged: 0 });
 	});
 
-	test("a stop in the very turn in which the first event arrives has one outcome, for the books and for the client", async () => {
+	test("a stop during the first event has one outcome", async () => {
 		const { road, call, answer, timeouts } = await sent(STREAM);
 		call.arrive("w1");
 		road.openStreams.shutDown();
@@ -89,7 +89,7 @@ describe("before the status is out", () => {
 		expect(timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
 	});
 
-	test("a stop while a deaf upstream holds the status back ends with a status of its own when the hold is over", async () => {
+	test("a stop with a deaf upstream sends a status after the hold", async () => {
 		const { road, call, answer } = await sent(STREAM, { holdStatusMs: 500 });
 		call.isDeaf = true;
 		road.openStreams.shutDown();
@@ -98,7 +98,7 @@ describe("before the status is out", () => {
 		settledOnce(road, { ending: "shutdown", charged: 0 });
 	});
 
-	test("an upstream that throws instead of answering costs nothing", async () => {
+	test("an upstream that throws is free", async () => {
 		for (const body of [STREAM, {}]) {
 			const road = createRoad();
 			const thrown = () => {
@@ -113,7 +113,7 @@ describe("before the status is out", () => {
 		}
 	});
 
-	test("a connection that can be told nothing any more leaves no hold behind", async () => {
+	test("a connection that cannot be configured leaves no hold", async () => {
 		const setIdleTimeout = () => {
 			throw new Error("scripted: the connection is gone");
 		};
@@ -132,15 +132,15 @@ describe("before the status is out", () => {
 	});
 });
 
-describe("an answer in one piece", () => {
-	test("is charged before it leaves", async () => {
+describe("a whole answer", () => {
+	test("is charged before it is sent", async () => {
 		const { road, call, answer } = await sent({});
 		call.reply(7);
 		expect((await answer).status).toBe(200);
 		settledOnce(road, { ending: "finished", charged: costOf(7), basis: "exact" });
 	});
 
-	test("has its connection be silent for as long as it takes, and tells it nothing if that is a moment", async () => {
+	test("disables the idle timeout after a moment", async () => {
 		const { road, call, answer, timeouts } = await sent({});
 		road.clock.advance(MOMENT_MS);
 		expect(timeouts).toEqual([0]);
@@ -154,7 +154,7 @@ describe("an answer in one piece", () => {
 		expect(short.timeouts).toEqual([]);
 	});
 
-	test("that cannot be billed costs nothing and is not delivered", async () => {
+	test("that cannot be billed is free and not delivered", async () => {
 		const { road, call, answer } = await sent({});
 		const whole = { ...chat.whole, bill: () => broken() };
 		const second = serve(road.deps, { ...chat, whole }, madeUp({}).connection);
@@ -166,7 +166,7 @@ describe("an answer in one piece", () => {
 		expect(road.settled).toHaveLength(2);
 	});
 
-	test("that cannot be written, or whose settlement does not become durable, is charged once all the same", async () => {
+	test("that cannot be written or made durable is charged once", async () => {
 		const road = createRoad();
 		const whole = { ...chat.whole, write: () => broken() };
 		const unwritten = serve(road.deps, { ...chat, whole }, madeUp({}).connection);
@@ -183,7 +183,7 @@ describe("an answer in one piece", () => {
 		settledOnce(host, { ending: "finished", charged: costOf(7) });
 	});
 
-	test("does not leave before its settlement is durable", async () => {
+	test("waits for its durable settlement", async () => {
 		const { road, call, answer } = await sent({}, { mode: "host" });
 		road.journal.isDurable = false;
 		let left = false;
@@ -199,7 +199,7 @@ describe("an answer in one piece", () => {
 });
 
 describe("a stream", () => {
-	test("that the client both leaves and cancels, while the upstream dies and the process stops, is settled by the first", async () => {
+	test("is settled by the first of several endings", async () => {
 		const { road, reader, call, leave } = await streaming();
 		leave();
 		void reader.cancel();
@@ -210,14 +210,14 @@ describe("a stream", () => {
 		expect(call.isClosed).toBe(true);
 	});
 
-	test("whose body is cancelled without a word on the signal is settled too", async () => {
+	test("is settled if only its body is cancelled", async () => {
 		const { road, reader, call } = await streaming();
 		await reader.cancel();
 		settledOnce(road, { ending: "client_left", charged: costOf(1) });
 		expect(call.isClosed).toBe(true);
 	});
 
-	test("is charged for nothing that arrives after the client left", async () => {
+	test("is not charged for what arrives after the client left", async () => {
 		const { road, call, leave } = await streaming();
 		call.isDeaf = true;
 		leave();
@@ -227,7 +227,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "client_left", charged: costOf(1) });
 	});
 
-	test("that stops while a record waits for the disk has one end, and is charged what was on record", async () => {
+	test("that stops during a journal write is charged what was recorded", async () => {
 		const { road, call, reader } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.arrive("w2");
@@ -241,7 +241,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "shutdown", charged: costOf(2) });
 	});
 
-	test("gives out nothing that the journal did not take, and is not charged for it", async () => {
+	test("delivers only what the journal took", async () => {
 		for (const counts of [true, false]) {
 			const request = await sent(STREAM);
 			request.call.counts = counts;
@@ -261,7 +261,7 @@ describe("a stream", () => {
 		}
 	});
 
-	test("whose record does not become durable lets go of its upstream, which would keep its place for ever", async () => {
+	test("whose record fails closes its upstream", async () => {
 		const { road, call, reader } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.arrive("w2");
@@ -272,7 +272,7 @@ describe("a stream", () => {
 		expect(call.isClosed).toBe(true);
 	});
 
-	test("that cannot be billed is charged the journal's bound, as after a crash, and ended", async () => {
+	test("that cannot be billed is charged the journal's bound", async () => {
 		const { road, call, reader } = await streaming();
 		const bound = road.journal.progress.at(-1)?.bound;
 		// More of the prompt came from the cache than there is of it: no bill has such a line.
@@ -284,7 +284,7 @@ describe("a stream", () => {
 		expect(road.logged).toContain("a bill could not be made");
 	});
 
-	test("whose settlement does not become durable is ended with an error, and not left open", async () => {
+	test("whose settlement fails ends with an error", async () => {
 		const { road, call, reader } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.end();
@@ -296,7 +296,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(1) });
 	});
 
-	test("that has ended is not settled again by a stop, or by a client that leaves while its last bytes wait", async () => {
+	test("that has ended is not settled again", async () => {
 		const { road, call, reader, leave } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.end();
@@ -309,7 +309,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(1) });
 	});
 
-	test("whose reader keeps its place from others is ended, and charged for what was taken", async () => {
+	test("of a stalled reader ends if its place is needed", async () => {
 		const { road, call, reader } = await streaming();
 		call.arrive(LONG);
 		await turn();
@@ -325,7 +325,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "client_left", charged: costOf(2) });
 	});
 
-	test("that waits for its upstream, or whose reader keeps up, keeps its place however many wait", async () => {
+	test("keeps its place while it waits for the upstream", async () => {
 		const { road, call, reader } = await streaming();
 		road.contend(true);
 		const next = reader.read();
@@ -341,7 +341,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(2) });
 	});
 
-	test("whose reader takes a little now and then has its waits added up", async () => {
+	test("adds up the stalls of its reader", async () => {
 		const { road, call, reader } = await streaming();
 		road.contend(true);
 		for (let nth = 0; nth < 3; nth += 1) {
@@ -358,7 +358,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "client_left", charged: costOf(5) });
 	});
 
-	test("whose reader takes nothing gets no comments to keep it alive, one that waits for its upstream does", async () => {
+	test("sends comments only to readers that keep up", async () => {
 		const { road, call, reader } = await streaming();
 		road.clock.advance(3 * DEFAULT_LIMITS.keepAliveCommentMs);
 		expect((await reader.read()).value).toContain(KEEP_ALIVE_COMMENT);
@@ -370,7 +370,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "finished", charged: costOf(2) });
 	});
 
-	test("counts how long its upstream let a reader wait, and nothing of what the reader took its time for", async () => {
+	test("measures the upstream's gaps, not the reader's", async () => {
 		const { road, call, reader } = await streaming();
 		road.clock.advance(40);
 		call.arrive(LONG);
@@ -386,7 +386,7 @@ describe("a stream", () => {
 		await rest(reader);
 	});
 
-	test("that is stopped before anybody asks for its body says so to whoever does then", async () => {
+	test("that is stopped before its body is read ends with an error", async () => {
 		const { road, call, answer } = await sent(STREAM);
 		call.arrive("w1");
 		const response = await answer;
@@ -398,7 +398,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "shutdown", charged: 0 });
 	});
 
-	test("that fails after the hold is over tells it as an event, and costs nothing without a token", async () => {
+	test("that fails after the hold sends an error event for free", async () => {
 		const { road, call, answer } = await sent(STREAM, { holdStatusMs: 500 });
 		road.clock.advance(500);
 		const reader = readerOf(await answer);

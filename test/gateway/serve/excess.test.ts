@@ -41,19 +41,16 @@ async function answered(secret: string, how: How = "whole"): Promise<void> {
 	} else await client.until("[DONE]");
 }
 
-test.each(HOWS)(
-	"an excess is covered from credit that Postgres still has, not only from what lies here: %s",
-	async (how) => {
-		const { secret, accountId } = await service.customer();
-		await answered(secret, how);
-		const row = await onlyUsage(service, accountId);
-		expect(row.ending).toBe(how === "whole" ? "finished" : how);
-		expect(Number(row.charged_nano_usd)).toBe(COST);
-		expect(Number(row.written_off_nano_usd)).toBe(0);
-	},
-);
+test.each(HOWS)("is covered by credit left in Postgres (%s)", async (how) => {
+	const { secret, accountId } = await service.customer();
+	await answered(secret, how);
+	const row = await onlyUsage(service, accountId);
+	expect(row.ending).toBe(how === "whole" ? "finished" : how);
+	expect(Number(row.charged_nano_usd)).toBe(COST);
+	expect(Number(row.written_off_nano_usd)).toBe(0);
+});
 
-test.each(HOWS)("what nobody has is written off, and all that there is was taken before: %s", async (how) => {
+test.each(HOWS)("is written off once all credit is taken (%s)", async (how) => {
 	const credit = 12_000_000;
 	const { secret, accountId } = await service.customer({ exactCredit: credit });
 	await answered(secret, how);
@@ -83,7 +80,7 @@ async function whileHeld(
 	});
 }
 
-test("who leaves while the excess is being covered pays it once, and whoever waits has the last bytes after it", async () => {
+test("is charged once if the client leaves meanwhile", async () => {
 	const [leaver, stayer] = [await service.customer(), await service.customer()];
 	await whileHeld(leaver, async (client) => client.leave());
 	let last: Promise<string> | undefined;
@@ -97,7 +94,7 @@ test("who leaves while the excess is being covered pays it once, and whoever wai
 	}
 });
 
-test("a cap of the key bounds what is covered, whatever the account has", async () => {
+test("is bounded by the key's cap", async () => {
 	const { secret, accountId } = await service.customer({ settings: { capNanoUsd: 9_000_000 as never } });
 	await answered(secret);
 	const row = await onlyUsage(service, accountId);
@@ -105,7 +102,7 @@ test("a cap of the key bounds what is covered, whatever the account has", async 
 	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
 });
 
-test("a stop does not wait for what covers an excess: it is settled with what is here, once", async () => {
+test("is settled at once by a stop", async () => {
 	const customer = await service.customer();
 	const { accountId } = customer;
 	await whileHeld(customer, (client) => Promise.race([service.app.stop(), client.until("[DONE]")]));

@@ -50,7 +50,7 @@ function heldBytes(): number {
 
 for (const [name, content] of Object.entries(PROMPTS))
 	for (const stream of LONG ? [false, true] : [name === "text"])
-		test(`a long prompt of ${name} is nothing that the collector walks while its answer is awaited, and is let go behind it (streamed ${stream})`, async () => {
+		test(`a long prompt of ${name} is released with its answer (streamed ${stream})`, async () => {
 			letGo.mockClear();
 			const { secret } = await service.customer();
 			const body = JSON.stringify({ model: "test-model", stream, messages: [{ role: "user", content }] });

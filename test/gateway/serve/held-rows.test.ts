@@ -88,7 +88,7 @@ const all = await sql<{ name: string }[]>`
 	where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema') order by 1`;
 const tables = all.filter(({ name }) => LONG || TABLES.includes(name));
 
-test("any rows that somebody holds are noticed by their own account alone, whatever the table", async () => {
+test("held rows affect their own account only", async () => {
 	// Rows in as many tables as requests fill: of another customer, with everything that one can have.
 	const holder = await service.customer({ settings: { requestsPerMinute: 10_000, concurrencyMax: 1_000 } });
 	for (const url of [service.url, other.url]) expect((await send(url, holder.secret)).status).toBe(200);
@@ -152,7 +152,7 @@ async function hold(lock: (transaction: typeof sql) => Promise<unknown>) {
 	};
 }
 
-test("a key is revoked although the sums of its usage wait for a row of another account's", async () => {
+test("a key is revoked while its usage sums wait", async () => {
 	const [holder, customer] = [await service.customer(), await service.customer()];
 	await (await send(service.url, holder.secret)).text();
 	await waitFor(async () => (await service.usage(holder.accountId)).length === 1, "the holder's usage", PROMPT_MS);

@@ -31,7 +31,7 @@ async function finish(events: number, tokens: number, times: number): Promise<vo
 	}
 }
 
-test("before anything has finished it is the larger of events and a quarter of the bytes; then one token an event is exact", async () => {
+test("learns the tokens of an event from finished streams", async () => {
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 12 });
 	await finish(40, 41, 3);
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 6 });
@@ -39,7 +39,7 @@ test("before anything has finished it is the larger of events and a quarter of t
 	expect(await estimate("another")).toEqual({ basis: "estimated", completion_tokens: 12 });
 });
 
-test("one who leaves after six of them pays six", async () => {
+test("charges six tokens to a client that leaves after six", async () => {
 	const { accountId, secret } = await service.customer();
 	upstream.next(
 		reply()
@@ -57,7 +57,7 @@ test("one who leaves after six of them pays six", async () => {
 	});
 });
 
-test("a server that lies in what it finishes raises nobody's estimate past twice its size, nor past what was reserved", async () => {
+test("stays within twice the size and the reservation", async () => {
 	await finish(1, 2_000, 60);
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 24 });
 	expect(await estimate("test-model", { max_tokens: 9 })).toEqual({ basis: "estimated", completion_tokens: 9 });

@@ -66,13 +66,13 @@ async function booksOf(accountId: string) {
 	};
 }
 
-test("the bound of these requests is what they really cost", () => {
+test("the bound of these requests is their cost", () => {
 	expect(bound).toBe(COST);
 });
 
 describe(`${AT_ONCE} requests at once on credit for 50`, () => {
 	for (const stream of [false, true])
-		test(`exactly 50 pass and the rest hear what they could afford, ${stream ? "streamed" : "whole"}`, async () => {
+		test(`exactly 50 pass, ${stream ? "streamed" : "whole"}`, async () => {
 			const { accountId, secret } = await service.customer({ exactCredit: 50 * bound });
 			const { passed, refused, counted } = await flood(secret, { stream });
 			expect(passed).toBe(50);
@@ -88,7 +88,7 @@ describe(`${AT_ONCE} requests at once on credit for 50`, () => {
 			expect(books).toMatchObject({ charged: 50 * bound, spent: 50 * bound, available: 0, held: 0 });
 		});
 
-	test("a key's cap for 50 holds just so, though the account has plenty", async () => {
+	test("a key's cap for 50 admits exactly 50", async () => {
 		const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(50 * bound) } });
 		const { passed, refused, counted } = await flood(secret);
 		expect(passed).toBe(50);
@@ -97,7 +97,7 @@ describe(`${AT_ONCE} requests at once on credit for 50`, () => {
 		expect([books.charged, books.spent]).toEqual([counted, 50 * bound]);
 	});
 
-	test("a project's cap for 50 holds for its keys together, whatever each may spend; requests note whose they were", async () => {
+	test("a project's cap for 50 holds for its keys together", async () => {
 		const accountId = await service.account();
 		const cap = { name: "p", capNanoUsd: nanoUsd(50 * bound) };
 		const { id: projectId } = await createProject(service.db.statements, accountId, cap);
@@ -124,7 +124,7 @@ describe(`${AT_ONCE} requests at once on credit for 50`, () => {
 		expect([project.capSpentNanoUsd as number, project.spentNanoUsd as number]).toEqual([50 * bound, 50 * bound]);
 	});
 
-	test("two keys of one account share its credit: 50 in all", async () => {
+	test("two keys of one account share its credit", async () => {
 		const { accountId, secret } = await service.customer({ exactCredit: 50 * bound });
 		const other = await service.key(accountId, { capNanoUsd: nanoUsd(20 * bound) });
 		const statuses = await Promise.all(
@@ -141,7 +141,7 @@ describe(`${AT_ONCE} requests at once on credit for 50`, () => {
 	});
 });
 
-test("cheaper than their bound, more pass than the bound suggests, and credit is used to the last affordable request", async () => {
+test("cheaper requests use the credit to the last affordable one", async () => {
 	upstream.always(() => reply().text("a b").usage({ prompt: PROMPT, completion: 2 }));
 	const { accountId, secret } = await service.customer({ exactCredit: 20 * bound });
 	let passed = 0;

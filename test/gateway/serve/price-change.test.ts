@@ -8,7 +8,7 @@ import { reply, startUpstream } from "../../support/upstream-server.ts";
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
 
-test("a price change in the middle of a request does not touch it; the next one has the new price and its own card", async () => {
+test("a price change leaves a running request alone", async () => {
 	const before = await service.customer();
 	upstream.next(reply().text("a b c d").trickle(100));
 	const client = await openRaw(
@@ -39,7 +39,7 @@ test("a price change in the middle of a request does not touch it; the next one 
 	expect(entry).toMatchObject({ pricing: { prompt: "0.00001", completion: "0.00002" }, rate_card: "test-model@2" });
 });
 
-test("a model that leaves the catalogue in the middle of a request still ends it; the next one hears 404", async () => {
+test("a running request of a removed model ends; the next one gets 404", async () => {
 	const { accountId, secret } = await service.customer();
 	upstream.next(reply().text("a b c d").trickle(100));
 	const client = await openRaw(

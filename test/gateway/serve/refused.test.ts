@@ -60,7 +60,7 @@ const amounts = (error: Sent["error"]) => ({
 });
 
 // Rows are written once a second: tests about accounts of their own wait for them together.
-test.concurrent("a 402 for want of credit keeps the amounts that the client was told, held credit among them", async () => {
+test.concurrent("a 402 keeps the amounts that the client was told", async () => {
 	const { accountId, keyId, secret } = await service.customer({ exactCredit: 2_200_000 });
 	const leave = new AbortController();
 	stalling.next(reply().text("a b").stallAfter(1));
@@ -94,7 +94,7 @@ test.concurrent("a 402 for want of credit keeps the amounts that the client was 
 	expect(row?.affordable_tokens).toBeGreaterThan(0);
 });
 
-test.concurrent("a 402 by a key's cap is told from one by the account's credit, on other endpoints too", async () => {
+test.concurrent("a 402 by a key's cap differs from one by credit", async () => {
 	const { accountId, secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1_000) } });
 	const chat = await send(secret, ask());
 	const completion = await send(secret, { model: "test-model", prompt: "one two" }, "/v1/completions");
@@ -107,7 +107,7 @@ test.concurrent("a 402 by a key's cap is told from one by the account's credit, 
 	expect(rows[0]?.available_nano_usd).toBe("1000");
 });
 
-test.concurrent("402 without a top-up, 403, 404, 400 and 429 are stored with what they are about, and without the prompt", async () => {
+test.concurrent("refusals are stored with their subject, without the prompt", async () => {
 	const poor = await service.account({ credit: null });
 	const { secret: poorSecret } = await service.key(poor);
 	await send(poorSecret, ask());
@@ -133,7 +133,7 @@ test.concurrent("402 without a top-up, 403, 404, 400 and 429 are stored with wha
 	expect(rows[1]?.model).toHaveLength(128);
 });
 
-test.concurrent("what failed after it was admitted has its usage record and no refusal", async () => {
+test.concurrent("a failure after admission has usage and no refusal", async () => {
 	const { accountId, secret } = await service.customer();
 	failing.next(reply().errorStatus(400, { error: { message: "no" } }));
 	const failed = await send(secret, ask("hi", { model: "failing-model" }));
@@ -144,7 +144,7 @@ test.concurrent("what failed after it was admitted has its usage record and no r
 	expect((await service.usage(accountId)).map((row) => row.request_id)).toEqual([failed.uuid]);
 });
 
-test.concurrent("a loop of refusals fills no table: a few rows, and the count of the rest on the last", async () => {
+test.concurrent("a loop of refusals is a few rows with counts", async () => {
 	const { accountId, secret } = await service.customer({ exactCredit: 5_000 });
 	const count = ROWS_PER_MINUTE_MAX + 25;
 	for (let sent = 0; sent < count; sent++) expect((await send(secret, ask())).status).toBe(402);
@@ -156,7 +156,7 @@ test.concurrent("a loop of refusals fills no table: a few rows, and the count of
 	expect(rows.at(-1)?.repeats === 0 ? rows.length : rows.at(-1)?.repeated_at).toBeTruthy();
 });
 
-test("a revoked key that is still in use is on its owner's log; a key that is nobody's is on none", async () => {
+test("a revoked key is in its owner's log; an unknown one in none", async () => {
 	const { accountId, keyId, secret } = await service.customer();
 	expect((await service.get("/v1/models", secret)).status).toBe(200);
 	await revokeKey(service.db.statements, { id: keyId, accountId });
@@ -175,7 +175,7 @@ test("a revoked key that is still in use is on its owner's log; a key that is no
 	expect((await stored(accountId, 1))[0]).toMatchObject({ code: "api_key_revoked", status: 401, model: null });
 });
 
-test("while the log's table cannot be written to, requests are answered as ever; what waited is written afterwards", async () => {
+test("requests are answered while the log's table is unavailable", async () => {
 	const { accountId, secret } = await service.customer();
 	await service.db.sql`alter table refused_request rename to away`;
 	try {

@@ -68,7 +68,7 @@ async function charges(accountId: string) {
 }
 
 describe("in the order of the file", () => {
-	test("the first model answers, whole and streamed, and is named in the answer and in a header", async () => {
+	test("the first model answers and is named", async () => {
 		const { secret, accountId } = await service.customer();
 		for (const stream of [false, true]) {
 			const { response, served } = await post(secret, { stream });
@@ -78,30 +78,27 @@ describe("in the order of the file", () => {
 		expect((await charges(accountId)).map(([name]) => name)).toEqual(["small", "small"]);
 	});
 
-	test.each([true, false])(
-		"what fails is free and the next model is paid at its own rates (streamed %p)",
-		async (stream) => {
-			const { secret, accountId } = await service.customer();
-			small.always(() => reply().errorStatus(500));
-			const { response, served } = await post(secret, { stream, max_tokens: 8 });
-			const text = await response.text();
-			expect([response.status, served]).toEqual([200, "large"]);
-			expect(text).toContain('"model":"large"');
-			const rows = await charges(accountId);
-			expect(rows).toEqual([
-				["small", 0, "upstream_failed"],
-				["large", expect.any(Number), "finished"],
-			]);
-			const [prompt, completion] = [6, 4];
-			expect(rows[1]?.[1]).toBe(prompt * 3_000 + completion * 2_000);
-			expect(Number((await service.balance(accountId)).spent)).toBe(Number(rows[1]?.[1]));
-			const id = response.headers.get("x-request-id") as string;
-			const usage = await (await service.get(`/v1/usage/${id}`, secret)).json();
-			expect(usage).toMatchObject({ model: "large", status: "settled" });
-		},
-	);
+	test.each([true, false])("a failure is free and the next model answers (streamed %p)", async (stream) => {
+		const { secret, accountId } = await service.customer();
+		small.always(() => reply().errorStatus(500));
+		const { response, served } = await post(secret, { stream, max_tokens: 8 });
+		const text = await response.text();
+		expect([response.status, served]).toEqual([200, "large"]);
+		expect(text).toContain('"model":"large"');
+		const rows = await charges(accountId);
+		expect(rows).toEqual([
+			["small", 0, "upstream_failed"],
+			["large", expect.any(Number), "finished"],
+		]);
+		const [prompt, completion] = [6, 4];
+		expect(rows[1]?.[1]).toBe(prompt * 3_000 + completion * 2_000);
+		expect(Number((await service.balance(accountId)).spent)).toBe(Number(rows[1]?.[1]));
+		const id = response.headers.get("x-request-id") as string;
+		const usage = await (await service.get(`/v1/usage/${id}`, secret)).json();
+		expect(usage).toMatchObject({ model: "large", status: "settled" });
+	});
 
-	test("a prompt that one model is too small for, and a field that one does not honour, go to one that takes them", async () => {
+	test("a prompt or field moves to a model that takes it", async () => {
 		const { secret } = await service.customer();
 		expect((await post(secret, { seed: 7 })).served).toBe("large");
 		const message = "This model's maximum context length is 400 tokens.";
@@ -109,7 +106,7 @@ describe("in the order of the file", () => {
 		expect((await post(secret, {})).served).toBe("large");
 	});
 
-	test("a key is served by the models that it may use, and refused if that is none", async () => {
+	test("a key is served by its allowed models only", async () => {
 		const { secret } = await service.customer({ settings: { models: ["cheap"] } });
 		expect((await post(secret, {})).served).toBe("cheap");
 		const other = await service.customer({ settings: { models: ["gone"] } });
@@ -118,13 +115,13 @@ describe("in the order of the file", () => {
 		await expectUncharged(service, other.accountId);
 	});
 
-	test("credit that is too little for one model may be enough for a cheaper one", async () => {
+	test("too little credit moves to a cheaper model", async () => {
 		const { secret } = await service.customer({ exactCredit: 600_000 });
 		const { response, served } = await post(secret, { max_tokens: 1 });
 		expect([response.status, served]).toEqual([200, "cheap"]);
 	});
 
-	test("what is wrong with the request itself is said at once, and no other model is asked", async () => {
+	test("an invalid request reaches no model", async () => {
 		const { secret } = await service.customer();
 		const before = large.requests.length + cheap.requests.length;
 		const { response } = await post(secret, { max_tokens: -1 });
@@ -132,7 +129,7 @@ describe("in the order of the file", () => {
 		expect(large.requests.length + cheap.requests.length).toBe(before);
 	});
 
-	test("where none answers the client hears what may pass, at no charge", async () => {
+	test("a failure of all models is temporary and free", async () => {
 		const { secret, accountId } = await service.customer();
 		for (const [, upstream] of all) upstream.always(() => reply().errorStatus(429));
 		const { response, served } = await post(secret, { max_tokens: 4 }, "word ".repeat(600));
@@ -143,14 +140,14 @@ describe("in the order of the file", () => {
 		await expectUncharged(service, accountId);
 	});
 
-	test("a limited key is charged one request at the door, and is not turned away between two models", async () => {
+	test("a limited key is counted once for the route", async () => {
 		const { secret } = await service.customer({ settings: { requestsPerMinute: 1, concurrencyMax: 1 } });
 		small.always(() => reply().errorStatus(500));
 		expect((await post(secret, {})).served).toBe("large");
 		expect((await post(secret, {})).response.status).toBe(429);
 	});
 
-	test("after the status is out the stream is the model's: another does not take over", async () => {
+	test("a started stream stays with its model", async () => {
 		const { secret, accountId } = await service.customer();
 		small.always(() => reply().text(["a ", "b ", "c "]).dieAfter(2));
 		const { response, served } = await post(secret, { stream: true });
@@ -160,7 +157,7 @@ describe("in the order of the file", () => {
 	});
 });
 
-test("by price the cheapest is asked first, by speed one that is fast", async () => {
+test("by price and by speed the best model is first", async () => {
 	const { secret } = await service.customer();
 	expect((await post(secret, { model: "auto:price" })).served).toBe("cheap");
 	large.always(() => reply().text(["slow ", "words "]).delay(500));
@@ -175,7 +172,7 @@ test("by price the cheapest is asked first, by speed one that is fast", async ()
 	expect(served.slice(-4)).toEqual(["cheap", "cheap", "cheap", "cheap"]);
 });
 
-test("a model whose servers rest is not asked before one that answers", async () => {
+test("a model with resting servers comes last", async () => {
 	const { secret, accountId } = await service.customer();
 	gone.always(() => reply().errorStatus(500));
 	for (let round = 0; round < 8; round += 1) expect((await post(secret, { model: "auto:gone" })).served).toBe("cheap");
@@ -184,7 +181,7 @@ test("a model whose servers rest is not asked before one that answers", async ()
 	expect(tries).toBeLessThan(8);
 });
 
-test("routes stand in the list of models, with the most that each of them charges and takes", async () => {
+test("routes are listed with their models' maximum limits and prices", async () => {
 	const { secret } = await service.customer();
 	const client = new OpenAI({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
 	const listed: Record<string, unknown>[] = [];
@@ -206,7 +203,7 @@ test("routes stand in the list of models, with the most that each of them charge
 	});
 });
 
-test("a route is refused where its models do not serve the endpoint", async () => {
+test("a route without the endpoint is refused", async () => {
 	const { secret } = await service.customer();
 	expect(await errorOf((await post(secret, { model: "vectors" })).response)).toMatchObject({
 		status: 404,
@@ -217,7 +214,7 @@ test("a route is refused where its models do not serve the endpoint", async () =
 	expect([vectors.status, vectors.headers.get("x-served-model")]).toEqual([200, "bge"]);
 });
 
-test("a client that leaves while the first model is silent is not sent to the next", async () => {
+test("a client that leaves is not sent to the next model", async () => {
 	const { secret, accountId } = await service.customer();
 	const before = large.requests.length;
 	small.always(() => reply().hang());
@@ -258,13 +255,13 @@ describe("between two models", () => {
 		[["context_length_exceeded", "unsupported_parameter", "model_not_allowed"], "context_length_exceeded"],
 		[["upstream_timeout", "overloaded", "context_length_exceeded"], "upstream_timeout"],
 		[["upstream_error", "unsupported_parameter", "invalid_request"], "invalid_request"],
-	] as const)("of %j the client hears %s", async (codes, told) => {
+	] as const)("%j is answered with %s", async (codes, told) => {
 		const { asked, code } = await failing(codes.map(fault));
 		expect(asked).toEqual(["one", "two", "three"]);
 		expect(code).toBe(told);
 	});
 
-	test("a client that left while one failed is not sent to the next", async () => {
+	test("a client that left is not sent to the next model", async () => {
 		const { asked } = await failing([fault("overloaded")]);
 		expect(asked).toEqual(["one", "two"]);
 	});

@@ -25,7 +25,7 @@ async function errorOf(answer: Promise<Response>) {
 }
 
 describe("every endpoint", () => {
-	test.each(PATHS)("%s waits for its body by the service's clock, and leaves no timer behind", async (_, endpoint) => {
+	test.each(PATHS)("%s times its body by the service's clock", async (_, endpoint) => {
 		const road = createRoad();
 		const before = road.clock.pending();
 		const waiting = Promise.withResolvers<void>();
@@ -43,7 +43,7 @@ describe("every endpoint", () => {
 		expect(road.refused).toMatchObject([{ code: "request_timeout", endpoint: endpoint.name, model: null }]);
 	});
 
-	test.each(PATHS)("%s asks for the key first and for the model's name next", async (path, endpoint) => {
+	test.each(PATHS)("%s checks the key, then the model's name", async (path, endpoint) => {
 		const road = createRoad();
 		const deps = { ...road.deps, catalog: { ...road.deps.catalog, current: () => snapshotOf(...ofEachKind) } };
 		const { connection } = madeUp({ model: "" }, path);
@@ -62,7 +62,7 @@ describe("every endpoint", () => {
 	});
 
 	test.each(PATHS.filter(([, { name }]) => name !== "chat" && name !== "completions"))(
-		"%s without a deployment is unavailable, whatever its body says",
+		"%s without a deployment is unavailable whatever its body",
 		async (path, endpoint) => {
 			const road = createRoad();
 			expect(await errorOf(endpoint.answer(road.deps, madeUp({}, path).connection))).toMatchObject({
@@ -73,7 +73,7 @@ describe("every endpoint", () => {
 	);
 });
 
-describe("a key that is known and may not be used", () => {
+describe("a known key that may not be used", () => {
 	const digest = createDigest("pepper");
 	const secret = newSecret("service");
 	const past = 1;
@@ -83,7 +83,7 @@ describe("a key that is known and may not be used", () => {
 		["account_suspended", (key) => Object.assign(key.account, { state: "suspended" })],
 	];
 
-	test.each(cases)("%s: its owner is told, and the header is read and digested once", async (code, change) => {
+	test.each(cases)("%s is recorded for its owner and digested once", async (code, change) => {
 		const road = createRoad();
 		change(road.key);
 		let digested = 0;
@@ -110,7 +110,7 @@ describe("a key that is known and may not be used", () => {
 	});
 });
 
-describe("who asks from within", () => {
+describe("a caller within the process", () => {
 	const known = "d".repeat(64) as KeyDigest;
 
 	function within() {
@@ -125,7 +125,7 @@ describe("who asks from within", () => {
 		return { road, serveAs };
 	}
 
-	test("is served without a socket, in one piece and streamed, and charged like anybody", async () => {
+	test("is served without a socket and charged", async () => {
 		const { road, serveAs } = within();
 		const whole = serveAs(known, madeUp({}).connection);
 		(await road.call()).reply(3);
@@ -142,7 +142,7 @@ describe("who asks from within", () => {
 		expect(road.leftovers()).toEqual(NOTHING_LEFT);
 	});
 
-	test("is refused with a key that is not in force, or none", async () => {
+	test("is refused with an unknown or revoked key", async () => {
 		const { road, serveAs } = within();
 		expect(await errorOf(serveAs("e".repeat(64) as KeyDigest, madeUp({}).connection))).toMatchObject({
 			code: "invalid_api_key",
@@ -155,7 +155,7 @@ describe("who asks from within", () => {
 	});
 });
 
-test("a stream that begins after all were shut down is refused like one that was open, and leaves nothing", async () => {
+test("a stream after the shutdown is refused", async () => {
 	const road = createRoad();
 	road.openStreams.shutDown();
 	expect(await errorOf(CHAT.answer(road.deps, madeUp({ stream: true }).connection))).toMatchObject({

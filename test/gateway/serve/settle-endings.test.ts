@@ -43,8 +43,8 @@ async function stream(answer: Reply, more: Record<string, unknown> = {}, upstrea
 
 const usageOf = (events: unknown[]) => (events.at(-2) as { usage: Record<string, unknown> }).usage;
 
-describe("finished", () => {
-	test("a stream is charged by the upstream's count, and its last record says the same", async () => {
+describe("a finished request", () => {
+	test("is charged the upstream's count, as its last record says", async () => {
 		const { accountId, events } = await stream(
 			reply().text("a b c").usage({ prompt: PROMPT, completion: 3, cached: 4 }),
 		);
@@ -73,7 +73,7 @@ describe("finished", () => {
 		});
 	});
 
-	test("several choices: the prompt counts once, what was generated adds up", async () => {
+	test("counts the prompt once and adds up the choices", async () => {
 		const { accountId } = await stream(reply().text("a b"), { n: 3 });
 		expect(Number((await onlyUsage(service, accountId)).charged_nano_usd)).toBe(priceOf(PROMPT, 6));
 	});
@@ -92,7 +92,7 @@ describe("finished", () => {
 		expect(Number(row.charged_nano_usd)).toBeLessThanOrEqual(Number(row.reserved_nano_usd));
 	});
 
-	test("an upstream that counts more than the bound is believed as far as context and credit go, and never blocks the books", async () => {
+	test("cuts a count above the bound to context and credit", async () => {
 		const { accountId } = await stream(reply().text("a").usage({ prompt: PROMPT, completion: 2_000_000_000 }), {
 			max_tokens: 1,
 		});

@@ -26,7 +26,7 @@ routes:
 
 const PATH = "/v1/chat/completions";
 
-test("whatever an answer that has not begun waits for, a stop says so to its client, and nothing is charged", async () => {
+test("a stop answers every waiting request with a free 503", async () => {
 	const { accountId, secret } = await service.customer();
 	// A request whose key is still loaded when the stop begins does not read its body.
 	await service.get("/v1/key", secret);

@@ -62,7 +62,7 @@ test.each([
 	["a tiny one", ["a"]],
 	["two thousand", Array.from({ length: 2_000 }, (_, at) => ` w${at}`)],
 	["tiny ones between those of a megabyte", ["a", MB, "😀", MB, "z"]],
-])("events: %s; and what is asked behind them on the connection is answered", async (_, words) => {
+])("delivers the events of %s and answers the next request", async (_, words) => {
 	const { accountId, secret } = await service.customer();
 	say(words, words.length < 10 ? 1 : 0);
 	const client = await openRaw(service.url, streamed(secret));
@@ -84,7 +84,7 @@ test.each([
 	expect((await service.usage(accountId)).map(({ ending }) => ending)).toEqual(Array(4).fill("finished"));
 });
 
-test("a reader that took nothing until the upstream stood still reads on where it was, and is answered again", async () => {
+test("resumes for a reader that stalled", async () => {
 	const begin = async (count: number) => {
 		const { accountId, secret } = await service.customer();
 		const words = Array.from({ length: count }, (_, at) => `<${at}>${MB}`);
@@ -115,7 +115,7 @@ test("a reader that took nothing until the upstream stood still reads on where i
 	expect((await service.usage(accountId))[0]).toMatchObject({ ending: "finished", completion_tokens: words.length });
 }, 150_000);
 
-test.each([1, 2, 3])("event %i is there while the upstream says nothing more", async (nth) => {
+test.each([1, 2, 3])("delivers event %i while the upstream is silent", async (nth) => {
 	const { secret } = await service.customer();
 	const go = Promise.withResolvers<void>();
 	upstream.decide(() => reply().text(["x1x", "x2x", "x3x", "x4x"]).trickle(1).pauseAfter(nth, go.promise));
@@ -127,7 +127,7 @@ test.each([1, 2, 3])("event %i is there while the upstream says nothing more", a
 	client.leave();
 });
 
-test.each([{}, CLOSE])("an upstream that fails before or behind the first event, asked with %p", async (headers) => {
+test.each([{}, CLOSE])("delivers a failure before or after the first event (%p)", async (headers) => {
 	const { accountId, secret } = await service.customer();
 	const isKept = !("connection" in headers);
 	const two = () => reply().text(["a", "b"]).trickle(1);
@@ -154,7 +154,7 @@ test.each([{}, CLOSE])("an upstream that fails before or behind the first event,
 	}
 });
 
-test("a client of HTTP/1.0, which knows no chunks, gets the events as they are", async () => {
+test("serves HTTP/1.0 without chunks", async () => {
 	const { accountId, secret } = await service.customer();
 	say(["a", MB, "z"], 1);
 	const client = await openRaw(service.url, streamed(secret).replace("HTTP/1.1", "HTTP/1.0"));
@@ -165,7 +165,7 @@ test("a client of HTTP/1.0, which knows no chunks, gets the events as they are",
 	expect(await onlyUsage(service, accountId)).toMatchObject({ ending: "finished", completion_tokens: 3 });
 });
 
-test.each([0, 2])("a client that sends no more behind %i events has left", async (count) => {
+test.each([0, 2])("treats a half-closed connection after %i events as left", async (count) => {
 	const { accountId, secret } = await service.customer();
 	upstream.decide(() => (count === 0 ? reply().hang() : reply().text("a b c").trickle(1).stallAfter(count)));
 	const nth = upstream.requests.length + 1;

@@ -29,7 +29,7 @@ const chat = async (secret: string) => {
 	return { status: answer.status, text: await answer.text() };
 };
 
-test("where a day has begun here and not yet by the database, a capped key goes on in the day before", async () => {
+test("a capped key stays in yesterday's period until the database's midnight", async () => {
 	const { begun, notBegun, dayBefore } = twoZones();
 	const accountId = await service.account();
 	await updateAccount(service.db.statements, accountId, { timeZone: begun });

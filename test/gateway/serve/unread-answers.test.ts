@@ -28,7 +28,7 @@ function codeOf(check: () => void): string {
 	}
 }
 
-describe("an answer that is long", () => {
+describe("a long answer", () => {
 	const ENDS: Readonly<Record<string, (answer: Response, leave: AbortController) => Promise<unknown> | unknown>> = {
 		"is read": async (answer) => expect(await answer.bytes()).toEqual(body()),
 		"is let go": (answer) => answer.body?.cancel(),
@@ -45,13 +45,13 @@ describe("an answer that is long", () => {
 		expect(unread.bytes()).toBe(0);
 	});
 
-	test("for a client that has left before counts nothing", () => {
+	test("counts nothing for a client that has left", () => {
 		const unread = unreadAnswersAlone(limits);
 		unread.passedBytes(body(), readerOf("a", AbortSignal.abort()));
 		expect(unread.bytes()).toBe(0);
 	});
 
-	test("that breaks off counts until then, and says so", async () => {
+	test("that breaks off counts until then", async () => {
 		const unread = unreadAnswersAlone(limits);
 		const broken = new ReadableStream<string>({ pull: (controller) => controller.error(new Error("broken")) });
 		const answer = new Response(unread.passed(broken, MB, readerOf("a")));
@@ -62,14 +62,14 @@ describe("an answer that is long", () => {
 	});
 });
 
-test("an answer that is short is sent as it is, and not counted", () => {
+test("that is short is not counted", () => {
 	const unread = unreadAnswersAlone(limits);
 	const short = body(128 * 1024);
 	expect(unread.passedBytes(short, readerOf("a"))).toBe(short);
 	expect(unread.bytes()).toBe(0);
 });
 
-test("who has left more than his share unread is refused, and whoever has left any once it is too much in all", () => {
+test("an account with too much unread is refused", () => {
 	const unread = unreadAnswersAlone(limits);
 	const codes = () => ["a", "b", "c"].map((accountId) => codeOf(() => unread.check(accountId)));
 	unread.passedBytes(body(), readerOf("a"));

@@ -30,7 +30,7 @@ function changed(name: string, change: (bytes: Buffer) => unknown): Buffer {
 	return Buffer.isBuffer(other) ? other : bytes;
 }
 
-describe("recordings as encoders write them", () => {
+describe("recordings of encoders", () => {
 	test.each([
 		["constant.mp3", "6 of 6"],
 		["variable.mp3", "6 of 6"],
@@ -46,11 +46,11 @@ describe("recordings as encoders write them", () => {
 		["live.webm", "6 of 6"],
 		["aac.mkv", "6 of 6"],
 		["adpcm.wav", "6 of 6"],
-	])("%s: five seconds and the padding of its frames", async (name, expected) => {
+	])("%s has five seconds and its padding", async (name, expected) => {
 		expect(await told(recording(name))).toBe(expected);
 	});
 
-	test("a tag before and behind the sound changes nothing, whatever is in it", async () => {
+	test("tags around the sound change nothing", async () => {
 		const cover = Buffer.concat([Buffer.from("ID3\x04\0\0\0\0\x7f\x7f", "latin1"), Buffer.alloc(16_383, 0xff)]);
 		const name = Buffer.alloc(128, " ");
 		name.write("TAG");
@@ -58,7 +58,7 @@ describe("recordings as encoders write them", () => {
 		expect(await told(Buffer.concat([cover, cover, recording("tone.flac")]))).toBe("5 of 5");
 	});
 
-	test("MP3: joined files are both counted, also at another rate", async () => {
+	test("MP3: joined files are added, also at another rate", async () => {
 		const joined = Buffer.concat([recording("constant.mp3"), recording("constant.mp3")]);
 		expect(await told(joined)).toBe("11 of 11");
 		// MPEG-1 layer III, 44.1 kHz, 128 kbit/s: 417 bytes for 1,152 samples.
@@ -71,7 +71,7 @@ describe("recordings as encoders write them", () => {
 		);
 	});
 
-	test("WAV: its samples, to the end of the file where their number is not known or too large", async () => {
+	test("WAV: samples count to the end if their number is unknown", async () => {
 		expect(await told(wavOf(12))).toBe("12 of 12");
 		for (const length of [0, 0xffffffff, 0x7fffffff]) {
 			const open = Buffer.from(wavOf(12));
@@ -81,11 +81,11 @@ describe("recordings as encoders write them", () => {
 	});
 });
 
-describe("a recording that seems shorter is refused, or charged for what it holds", () => {
+describe("a recording that claims to be shorter", () => {
 	const duration = (box: string, ticks: number) => (bytes: Buffer) =>
 		void bytes.writeUInt32BE(ticks, bytes.indexOf(box) + 20);
 
-	test("MP4: movie, track and table of times that say less than there are frames", async () => {
+	test("MP4: too small durations are refused", async () => {
 		expect(await told(changed("aac.m4a", duration("mvhd", 1)))).toContain("contradicts");
 		expect(await told(changed("aac.m4a", duration("mdhd", 1)))).toContain("contradicts");
 		const times = changed("aac.m4a", (bytes) => bytes.writeUInt32BE(1, bytes.indexOf("stts") + 16));
@@ -94,7 +94,7 @@ describe("a recording that seems shorter is refused, or charged for what it hold
 		expect(await told(rate)).toContain("contradicts");
 	});
 
-	test("MP4: tables that name the same bytes again, and edits that play them again", async () => {
+	test("MP4: tables or edits that repeat bytes are refused", async () => {
 		const many = changed("aac.m4a", (bytes) => {
 			const at = bytes.indexOf("stsz") + 8;
 			// One size for a thousand times as many frames.
@@ -108,7 +108,7 @@ describe("a recording that seems shorter is refused, or charged for what it hold
 		expect(await told(overlapping)).toContain("overlap");
 	});
 
-	test("MP4: a fragment counts for as many frames as it says", async () => {
+	test("MP4: a fragment counts all its frames", async () => {
 		const single = await of(recording("fragments.m4a"));
 		const bytes = recording("fragments.m4a");
 		const from = bytes.indexOf("moof") - 4;
@@ -117,7 +117,7 @@ describe("a recording that seems shorter is refused, or charged for what it hold
 		expect(twice.secondsLikely).toBeGreaterThan(single.secondsLikely);
 	});
 
-	test("Ogg: a last page that lies, with its checksum made right; a page that is damaged, missing or hidden", async () => {
+	test("Ogg: false, damaged, missing or hidden pages are refused", async () => {
 		for (const name of ["opus.ogg", "vorbis.ogg"]) {
 			const lie = changed(name, (bytes) => {
 				const at = bytes.lastIndexOf("OggS");
@@ -133,7 +133,7 @@ describe("a recording that seems shorter is refused, or charged for what it hold
 		}
 	});
 
-	test("Ogg: packets of a tenth of a second in two bytes are as long as they are", async () => {
+	test("Ogg: packets of two bytes count a tenth of a second", async () => {
 		const head = recording("opus.ogg");
 		const headers = head.subarray(0, head.indexOf("OggS", head.indexOf("OggS", 4) + 4));
 		const serial = headers.readUInt32LE(14);
@@ -146,7 +146,7 @@ describe("a recording that seems shorter is refused, or charged for what it hold
 		expect((await of(headers, honest)).secondsMax).toBe(24);
 	});
 
-	test("FLAC: a stream that says less than its frames hold; frames whose numbers are out of order", async () => {
+	test("FLAC: too small claims and disordered frames are refused", async () => {
 		const samples = (count: number) => (bytes: Buffer) => {
 			bytes.writeUInt8((bytes[21] as number) & 0xf0, 21);
 			bytes.writeUInt32BE(count, 22);
@@ -161,7 +161,7 @@ describe("a recording that seems shorter is refused, or charged for what it hold
 		expect(await told(again)).toContain("more in it than its frames");
 	});
 
-	test("WAV: a small first chunk of samples before the true one, or before bytes of no chunk", async () => {
+	test("WAV: a small chunk before the samples does not hide them", async () => {
 		const true12 = Buffer.from(wavOf(12));
 		const second = true12.subarray(36);
 		const small = Buffer.from("data\x40\x7d\0\0", "latin1");
@@ -176,7 +176,7 @@ describe("a recording that seems shorter is refused, or charged for what it hold
 		expect(await told(masked)).toContain("more in it than its frames");
 	});
 
-	test("MP3: what its first frame says of their number counts for nothing; bytes of no frame are few", async () => {
+	test("MP3: the first frame's count is ignored", async () => {
 		const lie = changed("variable.mp3", (bytes) => {
 			const at = Math.max(bytes.indexOf("Xing"), bytes.indexOf("Info"));
 			bytes.writeUInt32BE(3, at + 8);
@@ -193,7 +193,7 @@ describe("a recording that seems shorter is refused, or charged for what it hold
 		expect(await told(Buffer.concat([recording("constant.mp3"), noise]))).toContain("other bytes");
 	});
 
-	test("WebM: a part that reaches beyond what holds it would hide what follows", async () => {
+	test("WebM: an element beyond its parent is refused", async () => {
 		const bytes = recording("opus.webm");
 		const cluster = bytes.indexOf(Buffer.from([0x1f, 0x43, 0xb6, 0x75]));
 		// A void of some hundred megabytes as the first thing in the cluster.
@@ -204,7 +204,7 @@ describe("a recording that seems shorter is refused, or charged for what it hold
 	});
 });
 
-test("a number that has no bytes is a part that is cut off, in recordings of every kind", async () => {
+test("a number beyond its part is refused in every format", async () => {
 	const webm = "1a45dfa380 18538067ff 1654ae6b84 ae82 d780";
 	const mp4 = "00000010 66747970 69736f6d 00000000 00000010 6d6f6f76 00000008 6d766864";
 	for (const hex of [webm, mp4]) {
@@ -213,7 +213,7 @@ test("a number that has no bytes is a part that is cut off, in recordings of eve
 	}
 });
 
-test("what is no recording, or one of a kind that cannot be measured, is refused", async () => {
+test("unmeasurable formats are refused", async () => {
 	for (const file of ["x", "RIFF\0\0\0\0WAVE", "\0\0\0\x20ftypM4A ", "#!AMR\n", "\x1aE\xdf\xa3", "OggS", "fLaC", "ID3"])
 		expect(await told(Buffer.from(file, "latin1"))).toStartWith("`file` ");
 	const long = Buffer.from(wavOf(30));
@@ -230,7 +230,7 @@ describe("files changed at random", () => {
 	/** Of a processor, generous: dense files of the largest size take some milliseconds a window. */
 	const CPU_MS_MAX = 5_000;
 
-	test.each(NAMES)("%s: is measured or refused, and does not hang", async (name) => {
+	test.each(NAMES)("%s is measured or refused in time", async (name) => {
 		let seed = SEED + NAMES.indexOf(name);
 		const random = (below: number) => {
 			seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
@@ -278,7 +278,7 @@ async function heldMs(file: Blob): Promise<number> {
 	return longestMs;
 }
 
-test("no file holds the event loop: the densest frames, tables and parts", async () => {
+test("dense files do not block the event loop", async () => {
 	/** Many windows of what is read at a time. */
 	const BYTES = (LONG ? 24 : 3) * 1024 * 1024;
 	const repeat = (part: Buffer) => Buffer.alloc(BYTES, part);

@@ -56,7 +56,7 @@ const post = (secret: string, body: FormData) =>
 		body,
 	});
 
-test.each(DIALECTS)("%s: json, priced by the second of the upstream's count", async (dialect) => {
+test.each(DIALECTS)("%s returns JSON, priced by the upstream's seconds", async (dialect) => {
 	const { secret, accountId } = await service.customer();
 	const fields = {
 		language: "en",
@@ -94,7 +94,7 @@ test.each(DIALECTS)("%s: json, priced by the second of the upstream's count", as
 	expect(Buffer.from(sent).equals(Buffer.from(wavOf(9)))).toBe(true);
 });
 
-test.each(DIALECTS)("%s: verbose_json, text, srt and vtt", async (dialect) => {
+test.each(DIALECTS)("%s returns verbose_json, text, srt and vtt", async (dialect) => {
 	const { secret } = await service.customer();
 	const ask = async (format: string) => {
 		const response = await post(secret, form(`audio-${dialect}`, { response_format: format }));
@@ -118,7 +118,7 @@ test.each(DIALECTS)("%s: verbose_json, text, srt and vtt", async (dialect) => {
 	);
 });
 
-test.each(DIALECTS)("%s: a stream has one form and one usage record", async (dialect) => {
+test.each(DIALECTS)("%s streams in one format with one usage record", async (dialect) => {
 	const { secret, accountId } = await service.customer();
 	const text = await (await post(secret, form(`audio-${dialect}`, { stream: "true" }))).text();
 	expect(text).not.toMatch(SECRET_WORDS);
@@ -137,7 +137,7 @@ test.each(DIALECTS)("%s: a stream has one form and one usage record", async (dia
 	expect(await only(accountId)).toMatchObject({ charged: seconds * 100_000, basis, streamed: true });
 });
 
-test("a deployment that is priced by the token is billed by the upstream's count of them", async () => {
+test("token rates charge the upstream's tokens", async () => {
 	const { secret, accountId } = await service.customer();
 	const text = await (await post(secret, form("audio-tokens", { stream: "true" }))).text();
 	const cost = 40 * 6_000 + 6 * 10_000;
@@ -147,7 +147,7 @@ test("a deployment that is priced by the token is billed by the upstream's count
 	expect(await only(accountId)).toMatchObject({ charged: cost, basis: "exact" });
 });
 
-test("a stream that dies is charged for the words that were delivered", async () => {
+test("a stream that dies is charged for the delivered words", async () => {
 	const { secret, accountId } = await service.customer();
 	const delta = JSON.stringify({ type: "transcript.text.delta", delta: "twelve bytes" });
 	server("openai").next(() => brokenSse([delta, delta]));
@@ -157,7 +157,7 @@ test("a stream that dies is charged for the words that were delivered", async ()
 	expect(await only(accountId)).toMatchObject({ charged: 200_000, basis: "estimated", ending: "upstream_died" });
 });
 
-test("an upstream that counts more than the recording can hold is not believed: the reservation is a bound", async () => {
+test("seconds above the recording's length are cut", async () => {
 	const { secret, accountId } = await service.customer();
 	server("openai").next(() => Response.json({ text: "hi", usage: { type: "duration", seconds: 6_000 } }));
 	const answer = await (await post(secret, form("audio-openai", {}, 5))).json();
@@ -165,7 +165,7 @@ test("an upstream that counts more than the recording can hold is not believed: 
 	expect(await only(accountId)).toMatchObject({ reserved: 500_000, charged: 500_000, basis: "estimated" });
 });
 
-test("a recording that contradicts itself is refused before anything is reserved or sent", async () => {
+test("a contradictory recording is refused before it is sent", async () => {
 	const { secret } = await service.customer();
 	const before = server("openai").requests.length;
 	const liar = Buffer.from(wavOf(12));
@@ -179,7 +179,7 @@ test("a recording that contradicts itself is refused before anything is reserved
 	expect(server("openai").requests.length).toBe(before);
 });
 
-test("usage that is missing is the length of the file, marked as estimated", async () => {
+test("missing usage is the file's length, estimated", async () => {
 	const { secret, accountId } = await service.customer();
 	server("openai").next(() => Response.json({ text: "hi" }));
 	await post(secret, form("audio-openai", {}, 5));
@@ -213,7 +213,7 @@ test("JSON instead of a form is a 415, a broken form a 400", async () => {
 	expect(broken.status).toBe(400);
 });
 
-test("a form without a length passes too", async () => {
+test("accepts a form without a length", async () => {
 	const { secret } = await service.customer();
 	const whole = new Response(form("audio-openai"));
 	const response = await fetch(`${service.url}/v1/audio/transcriptions`, {

@@ -18,7 +18,11 @@ export function assertStorable(body: unknown): void {
 	for (const field of fields) {
 		if (isStorable(field)) continue;
 		const param = FIELD.test(field[0]) ? field[0] : null;
-		throw new Fault("invalid_request", "The request has a character that no text may have.", { param });
+		throw new Fault(
+			"invalid_request",
+			"The request contains a character that cannot be stored, such as U+0000. Remove it.",
+			{ param },
+		);
 	}
 }
 

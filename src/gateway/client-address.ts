@@ -47,7 +47,7 @@ export function createClientAddress(
 export function warnOfUnknownProxy(log: Log): (peer: string) => void {
 	return (proxy) =>
 		log.warn(
-			"requests are passed on by an address that TRUSTED_PROXIES does not name: if it is your proxy, wrong keys and passwords of one of its clients count against all of them",
+			"requests arrive through a proxy that is not in TRUSTED_PROXIES: until it is added, all its clients share one limit of failed sign-ins",
 			{ proxy },
 		);
 }

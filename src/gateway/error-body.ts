@@ -107,11 +107,19 @@ export function faultOf(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	if (error instanceof UpstreamFailure) return faultOfUpstream(error);
 	if (isUnstorableText(error))
-		return new Fault("invalid_request", "The request has a character that no text may have.", { cause: error });
-	return new Fault("internal_error", "Something went wrong on our side.", {
-		cause: error,
-		private: errorText(error),
-	});
+		return new Fault(
+			"invalid_request",
+			"The request contains a character that cannot be stored, such as U+0000. Remove it.",
+			{ cause: error },
+		);
+	return new Fault(
+		"internal_error",
+		"Internal error. Please try again, and contact the operator with the request ID if it persists.",
+		{
+			cause: error,
+			private: errorText(error),
+		},
+	);
 }
 
 /** For requests that still wait when the process stops. */

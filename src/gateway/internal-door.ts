@@ -37,7 +37,7 @@ export function createInternalDoor(
 		const { headers, url } = connection.request;
 		const token = headers.get("authorization")?.replace(/^Bearer /, "") ?? "";
 		const found = named.get(connection) ?? readInternalToken(secret, token, new URL(url).pathname, clock.wallMs());
-		if (found === undefined) throw new Fault("forbidden", "The token is not valid.");
+		if (found === undefined) throw new Fault("forbidden", "Invalid token.");
 		named.set(connection, found);
 		return found;
 	}
@@ -46,7 +46,7 @@ export function createInternalDoor(
 		app,
 		callRoutes({ ...deps, connectionOf }, async (connection) => loadKey(keyring, digestOf(connection), clock)),
 	);
-	app.all("/*", () => errorResponse(new Fault("not_found", "There is no such endpoint."), newRequestId().requestId), {
+	app.all("/*", () => errorResponse(new Fault("not_found", "Unknown endpoint."), newRequestId().requestId), {
 		parse: "none",
 	});
 	return async (asked) => {

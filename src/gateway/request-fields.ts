@@ -11,9 +11,9 @@ export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Uni
 /** An object with these members; others pass. */
 export const openObject = <T extends TProperties>(members: T) => Type.Object(members, { additionalProperties: true });
 
-/** A request body with a model. `kind`: of deployments, with a blank at its end. Other fields pass. */
-export const requestBody = <T extends TProperties>(kind: string, fields: T) =>
-	openObject({ model: Type.String({ minLength: 1, description: `ID of a connected ${kind}deployment.` }), ...fields });
+/** A request body with a model. Other fields pass. */
+export const requestBody = <T extends TProperties>(fields: T) =>
+	openObject({ model: Type.String({ minLength: 1, description: "ID of a model: see GET /v1/models." }), ...fields });
 
 /** Text of at most so many characters. */
 export const shortText = (maxLength: number) => optional(Type.String({ maxLength }));

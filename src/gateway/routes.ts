@@ -134,9 +134,15 @@ export function notFound(request: Request): Response {
 /** For the outermost `onError`: an escaped error is answered in the error shape, without its text. */
 export function escapedError(error: unknown, code: string | number): Response {
 	const { requestId } = newRequestId();
-	if (code === "NOT_FOUND") return errorResponse(new Fault("not_found", "There is no such page."), requestId);
+	if (code === "NOT_FOUND") return errorResponse(new Fault("not_found", "Page not found."), requestId);
 	if (code === "PARSE" || code === "VALIDATION")
-		return errorResponse(new Fault("invalid_request", "The request is malformed."), requestId);
+		return errorResponse(
+			new Fault(
+				"invalid_request",
+				"The request is malformed. Compare it with /openapi.json. Compare it with /openapi.json.",
+			),
+			requestId,
+		);
 	return errorResponse(faultOf(error), requestId);
 }
 
@@ -144,65 +150,59 @@ export function escapedError(error: unknown, code: string | number): Response {
 const INSTEAD: readonly [RegExp, string][] = [
 	[
 		/^\/(?!v1\/)|^\/v1\/v1\//,
-		"There is no such endpoint. The base address of a client ends with /v1, once: then it asks for /v1/chat/completions and the like.",
+		"Unknown endpoint. The client's base URL ends with /v1, once, so that it calls /v1/chat/completions.",
 	],
 	[
 		/^\/v1\/responses\b/,
-		"The responses interface is not offered. Use POST /v1/chat/completions: `input` becomes `messages`.",
+		"The Responses API is not supported. Use POST /v1/chat/completions: `input` becomes `messages`.",
 	],
 	[
 		/^\/v1\/(assistants|threads)\b/,
-		"The assistants interface is not offered. Use POST /v1/chat/completions and keep the conversation on your side.",
+		"The Assistants API is not supported. Use POST /v1/chat/completions and store the conversation yourself.",
 	],
 	[
 		/^\/v1\/(messages|complete)\b/,
-		"The messages interface is not offered. Use an OpenAI-compatible client with POST /v1/chat/completions: the system prompt becomes the first message, `max_tokens` stays, a tool's `input_schema` becomes `function.parameters`.",
+		"The Messages API is not supported. Use an OpenAI-compatible client with POST /v1/chat/completions: the system prompt becomes the first message, `max_tokens` stays, a tool's `input_schema` becomes `function.parameters`.",
 	],
 	[
 		/^\/v1\/chat\/completions\/./,
-		"Chat completions are not stored. Keep the answer that POST /v1/chat/completions gives; what it cost is at GET /v1/usage/{id}.",
+		"Chat completions are not stored. Keep the answer of POST /v1/chat/completions; GET /v1/usage/{id} returns its cost.",
 	],
 	[
 		/^\/v1\/images\/(edits|variations)\b/,
-		"Images are not edited here. Use POST /v1/images/generations with a prompt that describes the whole picture.",
+		"Image edits and variations are not supported. Use POST /v1/images/generations with a prompt for the whole image.",
 	],
 	[
 		/^\/v1\/audio\/translations\b/,
-		"Translations of audio are not offered. Use POST /v1/audio/transcriptions, and POST /v1/chat/completions to translate the text.",
+		"Audio translation is not supported. Use POST /v1/audio/transcriptions, then POST /v1/chat/completions to translate the text.",
 	],
-	[
-		/^\/v1\/audio\/speech\b/,
-		"Speech is not offered. Of sound there is POST /v1/audio/transcriptions, which makes text of it.",
-	],
+	[/^\/v1\/audio\/speech\b/, "Speech synthesis is not supported. For audio there is POST /v1/audio/transcriptions."],
 	[
 		/^\/v1\/moderations\b/,
-		"Moderations are not offered. Ask a model for a verdict with POST /v1/chat/completions and `response_format`.",
+		"Moderation is not supported. Use a model with POST /v1/chat/completions and `response_format`.",
 	],
 	[
 		/^\/v1\/vector_stores\b/,
-		"Vector stores are not offered. Use POST /v1/embeddings and POST /v1/rerank with a store of your own.",
+		"Vector stores are not supported. Use POST /v1/embeddings and POST /v1/rerank with your own store.",
 	],
-	[
-		/^\/v1\/(fine_tuning|fine-tunes)\b/,
-		"Fine-tuning is not offered. The models that can be used are at GET /v1/models.",
-	],
+	[/^\/v1\/(fine_tuning|fine-tunes)\b/, "Fine-tuning is not supported. GET /v1/models lists the available models."],
 	[
 		/^\/v1\/realtime\b/,
-		"The realtime interface is not offered. Use POST /v1/chat/completions with `stream`, and POST /v1/audio/transcriptions for sound.",
+		"The Realtime API is not supported. Use POST /v1/chat/completions with `stream`, and POST /v1/audio/transcriptions for audio.",
 	],
-	[/^\/v1\/(videos|video)\b/, "Video is not offered. The models that can be used are at GET /v1/models."],
+	[/^\/v1\/(videos|video)\b/, "Video is not supported. GET /v1/models lists the available models."],
 	[
 		/^\/v1\/(containers|evals|uploads|conversations)\b/,
-		"This interface is not offered. What is: POST /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/audio/transcriptions, /v1/images/generations and /v1/rerank.",
+		"This API is not supported. Available: POST /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/audio/transcriptions, /v1/images/generations and /v1/rerank.",
 	],
 	[
 		/^\/v1\/(organization|dashboard)\b/,
-		"This interface is not offered. GET /v1/credits has the balance, GET /v1/key what the key may spend; the rest is in the console.",
+		"This API is not supported. GET /v1/credits returns the balance, GET /v1/key the key's limits; the console has the rest.",
 	],
-	[/^\/v1\/engines\b/, "Engines are models here: see GET /v1/models, and name one in the body's `model`."],
+	[/^\/v1\/engines\b/, "Engines are not supported. Set the body's `model` to one of GET /v1/models."],
 ];
 
 /** The 404 text for an unknown path. */
 export function notOfferedText(pathname: string): string {
-	return INSTEAD.find(([pattern]) => pattern.test(pathname))?.[1] ?? "There is no such endpoint.";
+	return INSTEAD.find(([pattern]) => pattern.test(pathname))?.[1] ?? "Unknown endpoint.";
 }

@@ -17,7 +17,7 @@ const BAD: readonly unknown[] = [
 	{ list: [{ deep: ["fine", "half \ud83d"] }] },
 ];
 const NO_TEXTS = ["%", "%ff", "%ed%a0%80"];
-const SAID = "The request has a character that no text may have.";
+const SAID = "The request contains a character that cannot be stored, such as U+0000. Remove it.";
 const service = await withService({ models: chatModel({ url: "http://127.0.0.1:9" }), env: PERSON_ENV });
 const { sql } = service.db;
 const ann = await signedUp(service);

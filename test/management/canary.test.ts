@@ -24,7 +24,10 @@ test("what opens something is in no row and no line", async () => {
 	await service.db.sql`alter table api_key rename to api_key_away`;
 	const failed = await script.get(`/keys/${rotated.body.id}`);
 	await service.db.sql`alter table api_key_away rename to api_key`;
-	expect([failed.status, failed.body.error.message]).toEqual([500, "Something went wrong on our side."]);
+	expect([failed.status, failed.body.error.message]).toEqual([
+		500,
+		"Internal error. Please try again, and contact the operator with the request ID if it persists.",
+	]);
 
 	const secrets = [script.secret, made.body.secret, rotated.body.secret, guess, ...tokens];
 	expect(secrets.every((secret) => typeof secret === "string" && secret.length > 10)).toBe(true);

@@ -68,7 +68,7 @@ const KEPT_S_MAX = 2_592_000;
 /** Body of POST /v1/batches. */
 export const BatchRequestBody = Type.Object(
 	{
-		input_file_id: Type.String({ minLength: 1, maxLength: 128, description: "A file of the purpose `batch`." }),
+		input_file_id: Type.String({ minLength: 1, maxLength: 128, description: "ID of a file with purpose `batch`." }),
 		endpoint: Type.Union(BATCH_ENDPOINTS.map((path) => Type.Literal(path))),
 		completion_window: Type.Literal("24h"),
 		metadata: optional(
@@ -97,7 +97,7 @@ export function readBatchRequest(body: unknown, idempotencyKey: string | null): 
 	const { input_file_id, endpoint, metadata, output_expires_after } = body;
 	for (const name of Object.keys(metadata ?? {})) {
 		if (name.length > METADATA_NAME_CHARS_MAX)
-			throw new Fault("invalid_request", "A name in `metadata` is too long.", { param: "metadata" });
+			throw new Fault("invalid_request", "A name in `metadata` has more than 64 characters.", { param: "metadata" });
 	}
 	assertStorable({ metadata });
 	if (idempotencyKey !== null && !IDEMPOTENCY_KEY.test(idempotencyKey))

@@ -32,12 +32,16 @@ export function createBodyMemory(deps: {
 	function take(accountId: string, bytes: number): void {
 		const { bodyMemoryBytesMax, bodyMemoryAccountBytesMax } = deps.limits();
 		if (held.of(accountId) + bytes > bodyMemoryAccountBytesMax) {
-			throw new Fault("rate_limit_exceeded", "The requests of this account are too large to be read at once.", {
-				retryAfterS: 1,
-			});
+			throw new Fault(
+				"rate_limit_exceeded",
+				"This account's concurrent request bodies are too large. Retry when others have been answered.",
+				{
+					retryAfterS: 1,
+				},
+			);
 		}
 		if (all + bytes > bodyMemoryBytesMax)
-			throw new Fault("overloaded", "The service is reading too much at once. Try again shortly.", { retryAfterS: 1 });
+			throw new Fault("overloaded", "The service is receiving too much data. Please try again.", { retryAfterS: 1 });
 		held.add(accountId, bytes);
 		all += bytes;
 	}

@@ -11,7 +11,11 @@ export function bodyProblem(errors: ValueErrorIterator): BodyProblem {
 	const found = errors.First();
 	const [error, ...others] = found ? placesOf(found) : [];
 	const param = error ? paramOf(error.path) : null;
-	if (error === undefined || param === null) return { param: null, message: "The request is malformed." };
+	if (error === undefined || param === null)
+		return {
+			param: null,
+			message: "The request is malformed. Compare it with /openapi.json. Compare it with /openapi.json.",
+		};
 	return { param, message: `\`${param}\` ${problemText(error, others)}.` };
 }
 

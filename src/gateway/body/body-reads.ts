@@ -92,7 +92,7 @@ class TimedBody<Read, Made> implements LastingBody {
 		const { clock } = this.#reads;
 		trySetIdleTimeout(this.#body.connection, BODY_TIMEOUT_S);
 		this.#cancel = clock.after(this.#lateAtMs - clock.monotonicMs(), () => {
-			this.letGo(new Fault("request_timeout", "The body was sent too slowly."));
+			this.letGo(new Fault("request_timeout", "The request body was sent too slowly."));
 		});
 		this.#reads.lasts(this);
 	}
@@ -125,7 +125,9 @@ class TimedBody<Read, Made> implements LastingBody {
 	#failed(cause: unknown): void {
 		this.#over();
 		this.#reject(
-			cause instanceof Fault ? cause : new Fault("request_timeout", "The body did not arrive in full.", { cause }),
+			cause instanceof Fault
+				? cause
+				: new Fault("request_timeout", "The request body is incomplete. Please send the request again.", { cause }),
 		);
 	}
 }

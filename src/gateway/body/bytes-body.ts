@@ -106,7 +106,10 @@ export async function readForm(
 	const { request } = connection;
 	const type = request.headers.get("content-type") ?? "";
 	if (!/^multipart\/form-data\b/i.test(type))
-		throw new Fault("unsupported_media_type", "The body must be a form: `content-type: multipart/form-data`.");
+		throw new Fault(
+			"unsupported_media_type",
+			"The request body must be a form. Set `content-type: multipart/form-data`.",
+		);
 	const whole = (body: Uint8Array<ArrayBuffer>) => new Response(body, { headers: { "content-type": type } });
 	if (bytes !== undefined) return parseForm(whole(bytes));
 	const declared = declaredBytes(request, bytesMax, takes);
@@ -119,6 +122,6 @@ async function parseForm(source: Request | Response): Promise<FormData> {
 	try {
 		return await source.formData();
 	} catch (error) {
-		throw new Fault("invalid_request", "The body is not a valid form.", { cause: error });
+		throw new Fault("invalid_request", "The request body is not a valid multipart form.", { cause: error });
 	}
 }

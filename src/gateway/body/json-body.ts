@@ -59,7 +59,7 @@ function assertJsonType(request: Request): void {
 	if (type !== null && !/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) {
 		throw new Fault(
 			"unsupported_media_type",
-			"The body must be JSON: set the header `content-type: application/json`.",
+			"The request body must be JSON. Set the header `content-type: application/json`.",
 		);
 	}
 }
@@ -130,7 +130,7 @@ async function longBodyOf(text: string, field: string | undefined): Promise<Json
 function parseObject(text: string): Record<string, unknown> {
 	const value = parseJson(text);
 	if (typeof value !== "object" || value === null || Array.isArray(value))
-		throw new Fault("invalid_request", "The body must be a JSON object.");
+		throw new Fault("invalid_request", "The request body must be a JSON object.");
 	return value as Record<string, unknown>;
 }
 
@@ -139,8 +139,11 @@ function parseJson(text: string): unknown {
 		return JSON.parse(text);
 	} catch (cause) {
 		if (PACKED.some((beginning) => text.startsWith(beginning)))
-			throw new Fault("unsupported_media_type", "The body must not be packed: send it without `content-encoding`.");
-		throw new Fault("invalid_request", "The body is not valid JSON.", { cause });
+			throw new Fault(
+				"unsupported_media_type",
+				"Compressed request bodies are not supported. Send the body without `content-encoding`.",
+			);
+		throw new Fault("invalid_request", "The request body is not valid JSON.", { cause });
 	}
 }
 

@@ -46,7 +46,7 @@ const Tool = openObject({
 });
 
 /** Body of POST /v1/chat/completions. Other fields are dropped unless the deployment lists them. */
-export const ChatRequestBody = requestBody("", {
+export const ChatRequestBody = requestBody({
 	messages: Type.Array(Message, { minItems: 1 }),
 	logprobs: optional(Type.Boolean()),
 	top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
@@ -169,30 +169,36 @@ function rebuildPart(part: ContentPart | undefined, param: string, model: Model)
 		case "input_audio":
 			return { type: "input_audio", input_audio: audioOf(part.input_audio, param, model) };
 		default:
-			throw new Fault("invalid_request", "Parts of this type are not supported.", { param: `${param}.type` });
+			throw new Fault(
+				"invalid_request",
+				"Content parts of this type are not supported. Use `text`, `image_url`, `input_audio` or `refusal`.",
+				{ param: `${param}.type` },
+			);
 	}
 }
 
 function textOf(value: unknown, param: string): string {
-	if (typeof value !== "string") throw new Fault("invalid_request", "A text part needs `text`.", { param });
+	if (typeof value !== "string") throw new Fault("invalid_request", "A text part requires `text`.", { param });
 	return value;
 }
 
 function imageOf(value: unknown, param: string, model: Model): Readonly<Record<string, unknown>> {
 	const { url, detail } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
-	if (typeof url !== "string") throw new Fault("invalid_request", "An image part needs `image_url.url`.", { param });
+	if (typeof url !== "string") throw new Fault("invalid_request", "An image part requires `image_url.url`.", { param });
 	if (!model.inputModalities.has("image") || model.imageUrls === "reject")
-		throw new Fault("invalid_request", "The model `{id}` does not take images.", { values: { id: model.id }, param });
+		throw new Fault("invalid_request", "The model `{id}` does not accept images.", { values: { id: model.id }, param });
 	// Servers would fetch any other URL themselves.
 	if (!url.startsWith("data:") && !(model.imageUrls === "forward" && /^https?:\/\//i.test(url)))
-		throw new Fault("invalid_request", "Images must be sent as `data:` URLs to this model.", { param });
+		throw new Fault("invalid_request", "This model accepts images as `data:` URLs only.", { param });
 	return typeof detail === "string" ? { url, detail } : { url };
 }
 
 function audioOf(value: unknown, param: string, model: Model): Readonly<Record<string, unknown>> {
 	const { data, format } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
 	if (typeof data !== "string" || typeof format !== "string")
-		throw new Fault("invalid_request", "An audio part needs `input_audio.data` and `input_audio.format`.", { param });
+		throw new Fault("invalid_request", "An audio part requires `input_audio.data` and `input_audio.format`.", {
+			param,
+		});
 	if (!model.inputModalities.has("audio"))
 		throw new Fault("invalid_request", `The model \`${model.id}\` does not take audio.`, { param });
 	return { data, format };

@@ -28,7 +28,7 @@ const OUTPUT_TOKENS_DEFAULT = 16;
 export const Tokens = Type.Array(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }), { minItems: 1 });
 
 /** Body of POST /v1/completions. Other fields are dropped unless the deployment lists them. */
-export const CompletionRequestBody = requestBody("", {
+export const CompletionRequestBody = requestBody({
 	prompt: Type.Union([
 		Type.String(),
 		Type.Array(Type.String(), { minItems: 1, maxItems: PROMPTS_MAX }),
@@ -59,7 +59,9 @@ export function readCompletionRequest(body: Readonly<Record<string, unknown>>, m
 	checkForms(prompts, model);
 	const n = model.parameters.has("n") ? (body.n ?? 1) : 1;
 	if (prompts.length * n > CHOICES_MAX) {
-		throw new Fault("invalid_request", `The prompts times \`n\` must not pass ${CHOICES_MAX}.`, { param: "n" });
+		throw new Fault("invalid_request", `The number of prompts times \`n\` must not exceed ${CHOICES_MAX}.`, {
+			param: "n",
+		});
 	}
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.completions, unsupportedOf(body, model, n));
 	const suffix = typeof fields.suffix === "string" ? fields.suffix : "";
@@ -103,12 +105,14 @@ function promptsOf(prompt: Body["prompt"]): readonly CompletionPrompt[] {
 function checkForms(prompts: readonly CompletionPrompt[], model: Model): void {
 	const forms = model.upstreams.map(({ dialect }) => DIALECTS[dialect].prompts);
 	if (prompts.length > 1 && forms.some(({ many }) => !many)) {
-		throw new Fault("invalid_request", "This model takes one prompt a request: send a request for each.", {
+		throw new Fault("invalid_request", "This model takes one prompt per request. Send one request for each prompt.", {
 			param: "prompt",
 		});
 	}
 	if (prompts.some((prompt) => typeof prompt !== "string") && forms.some(({ tokens }) => !tokens))
-		throw new Fault("invalid_request", "This model takes prompts as text, not as tokens.", { param: "prompt" });
+		throw new Fault("invalid_request", "This model does not accept token IDs. Send `prompt` as text.", {
+			param: "prompt",
+		});
 }
 
 function measureOf(prompts: readonly CompletionPrompt[], suffix: string, model: Model): PromptMeasure {

@@ -24,7 +24,7 @@ const INPUTS_MAX = 2_048;
 const DIMENSIONS_MAX = 65_536;
 
 /** Body of POST /v1/embeddings. Other fields are dropped unless the deployment lists them. */
-export const EmbeddingRequestBody = requestBody("embedding ", {
+export const EmbeddingRequestBody = requestBody({
 	input: Type.Union([
 		Type.String({ minLength: 1 }),
 		Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: INPUTS_MAX }),
@@ -49,7 +49,9 @@ export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, mo
 	) as readonly EmbeddingInput[];
 	const withTokens = inputs.some((one) => typeof one !== "string");
 	if (withTokens && !model.upstreams.every(({ dialect }) => DIALECTS[dialect].embeddings.tokens))
-		throw new Fault("invalid_request", "This model takes inputs as text, not as tokens.", { param: "input" });
+		throw new Fault("invalid_request", "This model does not accept token IDs. Send `input` as text.", {
+			param: "input",
+		});
 	let tokensMax = 0;
 	let tokensEstimate = 0;
 	for (const one of inputs) {

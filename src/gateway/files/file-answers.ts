@@ -37,7 +37,7 @@ export function createFileAnswers(deps: FileAnswersDeps) {
 	/** Existing files stay readable without a batch deployment; a service without both has no files. */
 	function checkOffered(): void {
 		for (const model of deps.catalog.current().models.values()) if (model.batch !== undefined) return;
-		throw new Fault("service_unavailable", "Managed batches and their files are not available.");
+		throw new Fault("service_unavailable", "Batches and their files are not available: no model supports them.");
 	}
 
 	/** The file that an address names. Faults: not_found; service_unavailable if the service has no files. */
@@ -46,7 +46,7 @@ export function createFileAnswers(deps: FileAnswersDeps) {
 		const record = id.length > ID_CHARS_MAX ? undefined : await askDatabase(() => files.find(accountId, id));
 		if (record !== undefined) return record;
 		checkOffered();
-		throw new Fault("not_found", "This account has no file of this ID, or it has ended.", { param: "file_id" });
+		throw new Fault("not_found", "This account has no file with this ID, or it has expired.", { param: "file_id" });
 	}
 
 	return {
@@ -87,7 +87,7 @@ export function createFileAnswers(deps: FileAnswersDeps) {
 			const isSame = (headers.get("if-range") ?? etag) === etag;
 			const range = rangeOf(isSame ? headers.get("range") : null, record.bytes);
 			if (range === "none") {
-				const fault = new Fault("range_not_satisfiable", "The file has no bytes in this range.");
+				const fault = new Fault("range_not_satisfiable", "The file has no bytes in the requested range.");
 				const refused = errorResponse(fault, requestId);
 				refused.headers.set("content-range", `bytes */${record.bytes}`);
 				return refused;
@@ -111,7 +111,7 @@ export function createFileAnswers(deps: FileAnswersDeps) {
 function listQuery(parameters: URLSearchParams) {
 	const limit = parameters.get("limit") ?? String(PAGE_ROWS_MAX);
 	if (!/^[1-9]\d*$/.test(limit))
-		throw new Fault("invalid_request", "`limit` must be a whole number from 1 on.", { param: "limit" });
+		throw new Fault("invalid_request", "`limit` must be a positive integer.", { param: "limit" });
 	const order = parameters.get("order") ?? "desc";
 	if (order !== "asc" && order !== "desc")
 		throw new Fault("invalid_request", "`order` must be `asc` or `desc`.", { param: "order" });

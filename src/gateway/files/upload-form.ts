@@ -23,10 +23,16 @@ const PACE_GRACE_MS = 60_000;
 export function openUploadForm(request: Request, { clock, bytesMax }: { clock: Clock; bytesMax: number }) {
 	const type = request.headers.get("content-type") ?? "";
 	if (!/^multipart\/form-data\b/i.test(type))
-		throw new Fault("unsupported_media_type", "The body must be a form: `content-type: multipart/form-data`.");
+		throw new Fault(
+			"unsupported_media_type",
+			"The request body must be a form. Set `content-type: multipart/form-data`.",
+		);
 	// The unpacked size of a compressed body is unknown.
 	if ((request.headers.get("content-encoding") ?? "identity").toLowerCase() !== "identity")
-		throw new Fault("unsupported_media_type", "The body must not be packed: send it without `content-encoding`.");
+		throw new Fault(
+			"unsupported_media_type",
+			"Compressed request bodies are not supported. Send the body without `content-encoding`.",
+		);
 	if (Number(request.headers.get("content-length") ?? 0) > bytesMax) throw bodyTooLarge(bytesMax);
 
 	const fields = new Map<string, string>();
@@ -35,8 +41,10 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	let fileEnded = false;
 	const failed = Promise.withResolvers<never>();
 	failed.promise.catch(() => {});
-	const malformed = () => failed.reject(new Fault("invalid_request", "The body is not a valid form."));
-	const second = () => failed.reject(new Fault("invalid_request", "There must be one `file`.", { param: "file" }));
+	const malformed = () =>
+		failed.reject(new Fault("invalid_request", "The request body is not a valid multipart form."));
+	const second = () =>
+		failed.reject(new Fault("invalid_request", "The form must have exactly one `file`.", { param: "file" }));
 	const ended = Promise.withResolvers<void>();
 	const parser = createParser(type)
 		.on("field", (name, value, _, isCut) => {
@@ -68,7 +76,7 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	async function advance(): Promise<boolean> {
 		if (bodyEnded) return false;
 		const dueMs = startedMs + PACE_GRACE_MS + received / PACE_BYTES_PER_MS_MIN;
-		const late = () => new Fault("request_timeout", "The body was sent too slowly.");
+		const late = () => new Fault("request_timeout", "The request body was sent too slowly.");
 		const work = Promise.race([parseNext(), failed.promise]);
 		bodyEnded = !(await withDeadline(clock, work, Math.max(0, dueMs - clock.monotonicMs()), late));
 		return !bodyEnded;
@@ -100,7 +108,9 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 		try {
 			return (await reader?.read())?.value;
 		} catch (error) {
-			throw new Fault("request_timeout", "The body did not arrive in full.", { cause: error });
+			throw new Fault("request_timeout", "The request body is incomplete. Please send the request again.", {
+				cause: error,
+			});
 		}
 	}
 
@@ -152,7 +162,7 @@ function createParser(type: string): BusboyInstance {
 			},
 		});
 	} catch (error) {
-		throw new Fault("invalid_request", "The body is not a valid form.", { cause: error });
+		throw new Fault("invalid_request", "The request body is not a valid multipart form.", { cause: error });
 	}
 }
 

@@ -178,7 +178,7 @@ async function claimed(claims: Claims, running: Running, claim: Claim): Promise<
 		return await claims.claim(claim);
 	} catch (cause) {
 		running.takeBack(claim);
-		throw new Fault("service_unavailable", "The `Idempotency-Key` cannot be checked right now. Please try again.", {
+		throw new Fault("service_unavailable", "The `Idempotency-Key` cannot be checked at the moment. Please try again.", {
 			cause,
 			private: "an idempotency key could not be claimed",
 			retryAfterS: 1,
@@ -188,16 +188,19 @@ async function claimed(claims: Claims, running: Running, claim: Claim): Promise<
 
 function refusalOf(outcome: Exclude<ClaimOutcome, { state: "new" | "answered" }>): Fault {
 	if (outcome.state === "mismatch")
-		return new Fault("idempotency_mismatch", "This `Idempotency-Key` was used for another request.");
+		return new Fault(
+			"idempotency_mismatch",
+			"This `Idempotency-Key` was used with another request body. Use a new key.",
+		);
 	if (outcome.state === "running")
-		return new Fault("conflict", "The first request with this `Idempotency-Key` is still running.", { retryAfterS: 1 });
+		return new Fault("conflict", "The first request with this `Idempotency-Key` is still running. Retry later.", {
+			retryAfterS: 1,
+		});
 	const first = `The first request with this \`Idempotency-Key\` (req_${outcome.requestUuid.replaceAll("-", "")})`;
 	const became =
-		outcome.state === "lost"
-			? "was sent, and its answer was lost with the instance that served it"
-			: "was answered, and its answer is not kept";
+		outcome.state === "lost" ? "was sent, but its answer was lost" : "was answered, but its answer was not stored";
 	const charge = `It was charged USD ${formatUsd(outcome.charged)}.`;
-	return new Fault("conflict", `${first} ${became}. ${charge} To send it again, use another key.`);
+	return new Fault("conflict", `${first} ${became}. ${charge} To send the request again, use a new key.`);
 }
 
 /** Without the first request's rate limit headers: the road sets the current ones. */

@@ -14,7 +14,7 @@ import { callContext } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
 /** Body of POST /v1/images/generations. Other fields are dropped unless the deployment lists them. */
-export const ImageRequestBody = requestBody("image ", {
+export const ImageRequestBody = requestBody({
 	prompt: Type.String({ minLength: 1, maxLength: 32_000 }),
 	n: optional(Type.Integer({ minimum: 1, maximum: 10 })),
 	size: shortText(32),
@@ -37,7 +37,7 @@ export type ImagesInput = ReturnType<typeof readImageRequest>;
 export function readImageRequest(body: Readonly<Record<string, unknown>>, model: Model) {
 	assertBody(check, body);
 	if (body.stream === true) {
-		throw new Fault("unsupported_parameter", "Images are not streamed: leave `stream` out or set it to false.", {
+		throw new Fault("unsupported_parameter", "Images cannot be streamed. Omit `stream` or set it to false.", {
 			param: "stream",
 		});
 	}

@@ -9,7 +9,7 @@ export async function askDatabase<T>(ask: () => Promise<T>): Promise<T> {
 		return await ask();
 	} catch (error) {
 		if (error instanceof Fault || error instanceof AssertionError || isUnstorableText(error)) throw error;
-		throw new Fault("service_unavailable", "The records cannot be read right now. Please try again.", {
+		throw new Fault("service_unavailable", "The records are temporarily unavailable. Please try again.", {
 			retryAfterS: 1,
 			private: errorText(error),
 			cause: error,

@@ -25,7 +25,7 @@ function decoded(text: string): string {
 	try {
 		return decodeURIComponent(text);
 	} catch (cause) {
-		throw new Fault("not_found", "The model's ID is not a valid part of an address.", { cause });
+		throw new Fault("not_found", "The model ID in the URL is not encoded correctly.", { cause });
 	}
 }
 

@@ -101,5 +101,5 @@ const usageOf = (row: UsageRow) => ({
 });
 
 function unknown(): Fault {
-	return new Fault("not_found", "This account has no request of this ID, or it was refused before it was admitted.");
+	return new Fault("not_found", "This account has no request with this ID. Refused requests have no usage record.");
 }

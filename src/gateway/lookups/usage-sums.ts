@@ -136,19 +136,20 @@ function queryOf(given: URLSearchParams, nowMs: number): Query {
 	for (const [param, value] of given) {
 		// Other services' clients write a list as `group_by[]`.
 		const name = NAMES.find((known) => known === param || (known === "group_by" && param === "group_by[]"));
-		if (name === undefined) throw wrong(param, "There is no such parameter here.");
-		if (value.length > TEXT_CHARS_MAX) throw wrong(param, "That is too long.");
-		if (values[name] !== undefined && name !== "group_by") throw wrong(param, "It is given twice.");
+		if (name === undefined) throw wrong(param, "Unknown query parameter.");
+		if (value.length > TEXT_CHARS_MAX) throw wrong(param, "The value of this query parameter is too long.");
+		if (values[name] !== undefined && name !== "group_by")
+			throw wrong(param, "This query parameter is repeated. Send it once.");
 		values[name] = values[name] === undefined ? value : `${values[name]},${value}`;
 	}
 	const to = dayOf(values.to, "to") ?? isoDay(nowMs);
 	const from = dayOf(values.from, "from") ?? isoDay(Date.parse(to) - (DAYS_DEFAULT - 1) * DAY_MS);
 	const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
-	if (days < 1) throw wrong("to", "The range is empty.");
-	if (days > DAYS_MAX) throw wrong("from", `The range is too long: at most ${DAYS_MAX} days.`);
+	if (days < 1) throw wrong("to", "`to` must not be before `from`.");
+	if (days > DAYS_MAX) throw wrong("from", `The range from \`from\` to \`to\` must not exceed ${DAYS_MAX} days.`);
 	const limit = values.limit === undefined ? ROWS_DEFAULT : Number(values.limit);
 	if (!/^\d{1,6}$/.test(values.limit ?? "1") || limit < 1 || limit > ROWS_MAX)
-		throw wrong("limit", `It is 1 to ${ROWS_MAX}.`);
+		throw wrong("limit", `\`limit\` must be an integer from 1 to ${ROWS_MAX}.`);
 	return {
 		from,
 		to,
@@ -164,7 +165,8 @@ function queryOf(given: URLSearchParams, nowMs: number): Query {
 function groupsOf(text = "day,model"): ReadonlySet<Group> {
 	const names = text.split(",").filter((name) => name !== "");
 	const groups = GROUPS.filter((group) => names.includes(group));
-	if (groups.length !== new Set(names).size) throw wrong("group_by", `It is a list of ${GROUPS.join(", ")}.`);
+	if (groups.length !== new Set(names).size)
+		throw wrong("group_by", `\`group_by\` must be a comma-separated list of ${GROUPS.join(", ")}.`);
 	return new Set(groups);
 }
 
@@ -172,7 +174,7 @@ function dayOf(text: string | undefined, param: string): string | undefined {
 	if (text === undefined) return undefined;
 	const atMs = DAY.test(text) && text >= "2000" ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
 	// A day that does not exist would roll over to another one.
-	if (Number.isNaN(atMs) || isoDay(atMs) !== text) throw wrong(param, "That is no day such as 2027-01-31.");
+	if (Number.isNaN(atMs) || isoDay(atMs) !== text) throw wrong(param, "The value must be a date such as 2027-01-31.");
 	return text;
 }
 
@@ -193,7 +195,7 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 	} catch {
 		// Refused below.
 	}
-	throw wrong("after", "That is no page.");
+	throw wrong("after", "`after` must be `next` of the previous page.");
 }
 
 function wrong(param: string, message: string): Fault {

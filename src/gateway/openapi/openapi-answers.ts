@@ -89,7 +89,7 @@ const Ranking = exact({
 	meta: exact({ billed_units: exact({ search_units: Count }) }),
 });
 
-const Rate = Type.String({ pattern: "^\\d+(\\.\\d{1,12})?$", description: "US dollars a unit." });
+const Rate = Type.String({ pattern: "^\\d+(\\.\\d{1,12})?$", description: "US dollars per unit." });
 const Pricing = exact(
 	each(Rate, "prompt", "completion", "input_cache_read", "request", "image", "audio_second", "search"),
 );
@@ -107,7 +107,7 @@ const Model = exact({
 	/** Null for a route, whose models have their own. */
 	rate_card: orNull(Text),
 	expiration_date: orNull(
-		Type.String({ format: "date", description: "The first day, in UTC, on which it is not served: 404 from then on." }),
+		Type.String({ format: "date", description: "First day, in UTC, on which the model returns 404." }),
 	),
 	status: oneOf("connected", "unavailable"),
 	route: Type.Optional(exact({ models: Type.Array(Text), by: oneOf("listed", "price", "speed") })),
@@ -173,7 +173,7 @@ const UsageList = exact({
 	data: Type.Array(
 		exact({
 			object: Type.Literal("usage.sum"),
-			day: Type.Optional(Type.String({ description: "In UTC: `2027-01-31`. What is not asked for is left out." })),
+			day: Type.Optional(Type.String({ description: "Date in UTC: `2027-01-31`. Absent unless grouped by day." })),
 			...each(Type.Optional(Text), "model", "key_id"),
 			...each(Type.Optional(orNull(Text)), "project_id", "project_name", "key_name"),
 			...each(Count, "requests", "prompt_tokens", "cached_tokens", "completion_tokens"),
@@ -184,7 +184,7 @@ const UsageList = exact({
 	from: Text,
 	to: Text,
 	as_of: orNull(
-		Type.String({ description: "What was settled until then is in the sums, and most of what came after it." }),
+		Type.String({ description: "The sums contain all usage settled before this time, and most of the later usage." }),
 	),
 	has_more: Type.Boolean(),
 	next: orNull(Text),
@@ -247,23 +247,21 @@ const track = {
 		Type.Number({
 			minimum: 0,
 			maximum: 100,
-			description: "Share of the observed minutes in which it was not down, rounded down; null if there are none.",
+			description: "Share of observed minutes without an outage, rounded down; null if there are none.",
 		}),
 	),
 	days: Type.Array(exact({ date: Day, operational_minutes: Count, degraded_minutes: Count, down_minutes: Count }), {
-		description: "Oldest first. Minutes that nobody observed are in none of the counts; days without any are left out.",
+		description: "Oldest first. Unobserved minutes are not counted; days without observed minutes are omitted.",
 	}),
 };
 const History = exact({
-	as_of: orNull(
-		Type.String({ format: "date-time", description: "When it was last read; null before the first time." }),
-	),
+	as_of: orNull(Type.String({ format: "date-time", description: "Time of the last update; null before the first." })),
 	from: Day,
 	to: Day,
 	service: exact(track),
 	services: Type.Object(Object.fromEntries(SERVICE_NAMES.map((name) => [name, Type.Optional(exact(track))])), {
 		additionalProperties: false,
-		description: "Those that have a model.",
+		description: "Endpoints with a model.",
 	}),
 	models: Type.Array(exact({ id: Text, ...track })),
 });

@@ -13,10 +13,10 @@ export const Text = Type.String();
 export const Count = Type.Integer({ minimum: 0 });
 export const Cost = Type.Number({
 	minimum: 0,
-	description: "US dollars, as charged. GET /v1/usage/{id} has the exact amount.",
+	description: "Charged amount in US dollars. GET /v1/usage/{id} has the exact amount.",
 });
 export const Basis = Type.Union([Type.Literal("exact"), Type.Literal("estimated")], {
-	description: "Whose count it is: the model server's own, or an estimate where it gave none.",
+	description: "`exact`: counted by the model server; `estimated`: by the gateway.",
 });
 export const Usd = Type.String({ pattern: "^-?\\d+\\.\\d{2,9}$", description: "US dollars as a decimal string." });
 export const Seconds = Type.Integer({ description: "Unix time." });
@@ -64,7 +64,7 @@ const others = {
 				...each(text, "text", "summary", "data", "signature", "id", "format"),
 				index: Type.Optional(Count),
 			}),
-			{ description: "To be sent back with the message that it belongs to, unchanged." },
+			{ description: "Send it back unchanged with its message in the next request." },
 		),
 	),
 	thinking_blocks: Type.Optional(

@@ -19,7 +19,7 @@ const DOCUMENTS_A_SEARCH = 100;
 const RerankDocument = Type.Union([Type.String(), openObject({ text: Type.String() })]);
 
 /** Body of POST /v1/rerank. Other fields are dropped unless the deployment lists them. */
-export const RerankRequestBody = requestBody("rerank ", {
+export const RerankRequestBody = requestBody({
 	query: Type.String({ minLength: 1 }),
 	documents: Type.Array(RerankDocument, { minItems: 1, maxItems: DOCUMENTS_MAX }),
 	top_n: optional(Type.Integer({ minimum: 1 })),

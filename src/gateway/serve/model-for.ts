@@ -14,7 +14,7 @@ export function assertServed(snapshot: CatalogSnapshot, { kind }: EndpointRequir
 	for (const model of snapshot.models.values()) if (model.kind === kind) return;
 	// A request for a retired model gets a more precise error later.
 	for (const retired of snapshot.retired.values()) if (retired.kind === kind) return;
-	throw new Fault("service_unavailable", "No deployment for this operation is available.");
+	throw new Fault("service_unavailable", "No model for this endpoint is available.");
 }
 
 /** Returns the deployment that a request names. Faults: as `assertServed`, model_not_found, unsupported_mode. */
@@ -39,14 +39,18 @@ export function assertMeets(endpoint: EndpointRequirement, model: Model): void {
 /** The deployment at its batch rates. Fault service_unavailable if it takes no batch lines. */
 export function pricedForBatches(model: Model): Model {
 	if (model.batch === undefined)
-		throw new Fault("service_unavailable", `The model \`${model.id}\` takes no lines of batches.`, { retryAfterS: 60 });
+		throw new Fault(
+			"service_unavailable",
+			`The model \`${model.id}\` does not support batches. Choose one with the mode \`batch\` at GET /v1/models.`,
+			{ retryAfterS: 60 },
+		);
 	return model.batch.rateCard === null ? model : { ...model, rateCard: model.batch.rateCard };
 }
 
 function unsupportedText({ id }: Model, mode: ChatMode | undefined): string {
-	if (mode === undefined) return `The model \`${id}\` does not serve this endpoint.`;
+	if (mode === undefined) return `The model \`${id}\` does not support this endpoint.`;
 	const endpoint = mode === "chat" ? "chat completions" : "completions";
-	return `The model \`${id}\` does not serve ${endpoint}: see \`modes\` at GET /v1/models.`;
+	return `The model \`${id}\` does not support ${endpoint}: see \`modes\` at GET /v1/models.`;
 }
 
 export function modelNotFound(snapshot: CatalogSnapshot, name: string): Fault {

@@ -189,7 +189,11 @@ function giveUpPlace<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
 	if (stalledSinceMs === undefined || streaming.state !== "streaming") return;
 	if (stalledMs + nowMs - stalledSinceMs < READER_STALL_MS) return;
 	if (!deps.upstreams.contended(admitted.request.model.id)) return;
-	void fail(streaming, "client_left", new Fault("request_timeout", "The answer was not read while others waited."));
+	void fail(
+		streaming,
+		"client_left",
+		new Fault("request_timeout", "The answer was read too slowly while other requests waited."),
+	);
 }
 
 function hangUp<Chunk>({ abort, upstream }: Streaming<Chunk>): void {

@@ -58,13 +58,19 @@ export function createUnreadAnswers(deps: {
 			const own = answers.unreadOf(accountId);
 			const { answerMemoryBytesMax, answerMemoryAccountBytesMax } = deps.limits();
 			if (own > answerMemoryAccountBytesMax) {
-				throw new Fault("rate_limit_exceeded", "Answers of this account wait to be read. Read them first.", {
-					retryAfterS: 1,
-				});
+				throw new Fault(
+					"rate_limit_exceeded",
+					"This account has unread answers. Read them before sending further requests.",
+					{
+						retryAfterS: 1,
+					},
+				);
 			}
 			// An account without unread answers does not add to the shortage.
 			if (all > answerMemoryBytesMax && own > 0)
-				throw new Fault("overloaded", "Too many answers wait to be read. Try again shortly.", { retryAfterS: 1 });
+				throw new Fault("overloaded", "The service holds too many unread answers. Please try again.", {
+					retryAfterS: 1,
+				});
 		},
 		passed,
 		/** As `passed`, for an answer in memory; a short one is returned as it is. */

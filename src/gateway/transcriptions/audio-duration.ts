@@ -33,11 +33,11 @@ const TAGS_MAX = 16;
 /** Fault invalid_request, naming the file. */
 export async function audioDuration(file: Blob): Promise<AudioDuration> {
 	const { seconds, secondsMax, claimed } = await measured(file);
-	if (!(seconds > 0)) throw contradiction("it holds no sound");
+	if (!(seconds > 0)) throw contradiction("it contains no audio");
 	if (claimed !== undefined && isFarLess(claimed, seconds))
-		throw contradiction(`it says that it lasts ${claimed.toFixed(1)} s and holds ${seconds.toFixed(1)} s of sound`);
-	if (isFarLess(seconds, secondsMax)) throw contradiction("there is more in it than its frames");
-	if (!(secondsMax <= SECONDS_MAX)) throw unsupported("it is longer than a day");
+		throw contradiction(`it claims ${claimed.toFixed(1)} s but contains ${seconds.toFixed(1)} s of audio`);
+	if (isFarLess(seconds, secondsMax)) throw contradiction("it contains more data than its frames");
+	if (!(secondsMax <= SECONDS_MAX)) throw unsupported("it is longer than 24 hours");
 	const isPadded = claimed !== undefined && claimed < seconds && claimed > seconds - PADDING_S;
 	return {
 		secondsMax: wholeSeconds(Math.max(seconds, secondsMax)),
@@ -50,7 +50,7 @@ async function measured(file: Blob): Promise<Measured> {
 	try {
 		return await follow(file, walkRecording(file.size));
 	} catch (error) {
-		if (error instanceof RangeError) throw contradiction("a part of it is cut off");
+		if (error instanceof RangeError) throw contradiction("it is truncated");
 		throw error;
 	}
 }
@@ -80,5 +80,5 @@ function* walkRecording(size: number): Walk {
 	if (text(0, 4) === "\x1aE\xdf\xa3") return yield* walkWebm(at, size);
 	// Some decoders know only one tag before the frames.
 	if (at > 0 || (head[0] === 0xff && ((head[1] ?? 0) & 0xe0) === 0xe0)) return yield* walkMp3(firstTag, size);
-	throw unsupported("it is no FLAC, MP3, MP4 or M4A, Ogg, WAV or WebM");
+	throw unsupported("it is not FLAC, MP3, MP4, M4A, Ogg, WAV or WebM");
 }

@@ -14,7 +14,7 @@ const Word = Type.String({ maxLength: 64 });
 const Words = Type.Union([Word, Type.Array(Word, { maxItems: 16 })]);
 
 /** Text fields of POST /v1/audio/transcriptions; `name[]` is read as `name`. */
-export const TranscriptionRequestForm = requestBody("transcription ", {
+export const TranscriptionRequestForm = requestBody({
 	response_format: optional(Type.Union(TRANSCRIPTION_FORMATS.map((format) => Type.Literal(format)))),
 	stream: optional(Type.Union([Type.Literal("true"), Type.Literal("false")])),
 	language: optional(Word),
@@ -43,7 +43,7 @@ export function formFields(form: FormData): Record<string, string | string[]> {
 	for (const [rawName, value] of form) {
 		if (typeof value !== "string") continue;
 		count += 1;
-		if (count > FIELDS_MAX) throw new Fault("invalid_request", "The form has too many fields.");
+		if (count > FIELDS_MAX) throw new Fault("invalid_request", "The form has more than 64 fields.");
 		const list = rawName.endsWith("[]");
 		const name = list ? rawName.slice(0, -2) : rawName;
 		const before = fields[name];
@@ -58,11 +58,13 @@ export function readTranscriptionRequest(form: FormData, body: Readonly<Record<s
 	assertBody(check, body);
 	const file = form.get("file");
 	if (!(file instanceof Blob) || file.size === 0)
-		throw new Fault("invalid_request", "`file` must be a recording.", { param: "file" });
+		throw new Fault("invalid_request", "`file` must be an audio file.", { param: "file" });
 	const format = body.response_format ?? "json";
 	const stream = body.stream === "true";
 	if (stream && format !== "json" && format !== "text") {
-		throw new Fault("invalid_request", "A streamed transcription is `json` or `text`.", { param: "response_format" });
+		throw new Fault("invalid_request", "`response_format` must be `json` or `text` if `stream` is true.", {
+			param: "response_format",
+		});
 	}
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.transcription);
 	return {

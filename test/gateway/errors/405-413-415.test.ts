@@ -102,7 +102,7 @@ test("415 unsupported_media_type for a compressed body", async () => {
 		expect([status, error.code, error.message]).toEqual([
 			415,
 			"unsupported_media_type",
-			expect.stringContaining("must not be packed"),
+			expect.stringContaining("Compressed request bodies"),
 		]);
 	}
 });

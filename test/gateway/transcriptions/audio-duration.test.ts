@@ -86,12 +86,12 @@ describe("a recording that claims to be shorter", () => {
 		void bytes.writeUInt32BE(ticks, bytes.indexOf(box) + 20);
 
 	test("MP4: too small durations are refused", async () => {
-		expect(await told(changed("aac.m4a", duration("mvhd", 1)))).toContain("contradicts");
-		expect(await told(changed("aac.m4a", duration("mdhd", 1)))).toContain("contradicts");
+		expect(await told(changed("aac.m4a", duration("mvhd", 1)))).toContain("inconsistent");
+		expect(await told(changed("aac.m4a", duration("mdhd", 1)))).toContain("inconsistent");
 		const times = changed("aac.m4a", (bytes) => bytes.writeUInt32BE(1, bytes.indexOf("stts") + 16));
-		expect(await told(times)).toContain("contradicts");
+		expect(await told(times)).toContain("inconsistent");
 		const rate = changed("aac.m4a", (bytes) => bytes.writeUInt32BE(8_000_000, bytes.indexOf("mdhd") + 16));
-		expect(await told(rate)).toContain("contradicts");
+		expect(await told(rate)).toContain("inconsistent");
 	});
 
 	test("MP4: tables or edits that repeat bytes are refused", async () => {
@@ -101,9 +101,9 @@ describe("a recording that claims to be shorter", () => {
 			bytes.writeUInt32BE(150, at);
 			bytes.writeUInt32BE(40_000, at + 4);
 		});
-		expect(await told(many)).toContain("contradicts");
+		expect(await told(many)).toContain("inconsistent");
 		const again = changed("aac.m4a", (bytes) => bytes.writeUInt32BE(3_600_000, bytes.indexOf("elst") + 12));
-		expect(await told(again)).toContain("edits");
+		expect(await told(again)).toContain("edit list");
 		const overlapping = changed("aac.m4a", (bytes) => bytes.writeUInt32BE(0x7fffffff, bytes.indexOf("trak") - 4));
 		expect(await told(overlapping)).toContain("overlap");
 	});
@@ -123,13 +123,15 @@ describe("a recording that claims to be shorter", () => {
 				const at = bytes.lastIndexOf("OggS");
 				return Buffer.concat([bytes.subarray(0, at), oggPage(bytes.subarray(at), { position: 8_000n })]);
 			});
-			expect(await told(lie)).toContain("contradicts");
-			expect(await told(changed(name, (bytes) => bytes.writeUInt8(1, bytes.length - 1)))).toContain("damaged");
+			expect(await told(lie)).toContain("inconsistent");
+			expect(await told(changed(name, (bytes) => bytes.writeUInt8(1, bytes.length - 1)))).toContain(
+				"a page is damaged",
+			);
 			const hidden = changed(name, (bytes) => {
 				const at = bytes.indexOf("OggS", bytes.indexOf("OggS", 4) + 4);
 				return Buffer.concat([bytes.subarray(0, at), Buffer.from("rubbish"), bytes.subarray(at)]);
 			});
-			expect(await told(hidden)).toContain("damaged");
+			expect(await told(hidden)).toContain("a page is damaged");
 		}
 	});
 
@@ -141,7 +143,7 @@ describe("a recording that claims to be shorter", () => {
 		const packets = 200;
 		const body = Buffer.alloc(2 * packets, Buffer.from([0b10000011, 48]));
 		const page = oggPage(Buffer.alloc(27), { serial, position: 48_000n, lacing: Array(packets).fill(2), body });
-		expect(await told(Buffer.concat([headers, page]))).toContain("says that it lasts 1.0 s and holds 24.0 s");
+		expect(await told(Buffer.concat([headers, page]))).toContain("claims 1.0 s but contains 24.0 s");
 		const honest = oggPage(page, { position: 24n * 48_000n });
 		expect((await of(headers, honest)).secondsMax).toBe(24);
 	});
@@ -151,14 +153,14 @@ describe("a recording that claims to be shorter", () => {
 			bytes.writeUInt8((bytes[21] as number) & 0xf0, 21);
 			bytes.writeUInt32BE(count, 22);
 		};
-		expect(await told(changed("tone.flac", samples(8_000)))).toContain("says that it lasts 1.0 s and holds 5.0 s");
+		expect(await told(changed("tone.flac", samples(8_000)))).toContain("claims 1.0 s but contains 5.0 s");
 		// Not known: as a recorder writes it that cannot go back.
 		expect(await told(changed("tone.flac", samples(0)))).toBe("5 of 5");
 		const info = recording("tone.flac");
 		const frames = info.indexOf(Buffer.from([0xff, 0xf8]), 42);
 		// The same frames three times over: numbers begin again, and decoders differ in what they make of that.
 		const again = Buffer.concat([changed("tone.flac", samples(0)), info.subarray(frames), info.subarray(frames)]);
-		expect(await told(again)).toContain("more in it than its frames");
+		expect(await told(again)).toContain("more data than its frames");
 	});
 
 	test("WAV: a small chunk before the samples does not hide them", async () => {
@@ -169,11 +171,11 @@ describe("a recording that claims to be shorter", () => {
 		expect(await told(two)).toBe("14 of 14");
 		const liar = Buffer.from(true12);
 		liar.writeUInt32LE(32_000, 40);
-		expect(await told(liar)).toContain("contradicts");
+		expect(await told(liar)).toContain("inconsistent");
 		// Readers that look at no sizes hear what stands in another chunk: it is reserved.
 		const masked = Buffer.concat([liar.subarray(0, 44 + 32_000), Buffer.from("JUNK"), liar.subarray(44 + 32_004)]);
 		masked.writeUInt32LE(masked.length - 44 - 32_008, 44 + 32_004);
-		expect(await told(masked)).toContain("more in it than its frames");
+		expect(await told(masked)).toContain("more data than its frames");
 	});
 
 	test("MP3: the first frame's count is ignored", async () => {
@@ -188,9 +190,9 @@ describe("a recording that claims to be shorter", () => {
 		expect(await told(Buffer.concat([sound, tag, sound]))).toBe("11 of 11");
 		expect(await told(Buffer.concat([tag, Buffer.alloc(0x2a * 128 + 0x2c), tag, sound]))).toBe("6 of 6");
 		tag.writeUInt8(0x96, 8);
-		expect(await told(Buffer.concat([tag, sound]))).toContain("no valid size");
+		expect(await told(Buffer.concat([tag, sound]))).toContain("invalid size");
 		const noise = Buffer.alloc(100_000, 0x55);
-		expect(await told(Buffer.concat([recording("constant.mp3"), noise]))).toContain("other bytes");
+		expect(await told(Buffer.concat([recording("constant.mp3"), noise]))).toContain("too many bytes");
 	});
 
 	test("WebM: an element beyond its parent is refused", async () => {
@@ -218,7 +220,7 @@ test("unmeasurable formats are refused", async () => {
 		expect(await told(Buffer.from(file, "latin1"))).toStartWith("`file` ");
 	const long = Buffer.from(wavOf(30));
 	long.writeUInt32LE(1, 24);
-	expect(await told(long)).toContain("longer than a day");
+	expect(await told(long)).toContain("longer than 24 hours");
 	const compressed = Buffer.from(wavOf(1));
 	compressed.writeUInt16LE(0x2000, 20);
 	expect(await told(compressed)).toContain("compressed");

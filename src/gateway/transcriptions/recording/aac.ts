@@ -14,7 +14,7 @@ export function aacFrameSeconds(config: Buffer): number {
 	if (!TYPES.has(type)) throw unsupported(`AAC of type ${type}`);
 	if (index === 15 && config.length < 5) throw contradiction("its AAC configuration is cut off");
 	const rate = index === 15 ? Math.floor(config.readUIntBE(1, 4) / 128) % 2 ** 24 : RATES[index];
-	if (rate === undefined || rate === 0) throw contradiction("its AAC configuration names no rate");
+	if (rate === undefined || rate === 0) throw contradiction("its AAC configuration has no sample rate");
 	return FRAME_SAMPLES_MAX / rate;
 }
 
@@ -34,7 +34,7 @@ export function aacConfig(esds: Buffer): Buffer {
 		if (tag === 5) return esds.subarray(at, at + length);
 		if (tag === 3) at += streamHeaderBytes(esds[at + 2] ?? 0, esds[at + 3] ?? 0);
 		else if (tag === 4) {
-			if (esds[at] !== 0x40) throw unsupported("the sound in it is no AAC");
+			if (esds[at] !== 0x40) throw unsupported("its audio is not AAC");
 			at += 13;
 		} else break;
 	}

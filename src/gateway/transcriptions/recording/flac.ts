@@ -45,7 +45,7 @@ export function* walkFlac(start: number, size: number): Walk {
 		}
 		at += 4 + window.readUIntBE(here + 1, 3);
 	}
-	if (streamRate === 0) throw contradiction("it does not say its rate");
+	if (streamRate === 0) throw contradiction("its sample rate is missing");
 	let seconds = 0;
 	let others = 0;
 	let expected: number | undefined;

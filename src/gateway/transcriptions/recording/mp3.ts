@@ -55,10 +55,10 @@ export function* walkMp3(start: number, size: number): Walk {
 		// A tag is no junk, but what is in it is looked at: behind the first frame decoders search it for frames.
 		if (at >= tagEnd) tagEnd = at + tagBytes(window, here, size - at);
 		if (at >= tagEnd && window[here] !== 0) junk += 1;
-		if (junk > JUNK_BYTES_MAX) throw contradiction("it has more other bytes than frames of sound may lie between");
+		if (junk > JUNK_BYTES_MAX) throw contradiction("it has too many bytes between its frames");
 		at += 1;
 	}
-	if (frames < 2) throw contradiction("no frames of sound were found");
+	if (frames < 2) throw contradiction("it has no MP3 frames");
 	return { seconds, secondsMax: seconds + junk / BYTES_PER_SECOND_MIN };
 }
 
@@ -105,7 +105,7 @@ export function id3Bytes(bytes: Buffer, at: number): number {
 	let size = 0;
 	for (let place = at + 6; place < at + 10; place += 1) size = size * 128 + (bytes[place] as number);
 	const isOdd = [3, 4, 6, 7, 8, 9].some((place) => (bytes[at + place] as number) > (place < 6 ? 254 : 127));
-	if (isOdd) throw contradiction("its tag has no valid size");
+	if (isOdd) throw contradiction("its ID3 tag has an invalid size");
 	const hasFooter = ((bytes[at + 5] as number) & 0x10) !== 0;
 	return 10 + size + (hasFooter ? 10 : 0);
 }

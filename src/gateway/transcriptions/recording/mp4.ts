@@ -65,7 +65,7 @@ export function* walkMp4(start: number, size: number): Walk {
 		const box = boxAt(window, at - windowAt, size - windowAt);
 		if (box.name === "moov" || box.name === "moof") {
 			const bytes = box.end - box.body;
-			if (bytes > TABLES_BYTES_MAX) throw contradiction("its tables are longer than a day of sound needs");
+			if (bytes > TABLES_BYTES_MAX) throw contradiction("its tables are too large");
 			const isHere = box.end <= window.length;
 			const tables = isHere ? window.subarray(box.body, box.end) : yield { at: windowAt + box.body, bytes };
 			movie.inFragments ||= box.name === "moof";
@@ -160,7 +160,7 @@ const READERS: Readonly<Record<string, Reader>> = {
 		if (track) track.frames += count;
 	},
 	stz2() {
-		throw unsupported("its table of sizes is of a rare kind");
+		throw unsupported("its size table (stz2) is not supported");
 	},
 	elst(body, _, track) {
 		const long = body[0] === 1;
@@ -207,13 +207,13 @@ function readTimes(body: Buffer): { timescale: number; duration: number } {
 /** Which of several tracks a decoder takes is not known: the longest. */
 function measure(movie: Movie, size: number): Measured {
 	const sounds = movie.tracks.filter(({ isSound, frames }) => isSound && frames > 0);
-	if (sounds.length === 0) throw unsupported("there is no sound in it");
-	if (movie.frameBytes > size) throw contradiction("its tables name more bytes than there are");
+	if (sounds.length === 0) throw unsupported("it has no audio track");
+	if (movie.frameBytes > size) throw contradiction("its tables list more bytes than the file has");
 	let longest: Measured = { seconds: 0, secondsMax: 0 };
 	for (const track of sounds) {
 		const seconds = track.frames * frameSecondsOf(track);
 		const edited = movie.timescale === 0 ? 0 : track.edited / movie.timescale;
-		if (edited > seconds + EDIT_GRACE_S) throw contradiction("its edits play more than there is");
+		if (edited > seconds + EDIT_GRACE_S) throw contradiction("its edit list is longer than its audio");
 		const silence = movie.timescale === 0 ? 0 : track.silence / movie.timescale;
 		const claims = [
 			[movie.duration, movie.timescale],
@@ -229,7 +229,7 @@ function measure(movie: Movie, size: number): Measured {
 
 function frameSecondsOf({ description }: Track): number {
 	if (description === undefined || description.length < 52 || description.readUInt32BE(4) !== 1)
-		throw contradiction("a track does not say how its sound is coded, or says it twice");
+		throw contradiction("a track has no codec, or two");
 	const kind = description.toString("latin1", 12, 16);
 	// The entry, its fields of sound, and what QuickTime's versions put behind them.
 	const children = description.subarray(44 + ([0, 16, 36][description.readUInt16BE(24)] ?? 0));

@@ -60,7 +60,7 @@ export function* walkOgg(start: number, size: number): Walk {
 		takePage(streams, page.bytes, page.body);
 	}
 	const heard = [...streams.values()].filter(({ codec }) => codec !== undefined);
-	if (heard.length === 0) throw unsupported("there is no Opus and no Vorbis in it");
+	if (heard.length === 0) throw unsupported("it has no Opus or Vorbis stream");
 	const sum = (of: (stream: Stream) => number) => heard.reduce((total, stream) => total + of(stream), 0);
 	// One that begins in the middle of a broadcast counts on from there: only too small a claim is none.
 	const claimed = sum(({ codec, position }) =>
@@ -94,7 +94,7 @@ function takePage(streams: Map<number, Stream>, page: Buffer, body: number): voi
 	if (stream !== undefined && (flags & BEGINS) !== 0) throw contradiction("a stream begins twice");
 	if (((flags & CONTINUES) !== 0) !== (stream?.length ?? 0) > 0) throw contradiction("a page is missing");
 	if (stream === undefined) {
-		if (streams.size === STREAMS_MAX) throw contradiction("it holds too many streams");
+		if (streams.size === STREAMS_MAX) throw contradiction("it has too many streams");
 		stream = {
 			headers: [],
 			codec: undefined,
@@ -119,7 +119,7 @@ function takePage(streams: Map<number, Stream>, page: Buffer, body: number): voi
 		if (stream.codec === undefined && length > 0) stream.pieces.push(page.subarray(at, at + length));
 		stream.length += length;
 		at += length;
-		if (stream.codec === undefined && stream.length > HEADER_BYTES_MAX) throw contradiction("a header has no end");
+		if (stream.codec === undefined && stream.length > HEADER_BYTES_MAX) throw contradiction("a header is too long");
 		if (length < 255) endPacket(stream);
 	}
 	const position = page.readBigUInt64LE(6);
@@ -144,7 +144,7 @@ function codecOf(headers: readonly Buffer[]): Codec | undefined {
 	const [first, , third] = headers;
 	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opus(first);
 	if (first?.toString("latin1", 0, 7) !== "\x01vorbis")
-		throw unsupported("it holds something else than Opus or Vorbis");
+		throw unsupported("it has a stream that is neither Opus nor Vorbis");
 	return third === undefined ? undefined : vorbis(vorbisModes(first, third));
 }
 

@@ -20,7 +20,7 @@ export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes 
 	if (identification.length < 30 || setup.length < 16) throw contradiction("its Vorbis headers are cut off");
 	const rate = identification.readUInt32LE(12);
 	const sizes = identification[28] as number;
-	if (rate === 0) throw contradiction("it does not say its rate");
+	if (rate === 0) throw contradiction("its sample rate is missing");
 	const flags = modeFlags(setup);
 	const blocks = flags.map((long) => 1 << (long ? sizes >> 4 : sizes & 15));
 	return { rate, blocks, mask: (1 << Math.ceil(Math.log2(flags.length))) - 1 };
@@ -29,7 +29,7 @@ export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes 
 /** The samples that a packet adds to those before it: a quarter of the block before and one of its own. */
 export function vorbisSamples(modes: VorbisModes, first: number, before: number): { samples: number; block: number } {
 	const block = modes.blocks[(first >> 1) & modes.mask];
-	if (block === undefined) throw contradiction("a Vorbis packet is of no known mode");
+	if (block === undefined) throw contradiction("a Vorbis packet has an unknown mode");
 	return { samples: before === 0 ? 0 : before / 4 + block / 4, block };
 }
 

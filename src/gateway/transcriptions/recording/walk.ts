@@ -36,7 +36,7 @@ export async function follow<Result>(file: Blob, walk: Walk<Result>): Promise<Re
 
 /** A recording that is not what it says: Fault invalid_request. What decoders make of such files differs. */
 export function contradiction(detail: string): Fault {
-	return new Fault("invalid_request", `\`file\` contradicts itself or is damaged: ${detail}. Encode it anew.`, {
+	return new Fault("invalid_request", `\`file\` is damaged or inconsistent: ${detail}. Encode it again.`, {
 		param: "file",
 	});
 }

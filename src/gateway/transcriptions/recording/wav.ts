@@ -27,7 +27,7 @@ export function* walkWav(start: number, size: number): Walk {
 			window = yield at;
 		}
 		const name = window.toString("latin1", at - windowAt, at - windowAt + 4);
-		if (!/^[ -~]{4}$/.test(name)) throw contradiction("there are bytes behind its samples that belong to nothing");
+		if (!/^[ -~]{4}$/.test(name)) throw contradiction("there are unknown bytes after its samples");
 		const body = at + 8;
 		let length = window.readUInt32LE(at - windowAt + 4);
 		if (name === "fmt " && secondsPerByte !== 0) throw contradiction("it has two formats");
@@ -52,7 +52,7 @@ function readFormat(format: Buffer): number {
 	const bits = format.readUInt16LE(14);
 	const plain = format.readUInt16LE(0) === EXTENSIBLE && format.length >= 26 ? format.readUInt16LE(24) : undefined;
 	const kind = plain ?? format.readUInt16LE(0);
-	if (channels === 0 || rate === 0) throw contradiction("its format names no channel or no rate");
+	if (channels === 0 || rate === 0) throw contradiction("its format has no channels or no sample rate");
 	const perByte = PLAIN.has(kind) && bits > 0 ? 1 / Math.ceil(bits / 8) : SAMPLES_PER_BYTE[kind];
 	if (perByte === undefined) throw unsupported(`WAV of the compressed kind ${kind}`);
 	return perByte / (channels * rate);

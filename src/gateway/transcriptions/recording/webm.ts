@@ -64,7 +64,7 @@ export function* walkWebm(start: number, size: number): Walk {
 		// A recording that was cut off ends in a block, or in what holds it.
 		if (isTorn && !(end > size && (isBlock || isHolder) && ends.every((one) => one >= size)))
 			throw contradiction("its parts overlap");
-		if (length === undefined && !isHolder) throw contradiction("a part of it has no length");
+		if (length === undefined && !isHolder) throw contradiction("an element has no length");
 		if (isHolder) {
 			if (ends.length > DEPTH_MAX) throw contradiction("its parts are nested too deeply");
 			if (id === ID.entry) tracks.push(newTrack(tracks.length));
@@ -85,7 +85,7 @@ export function* walkWebm(start: number, size: number): Walk {
 
 function elementAt(window: Buffer, here: number): { id: number; length: number | undefined; header: number } {
 	const idBytes = Math.clz32((window[here] ?? 0) << 24) + 1;
-	if (idBytes > 4 || here + idBytes + 1 > window.length) throw contradiction("a part of it has no name");
+	if (idBytes > 4 || here + idBytes + 1 > window.length) throw contradiction("an element has no ID");
 	const id = window.readUIntBE(here, idBytes);
 	const { value, bytes } = sizeAt(window, here + idBytes);
 	return { id, length: value, header: idBytes + bytes };
@@ -95,14 +95,14 @@ function elementAt(window: Buffer, here: number): { id: number; length: number |
 function sizeAt(bytes: Buffer, at: number): { value: number | undefined; bytes: number } {
 	const first = bytes[at] ?? 0;
 	const length = Math.clz32(first << 24) + 1;
-	if (length > 8 || at + length > bytes.length) throw contradiction("a length in it is cut off");
+	if (length > 8 || at + length > bytes.length) throw contradiction("a length is truncated");
 	let value = first & (0xff >> length);
 	let isUnknown = value === 0xff >> length;
 	for (let place = at + 1; place < at + length; place += 1) {
 		isUnknown &&= bytes[place] === 0xff;
 		value = value * 256 + (bytes[place] as number);
 	}
-	if (!isUnknown && !Number.isSafeInteger(value)) throw contradiction("a length in it is beyond all files");
+	if (!isUnknown && !Number.isSafeInteger(value)) throw contradiction("a length is too large");
 	return { value: isUnknown ? undefined : value, bytes: length };
 }
 
@@ -166,7 +166,7 @@ function laced(bytes: Buffer, kind: number): Buffer[] {
 	const packets: Buffer[] = [];
 	for (const length of lengths) {
 		if (!Number.isInteger(length) || length < 0 || at + length > bytes.length)
-			throw contradiction("a block of it is cut off");
+			throw contradiction("a block is truncated");
 		packets.push(bytes.subarray(at, at + length));
 		at += length;
 	}
@@ -202,7 +202,7 @@ function packetReader({ codec, setup, encoded }: Track): (bytes: Buffer) => { li
 /** Which of several tracks a decoder takes is not known: the longest. */
 function measure(tracks: readonly Track[]): Measured {
 	const sounds = tracks.filter(({ type }) => type === SOUND);
-	if (sounds.length === 0) throw unsupported("there is no sound in it");
+	if (sounds.length === 0) throw unsupported("it has no audio track");
 	return {
 		seconds: Math.max(...sounds.map(({ seconds }) => seconds)),
 		secondsMax: Math.max(...sounds.map(({ secondsMax }) => secondsMax)),

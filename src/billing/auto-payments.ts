@@ -49,7 +49,7 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 			made = await make(stripe, attempt);
 		} catch (error) {
 			if (!isRefused(error)) throw error;
-			return stop(attempt, "declined", stopReasonOf(error.code, error.decline_code));
+			return stop(attempt, "declined", stopReasonOf(error));
 		}
 		const paymentId = await keep(statements, attempt, made.id);
 		// Another console created the payment that counts, or the attempt is over: this one is never confirmed.
@@ -66,7 +66,7 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 			case "processing":
 				return;
 			case "canceled": {
-				const reason = attempt.reason ?? reasonOf(failure);
+				const reason = attempt.reason ?? stopReasonOf(failure);
 				if (reason === "unanswered" || reason === "changed") return stop(attempt, "ended", reason);
 				return stop(attempt, reason === "authentication" ? "needs_authentication" : "declined", reason);
 			}
@@ -74,7 +74,7 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 				return giveUp(attempt, intent, "authentication");
 			default:
 				if (attempt.reason !== null || failure !== null)
-					return giveUp(attempt, intent, attempt.reason ?? reasonOf(failure));
+					return giveUp(attempt, intent, attempt.reason ?? stopReasonOf(failure));
 				return attempt.late ? giveUp(attempt, intent, "unanswered") : charge(attempt, intent);
 		}
 	}
@@ -92,7 +92,7 @@ export function createAutoPayments(deps: { statements: Statements; tx: Transacti
 			const now = await stripe.paymentIntents.retrieve(intent.id);
 			// Declined as it is, or confirmed by another process.
 			if (isOver(now)) return apply(attempt, now);
-			await giveUp(attempt, now, stopReasonOf(error.code, error.decline_code));
+			await giveUp(attempt, now, stopReasonOf(error));
 		}
 	}
 
@@ -125,8 +125,8 @@ function isOver({ status }: Stripe.PaymentIntent): boolean {
 
 /** Stripe's event books it, before or after this, or never. */
 async function takePaid({ tx, log }: { tx: Transactional; log: Log }, intent: Stripe.PaymentIntent): Promise<void> {
-	const event = { id: newId("reply"), type: "payment_intent.succeeded", data: { object: intent } };
-	const outcome = await takeStripeEvent(tx, event as unknown as Stripe.Event);
+	const event = { id: newId("reply"), type: "payment_intent.succeeded", data: { object: intent } } as unknown;
+	const outcome = await takeStripeEvent(tx, event as Stripe.Event);
 	const fields = { attempt: intent.metadata?.attempt, payment: intent.id, outcome };
 	if (outcome === "applied") log.info("an automatic top-up was paid", fields);
 	else log.warn("an automatic top-up was paid and gave no credit", fields);
@@ -163,8 +163,4 @@ async function isWanted(statements: Statements, attempt: Attempt): Promise<boole
 		where s.account_id = ${accountId} and s.state = 'on' and s.amount_nano_usd = ${amount}::bigint
 			and c.payment_method_id = ${card} and a.state = 'active'`;
 	return rows.length > 0;
-}
-
-function reasonOf(failure: Stripe.PaymentIntent.LastPaymentError | null): StopReason {
-	return stopReasonOf(failure?.code, failure?.decline_code);
 }

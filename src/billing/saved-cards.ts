@@ -191,20 +191,17 @@ async function customer(
 	email: string,
 	gone?: string,
 ): Promise<string> {
-	const known = await customerOf(statements, accountId);
-	if (known !== undefined && known !== gone) return known;
+	const read = () =>
+		statements<{ id: string }>`select customer_id as id from saved_card where account_id = ${accountId}`;
+	const [known] = await read();
+	if (known !== undefined && known.id !== gone) return known.id;
 	const made = await stripe.customers.create({ email, metadata: { account: accountId } });
 	await statements`
 		insert into saved_card as c (account_id, customer_id) values (${accountId}, ${made.id})
 		on conflict (account_id) do update set customer_id = excluded.customer_id where c.customer_id = ${gone ?? null}`;
 	// The first of two concurrent ones stays.
-	return (await customerOf(statements, accountId)) ?? made.id;
-}
-
-async function customerOf(statements: Statements, accountId: string): Promise<string | undefined> {
-	const [row] = await statements<{ customer_id: string }>`
-		select customer_id from saved_card where account_id = ${accountId}`;
-	return row?.customer_id;
+	const [kept] = await read();
+	return kept?.id ?? made.id;
 }
 
 /** Undefined if it is no card: only cards are charged later. */

@@ -15,8 +15,9 @@ export const STOP_REASONS = {
 
 export type StopReason = keyof typeof STOP_REASONS;
 
-/** By `code` and `decline_code` of a failed payment. */
-export function stopReasonOf(code: string | null | undefined, declineCode: string | null | undefined): StopReason {
+/** By the codes of a failed payment. */
+export function stopReasonOf(failure: { code?: string; decline_code?: string } | null): StopReason {
+	const { code, decline_code: declineCode } = failure ?? {};
 	if (code === "authentication_required" || declineCode === "authentication_required") return "authentication";
 	if (code === "payment_intent_authentication_failure") return "authentication";
 	if (code === "expired_card" || declineCode === "expired_card") return "expired";

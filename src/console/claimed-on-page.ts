@@ -6,19 +6,14 @@ import type { Viewer } from "./viewer.ts";
 /** Token of one attempt of a page. The response can be lost, and a retry with the same token gets the first result. */
 export const TOKEN = t.Optional(t.String({ pattern: "^[0-9A-Za-z-]{16,64}$" }));
 
-/** The creator and the account; an operator may create something for no account. */
-export interface PageMaker {
-	readonly viewer: Pick<Viewer, "userId">;
-	readonly accountId?: string;
-}
-
 /**
  * Id of the object that a page creates: `fresh`, or the former id if the same request had the same token within a day.
- * An insert under this id then creates no second object. Fault idempotency_mismatch.
+ * An insert under this id then creates no second object. An operator may create for no account. Fault
+ * idempotency_mismatch.
  */
 export async function claimedOnPage(
 	{ keyMaker, clock }: Parts<"keyMaker" | "clock">,
-	{ viewer, accountId = "" }: PageMaker,
+	{ viewer, accountId = "" }: { readonly viewer: Pick<Viewer, "userId">; readonly accountId?: string },
 	{ fresh, token, asked }: { fresh: string; token: string | undefined; asked: object },
 ): Promise<string> {
 	if (token === undefined) return fresh;

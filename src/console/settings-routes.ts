@@ -21,8 +21,15 @@ export function settingsRoutes(parts: Parts<"statements" | "brand" | "sessions">
 			"/terms",
 			async ({ request, body }) => {
 				const { userId } = sessions.viewer(request);
-				await acceptTerms(statements, userId, { terms: parts.brand.shown.terms, version: body.version });
-				return { accepted: body.version };
+				const { version } = body;
+				// New terms must be read first.
+				if (parts.brand.shown.terms?.version !== version)
+					throw new ConsoleError("conflict", "The terms have changed since: please read them anew.", {
+						param: "version",
+					});
+				await statements`
+					insert into terms_acceptance (user_id, version) values (${userId}, ${version}) on conflict do nothing`;
+				return { accepted: version };
 			},
 			{ body: t.Object({ version: t.String({ maxLength: 40 }) }) },
 		)
@@ -79,16 +86,4 @@ async function termsDue(statements: Statements, userId: string, terms: Terms | n
 	const rows = await statements`
 		select 1 from terms_acceptance where user_id = ${userId} and version = ${terms.version}`;
 	return rows.length > 0 ? null : terms;
-}
-
-/** Fault conflict if the terms changed, since the new ones must be read first. */
-async function acceptTerms(
-	statements: Statements,
-	userId: string,
-	{ terms, version }: { terms: Terms | null; version: string },
-): Promise<void> {
-	if (terms?.version !== version)
-		throw new ConsoleError("conflict", "The terms have changed since: please read them anew.", { param: "version" });
-	await statements`
-		insert into terms_acceptance (user_id, version) values (${userId}, ${version}) on conflict do nothing`;
 }

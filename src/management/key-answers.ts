@@ -16,7 +16,7 @@ import {
 import { checkSettings } from "../keys/key-settings.ts";
 import { derivedSecret, newSecret } from "../keys/secret.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { claimed, detailOf, inForceOf, listOf, pageOf, required, settingsOf } from "./management-call.ts";
+import { claimed, detailOf, fenced, listOf, pageOf, required, settingsOf } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
@@ -36,11 +36,6 @@ export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "f
 		return { id, secret: derivedSecret(keyMaker.serviceName, hex) };
 	}
 
-	async function isMade(id: string): Promise<boolean> {
-		const [row] = await statements`select 1 from api_key where id = ${id}`;
-		return row !== undefined;
-	}
-
 	return {
 		async listKeys(call: ManagementCall): Promise<ManagementAnswer> {
 			const { shown, after } = pageOf(call);
@@ -55,10 +50,9 @@ export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "f
 			const settings = { ...settingsOf(given), name, readsOnly, activeMost: ACTIVE_KEYS_MAX };
 			checkSettings(settings);
 			const planned = await plan(call);
-			if (typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= clock.wallMs()) {
-				if (!(await isMade(planned.id)))
-					throw new Fault("invalid_request", "`expires_at` lies in the past.", { param: "expires_at" });
-			}
+			const isPast = typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= clock.wallMs();
+			if (isPast && (await statements`select 1 from api_key where id = ${planned.id}`).length === 0)
+				throw new Fault("invalid_request", "`expires_at` is in the past.", { param: "expires_at" });
 			const act = call.noted("key.create", detailOf(call));
 			const { id, secret } = await createKey(keyMaker, accountId, settings, planned, act);
 			return { ...view(await getKey(statements, { id })), secret };
@@ -69,14 +63,12 @@ export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "f
 			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "Nothing to change was given.");
 			const act = call.noted("key.update", detailOf(call));
 			const { id, ...entry } = await updateKey(statements, { id: call.id }, changes, call.match, act, ACTIVE_KEYS_MAX);
-			const fence = await parts.fence(call, entry);
-			return { ...view(await getKey(statements, { id })), in_force: inForceOf(fence) };
+			return fenced(parts, call, { entry }, async () => view(await getKey(statements, { id })));
 		},
 		async revokeKey(call: ManagementCall): Promise<ManagementAnswer> {
 			const act = call.noted("key.revoke");
 			const { id, ...entry } = await revokeKey(statements, { id: call.id }, act);
-			const fence = await parts.fence(call, entry, act);
-			return { ...view(await getKey(statements, { id })), in_force: inForceOf(fence) };
+			return fenced(parts, call, { entry, act }, async () => view(await getKey(statements, { id })));
 		},
 		async rotateKey(call: ManagementCall<"rotateKey">): Promise<ManagementAnswer> {
 			const { grace_seconds: graceS } = call.body;
@@ -87,9 +79,10 @@ export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "f
 					: derivedHex(keyMaker.digest, "rotation by", call.caller.id, call.token).slice(0, 64);
 			const act = call.noted("key.rotate", { graceMs: graceS * 1000 });
 			const made = await rotateKey(keyMaker, { id: old.id }, graceS * 1000, token, ACTIVE_KEYS_MAX, act);
-			const fence = await parts.fence(call, made);
-			const key = view(await getKey(statements, { id: made.id }));
-			return { ...key, secret: made.secret, replaces: old.id, in_force: inForceOf(fence) };
+			return fenced(parts, call, { entry: made }, async () => {
+				const key = view(await getKey(statements, { id: made.id }));
+				return { ...key, secret: made.secret, replaces: old.id };
+			});
 		},
 	};
 }

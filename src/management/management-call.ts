@@ -1,11 +1,13 @@
 import { Fault } from "../base/fault.ts";
 import { isoOrNull, msOfIso } from "../base/iso-date.ts";
+import type { AppendedEntry } from "../cluster/control-log.ts";
 import type { Parts } from "../console/console-deps.ts";
 import type { Actor, Fence } from "../console/keys/fence-view.ts";
 import { amountOf, pageOf as pageOfQuery } from "../console/page-query.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
 import { claimSubject } from "../keys/management-claim.ts";
 import type { ManagementKeyRecord } from "../keys/management-key-admin.ts";
+import type { Noted } from "../ops/audit.ts";
 import type { BodyOf, ManagementQuery, ManagementRouteName } from "./management-routes.ts";
 import { InForce } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
@@ -100,6 +102,17 @@ function momentOf(text: string, param: string): number {
 	if (ms === undefined)
 		throw new Fault("invalid_request", `\`${param}\` is a time like 2027-01-31T12:00:00Z.`, { param });
 	return ms;
+}
+
+/** Waits until all instances apply a change, and adds that to the answer. */
+export async function fenced<Answer>(
+	{ fence }: Parts<"fence">,
+	call: ManagementCall,
+	{ entry, act }: { entry: AppendedEntry; act?: Noted },
+	answer: () => Promise<Answer>,
+) {
+	const inForce = inForceOf(await fence(call, entry, act));
+	return { ...(await answer()), in_force: inForce };
 }
 
 export const inForceOf = (fence: Fence) => shown(InForce, fence, { effective_by: isoOrNull(fence.effectiveByMs) });

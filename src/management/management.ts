@@ -48,22 +48,17 @@ export function createManagement(parts: ManagementParts): (connection: Connectio
 		...creditAnswers(parts),
 		...serviceAnswers(parts),
 	};
-	const checks = new Map<RequestName, TypeCheck<TSchema>>();
+	const checks = Object.fromEntries(
+		Object.entries(MANAGEMENT_REQUESTS).map(([name, schema]) => [name, TypeCompiler.Compile<TSchema>(schema)]),
+	) as Record<RequestName, TypeCheck<TSchema>>;
 	let running = 0;
-
-	/** Compiled at first use: few consoles need all of them. */
-	function checkOf(name: RequestName) {
-		const check = checks.get(name) ?? TypeCompiler.Compile<TSchema>(MANAGEMENT_REQUESTS[name]);
-		checks.set(name, check);
-		return check;
-	}
 
 	async function bodyOf(connection: Connection, name: RequestName | undefined): Promise<unknown> {
 		const { request } = connection;
 		if (name === undefined) return undefined;
 		const isEmpty = request.body === null || request.headers.get("content-length") === "0";
 		const body = isEmpty ? {} : (await readJson(connection, BODY_BYTES_MAX, bodyReads)).value;
-		assertBody(checkOf(name), body);
+		assertBody(checks[name], body);
 		assertStorable(body);
 		return body;
 	}

@@ -14,7 +14,7 @@ import type { ProjectRecord } from "../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../keys/project-admin.ts";
 import { accountOf } from "./account-answers.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { claimed, detailOf, inForceOf, listOf, pageOf, settingsOf } from "./management-call.ts";
+import { claimed, detailOf, fenced, inForceOf, listOf, pageOf, settingsOf } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
@@ -46,14 +46,12 @@ export function projectAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "Nothing to change was given.");
 			const act = call.noted("project.update", detailOf(call));
 			const { id, ...entry } = await updateProject(statements, { id: call.id }, changes, call.match, act);
-			const fence = await parts.fence(call, entry);
-			return { ...projectView(await getProject(statements, { id })), in_force: inForceOf(fence) };
+			return fenced(parts, call, { entry }, async () => projectView(await getProject(statements, { id })));
 		},
 		async archiveProject(call: ManagementCall): Promise<ManagementAnswer> {
 			const act = call.noted("project.archive");
 			const { id, ...entry } = await archiveProject(statements, { id: call.id }, null, act);
-			const fence = await parts.fence(call, entry, act);
-			return { ...projectView(await getProject(statements, { id })), in_force: inForceOf(fence) };
+			return fenced(parts, call, { entry, act }, async () => projectView(await getProject(statements, { id })));
 		},
 	};
 }

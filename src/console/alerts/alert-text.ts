@@ -33,88 +33,79 @@ interface AlertMail {
 
 /** Contains no text that a person wrote. `service` is its name. */
 export function alertMail({ type, data }: Alert, service: string): AlertMail {
-	const mail = (path: string, subject: TextId, says: TextId, values: TextValues = {}): AlertMail => ({
+	const values: TextValues = {
+		...{ percent: String(data.percent), spent: usd(data.spent), cap: usd(data.cap), top: usd(data.most) },
+		...{ balance: usd(data.balance), threshold: usd(data.threshold), amount: usd(data.amount) },
+		...{ key: String(data.last_four), model: String(data.model), day: String(data.retires_on) },
+		moment: String(data.expires_at ?? data.hour),
+		period: PERIODS[String(data.period)] ?? "",
+		why: STOP_REASONS[data.reason as StopReason] ?? "",
+	};
+	const mail = (path: string, subject: TextId, says: TextId): AlertMail => ({
 		path,
 		subject: { id: subject, values: { ...values, service } },
 		says: { id: says, values },
 	});
-	const ofCap = {
-		...{ percent: String(data.percent), spent: usd(data.spent), cap: usd(data.cap) },
-		period: PERIODS[String(data.period)] ?? "",
-	};
-	const key = String(data.last_four);
 	switch (type) {
 		case "credit.low":
 			return mail(
 				"/credit",
 				"Credit is low ({service})",
 				"The credit is USD {balance}, below the USD {threshold} that you set. Requests that it does not cover are refused.",
-				{ balance: usd(data.balance), threshold: usd(data.threshold) },
 			);
 		case "key.cap_reached":
 			return mail(
 				`/keys/${data.key_id}`,
 				"A key has used {percent} % of its cap ({service})",
 				"The key …{key} has used {percent} % of its cap: USD {spent} of USD {cap}{period}.",
-				{ ...ofCap, key },
 			);
 		case "project.cap_reached":
 			return mail(
 				`/projects/${data.project_id}`,
 				"A project has used {percent} % of its cap ({service})",
 				"A project has used {percent} % of its cap: USD {spent} of USD {cap}{period}.",
-				ofCap,
 			);
 		case "key.expiring":
 			return mail(
 				`/keys/${data.key_id}`,
 				"A key is about to expire ({service})",
 				"The key …{key} expires at {moment}. Requests with it are refused from then on.",
-				{ key, moment: String(data.expires_at) },
 			);
 		case "spend.unusual":
 			return mail(
 				"/usage?range=24h&bucket=hour",
 				"Unusual spending ({service})",
 				"USD {spent} were spent in the hour from {moment}: more than three times what was spent in the same hour of the same weekday in any of the last four weeks (at most USD {top}).",
-				{ spent: usd(data.spent), moment: String(data.hour), top: usd(data.most) },
 			);
 		case "model.retiring":
 			return mail(
 				`/models/${data.model}`,
 				"A model that you use goes away ({service})",
 				"The model {model} is retired on {day}: from the beginning of that day (UTC) on, requests that name it are refused. Your account used it in the last 30 days.",
-				{ model: String(data.model), day: String(data.retires_on) },
 			);
-		case "auto_top_up.stopped": {
-			const why = { why: STOP_REASONS[data.reason as StopReason] ?? "" };
+		case "auto_top_up.stopped":
 			if (data.reason === "undecided")
 				return mail(
 					"/credit",
 					"An automatic top-up takes long ({service})",
 					"{why} The card may still be charged. If credit is needed before, it can be topped up on the credit page.",
-					why,
 				);
-			return data.state === "needs_owner"
-				? mail(
-						"/credit",
-						"A payment waits for you ({service})",
-						"An automatic top-up was not paid. {why} Nothing was charged. Confirm the payment on the credit page; until then no further one is tried.",
-						why,
-					)
-				: mail(
-						"/credit",
-						"Automatic top-ups have stopped ({service})",
-						"{why} No automatic top-up is tried until somebody saves the settings or another card on the credit page.",
-						why,
-					);
-		}
+			if (data.state === "needs_owner")
+				return mail(
+					"/credit",
+					"A payment waits for you ({service})",
+					"An automatic top-up was not paid. {why} Nothing was charged. Confirm the payment on the credit page; until then no further one is tried.",
+				);
+			return mail(
+				"/credit",
+				"Automatic top-ups have stopped ({service})",
+				"{why} No automatic top-up is tried until somebody saves the settings or another card on the credit page.",
+			);
 		default:
 			return mail(
 				"/credit",
 				"A top-up is confirmed ({service})",
 				"A top-up of USD {amount} is confirmed and is in your credit.",
-				{ amount: usd(data.amount) },
 			);
 	}
 }

@@ -2,25 +2,13 @@ import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint, createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
 import { setSessionCookie } from "better-auth/cookies";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
-import type { Log } from "../../base/log.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
-import { createOneTimeValues, fieldOf, isPagePath } from "../sign-in/auth-request.ts";
+import { createOneTimeValues, fieldOf, isPagePath, type SignIn } from "../sign-in/auth-request.ts";
 import { signInError } from "../sign-in/sign-in-error.ts";
 import type { Claims, Client, CompanyOidc, Journey } from "./company-oidc.ts";
 import { enter, type Refusal } from "./company-people.ts";
 import { type Company, findCompany, secretOf } from "./company-store.ts";
-
-interface CompanyDeps {
-	readonly statements: Statements;
-	readonly log: Log;
-	readonly oidc: CompanyOidc;
-}
-
-interface CompanyOptions {
-	readonly origin: string;
-	readonly secret: string;
-}
 
 const VALID_MINUTES = 10;
 const CALLBACK = "/company/callback";
@@ -40,9 +28,10 @@ interface Kept extends Journey {
 }
 
 /** Sign-in by a company's own OpenID provider (`company-oidc.ts`), for one account (`company-people.ts`). */
-export function companySignIns(deps: CompanyDeps, options: CompanyOptions) {
-	const { statements, log, oidc } = deps;
-	const { origin, secret } = options;
+export function companySignIns(
+	{ statements, log, origin, secret }: SignIn<"statements" | "log" | "origin" | "secret">,
+	oidc: CompanyOidc,
+) {
 	const journeys = createOneTimeValues(statements, { cookie: "company", minutes: VALID_MINUTES });
 
 	const clientOf = async (company: Company): Promise<Client> => ({

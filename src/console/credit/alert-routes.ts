@@ -1,9 +1,9 @@
 import { Elysia, t } from "elysia";
+import { viewOf } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { notedJson } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import { ACCOUNT_QUERY, amountOf, USD } from "../page-query.ts";
-import { viewOf } from "../view-of.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 

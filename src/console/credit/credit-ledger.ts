@@ -1,7 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
-import { viewOf } from "../view-of.ts";
 
 /** One movement of an account's credit; usage is one row per day. */
 export interface LedgerRow {

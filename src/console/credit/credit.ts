@@ -1,10 +1,10 @@
 import { rejectionReasons } from "../../billing/top-up-checks.ts";
 import { getTopUp, type TopUpRecord } from "../../billing/top-ups.ts";
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import { accountBalance } from "../../ledger/balance.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
-import { viewOf } from "../view-of.ts";
 
 export interface BalanceView {
 	readonly balanceNanoUsd: NanoUsd;

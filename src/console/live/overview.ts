@@ -9,7 +9,7 @@ import { ANY_REQUEST, type LogRow, logPage } from "../log/log-page.ts";
 import { operatorSummary } from "../operator/operator-summary.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { DAY_MS, usageSeries } from "../usage/usage-query.ts";
-import { viewOf } from "../view-of.ts";
+import { viewOf } from "../../db/view-of.ts";
 import type { LiveTopic } from "./live-feed.ts";
 
 /** The four conditions of access. */

@@ -1,9 +1,9 @@
 import { uuidOfId } from "../../base/id.ts";
 import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import type { CreditShortage } from "../../money/credit-shortage.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { viewOf } from "../view-of.ts";
 import type { LogPlace } from "./log-place.ts";
 import type { RequestFilter } from "./request-log.ts";
 

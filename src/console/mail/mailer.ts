@@ -53,7 +53,12 @@ export interface Mailer {
 	stop(): void;
 }
 
-type Figures = Pick<ConsoleFigures, "mail">;
+interface MailerDeps {
+	readonly clock: Clock;
+	readonly log: Log;
+	readonly statements: Statements;
+	readonly figures: Pick<ConsoleFigures, "mail">;
+}
 
 const OUTBOX_MAX = 200;
 const TIMEOUT_MS = 15_000;
@@ -72,7 +77,7 @@ const ASKED_FOR_DAY_MAX = 300;
 const HOUR_MS = 3_600_000;
 
 export function createMailer(
-	deps: { clock: Clock; log: Log; statements: Statements; figures: Figures },
+	deps: MailerDeps,
 	options: { server: { smtpUrl: string; from: string } | null; demo: boolean },
 ): Mailer {
 	const { log } = deps;
@@ -90,23 +95,13 @@ export function createMailer(
 	};
 }
 
-function createSmtpMailer(
-	deps: { clock: Clock; log: Log; statements: Statements; figures: Figures },
-	url: string,
-	from: string,
-): Mailer {
-	const { clock, log, statements, figures } = deps;
+function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: string, from: string): Mailer {
 	const transport = createSmtpTransport(url, TIMEOUT_MS);
 	const domain = /@([^\s>]+)/.exec(from)?.[1] ?? "localhost";
 	let isStopped = false;
 	let sending = 0;
 
-	async function deliver(mail: Mail): Promise<boolean> {
-		return told(async () => (await mayGet(statements, mail)) && post(mail));
-	}
-
-	/** Counter of the result. */
-	async function told(work: () => Promise<boolean>): Promise<boolean> {
+	async function counted(work: () => Promise<boolean>): Promise<boolean> {
 		try {
 			const sent = await work();
 			figures.mail(sent ? "sent" : "limited");
@@ -150,7 +145,7 @@ function createSmtpMailer(
 
 	return {
 		works: true,
-		deliver,
+		deliver: (mail) => counted(async () => (await mayGet(statements, mail)) && post(mail)),
 		send(mail) {
 			const subject = inEnglish(mail.subject);
 			if (!isMailAddress(mail.to)) {
@@ -163,7 +158,7 @@ function createSmtpMailer(
 				return;
 			}
 			sending += 1;
-			told(() => deliverAtLast(mail))
+			counted(() => deliverAtLast(mail))
 				.then((sent) => {
 					if (!sent) log.warn("a mail was dropped: its recipient got as many of its kind as anybody may", { subject });
 				})
@@ -208,7 +203,7 @@ async function mayGet(statements: Statements, { to, subject, isWayIn, isAskedFor
 	return day.count <= (isAskedFor ? ASKED_FOR_DAY_MAX : MAILS_DAY_MAX);
 }
 
-function createOutboxMailer({ clock, log, statements }: { clock: Clock; log: Log; statements: Statements }): Mailer {
+function createOutboxMailer({ clock, log, statements }: MailerDeps): Mailer {
 	const sent: SentMail[] = [];
 	async function deliver(mail: Mail): Promise<boolean> {
 		sent.unshift({ ...(await inLanguage(statements, mail)), atMs: clock.wallMs() });

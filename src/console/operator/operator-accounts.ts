@@ -2,6 +2,7 @@ import { newId } from "../../base/id.ts";
 import { listTopUps } from "../../billing/top-ups.ts";
 import { faultOfSql } from "../../db/sql-fault.ts";
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import { listKeys } from "../../keys/key-admin.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
@@ -10,7 +11,6 @@ import { balanceOf, topUpView } from "../credit/credit.ts";
 import { ledgerPage } from "../credit/credit-ledger.ts";
 import { heldBy, keyView } from "../keys/key-view.ts";
 import { listMembers } from "../members/members.ts";
-import { viewOf } from "../view-of.ts";
 
 export interface AccountRow {
 	readonly id: string;

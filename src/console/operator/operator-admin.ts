@@ -1,10 +1,10 @@
 import { newId } from "../../base/id.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { isSignInAddress } from "../sign-in/sign-in-address.ts";
-import { viewOf } from "../view-of.ts";
 
 export interface OperatorRecord {
 	readonly id: string;

@@ -1,7 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
-import { viewOf } from "../view-of.ts";
 
 export interface InstanceView {
 	readonly id: string;

@@ -1,8 +1,8 @@
 import type { TopUpState } from "../../billing/top-ups.ts";
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { TopUpView } from "../credit/credit.ts";
-import { viewOf } from "../view-of.ts";
 
 /** A top-up as operators see it. */
 export interface TopUpWaiting extends TopUpView {

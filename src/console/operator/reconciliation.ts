@@ -2,12 +2,12 @@ import { type Clock, withDeadline } from "../../base/clock.ts";
 import type { Language } from "../../base/language.ts";
 import { translate } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
 import { type BooksRow, booksRunOf } from "../../ledger/books-history.ts";
 import type { BooksRun, Reconciler } from "../../ledger/reconciler.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
-import { viewOf } from "../view-of.ts";
 
 const RUNS_SHOWN = 20;
 /** Longest wait of a page; the check continues. */

@@ -19,7 +19,7 @@ import { LIMITS, NAME, settingsOf } from "../keys/key-body.ts";
 import { heldBy } from "../keys/key-view.ts";
 import { makerIn } from "../keys/usable-keys.ts";
 import { checkWidening } from "../keys/widening.ts";
-import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/members-routes.ts";
+import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/members.ts";
 import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
 import { addProjectMember, listProjectMembers, type ProjectMemberView, takeOutOfProject } from "./project-members.ts";
 

@@ -1,6 +1,5 @@
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { createAuthMiddleware, getIp, getSessionFromCtx, isAPIError } from "better-auth/api";
-import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
 import {
 	type Attempts,
@@ -13,18 +12,11 @@ import {
 import { readDevice, rememberDevice } from "./auth-device.ts";
 import type { SignInMails } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
-import { askedBy, fieldOf, isTotp } from "./auth-request.ts";
+import { askedBy, fieldOf, isTotp, type SignIn } from "./auth-request.ts";
 import { resetIdentifier, resetTokenOf } from "./auth-reset.ts";
 import { signInError } from "./sign-in-error.ts";
 
-interface GuardDeps {
-	readonly log: Log;
-	readonly statements: Statements;
-	readonly mails: SignInMails;
-}
-
-interface GuardOptions {
-	readonly serviceName: string;
+interface Guard extends SignIn<"log" | "statements" | "mails" | "serviceName"> {
 	/** The library's check of a code of the session's person, backup codes included; throws if it is wrong. */
 	readonly checkCode: (ctx: GenericEndpointContext, code: string) => Promise<unknown>;
 }
@@ -53,11 +45,11 @@ type Checks = Readonly<Record<string, (ctx: GenericEndpointContext) => Promise<N
  * check new passwords. They accept a code once, and mail changes to the affected person. Must run after `twoFactor`:
  * while a code is still required, nothing is signed in.
  */
-export function guard(deps: GuardDeps, options: GuardOptions) {
-	const { log, statements } = deps;
+export function guard(parts: Guard) {
+	const { log, statements } = parts;
 	const attempts = createAttempts(statements);
 	const notes = new WeakMap<Request, Note>();
-	const checks = createChecks(deps, options, attempts);
+	const checks = createChecks(parts, attempts);
 
 	/** Logs sign-ins and refusals by user id and network address. */
 	function logRefusal(ctx: GenericEndpointContext, error: unknown, person?: Person): void {
@@ -88,7 +80,7 @@ export function guard(deps: GuardDeps, options: GuardOptions) {
 		if (userId !== undefined) log.info("somebody signed in", { act: ctx.path, address: addressOf(ctx), user: userId });
 		if (note !== undefined) {
 			await attempts.takeBack(note.limits);
-			await afterwards(deps, ctx, note);
+			await afterwards(parts, ctx, note);
 		}
 		if (userId !== undefined) await rememberDevice(ctx, userId);
 	});
@@ -102,11 +94,7 @@ export function guard(deps: GuardDeps, options: GuardOptions) {
 	} satisfies BetterAuthPlugin;
 }
 
-function createChecks(
-	{ statements, mails }: GuardDeps,
-	{ serviceName, checkCode }: GuardOptions,
-	attempts: Attempts,
-): Checks {
+function createChecks({ statements, mails, serviceName, checkCode }: Guard, attempts: Attempts): Checks {
 	async function password(ctx: GenericEndpointContext): Promise<Note | undefined> {
 		const email = fieldOf(ctx.body, "email").toLowerCase();
 		if (email === "") return undefined;
@@ -214,7 +202,7 @@ async function challengeOf(statements: Statements, ctx: GenericEndpointContext) 
 	return person && { person, challenge, isSession: false };
 }
 
-async function afterwards({ statements, mails }: GuardDeps, ctx: GenericEndpointContext, note: Note): Promise<void> {
+async function afterwards({ statements, mails }: Guard, ctx: GenericEndpointContext, note: Note): Promise<void> {
 	const { newSession, session } = ctx.context;
 	const id = newSession?.user.id ?? session?.user.id;
 	const person = note.person ?? (id === undefined ? undefined : await personOf(statements, { id }));

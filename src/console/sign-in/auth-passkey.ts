@@ -2,23 +2,12 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simp
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint, getSessionFromCtx } from "better-auth/api";
 import { setSessionCookie } from "better-auth/cookies";
-import type { Statements } from "../../db/statements.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
 import { AUTHENTICATED_FOR_MS } from "../console-session.ts";
-import type { SignInMails } from "./auth-mails.ts";
-import { askedBy, createOneTimeValues, fieldOf } from "./auth-request.ts";
+import { askedBy, createOneTimeValues, fieldOf, type SignIn } from "./auth-request.ts";
 import { signInError } from "./sign-in-error.ts";
 
-interface PasskeyDeps {
-	readonly statements: Statements;
-	readonly mails: SignInMails;
-}
-
-interface PasskeyOptions {
-	readonly serviceName: string;
-	/** All origins of our pages. */
-	readonly origins: readonly string[];
-}
+type Passkeys = SignIn<"statements" | "mails" | "serviceName" | "origins">;
 
 const PASSKEYS_MAX = 20;
 const NAME_CHARS_MAX = 60;
@@ -36,15 +25,15 @@ interface Stored {
  * two factors in one, so no code is required; a response without user verification is refused. The library is loaded on
  * the first use.
  */
-export function passkeys(deps: PasskeyDeps, options: PasskeyOptions) {
-	const challenges = createOneTimeValues(deps.statements, { cookie: "passkey", minutes: VALID_MINUTES });
+export function passkeys(parts: Passkeys) {
+	const challenges = createOneTimeValues(parts.statements, { cookie: "passkey", minutes: VALID_MINUTES });
 	return {
 		id: "passkey",
-		endpoints: { ...registering(deps, challenges, options), ...signingIn(deps, challenges, options) },
+		endpoints: { ...registering(parts, challenges), ...signingIn(parts, challenges) },
 	} satisfies BetterAuthPlugin;
 }
 
-function registering({ statements, mails }: PasskeyDeps, challenges: Challenges, options: PasskeyOptions) {
+function registering({ statements, mails, serviceName, origins }: Passkeys, challenges: Challenges) {
 	return {
 		/** Returns options for `navigator.credentials.create`. REAUTHENTICATE after a quarter of an hour. */
 		beginPasskey: createAuthEndpoint("/passkey/register-begin", { method: "POST" }, async (ctx) => {
@@ -54,8 +43,8 @@ function registering({ statements, mails }: PasskeyDeps, challenges: Challenges,
 				throw signInError("TOO_MANY", "A person has at most {count} passkeys.", { values: { count: PASSKEYS_MAX } });
 			const webauthn = await import("@simplewebauthn/server");
 			const asked = await webauthn.generateRegistrationOptions({
-				rpName: options.serviceName,
-				rpID: siteOf(ctx, options).rpId,
+				rpName: serviceName,
+				rpID: siteOf(ctx, origins).rpId,
 				userName: user.email,
 				userDisplayName: user.name,
 				userID: new Uint8Array(new TextEncoder().encode(user.id)),
@@ -70,7 +59,7 @@ function registering({ statements, mails }: PasskeyDeps, challenges: Challenges,
 		endPasskey: createAuthEndpoint("/passkey/register-end", { method: "POST" }, async (ctx) => {
 			const { user } = await lately(ctx);
 			const name = fieldOf(ctx.body, "name").trim().slice(0, NAME_CHARS_MAX);
-			const { origin, rpId } = siteOf(ctx, options);
+			const { origin, rpId } = siteOf(ctx, origins);
 			const [userId, challenge = ""] = ((await challenges.take(ctx, "register")) ?? "").split(" ");
 			if (userId !== user.id || name === "" || /\p{C}/u.test(name)) throw notGood();
 			const webauthn = await import("@simplewebauthn/server");
@@ -98,7 +87,7 @@ function registering({ statements, mails }: PasskeyDeps, challenges: Challenges,
 	};
 }
 
-function signingIn({ statements }: PasskeyDeps, challenges: Challenges, options: PasskeyOptions) {
+function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 	return {
 		/**
 		 * Returns options for `navigator.credentials.get`: any passkey of this site, so that they do not tell which
@@ -107,7 +96,7 @@ function signingIn({ statements }: PasskeyDeps, challenges: Challenges, options:
 		beginPasskeySignIn: createAuthEndpoint("/passkey/sign-in-begin", { method: "POST" }, async (ctx) => {
 			const webauthn = await import("@simplewebauthn/server");
 			const asked = await webauthn.generateAuthenticationOptions({
-				rpID: siteOf(ctx, options).rpId,
+				rpID: siteOf(ctx, origins).rpId,
 				userVerification: "required",
 			});
 			await challenges.keep(ctx, "sign-in", asked.challenge);
@@ -115,7 +104,7 @@ function signingIn({ statements }: PasskeyDeps, challenges: Challenges, options:
 		}),
 		/** Body: `response`. */
 		endPasskeySignIn: createAuthEndpoint("/passkey/sign-in-end", { method: "POST" }, async (ctx) => {
-			const { origin, rpId } = siteOf(ctx, options);
+			const { origin, rpId } = siteOf(ctx, origins);
 			const challenge = await challenges.take(ctx, "sign-in");
 			if (challenge === undefined) throw notGood();
 			const response = responseOf(ctx.body);
@@ -161,8 +150,8 @@ function signingIn({ statements }: PasskeyDeps, challenges: Challenges, options:
 }
 
 /** The page's own origin, which the request guard checked. */
-function siteOf(ctx: GenericEndpointContext, options: PasskeyOptions): { origin: string; rpId: string } {
-	const origin = options.origins.find((one) => one === ctx.headers?.get("origin"));
+function siteOf(ctx: GenericEndpointContext, origins: readonly string[]): { origin: string; rpId: string } {
+	const origin = origins.find((one) => one === ctx.headers?.get("origin"));
 	if (origin === undefined) throw signInError("FORBIDDEN", "This request does not come from a page of this service.");
 	return { origin, rpId: new URL(origin).hostname };
 }

@@ -1,8 +1,30 @@
 import type { GenericEndpointContext } from "better-auth";
 import { expireCookie } from "better-auth/cookies";
 import { type Language, languageOf } from "../../base/language.ts";
+import type { Log } from "../../base/log.ts";
+import type { Terms } from "../../catalog/brand.ts";
 import type { Statements } from "../../db/statements.ts";
+import type { Mailer } from "../mail/mailer.ts";
+import type { SignInMails } from "./auth-mails.ts";
 import { hashOf, newToken } from "./token.ts";
+
+/** What the plugins of sign-in use. */
+interface SignInParts {
+	readonly statements: Statements;
+	readonly log: Log;
+	readonly mailer: Mailer;
+	readonly mails: SignInMails;
+	/** Public name. */
+	readonly serviceName: string;
+	/** Terms to accept at the sign-up; null for none. */
+	readonly terms: Terms | null;
+	/** Public origin of the service. */
+	readonly origin: string;
+	/** All origins of our pages. */
+	readonly origins: readonly string[];
+	readonly secret: string;
+}
+export type SignIn<Names extends keyof SignInParts> = Pick<SignInParts, Names>;
 
 const PATH_CHARS_MAX = 500;
 

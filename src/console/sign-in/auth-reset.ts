@@ -1,8 +1,7 @@
 import type { BetterAuthPlugin } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import { newId } from "../../base/id.ts";
-import type { Statements } from "../../db/statements.ts";
-import { fieldOf } from "./auth-request.ts";
+import { fieldOf, type SignIn } from "./auth-request.ts";
 import { signInError } from "./sign-in-error.ts";
 
 /** Identifier of a reset token's row. */
@@ -18,7 +17,7 @@ export function resetTokenOf({ body, query }: { body?: unknown; query?: unknown 
  * sessions and passkeys valid, and the link used up. The guard has checked the password by then. A link expires by the
  * machine's clock, which the library used to date it.
  */
-export function passwordReset({ statements }: { readonly statements: Statements }) {
+export function passwordReset({ statements }: SignIn<"statements">) {
 	return {
 		id: "password-reset",
 		endpoints: {

@@ -4,29 +4,14 @@ import { expireCookie, setSessionCookie } from "better-auth/cookies";
 import { newId } from "../../base/id.ts";
 import { ENGLISH, type Language } from "../../base/language.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
-import type { Terms } from "../../catalog/brand.ts";
 import type { Statements } from "../../db/statements.ts";
-import type { Mailer } from "../mail/mailer.ts";
 import { rememberDevice } from "./auth-device.ts";
-import type { SignInMails } from "./auth-mails.ts";
 import { checkNewPassword } from "./auth-password.ts";
-import { askedBy, fieldOf, isPagePath } from "./auth-request.ts";
+import { askedBy, fieldOf, isPagePath, type SignIn } from "./auth-request.ts";
 import { isPersonName, NAME_RULE } from "./person-name.ts";
 import { isSignInAddress } from "./sign-in-address.ts";
 import { signInError } from "./sign-in-error.ts";
 import { hashOf, newToken } from "./token.ts";
-
-interface SignUpDeps {
-	readonly statements: Statements;
-	readonly mailer: Pick<Mailer, "works">;
-	readonly mails: SignInMails;
-}
-
-interface SignUpOptions {
-	readonly serviceName: string;
-	/** Terms to accept at the sign-up; null for none. */
-	readonly terms: Terms | null;
-}
 
 /** Cookie that ties a sign-up to its browser. */
 const COOKIE = "sign_up";
@@ -39,8 +24,8 @@ const OPEN_MAX = 100;
  * whose button proves it, once. In the browser that signed up, the chosen password counts and a session begins; any
  * other browser must choose a password. A password that a stranger chose for this address is thus worthless.
  */
-export function signUps(deps: SignUpDeps, options: SignUpOptions) {
-	const { statements, mailer, mails } = deps;
+export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "serviceName" | "terms">) {
+	const { statements, mailer, mails, serviceName, terms } = parts;
 	return {
 		id: "sign-up",
 		endpoints: {
@@ -52,11 +37,11 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 				if (!mailer.works)
 					throw signInError("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Nobody can sign up here: the service sends no mails.");
 				const { name, email, next } = signUpOf(ctx.body);
-				const termsVersion = options.terms?.version ?? null;
+				const termsVersion = terms?.version ?? null;
 				if (termsVersion !== null && fieldOf(ctx.body, "acceptedTerms") !== termsVersion)
 					throw signInError("TERMS_NOT_ACCEPTED", "Please agree to the terms of this service.");
 				const chosen = textOf(ctx.body, "password");
-				checkNewPassword(chosen, [options.serviceName, name, email]);
+				checkNewPassword(chosen, [serviceName, name, email]);
 				const password = await ctx.context.password.hash(chosen);
 				const [token, browser] = [newToken(), newToken()];
 				const isNew = await open(statements, { token, browser, email, name, password, termsVersion });
@@ -82,7 +67,7 @@ export function signUps(deps: SignUpDeps, options: SignUpOptions) {
 				const userId = await prove(
 					statements,
 					tokenHash,
-					isSame ? null : await chosenAnew(ctx, [options.serviceName, row.email]),
+					isSame ? null : await chosenAnew(ctx, [serviceName, row.email]),
 					askedBy(ctx),
 				);
 				if (userId === undefined) throw usedUp();

@@ -2,7 +2,6 @@ import { type BetterAuthPlugin, betterAuth, type GenericEndpointContext } from "
 import { APIError } from "better-auth/api";
 import { magicLink, twoFactor } from "better-auth/plugins";
 import type { Log } from "../../base/log.ts";
-import type { Terms } from "../../catalog/brand.ts";
 import type { Config } from "../../config.ts";
 import { isDatabaseAway } from "../../db/outage.ts";
 import type { Statements } from "../../db/statements.ts";
@@ -10,12 +9,11 @@ import type { Transactional } from "../../db/transactional.ts";
 import { companySignIns } from "../company/auth-company.ts";
 import { createCompanyOidc } from "../company/company-oidc.ts";
 import { databaseAway } from "../console-error.ts";
-import type { Mailer } from "../mail/mailer.ts";
 import { authDatabase } from "./auth-database.ts";
 import { guard } from "./auth-guard.ts";
 import { createSignInMails } from "./auth-mails.ts";
 import { passkeys } from "./auth-passkey.ts";
-import { askedBy, isTotp } from "./auth-request.ts";
+import { askedBy, isTotp, type SignIn } from "./auth-request.ts";
 import { passwordReset } from "./auth-reset.ts";
 import { signUps } from "./auth-sign-up.ts";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./password-length.ts";
@@ -24,23 +22,10 @@ import { signInError } from "./sign-in-error.ts";
 
 export type Auth = ReturnType<typeof createAuth>;
 
-export interface AuthDeps {
+interface AuthParts
+	extends SignIn<"statements" | "log" | "mailer" | "serviceName" | "terms" | "origin" | "origins" | "secret"> {
 	readonly tx: Transactional;
-	readonly statements: Statements;
-	readonly log: Log;
-	readonly mailer: Mailer;
-}
-
-export interface AuthOptions {
-	/** Public name. */
-	readonly serviceName: string;
-	readonly terms: Terms | null;
 	readonly config: Pick<Config, "demo" | "production" | "signIn">;
-	readonly secret: string;
-	/** Public origin of the service. */
-	readonly origin: string;
-	/** All origins of our pages. */
-	readonly origins: readonly string[];
 }
 
 /** Passes the client's address to the rate limiter; a client's own header of this name is replaced. */
@@ -99,21 +84,20 @@ const RATE_LIMIT = {
 };
 
 /** Sign-in. Sessions are read from the database on each request, so ending one takes effect at once. */
-export function createAuth(deps: AuthDeps, options: AuthOptions) {
-	const { log, statements } = deps;
-	const { config, origin, serviceName } = options;
-	const mails = createSignInMails(deps.mailer, { serviceName, origin });
+export function createAuth(auth: AuthParts) {
+	const { statements, log, config, origin, serviceName } = auth;
+	const parts = { ...auth, mails: createSignInMails(auth.mailer, auth) };
 	const isHttps = origin.startsWith("https://");
 	const factor = twoFactor({ issuer: serviceName });
 	return betterAuth({
 		appName: serviceName,
 		baseURL: origin,
 		basePath: "/api/auth",
-		secret: options.secret,
-		trustedOrigins: [...options.origins],
+		secret: auth.secret,
+		trustedOrigins: [...auth.origins],
 		telemetry: { enabled: false },
 		logger: { log: (level, message) => log.debug("sign-in", { severity: level, detail: message }) },
-		database: authDatabase(deps.tx),
+		database: authDatabase(auth.tx),
 		user: {
 			additionalFields: {
 				operator: { type: "boolean", required: false, defaultValue: false, input: false },
@@ -128,7 +112,7 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 			resetPasswordTokenExpiresIn: RESET_S,
 			revokeSessionsOnPasswordReset: true,
 			async sendResetPassword({ user, token }, request) {
-				if (user.emailVerified) mails.reset(user.email, askedBy({ headers: request?.headers }), token);
+				if (user.emailVerified) parts.mails.reset(user.email, askedBy({ headers: request?.headers }), token);
 			},
 		},
 		socialProviders: socialProviders(config),
@@ -170,11 +154,11 @@ export function createAuth(deps: AuthDeps, options: AuthOptions) {
 		plugins: [
 			factor,
 			failingProviders(log),
-			companySignIns({ statements, log, oidc: createCompanyOidc(config) }, { origin, secret: options.secret }),
-			passkeys({ statements, mails }, { serviceName, origins: options.origins }),
-			passwordReset({ statements }),
-			signUps({ ...deps, mails }, { serviceName, terms: options.terms }),
-			guard({ log, statements, mails }, { serviceName, checkCode: codeCheck(factor) }),
+			companySignIns(parts, createCompanyOidc(config)),
+			passkeys(parts),
+			passwordReset(parts),
+			signUps(parts),
+			guard({ ...parts, checkCode: codeCheck(factor) }),
 			...(config.demo ? [signInLinks()] : []),
 		],
 	});

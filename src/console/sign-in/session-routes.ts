@@ -22,6 +22,13 @@ export interface SessionView {
 	readonly userAgent: string | null;
 }
 
+export interface PasskeyView {
+	readonly id: string;
+	readonly name: string;
+	readonly createdAtMs: number;
+	readonly lastUsedAtMs: number | null;
+}
+
 /** The person's sessions and passkeys. */
 export function sessionRoutes(
 	parts: Parts<"statements" | "clock" | "brand" | "mailer" | "auth" | "sessions" | "origin">,
@@ -32,8 +39,20 @@ export function sessionRoutes(
 		.post("/reauthenticate", ({ request, body }) => authenticateAgain(parts, request, body.password), {
 			body: t.Object({ password: t.String({ minLength: 1, maxLength: PASSWORD_CHARS_MAX }) }),
 		})
-		.get("/sessions", async ({ request }) => ({ items: await listSessions(parts, request) }))
-		.get("/passkeys", async ({ request }) => ({ items: await listPasskeys(parts, request) }))
+		.get("/sessions", async ({ request }) => {
+			const { userId, sessionId } = sessions.viewer(request);
+			// Sessions valid by either clock: the library uses the machine's, and each session that still works is listed.
+			const rows = await statements<object>`
+				select id, id = ${sessionId} as current, created_at, updated_at, expires_at, ip_address as ip, user_agent from session
+				where user_id = ${userId} and expires_at > least(clock_timestamp(), to_timestamp(${parts.clock.wallMs()}::double precision / 1000.0))
+				order by updated_at desc limit ${SESSIONS_SHOWN_MAX}`;
+			return { items: rows.map(viewOf<SessionView>) };
+		})
+		.get("/passkeys", async ({ request }) => {
+			const rows = await statements<object>`
+				select id, name, created_at, last_used_at from passkey where user_id = ${sessions.viewer(request).userId} order by created_at, id`;
+			return { items: rows.map(viewOf<PasskeyView>) };
+		})
 		.delete("/passkeys/:id", async ({ request, params }) => {
 			const { userId, email } = sessions.viewer(request);
 			const act = noted({ actor: userId, action: "passkey.remove", ip: sessions.of(request).connection.address });
@@ -61,38 +80,6 @@ export function sessionRoutes(
 			},
 			{ body: EMPTY_BODY },
 		);
-}
-
-export interface PasskeyView {
-	readonly id: string;
-	readonly name: string;
-	readonly createdAtMs: number;
-	readonly lastUsedAtMs: number | null;
-}
-
-async function listPasskeys(
-	{ statements, sessions }: Parts<"statements" | "sessions">,
-	request: Request,
-): Promise<PasskeyView[]> {
-	const rows = await statements<object>`
-		select id, name, created_at, last_used_at from passkey where user_id = ${sessions.viewer(request).userId} order by created_at, id`;
-	return rows.map(viewOf<PasskeyView>);
-}
-
-/**
- * Lists sessions valid by either clock: the library uses the machine's, and the owner must see every session that still
- * works.
- */
-async function listSessions(
-	{ statements, sessions, clock }: Parts<"statements" | "clock" | "sessions">,
-	request: Request,
-): Promise<SessionView[]> {
-	const { userId, sessionId } = sessions.viewer(request);
-	const rows = await statements<object>`
-		select id, id = ${sessionId} as current, created_at, updated_at, expires_at, ip_address as ip, user_agent from session
-		where user_id = ${userId} and expires_at > least(clock_timestamp(), to_timestamp(${clock.wallMs()}::double precision / 1000.0))
-		order by updated_at desc limit ${SESSIONS_SHOWN_MAX}`;
-	return rows.map(viewOf<SessionView>);
 }
 
 /**

@@ -1,8 +1,8 @@
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import type { TokenSums } from "../../ledger/token-sums.ts";
 import { type NanoUsd, shownSum, ZERO_USD } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
-import { viewOf } from "../view-of.ts";
 
 export type UsageGroup = "model" | "key" | "project" | "status";
 export type StatusClass = "ok" | "failed" | "left";

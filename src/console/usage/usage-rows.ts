@@ -1,8 +1,8 @@
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import type { TokenSums } from "../../ledger/token-sums.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
-import { viewOf } from "../view-of.ts";
 
 /** Usage of one key and one model on a day (UTC). */
 export interface UsageDayRow extends TokenSums {

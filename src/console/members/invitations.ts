@@ -112,7 +112,7 @@ async function countMail(statements: Statements, accountId: string, email: strin
 }
 
 /** `by` is the role of the revoking member. Fault not_found. */
-export async function withdrawInvitation(
+async function withdrawInvitation(
 	statements: Statements,
 	accountId: string,
 	id: string,
@@ -132,7 +132,7 @@ export async function withdrawInvitation(
  * One statement. A token is used once, by the person whose verified address it was sent to, while the inviter still has
  * the right. A concurrent loss of the right does not see a new invitation, so it is checked here. Fault not_found.
  */
-export async function acceptInvitation(
+async function acceptInvitation(
 	statements: Statements,
 	token: string,
 	user: { userId: string; email: string },

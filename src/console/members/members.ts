@@ -37,7 +37,7 @@ export async function listMembers(
 }
 
 /** A present or former member: an interrupted removal is completed. Fault not_found. */
-export async function checkMember(statements: Statements, accountId: string, userId: string): Promise<void> {
+async function checkMember(statements: Statements, accountId: string, userId: string): Promise<void> {
 	const [row] = await statements`
 		select 1 where exists (select 1 from member where account_id = ${accountId} and user_id = ${userId})
 			or exists (select 1 from audit_event where subject = ${userId} and account_id = ${accountId} and action = 'member.remove')`;

@@ -1,6 +1,7 @@
 import { Elysia, t } from "elysia";
 import { assert } from "../../base/assert.ts";
 import type { Statements } from "../../db/statements.ts";
+import { viewOf } from "../../db/view-of.ts";
 import { STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
@@ -9,7 +10,6 @@ import { ANY_REQUEST, type LogRow, logPage } from "../log/log-page.ts";
 import { operatorSummary } from "../operator/operator-summary.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { DAY_MS, usageSeries } from "../usage/usage-query.ts";
-import { viewOf } from "../../db/view-of.ts";
 import type { LiveTopic } from "./live-feed.ts";
 
 /** The four conditions of access. */

@@ -1,7 +1,7 @@
 import { listOpenFindings } from "../../billing/stripe-findings.ts";
+import { viewOf } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
-import { viewOf } from "../../db/view-of.ts";
 import { listAdjustments } from "./operator-adjustments.ts";
 import { listWaiting } from "./operator-top-ups.ts";
 import { lastReconciliation } from "./reconciliation.ts";

@@ -72,14 +72,13 @@ export function createConsole(config: Config, deps: ConsoleDeps): Console {
 	cleanup.add(() => mailer.stop());
 	let madeAuth: Auth | undefined;
 	const auth = () => {
-		madeAuth ??= createAuth({
-			...{ tx, statements, log, mailer, config },
-			serviceName: brand.serviceName,
-			terms: brand.shown.terms,
-			secret: consoleSecret,
-			origin: origin(),
-			origins: originsOf(config, origin()),
-		});
+		madeAuth ??= createAuth(
+			{ tx, statements, log, mailer },
+			{
+				...{ config, serviceName: brand.serviceName, terms: brand.shown.terms, secret: consoleSecret },
+				...{ origin: origin(), origins: originsOf(config, origin()) },
+			},
+		);
 		return madeAuth;
 	};
 	const holding = createHoldingRights(statements, { secondFactor: config.production });

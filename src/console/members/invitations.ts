@@ -1,4 +1,5 @@
 import { Elysia, t } from "elysia";
+import type { Fault } from "../../base/fault.ts";
 import { newId } from "../../base/id.ts";
 import { languageOf } from "../../base/language.ts";
 import { isMailAddress, mailboxOf } from "../../base/mail-address.ts";
@@ -14,7 +15,6 @@ import type { Allowed } from "../console-session.ts";
 import { ACCOUNT_QUERY } from "../page-query.ts";
 import { countWithin } from "../rate-counter.ts";
 import { hashOf, newToken } from "../sign-in/token.ts";
-import { ownersOnly } from "./members.ts";
 import { may, ROLE_LABELS, ROLES, type Role, rightToManage, rolesJson } from "./roles.ts";
 
 export interface InvitationView {
@@ -239,3 +239,6 @@ function mailInvitation(
 		link,
 	});
 }
+
+export const ownersOnly = (): Fault =>
+	new ConsoleError("forbidden", "Owners are made, changed and removed by owners alone.");

@@ -8,7 +8,7 @@ import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../console-session.ts";
 import type { Fence } from "../keys/fence-view.ts";
 import { ACCOUNT_QUERY, PAGE_QUERY, pageOfRows } from "../page-query.ts";
-import { type InvitationView, listInvitations } from "./invitations.ts";
+import { type InvitationView, listInvitations, ownersOnly } from "./invitations.ts";
 import { keysMadeBy, type MemberKey, revokeKeysMadeBy, roleOf } from "./member-keys.ts";
 import { may, ROLES, type Role, rolesJson } from "./roles.ts";
 
@@ -90,9 +90,6 @@ export async function changeMember(
 	if (!row.allowed) throw ownersOnly();
 	throw new ConsoleError("conflict", "An account keeps at least one owner.");
 }
-
-export const ownersOnly = (): Fault =>
-	new ConsoleError("forbidden", "Owners are made, changed and removed by owners alone.");
 
 /** What to do with the keys whose secrets the member has seen. */
 export const KEYS_OF_MEMBER = t.Optional(t.Union([t.Literal("keep"), t.Literal("revoke")]));

@@ -22,9 +22,7 @@ import { signInError } from "./sign-in-error.ts";
 
 export type Auth = ReturnType<typeof createAuth>;
 
-interface AuthParts
-	extends SignIn<"statements" | "log" | "mailer" | "serviceName" | "terms" | "origin" | "origins" | "secret"> {
-	readonly tx: Transactional;
+interface AuthOptions extends SignIn<"serviceName" | "terms" | "origin" | "origins" | "secret"> {
 	readonly config: Pick<Config, "demo" | "production" | "signIn">;
 }
 
@@ -84,20 +82,24 @@ const RATE_LIMIT = {
 };
 
 /** Sign-in. Sessions are read from the database on each request, so ending one takes effect at once. */
-export function createAuth(auth: AuthParts) {
-	const { statements, log, config, origin, serviceName } = auth;
-	const parts = { ...auth, mails: createSignInMails(auth.mailer, auth) };
+export function createAuth(
+	deps: SignIn<"statements" | "log" | "mailer"> & { readonly tx: Transactional },
+	options: AuthOptions,
+) {
+	const { statements, log } = deps;
+	const { config, origin, serviceName } = options;
+	const parts = { ...deps, ...options, mails: createSignInMails(deps.mailer, options) };
 	const isHttps = origin.startsWith("https://");
 	const factor = twoFactor({ issuer: serviceName });
 	return betterAuth({
 		appName: serviceName,
 		baseURL: origin,
 		basePath: "/api/auth",
-		secret: auth.secret,
-		trustedOrigins: [...auth.origins],
+		secret: options.secret,
+		trustedOrigins: [...options.origins],
 		telemetry: { enabled: false },
 		logger: { log: (level, message) => log.debug("sign-in", { severity: level, detail: message }) },
-		database: authDatabase(auth.tx),
+		database: authDatabase(deps.tx),
 		user: {
 			additionalFields: {
 				operator: { type: "boolean", required: false, defaultValue: false, input: false },

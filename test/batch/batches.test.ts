@@ -66,8 +66,8 @@ describe("a batch", () => {
 	}
 });
 
-describe("nobody else's batch", () => {
-	test("can be seen, ended or listed, nor anybody else's file be run; keys of one account share them", async () => {
+describe("batches", () => {
+	test("are visible to all keys of their account only", async () => {
 		const mine = await service.customer();
 		const sibling = await service.key(mine.accountId);
 		const stranger = await service.customer();
@@ -92,7 +92,7 @@ describe("nobody else's batch", () => {
 		expect((await service.get(`/v1/files/${done.output_file_id}/content`, stranger.secret)).status).toBe(404);
 	});
 
-	test("and without a key, or with one that does not count any more, there are none", async () => {
+	test("refuse a missing or revoked key", async () => {
 		const { accountId } = await service.customer();
 		const { id, secret } = await service.key(accountId);
 		const batch = await batches.run(secret, [chatLine("a")]);
@@ -106,7 +106,7 @@ describe("nobody else's batch", () => {
 });
 
 describe("a request for a batch", () => {
-	test("that is not as it should be names the field", async () => {
+	test("names the field of a mistake", async () => {
 		const { secret } = await service.customer();
 		const file = await batches.upload(secret, [chatLine("a")]);
 		const body = { input_file_id: file, endpoint: "/v1/chat/completions", completion_window: "24h" };
@@ -126,7 +126,7 @@ describe("a request for a batch", () => {
 			expect((await service.get(`/v1/batches?limit=${limit}`, secret)).status).toBe(400);
 	});
 
-	test("that is repeated with the same Idempotency-Key is made once", async () => {
+	test("makes one batch for a repeated Idempotency-Key", async () => {
 		const { secret } = await service.customer();
 		const file = await batches.upload(secret, [chatLine("a")]);
 		const body = { input_file_id: file, endpoint: "/v1/chat/completions", completion_window: "24h" };
@@ -165,7 +165,7 @@ describe("a request for a batch", () => {
 	});
 });
 
-test("an input with mistakes fails, and says where; nothing of it is sent", async () => {
+test("an input with mistakes fails with their lines, unsent", async () => {
 	const { secret } = await service.customer();
 	const before = upstream.requests.length;
 	const batch = await batches.run(secret, [chatLine("a"), "{", chatLine("a")]);

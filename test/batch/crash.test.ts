@@ -47,7 +47,7 @@ async function assertOnce(world: ReturnType<typeof createCrashWorld>, id: string
 }
 
 for (let seed = 1; seed <= SEEDS; seed += 1) {
-	test(`a batch whose runners die wherever they are, again and again, answers and charges each line once (seed ${seed})`, async () => {
+	test(`a batch whose runners die answers each line once for one charge (seed ${seed})`, async () => {
 		const chance = random(seed);
 		const world = createCrashWorld(db, owner, chance);
 		const names = Array.from({ length: 5 + Math.floor(chance() * 40) }, (_, at) => `line-${at}`);
@@ -62,7 +62,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 	}, 30_000);
 }
 
-test("a database that is away for a while costs nothing", async () => {
+test("an outage of the database causes no extra charge", async () => {
 	const world = createCrashWorld(db, owner, random(99));
 	const names = Array.from({ length: 40 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -73,7 +73,7 @@ test("a database that is away for a while costs nothing", async () => {
 	expect(batch.chargedNanoUsd as number).toBe(world.charged());
 });
 
-test("what is said of one line more than once before it is written is written, and its answer stands", async () => {
+test("an answer outlasts several entries of its line in one flush", async () => {
 	const world = createCrashWorld(db, owner, random(5));
 	const id = await world.create([chatLine("a")]);
 	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
@@ -101,7 +101,7 @@ test("what is said of one line more than once before it is written is written, a
 	expect(outcomes.counts()).toMatchObject({ completed: 1, failed: 0 });
 });
 
-test("a runner that was taken for dead sends nothing more, and what it says does not count", async () => {
+test("a replaced runner sends no more lines; its outcomes do not count", async () => {
 	const world = createCrashWorld(db, owner, random(7));
 	const names = Array.from({ length: 60 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -111,7 +111,7 @@ test("a runner that was taken for dead sends nothing more, and what it says does
 	await assertOnce(world, id, names);
 });
 
-test("an input that is deleted ends the batch, with what it has", async () => {
+test("a deleted input fails the batch", async () => {
 	const world = createCrashWorld(db, owner, random(3));
 	const id = await world.create([chatLine("a")]);
 	await world.files.remove(owner.accountId, (await world.find(id)).inputFileId);
@@ -122,7 +122,7 @@ test("an input that is deleted ends the batch, with what it has", async () => {
 	});
 });
 
-test("an input whose bytes are lost ends the batch, before it was read and in the middle of it, and nothing more is charged", async () => {
+test("lost bytes of an input fail the batch without further charges", async () => {
 	const world = createCrashWorld(db, owner, random(13));
 	const lose = async (id: string) =>
 		rmSync(join(world.folder, (await world.find(id)).inputFileId), { recursive: true });
@@ -148,7 +148,7 @@ test("an input whose bytes are lost ends the batch, before it was read and in th
 	expect(world.executed.size).toBe(output.length);
 });
 
-test("a batch and its files last as long as they say, by the database's clock, whatever its gateway's says", async () => {
+test("batches and files expire by the database's clock, not the gateway's", async () => {
 	const world = createCrashWorld(db, owner, random(23));
 	const { files, books } = world;
 	const models = new Map([["test-model", { batch: {} }]]) as unknown as CatalogSnapshot["models"];
@@ -178,7 +178,7 @@ test("a batch and its files last as long as they say, by the database's clock, w
 	}
 });
 
-test("a store that is away keeps a batch waiting, until an hour behind its window", async () => {
+test("an unreachable store delays a batch until an hour after its window", async () => {
 	const world = createCrashWorld(db, owner, random(17));
 	const away = `${world.folder}-away`;
 	const waiting = await world.create([chatLine("a")]);
@@ -201,7 +201,7 @@ test("a store that is away keeps a batch waiting, until an hour behind its windo
 	await assertOnce(world, waiting, ["a"]);
 });
 
-test("what cannot be read by the end of its window has expired; what can be has each line in its error file", async () => {
+test("an expired batch lists its lines in the error file if its input is readable", async () => {
 	const world = createCrashWorld(db, owner, random(19));
 	const hourMs = 3600_000;
 	const [read, unread] = [
@@ -219,7 +219,7 @@ test("what cannot be read by the end of its window has expired; what can be has 
 	expect(world.executed.size).toBe(0);
 });
 
-test("a runner that dies while it prepares a batch leaves no file that nobody knows of", async () => {
+test("a runner that dies while preparing a batch leaves no unknown file", async () => {
 	const world = createCrashWorld(db, owner, random(23));
 	for (let diesAt = 2; diesAt <= 9; diesAt += 1) {
 		const id = await world.create([chatLine(`line-${diesAt}`)]);
@@ -231,7 +231,7 @@ test("a runner that dies while it prepares a batch leaves no file that nobody kn
 	}
 });
 
-test("a runner that is told to stop gives back what it has, and nothing is sent twice", async () => {
+test("a stopped runner gives back its lines; none is sent twice", async () => {
 	const world = createCrashWorld(db, owner, random(11));
 	const names = Array.from({ length: 60 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -257,7 +257,7 @@ async function settled(request: string, { accountId, keyId } = owner): Promise<v
 
 const lost = async () => (await db.sql`select request_id::text as id from batch_lost_request`).map(({ id }) => id);
 
-test("credits what a lost request was charged, once, whenever it is settled", async () => {
+test("credits the charge of a lost request once, whenever it is settled", async () => {
 	const world = createCrashWorld(db, owner, random(29));
 	const id = await world.create([chatLine("a")]);
 	const taken = async () => (await world.books.take(id))?.batch.run ?? 0;
@@ -278,7 +278,7 @@ test("credits what a lost request was charged, once, whenever it is settled", as
 	expect(await credit()).toBe(before + 40);
 });
 
-test("credits other accounts if one can take no credit, and keeps its lost request", async () => {
+test("credits other accounts if one account can take no credit", async () => {
 	const { id: full } = await createAccount(db.statements, { email: "full@example.com", vouched: true });
 	await db.sql`update budget set limit_nano_usd = ${Number.MAX_SAFE_INTEGER} where id = ${full}`;
 	const requests = [crypto.randomUUID(), crypto.randomUUID()] as const;

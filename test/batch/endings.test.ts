@@ -49,7 +49,7 @@ async function assertOutcomes(secret: string, batch: Awaited<ReturnType<typeof b
 	expect(names).toEqual(input.map((_, at) => `line-${at}`).sort());
 }
 
-test("a batch that is cancelled settles what is under way and sends nothing more", async () => {
+test("a cancelled batch settles running lines and sends no more", async () => {
 	const { secret, accountId } = await service.customer();
 	const { id, sent } = await begun(secret);
 	expect(await (await batches.cancel(secret, id)).json()).toMatchObject({ status: "cancelling" });
@@ -68,7 +68,7 @@ test("a batch that is cancelled settles what is under way and sends nothing more
 	expect((await batches.cancel(secret, id)).status).toBe(409);
 });
 
-test("a batch whose window ends keeps what it has; the rest stands in the error file", async () => {
+test("an expired batch keeps its answers and lists the rest in the error file", async () => {
 	const { secret } = await service.customer();
 	const { id, sent } = await begun(secret);
 	await service.db.sql`update batch set expires_at = clock_timestamp() - interval '1 minute' where id = ${id}`;
@@ -86,7 +86,7 @@ test("a batch whose window ends keeps what it has; the rest stands in the error 
 	await assertOutcomes(secret, batch, "batch_expired");
 });
 
-test("a key that is revoked ends its batches: what is under way settles, nothing more is admitted", async () => {
+test("a revoked key cancels its batches; running lines settle", async () => {
 	const { accountId } = await service.customer();
 	const { id: keyId, secret } = await service.key(accountId);
 	const sibling = await service.key(accountId);
@@ -105,7 +105,7 @@ test("a key that is revoked ends its batches: what is under way settles, nothing
 	await assertOutcomes(sibling.secret, batch, "batch_cancelled");
 });
 
-test("a batch pauses when credit runs out, says so, and goes on after a top-up; no line is charged twice", async () => {
+test("a batch without credit pauses, and continues after a top-up", async () => {
 	const { secret, accountId } = await service.customer({ exactCredit: await creditFor(4) });
 	const { id } = await batches.create(secret, await batches.upload(secret, input));
 	const paused = await batches.until(secret, id, (batch) => batch.paused !== null, "paused");
@@ -127,7 +127,7 @@ test("a batch pauses when credit runs out, says so, and goes on after a top-up; 
 	expect((await service.balance(accountId)).spent).toBe(nanoUsd(LINES * COST));
 }, 30_000);
 
-test("the cap of its key counts too", async () => {
+test("a batch pauses at the cap of its key", async () => {
 	const { accountId } = await service.customer();
 	const { secret } = await service.key(accountId, { capNanoUsd: nanoUsd(await creditFor(4)) });
 	const { id } = await batches.create(secret, await batches.upload(secret, input));
@@ -137,7 +137,7 @@ test("the cap of its key counts too", async () => {
 	expect(await batches.until(secret, id, isOver, "over")).toMatchObject({ status: "cancelled" });
 });
 
-test("a number beyond all is refused by its field's name, as it is outside a batch, and is not taken for none", async () => {
+test("a number beyond a double is refused with its field's name", async () => {
 	upstream.decide(() => reply().text("fine").usage({ prompt: 4, completion: 2 }));
 	const { secret } = await service.customer();
 	const lines = ["1e400", "-1E+0400", `${"9".repeat(250)}e99`].map((number, at) =>
@@ -157,7 +157,7 @@ test("a number beyond all is refused by its field's name, as it is outside a bat
 		expect(line.response).toMatchObject({ status_code: 400, body: { error: { ...told.error } } });
 });
 
-test("a line that is refused stands in the error file with its answer, one that servers fail on after three attempts", async () => {
+test("the error file has refused lines, and lines that failed three times", async () => {
 	gate.resolve();
 	const { secret, accountId } = await service.customer();
 	upstream.decide((body) =>

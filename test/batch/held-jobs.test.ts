@@ -19,7 +19,7 @@ async function killedHolder(folder: string, { id, retryCount }: JobAttempt): Pro
 	expect(child.signalCode).toBe("SIGKILL");
 }
 
-test("what a killed process was at is told once; what a living one is at, or has ended, is not", async () => {
+test("returns the jobs of killed processes once, no others", async () => {
 	const folder = join(temporaryFolder(), "jobs");
 	const held = createHeldJobs({ log: silentLog }, { folder });
 	expect(held.orphans()).toEqual([]);
@@ -34,7 +34,7 @@ test("what a killed process was at is told once; what a living one is at, or has
 	expect(readdirSync(folder).sort()).toEqual([`${living.id}.0`, `${again.id}.3`].sort());
 });
 
-test("a folder that cannot be written to keeps no job from being done", () => {
+test("runs jobs if the folder is not writable", () => {
 	const folder = join(temporaryFolder(), "jobs");
 	writeFileSync(folder, "no folder");
 	createHeldJobs({ log: silentLog }, { folder }).hold(job(0))();

@@ -10,7 +10,7 @@ const batches = await withBatches();
 const { service, upstream } = batches;
 const { secret } = await service.customer();
 
-test("a packed bomb is refused as a body and fails as a file; neither is unpacked", async () => {
+test("a decompression bomb is refused as a body or file without unpacking", async () => {
 	const bomb = gzipSync(Buffer.alloc(BOMB_BYTES), { level: 1 });
 	const form = new FormData();
 	form.set("purpose", "batch");
@@ -31,7 +31,7 @@ test("a packed bomb is refused as a body and fails as a file; neither is unpacke
 	expect(batch.errors?.data[0]?.code).toBe("invalid_json_line");
 });
 
-test("a file of one endless line fails for it, and nothing is sent", async () => {
+test("a file of one endless line fails without sending a line", async () => {
 	const endless = new Uint8Array(ENDLESS_BYTES).fill(120);
 	const batch = await batches.run(secret, endless);
 	expect(batch.status).toBe("failed");
@@ -39,7 +39,7 @@ test("a file of one endless line fails for it, and nothing is sent", async () =>
 	expect(upstream.requests).toEqual([]);
 });
 
-test("a file whose lines name what no text can hold fails with that said, and no batch has such a text beside it", async () => {
+test("text that Postgres cannot store fails the file or the request", async () => {
 	for (const model of ["half \ud800", "zero \0", `${"x".repeat(127)}😀`]) {
 		const batch = await batches.run(secret, [chatLine("a", "a", { model }), chatLine("b")]);
 		expect(batch.status).toBe("failed");
@@ -55,7 +55,7 @@ test("a file whose lines name what no text can hold fails with that said, and no
 	}
 });
 
-test("names that no file was meant to have stand in the output as they came, each once; a mark before, CRLF between, no end behind", async () => {
+test("strange `custom_id`s are in the output unchanged, each once", async () => {
 	const names = [
 		"\0",
 		"x\0y",
@@ -80,7 +80,7 @@ test("names that no file was meant to have stand in the output as they came, eac
 	expect(upstream.requests.length - before).toBe(names.length);
 });
 
-test("what is asked with a text that no database holds is refused for good, not to be tried again", async () => {
+test("a query with text that Postgres cannot store gets a final error", async () => {
 	const refused: [string, Promise<Response>][] = [
 		"usage?model=%00",
 		"usage?key=%00",

@@ -10,7 +10,7 @@ const owner = await keyOwner(db);
 const HOUR_S = 3_600;
 const CALLS_MAX = 60;
 
-test("a batch whose gateway is away for longer than its outputs are to be kept, wherever it died, has them when it ends", async () => {
+test("outputs outlast a gateway that is away longer than their lifetime", async () => {
 	for (const after of [false, true]) {
 		for (let diesAt = 1; ; diesAt += 1) {
 			const world = createCrashWorld(db, owner, () => 0.5);

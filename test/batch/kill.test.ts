@@ -98,7 +98,7 @@ async function assertOnce({ id, names }: { id: string; names: readonly string[] 
 /** Lines that have arrived at each kill. */
 const KILLED_AT = LONG ? [90, 200] : [50];
 
-test("kill -9 in the middle: lines that had no kept answer are sent again, and paid once", async () => {
+test("after kill -9 lines without a sealed answer are sent again for one charge", async () => {
 	const batch = await started("killed", LONG ? 300 : 100);
 	for (const lines of KILLED_AT) {
 		await batch.until(lines);
@@ -116,7 +116,7 @@ test("kill -9 in the middle: lines that had no kept answer are sent again, and p
 
 // Away is also what befalls the next one; of one runner it is told in `crash.test.ts`.
 test.if(LONG)(
-	"a database that is away costs no line, and the batch goes on by itself",
+	"an outage of the database loses no line",
 	async () => {
 		const batch = await started("away", 200);
 		await batch.until(40);
@@ -130,7 +130,7 @@ test.if(LONG)(
 	90_000,
 );
 
-test("lines whose answers were not sealed at a kill are sent again, and a finished batch leaves no rows of its lines", async () => {
+test("unsealed lines are sent again; a finished batch has no line rows", async () => {
 	const over = await started("swept", 3);
 	await ended(over.id);
 	const batch = await started("unsealed", LONG ? 200 : 100);

@@ -80,7 +80,7 @@ async function runLine(
 const away = () => Promise.reject(new Error("scripted: the database is away"));
 
 for (const isCarriedOut of [true, false]) {
-	test(`a claim whose answer is lost (carried out: ${isCarriedOut}) keeps its line from nothing, sent before or not`, async () => {
+	test(`a claim without an answer (committed: ${isCarriedOut}) is repeated`, async () => {
 		const lost = async (wanted: number, attempt: number, carryOut: () => ReadonlySet<number>) => {
 			if (attempt !== wanted) return carryOut();
 			if (isCarriedOut) carryOut();
@@ -94,7 +94,7 @@ for (const isCarriedOut of [true, false]) {
 	}, 20_000);
 }
 
-test("lines that are sent together leave others a turn between any two", async () => {
+test("yields the event loop between two lines", async () => {
 	const LINES = 20;
 	let turn = 0;
 	let isOver = false;
@@ -123,7 +123,7 @@ for (const [what, error] of [
 	["that has no server any more", NO_SERVER],
 	["whose room cannot be found out", new Error("scripted: a bug")],
 ] as const) {
-	test(`a model ${what} is asked for now and then, and others have their turn`, async () => {
+	test(`checks a model ${what} at intervals, yielding to others`, async () => {
 		const clock = createManualClock();
 		let asked = 0;
 		let gone = true;
@@ -153,7 +153,7 @@ for (const [what, error] of [
 	});
 }
 
-test("an input that cannot be read on leaves what is under way to its end, so that no answer is lost", async () => {
+test("an unreadable input lets running lines end", async () => {
 	const answer = Promise.withResolvers<Response>();
 	const broken = Promise.withResolvers<never>();
 	const reached = Promise.withResolvers<void>();
@@ -193,7 +193,7 @@ test("an input that cannot be read on leaves what is under way to its end, so th
 	expect((await Array.fromAsync(work.rest())).map(({ line }) => line)).toEqual([2]);
 });
 
-test("lines that fill what may be held of them, and were all refused, are sent again", async () => {
+test("refused lines that fill the memory limit are sent again", async () => {
 	const LINES = 5;
 	const clock = createManualClock();
 	const refused = new Set<string>();

@@ -31,7 +31,7 @@ const makeRunner = (log: Log, clock: Clock = systemClock) =>
 		{ databaseUrl: db.url },
 	);
 
-test("a queue whose start fails halfway leaves neither connections nor timers, and the next start works", async () => {
+test("a failed start leaves no connections or timers; the next one works", async () => {
 	const said: string[] = [];
 	const log = createLog({ level: "error", write: (line) => said.push(JSON.parse(line).message) });
 	const runner = makeRunner(log);
@@ -54,7 +54,7 @@ test("a queue whose start fails halfway leaves neither connections nor timers, a
 	await next.stop();
 }, 30_000);
 
-test("a queue that is stopped while it starts, or asked for behind its stop, leaves neither connections nor timers", async () => {
+test("a stop during or before the start leaves no connections or timers", async () => {
 	const looks = new Set<() => void>();
 	const clock: Clock = {
 		...systemClock,
@@ -75,7 +75,7 @@ test("a queue that is stopped while it starts, or asked for behind its stop, lea
 	await waitFor(async () => (await connections()) === 0, "the connections to be gone");
 }, 30_000);
 
-test("a batch whose job is missing has one made though a thousand older ones are open, none of which comes to its end", async () => {
+test("queues a batch without a job after a thousand older open ones", async () => {
 	// None has the files that it writes, so that whoever takes it fails.
 	await db.sql`
 		insert into batch (id, account_id, key_id, endpoint, input_file_id, completion_window, created_at, expires_at, state, model)

@@ -34,7 +34,7 @@ function begin(lines: number, seed: number) {
 
 const said = (errors: readonly object[], text: string) => errors.filter((line) => JSON.stringify(line).includes(text));
 
-test("a batch of which every outcome is refused sends nothing more and says so, and goes on by itself, whole, once they are taken", async () => {
+test("a batch whose outcomes are refused pauses, then completes", async () => {
 	const { world, names, errors, refused, attempts, life } = begin(300, 2);
 	const id = await world.create(names.map((name) => chatLine(name)));
 	await db.sql`alter table batch_line add constraint refuses check (state in ('claimed', 'free')) not valid`;
@@ -64,7 +64,7 @@ test("a batch of which every outcome is refused sends nothing more and says so, 
 	expect([refused.size, world.charged()]).toEqual([0, names.length * COST]);
 });
 
-test("a batch whose lines the database does not let through sends none, says so, and goes on by itself", async () => {
+test("a batch whose claims are refused pauses, then completes", async () => {
 	const { world, names, errors, refused, life } = begin(40, 4);
 	await db.sql`alter table batch_line add constraint refuses check (state <> 'claimed') not valid`;
 	const id = await world.create(names.map((name) => chatLine(name)));
@@ -80,7 +80,7 @@ test("a batch whose lines the database does not let through sends none, says so,
 	expect(refused.size).toBe(0);
 });
 
-test("lines of batches that are over are removed, however many are left, and those of others stay", async () => {
+test("removes all line rows of finished batches only", async () => {
 	const { world, life } = begin(1, 5);
 	const [over, open] = [await world.create([chatLine("a")]), await world.create([chatLine("a")])];
 	await life().run(over);
@@ -96,7 +96,7 @@ test("lines of batches that are over are removed, however many are left, and tho
 	expect(statements).toBe(3);
 });
 
-test("a run that is stopped while the database refuses its outcomes ends, and the next one sends its lines again", async () => {
+test("a run stopped while its outcomes are refused leaves its lines to the next", async () => {
 	const { world, names, refused, life } = begin(100, 3);
 	const id = await world.create(names.map((name) => chatLine(name)));
 	await db.sql`alter table batch_line add constraint refuses check (state in ('claimed', 'free')) not valid`;

@@ -23,7 +23,7 @@ const clock = {
 	after: (delayMs: number, run: () => void) => systemClock.after(delayMs / SPEED, run),
 };
 
-test("batches that have no credit keep nobody else's waiting, though they had all places, and go on once they have some", async () => {
+test("batches without credit give their places to others, and continue later", async () => {
 	const maker = { statements: db.statements, digest: createDigest("x".repeat(32)), serviceName: "service" };
 	const owner = { accountId: "", keyId: "" };
 	const world = createCrashWorld(db, owner, createRandom(1).fraction);

@@ -35,7 +35,7 @@ async function problemsOf(text: string, endpoint: Parameters<typeof validate>[1]
 const lineWith = (change: Record<string, unknown>) => JSON.stringify({ ...JSON.parse(chatLine("a")), ...change });
 
 describe("the lines of a file", () => {
-	test("are found however the file is cut, with any line end, and numbered as editors do", async () => {
+	test("are found in any chunks, with any line end, numbered from 1", async () => {
 		const text = "\uFEFFone\r\n\n  \ntwö\nthree";
 		for (const piece of [1, 2, 3, 5, 1000]) {
 			const lines = [];
@@ -48,7 +48,7 @@ describe("the lines of a file", () => {
 		}
 	});
 
-	test("a line that is too long is passed over, not kept, and what follows is found", async () => {
+	test("skip a line that is too long without keeping it", async () => {
 		const lines = [];
 		const long = "x".repeat(LINE_BYTES_MAX + 1);
 		for await (const { line, text, bytes } of inputLines(streamOf(`a\n${long}\nb`, MB)))
@@ -62,7 +62,7 @@ describe("the lines of a file", () => {
 });
 
 describe("an input", () => {
-	test("as it should be has a model and a number of lines; its model may go by another name", async () => {
+	test("has a model, by any of its names, and a number of lines", async () => {
 		expect(await check(`${chatLine("a")}\n\n${chatLine("b", "b", { model: "nick" })}`)).toEqual({
 			ok: true,
 			model: "test-model",
@@ -70,7 +70,7 @@ describe("an input", () => {
 		});
 	});
 
-	test("each mistake has a code, its line and its field", async () => {
+	test("reports code, line and field of each mistake", async () => {
 		const cases: [string, readonly [string, number | null, string | null]][] = [
 			["{", ["invalid_json_line", 1, null]],
 			["[1]", ["invalid_json_line", 1, null]],
@@ -96,12 +96,12 @@ describe("an input", () => {
 		for (const [text, problem] of cases) expect(await problemsOf(text)).toEqual([problem]);
 	});
 
-	test("every mistake is told at once, the first hundred of them", async () => {
+	test("reports the first hundred mistakes at once", async () => {
 		expect((await problemsOf(`{\n${chatLine("a")}\n{`)).map(([, line]) => line)).toEqual([1, 3]);
 		expect(await problemsOf("{\n".repeat(1_000))).toHaveLength(PROBLEMS_MAX);
 	});
 
-	test("has so many lines at most, and so many inputs to embed", async () => {
+	test("has a maximum of lines and of inputs to embed", async () => {
 		const [before, behind] = chatLine("?", "x").split("?");
 		const many = (count: number) => Array.from({ length: count }, (_, at) => `${before}n${at}${behind}`).join("\n");
 		expect((await problemsOf(many(LINES_MAX + 1)))[0]).toEqual(["too_many_tasks", LINES_MAX + 1, null]);
@@ -118,7 +118,7 @@ describe("an input", () => {
 	}, 20_000);
 });
 
-describe("of an input of 128 MB", () => {
+describe("an input of 128 MB", () => {
 	/** So much of this, over and over. What nobody holds any more is taken away as it goes: the rest is what counts. */
 	function endless(piece: Uint8Array, bytes: number): ReadableStream<Uint8Array> {
 		let left = bytes;
@@ -137,7 +137,7 @@ describe("of an input of 128 MB", () => {
 		});
 	}
 
-	test("one endless line is a problem of that line, and takes no more memory than a line may", async () => {
+	test("reports an endless line within the memory of one line", async () => {
 		Bun.gc(true);
 		const before = process.memoryUsage().rss;
 		const piece = new TextEncoder().encode("x".repeat(512 * 1024));

@@ -6,7 +6,7 @@ import { chatLine, isOver, withBatches } from "./batch-service.ts";
 const batches = await withBatches({ dialect: "vllm", maxConcurrency: 1 });
 const { service, upstream } = batches;
 
-test("a line that holds the only place is hung up for a request, sent again behind it, and charged once", async () => {
+test("a request displaces the line in the only place; the line is charged once", async () => {
 	const batch = await service.customer();
 	const other = await service.customer();
 	const gate = Promise.withResolvers<void>();

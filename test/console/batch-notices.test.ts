@@ -104,7 +104,7 @@ const refusedAt = (command: string, responseCode: number) =>
 /** As if the time until the next attempt had passed. */
 const wait = () => db.sql`update batch_notice set next_at = now()`;
 
-test("nobody hears of a batch unless the account wants it", async () => {
+test("sends no notice unless the account enables it", async () => {
 	const { id } = await newAccount(null);
 	await ended(id);
 	await ended((await newAccount({})).id);
@@ -112,7 +112,7 @@ test("nobody hears of a batch unless the account wants it", async () => {
 	expect([mails, calls, await rows(), await db.sql`select * from batch_end`]).toEqual([[], [], [], []] as never);
 });
 
-test("each ending is told as the event that OpenAI's users know, signed, with nothing that anybody wrote", async () => {
+test("sends each ending as OpenAI's event, signed, without customer text", async () => {
 	const { id } = await newAccount({ url: "https://hook.example/" });
 	const ids = new Map<string, string>();
 	for (const ending of ["completed", "failed", "expired", "cancelled"] as const)
@@ -136,7 +136,7 @@ test("each ending is told as the event that OpenAI's users know, signed, with no
 	expect((await rows()).map(({ state, answer }) => [state, answer])).toEqual(Array(4).fill(["sent", 200]));
 });
 
-test("mails go to who made the key while he is a member, else to owners, admins and billing; or to those", async () => {
+test("mails the key's maker if a member, else the paying roles", async () => {
 	const maker = await newAccount({ mail: "maker" }, 2);
 	const carl = await maker.join("developer");
 	await db.sql`insert into audit_event (id, actor, action, subject, account_id, detail) values
@@ -162,7 +162,7 @@ test("mails go to who made the key while he is a member, else to owners, admins 
 	expect(mails[0]?.text).not.toContain("secret prompt");
 });
 
-test("who leaves between the end and the mail hears nothing", async () => {
+test("mails no former member", async () => {
 	const { id, owners } = await newAccount({ mail: "owners" }, 2);
 	onMail = () => Promise.reject(new Error("away"));
 	await ended(id);
@@ -179,7 +179,7 @@ test("who leaves between the end and the mail hears nothing", async () => {
 	]);
 });
 
-test("many consoles at once tell each end once", async () => {
+test("concurrent consoles send each notice once", async () => {
 	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
 	for (let n = 0; n < 4; n++) await ended(id);
 	await Promise.all(Array.from({ length: 8 }, () => tell()));
@@ -188,7 +188,7 @@ test("many consoles at once tell each end once", async () => {
 	expect([new Set(mails.map((mail) => mail.id)).size, mails.length]).toEqual([4, 4]);
 });
 
-test("a console that dies in an attempt leaves it to the next one, under the same id; not before the attempt can be over", async () => {
+test("repeats an attempt of a dead console under the same id", async () => {
 	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
 	await ended(id);
 	onCall = onMail = () => new Promise<never>(() => {});
@@ -212,7 +212,7 @@ test("a console that dies in an attempt leaves it to the next one, under the sam
 	expect((await rows()).map(({ state }) => state)).toEqual(["sent", "sent"]);
 });
 
-test("what is not taken is tried again, ever later, and given up after three days or when nobody wants it", async () => {
+test("retries at growing intervals and gives up after three days", async () => {
 	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
 	await ended(id);
 	onCall = async () => ({ status: 503 });
@@ -264,7 +264,7 @@ test("what is not taken is tried again, ever later, and given up after three day
 	]);
 });
 
-test("a mail server that refuses us, and not this mail, is asked again: no notice is lost by a password or a list of senders", async () => {
+test("retries a mail if the server refuses the sender, not the mail", async () => {
 	const { id } = await newAccount({ mail: "owners" });
 	await ended(id);
 	for (const [command, responseCode] of [
@@ -287,7 +287,7 @@ test("a mail server that refuses us, and not this mail, is asked again: no notic
 	expect((await rows()).map(({ state }) => state)).toEqual(["sent"]);
 });
 
-test("a dead receiver stands in nobody's way", async () => {
+test("a dead receiver does not delay other accounts", async () => {
 	const dead = await newAccount({ url: "https://dead.example/" });
 	const well = await newAccount({ url: "https://well.example/" });
 	for (let n = 0; n < 30; n++) await ended(dead.id);
@@ -308,7 +308,7 @@ test("a dead receiver stands in nobody's way", async () => {
 	expect((await rows()).filter(({ state }) => state !== "sent")).toEqual([] as never);
 });
 
-test("a turn is over when all that it began is, also if the database is away for one of them: a stop waits for it", async () => {
+test("a stop waits for all deliveries, even if one is not recorded", async () => {
 	const [away, slow] = [
 		await newAccount({ url: "https://away.example/" }),
 		await newAccount({ url: "https://slow.example/" }),

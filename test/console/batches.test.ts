@@ -39,7 +39,7 @@ async function over(id: string, person: Person = ann) {
 }
 
 describe("a batch in the console", () => {
-	test("is begun with a file, shows what it cost, and gives its answers", async () => {
+	test("starts with a file, shows its cost and returns its answers", async () => {
 		const started = await begin(ann, made.key.id, `${chatLine("a")}\n${chatLine("b")}\n`);
 		expect(started.status).toBe(200);
 		const { id } = (await started.json()) as { id: string };
@@ -66,7 +66,7 @@ describe("a batch in the console", () => {
 		expect([late.status, late.body.error.code]).toEqual([409, "conflict"]);
 	}, 60_000);
 
-	test("is begun once, however often the same attempt is sent, also while the first is on its way", async () => {
+	test("starts once for repeated attempts", async () => {
 		const idOf = async (answer: Promise<Response>) => ((await (await answer).json()) as { id: string }).id;
 		const count = async () => (await ann.get("/api/console/batches")).body.items.length;
 		const before = await count();
@@ -79,7 +79,7 @@ describe("a batch in the console", () => {
 		expect(refused.status).toBe(400);
 	}, 60_000);
 
-	test("tells of each request which batch it was a line of, and lists those of one", async () => {
+	test("is named by its requests and filters the log", async () => {
 		const [first, second] = await Promise.all(
 			["x", "y"].map(async (name) => (await (await begin(ann, made.key.id, chatLine(name))).json()) as { id: string }),
 		);
@@ -105,7 +105,7 @@ describe("a batch in the console", () => {
 		expect((await bob.get(`/api/console/requests?batch=${first?.id}`)).body.items).toEqual([]);
 	}, 60_000);
 
-	test("tells line by line what is wrong with its file, and is ended by its owner", async () => {
+	test("shows mistakes by line and is cancelled by its owner", async () => {
 		const wrong = await begin(ann, made.key.id, `${chatLine("a")}\nno json\n`);
 		const { id } = (await wrong.json()) as { id: string };
 		const shown = await over(id);
@@ -122,7 +122,7 @@ describe("a batch in the console", () => {
 		expect((await over(begun.id)).state).toBe("cancelled");
 	}, 60_000);
 
-	test("its end is told to whom an owner says: others may not say it, and see no address and no secret", async () => {
+	test("sends notices as owners set; others see no address or secret", async () => {
 		const path = "/api/console/batch-notices";
 		expect((await ann.get(path)).body).toEqual({
 			mail: null,
@@ -197,7 +197,7 @@ describe("a batch in the console", () => {
 		expect((await put(ann, null)).body).toMatchObject({ hasWebhook: false, secret: null });
 	}, 60_000);
 
-	test("what two tabs change of who is told holds, also where each began before the other saved", async () => {
+	test("keeps concurrent changes of its notices from two tabs", async () => {
 		const dora = await signedUp(service);
 		const path = "/api/console/batch-notices";
 		const start: NoticeForm = { mail: "owners", webhookUrl: null, events: ["credit.low", "key.expiring"] };
@@ -222,7 +222,7 @@ describe("a batch in the console", () => {
 		expect(off.body).toMatchObject({ mail: "maker", hasWebhook: false, secret: null });
 	});
 
-	test("the secret of a webhook is told again to who did not hear it, and is no other one", async () => {
+	test("returns the same webhook secret for a repeated request", async () => {
 		const dora = await signedUp(service);
 		const path = "/api/console/batch-notices";
 		const set = { webhookUrl: "https://hook.example/", token: crypto.randomUUID() };
@@ -236,7 +236,7 @@ describe("a batch in the console", () => {
 		expect(renewed[1]?.body.secret).toBe(renewed[0]?.body.secret);
 	});
 
-	test("is fetched and ended by people of an account whose first key only reads", async () => {
+	test("is read and cancelled if the account's first key only reads", async () => {
 		const cleo = await signedUp(service);
 		const reading = (await cleo.send("POST", "/api/console/keys", { name: "reads", readsOnly: true })).body;
 		await topUp(cleo, await operator(service));
@@ -249,7 +249,7 @@ describe("a batch in the console", () => {
 		expect((await cleo.send("POST", `/api/console/batches/${id}/cancel`)).body.error.code).toBe("conflict");
 	}, 60_000);
 
-	test("is fetched and ended by people of an account whose first key is one of an archived project, and the second revoked", async () => {
+	test("is read and cancelled if the first keys are archived or revoked", async () => {
 		const dora = await signedUp(service);
 		await topUp(dora, await operator(service));
 		const { id: projectId } = (await dora.send("POST", "/api/console/projects", { name: "over" })).body;
@@ -267,7 +267,7 @@ describe("a batch in the console", () => {
 		expect([ended.status, ended.body.error.code]).toEqual([409, "conflict"]);
 	}, 60_000);
 
-	test("does not exist for others, nor does its file, nor may they spend its key", async () => {
+	test("is hidden from other accounts, with its file and key", async () => {
 		const [batch] = (await ann.get("/api/console/batches")).body.items.filter(
 			({ state }: { state: string }) => state === "completed",
 		);

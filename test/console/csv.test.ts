@@ -10,7 +10,7 @@ function cells(line: string): string[] {
 	return value.split(/[;|\t\r\n]/).map((cell) => cell.replace(/^[\s\p{C}]+/u, "").normalize("NFKC"));
 }
 
-test("no value begins a formula, behind whatever blanks, unseen signs and ends of cells it hides", () => {
+test("no value begins a formula, hidden in any way", () => {
 	const fronts = [
 		"",
 		" ",
@@ -41,13 +41,13 @@ test("no value begins a formula, behind whatever blanks, unseen signs and ends o
 			}
 });
 
-test("numbers, names and texts stay as they are", () => {
+test("keeps numbers, names and texts", () => {
 	expect(csvLine(["-1", "-1.50", "12", "a-b", "ada@example.com", "x = y", "gpt-4; fast", 3, true, null])).toBe(
 		'-1,-1.50,12,a-b,ada@example.com,x = y,"gpt-4; fast",3,true,\r\n',
 	);
 });
 
-test("a file whose first rows cannot be made is refused with the reason; one that breaks off later ends its connection", async () => {
+test("refuses a file whose first rows fail; a later failure cuts it", async () => {
 	const rows = (fails: number) => {
 		let asked = 0;
 		return csvResponse("a.csv", ["n"], async () => {

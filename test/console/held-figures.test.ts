@@ -44,7 +44,7 @@ const periodOf = async (table: "api_key" | "project", id: string): Promise<strin
 	return row?.budget as string;
 };
 
-test("what a dead instance holds of a cap that begins anew is what it holds of the present period", async () => {
+test("a dead instance's hold on a cap is that of the current period", async () => {
 	const accountId = await service.account();
 	await updateAccount(statements, accountId, { timeZone: zoneByDay() });
 	const cap = { capNanoUsd: usd("1"), capPeriod: "day" } as const;
@@ -58,7 +58,7 @@ test("what a dead instance holds of a cap that begins anew is what it holds of t
 	expect(data.project).toMatchObject({ remaining_usd: "0.50", limit_remaining: 0.5 });
 });
 
-test("the pages of a key and of a project say what a dead instance holds of their caps, as /v1/key does", async () => {
+test("key and project pages show a dead instance's holds, as /v1/key does", async () => {
 	const accountId = await service.account();
 	const { id: projectId } = await createProject(statements, accountId, { name: "search", capNanoUsd: usd("2") });
 	const { id, secret } = await service.key(accountId, { capNanoUsd: usd("1"), projectId });
@@ -76,7 +76,7 @@ test("the pages of a key and of a project say what a dead instance holds of thei
 	expect(formatUsd(project.heldNanoUsd)).toBe("0.50");
 });
 
-test("what a dead instance was serving is not told as running beside what that instance holds", async () => {
+test("requests of a dead instance are not shown as running", async () => {
 	const accountId = await service.account();
 	const { id } = await service.key(accountId);
 	const { instanceId, epoch } = await living();
@@ -94,7 +94,7 @@ test("what a dead instance was serving is not told as running beside what that i
 	await sql`delete from reservation where account_id = ${accountId}`;
 });
 
-test("what a request holds of its project stays that project's when its key is moved", async () => {
+test("a hold stays in its project when the key moves", async () => {
 	const accountId = await service.account();
 	const cap = { capNanoUsd: usd("1") };
 	const { id: former } = await createProject(statements, accountId, { name: "former", ...cap });
@@ -129,7 +129,7 @@ test("what a request holds of its project stays that project's when its key is m
 	await service.settled();
 });
 
-test("operators see who was killed as silent, with what it holds, whether or not another instance was there to notice", async () => {
+test("operators see a killed instance as silent, with its holds", async () => {
 	const accountId = await service.account();
 	const { id } = await service.key(accountId);
 	const before = await operatorSummary(operators);

@@ -28,7 +28,7 @@ function serve() {
 	return { feed, clock, url: `http://127.0.0.1:${server.port}`, reads: () => reads, stop: () => server.stop(true) };
 }
 
-test("a page that leaves is forgotten at once, and nothing is read for nobody", async () => {
+test("a closed page is forgotten, and its topics are not read", async () => {
 	const { feed, clock, url, reads, stop } = serve();
 	const leaving = Array.from({ length: 5 }, () => new AbortController());
 	const pages = await Promise.all(leaving.map((one, user) => fetch(`${url}?user=${user}`, { signal: one.signal })));
@@ -51,7 +51,7 @@ test("a page that leaves is forgotten at once, and nothing is read for nobody", 
 	await stop();
 });
 
-test("one person opens a bounded number of pages", async () => {
+test("the number of a person's pages is limited", async () => {
 	const { feed, url, stop } = serve();
 	const leave = new AbortController();
 	const pages = await Promise.all(Array.from({ length: 14 }, () => fetch(`${url}?user=a`, { signal: leave.signal })));
@@ -62,7 +62,7 @@ test("one person opens a bounded number of pages", async () => {
 	await stop();
 });
 
-test("stopping ends every page cleanly, and one that comes then still is to come again, not refused", async () => {
+test("a stop ends every page; later ones are told to reconnect", async () => {
 	const { feed, url, stop } = serve();
 	const page = await fetch(`${url}?user=a`);
 	const text = page.text();
@@ -77,7 +77,7 @@ test("stopping ends every page cleanly, and one that comes then still is to come
 	await stop();
 });
 
-test("each page hears of what differs from what it was told itself, whatever others were told before", async () => {
+test("a page gets the changes since its own last event", async () => {
 	const clock = createManualClock();
 	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
 	let value = "before";
@@ -108,7 +108,7 @@ test("each page hears of what differs from what it was told itself, whatever oth
 	await Promise.all([early.follow, late.follow]);
 });
 
-test("a right that ends is seen before the next word, also one that ends while it is read, and where it cannot be asked", async () => {
+test("a page whose right ended gets no further event", async () => {
 	const clock = createManualClock();
 	let asked = 0;
 	let ask: HoldingRights = all;

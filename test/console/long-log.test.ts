@@ -103,7 +103,7 @@ async function blocksOf(person: Person, path: string, blocksMax: number): Promis
 	return fewest;
 }
 
-test("however long the log is, no page reads a quarter of it, but for those that look through its hours", async () => {
+test("no page reads a quarter of a long log", async () => {
 	const nowMs = Date.now();
 	const at = (days: number) => nowMs - Math.round(days * DAY_MS);
 	const rows = (await customer.get("/api/console/requests?limit=50")).body;
@@ -174,7 +174,7 @@ test("however long the log is, no page reads a quarter of it, but for those that
 	expect(over).toEqual([]);
 }, 60_000);
 
-test("rare rows are found whole: none is lost by the way they are looked for", async () => {
+test("a filter finds all rare rows", async () => {
 	const all = async (query: string, limit = 200) => {
 		const ids: string[] = [];
 		let after: string | null = null;
@@ -229,7 +229,7 @@ async function refusedWithin(from: number, to: number): Promise<number> {
 	return row?.n ?? 0;
 }
 
-test("that there are no such requests is known at once, however long the log is", async () => {
+test("a filter without results reads few blocks", async () => {
 	const { sql } = database;
 	for (const query of [
 		"model=no-such-model",
@@ -251,7 +251,7 @@ test("that there are no such requests is known at once, however long the log is"
 	expect(row?.blocks ?? 0).toBeLessThan(BLOCKS_OF_NONE);
 }, 60_000);
 
-test("the sums of a long log are exact, to the nano-dollar", async () => {
+test("the sums of a long log are exact", async () => {
 	const [rows] =
 		await database.sql`select sum(charged_nano_usd)::text as charged, count(*)::text as n from usage_event`;
 	const series = (await customer.get(`/api/console/usage?from=${Date.now() - (DAYS + 1) * DAY_MS}`)).body;
@@ -261,7 +261,7 @@ test("the sums of a long log are exact, to the nano-dollar", async () => {
 	expect(ledger.items[0].runningNanoUsd).toBe(100e9 - series.total.costNanoUsd);
 });
 
-test("the whole log leaves as a file while it is read", async () => {
+test("the CSV of a long log is streamed", async () => {
 	const response = await customer.fetch("/api/console/requests.csv");
 	let bytes = 0;
 	for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
@@ -271,7 +271,7 @@ test("the whole log leaves as a file while it is read", async () => {
 	expect(bytes).toBeGreaterThan(2_000_000);
 }, 60_000);
 
-test("what was used in no project is found behind however much that was used in one", async () => {
+test("usage in no project is found among much usage in projects", async () => {
 	const tidy = await signedUp(service);
 	await topUp(tidy, boss);
 	const keyIds = [(await tidy.send("POST", "/api/console/keys", { name: "all" })).body.key.id];

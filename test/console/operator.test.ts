@@ -17,7 +17,7 @@ const secret = (await customer.send("POST", "/api/console/keys", { name: "k" }))
 
 const at = (path: string) => `/api/console/operator/accounts/${customer.accountId}${path}`;
 
-test("a suspended account admits nothing from the answer on, and everything again afterwards", async () => {
+test("suspending an account refuses its requests until it is unsuspended", async () => {
 	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
 	expect((await boss.send("POST", at("/suspend"), { reason: "" })).status).toBe(400);
 	const suspended = await boss.send("POST", at("/suspend"), { reason: "unpaid invoice" });
@@ -28,7 +28,7 @@ test("a suspended account admits nothing from the answer on, and everything agai
 	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
 });
 
-test("an adjustment is booked once with its reason, and never below what is free", async () => {
+test("an adjustment is booked once, up to the available credit", async () => {
 	await service.settled();
 	const before = (await customer.get("/api/console/credit")).body.balance.balanceNanoUsd;
 	const idempotencyKey = crypto.randomUUID();
@@ -45,7 +45,7 @@ test("an adjustment is booked once with its reason, and never below what is free
 		expect((await boss.send("POST", at("/adjust"), { ...much, usd })).status).toBe(400);
 });
 
-test("a rejected transfer gives nothing and cannot be confirmed afterwards", async () => {
+test("a rejected transfer gives no credit and cannot be confirmed", async () => {
 	const made = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "300" });
 	const { id } = made.body.topUp;
 	const path = `/api/console/operator/top-ups/${id}`;
@@ -61,7 +61,7 @@ test("a rejected transfer gives nothing and cannot be confirmed afterwards", asy
 	expect(seen).toMatchObject({ id, state: "rejected", whyRejected: "never arrived" });
 });
 
-test("a running request shows as held, to the customer and on the operators' page of instances", async () => {
+test("a running request's hold is shown to customer and operators", async () => {
 	upstream.next(reply().hang());
 	const leave = new AbortController();
 	const running = service.post("/v1/chat/completions", secret, ask, { signal: leave.signal }).catch(() => undefined);
@@ -82,7 +82,7 @@ test("a running request shows as held, to the customer and on the operators' pag
 	);
 });
 
-test("no instance that may hold credit is behind those that have left, however many these are", async () => {
+test("instances that may hold credit are listed before former ones", async () => {
 	const { sql } = service.db;
 	await sql`
 		insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
@@ -97,7 +97,7 @@ test("no instance that may hold credit is behind those that have left, however m
 	}
 });
 
-test("settlements that came too late to be charged are shown beside the checks", async () => {
+test("uncharged late settlements are shown with the checks of the books", async () => {
 	const { sql } = service.db;
 	await sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd, at) values
 		('i', 1, 12, 3000000, '2026-01-01'), ('j', 4, 5, 40, '2026-01-02')`;
@@ -113,7 +113,7 @@ test("settlements that came too late to be charged are shown beside the checks",
 	}
 });
 
-test("the books are checked on demand and the run is kept", async () => {
+test("a check of the books on demand is stored", async () => {
 	await service.settled();
 	const run = await boss.send("POST", "/api/console/operator/reconciliation");
 	expect(run.body).toMatchObject({ ok: true });
@@ -132,7 +132,7 @@ test("the books are checked on demand and the run is kept", async () => {
 	}
 });
 
-test("accounts are found by address, name, key and top-up; deployments show their replicas", async () => {
+test("accounts are found by address, name, key or top-up", async () => {
 	const keyId = (await customer.get("/api/console/keys")).body.items[0].id;
 	for (const q of [customer.email, customer.email.slice(0, 8), customer.accountId, keyId]) {
 		const { items } = (await boss.get(`/api/console/operator/accounts?q=${encodeURIComponent(q)}`)).body;

@@ -16,7 +16,7 @@ await makeAccount(db, "acc", 1_000_000, { key: null });
 await sql`insert into account (id, email, name) values ('acc', 'acc@example.com', 'acc')`;
 await sql`insert into api_key (id, account_id, name, digest, prefix, last_four, models) values ('key', 'acc', 'key', 'd', 'p', 'l', '[]')`;
 
-test("an account whose requests are not kept any more has made its first one all the same", async () => {
+test("an account with deleted requests has made its first one", async () => {
 	const firstRequest = async () => (await overviewPulse(statements, "acc")).checklist.firstRequest;
 	expect(await firstRequest()).toBe(false);
 	const epoch = await goLive(db, "gone");
@@ -30,7 +30,7 @@ test("an account whose requests are not kept any more has made its first one all
 	expect(await firstRequest()).toBe(true);
 });
 
-test("operators are told how many top-ups wait, and not how many of them are shown", async () => {
+test("operators see the number of all pending top-ups", async () => {
 	await sql`insert into top_up (id, account_id, amount_nano_usd, method, reference)
 		select 'top_' || n, 'acc', 100000000000, 'transfer', ${newUuid()} || n from generate_series(1, 23) n`;
 	const summary = await operatorSummary({

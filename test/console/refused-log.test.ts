@@ -50,7 +50,7 @@ const newestFirst = (which: (one: { refused: boolean }) => boolean = () => true)
 		.map(({ id }) => id)
 		.reverse();
 
-test("answered and refused requests are one list by time; its pages meet without gap or overlap", async () => {
+test("answered and refused requests are one list without gap or overlap", async () => {
 	expect(sent.filter(({ refused }) => refused)).toHaveLength(12);
 	for (const limit of [1, 3, 7, 200]) {
 		const seen: string[] = [];
@@ -66,7 +66,7 @@ test("answered and refused requests are one list by time; its pages meet without
 	}
 });
 
-test("the filters take both kinds, or one", async () => {
+test("the filters select both kinds, or one", async () => {
 	const ids = async (query: string) => (await list(query)).map(({ id }) => id);
 	expect(await ids("status=refused")).toEqual(newestFirst(({ refused }) => refused));
 	expect(await ids("status=ok")).toEqual(newestFirst(({ refused }) => !refused));
@@ -84,7 +84,7 @@ test("the filters take both kinds, or one", async () => {
 	expect((await customer.get("/api/console/usage?status=refused")).status).toBe(400);
 });
 
-test("a 402 explains itself: whose limit, available, held, needed, and what would have fitted", async () => {
+test("a 402 has its limit, its amounts and the affordable tokens", async () => {
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 1_000 };
 	const response = await service.post("/v1/chat/completions", capped.secret, body);
 	const { error } = (await response.json()) as { error: Record<string, string | number> };
@@ -120,12 +120,12 @@ test("a 402 explains itself: whose limit, available, held, needed, and what woul
 	expect((await customer.get(other)).body).toMatchObject({ code: "model_not_found", param: "model", shortage: null });
 });
 
-test("the overview's newest requests are those of the log", async () => {
+test("the overview shows the log's newest requests", async () => {
 	const { newest } = (await customer.get("/api/console/overview")).body;
 	expect(newest.map(({ id }: { id: string }) => id)).toEqual(newestFirst().slice(0, 10));
 });
 
-test("the file has both kinds, in the columns that they had", async () => {
+test("the CSV has both kinds with stable columns", async () => {
 	const text = await (await customer.fetch("/api/console/requests.csv")).text();
 	const [head = "", ...lines] = text.trimEnd().split("\r\n");
 	const names = head.split(",");
@@ -157,7 +157,7 @@ test("the file has both kinds, in the columns that they had", async () => {
 	expect(only.trimEnd().split("\r\n")).toHaveLength(1 + newestFirst(({ refused }) => refused).length);
 });
 
-test("refusals are forgotten after 30 days, all of them however many, and no newer one", async () => {
+test("refusals are deleted after 30 days, no newer ones", async () => {
 	const write = (days: number, rows: number) => service.db.sql`
 		insert into refused_request (request_id, account_id, key_id, endpoint, code, status, message, refused_at)
 		select gen_random_uuid(), 'acc_old', 'key_old', 'chat', 'overloaded', 429, 'x', now() - ${days}::int * interval '1 day'

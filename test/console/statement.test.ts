@@ -70,7 +70,7 @@ async function sealedUntil(day: string): Promise<void> {
 const read = (month: string) => readStatement(asked, ID, month);
 const place = { origin: ORIGIN, accountId: ID };
 
-test("a month's opening balance is the closing one of the month before, and the running month's is the balance now", async () => {
+test("a month opens with the closing balance of the month before", async () => {
 	let before = 0n;
 	for (const month of months) {
 		const statement = await read(month);
@@ -86,7 +86,7 @@ test("a month's opening balance is the closing one of the month before, and the 
 	expect((await listMonths(asked, ID)).map(({ month }) => month)).toEqual(months.toReversed());
 });
 
-test("a closed month stays as it was: what is recorded of it later stands on a later one, and everything adds up", async () => {
+test("a closed month never changes; later records belong to a later month", async () => {
 	await sealedUntil(`${third}-01`);
 	// Many at once, as people open the page.
 	await Promise.all(Array.from({ length: 8 }, () => closeMonths(asked, ID)));
@@ -115,7 +115,7 @@ test("a closed month stays as it was: what is recorded of it later stands on a l
 	expect((await read(present)).closingNanoUsd).toBe(BigInt((await accountBalance(db.statements, ID)).balance));
 });
 
-test("a month whose requests are gone answers from the sums", async () => {
+test("a month without its requests is read from the sums", async () => {
 	const before = await read(second);
 	const moment = `${third}-01T00:00:00Z`;
 	await db.sql`insert into removal (id, usage_before, usage_frozen) values (1, ${moment}, ${moment})
@@ -127,7 +127,7 @@ test("a month whose requests are gone answers from the sums", async () => {
 	expect(before.usage.length).toBeGreaterThan(0);
 });
 
-test("the CSV has each movement with the balance behind it and where to find it", async () => {
+test("the CSV has each movement with its balance and link", async () => {
 	const statement = await read(second);
 	const rows = statementCsv(statement, statementLines(statement, place)).trimEnd().split("\r\n");
 	expect(rows[1]).toBe(`${second}-01,opening_balance,,,,,,248.999999986,,,`);
@@ -144,7 +144,7 @@ test("the CSV has each movement with the balance behind it and where to find it"
 	expect(receipt?.url).toBe(`${ORIGIN}/api/console/credit/receipts/top_2?account=${ID}`);
 });
 
-test("what was used in projects is told apart by project, and all of it is the month's usage", async () => {
+test("usage is listed by project and adds up to the month's usage", async () => {
 	const before = await read(present);
 	await db.sql`insert into project (id, account_id, name) values ('proj_s', ${ID}, 'Search, "=1"')`;
 	await use(`${present}-01T00:00:00Z`, 300, "m-1", "proj_s");
@@ -169,7 +169,7 @@ test("what was used in projects is told apart by project, and all of it is the m
 	expect(links).toEqual(expect.arrayContaining([`${ORIGIN}/proj_s`, `${ORIGIN}/none`]));
 });
 
-test("more movements than are told one by one are one line more, and it still adds up", async () => {
+test("movements beyond the limit are summed in one line", async () => {
 	const statement = await read(second);
 	const cut = { ...statement, entries: [] };
 	const lines = statementLines(cut, place);
@@ -178,7 +178,7 @@ test("more movements than are told one by one are one line more, and it still ad
 	expect(statement.openingNanoUsd + sum).toBe(statement.closingNanoUsd);
 });
 
-test("no month, a month that is none, and one before the account answer with what is wrong", async () => {
+test("a missing, malformed or too early month is refused with the reason", async () => {
 	for (const month of ["", "2026-13", "2026-1", "x", "2026-11-01", "'; --"])
 		await expect(read(month)).rejects.toThrow("That is no month");
 	await expect(read("2020-01")).rejects.toThrow("There is no statement");
@@ -215,7 +215,7 @@ test("a PDF has names in Latin, Greek and Cyrillic, with every amount and link",
 	expect(bytes.length).toBeLessThan(100_000);
 });
 
-test("a PDF refuses other scripts, wherever they are, and the page shows them", async () => {
+test("a PDF refuses other scripts, which the page shows", async () => {
 	const statement = await read(second);
 	for (const company of ["北京", "שלום", "سلام", "บริษัท", "कंपनी", "Acme 🚀"]) {
 		const buyer = { ...NOBODY, company };
@@ -232,7 +232,7 @@ test("a PDF refuses other scripts, wherever they are, and the page shows them", 
 	await statementPdf(documentOf({ statement, buyer: { ...NOBODY, company: "A\u200bcme\u2067" } }));
 });
 
-test("the page has what the PDF has, runs nothing and shows names as they are written", async () => {
+test("the page has the PDF's contents, escaped and without scripts", async () => {
 	const statement = await read(second);
 	const buyer = { ...NOBODY, company: '<script>"&</script>' };
 	const response = statementPage(documentOf({ statement, buyer, language: "de" }));
@@ -244,7 +244,7 @@ test("the page has what the PDF has, runs nothing and shows names as they are wr
 		expect(page).toContain(part);
 });
 
-test("a closed month says of its figures alone that they stay: whom it is made out to is who that is today", async () => {
+test("a closed month shows the present billing details", async () => {
 	const statement = await read(second);
 	expect(statement.state).toBe("closed");
 	const paper = async (company: string) =>
@@ -254,7 +254,7 @@ test("a closed month says of its figures alone that they stay: whom it is made o
 	expect(before.text).toContain("Closed: its figures do not change any more");
 });
 
-test("it is in the language of who fetches it: words, months and amounts", async () => {
+test("a statement is in the reader's language", async () => {
 	const statement = await read(second);
 	const lines = statementLines(statement, place).map((line) => ({ ...line, description: "" }));
 	const [english = "", german = ""] = await Promise.all(
@@ -276,7 +276,7 @@ test("it is in the language of who fetches it: words, months and amounts", async
 	expect(german).toContain(new Intl.DateTimeFormat("de", { month: "long", timeZone: "UTC" }).format(statement.fromMs));
 });
 
-test("a month of three thousand movements, some as long as they may be, is a file of some pages, made in steps", async () => {
+test("a PDF of 3,000 movements has few pages and yields the event loop", async () => {
 	const statement = await read(second);
 	const line = statementLines(statement, place)[0];
 	if (line === undefined) throw new Error("there is a line");
@@ -306,7 +306,7 @@ test("a month of three thousand movements, some as long as they may be, is a fil
 
 const PDF = new Uint8Array();
 
-test("makes one PDF at a time, in order, for at most 20 requests, 4 of an account", async () => {
+test("makes one PDF at a time, for at most 20 requests, 4 of an account", async () => {
 	const queue = createPdfQueue();
 	const begun: string[] = [];
 	const ends = new Map<string, () => void>();
@@ -332,7 +332,7 @@ test("makes one PDF at a time, in order, for at most 20 requests, 4 of an accoun
 	expect(await last).toBe(PDF);
 });
 
-test("keeps the last 200 PDFs of closed months, and goes on after a failure", async () => {
+test("caches the last 200 PDFs of closed months", async () => {
 	const queue = createPdfQueue();
 	let made = 0;
 	const make = (key: string | null) =>

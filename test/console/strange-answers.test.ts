@@ -27,14 +27,14 @@ const send = createWebhookSender({ production: false });
 const message = { id: "evt_1", url, secret: webhookSecret("secret", "salt"), body: "{}", atMs: Date.now() };
 const told = () => send(message, new AbortController().signal);
 
-test("a server that changes the protocol, which nobody asked for, has not answered, and keeps no connection", async () => {
+test("a protocol upgrade counts as no answer and is disconnected", async () => {
 	says = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n";
 	expect(await told()).toEqual({ problem: "no_connection" });
 	await expect(fetched(url, {})).rejects.toThrow("another protocol");
 	await waitFor(() => open.size === 0, "the connections to end");
 });
 
-test("a status that no answer may have is an error of that call alone", async () => {
+test("an invalid status is an error of its call only", async () => {
 	for (const status of ["099", "600", "999"]) {
 		says = `HTTP/1.1 ${status} Odd\r\ncontent-length: 2\r\n\r\n{}`;
 		await expect(fetched(url, {})).rejects.toThrow("a status that there is not");

@@ -13,7 +13,7 @@ atEnd(() => db.drop());
 const { sql, statements } = db;
 const HOUR_MS = 3_600_000;
 
-test("a request that was attested as lost and is settled after all is one request, in the sums as in the log", async () => {
+test("a request attested as lost, then settled, counts once", async () => {
 	await sql`insert into budget (id, kind, account_id) values ('proj_1', 'project', 'acc')`;
 	await makeAccount(db, "acc", 1_000_000, { key: null });
 	await sql`insert into account (id, email, name) values ('acc', 'acc@example.com', 'acc')`;

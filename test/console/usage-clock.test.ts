@@ -56,7 +56,7 @@ async function leftOpen(
 	};
 }
 
-test("a row whose commit takes longer than a statement may, or meets a clock that leaps ahead, is in the sums once", async () => {
+test("a row with a slow commit or a leaping clock is summed once", async () => {
 	const { sql, fold, foldAll, setAhead, insert, count, end } = await withClock();
 	try {
 		await foldAll();
@@ -78,7 +78,7 @@ test("a row whose commit takes longer than a statement may, or meets a clock tha
 	}
 }, 120_000);
 
-test("what is settled behind a clock that was set back is in the sums once, and so is what was there before", async () => {
+test("rows settled after the clock was set back are summed once", async () => {
 	const { sql, fold, foldAll, setAhead, insert, count, end } = await withClock();
 	try {
 		await setAhead(10);

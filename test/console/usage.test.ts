@@ -36,7 +36,7 @@ async function sums(db: Pick<TestDatabase, "sql">, table: "usage_hour" | "usage_
 const AT_ONCE = 30;
 const ROUNDS = LONG ? 10 : 4;
 
-test("the sums are those of the rows while requests run and several instances fold at once", async () => {
+test("the sums equal the rows under concurrent requests and folds", async () => {
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
 	let done = false;
 	const folding = Array.from({ length: 3 }, async () => {
@@ -63,7 +63,7 @@ test("the sums are those of the rows while requests run and several instances fo
 	expect((await customer.get(`/api/console/keys/${key.id}`)).body.lastUsedAtMs).toBeGreaterThan(Date.now() - 60_000);
 }, 120_000);
 
-test("a row whose transaction was open during a fold is counted by the next one, once", async () => {
+test("a row committed after a fold is counted once by the next fold", async () => {
 	const db = await createTestDatabase();
 	const insert = (id: string) => sql`
 		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
@@ -102,7 +102,7 @@ test("a row whose transaction was open during a fold is counted by the next one,
 	}
 }, 120_000);
 
-test("while one instance folds another does not wait for it", async () => {
+test("a second instance skips a fold in progress", async () => {
 	const held = Promise.withResolvers<void>();
 	const release = Promise.withResolvers<void>();
 	const holder = service.db.tx.transaction(async (tx) => {
@@ -116,7 +116,7 @@ test("while one instance folds another does not wait for it", async () => {
 	await holder;
 });
 
-test("pages of the log meet without gap or overlap", async () => {
+test("pages of the log have no gap or overlap", async () => {
 	const seen: string[] = [];
 	let after: string | null = null;
 	do {
@@ -130,7 +130,7 @@ test("pages of the log meet without gap or overlap", async () => {
 	expect(new Set(seen).size).toBe(ROUNDS * AT_ONCE);
 });
 
-test("the file has every request, and no cell that a spreadsheet runs", async () => {
+test("the CSV has every request and no formula", async () => {
 	const response = await customer.fetch("/api/console/requests.csv");
 	expect(response.headers.get("content-type")).toContain("text/csv");
 	expect(response.headers.get("content-disposition")).toContain('filename="requests.csv"');
@@ -142,7 +142,7 @@ test("the file has every request, and no cell that a spreadsheet runs", async ()
 	expect(usage).toContain("test-model");
 });
 
-test("bad filters are named and answered with 400", async () => {
+test("an invalid filter gets 400 with its name", async () => {
 	for (const query of [
 		"from=x",
 		"bucket=year",
@@ -156,7 +156,7 @@ test("bad filters are named and answered with 400", async () => {
 		expect((await customer.get(`/api/console/requests?${query}`)).status).toBe(400);
 });
 
-test("so many days as are told of at once are told of, whenever they begin; a millisecond more is not", async () => {
+test("the longest range is accepted, and refused with a millisecond more", async () => {
 	const day = 86_400_000;
 	const answers: unknown[] = [];
 	for (const [bucket, days] of [
@@ -172,7 +172,7 @@ test("so many days as are told of at once are told of, whenever they begin; a mi
 	expect(answers).toEqual([]);
 });
 
-test("the live overview tells of a new request by itself, and an ended page leaves nothing behind", async () => {
+test("the live overview sends a new request and forgets closed pages", async () => {
 	// With no request yet: the newest ones are so by the clock, which may have been set back since others.
 	const watcher = await signedUp(service);
 	await topUp(watcher, await operator(service));
@@ -203,7 +203,7 @@ test("the live overview tells of a new request by itself, and an ended page leav
 	expect(rest).toEqual([]);
 }, 60_000);
 
-test("the owners hear once when the credit falls below the threshold, and again after it rose", async () => {
+test("owners get one mail each time the credit falls below the threshold", async () => {
 	const heard = () => mailsTo(customer.email).filter(({ subject }) => subject.startsWith("Credit is low"));
 	await customer.send("PUT", "/api/console/alert", { usd: "99.99999" });
 	await waitFor(() => heard().length === 1, "a mail", 40_000);
@@ -221,7 +221,7 @@ test("the owners hear once when the credit falls below the threshold, and again 
 	expect((await customer.get("/api/console/alert")).body.lastSentAtMs).not.toBeNull();
 }, 60_000);
 
-test("dashboards of the customer's own have the console's sums, with a key that can do nothing else", async () => {
+test("a read-only key returns the console's sums", async () => {
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
 	const series = (await customer.get("/api/console/usage?group=key&bucket=hour")).body;
 	const reader = (await customer.send("POST", "/api/console/keys", { name: "dashboard", readsOnly: true })).body;
@@ -246,7 +246,7 @@ test("dashboards of the customer's own have the console's sums, with a key that 
 	);
 });
 
-test("what a key used stays in the project where it was used, wherever the key goes", async () => {
+test("usage stays in its project when the key moves", async () => {
 	const { statements } = service.db;
 	const make = async (name: string): Promise<string> =>
 		(await customer.send("POST", "/api/console/projects", { name })).body.id;
@@ -349,7 +349,7 @@ test("what a key used stays in the project where it was used, wherever the key g
 	);
 }, 120_000);
 
-test("groups beyond those that are told apart are summed as one, whatever the others are called; each request counts once", async () => {
+test("groups beyond the limit are summed as one, each request once", async () => {
 	const accountId = (await signedUp(service)).accountId;
 	const write = (model: string, charged: number) => service.db.sql`
 		insert into usage_hour (account_id, hour, key_id, model, class, requests, prompt_tokens, cached_tokens, completion_tokens,

@@ -14,7 +14,7 @@ const failure = (work: Promise<unknown>) => work.then(() => undefined).catch((er
 const blobsOf = (fileId: string) => readdirSync(join(folder, fileId)).map((name) => join(folder, fileId, name));
 
 describe("a file", () => {
-	test("is read as it was written, in any range of it", async () => {
+	test("is read as written, in any range", async () => {
 		const bytes = sample(5 * MB + 20);
 		const record = await files.create(owner, newFile, streamOf(bytes));
 		expect(record).toMatchObject({ ...owner, ...newFile, bytes: bytes.length });
@@ -32,14 +32,14 @@ describe("a file", () => {
 		}
 	});
 
-	test("is not legible where it lies", async () => {
+	test("is stored encrypted", async () => {
 		const record = await files.create(owner, newFile, streamOf(new TextEncoder().encode("a prompt of somebody's")));
 		const stored = blobsOf(record.id).map((path) => readFileSync(path));
 		expect(stored.length).toBe(1);
 		expect(Buffer.concat(stored).includes("prompt")).toBe(false);
 	});
 
-	test("that was changed, moved or cut where it lies is not read", async () => {
+	test("is not read after its stored bytes were changed, moved or cut", async () => {
 		const record = await files.create(owner, newFile, streamOf(sample(192 * 1024)));
 		const [path] = blobsOf(record.id);
 		if (path === undefined) throw new Error("it has a part");
@@ -64,7 +64,7 @@ describe("a file", () => {
 		expect(await failure(bytesOf(files.read(record)))).toBeInstanceOf(Error);
 	});
 
-	test("whose upload breaks off leaves nothing", async () => {
+	test("leaves nothing if its upload breaks off", async () => {
 		const before = await at.space(owner.accountId);
 		const brokenOff = (async function* () {
 			yield sample(3 * MB);
@@ -79,7 +79,7 @@ describe("a file", () => {
 		expect(await at.db.sql`select 1 from stored_file where state <> 'ready'`).toHaveLength(0);
 	});
 
-	test("that is deleted while it is read breaks off, and is never taken for the whole", async () => {
+	test("fails its readers when it is deleted", async () => {
 		const record = await files.create(owner, newFile, streamOf(sample(6 * MB)));
 		const reader = files.read(record).getReader();
 		await reader.read();
@@ -93,7 +93,7 @@ describe("a file", () => {
 });
 
 describe("a file that is written part by part", () => {
-	test("goes on after the last sealed part; what was not sealed is lost", async () => {
+	test("continues after the last sealed part and loses the rest", async () => {
 		const writer = await files.writer(owner, output);
 		writer.write("one\n");
 		expect(await writer.seal()).toBe(1);
@@ -109,7 +109,7 @@ describe("a file that is written part by part", () => {
 		expect(await files.resume(writer.fileId)).toBeUndefined();
 	});
 
-	test("has one writer: the slower one of two seals nothing", async () => {
+	test("has one writer: the slower of two seals nothing", async () => {
 		const writer = await files.writer(owner, output);
 		const other = await files.resume(writer.fileId);
 		writer.write("mine\n");
@@ -119,7 +119,7 @@ describe("a file that is written part by part", () => {
 		expect(await textOf(files.read(await writer.finish()))).toBe("mine\n");
 	});
 
-	test("loses nothing and doubles nothing when its store or its database fails for a while", async () => {
+	test("is whole after failures of its store and database", async () => {
 		const writer = await files.writer(owner, output);
 		const put = store.put;
 		writer.write("one\n");
@@ -155,8 +155,8 @@ describe("a file that is written part by part", () => {
 	});
 });
 
-describe("space", () => {
-	test("however many upload at once, no account has more than it may, and what is there is counted", async () => {
+describe("the space for files", () => {
+	test("of an account is limited under concurrent uploads", async () => {
 		const crowd = { accountId: "acc_crowd", keyId: "key_crowd" };
 		at.limits.fileAccountBytesMax = 5 * MB;
 		const uploads = Array.from({ length: 12 }, () => files.create(crowd, newFile, streamOf(sample(MB))));
@@ -171,7 +171,7 @@ describe("space", () => {
 		expect(await at.space("")).toEqual({ files: all?.files, bytes: all?.bytes });
 	});
 
-	test("of all accounts together is bounded; outputs are counted and never refused", async () => {
+	test("of all accounts is limited; outputs count but are never refused", async () => {
 		const full = { accountId: "acc_full", keyId: "key_full" };
 		at.limits.filesBytesMax = 0;
 		expect(await failure(files.create(full, newFile, streamOf(sample(4))))).toMatchObject({ code: "overloaded" });
@@ -184,7 +184,7 @@ describe("space", () => {
 		expect(await at.space(full.accountId)).toEqual({ files: 1, bytes: 8 });
 	});
 
-	test("an account has 10,000 files at most", async () => {
+	test("is limited to 10,000 files an account", async () => {
 		const many = { accountId: "acc_full_list", keyId: "key_full_list" };
 		await files.create(many, newFile, streamOf(sample(4)));
 		await at.db.sql`update file_space set files = 9999 where account_id = ${many.accountId}`;
@@ -193,8 +193,8 @@ describe("space", () => {
 	});
 });
 
-describe("the end of a file", () => {
-	test("comes by itself: nobody finds it, and its bytes go", async () => {
+describe("the expiry of a file", () => {
+	test("hides a file, then deletes its bytes", async () => {
 		const short = { accountId: "acc_short", keyId: "key_short" };
 		const kept = await files.create(short, newFile, streamOf(sample(MB)));
 		const brief = await files.create(short, newFile, streamOf(sample(MB)), async () => ({ lifetimeMs: DAY_MS }));
@@ -223,7 +223,7 @@ describe("the end of a file", () => {
 		at.nowMs -= DAY_MS + 1_000;
 	});
 
-	test("comes after six hours for an upload whose gateway was killed; a batch's output waits for its writer", async () => {
+	test("removes a killed upload after six hours, not a batch's output", async () => {
 		const killed = { accountId: "acc_killed", keyId: "key_killed" };
 		const started = Promise.withResolvers<void>();
 		const hangs = (async function* () {
@@ -243,7 +243,7 @@ describe("the end of a file", () => {
 		expect((await files.resume(writer.fileId))?.parts()).toBe(1);
 	});
 
-	test("is tried again where the store was away", async () => {
+	test("is retried if the store was away", async () => {
 		const { removeFile } = store;
 		const record = await files.create(owner, newFile, streamOf(sample(4)));
 		store.removeFile = () => Promise.reject(new Error("the store is away"));
@@ -256,7 +256,7 @@ describe("the end of a file", () => {
 		expect(existsSync(join(folder, record.id))).toBe(false);
 	});
 
-	test("is not kept waiting by others that cannot be deleted, however many", async () => {
+	test("is not blocked by files that cannot be deleted", async () => {
 		const { removeFile } = store;
 		const many = { accountId: "acc_many", keyId: "key_many" };
 		const stuck = await files.create(many, newFile, streamOf(sample(4)));

@@ -33,7 +33,7 @@ function filesCutAt(nth: number, isDone: boolean) {
 	return createFiles({ ...deps, stores: { main, others: [] } }, { secret: "a secret of 32 bytes, as any other" });
 }
 
-test("a part of which some pieces are in the database when the connection breaks is whole once it is put again", async () => {
+test("a part that was half written when the connection broke is whole after a retry", async () => {
 	for (const isDone of [false, true]) {
 		for (const nth of [1, 2, 3]) {
 			const files = filesCutAt(nth, isDone);
@@ -52,7 +52,7 @@ test("a part of which some pieces are in the database when the connection breaks
 	}
 });
 
-test("a file that is deleted while a part of it is being put leaves nothing in the store", async () => {
+test("a file deleted while a part is written leaves nothing in the store", async () => {
 	const at = await withFiles();
 	const { files, store } = at;
 	const { put } = store;

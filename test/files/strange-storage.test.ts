@@ -36,7 +36,7 @@ beforeEach(async () => {
 	await store.put("file_a", "0-x", bytes);
 });
 
-test("an object that the storage has is not lost, whatever is answered in its place", async () => {
+test("no wrong answer makes an existing object count as lost", async () => {
 	const places: Record<string, () => Response> = {
 		"a proxy without a way": () => new Response("<html>no route</html>", { status: 404 }),
 		"a 404 without a word": () => new Response(null, { status: 404 }),
@@ -60,7 +60,7 @@ test("an object that the storage has is not lost, whatever is answered in its pl
 	await expect(store.read("file_a", "0", 2, 6)).rejects.toBeInstanceOf(BytesLost);
 });
 
-test("does not take a refusal for a lost object, even where the list is empty", async () => {
+test("a refusal does not count as a lost object, even with an empty list", async () => {
 	const refusal = "<Error><Code>AccessDenied</Code></Error>";
 	says = ({ url, method }) => {
 		if (method !== "GET") return undefined;
@@ -78,7 +78,7 @@ const deleted = (keys: Set<string>) => (request: Request) => {
 	return new Response(null, { status: 204 });
 };
 
-test("what is still listed when it was deleted is left to the next look: a removal has an end", async () => {
+test("a removal ends although the storage still lists deleted objects", async () => {
 	await store.put("file_a", "1-x", bytes);
 	const keys = new Set<string>();
 	says = deleted(keys);
@@ -89,7 +89,7 @@ test("what is still listed when it was deleted is left to the next look: a remov
 	expect(storage.objects.size).toBe(0);
 });
 
-test("nothing is deleted but the file's own objects, whatever is listed", async () => {
+test("only the file's own objects are deleted, whatever is listed", async () => {
 	await store.put("file_ab", "0-x", bytes);
 	const keys = new Set<string>();
 	says = (request) => {

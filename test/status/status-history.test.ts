@@ -98,14 +98,14 @@ async function stored(subject: string, day = TODAY): Promise<[number, number, nu
 }
 
 describe("a minute", () => {
-	test("counts once, however many instances see it", async () => {
+	test("counts once for several instances", async () => {
 		const [a, b] = [await started({ m: "operational" }), await started({ m: "operational" })];
 		await minutes(5, a, b);
 		expect(await stored("m")).toEqual([5, 0, 0]);
 		expect(shown(a, "m")).toBeDefined();
 	});
 
-	test("counts once when it is written again, late, or by many at the same time", async () => {
+	test("counts once if written again, late or concurrently", async () => {
 		const looks = (level: ServiceLevel) =>
 			[7, 8, 9].map((minute) => ({ minute: TODAY * DAY_MINUTES + minute, levels: new Map([["s", level]]) }));
 		await Promise.all(Array.from({ length: 8 }, () => store.add(looks("down"))));
@@ -114,7 +114,7 @@ describe("a minute", () => {
 		expect(await stored("s")).toEqual([1, 1, 1]);
 	});
 
-	test("is down only if every instance that looked found it down", async () => {
+	test("is down only if every observing instance found it down", async () => {
 		const a = await started({ m: "down", n: "down", o: "degraded" });
 		const b = await started({ m: "down", n: "operational", o: "operational" });
 		await minutes(2, a, b);
@@ -133,7 +133,7 @@ describe("a minute", () => {
 		expect(shown(a, "n")).toEqual(tally([2, 0, 3]));
 	});
 
-	test("in which no instance ran has no data", async () => {
+	test("has no data if no instance ran", async () => {
 		const a = await started({ m: "operational" });
 		await minutes(3, a);
 		await a.history.stop();
@@ -155,8 +155,8 @@ describe("a minute", () => {
 	});
 });
 
-describe("while Postgres is away", () => {
-	test("the last history is shown as of its time, and what was seen meanwhile is written later", async () => {
+describe("the history while Postgres is away", () => {
+	test("shows the last history and writes observations later", async () => {
 		const a = await started({ m: "operational" });
 		await minutes(3, a);
 		const readAtMs = clock.wallMs();
@@ -171,7 +171,7 @@ describe("while Postgres is away", () => {
 		expect(a.history.view().readAtMs).toBe(clock.wallMs());
 	});
 
-	test("looks of a day are kept; older minutes have no data", async () => {
+	test("keeps observations of one day", async () => {
 		const a = await started({ m: "operational" });
 		a.cutOff = true;
 		await after(2 * DAY_MINUTES * MINUTE_MS, a);
@@ -181,7 +181,7 @@ describe("while Postgres is away", () => {
 		expect(days.map((day) => day?.[0] ?? 0)).toEqual([0, 719, 721]);
 	});
 
-	test("it may be away from the beginning", async () => {
+	test("starts without Postgres", async () => {
 		const a = instance({ m: "operational" });
 		a.cutOff = true;
 		await after(0, a);
@@ -192,10 +192,10 @@ describe("while Postgres is away", () => {
 	});
 });
 
-describe("what is kept", () => {
+describe("the history", () => {
 	const addDay = (day: number) => store.add([{ minute: day * DAY_MINUTES, levels: new Map([["m", "operational"]]) }]);
 
-	test("90 days are shown, and the oldest goes when a new one comes", async () => {
+	test("shows the last 90 days", async () => {
 		for (const ago of [90, 89, 88]) await addDay(TODAY - ago);
 		const a = await started({ other: "operational" });
 		const days = () => [...(a.history.view().subjects.get("m")?.keys() ?? [])].map((day) => TODAY - day).sort();
@@ -205,7 +205,7 @@ describe("what is kept", () => {
 		expect(days()).toEqual([88]);
 	});
 
-	test("400 days are stored", async () => {
+	test("stores 400 days", async () => {
 		for (const ago of [402, 401, 400, 399]) await addDay(TODAY - ago);
 		const a = await started({ m: "operational" });
 		const left = async () => (await store.read(TODAY - 500, TODAY)).map(({ day }) => TODAY - day);

@@ -19,7 +19,7 @@ const replica = (modelId: string, more: Partial<Replica> = {}): Replica => ({
 const levels = (snapshot: CatalogSnapshot, replicas: readonly Replica[], admitting = true) =>
 	Object.fromEntries(statusLevels(snapshot, replicas, admitting));
 
-test("a model is operational with all of its servers, degraded with some, down with none", () => {
+test("a model is operational with all servers, degraded with some, down with none", () => {
 	const one = catalogOf(model("m"));
 	const of = (...replicas: Partial<Replica>[]) =>
 		levels(
@@ -35,7 +35,7 @@ test("a model is operational with all of its servers, degraded with some, down w
 	expect(of({}, { health: "down", draining: true })).toBe("operational");
 });
 
-test("what was never asked is not judged", () => {
+test("a model whose servers were never checked has no level", () => {
 	const two = catalogOf(model("m"), model("n"));
 	expect(levels(two, [replica("m", { health: "unknown" }), replica("n"), replica("n", { health: "unknown" })])).toEqual(
 		{
@@ -48,7 +48,7 @@ test("what was never asked is not judged", () => {
 	expect(levels(catalogOf(), [])).toEqual({});
 });
 
-test("a service is what its models are together, and so is the whole", () => {
+test("levels of endpoints and service combine those of their models", () => {
 	const all = catalogOf(model("a", "chat", ["chat", "completions"]), model("b"), model("e", "embedding"));
 	expect(levels(all, [replica("a"), replica("b", { health: "down" }), replica("e", { health: "down" })])).toEqual({
 		service: "degraded",

@@ -137,7 +137,7 @@ async function lookAt(one: TestService, clock: LookClock): Promise<void> {
 	await waitFor(async () => (await status(one)).history.as_of === asOf, "the look to be written and read", 20_000);
 }
 
-test("minutes of two instances count once, and a model that is down for some of them shows it", async () => {
+test("minutes of two instances count once, with a model's downtime", async () => {
 	await minutes(2);
 	await setHealth(503, chats);
 	await minutes(3);
@@ -160,7 +160,7 @@ test("minutes of two instances count once, and a model that is down for some of 
 	expect(answer.history.service.uptime_percent).toBe(100);
 }, 30_000);
 
-test("the JSON has what it had, 90 days of what is deployed, and is as described", async () => {
+test("the JSON has 90 days of the deployed models, as described", async () => {
 	const answer = await status(other);
 	expect(Object.keys(answer)).toEqual(["object", "status", "version", "checked_at", "services", "models", "history"]);
 	expect(answer.version).toBe(packageJson.version);
@@ -178,7 +178,7 @@ test("the JSON has what it had, 90 days of what is deployed, and is as described
 	expect(violationOf(document, schema, answer)).toBeUndefined();
 });
 
-test("the page says every day in words, and a model's name is only a name", async () => {
+test("the page describes every day and escapes model names", async () => {
 	const response = await page(other);
 	const html = await response.text();
 	expect(html).toContain("<span>2026-11-20 (today): 50.00 % operational, 3 minutes down</span>");
@@ -198,7 +198,7 @@ test("the page says every day in words, and a model's name is only a name", asyn
 	expect(response.headers.get("content-security-policy")).toContain(`style-src 'sha256-${hash}'`);
 });
 
-test("it is packed for who can unpack it", async () => {
+test("compresses the page for clients that accept gzip", async () => {
 	const ask = (encoding: string) => fetch(`${other.url}/status`, { headers: { "accept-encoding": encoding } });
 	const [plain, packed] = [await ask("identity"), await ask("gzip")];
 	expect(plain.headers.get("content-encoding")).toBeNull();
@@ -206,7 +206,7 @@ test("it is packed for who can unpack it", async () => {
 	expect(Object.keys(await packed.json())).toEqual(Object.keys(await plain.json()));
 });
 
-test("a model that is taken out of the catalogue is shown no more, and its past is back when it is", async () => {
+test("hides a model that left the catalogue, and restores its history with it", async () => {
 	await other.serve(embedding(), "  breaker_cool_s: 1");
 	const without = await status(other);
 	expect(without.history.models.map((model: Any) => model.id)).toEqual(["vectors"]);
@@ -216,7 +216,7 @@ test("a model that is taken out of the catalogue is shown no more, and its past 
 	expect(modelOf(await status(other), "org/chat").days).toHaveLength(3);
 });
 
-test("without Postgres the last history is shown with its age, and the missed minutes are added later", async () => {
+test("without Postgres shows the history's age and adds missed minutes later", async () => {
 	await setHealth(200, chats, vectors);
 	const before = await status(other);
 	const { operational_minutes } = today(modelOf(before, "vectors"));
@@ -259,13 +259,13 @@ describe("the age of the history", () => {
 		["2026-11-20T05:10:00.000Z", "The history is 6 h 50 min old."],
 	])("as of %p", (asOf, text) => expect(statusPage(answer(asOf), "en")).toContain(text));
 
-	test("is said in German too", () => {
+	test("is translated", () => {
 		const page = statusPage(answer("2026-11-20T05:10:00.000Z"), "de");
 		expect(page).toContain('Stand: <time datetime="2026-11-20T12:00:00.000Z">20.11.2026 12:00:00 UTC</time>');
 		expect(page).toContain(" Alter des Verlaufs: 6 Std 50 Min.</p>");
 	});
 
-	test("is not mentioned while it is young", () => {
+	test("is not shown for a recent history", () => {
 		expect(statusPage(answer("2026-11-20T11:58:00.000Z"), "en")).not.toContain("The history");
 	});
 });

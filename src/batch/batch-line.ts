@@ -30,7 +30,7 @@ export async function readLine(text: string, endpoint: string): Promise<BatchLin
 	const { value } = parsed;
 	const { custom_id: customId, method, url, body } = value;
 	if (typeof customId !== "string" || customId === "")
-		return missing("custom_id", "`custom_id` must be a text that names the line.");
+		return missing("custom_id", "`custom_id` must be a non-empty string.");
 	if (customId.length > CUSTOM_ID_CHARS_MAX)
 		return invalid("custom_id", "`custom_id` has more than {count} characters.", { count: CUSTOM_ID_CHARS_MAX });
 	if (method === undefined || method === null) return missing("method", "`method` is missing: it must be `POST`.");
@@ -43,8 +43,7 @@ export async function readLine(text: string, endpoint: string): Promise<BatchLin
 	const fields = body as Record<string, unknown>;
 	if (typeof fields.model !== "string" || fields.model === "")
 		return missing("body.model", "`body.model` must be the ID of a model: see GET /v1/models.");
-	if (fields.stream === true)
-		return invalid("body.stream", "`stream` has no place in a batch: answers are written whole.");
+	if (fields.stream === true) return invalid("body.stream", "`stream` is not supported in a batch. Remove it.");
 	return { customId, body: fields, mayBeInfinite: MAY_BE_INFINITE.test(text), model: fields.model };
 }
 

@@ -64,7 +64,7 @@ export function createBatchRunner(
 		// Before this process takes jobs itself. A newer attempt of a job, perhaps on another instance, stays.
 		for (const job of held.orphans()) {
 			await made.fail(QUEUE, job, { message: "its process was killed" });
-			log.info("a job of a process that was killed here is given back", { job: job.id });
+			log.info("the job of a killed process is given back", { job: job.id });
 		}
 		return made.work<{ id: string }>(
 			QUEUE,
@@ -117,7 +117,7 @@ export function createBatchRunner(
 			}
 			while (await books.dropLines());
 		} catch (error) {
-			log.info("batches could not be looked through; trying again", { error });
+			log.info("open batches could not be read; trying again", { error });
 		}
 	}
 
@@ -146,7 +146,7 @@ export function createBatchRunner(
 				await send(batch);
 				if (worker !== undefined) boss?.notifyWorker(worker);
 			} catch (error) {
-				log.info("a batch could not be queued; it is with the next look", { batch: batch.id, error });
+				log.info("a batch could not be queued; the next sweep queues it", { batch: batch.id, error });
 			}
 		},
 		/** Takes no further batch and gives back its own, after `RunDeps.graceMs` at the latest. */
@@ -179,7 +179,7 @@ async function openQueue(options: BatchRunnerOptions, log: Log): Promise<PgBoss>
 		monitorIntervalSeconds: SUPERVISE_S,
 		reindex: false,
 	});
-	made.on("error", (error) => log.info("the queue of batches met an error", { error }));
+	made.on("error", (error) => log.info("the queue of batches reported an error", { error }));
 	try {
 		await made.start();
 		await made.createQueue(QUEUE, {

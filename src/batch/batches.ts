@@ -67,13 +67,13 @@ export function createBatches(deps: {
 			if (made !== undefined) return made;
 			if (input === undefined) throw new Fault("not_found", "There is no such file.", { param: "input_file_id" });
 			if (input.purpose !== "batch") throw badInput("The file's purpose must be `batch`.");
-			if (input.bytes > INPUT_BYTES_MAX) throw badInput("The input of a batch has at most 200 MB.");
+			if (input.bytes > INPUT_BYTES_MAX) throw badInput("The input file of a batch can have at most 200 MB.");
 			const batch = await books.create(
 				{ id: newId("batch"), ...owner, ...request, completionWindow: "24h", windowMs: WINDOW_MS },
 				OPEN_MAX,
 			);
 			if (batch === undefined) {
-				throw new Fault("rate_limit_exceeded", "An account has at most {count} batches that are not over.", {
+				throw new Fault("rate_limit_exceeded", "An account can have at most {count} unfinished batches.", {
 					values: { count: OPEN_MAX },
 					retryAfterS: 60,
 				});
@@ -95,7 +95,7 @@ export function createBatches(deps: {
 			const batch = await books.cancel(accountId, id);
 			if (batch === undefined) throw unknown();
 			if (isOver(batch.state))
-				throw new Fault("conflict", "The batch is over: it is {state}, and cannot be cancelled.", {
+				throw new Fault("conflict", "The batch is {state} and cannot be cancelled.", {
 					values: { state: batch.state },
 				});
 			deps.wake(batch);
@@ -105,7 +105,7 @@ export function createBatches(deps: {
 }
 
 export function notOffered(): Fault {
-	return new Fault("service_unavailable", "Managed batches are not available: no deployment takes them.");
+	return new Fault("service_unavailable", "Managed batches are not available: no model supports them.");
 }
 
 function unknown(): Fault {

@@ -32,7 +32,9 @@ export function createHeldJobs({ log }: { log: Log }, { folder }: { folder: stri
 					lock?.release();
 				};
 			} catch (error) {
-				log.info("a job could not be marked as this process's; a crash is noticed by its silence", { error });
+				log.info("a job could not be locked; after a crash another instance takes it when its heartbeats stop", {
+					error,
+				});
 				return () => {};
 			}
 		},

@@ -26,7 +26,7 @@ export function interrupted(uuid: string): LineError {
 	return {
 		code: "batch_line_interrupted",
 		message:
-			"The service failed while this request ran, and it is not sent again. Its charge is at GET /v1/usage/{request_id}.",
+			"The service failed during this request and does not repeat it. See its charge at GET /v1/usage/{request_id}.",
 		request_id: requestIdOf(uuid),
 	};
 }

@@ -89,7 +89,7 @@ export function createLineWork(
 		} catch (error) {
 			const isAway = isDatabaseAway(error);
 			if (isAway) log.info("lines of a batch could not be claimed; trying again", { batch: batch.id, error });
-			else log.error("lines of a batch are not let through by the database; trying again", { batch: batch.id, error });
+			else log.error("the database refuses claims of a batch's lines; trying again", { batch: batch.id, error });
 			// The claim may have committed; retrying with the same id is safe.
 			for (const [at, work] of taken.entries()) again.push({ ...work, claimed: claims[at]?.id ?? null });
 			if (isAway) pace.holdFor(CLAIM_RETRY_MS);
@@ -189,7 +189,7 @@ export function createLineWork(
 
 	/** Lines in flight finish, so that their outcomes are kept. */
 	function unreadable(error: unknown): Work[] {
-		log.warn("the input of a batch cannot be read on; another run follows", { batch: batch.id, error });
+		log.warn("the input of a batch cannot be read further; another run follows", { batch: batch.id, error });
 		stop = "unreadable";
 		unread = error;
 		return [];
@@ -244,7 +244,7 @@ export function createLineWork(
 
 const UNCLAIMED = {
 	code: "service_unavailable",
-	message: "Lines cannot be written down at the moment, so none is sent. The batch goes on by itself.",
+	message: "The service cannot record lines at the moment and sends none. The batch continues automatically.",
 } as const;
 
 /** Wakes the sender when there is something to do. */

@@ -27,7 +27,7 @@ const REFUSALS_MAX = 3;
 const REFUSED_RETRY_MS = 15_000;
 const REFUSED = {
 	code: "service_unavailable",
-	message: "What was answered cannot be written down at the moment. It is kept, and the batch goes on by itself.",
+	message: "The service cannot record answers at the moment. They are kept, and the batch continues automatically.",
 } as const;
 const NOTHING = {
 	promptTokens: 0,
@@ -78,7 +78,7 @@ export function createOutcomes(
 				return await step();
 			} catch (failure) {
 				if (failure instanceof Fault && failure.code !== "overloaded") throw failure;
-				log.info("outcomes of a batch could not be kept; trying again", { batch: batchId, error: failure });
+				log.info("outcomes of a batch could not be sealed; trying again", { batch: batchId, error: failure });
 				await sleep(clock, RETRY_MS);
 			}
 		}
@@ -164,8 +164,7 @@ function createLineRows(
 				const isAway = isDatabaseAway(failure);
 				if (!isAway) refusals += 1;
 				if (refusals >= REFUSALS_MAX) wait(failure);
-				else
-					log.info("outcomes of a batch could not be written down; trying again", { batch: batchId, error: failure });
+				else log.info("outcomes of a batch could not be stored; trying again", { batch: batchId, error: failure });
 				await unlessAborted(signal, sleep(clock, pause === null || isAway ? RETRY_MS : REFUSED_RETRY_MS));
 			}
 		}
@@ -173,7 +172,7 @@ function createLineRows(
 
 	function wait(failure: unknown): void {
 		if (pause !== null) return;
-		log.error("outcomes of a batch are refused again and again; it sends nothing more until they are taken", {
+		log.error("the database refuses outcomes of a batch repeatedly; the batch is paused", {
 			...{ batch: batchId, error: failure },
 		});
 		pause = { ...REFUSED, sinceMs: clock.wallMs() };
@@ -182,7 +181,7 @@ function createLineRows(
 
 	function stop(): void {
 		if (pause === null) return;
-		log.info("outcomes of a batch are taken again, or its run ended", { batch: batchId });
+		log.info("a batch is no longer paused", { batch: batchId });
 		pause = null;
 		refused.delete(batchId);
 	}

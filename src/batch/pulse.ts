@@ -40,12 +40,12 @@ export function startPulse(
 	const { work, outcomes, signal } = run;
 	const over = new AbortController();
 	const telling = createSingleFlight(tell, (error) =>
-		log.debug("a batch could not tell how far it is", { batch: batch.id, error }),
+		log.debug("the progress of a batch could not be stored", { batch: batch.id, error }),
 	);
 	const sealing = createSingleFlight(seal, (error) => {
 		if (error instanceof RunLost) work.stop("lost");
 		else if (error instanceof Fault) work.fail(error);
-		else if (!over.signal.aborted) log.error("outcomes of a batch could not be kept", { batch: batch.id, error });
+		else if (!over.signal.aborted) log.error("outcomes of a batch could not be sealed", { batch: batch.id, error });
 	});
 	let sealedAtMs = clock.monotonicMs();
 	let stoppedAtMs: number | undefined;

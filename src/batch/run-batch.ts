@@ -55,7 +55,7 @@ export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSign
 		await runTaken(deps, { ...taken.batch, keyDigest, isPast }, signal);
 	} catch (error) {
 		if (!(error instanceof RunLost)) throw error;
-		deps.log.info("a batch has another run by now", { batch: batchId, run: taken.batch.run });
+		deps.log.info("a batch has a newer run", { batch: batchId, run: taken.batch.run });
 	}
 }
 
@@ -114,13 +114,13 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 const AWAY_MS_MAX = 3600_000;
 const INPUT_LOST: BatchProblem = {
 	code: "input_file_lost",
-	message: "The input file's contents are lost: what was not sent before is not sent. Please upload it again.",
+	message: "The contents of the input file are lost: remaining lines were not sent. Upload the file again.",
 	param: "input_file_id",
 	line: null,
 };
 const INPUT_GONE: BatchProblem = {
 	code: "input_file_not_found",
-	message: "The input file was deleted, or has ended.",
+	message: "The input file was deleted or has expired.",
 	param: "input_file_id",
 	line: null,
 };
@@ -147,7 +147,7 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 		return await outputLost(deps, batch, { output, error }, failure.message);
 	}
 	if (stop === "aside")
-		return deps.log.info("a batch that can send nothing makes room for others", { batch: batch.id });
+		return deps.log.info("a batch that can send no line gives its place to others", { batch: batch.id });
 	const ending = stop === undefined ? "completed" : stop === "expired" ? "expired" : "cancelled";
 	const problems = stop === "key" ? [KEY_GONE] : null;
 	if (!(await deps.books.finalize(batch.id, batch.run, ending, problems))) throw new RunLost();
@@ -187,13 +187,13 @@ function noBytes(): ReadableStream<Uint8Array> {
 
 const OUTPUT_GONE: BatchProblem = {
 	code: "output_file_lost",
-	message: "The output files cannot be written any more.",
+	message: "The output files were deleted.",
 	param: null,
 	line: null,
 };
 const KEY_GONE: BatchProblem = {
 	code: "api_key_revoked",
-	message: "The API key that made the batch was revoked or has expired: what was not sent before is cancelled.",
+	message: "The API key of the batch was revoked or has expired: remaining lines were cancelled.",
 	param: null,
 	line: null,
 };

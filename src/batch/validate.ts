@@ -24,7 +24,7 @@ function deploymentFor(snapshot: CatalogSnapshot, name: string, endpoint: BatchE
 		return problemOf("model_not_found", param, id, values);
 	}
 	if (model.batch !== undefined && serves(model, endpoint)) return model;
-	const text = "The model `{id}` does not take batches at {endpoint}: see `modes` at GET /v1/models.";
+	const text = "The model `{id}` does not support batches at {endpoint}: see `modes` at GET /v1/models.";
 	return problemOf("unsupported_mode", param, text, { id: model.id, endpoint });
 }
 
@@ -53,7 +53,7 @@ export async function validate(
 		if (problems.length >= PROBLEMS_MAX) break;
 		total += 1;
 		if (total > LINES_MAX) {
-			note(problemOf("too_many_tasks", null, "A batch has at most {count} lines.", { count: LINES_MAX }), line);
+			note(problemOf("too_many_tasks", null, "A batch can have at most {count} lines.", { count: LINES_MAX }), line);
 			break;
 		}
 		if (text === undefined) {
@@ -75,14 +75,16 @@ export async function validate(
 		} else if (read.model !== first.name && findModel(snapshot, read.model)?.id !== first.model) {
 			const id = first.name.slice(0, 128);
 			note(
-				problemOf("model_mismatch", "body.model", "Every line of a batch names the same model, here `{id}`.", { id }),
+				problemOf("model_mismatch", "body.model", "All lines of a batch must name the same model, here `{id}`.", {
+					id,
+				}),
 				line,
 			);
 		}
 		if (endpoint === "/v1/embeddings") inputs += inputsOf(read.body.input);
 		if (inputs > EMBEDDING_INPUTS_MAX) {
 			const count = EMBEDDING_INPUTS_MAX;
-			note(problemOf("too_many_inputs", "body.input", "A batch has at most {count} inputs.", { count }), line);
+			note(problemOf("too_many_inputs", "body.input", "A batch can have at most {count} inputs.", { count }), line);
 			break;
 		}
 	}
@@ -93,7 +95,7 @@ export async function validate(
 
 const DUPLICATE: LineProblem = {
 	code: "duplicate_custom_id",
-	message: "Another line before this one has the same `custom_id`.",
+	message: "An earlier line has the same `custom_id`.",
 	param: "custom_id",
 };
 

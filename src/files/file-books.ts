@@ -50,7 +50,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 				select file_begin(${file.id}, ${file.accountId}, ${file.keyId}, ${file.purpose}, ${file.filename}, ${file.store},
 					${file.lifetimeMs}, ${FILES_PER_ACCOUNT_MAX}) as begun`;
 			if (onlyRow(rows).begun) return;
-			throw new Fault("conflict", "This account has as many files as it may have: delete some of them.");
+			throw new Fault("conflict", "This account has reached its maximum number of files. Delete some files.");
 		},
 
 		/**
@@ -173,9 +173,9 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 
 function notSealed(fileId: string, part: number, outcome: string | undefined): Fault {
 	if (outcome === "account_full")
-		return new Fault("conflict", "The files of this account take as much space as they may: delete some of them.");
+		return new Fault("conflict", "The files of this account have reached their storage limit. Delete some files.");
 	if (outcome === "full") {
-		return new Fault("overloaded", "There is no space for files at present. Try again later.", {
+		return new Fault("overloaded", "The service has no storage left for files. Try again later.", {
 			retryAfterS: 600,
 			private: "the files of all accounts together take as much as they may",
 		});

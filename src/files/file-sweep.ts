@@ -17,7 +17,7 @@ export function startFileSweep(deps: { files: Pick<Files, "sweep">; clock: Clock
 		try {
 			while (!stopped && (await files.sweep()) > 0);
 		} catch (error) {
-			log.debug("ended files could not be looked for", { error });
+			log.debug("expired files could not be read; trying again", { error });
 		}
 	}
 

@@ -47,7 +47,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 	function storeOf(name: string): BlobStore {
 		const store = [stores.main, ...stores.others].find((one) => one.name === name);
 		if (store !== undefined) return store;
-		throw new Fault("service_unavailable", "The file cannot be read at present.", {
+		throw new Fault("service_unavailable", "The file cannot be read at the moment. Try again later.", {
 			private: `its bytes are in a store that is not connected: ${name}`,
 		});
 	}
@@ -91,7 +91,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 				return await writer.finish(lifetimeMs);
 			} catch (error) {
 				await leaveNothing(owner, writer.fileId).catch((failure) => {
-					log.warn("an upload that failed could not be deleted; it is when its time is over", { error: failure });
+					log.warn("a failed upload could not be deleted; it is deleted when it expires", { error: failure });
 				});
 				throw error;
 			}
@@ -121,7 +121,9 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 			const store = await books.remove(accountId, fileId, clock.wallMs());
 			if (store === undefined) return false;
 			// The file is hidden already; the sweep repeats what fails here.
-			await erase(fileId, store).catch((error) => log.warn("the bytes of a deleted file stay for now", { error }));
+			await erase(fileId, store).catch((error) =>
+				log.warn("the bytes of a deleted file could not be removed yet; trying again", { error }),
+			);
 			return true;
 		},
 		/** Deletes expired files, at most some hundred; resolves with how many. */
@@ -134,7 +136,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 					await erase(id, store);
 					swept += 1;
 				} catch (error) {
-					log.warn("a file that has ended could not be deleted", { fileId: id, error });
+					log.warn("an expired file could not be deleted; trying again", { fileId: id, error });
 					await books.putBehind(id, clock.wallMs());
 				}
 			}

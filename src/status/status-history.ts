@@ -45,7 +45,7 @@ export function createStatusHistory(deps: {
 	let view: HistoryView = { readAtMs: undefined, subjects: new Map() };
 	/** What fails is tried again in the next minute. */
 	const update = createSingleFlight(bringUpToDate, (error) => {
-		log.warn("the status history is not up to date; it is tried again", { error });
+		log.warn("the status history could not be updated; trying again", { error });
 	});
 	let cleanedDay = Number.NEGATIVE_INFINITY;
 	let stopped = false;

@@ -38,7 +38,7 @@ const DOTS = { connected: "good", operational: "good", degraded: "fair", unavail
 const STALE_MS = 3 * 60_000;
 
 const EXPLANATION =
-	"A column is a day in UTC. Once a minute it is noted what a request would have met: operational; degraded, if some of the servers or models took none; or down, if all did. Uptime is the share of the noted minutes that were not down. A minute that nobody noted counts for neither side.";
+	"Each column is a day in UTC. The service records its state once a minute: operational; degraded, if some servers or models were unavailable; or down, if all were. Uptime is the share of recorded minutes that were not down.";
 
 /** The status page. */
 export function statusPage(answer: StatusAnswer, language: Language): string {
@@ -46,7 +46,7 @@ export function statusPage(answer: StatusAnswer, language: Language): string {
 	const { history } = answer;
 	const row = (title: string, state: keyof typeof DOTS, track: Track | undefined, note = "") =>
 		`<li><div class="title"><h3>${Bun.escapeHTML(title)}${note && ` <small>${Bun.escapeHTML(note)}</small>`}</h3><span class="state ${DOTS[state]}">${text(state)}</span></div>
-${track ? daysHtml(text, title, track, history) : `<p class="dim">${text("No model for it is deployed.")}</p>\n`}</li>`;
+${track ? daysHtml(text, title, track, history) : `<p class="dim">${text("No model is deployed for this service.")}</p>\n`}</li>`;
 	const services = Object.entries(answer.services).map(([name, state]) =>
 		row(translate(language, { id: SERVICES[name as ServiceName] }), state, history.services[name as ServiceName]),
 	);

@@ -49,7 +49,7 @@ test("a batch whose outcomes are refused pauses, then completes", async () => {
 	await furtherAttempts();
 	const sent = world.given.size;
 	expect(sent).toBeLessThan(names.length);
-	expect(said(errors, "refused again and again").length).toBe(1);
+	expect(said(errors, "repeatedly; the batch is paused").length).toBe(1);
 	await furtherAttempts();
 	expect(world.given.size).toBe(sent);
 	expect(errors.length).toBe(1);
@@ -71,7 +71,7 @@ test("a batch whose claims are refused pauses, then completes", async () => {
 	const run = life().run(id);
 	await waitFor(async () => (await world.find(id)).paused?.code === "service_unavailable", "its pause");
 	expect(world.given.size).toBe(0);
-	expect(said(errors, "not let through by the database").length).toBeGreaterThan(0);
+	expect(said(errors, "refuses claims").length).toBeGreaterThan(0);
 	expect([...refused]).toEqual([id]);
 	await db.sql`alter table batch_line drop constraint refuses`;
 	await run;

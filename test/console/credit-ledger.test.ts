@@ -71,7 +71,9 @@ test("handles accounts without usage or movements, and a bad cursor", async () =
 	await db.sql`insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor) values ('led_new', 'acc_new', 'top_up', 5, 'new', 'test')`;
 	expect(await byPages("acc_new", 10)).toEqual([{ id: "led_new", amount: 5, running: 5 }]);
 	for (const after of ["x", "1.led_new", "1.5.", "1.1e9.led_new"])
-		expect(ledgerPage(db.statements, "acc_new", { asked: 10, after })).rejects.toThrow("That is no page.");
+		expect(ledgerPage(db.statements, "acc_new", { asked: 10, after })).rejects.toThrow(
+			"Invalid cursor: use `next` of the previous page.",
+		);
 	// A balance that cannot be is shown to who put it into the address.
 	const [told] = await ledgerPage(db.statements, "acc_new", {
 		asked: 10,

@@ -180,7 +180,7 @@ test("movements beyond the limit are summed in one line", async () => {
 
 test("a missing, malformed or too early month is refused with the reason", async () => {
 	for (const month of ["", "2026-13", "2026-1", "x", "2026-11-01", "'; --"])
-		await expect(read(month)).rejects.toThrow("That is no month");
+		await expect(read(month)).rejects.toThrow("`month` must be a month");
 	await expect(read("2020-01")).rejects.toThrow("There is no statement");
 	await expect(read("2099-01")).rejects.toThrow("There is no statement");
 });
@@ -221,13 +221,13 @@ test("a PDF refuses other scripts, which the page shows", async () => {
 		const buyer = { ...NOBODY, company };
 		await expect(statementPdf(documentOf({ statement, buyer }))).rejects.toMatchObject({
 			code: "unprocessable_request",
-			message: expect.stringContaining("Print its page instead"),
+			message: expect.stringContaining("Print the statement's page instead"),
 		});
 		const page = await statementPage(documentOf({ statement, buyer })).text();
 		expect(page).toContain(`<bdi>${company}`);
 	}
 	const lines = statementLines(statement, place).map((line) => ({ ...line, description: "北京 office" }));
-	await expect(statementPdf(documentOf({ statement, lines }))).rejects.toThrow("Print its page instead");
+	await expect(statementPdf(documentOf({ statement, lines }))).rejects.toThrow("Print the statement's page instead");
 	// Signs that nobody sees are of no script.
 	await statementPdf(documentOf({ statement, buyer: { ...NOBODY, company: "A\u200bcme\u2067" } }));
 });
@@ -251,7 +251,7 @@ test("a closed month shows the present billing details", async () => {
 		pdfOf(await statementPdf(documentOf({ statement, buyer: { ...NOBODY, company } })));
 	const [before, after] = await Promise.all([paper("Acme Ltd"), paper("Acme Holding")]);
 	expect(before.text).not.toBe(after.text);
-	expect(before.text).toContain("Closed: its figures do not change any more");
+	expect(before.text).toContain("Closed: figures are final");
 });
 
 test("a statement is in the reader's language", async () => {

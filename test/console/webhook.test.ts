@@ -116,7 +116,7 @@ test("in production refuses names of private networks in any notation", async ()
 	for (const url of ["127.0.0.1", "2130706433", "0x7f.1", "[::1]", "[::ffff:7f00:1]", "localhost", "127.1", "0"]) {
 		expect({ url, problem: publicUrlProblem(`https://${url}:${port}/`, true) }).toEqual({
 			url,
-			problem: "The address must be one of the public internet.",
+			problem: "The URL must point to a public address.",
 		});
 		const answer = await leadsTo("8.8.8.8")(message(`https://${url}:${port}/`), never);
 		expect({ url, ...answer }).toEqual({ url, problem: "address_not_public" });
@@ -159,8 +159,8 @@ test("requires https without a password", () => {
 	])
 		expect({ url, ok: publicUrlProblem(url, false) === undefined }).toEqual({ url, ok: false });
 	expect(publicUrlProblem("https://hook.example/?token=1", true)).toBeUndefined();
-	expect(publicUrlProblem("http://127.0.0.1:1/", true)).toBe("The address must begin with https://");
-	expect(publicUrlProblem(`https://hook.example/${"x".repeat(2_000)}`, true)).toBe("That is no address.");
+	expect(publicUrlProblem("http://127.0.0.1:1/", true)).toBe("The URL must begin with https://");
+	expect(publicUrlProblem(`https://hook.example/${"x".repeat(2_000)}`, true)).toBe("Enter a valid URL.");
 });
 
 test("accepts addresses of the public internet only", () => {
@@ -196,7 +196,7 @@ test("limits the length of the normalized URL", () => {
 			for (const [count, problem] of [
 				[most - 1, undefined],
 				[most, undefined],
-				[most + 1, "That is no address."],
+				[most + 1, "Enter a valid URL."],
 			] as const) {
 				// A blank at the end is none of the address.
 				const url = `${before}${sign.repeat(count)}`.replace(/ $/, "%20");

@@ -228,7 +228,7 @@ test("without Postgres shows the history's age and adds missed minutes later", a
 	await waitFor(during, "the page to say how old it is");
 	expect((await status(other)).history).toEqual(before.history);
 	const gaveUp = () =>
-		other.logged.some(({ message }) => message === "the status history is not up to date; it is tried again");
+		other.logged.some(({ message }) => message === "the status history could not be updated; trying again");
 	await waitFor(gaveUp, "the first try to be given up", 20_000);
 	await minutes(1);
 	// The minute that was seen in vain, and this one.

@@ -122,7 +122,8 @@ async function digestOfAny(parts: Parts<"statements">, accountId: string): Promi
 		select k.digest from api_key k left join project p on p.id = k.project_id where k.account_id = ${accountId}
 		order by k.state = 'active' and not k.reads_only and (k.expires_at is null or k.expires_at > clock_timestamp())
 			and p.state is distinct from 'archived' desc, k.id limit 1`;
-	if (key === undefined) throw new ConsoleError("conflict", "Files are read by a key of the account: make one first.");
+	if (key === undefined)
+		throw new ConsoleError("conflict", "Files require an API key of this account. Create one first.");
 	return key.digest;
 }
 

@@ -124,7 +124,7 @@ function receiptPage(
 		[text("State"), text(STATES[topUp.state])],
 	];
 	const title = text(topUp.state === "confirmed" ? "Receipt" : "Top-up");
-	const explanation = text("Prepaid credit for inference. It is spent as requests are made.");
+	const explanation = text("Prepaid credit for inference, used by requests.");
 	const body = `<h1>${title}</h1>${factsTable(rows, text("Amount"))}<p>${explanation}</p>`;
 	return printPage(language, `${title} ${topUp.id}`, body);
 }

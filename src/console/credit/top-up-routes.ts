@@ -104,7 +104,7 @@ async function expectTopUp(
 	const { accountId } = member;
 	// Banks transfer whole cents.
 	if (!isWholeCents(amountNanoUsd))
-		throw new ConsoleError("invalid_request", "A transfer is a whole number of cents.", { param: "usd" });
+		throw new ConsoleError("invalid_request", "Amounts must be whole cents.", { param: "usd" });
 	const expected = { accountId, amountNanoUsd, method, reference: newReference(), pendingMost: PENDING_MAX };
 	const asked = { amountNanoUsd, method };
 	const id = await claimedOnPage(parts, member, { fresh: newId("top"), token, asked });

@@ -85,7 +85,7 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 				else stream.end();
 			}
 		} catch (error) {
-			log.debug("who may watch could not be asked", { error });
+			log.debug("rights of live pages could not be checked", { error });
 		}
 	}
 

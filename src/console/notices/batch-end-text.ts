@@ -8,7 +8,7 @@ import { formatUsd } from "../../money/nano-usd.ts";
 const ENDINGS: Readonly<Record<string, TextId>> = {
 	completed: "The batch {id} is completed.",
 	failed: "The batch {id} has failed.",
-	expired: "The batch {id} has expired: its window of a day ended before it did.",
+	expired: "The batch {id} has expired: its 24-hour window ended before it was completed.",
 	cancelled: "The batch {id} was cancelled.",
 };
 
@@ -49,7 +49,7 @@ export function endMail(batch: BatchRecord, service: string, origin: string) {
 	assert(ending !== undefined, "a batch is told of once it is over");
 	const lines: KnownText =
 		total === 0
-			? { id: "None of its lines was sent." }
+			? { id: "No line was sent." }
 			: {
 					id: "Lines: {total}, answered: {completed}, failed: {failed}. Cost: USD {cost}.",
 					values: { total, completed, failed, cost: formatUsd(batch.chargedNanoUsd) },
@@ -57,11 +57,14 @@ export function endMail(batch: BatchRecord, service: string, origin: string) {
 	const settings = { link: `${origin}/settings` };
 	return {
 		...{ id: noticeId(id), link },
-		subject: { id: "A batch at {service} is over", values: { service } } as const,
+		subject: { id: "A batch at {service} has ended", values: { service } } as const,
 		paragraphs: [
 			{ id: ending, values: { id } },
 			...[lines, link],
-			{ id: "You get this mail because your account asks for one at the end of each batch: {link}", values: settings },
+			{
+				id: "Your account sends this mail at the end of each batch. Change this in the settings: {link}",
+				values: settings,
+			},
 		] as const,
 	};
 }

@@ -120,7 +120,7 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 						returning account_id
 					)
 					select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from again limit 1`;
-				if (rows.length === 0) throw new ConsoleError("not_found", "There is no such call that is over.");
+				if (rows.length === 0) throw new ConsoleError("not_found", "There is no finished webhook call with this ID.");
 				return { replayed: true };
 			},
 			{ query, body: EMPTY_BODY },

@@ -23,14 +23,14 @@ const URL_CHARS_MAX = 2_000;
 export function publicUrlProblem(text: string, production: boolean): TextId | undefined {
 	const url = URL.canParse(text) ? new URL(text) : undefined;
 	// Parsed when stored and before each call.
-	if (url === undefined || url.href.length > URL_CHARS_MAX) return "That is no address.";
-	if (url.username !== "" || url.password !== "") return "The address must have no user and no password in it.";
+	if (url === undefined || url.href.length > URL_CHARS_MAX) return "Enter a valid URL.";
+	if (url.username !== "" || url.password !== "") return "The URL must not contain a user name or password.";
 	const host = hostOf(url);
 	const isOwn = host === "localhost" || isLoopback(host);
 	if (url.protocol !== "https:" && !(url.protocol === "http:" && isOwn && !production))
-		return "The address must begin with https://";
+		return "The URL must begin with https://";
 	if (production && (host === "localhost" || (isIP(host) !== 0 && !isPublicAddress(host))))
-		return "The address must be one of the public internet.";
+		return "The URL must point to a public address.";
 	return undefined;
 }
 

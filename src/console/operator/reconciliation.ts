@@ -21,9 +21,13 @@ export async function checkBooks(
 	userId: string,
 ): Promise<BooksRun> {
 	const late = () =>
-		new ConsoleError("service_unavailable", "The check takes long. Its result will be in the list when it is done.", {
-			retryAfterS: WAIT_S,
-		});
+		new ConsoleError(
+			"service_unavailable",
+			"The check takes longer than a minute. Its result will appear in the list.",
+			{
+				retryAfterS: WAIT_S,
+			},
+		);
 	connection.setIdleTimeout(SILENCE_S);
 	try {
 		return await withDeadline(clock, books.run(userId), WAIT_S * 1000, late);

@@ -31,19 +31,14 @@ export async function saveBillingDetails(
 	noted: (saved: Party) => Noted,
 ): Promise<Party> {
 	const saved = {
-		company: checked(given.company.trim(), COMPANY, "company", "Please give one line of at most 200 characters."),
+		company: checked(given.company.trim(), COMPANY, "company", "Enter one line of at most 200 characters."),
 		address: checked(
 			given.address.replaceAll("\r\n", "\n").trim(),
 			ADDRESS,
 			"address",
-			"Please give at most 8 lines of at most 100 characters.",
+			"Enter at most 8 lines of at most 100 characters each.",
 		),
-		vatId: checked(
-			given.vatId.trim(),
-			VAT_ID,
-			"vatId",
-			"Please give at most 40 letters, digits, blanks and . / + * -.",
-		),
+		vatId: checked(given.vatId.trim(), VAT_ID, "vatId", "Use at most 40 letters, digits, spaces and . / + * -"),
 	};
 	await statements`
 		with saved as (

@@ -33,7 +33,9 @@ export function createPdfQueue(): PdfQueue {
 			const known = key === null ? undefined : kept.get(key);
 			if (key !== null && known !== undefined) return keep(key, known);
 			if (open.length >= OPEN_MAX || open.filter((id) => id === accountId).length >= OPEN_OF_ACCOUNT_MAX)
-				throw new ConsoleError("overloaded", "Too many PDFs are being made. Please try again.", { retryAfterS: 5 });
+				throw new ConsoleError("overloaded", "Too many PDFs are being created. Try again in a few seconds.", {
+					retryAfterS: 5,
+				});
 			open.push(accountId);
 			const made = last.then(make);
 			last = made.catch(() => {});

@@ -40,7 +40,7 @@ const SUMS = {
 	credit_note: "Credit notes",
 } as const satisfies Readonly<Record<StatementEntry["kind"], TextId>>;
 const STATES = {
-	closed: "Closed: its figures do not change any more",
+	closed: "Closed: figures are final",
 	over: "Preliminary: the month is over and not closed yet",
 	running: "Preliminary: the month is not over",
 } as const satisfies Readonly<Record<MonthState, TextId>>;

@@ -69,7 +69,7 @@ export async function statementPdf(document: StatementDocument): Promise<Uint8Ar
 		if (!DRAWN.test(line) || [...line].some((sign) => !face.hasGlyphForCodePoint(sign.codePointAt(0) ?? 0)))
 			throw new ConsoleError(
 				"unprocessable_request",
-				"The PDF has Latin, Greek and Cyrillic only, and this statement has other signs. Print its page instead.",
+				"PDFs support Latin, Greek and Cyrillic only. Print the statement's page instead.",
 			);
 		const cut = line.length > CHARS_MAX ? `${[...line].slice(0, CHARS_MAX).join("")}…` : line;
 		doc

@@ -81,7 +81,7 @@ interface Row {
 /** Parses `2027-01` to its first day. Fault invalid_request. */
 function firstDayOf(month: string): string {
 	if (!MONTH.test(month))
-		throw new ConsoleError("invalid_request", "That is no month such as 2027-01.", { param: "month" });
+		throw new ConsoleError("invalid_request", "`month` must be a month such as 2027-01.", { param: "month" });
 	return `${month}-01`;
 }
 
@@ -139,7 +139,7 @@ export async function readStatement(statements: Statements, accountId: string, m
 	const first = firstDayOf(month);
 	const found = (await listMonths(statements, accountId)).find((known) => known.month === month);
 	if (found === undefined)
-		throw new ConsoleError("not_found", "There is no statement of that month.", { param: "month" });
+		throw new ConsoleError("not_found", "There is no statement for this month.", { param: "month" });
 	const [row] = await statements<Row>`
 		with bounds as (
 			select ${first}::timestamp at time zone 'UTC' as since, (${first}::timestamp + interval '1 month') at time zone 'UTC' as until

@@ -69,10 +69,14 @@ function checkRange({ from, to, accountId }: UsageRowFilter): void {
 	const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
 	if (!(days >= 1)) throw new ConsoleError("invalid_request", "The range is empty.", { param: "to" });
 	if (days > (accountId === null ? DAYS_OF_ALL_MAX : DAYS_MAX))
-		throw new ConsoleError("invalid_request", "The range is too long: at most {all} days, {one} of one account.", {
-			values: { all: DAYS_OF_ALL_MAX, one: DAYS_MAX },
-			param: "from",
-		});
+		throw new ConsoleError(
+			"invalid_request",
+			"The range is too long: at most {all} days, or {one} days for one account.",
+			{
+				values: { all: DAYS_OF_ALL_MAX, one: DAYS_MAX },
+				param: "from",
+			},
+		);
 }
 
 /** Fault invalid_request. */
@@ -84,5 +88,5 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 	} catch {
 		// Checked below.
 	}
-	throw new ConsoleError("invalid_request", "That is no page.", { param: "after" });
+	throw new ConsoleError("invalid_request", "Invalid cursor: use `next` of the previous page.", { param: "after" });
 }

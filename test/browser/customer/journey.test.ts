@@ -274,7 +274,7 @@ describe.skipIf(!isRun)("a customer's first day, from a request to a second fact
 		const panel = page.getByRole("region", { name: "Notices" });
 		await panel.getByLabel("Webhook").fill("http://service.example/hook");
 		await panel.getByRole("button", { name: "Save" }).click();
-		await panel.getByText("The address must begin with https://").waitFor();
+		await panel.getByText("The URL must begin with https://").waitFor();
 		await panel.getByLabel("Webhook").fill(`http://127.0.0.1:${receiver.port}/hook`);
 		await panel.getByLabel("Mail when a batch is over").click();
 		await page.getByRole("option", { name: "Who made the batch's key" }).click();

@@ -88,27 +88,13 @@ function addPiece(calls: Map<number, ToolCall>, piece: ToolPiece): void {
 	});
 }
 
-interface ToolPiece {
-	readonly index?: number;
-	readonly id?: string;
-	readonly function?: { readonly name?: string; readonly arguments?: string };
-}
+type ToolPiece = Partial<{ index: number; id: string; function: Partial<{ name: string; arguments: string }> }>;
+type Delta = Partial<{ content: string; reasoning_content: string; tool_calls: readonly ToolPiece[] }>;
 
 interface Event {
 	readonly error?: { readonly message?: string };
-	readonly choices?: readonly {
-		readonly delta?: {
-			readonly content?: string;
-			readonly reasoning_content?: string;
-			readonly tool_calls?: readonly ToolPiece[];
-		};
-		readonly finish_reason?: string | null;
-	}[];
-	readonly usage?: {
-		readonly prompt_tokens?: number;
-		readonly completion_tokens?: number;
-		readonly cost?: JsonUsd;
-	} | null;
+	readonly choices?: readonly { readonly delta?: Delta; readonly finish_reason?: string | null }[];
+	readonly usage?: Partial<{ prompt_tokens: number; completion_tokens: number; cost: JsonUsd }> | null;
 }
 
 /** Yields the data of each event, without comments. */

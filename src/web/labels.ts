@@ -84,14 +84,3 @@ const ENDPOINTS: Readonly<Record<string, string>> = {
 };
 
 export const endpointName = (code: string): string => ENDPOINTS[code] ?? code;
-
-const DIALECTS: Readonly<Record<string, string>> = {
-	openai: "OpenAI",
-	vllm: "vLLM",
-	sglang: "SGLang",
-	ollama: "Ollama",
-	tgi: "TGI",
-	tei: "TEI",
-};
-
-export const dialectName = (code: string): string => DIALECTS[code] ?? code;

@@ -1,4 +1,5 @@
 import type { AlertType } from "../console/views.ts";
+import type { client } from "./client.ts";
 
 /** Recipients and settings, as the form holds them. */
 export interface NoticeForm {
@@ -8,12 +9,7 @@ export interface NoticeForm {
 }
 
 /** Absent fields stay as they are. */
-export interface NoticeChanges {
-	mail?: NoticeForm["mail"];
-	webhookUrl?: string | null;
-	eventsAdded?: AlertType[];
-	eventsRemoved?: AlertType[];
-}
+export type NoticeChanges = Omit<Parameters<(typeof client)["batch-notices"]["put"]>[0], "token">;
 
 /** The changed fields of a form only, so that another tab's changes stay. */
 export function noticeChanges(before: NoticeForm, wanted: NoticeForm): NoticeChanges {

@@ -1,6 +1,7 @@
 import { Button, Group } from "@mantine/core";
 import type { ReactNode } from "react";
 import { brand } from "./brand.ts";
+import { isCurrent, PUBLIC_DESTINATIONS } from "./navigation.ts";
 import { LanguageSwitch } from "./parts/language-switch.tsx";
 import { SchemeSwitch } from "./parts/scheme-switch.tsx";
 import { Link, usePlace } from "./router.tsx";
@@ -8,11 +9,6 @@ import { useSession } from "./session.tsx";
 import { Brand } from "./shell.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
 import { t } from "./texts.tsx";
-
-const PLACES = [
-	["/models", t("Models")],
-	["/docs", t("Docs")],
-] as const;
 
 /** Contact and texts of the service's operator. */
 function BrandLinks() {
@@ -45,12 +41,17 @@ export function PublicShell({ children }: { children: ReactNode }) {
 			<Group component="header" className="public-top" gap="md">
 				<Brand to="/" />
 				<Group component="nav" aria-label={t("Main")}>
-					{PLACES.map(([to, label]) => (
-						<Link key={to} to={to} aria-current={path === to || path.startsWith(`${to}/`) ? "page" : undefined}>
-							{label}
-						</Link>
-					))}
-					<a href="/status">{t("Status")}</a>
+					{PUBLIC_DESTINATIONS.map(({ to, label, apart }) =>
+						apart ? (
+							<a key={to} href={to}>
+								{label}
+							</a>
+						) : (
+							<Link key={to} to={to} aria-current={isCurrent(to, path) ? "page" : undefined}>
+								{label}
+							</Link>
+						),
+					)}
 				</Group>
 				<Group gap="xs">
 					<Button component={Link} to="/sign-in" variant="default" size="xs">

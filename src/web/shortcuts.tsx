@@ -59,24 +59,16 @@ export function Shortcuts() {
 			<Find opened={finding} places={places} onClose={() => setFinding(false)} />
 			<Dialog opened={listed} onClose={() => setListed(false)} title={t("Keyboard")}>
 				<dl className="facts">
-					<div>
-						<dt>
-							<kbd>?</kbd>
-						</dt>
-						<dd>{t("This list")}</dd>
-					</div>
-					<div>
-						<dt>
-							<kbd>/</kbd>
-						</dt>
-						<dd>{t("Search on this page, or find any page, key, model or request")}</dd>
-					</div>
-					{places.map((item) => (
-						<div key={item.to}>
+					{[
+						["?", t("This list")],
+						["/", t("Search this page, or find a page, key, model or request")],
+						...places.map(({ key, label }) => [`g ${key}`, label]),
+					].map(([keys = "", label]) => (
+						<div key={keys}>
 							<dt>
-								<kbd>g</kbd> <kbd>{item.key}</kbd>
+								<kbd>{keys}</kbd>
 							</dt>
-							<dd>{item.label}</dd>
+							<dd>{label}</dd>
 						</div>
 					))}
 				</dl>

@@ -5,8 +5,8 @@ import type { api } from "./api.ts";
  * per unit, times Unix milliseconds (`AtMs`), durations milliseconds (`Ms`).
  */
 
-type Answer<F extends (...args: never[]) => Promise<unknown>> = Awaited<ReturnType<F>>;
-type Item<P extends { readonly items: readonly unknown[] }> = P["items"][number];
+export type Answer<F extends (...args: never[]) => Promise<unknown>> = Awaited<ReturnType<F>>;
+export type Item<P extends { readonly items: readonly unknown[] }> = P["items"][number];
 
 export type PublicConfig = Answer<typeof api.config>;
 export type ModelView = Item<Answer<typeof api.models>>;

@@ -1,4 +1,4 @@
-import { Button, SimpleGrid } from "@mantine/core";
+import { SimpleGrid } from "@mantine/core";
 import { useState } from "react";
 import { roleName } from "../labels.ts";
 import { KeyState } from "../pages/keys.tsx";
@@ -6,6 +6,7 @@ import { KEY_COLUMN, ledgerColumns, topUpColumns } from "../parts/account-tables
 import { BalanceFigures } from "../parts/balance-figures.tsx";
 import { FenceNotice } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
+import { ActButton } from "../parts/form.tsx";
 import { Facts, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
 import { TablePanel } from "../parts/table.tsx";
@@ -65,16 +66,12 @@ export function AccountPage({ id }: { id: string }) {
 			aside={
 				data && (
 					<>
-						<Button size="xs" variant="default" onClick={() => choose("adjust")}>
-							{t("Adjust the credit")}
-						</Button>
-						<Button
-							size="xs"
-							{...(isSuspended ? { variant: "default" } : { variant: "light", color: "red" })}
-							onClick={() => choose(isSuspended ? "lift" : "suspend")}
-						>
-							{isSuspended ? t("Lift the suspension") : t("Suspend")}
-						</Button>
+						<ActButton label={t("Adjust the credit")} onClick={() => choose("adjust")} />
+						{isSuspended ? (
+							<ActButton label={t("Lift the suspension")} onClick={() => choose("lift")} />
+						) : (
+							<ActButton label={t("Suspend")} look="danger" onClick={() => choose("suspend")} />
+						)}
 					</>
 				)
 			}

@@ -22,7 +22,7 @@ export function AccountsPage() {
 				title={t("Accounts")}
 				aside={
 					<SearchField
-						width={240}
+						w={240}
 						label={t("Search by email, name or id")}
 						placeholder={t("Email, name or id, press /")}
 						value={search}

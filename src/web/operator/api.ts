@@ -1,5 +1,6 @@
 import { client, dataOf } from "../client.ts";
 import { given } from "../http.ts";
+import type { Answer, Item } from "../views.ts";
 
 /** Calls that only operators may make. */
 
@@ -34,11 +35,6 @@ export const operatorApi = {
 	audit: (filter: { subject: string | null; actor: string | null; action: string | null }, after: After) =>
 		dataOf(operator.audit.get({ query: given({ ...filter, after }) })),
 };
-
-/** Types of the answers, derived from the server's types. */
-
-type Answer<F extends (...args: never[]) => Promise<unknown>> = Awaited<ReturnType<F>>;
-type Item<P extends { readonly items: readonly unknown[] }> = P["items"][number];
 
 export type OperatorSummary = Answer<typeof operatorApi.summary>;
 export type PaymentFinding = OperatorSummary["paymentFindings"][number];

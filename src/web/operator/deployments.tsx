@@ -1,5 +1,4 @@
 import { formatCount } from "../format.ts";
-import { dialectName } from "../labels.ts";
 import { KINDS } from "../parts/model-table.tsx";
 import { Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
@@ -63,7 +62,7 @@ const BREAKERS: Readonly<Record<string, string>> = {
 export const REPLICA_COLUMNS: readonly Column<ReplicaRow>[] = [
 	{ label: t("Replica"), lead: true, render: (row) => row.alias },
 	{ label: t("Address"), render: (row) => <code>{row.url}</code> },
-	{ label: t("Dialect"), render: (row) => dialectName(row.dialect) },
+	{ label: t("Dialect"), render: (row) => row.dialect },
 	{ label: t("Health"), corner: true, render: (row) => <State value={row.draining ? "draining" : row.health} /> },
 	{ label: t("Breaker"), render: (row) => <State value={row.breaker} label={BREAKERS[row.breaker] ?? row.breaker} /> },
 	{

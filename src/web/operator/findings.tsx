@@ -1,4 +1,4 @@
-import { Button } from "@mantine/core";
+import { LinkButton } from "../parts/form.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import { Ago, Id } from "../parts/text.tsx";
@@ -50,11 +50,7 @@ export function FindingPanel({ rows, onClosed }: { rows: readonly PaymentFinding
 				{
 					label: t("Action"),
 					act: true,
-					render: (finding) => (
-						<Button size="compact-xs" variant="default" onClick={() => choose(finding)}>
-							{t("Close")}
-						</Button>
-					),
+					render: (finding) => <LinkButton onClick={() => choose(finding)}>{t("Close")}</LinkButton>,
 				},
 			]}
 		>

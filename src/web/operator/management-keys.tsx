@@ -1,4 +1,4 @@
-import { Button, Checkbox, Stack } from "@mantine/core";
+import { Checkbox, Stack } from "@mantine/core";
 import { useState } from "react";
 import { MANAGEMENT_SCOPES } from "../../keys/management-scope.ts";
 import { stateText } from "../labels.ts";
@@ -6,7 +6,7 @@ import { SecretDialog } from "../pages/key-create.tsx";
 import { KEY_COLUMN } from "../parts/account-tables.tsx";
 import { ActDialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/fields.tsx";
-import { Icon } from "../parts/icons.tsx";
+import { ActButton, LinkButton } from "../parts/form.tsx";
 import { Page, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
@@ -45,9 +45,7 @@ export function ManagementKeysPage() {
 			title={t("Management keys")}
 			lead={t("For scripts. A management key opens only /v1/management/ and acts on behalf of its creator.")}
 			aside={
-				<Button size="xs" leftSection={<Icon name="plus" />} onClick={() => setCreating(true)}>
-					{t("Create a management key")}
-				</Button>
+				<ActButton label={t("Create a management key")} look="main" icon="plus" onClick={() => setCreating(true)} />
 			}
 		>
 			<TablePanel
@@ -79,14 +77,9 @@ export function ManagementKeysPage() {
 						act: true,
 						render: (key) =>
 							key.revokedAtMs === null && (
-								<Button
-									size="compact-xs"
-									variant="default"
-									aria-label={t("Revoke {name}", { name: key.name })}
-									onClick={() => revoke(key)}
-								>
+								<LinkButton aria-label={t("Revoke {name}", { name: key.name })} onClick={() => revoke(key)}>
 									{t("Revoke")}
-								</Button>
+								</LinkButton>
 							),
 					},
 				]}

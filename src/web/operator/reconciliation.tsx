@@ -1,5 +1,5 @@
-import { Button } from "@mantine/core";
 import { formatCount, formatDateTime } from "../format.ts";
+import { ActButton } from "../parts/form.tsx";
 import { capital, Page } from "../parts/page.tsx";
 import { Empty, Notice, Problem } from "../parts/problem.tsx";
 import { TablePanel } from "../parts/table.tsx";
@@ -27,11 +27,7 @@ export function ReconciliationPage() {
 		<Page
 			title={t("Reconciliation")}
 			lead={t("Ledger checks run at start, on a schedule and on demand.")}
-			aside={
-				<Button size="xs" loading={check.busy} onClick={() => void check.run()}>
-					{t("Check now")}
-				</Button>
-			}
+			aside={<ActButton label={t("Check now")} look="main" action={check} />}
 		>
 			{check.error && <Problem error={check.error} />}
 			{runs.data?.greenSinceMs && (

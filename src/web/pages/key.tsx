@@ -142,12 +142,7 @@ function KeyUsage({ item }: { item: KeyView }) {
 				{usage.error && !usage.data ? null : usage.data?.total.requests === 0 ? (
 					<Empty title={t("Not used in the last 30 days.")} />
 				) : (
-					<UsageChart
-						series={usage.data}
-						measure="cost"
-						groupedBy={t("Model")}
-						label={t("Spend of this key by day and model")}
-					/>
+					<UsageChart series={usage.data} measure="cost" label={t("Spend of this key by day and model")} />
 				)}
 			</Panel>
 			<Panel

@@ -11,7 +11,7 @@ import { Empty, Notice, Reading } from "../parts/problem.tsx";
 import { RequestTable } from "../parts/request-table.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import { Amount } from "../parts/text.tsx";
-import { UsageChart, useSeriesColors } from "../parts/usage-chart.tsx";
+import { seriesColors, UsageChart } from "../parts/usage-chart.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { useAccount, useMay, useSession } from "../session.tsx";
@@ -69,12 +69,7 @@ function Figures({ data }: { data: Overview | undefined }) {
 					{data?.chart.total.requests === 0 ? (
 						<Empty title={t("Nothing spent yet.")}>{t("The cost of each day by model will be drawn here.")}</Empty>
 					) : (
-						<UsageChart
-							series={data?.chart}
-							measure="cost"
-							groupedBy="model"
-							label={t("Spend by day and model, last 30 days")}
-						/>
+						<UsageChart series={data?.chart} measure="cost" label={t("Spend by day and model, last 30 days")} />
 					)}
 				</Panel>
 				<TopModels data={data} />
@@ -134,7 +129,7 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 }
 
 function TopModels({ data }: { data: Overview | undefined }) {
-	const color = useSeriesColors(data?.chart);
+	const color = seriesColors(data?.chart.groups);
 	return (
 		<TablePanel
 			title={t("Top models")}

@@ -95,7 +95,7 @@ function FindById() {
 			}}
 		>
 			<SearchField
-				width={230}
+				w={230}
 				label={t("Find a request by its id")}
 				placeholder={t("Request id, press /")}
 				value={search}

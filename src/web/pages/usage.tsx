@@ -8,7 +8,7 @@ import { Page, Panel, Stat } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
 import { type Column, TablePanel } from "../parts/table.tsx";
 import { Amount } from "../parts/text.tsx";
-import { groupLabel, type Measure, UsageChart, useSeriesColors } from "../parts/usage-chart.tsx";
+import { groupLabel, type Measure, seriesColors, UsageChart } from "../parts/usage-chart.tsx";
 import { filterOf } from "../range.ts";
 import { useResource } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
@@ -81,7 +81,6 @@ export default function UsagePage() {
 							<UsageChart
 								series={data}
 								measure={measure}
-								groupedBy={grouping.label}
 								label={t("{measure} over time by {group}; the table below has the figures", {
 									measure: measured.label,
 									group: grouping.label,
@@ -113,7 +112,7 @@ function Totals({ series: { total } }: { series: UsageSeries }) {
 function Groups({ series, grouping }: { series: UsageSeries | undefined; grouping: Grouping }) {
 	const group = grouping.value;
 	const [query] = useQueryState();
-	const color = useSeriesColors(series);
+	const color = seriesColors(series?.groups);
 	const columns: Column<UsageGroup>[] = [
 		{
 			label: grouping.label,

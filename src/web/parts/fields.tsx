@@ -1,4 +1,11 @@
-import { Checkbox, type CheckboxProps, PasswordInput, TextInput, type TextInputProps } from "@mantine/core";
+import {
+	Checkbox,
+	type CheckboxProps,
+	PasswordInput,
+	type PasswordInputProps,
+	TextInput,
+	type TextInputProps,
+} from "@mantine/core";
 import { PASSWORD_CHARS_MIN } from "../../console/views.ts";
 import { t } from "../texts.tsx";
 
@@ -26,17 +33,7 @@ export function CheckField({
 }
 
 /** A required password, with a button that shows it. */
-export function PasswordField({
-	onChange,
-	...rest
-}: Field & {
-	readonly label: string;
-	readonly autoComplete: "current-password" | "new-password";
-	readonly description?: string;
-	readonly name?: string;
-	readonly minLength?: number;
-	readonly maxLength?: number;
-}) {
+export function PasswordField({ onChange, ...rest }: Omit<PasswordInputProps, "onChange"> & Field) {
 	return (
 		<PasswordInput
 			required
@@ -61,12 +58,12 @@ export function NameField(field: Field) {
 	);
 }
 
-/** `username` for signing in, `email` for signing up. */
-export function EmailField(field: Field & { autoComplete: "username" | "email"; label?: string; name?: string }) {
+/** `autoComplete`: `username` for signing in, `email` for signing up. */
+export function EmailField(field: Parameters<typeof TextField>[0]) {
 	return <TextField label={t("Email")} type="email" {...field} />;
 }
 
-export function NewPasswordField(field: Field & { label?: string; description?: string; maxLength?: number }) {
+export function NewPasswordField(field: Parameters<typeof PasswordField>[0]) {
 	return (
 		<PasswordField
 			label={t("Password")}
@@ -79,16 +76,6 @@ export function NewPasswordField(field: Field & { label?: string; description?: 
 }
 
 /** The page's search, focused by `/` (`shortcuts.tsx`). */
-export function SearchField(props: Field & { label: string; placeholder: string; width?: number }) {
-	return (
-		<TextInput
-			size="xs"
-			w={props.width}
-			aria-label={props.label}
-			placeholder={props.placeholder}
-			data-search
-			value={props.value}
-			onChange={(event) => props.onChange(event.currentTarget.value)}
-		/>
-	);
+export function SearchField({ label, ...rest }: Parameters<typeof TextField>[0] & { label: string }) {
+	return <TextField required={false} size="xs" aria-label={label} data-search {...rest} />;
 }

@@ -1,11 +1,8 @@
-import { Button, Group, Skeleton } from "@mantine/core";
-import { useEffect, useMemo, useState } from "react";
+import { Group, Skeleton } from "@mantine/core";
+import { useEffect, useMemo } from "react";
 import { nanoUsd } from "../../money/nano-usd.ts";
-import { api } from "../api.ts";
 import { formatCompact, formatCount } from "../format.ts";
 import { lazy } from "../lazy.tsx";
-import { useResource } from "../resource.ts";
-import { SERIES_MAX, seriesColors } from "../series-colors.ts";
 import { showUsd, showUsdShort } from "../shown-money.ts";
 import { locale, t } from "../texts.tsx";
 import type { UsageSeries } from "../views.ts";
@@ -16,26 +13,26 @@ export type Measure = "cost" | "tokens" | "requests";
 const CHART_HEIGHT = 240;
 const Chart = lazy<ChartProps>(() => import("./chart.tsx"), <Skeleton height={CHART_HEIGHT} />);
 
-/** Usage over time, stacked by group. Buttons hide and show groups. */
-export function UsageChart(props: {
-	series: UsageSeries | undefined;
-	measure: Measure;
-	groupedBy: string;
-	label: string;
-}) {
+/** Distinguishable with common colour blindness (after Okabe and Ito), on light and dark. */
+const COLORS = ["#0072b2", "#d98200", "#009e73", "#b8578d", "#56b4e9", "#c04f15", "#8c8f00", "#7a6ac8"] as const;
+const OTHER = "#8a939b";
+const STATUS_COLORS: Readonly<Record<string, string>> = { ok: "#009e73", failed: "#c04f15", left: "#d98200" };
+/** Groups drawn one by one; the rest is combined. */
+const SERIES_MAX = COLORS.length;
+
+/** Colours by group id, shared by a chart and its table: by place, except those of statuses. */
+export function seriesColors(groups: readonly { readonly id: string }[] = []): (id: string) => string {
+	const places = new Map(groups.map(({ id }, place) => [id, place]));
+	return (id) => STATUS_COLORS[id] ?? COLORS[places.get(id) ?? SERIES_MAX] ?? OTHER;
+}
+
+/** Usage over time, stacked by group, with a legend. */
+export function UsageChart(props: { series: UsageSeries | undefined; measure: Measure; label: string }) {
 	const { series, measure } = props;
-	const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
-	const color = useSeriesColors(series);
-	const drawn = useMemo(() => (series ? shape(series, measure, color) : undefined), [series, measure, color]);
+	const drawn = useMemo(() => (series ? shape(series, measure) : undefined), [series, measure]);
 	// Loads the chart while the figures are read.
 	useEffect(() => Chart.preload(), []);
 	if (!drawn) return <Skeleton height={CHART_HEIGHT + 30} />;
-
-	const toggle = (id: string) => {
-		const next = new Set(hidden);
-		if (!next.delete(id)) next.add(id);
-		setHidden(next);
-	};
 	const money = measure === "cost";
 	return (
 		<div className="chart">
@@ -43,67 +40,41 @@ export function UsageChart(props: {
 				label={props.label}
 				kind={money ? "area" : "bar"}
 				data={drawn.rows}
-				series={drawn.series.filter(({ id }) => !hidden.has(id))}
+				series={drawn.series}
 				formatTick={money ? (tick) => showUsdShort(nanoUsd(Math.round(tick))) : formatCompact}
 				formatValue={money ? (sum) => showUsd(nanoUsd(sum)) : formatCount}
 			/>
-			{drawn.series.length > 0 && (
-				<Group gap={4} mt={6} role="group" aria-label={t("Shown by {groupedBy}", { groupedBy: props.groupedBy })}>
-					{drawn.series.map((item) => (
-						<Button
-							key={item.id}
-							size="compact-xs"
-							variant="subtle"
-							color="gray"
-							maw="100%"
-							fw={400}
-							c={hidden.has(item.id) ? "dimmed" : "var(--ink)"}
-							aria-pressed={!hidden.has(item.id)}
-							onClick={() => toggle(item.id)}
-							leftSection={<span className="swatch" style={{ background: item.color }} />}
-						>
-							<span className="clip">{item.label}</span>
-						</Button>
-					))}
-				</Group>
-			)}
+			<Group component="ul" className="bare small" gap="4px 12px" mt={6}>
+				{drawn.series.map(({ name, label, color }) => (
+					<Group component="li" key={name} gap={6} wrap="nowrap" maw="100%">
+						<span className="swatch" style={{ background: color }} />
+						<span className="clip">{label}</span>
+					</Group>
+				))}
+			</Group>
 		</div>
 	);
 }
 
-/** Colours by group id, shared by the chart and its table. */
-export function useSeriesColors(series: UsageSeries | undefined): (id: string) => string {
-	const models = useResource("models", api.models);
-	return useMemo(() => {
-		const drawn = series?.groups.slice(0, SERIES_MAX).map(({ id }) => id) ?? [];
-		return seriesColors(drawn, models.data?.items.map(({ id }) => id) ?? []);
-	}, [series, models.data]);
-}
-
-function shape(series: UsageSeries, measure: Measure, color: (id: string) => string) {
-	const shown = series.groups.slice(0, SERIES_MAX);
-	const nameOf = new Map(shown.map((group, index) => [group.id, `g${index}`]));
-	const hasRest = series.groups.length > SERIES_MAX;
+function shape(series: UsageSeries, measure: Measure) {
+	const color = seriesColors(series.groups);
+	// Ids may have dots, and two keys may have one name: series are named by their place.
+	const drawn: ChartSeries[] = series.groups
+		.slice(0, SERIES_MAX)
+		.map((group, place) => ({ name: `g${place}`, label: groupLabel(group), color: color(group.id) }));
+	if (series.groups.length > SERIES_MAX) drawn.push({ name: "rest", label: t("Others"), color: OTHER });
+	const nameOf = new Map(series.groups.map(({ id }, place) => [id, drawn[place]?.name ?? "rest"]));
 	const byDay = series.bucketMs >= 86_400_000;
 	const rows = new Map<number, Record<string, number | string>>();
-	const names = [...nameOf.values(), ...(hasRest ? ["rest"] : [])];
 	const start = Math.floor(series.fromMs / series.bucketMs) * series.bucketMs;
 	for (let at = start; at < series.toMs; at += series.bucketMs) {
-		rows.set(at, { at: bucketLabel(at, byDay), ...Object.fromEntries(names.map((name) => [name, 0])) });
+		rows.set(at, { at: bucketLabel(at, byDay), ...Object.fromEntries(drawn.map(({ name }) => [name, 0])) });
 	}
 	for (const point of series.points) {
 		const row = rows.get(point.atMs);
-		const name = nameOf.get(point.group) ?? (hasRest ? "rest" : undefined);
-		if (row && name) row[name] = Number(row[name] ?? 0) + measureOf(point, measure);
+		const name = nameOf.get(point.group) ?? "rest";
+		if (row?.[name] !== undefined) row[name] = Number(row[name]) + measureOf(point, measure);
 	}
-	// Two keys may have one name, as after a rotation: series are hidden by id.
-	const drawn: (ChartSeries & { readonly id: string })[] = shown.map((group) => ({
-		id: group.id,
-		name: nameOf.get(group.id) ?? "rest",
-		label: groupLabel(group),
-		color: color(group.id),
-	}));
-	if (hasRest) drawn.push({ id: "rest", name: "rest", label: t("Others"), color: color("other") });
 	return { rows: [...rows.values()], series: drawn };
 }
 

@@ -74,29 +74,6 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await page.getByText("1 request to /v1/chat/completions").waitFor();
 	});
 
-	test("of two keys with one name the chart hides the one that is clicked", async () => {
-		const sums = {
-			requests: 1,
-			promptTokens: 1,
-			cachedTokens: 0,
-			completionTokens: 1,
-			reasoningTokens: 0,
-			costNanoUsd: 1,
-			meanMs: 1,
-		};
-		const groups = ["key_1", "key_2"].map((id) => ({ id, label: "twin", ...sums }));
-		const time = { bucketMs: 86_400_000, fromMs: Date.now() - 86_400_000, toMs: Date.now() };
-		await page.route(/\/api\/console\/usage\?/, (route) =>
-			route.fulfill({ json: { ...time, groups, points: [], total: sums } }),
-		);
-		await walk(page, "/usage?group=key");
-		const names = page.getByRole("group", { name: "Shown by" }).getByRole("button", { name: "twin" });
-		await names.first().click();
-		const pressed = () => Promise.all([0, 1].map((nth) => names.nth(nth).getAttribute("aria-pressed")));
-		expect(await pressed()).toEqual(["false", "true"]);
-		await page.unroute(/\/api\/console\/usage\?/);
-	});
-
 	test("what is under way is not said to be cancelled: its dialog stays until it is done", async () => {
 		await walk(page, "/projects?create=1");
 		const answer = Promise.withResolvers<void>();

@@ -133,7 +133,7 @@ describe.skipIf(!isRun)("the way from page to page, in a browser", () => {
 		await tab.page.waitForURL(`**/requests/${stage.ids.request}`);
 		await dialog.waitFor({ state: "detached" });
 		await tab.page.keyboard.press("?");
-		await dialog.getByText("find any page, key, model or request").waitFor();
+		await dialog.getByText("find a page, key, model or request").waitFor();
 		await tab.page.keyboard.press("Escape");
 
 		const visitor = await windows.of("visitor", 1440, "light");
@@ -146,7 +146,7 @@ describe.skipIf(!isRun)("the way from page to page, in a browser", () => {
 });
 
 describe.skipIf(!isRun)("a visitor, in a browser", () => {
-	test("a visitor reckons what a month costs, narrows the models by an address that he can send, and finds a passage of the docs", async () => {
+	test("a visitor reckons what a month costs and narrows the models by an address that he can send", async () => {
 		const { page } = await windows.of("visitor", 1440, "light");
 		await page.goto("/");
 		await page.getByRole("button", { name: "Question over documents" }).click();

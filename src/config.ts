@@ -14,7 +14,7 @@ import { addressProblem } from "./db/address-problem.ts";
 import { readS3Account } from "./files/bucket.ts";
 import { readRetention } from "./ledger/retention.ts";
 import { type NanoUsd, parseUsd } from "./money/nano-usd.ts";
-import { readTraceSettings } from "./traces/trace-settings.ts";
+import { readTraceSettings } from "./traces/traces.ts";
 
 export type Config = Readonly<ReturnType<typeof readAll>>;
 

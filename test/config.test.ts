@@ -281,7 +281,7 @@ describe("loadConfig", () => {
 			"src/config-sections.ts",
 			"src/files/bucket.ts",
 			"src/ledger/retention.ts",
-			"src/traces/trace-settings.ts",
+			"src/traces/traces.ts",
 		];
 		const source = readers.map((path) => readFileSync(join(root, path), "utf8")).join("\n");
 		const body = source.slice(source.indexOf("export function loadConfig"));

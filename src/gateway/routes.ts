@@ -152,44 +152,20 @@ const INSTEAD: readonly [RegExp, string][] = [
 		/^\/(?!v1\/)|^\/v1\/v1\//,
 		"Unknown endpoint. The client's base URL ends with /v1, once, so that it calls /v1/chat/completions.",
 	],
-	[
-		/^\/v1\/responses\b/,
-		"The Responses API is not supported. Use POST /v1/chat/completions: `input` becomes `messages`.",
-	],
-	[
-		/^\/v1\/(assistants|threads)\b/,
-		"The Assistants API is not supported. Use POST /v1/chat/completions and store the conversation yourself.",
-	],
+	[/^\/v1\/responses\b/, "The Responses API is not supported. Use POST /v1/chat/completions with `messages`."],
+	[/^\/v1\/(assistants|threads)\b/, "The Assistants API is not supported. Use POST /v1/chat/completions."],
 	[
 		/^\/v1\/(messages|complete)\b/,
 		"The Messages API is not supported. Use an OpenAI-compatible client with POST /v1/chat/completions: the system prompt becomes the first message, `max_tokens` stays, a tool's `input_schema` becomes `function.parameters`.",
 	],
-	[
-		/^\/v1\/chat\/completions\/./,
-		"Chat completions are not stored. Keep the answer of POST /v1/chat/completions; GET /v1/usage/{id} returns its cost.",
-	],
-	[
-		/^\/v1\/images\/(edits|variations)\b/,
-		"Image edits and variations are not supported. Use POST /v1/images/generations with a prompt for the whole image.",
-	],
-	[
-		/^\/v1\/audio\/translations\b/,
-		"Audio translation is not supported. Use POST /v1/audio/transcriptions, then POST /v1/chat/completions to translate the text.",
-	],
+	[/^\/v1\/chat\/completions\/./, "Chat completions are not stored. GET /v1/usage/{id} returns their cost."],
+	[/^\/v1\/images\/(edits|variations)\b/, "Image edits are not supported. Use POST /v1/images/generations."],
+	[/^\/v1\/audio\/translations\b/, "Audio translation is not supported. Use POST /v1/audio/transcriptions."],
 	[/^\/v1\/audio\/speech\b/, "Speech synthesis is not supported. For audio there is POST /v1/audio/transcriptions."],
-	[
-		/^\/v1\/moderations\b/,
-		"Moderation is not supported. Use a model with POST /v1/chat/completions and `response_format`.",
-	],
-	[
-		/^\/v1\/vector_stores\b/,
-		"Vector stores are not supported. Use POST /v1/embeddings and POST /v1/rerank with your own store.",
-	],
+	[/^\/v1\/moderations\b/, "Moderation is not supported. Use a model with POST /v1/chat/completions."],
+	[/^\/v1\/vector_stores\b/, "Vector stores are not supported. Use POST /v1/embeddings and POST /v1/rerank."],
 	[/^\/v1\/(fine_tuning|fine-tunes)\b/, "Fine-tuning is not supported. GET /v1/models lists the available models."],
-	[
-		/^\/v1\/realtime\b/,
-		"The Realtime API is not supported. Use POST /v1/chat/completions with `stream`, and POST /v1/audio/transcriptions for audio.",
-	],
+	[/^\/v1\/realtime\b/, "The Realtime API is not supported. Use POST /v1/chat/completions with `stream`."],
 	[/^\/v1\/(videos|video)\b/, "Video is not supported. GET /v1/models lists the available models."],
 	[
 		/^\/v1\/(containers|evals|uploads|conversations)\b/,
@@ -197,7 +173,7 @@ const INSTEAD: readonly [RegExp, string][] = [
 	],
 	[
 		/^\/v1\/(organization|dashboard)\b/,
-		"This API is not supported. GET /v1/credits returns the balance, GET /v1/key the key's limits; the console has the rest.",
+		"This API is not supported. GET /v1/credits returns the balance of the account.",
 	],
 	[/^\/v1\/engines\b/, "Engines are not supported. Set the body's `model` to one of GET /v1/models."],
 ];

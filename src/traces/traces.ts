@@ -1,3 +1,4 @@
+import type { EnvironmentReader } from "../base/environment-reader.ts";
 import type { TraceHeaders } from "./trace-context.ts";
 
 /** A traced request. Nothing here throws or sees prompts and answers. */
@@ -72,4 +73,55 @@ export interface TraceOptions {
 	readonly serviceName: string;
 	/** More attributes of this service. */
 	readonly attributes: Readonly<Record<string, string>>;
+}
+
+/** Share of recorded requests by default: clients are strangers, and their own wish to be traced costs this service. */
+const DEFAULT_RATIO = 0.01;
+
+/**
+ * OpenTelemetry's standard variables for traces over HTTP; null if tracing is off.
+ * https://opentelemetry.io/docs/specs/otel/protocol/exporter/ and …/configuration/sdk-environment-variables/
+ */
+export function readTraceSettings(read: EnvironmentReader, note: (problem: string) => void): TraceOptions | null {
+	const addresses = ["http:", "https:"];
+	const own = read.url("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", addresses);
+	const shared = read.url("OTEL_EXPORTER_OTLP_ENDPOINT", addresses);
+	const protocol = read.choice("OTEL_EXPORTER_OTLP_PROTOCOL", ["http/protobuf", "http/json"]);
+	const sampler = read.choice("OTEL_TRACES_SAMPLER", SAMPLERS);
+	const ratio = ratioOf(read.text("OTEL_TRACES_SAMPLER_ARG"), note);
+	const headers = pairsOf(read, "OTEL_EXPORTER_OTLP_HEADERS", note);
+	const attributes = pairsOf(read, "OTEL_RESOURCE_ATTRIBUTES", note);
+	const sendEveryMs = read.integer("OTEL_BSP_SCHEDULE_DELAY", 5_000, 10, 600_000);
+	const serviceName = read.text("OTEL_SERVICE_NAME") ?? "tollgate";
+	const url = own ?? (shared === null ? null : `${shared.replace(/\/$/, "")}/v1/traces`);
+	if (url === null || sampler === "always_off") return null;
+	return Object.freeze({ url, protocol, headers, sampler, ratio, sendEveryMs, serviceName, attributes });
+}
+
+function ratioOf(text: string | null, note: (problem: string) => void): number {
+	if (text === null) return DEFAULT_RATIO;
+	const ratio = /^(\d{1,9}(\.\d{0,9})?|\.\d{1,9})$/.test(text) ? Number(text) : Number.NaN;
+	if (ratio <= 1) return ratio;
+	note("OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1");
+	return DEFAULT_RATIO;
+}
+
+/** `name=value,name=value`, percent-encoded. They may be secrets: problems do not repeat them. */
+function pairsOf(read: EnvironmentReader, name: string, note: (problem: string) => void): Record<string, string> {
+	const pairs: Record<string, string> = {};
+	for (const entry of read.list(name)) {
+		const [, key, value] = /^([A-Za-z0-9_.!#$%&'*+^`|~-]+)\s*=\s*(.*)$/.exec(entry) ?? [];
+		const decoded = value === undefined ? undefined : decodedOf(value);
+		if (key === undefined || decoded === undefined) note(`${name} must be name=value pairs, separated by commas`);
+		else pairs[key] = decoded;
+	}
+	return pairs;
+}
+
+function decodedOf(text: string): string | undefined {
+	try {
+		return decodeURIComponent(text);
+	} catch {
+		return undefined;
+	}
 }

@@ -37,6 +37,7 @@ export interface FilesDeps {
 }
 
 const SWEPT_AT_ONCE = 200;
+const SWEEP_MS = 60_000;
 
 /** Files of accounts: encrypted, with a lifetime. `secret`: source of all keys, the same in every instance. */
 export function createFiles(deps: FilesDeps, options: { secret: string }) {
@@ -151,4 +152,38 @@ function fileTooLarge(bytesMax: number): Fault {
 		values: { count: Math.floor(bytesMax / (1024 * 1024)) },
 		param: "file",
 	});
+}
+
+/** Deletes the bytes of expired files. Instances share the work. */
+export function startFileSweep(deps: { files: Pick<Files, "sweep">; clock: Clock; log: Log }): {
+	stop(): Promise<void>;
+} {
+	const { files, clock, log } = deps;
+	let cancel: (() => void) | undefined;
+	let sweeping: Promise<void> | undefined;
+	let stopped = false;
+
+	async function sweep(): Promise<void> {
+		try {
+			while (!stopped && (await files.sweep()) > 0);
+		} catch (error) {
+			log.debug("expired files could not be read; trying again", { error });
+		}
+	}
+
+	function wake(): void {
+		if (stopped) return;
+		cancel = clock.after(SWEEP_MS, () => {
+			sweeping = sweep().then(wake);
+		});
+	}
+
+	wake();
+	return {
+		async stop() {
+			stopped = true;
+			cancel?.();
+			await sweeping;
+		},
+	};
 }

@@ -72,7 +72,7 @@ test("handles accounts without usage or movements, and a bad cursor", async () =
 	expect(await byPages("acc_new", 10)).toEqual([{ id: "led_new", amount: 5, running: 5 }]);
 	for (const after of ["x", "1.led_new", "1.5.", "1.1e9.led_new"])
 		expect(ledgerPage(db.statements, "acc_new", { asked: 10, after })).rejects.toThrow(
-			"Invalid cursor: use `next` of the previous page.",
+			"`after` must be `next` of the previous page.",
 		);
 	// A balance that cannot be is shown to who put it into the address.
 	const [told] = await ledgerPage(db.statements, "acc_new", {

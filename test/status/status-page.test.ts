@@ -5,10 +5,9 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { dayOf } from "../../src/status/status-history.ts";
 import { statusPage } from "../../src/status/status-page.ts";
 import { createStatusStore } from "../../src/status/status-store.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { untilEnd } from "../support/at-end.ts";
 import { violationOf } from "../support/json-schema.ts";
 import { type TestService, withService } from "../support/service.ts";
-import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
 import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -20,14 +19,12 @@ type Any = any;
 const START_MS = Date.parse("2026-11-20T12:00:07.123Z");
 const TODAY = dayOf(START_MS);
 const FIRST_LOOK_MS = 22_877;
-const MINUTE_MS = 60_000;
 
 /** Real time for everything but the calendar, which stands still, and the looks, which happen when they are told to. */
 interface LookClock extends Clock {
 	/** Moves the calendar to the next look. An instance admits nothing until its lease is renewed: it may have slept. */
 	arrive(): void;
 	look(): void;
-	jump(ms: number): void;
 }
 
 function createLookClock(): LookClock {
@@ -50,9 +47,6 @@ function createLookClock(): LookClock {
 			// The first timer that a look sets is that of the next one.
 			capturing = true;
 			due?.run();
-		},
-		jump(ms) {
-			nowMs += ms;
 		},
 	};
 }
@@ -89,16 +83,11 @@ const today = (track: Any) => track.days.at(-1);
 
 const common = { models: `${chat()}\n${embedding()}`, limits: "  breaker_cool_s: 1" };
 const service = await withService({ ...common, clock: clocks[0] });
-const address = new URL(service.db.url);
-const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
-address.hostname = "127.0.0.1";
-address.port = String(proxy.port);
 await createStatusStore(service.db.statements).add(
 	[100, 89, 3].flatMap((ago) => ["service", "model:org/chat", "model:gone"].map((subject) => pastMinute(ago, subject))),
 );
-/** A second instance on the same database, which it reaches through the proxy; it begins when there is a past. */
-const other = await withService({ ...common, clock: clocks[1], env: { DATABASE_URL: address.href } });
-atEnd(() => proxy.reset());
+/** A second instance on the same database, started when there is a history. */
+const other = await withService({ ...common, clock: clocks[1], env: { DATABASE_URL: service.db.url } });
 // What was down and is connected has been asked: only then is it judged.
 await setHealth(503, chats, vectors);
 await setHealth(200, chats, vectors);
@@ -215,25 +204,6 @@ test("hides a model that left the catalogue, and restores its history with it", 
 	await other.serve(`${chat()}\n${embedding()}`, "  breaker_cool_s: 1");
 	expect(modelOf(await status(other), "org/chat").days).toHaveLength(3);
 });
-
-test("without Postgres shows the history's age and adds missed minutes later", async () => {
-	await setHealth(200, chats, vectors);
-	const before = await status(other);
-	const { operational_minutes } = today(modelOf(before, "vectors"));
-	await arriveAt(other, clocks[1]);
-	proxy.freezeExisting();
-	clocks[1].look();
-	clocks[1].jump(10 * MINUTE_MS - 1);
-	const during = async () => (await (await page(other)).text()).includes("The history is 10 minutes old.");
-	await waitFor(during, "the page to say how old it is");
-	expect((await status(other)).history).toEqual(before.history);
-	const gaveUp = () =>
-		other.logged.some(({ message }) => message === "the status history could not be updated; trying again");
-	await waitFor(gaveUp, "the first try to be given up", 20_000);
-	await minutes(1);
-	// The minute that was seen in vain, and this one.
-	expect(today(modelOf(await status(other), "vectors")).operational_minutes).toBe(operational_minutes + 2);
-}, 30_000);
 
 describe("the age of the history", () => {
 	const answer = (asOf: string | null): Any => ({

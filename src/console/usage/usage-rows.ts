@@ -88,5 +88,5 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 	} catch {
 		// Checked below.
 	}
-	throw new ConsoleError("invalid_request", "Invalid cursor: use `next` of the previous page.", { param: "after" });
+	throw new ConsoleError("invalid_request", "`after` must be `next` of the previous page.", { param: "after" });
 }

@@ -11,13 +11,11 @@ import type { ServerOwner } from "./server-owner.ts";
 const LOCK_DEADLINE_MS = 60_000;
 /** Folders for root's copy, for a user that cannot reach the original; the second is for a read-only system. */
 const COPY_HOMES = ["/var/cache/tollgate", join(tmpdir(), "tollgate-cache")];
-/** `initdb` has a shell start `postgres` by its path in quotation marks, where these characters are special. */
-const SHELLS = /["$`\\]/;
 
 /**
  * The programs in a folder where `owner` can run them. If their folder is closed to that user (a checkout below /root),
  * they are copied; only root can change the copy, which stays for later starts. Fault service_unavailable where the
- * owner can run neither, or where an ordinary user's folder has a name that a shell would change.
+ * owner can run neither.
  */
 export async function reachableBinaries(
 	deps: { log: Log },
@@ -25,13 +23,7 @@ export async function reachableBinaries(
 	owner: ServerOwner | undefined,
 	homes: readonly string[] = COPY_HOMES,
 ): Promise<PostgresBinaries> {
-	if (owner === undefined) {
-		if (!SHELLS.test(binaries.folder)) return binaries;
-		throw new Fault(
-			"service_unavailable",
-			`The embedded PostgreSQL cannot be started from a folder with " $ \` or \\ in its name (${binaries.folder}): move it, or set DATABASE_URL.`,
-		);
-	}
+	if (owner === undefined) return binaries;
 	const reasons = [await whyNot(binaries, owner)];
 	if (reasons[0] === undefined) return binaries;
 	for (const home of homes) {
@@ -81,7 +73,6 @@ async function keptCopy(
 
 /** Found by running it: modes, access lists and mount options all matter. */
 async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<string | undefined> {
-	if (SHELLS.test(binaries.folder)) return `a shell would read another name than ${binaries.folder}`;
 	const probe = spawnPostgres({ folder: "/", owner, binaries }, "postgres", ["--version"], {
 		stdio: ["ignore", "pipe", "pipe"],
 	});

@@ -10,10 +10,11 @@ export function createKeptBatches() {
 	let all = 0;
 
 	return {
-		/** Keeps a copy. Also drops batches that are too old or too many. */
+		/** `batch` must not change any more. Also drops batches that are too old or too many. */
 		add(batch: SettledColumns, nowMs: number) {
 			if (batch.length === 0) return;
-			kept.push({ batch: batch.copy(), atMs: nowMs });
+			batch.forgetTexts();
+			kept.push({ batch, atMs: nowMs });
 			all += batch.length;
 			const young = kept.findIndex(({ batch: { length }, atMs }) => {
 				if (all <= SETTLEMENTS_MAX && nowMs - atMs <= KEPT_MS) return true;

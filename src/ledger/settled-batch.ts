@@ -48,12 +48,4 @@ export class SettledBatch {
 			this.#sincesMs[place] as number,
 		);
 	}
-
-	/** Empties the batch so that its arrays can be used again. */
-	clear(): void {
-		this.columns.clear();
-		this.#tickets.length = 0;
-		this.#acknowledges.length = 0;
-		this.#sincesMs.length = 0;
-	}
 }

@@ -6,14 +6,11 @@ export function createSettledQueue(batchMax: number) {
 	const batches: SettledBatch[] = [];
 	let length = 0;
 	let lent: SettledBatch | undefined;
-	/** An emptied batch for further use. */
-	let spare: SettledBatch | undefined;
 
 	function last(): SettledBatch {
 		const present = batches.at(-1);
 		if (present && present !== lent && present.length < batchMax) return present;
-		const next = spare ?? new SettledBatch();
-		spare = undefined;
+		const next = new SettledBatch();
 		batches.push(next);
 		return next;
 	}
@@ -62,11 +59,6 @@ export function createSettledQueue(batchMax: number) {
 			batches.shift();
 			length -= lent.length;
 			lent = undefined;
-		},
-		/** Empties a recorded batch for further use. */
-		reuse(batch: SettledBatch) {
-			batch.clear();
-			spare = batch;
 		},
 		/** Whether there is more than the first batch. */
 		hasMore: () => batches.length > 1,

@@ -96,10 +96,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		if (isStopped()) return "failed";
 		batchSize.worked();
 		settled.remove();
-		if (batch) {
-			acknowledge(batch, held);
-			settled.reuse(batch);
-		}
+		if (batch) acknowledge(batch, held);
 		for (const request of due) request.acknowledge?.();
 		due.clear();
 		return leavesSome ? "more" : "done";

@@ -49,14 +49,12 @@ interface Usage extends RateWindow {
 	runningShare: Share | undefined;
 }
 
-/** Beyond it, keys without running requests are forgotten even while they count. */
+/** Beyond it, each new key checks some others: those without running requests are forgotten even while they count. */
 const KEYS_MAX = 250_000;
-/** From this size on, each new key checks some others: the tick alone could not keep up. */
-const KEYS_SWEPT_AT = 100_000;
 const KEYS_A_KEY = 8;
 const TICK_MS = 1_000;
 /** Keys that one tick checks: those unused for two minutes are forgotten, and their shares returned. */
-const KEYS_A_TICK = 2_000;
+const KEYS_A_TICK = 4_000;
 const CONTESTED_MS = 5_000;
 
 export interface KeyLimitsDeps {
@@ -74,7 +72,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 	function usageOf(keyId: string, nowMs: number): Usage {
 		let usage = usages.get(keyId);
 		if (!usage) {
-			if (usages.size >= KEYS_SWEPT_AT) forgetSome(KEYS_A_KEY, nowMs, usages.size >= KEYS_MAX);
+			if (usages.size >= KEYS_MAX) forgetSome(KEYS_A_KEY, nowMs, true);
 			const sinceMs = windowStart(nowMs, clock.wallMs());
 			usage = { running: 0, sinceMs, count: 0, countBefore: 0, rateShare: undefined, runningShare: undefined };
 			usages.set(keyId, usage);

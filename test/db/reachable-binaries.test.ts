@@ -5,7 +5,6 @@ import {
 	mkdirSync,
 	mkdtempSync,
 	readdirSync,
-	renameSync,
 	rmSync,
 	statSync,
 	symlinkSync,
@@ -13,25 +12,13 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLog, silentLog } from "../../src/base/log.ts";
+import { createLog } from "../../src/base/log.ts";
 import type { PostgresBinaries } from "../../src/db/postgres-binaries.ts";
 import { reachableBinaries } from "../../src/db/reachable-binaries.ts";
 import { serverOwner } from "../../src/db/server-owner.ts";
 
 const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
-
-test.each(["d$x", "back`tick", 'quo"te', "back\\slash"])(
-	"an ordinary user gets a Fault for a folder called %s",
-	async (name) => {
-		const binaries = { folder: `/srv/somebody/${name}/native`, version: "18.0.0-test" };
-		const error = await reachableBinaries({ log: silentLog }, binaries, undefined).catch((fault) => fault);
-		expect([error.code, error.message]).toEqual(["service_unavailable", expect.stringContaining("set DATABASE_URL")]);
-		expect(error.message).toContain(name);
-		const plain = { folder: "/srv/somebody/it's a #1 (100 %) folder/é/native", version: "18.0.0-test" };
-		expect(await reachableBinaries({ log: silentLog }, plain, undefined)).toBe(plain);
-	},
-);
 
 /** Only root runs the server as another user. */
 describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
@@ -68,15 +55,6 @@ describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 		expect(statSync(join(first.folder, "lib", "libpq.so"))).toMatchObject({ uid: 0, mode: 0o100644 });
 		const { ino } = statSync(first.folder);
 		expect(statSync((await find(home)).folder).ino).toBe(ino);
-	});
-
-	test("are copied from a folder whose name a shell would change", async () => {
-		const open = join(base, "d$x", "native");
-		mkdirSync(join(base, "d$x"));
-		renameSync(closed.folder, open);
-		chmodSync(join(open, "bin", "postgres"), 0o755);
-		closed = { ...closed, folder: open };
-		expect((await find(join(base, "home"))).folder).toStartWith(join(base, "home"));
 	});
 
 	test("are not used from a folder that is another user's or a link", async () => {

@@ -19,18 +19,6 @@ test("returns batches as they were added, oldest first", () => {
 	expect(kept.batches().map((one) => [...one])).toEqual([[first], [second, third]]);
 });
 
-test("keeps a batch unchanged when its columns grow or are reused", () => {
-	const kept = createKeptBatches();
-	const columns = batch("a", 3);
-	kept.add(columns, 0);
-	columns.add(settledEvent("a", "k", 1, { id: "b" }));
-	kept.add(columns, 0);
-	columns.clear();
-	columns.add(settledEvent("a", "k", 1, { id: "c" }));
-	kept.add(columns, 0);
-	expect(kept.batches().map((one) => [...one].map(({ id }) => id).join(""))).toEqual(["aaa", "aaab", "c"]);
-});
-
 test("forgets batches older than half a minute", () => {
 	const kept = createKeptBatches();
 	for (const second of [0, 10, 20, 30]) kept.add(batch(`${second}`), second * 1_000);

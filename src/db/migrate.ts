@@ -15,8 +15,16 @@ import {
 import { inTransaction } from "./in-transaction.ts";
 import { type Migration, migrations } from "./migrations/list.ts";
 import { withClient } from "./new-client.ts";
-import { checkMayMakeTables, checkNoneAreOthers, namesMadeBy } from "./own-rights.ts";
-import { checkMayWrite, findOwnSchema, lookFirstInto, schemaForTables, untimed } from "./own-schema.ts";
+import {
+	checkMayMakeTables,
+	checkMayWrite,
+	checkNoneAreOthers,
+	findOwnSchema,
+	lookFirstInto,
+	namesMadeBy,
+	schemaForTables,
+	untimed,
+} from "./own-schema.ts";
 import { checkOwnSession, lostSettings } from "./pooler.ts";
 import { withRequiredSettings } from "./required-settings.ts";
 

@@ -4,7 +4,6 @@ import { SlotPool } from "../base/slot-pool.ts";
 import { DatabaseTimeout, isDatabaseAway } from "../db/outage.ts";
 import type { SettledEvent } from "./event.ts";
 import { createFlushSchedule } from "./flush-schedule.ts";
-import { createKeptBatches } from "./kept-batches.ts";
 import type { Acknowledge, SettledBatch } from "./settled-batch.ts";
 import { SettledColumns } from "./settled-columns.ts";
 import { createSettledQueue } from "./settled-queue.ts";
@@ -39,6 +38,10 @@ const REFUSED_ALONE_MAX = 3;
 const SEND_AGAIN_MS = 1_000;
 /** How often settlements that wait for a row are tried again. */
 const ASIDE_RETRY_MS = 250;
+
+/** How long acknowledged settlements are kept for a failover, and how many: a standby's lag is shorter. */
+const KEPT_MS = 30_000;
+const KEPT_MAX = 20_000;
 
 const NOBODY = new SlotPool<OpenRequest>();
 const NOTHING = new SettledColumns();
@@ -279,5 +282,29 @@ function createOutage(clock: Clock, log: Log) {
 			sinceMs = undefined;
 			log.info("Postgres is available again; sending settlements", { settlements, awayMs });
 		},
+	};
+}
+
+/** Batches of settlements that Postgres acknowledged recently, kept for sending again after a failover. */
+export function createKeptBatches() {
+	const kept: { readonly batch: SettledColumns; readonly atMs: number }[] = [];
+	let all = 0;
+
+	return {
+		/** `batch` must not change any more. Also drops batches that are too old or too many. */
+		add(batch: SettledColumns, nowMs: number) {
+			if (batch.length === 0) return;
+			batch.forgetTexts();
+			kept.push({ batch, atMs: nowMs });
+			all += batch.length;
+			const young = kept.findIndex(({ batch: { length }, atMs }) => {
+				if (all <= KEPT_MAX && nowMs - atMs <= KEPT_MS) return true;
+				all -= length;
+				return false;
+			});
+			kept.splice(0, young < 0 ? kept.length : young);
+		},
+		/** Batches kept at the time of the call, oldest first. */
+		batches: (): readonly SettledColumns[] => kept.map(({ batch }) => batch),
 	};
 }

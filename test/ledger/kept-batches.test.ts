@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { createKeptBatches } from "../../src/ledger/kept-batches.ts";
 import { SettledColumns } from "../../src/ledger/settled-columns.ts";
+import { createKeptBatches } from "../../src/ledger/writer.ts";
 import { settledEvent, usd } from "./fixture.ts";
 
 const batch = (id: string, settlements = 1) =>

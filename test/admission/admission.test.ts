@@ -42,6 +42,7 @@ function setUp(fields: Partial<KeyEntry> = {}, ofProject: Partial<ProjectFields>
 	const clock = createManualClock();
 	const state = {
 		open: true,
+		limits: DEFAULT_LIMITS,
 		free: 1_000,
 		reserved: [] as NanoUsd[],
 		drawnOn: [] as (readonly string[] | undefined)[],
@@ -63,7 +64,7 @@ function setUp(fields: Partial<KeyEntry> = {}, ofProject: Partial<ProjectFields>
 		ledger: () => (state.open ? ledger : undefined),
 		closedReason: () => "closed",
 		keyLimits: createKeyLimits({ clock }),
-		openRequests: createOpenRequests({ limits: () => DEFAULT_LIMITS }),
+		openRequests: createOpenRequests({ limits: () => state.limits }),
 		clock,
 		onSettled: () => {},
 	});
@@ -230,6 +231,17 @@ test("does not count a request without credit against its key's limits", async (
 	state.free = 1_000;
 	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
+});
+
+test("refuses at the account's limit of concurrent requests, except lines of batches", async () => {
+	const { admission, request, state, key } = setUp();
+	state.limits = { ...DEFAULT_LIMITS, openRequestsMax: 2, accountShare: 0.5 };
+	const first = (await admission.admit(request())) as Admitted;
+	expect(await codeOf(() => admission.check(key))).toBe("rate_limit_exceeded");
+	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
+	expect(await codeOf(() => admission.admit({ ...request(), batchId: "batch_1" }))).toBe("admitted");
+	admission.settle(first, outcome(1));
+	expect(await codeOf(() => admission.check(key))).toBe("rate_limit_exceeded");
 });
 
 test("makes room for the next request when one ends", async () => {

@@ -142,6 +142,11 @@ describe("the bound of a prompt", () => {
 		expect(promptTokensMax(measureChat(messages, [], model), model)).toBeGreaterThanOrEqual(byteTokens(messages, []));
 	});
 
+	test("counts no field that is null", () => {
+		const measure = (more: object) => measureChat([{ role: "user", content: "text", ...more }], [], model);
+		expect(measure({ name: null, tool_calls: undefined })).toEqual(measure({}));
+	});
+
 	test("covers names, call ids and arguments of tool calls", () => {
 		const calls = [{ id: "call_1", type: "function", function: { name: "f", arguments: "x".repeat(5_000) } }];
 		const bound = promptTokensMax(

@@ -32,7 +32,7 @@ export interface ChatEnd {
 const unanswered = () =>
 	new ApiError(
 		t(
-			"The connection broke before an answer came. The request may have been served and charged: look at the requests before you send it again.",
+			"The connection broke before a response arrived. The request may have been charged: check the request log before you send it again.",
 		),
 		{ status: 0, code: "unanswered" },
 	);

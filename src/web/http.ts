@@ -24,7 +24,7 @@ export class ApiError extends Error {
 
 /** For cases that should not happen. */
 export const pageFault = (): ApiError =>
-	new ApiError(t("This page has a fault of its own. Reload it."), { status: 0, code: "page_fault" });
+	new ApiError(t("This page failed. Reload it."), { status: 0, code: "page_fault" });
 
 export const unreachable = (): ApiError =>
 	new ApiError(t("The service could not be reached. Check the connection and try again."), {

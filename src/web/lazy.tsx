@@ -7,7 +7,7 @@ import { t } from "./texts.tsx";
 export type Lazy<Props extends object> = ((props: Props) => ReactNode) & { preload(): void };
 
 const NOT_LOADED = t(
-	"This part of the console could not be loaded. The service may be unreachable, or newer than this page.",
+	"This page could not be loaded. Reload it: the service may be unreachable or may have been updated.",
 );
 
 interface Code<Props extends object> {

@@ -28,7 +28,7 @@ mkdirSync(join(root, "bin"));
 writeFileSync(join(root, "bin/node"), `#!/bin/sh\nexec "${process.execPath}" "$@"\n`);
 chmodSync(join(root, "bin/node"), 0o755);
 
-describe("as the page shows it, with a key of one's own", () => {
+describe("tools, run as the page shows", () => {
 	const tools = TOOLS.filter(({ id }) => HERE.includes(id));
 	test.each(tools.map((tool) => [tool.id, tool] as const))(
 		"%s prints the streamed answer, charged once",
@@ -46,7 +46,7 @@ describe("as the page shows it, with a key of one's own", () => {
 	);
 });
 
-test("what Cursor asks for, which nobody can fetch: the list of models, and a streamed call of a tool", async () => {
+test("serves Cursor's requests: models and a streamed tool call", async () => {
 	const { accountId, secret } = await service.customer();
 	const client = new OpenAI({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
 	const listed: string[] = [];
@@ -68,7 +68,7 @@ test("what Cursor asks for, which nobody can fetch: the list of models, and a st
 	expect(await isChargedOnce(service, accountId)).toBe(true);
 });
 
-test("no tool of the pages failed when it was tried, and the table says which were not; the versions are the page's own", () => {
+test("every tool in results.md passed with the pinned versions", () => {
 	const rows = readRows();
 	expect([...rows.keys()].sort()).toEqual(TOOLS.map(({ id }) => id).sort());
 	for (const tool of TOOLS) {
@@ -83,7 +83,7 @@ test("no tool of the pages failed when it was tried, and the table says which we
 	});
 });
 
-test("the variable of the key is one that shells take, whatever the service is called", () => {
+test("makes a valid shell variable of any service name", () => {
 	expect(["Tollgate", "9 Lives", "東京 AI"].map(keyVariableOf)).toEqual([
 		"TOLLGATE_API_KEY",
 		"_9_LIVES_API_KEY",

@@ -6,7 +6,7 @@ import { AUDIT_WORDS, actText } from "../../src/web/operator/audit-words.ts";
 const SOURCE = join(import.meta.dir, "../../src");
 const read = (path: string) => readFileSync(join(SOURCE, path), "utf8");
 
-test("whatever is written down as done has words of its own: the types ask for them, and no statement goes past the types", () => {
+test("every audited action has its own label, and every writer uses the typed actions", () => {
 	const taken = [...read("billing/stripe-events.ts").matchAll(/^\t\tcase "([\w.]+)":$/gm)].map(
 		([, type]) => `stripe.${type}`,
 	);

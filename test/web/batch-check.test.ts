@@ -4,7 +4,7 @@ import { checkBatch, readBatch } from "../../src/web/batch-check.ts";
 const line = (id: unknown, more: object = {}) =>
 	JSON.stringify({ custom_id: id, method: "POST", url: "/v1/embeddings", body: {}, ...more });
 
-test("a file that may be sent is counted, and its endpoint known", () => {
+test("counts the lines of a valid file and reads its endpoint", () => {
 	expect(checkBatch(`${line("a")}\n\n${line("b")}\r\n`)).toEqual({
 		lines: 2,
 		endpoint: "/v1/embeddings",
@@ -12,7 +12,7 @@ test("a file that may be sent is counted, and its endpoint known", () => {
 	});
 });
 
-test("what is wrong is told by its line, the first of it only", () => {
+test("reports problems with their lines, the first five only", () => {
 	const problemsOf = (...lines: string[]) => checkBatch(lines.join("\n")).problems;
 	expect(problemsOf("")).toEqual(["The file is empty."]);
 	expect(problemsOf(line("a"), "[]", "{")).toEqual([

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { canAsk, isArchived } from "../../src/web/key-use.ts";
 
-test("a key of an archived project is archived as long as it was not ended itself, and asks nothing as one that ended or only reads", () => {
+test("a key calls models only if active, writing and in no archived project", () => {
 	const key = { state: "active", readsOnly: false, projectState: null } as const;
 	const shown = [
 		key,

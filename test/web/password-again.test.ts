@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { ApiError } from "../../src/web/http.ts";
 import { onPasswordAsked, withPasswordAgain } from "../../src/web/password-again.ts";
 
-test("of two acts that want the password at once one asks, and both go on with its answer", async () => {
+test("two actions that need the password share one dialog", async () => {
 	const dialog = Promise.withResolvers<boolean>();
 	let dialogs = 0;
 	let isGiven = false;

@@ -41,7 +41,7 @@ async function fragmentWith(value: unknown): Promise<string> {
 	return `#chat=${Buffer.from(await new Response(packed).arrayBuffer()).toString("base64url")}`;
 }
 
-test("a conversation comes out of its link as it went in, but for the ids of requests", async () => {
+test("a link restores the conversation without request ids", async () => {
 	const { url, leftOut } = await linkOf(SHARED, PAGE);
 	expect(leftOut).toBe(0);
 	const read = await sharedOf(fragmentOf(url));
@@ -55,7 +55,7 @@ test("a conversation comes out of its link as it went in, but for the ids of req
 	});
 });
 
-test("pictures stay behind, and what is too long is no link", async () => {
+test("a link omits pictures and is refused if too long", async () => {
 	const picture = { name: "p.png", url: `data:image/png;base64,${"A".repeat(90_000)}` };
 	const turns: Turn[] = [{ role: "user", content: "See", pictures: [picture, picture] }];
 	const { url, leftOut } = await linkOf({ setup: FRESH_SETUP, threads: [{ model: "one", turns }] }, PAGE);
@@ -68,7 +68,7 @@ test("pictures stay behind, and what is too long is no link", async () => {
 	expect((await linkOf({ setup: FRESH_SETUP, threads: [{ model: "one", turns: long }] }, PAGE)).url).toBeUndefined();
 });
 
-test("what anybody may write there is read as a conversation or not at all", async () => {
+test("reads a malformed link as a valid conversation or not at all", async () => {
 	for (const fragment of [
 		"",
 		"#chat=",
@@ -113,7 +113,7 @@ test("what anybody may write there is read as a conversation or not at all", asy
 	expect(odd?.threads[0]?.turns).toHaveLength(2);
 });
 
-test("a short link that unfolds to a hundred times a conversation is given up", async () => {
+test("refuses a short link that expands to a huge conversation", async () => {
 	const bomb = await fragmentWith({
 		threads: [{ model: "one", turns: [{ role: "user", content: "x".repeat(1_500_000) }] }],
 	});

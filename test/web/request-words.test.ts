@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { basisText, failureReason, howEnded } from "../../src/web/request-words.ts";
 
-test("a request that was turned away by busy servers is not said to have found none connected, nor one that a restart ended", () => {
+test("distinguishes busy servers from restarts and failures", () => {
 	const busy = { ending: "upstream_failed", status: 503 } as const;
 	expect(failureReason(busy)).toBe("No server for the model could take it just then.");
 	expect(howEnded(busy)).toBe("No server took it");
@@ -12,7 +12,7 @@ test("a request that was turned away by busy servers is not said to have found n
 	expect(failureReason({ ending: "finished", status: 200 })).toBeUndefined();
 });
 
-test("an estimate is put on a client who left only where he did", () => {
+test("attributes an estimate to the client only if it disconnected", () => {
 	expect(basisText({ basis: "estimated", ending: "client_left" })).toContain("the client left");
 	for (const ending of ["finished", "upstream_died", "upstream_silent", "shutdown"])
 		expect(basisText({ basis: "estimated", ending })).not.toContain("client");

@@ -20,7 +20,7 @@ const NOT_OF_THE_INTERFACE = [
 	"precondition_failed",
 ];
 
-test("the page of errors has each that the interface answers, beside its status", () => {
+test("the errors page lists every code with its status", () => {
 	const said = [...page.matchAll(/^\| (\d[\d, ]*) \| ([^|]+) \|/gm)].flatMap(([, statuses = "", codes = ""]) =>
 		[...codes.matchAll(/`(\w+)`/g)].map(([, code = ""]) => [code, statuses.split(", ").map(Number)] as const),
 	);
@@ -30,7 +30,7 @@ test("the page of errors has each that the interface answers, beside its status"
 		expect([code, statuses]).toEqual([code, expect.arrayContaining([ERRORS[code as FaultCode].status])]);
 });
 
-test("a 429 is said to be what it is: limits of an account, too, which a key without any limit meets", () => {
+test("texts about 429 name the account's limits", () => {
 	const places = createAccountPlaces({ perAccountMax: 1, max: 10 });
 	places.enter("acc_1");
 	expect(() => places.enter("acc_1")).toThrow(expect.objectContaining({ code: "rate_limit_exceeded" }));
@@ -44,7 +44,7 @@ test("a 429 is said to be what it is: limits of an account, too, which a key wit
 	}
 });
 
-test("`x-should-retry` says false or nothing", () => {
+test("`x-should-retry` is false or absent", () => {
 	const told = Object.keys(ERRORS).flatMap((code) =>
 		[undefined, 1].map((retryAfterS) => {
 			const fault = new Fault(code as FaultCode, "", retryAfterS === undefined ? {} : { retryAfterS });

@@ -19,13 +19,13 @@ const service = await withService({
 	env: { RETENTION_REFUSAL_DAYS: String(KEPT_DAYS), RETENTION_AUDIT_DAYS: "400" },
 });
 
-test("for how long a refused request is kept is what is set", async () => {
+test("pages get the configured retention of refused requests", async () => {
 	const config = await (await fetch(`${service.url}/api/console/public/config`)).json();
 	expect(config).toMatchObject({ refusalsKeptDays: KEPT_DAYS });
 	expect(page("pages/request")).not.toMatch(/kept for \d+ days/);
 });
 
-test("what is not stored is not what files of batches hold, and the log of acts not what ends by age", () => {
+test("pages name batch files and RETENTION_AUDIT_DAYS as exceptions", () => {
 	expect(page("pages/requests")).toContain("is not stored, but for the files of batches:");
 	expect(page("operator/audit")).toContain("RETENTION_AUDIT_DAYS");
 });

@@ -17,7 +17,7 @@ function textsOf(element: ReactElement): string[] {
 		.filter((text) => text !== "");
 }
 
-test("of a balance each amount stands under its own word", () => {
+test("shows each amount of a balance under its label", () => {
 	const balance = {
 		availableNanoUsd: usd(11),
 		heldNanoUsd: usd(12),
@@ -29,11 +29,11 @@ test("of a balance each amount stands under its own word", () => {
 		...["Available", "$11.00", "for new requests"],
 		...["Held", "$12.00", "what holds it"],
 		...["Balance", "$23.00", "available and held"],
-		...["Spent in all", "$14.00"],
+		...["Total spent", "$14.00"],
 	]);
 });
 
-test("of a request's cost each line has the name, the rate and the unit that it was billed by", () => {
+test("shows each cost line with its name, rate and unit", () => {
 	const used = {
 		promptTokens: 50,
 		cachedTokens: 10,

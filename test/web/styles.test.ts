@@ -6,7 +6,7 @@ import { Glob } from "bun";
 const WEB = join(import.meta.dir, "../../src/web");
 const LIBRARY = join(import.meta.dir, "../../node_modules/@mantine/core/styles");
 
-test("each component of the library that a page uses brings its style", () => {
+test("every Mantine component in use has its style sheet", () => {
 	const styles = readFileSync(join(WEB, "styles/mantine.css"), "utf8");
 	const used = new Set<string>();
 	for (const path of new Glob("**/*.tsx").scanSync(WEB)) {

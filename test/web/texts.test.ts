@@ -26,14 +26,14 @@ const UNTRANSLATED: ReadonlySet<string> = new Set([
 ]);
 
 describe("the catalogue of the pages", () => {
-	test("has no text that no page says", () => {
+	test("has no unused text", () => {
 		const quoted = new Set(
 			[...pages, "console/members/roles.ts", "billing/stop-reasons.ts"].flatMap((path) => texts(path).quoted),
 		);
 		expect(Object.keys(german).filter((text) => !quoted.has(text))).toEqual([]);
 	});
 
-	test("has the same values and the same elements in German as in English", () => {
+	test("has the same values and elements in both languages", () => {
 		const marks = (text: string) => (text.match(/\{\w+\}|<\/?\w+>/g) ?? []).sort();
 		for (const [english, text] of Object.entries(german)) {
 			const forms = typeof text === "string" ? { other: text } : text;
@@ -43,7 +43,7 @@ describe("the catalogue of the pages", () => {
 		}
 	});
 
-	test("says the same in German wherever it says the same in English", () => {
+	test("translates equal sentences equally", () => {
 		const said = new Map<string, Set<string>>();
 		for (const [english, text] of Object.entries(german)) {
 			const [ours, theirs] = [english, typeof text === "string" ? text : text.other].map((one) =>
@@ -58,7 +58,7 @@ describe("the catalogue of the pages", () => {
 		expect(several).toEqual(["Nothing was charged."]);
 	});
 
-	test("is asked for whatever a page says: no words stand in it in English alone", () => {
+	test("pages have no untranslated text", () => {
 		const past = pages.flatMap((path) =>
 			texts(path)
 				.literal.filter((text) => !UNTRANSLATED.has(text))
@@ -67,12 +67,12 @@ describe("the catalogue of the pages", () => {
 		expect(past).toEqual([]);
 	});
 
-	test("has the word for a code: but for the one place that does so, no page makes one by raising its first letter", () => {
+	test("pages do not make labels by capitalizing codes", () => {
 		const raising = pages.filter((path) => /\.toUpperCase\(\) \+/.test(readFileSync(join(SOURCE, path), "utf8")));
 		expect(raising).toEqual(["web/labels.ts", "web/parts/page.tsx"]);
 	});
 
-	test("a name that runs from right to left, or turns what follows, turns nothing of its sentence", () => {
+	test("isolates right-to-left names in sentences", () => {
 		const shown = (name: string) => t("Your role in {name} is {role}.", { name, role: "Admin" });
 		expect(shown("Alder")).toBe("Your role in Alder is Admin.");
 		for (const name of ["שלום", "\u202enimdA", "سلام"])
@@ -82,7 +82,7 @@ describe("the catalogue of the pages", () => {
 			]);
 	});
 
-	test("the rule finds words in elements, attributes, fields and choices, and none in code", () => {
+	test("finds text in elements, attributes, fields and choices", () => {
 		const source = `
 			const COLUMNS = [{ label: "Name" }, { label: t("Kept") }];
 			const page = <Page title="Keys" lead={x ? "One" : t("Two")} className="none">

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { isTypedName } from "../../src/web/parts/dialog.tsx";
 
-test("every name that a thing may have can be typed as it is seen, so that the thing can be revoked", () => {
+test("accepts every name as typed from the screen", () => {
 	for (const [name, typed] of [
 		[" made by a script ", "made by a script"],
 		["two  spaces", "two spaces"],

@@ -113,7 +113,7 @@ function AllTools() {
 }
 
 const ROWS = Object.entries(RIGHTS).map(([id, { roles }]) => ({ id, roles }));
-const CELLS = { all: t("yes"), own: t("his own") } as const;
+const CELLS = { all: t("yes"), own: t("own") } as const;
 
 /** From the table that the routes check. */
 function RoleTable() {

@@ -92,7 +92,7 @@ function KeyFacts({ item }: { item: KeyView }) {
 						<Link to={`/projects/${item.projectId}`}>{item.projectName ?? item.projectId}</Link>
 					),
 					[t("Cap")]: <CapBar item={item} />,
-					[t("Spent in all")]: <Amount nanoUsd={item.spentNanoUsd} />,
+					[t("Total spent")]: <Amount nanoUsd={item.spentNanoUsd} />,
 					[t("Models")]: item.models.join(", ") || t("All available models"),
 					[t("Limits")]: limitsText(item),
 					[t("Created")]: <Moment atMs={item.createdAtMs} />,

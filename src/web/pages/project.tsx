@@ -66,7 +66,7 @@ function ProjectFacts({ item }: { item: ProjectView }) {
 					[t("State")]: <State value={item.state} />,
 					[t("Id")]: <Id value={item.id} label={t("Copy the project's id")} />,
 					[t("Cap")]: <CapBar item={item} />,
-					[t("Spent in all")]: <Amount nanoUsd={item.spentNanoUsd} />,
+					[t("Total spent")]: <Amount nanoUsd={item.spentNanoUsd} />,
 					[t("Models")]: item.models.join(", ") || t("All available models"),
 					[t("Limits")]: limitsText(item),
 					[t("Created")]: <Moment atMs={item.createdAtMs} />,

@@ -21,7 +21,7 @@ export function BalanceFigures({ balance, children }: { balance: Balance | undef
 			<Stat label={t("Balance")} value={value(({ balanceNanoUsd }) => balanceNanoUsd)}>
 				{t("available and held")}
 			</Stat>
-			<Stat label={t("Spent in all")} value={value(({ spentNanoUsd }) => spentNanoUsd)} />
+			<Stat label={t("Total spent")} value={value(({ spentNanoUsd }) => spentNanoUsd)} />
 		</div>
 	);
 }

@@ -51,7 +51,7 @@ export function CapBar({
 				{rich(OF_CAP[period], { cap: <Amount nanoUsd={cap} /> })}
 				{!small &&
 					item.capRenewsAtMs !== null &&
-					rich("; begins anew {capRenews}", { capRenews: <Moment atMs={item.capRenewsAtMs} /> })}
+					rich("; resets {capRenews}", { capRenews: <Moment atMs={item.capRenewsAtMs} /> })}
 			</div>
 		</Box>
 	);

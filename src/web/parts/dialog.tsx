@@ -150,7 +150,7 @@ export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 	if (!known)
 		return (
 			<Notice kind="warn">
-				{t("Recorded. The database went away or to another server meanwhile: do it again to be sure.")}
+				{t("Saved, but the database connection was lost before it was confirmed. Repeat the action to be sure.")}
 			</Notice>
 		);
 	return (
@@ -164,7 +164,7 @@ export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 				{ count: formatCount(count) },
 			)}
 			{fence.effectiveByMs !== null &&
-				rich("; none of them admits anything under the old state after {clock}", {
+				rich("; the change applies on all of them by {clock}", {
 					clock: <span className="num">{formatClock(fence.effectiveByMs)}</span>,
 				})}
 			.

@@ -107,7 +107,7 @@ function SpeedNote({ models }: { models: readonly ModelView[] | undefined }) {
 	return (
 		<p className="small dim panel-note">
 			{t(
-				"Speed is what this service measured itself: medians of the last day's streamed answers of all customers, from a request's arrival to its first token, and tokens a second behind that. Models with fewer than {least} such answers show none.",
+				"Speed: median over all customers' streamed responses of the last day, with the time from request to first token and the tokens per second after it. Models with fewer than {least} responses show none.",
 				{ least: formatCount(SPEED_REQUESTS_MIN) },
 			)}
 		</p>

@@ -28,16 +28,16 @@ export function PasswordDialog() {
 		<ActDialog
 			opened={answer !== undefined}
 			onClose={() => close(false)}
-			title={t("Your password, please")}
+			title={t("Confirm your password")}
 			zIndex={400}
 			action={give}
 			act={t("Continue")}
 			onSubmit={async () => {
 				if ((await give.run()) === true) close(true);
 			}}
-			below={<p className="small dim">{t("Without a password, by another service: sign out and in again instead.")}</p>}
+			below={<p className="small dim">{t("If you signed in without a password, sign out and in again instead.")}</p>}
 		>
-			<p>{t("You signed in a while ago. What you are about to do asks for your password again.")}</p>
+			<p>{t("You signed in a while ago. This action requires your password again.")}</p>
 			<PasswordField
 				label={t("Password")}
 				name="password"

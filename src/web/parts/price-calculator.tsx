@@ -29,7 +29,7 @@ const REQUESTS_MAX = 1_000_000_000;
 
 const FIELDS: readonly { readonly name: keyof Workload; readonly label: string; readonly max: number }[] = [
 	{ name: "input", label: t("Input tokens"), max: TOKENS_MAX },
-	{ name: "cached", label: t("of them from the cache"), max: TOKENS_MAX },
+	{ name: "cached", label: t("Of which cached"), max: TOKENS_MAX },
 	{ name: "output", label: t("Output tokens"), max: TOKENS_MAX },
 	{ name: "requests", label: t("Requests a month"), max: REQUESTS_MAX },
 ];
@@ -98,7 +98,9 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 					</li>
 				))}
 				{priced.length > SHOWN_MAX && (
-					<li className="small dim">{t("{count} dearer ones are not shown.", { count: priced.length - SHOWN_MAX })}</li>
+					<li className="small dim">
+						{t("{count} more expensive models are not shown.", { count: priced.length - SHOWN_MAX })}
+					</li>
 				)}
 			</Stack>
 		</SimpleGrid>

@@ -3,7 +3,7 @@ import { t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
 
 const NEXT = { light: "dark", dark: "auto", auto: "light" } as const;
-const LABELS = { light: t("Light"), dark: t("Dark"), auto: t("As the system") } as const;
+const LABELS = { light: t("Light"), dark: t("Dark"), auto: t("System theme") } as const;
 
 /** Light, dark or system theme, kept in this browser. */
 export function SchemeSwitch() {

@@ -62,7 +62,7 @@ export function Ago({ atMs, never = t("never") }: { atMs: number | null; never?:
 
 const OUTCOMES = {
 	copied: { says: t("Copied"), icon: "check", shownMs: 1_500 },
-	refused: { says: t("The browser does not let pages copy."), icon: "warning", shownMs: 4_000 },
+	refused: { says: t("The browser blocked copying."), icon: "warning", shownMs: 4_000 },
 } as const;
 
 export function CopyButton({ text, label }: { text: string; label: string }) {

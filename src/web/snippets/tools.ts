@@ -154,14 +154,14 @@ export const TOOLS: readonly [Tool, ...Tool[]] = [
 	{
 		id: "cursor",
 		name: "Cursor",
-		needs: t("Cursor's own servers ask in your place: the base address must be one that the internet reaches."),
+		needs: t("Cursor sends requests from its own servers, so the base URL must be reachable from the internet."),
 		steps: ({ baseUrl, model, apiKey }) => [
 			{
 				does: "place",
 				say: t("Cursor Settings, Models, API Keys: switch “OpenAI API Key” on and enter"),
 				code: apiKey,
 			},
-			{ does: "place", say: t("Below it: switch “Override OpenAI Base URL” on and enter"), code: baseUrl },
+			{ does: "place", say: t("Below it, enable “Override OpenAI Base URL” and enter"), code: baseUrl },
 			{ does: "place", say: t("Cursor Settings, Models: “Add custom model”, and enter"), code: model },
 			{ does: "place", say: t("Choose that model in the chat.") },
 		],
@@ -172,7 +172,7 @@ export const TOOLS: readonly [Tool, ...Tool[]] = [
 		needs: t("The extension of VS Code and JetBrains, or its command line."),
 		steps: (facts) => [
 			{ does: "file", path: "~/.continue/config.yaml", code: codeOf(continueConfig, facts) },
-			{ does: "place", say: t("Choose the model in the chat of the editor, or ask in a shell: cn") },
+			{ does: "place", say: t("Choose the model in the editor's chat, or run in a shell: cn") },
 		],
 	},
 	{

@@ -69,7 +69,7 @@ describe.skipIf(!hasChromium)("a page that was left open", () => {
 		await form.getByLabel("Name").fill("left open");
 		await service.db.sql`update session set created_at = created_at - interval '16 minutes'`;
 		await form.getByRole("button", { name: "Create" }).click();
-		const asked = page.getByRole("dialog", { name: "Your password, please" });
+		const asked = page.getByRole("dialog", { name: "Confirm your password" });
 		await asked.getByLabel("Password", { exact: true }).fill("not the password");
 		await picture(page, "password-again");
 		await asked.getByRole("button", { name: "Continue" }).click();

@@ -117,7 +117,7 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		const strange = { items: [{ id: "key_of_another_version" }], next: null };
 		await page.route(/\/api\/console\/keys\?/, (route) => route.fulfill({ json: strange }));
 		await page.goto("/keys");
-		await page.getByText("This page has a fault of its own. Reload it.").waitFor();
+		await page.getByText("This page failed. Reload it.").waitFor();
 		await page.unroute(/\/api\/console\/keys\?/);
 		await walkTo("Credit");
 		await page.getByRole("button", { name: "Get the reference" }).waitFor();
@@ -168,7 +168,7 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await page.getByRole("button", { name: "Get the reference" }).click();
 		await page.getByText("Recorded as pending.").waitFor();
 		await page.getByRole("button", { name: "Copy the reference" }).first().click();
-		await page.getByRole("button", { name: "The browser does not let pages copy." }).waitFor();
+		await page.getByRole("button", { name: "The browser blocked copying." }).waitFor();
 		await picture(page, "copy-refused");
 	});
 

@@ -166,7 +166,7 @@ describe.skipIf(!isRun)("a visitor, in a browser", () => {
 				.getByText(/tokens\/s|to first token/)
 				.count(),
 		).toBe(0);
-		await page.getByText("Models with fewer than 20 such answers show none.").waitFor();
+		await page.getByText("Models with fewer than 20 responses show none.").waitFor();
 		await walk(page, "/models?can=images");
 		await page.getByText("No model matches.").waitFor();
 		await page.getByRole("button", { name: "Show all" }).click();

@@ -271,7 +271,7 @@ async function copied(shared: Shared): Promise<string> {
 	try {
 		await navigator.clipboard.writeText(url);
 	} catch {
-		return t("The browser does not let pages copy.");
+		return t("The browser blocked copying.");
 	}
 	return leftOut === 0 ? t("Copied.") : t("Copied, without the pictures.");
 }

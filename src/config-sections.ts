@@ -52,7 +52,7 @@ function oauthClient(
 	note: Note,
 ): OAuthClient | null {
 	if (clientId !== null && clientSecret !== null) return Object.freeze({ clientId, clientSecret });
-	if (clientId !== clientSecret) note(`${name}_ID and ${name}_SECRET go together: one of them is not set`);
+	if (clientId !== clientSecret) note(`${name}_ID and ${name}_SECRET must be set together`);
 	return null;
 }
 

@@ -156,7 +156,8 @@ function findContradictions(config: Config): string[] {
 		problems.push("S3_BUCKET, S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY are required with FILE_STORE=s3");
 	}
 	for (const network of config.trustedProxies) {
-		if (!isNetwork(network)) problems.push(`TRUSTED_PROXIES: ${JSON.stringify(network)} is no address and no network`);
+		if (!isNetwork(network))
+			problems.push(`TRUSTED_PROXIES: ${JSON.stringify(network)} is neither an address nor a network`);
 	}
 	return problems;
 }
@@ -170,18 +171,20 @@ function secretsOf({ role, keyPepper, consoleSecret }: Config): [name: string, s
 function findProductionProblems(config: Config): string[] {
 	const problems: string[] = [];
 	for (const [name, secret] of secretsOf(config)) {
-		if (secret === null) problems.push(`${name} is required in production; \`openssl rand -hex 32\` makes one`);
+		if (secret === null) problems.push(`${name} is required in production. Create one with \`openssl rand -hex 32\``);
 		else if (Buffer.byteLength(secret) < SECRET_BYTES_MIN)
 			problems.push(`${name} must have ${SECRET_BYTES_MIN} bytes or more`);
 	}
 	if (config.publicUrl !== null && config.role !== "gateway" && !isSafeOrigin(config.publicUrl)) {
-		problems.push("PUBLIC_URL must begin with https:// in production: over http:// sessions are for everybody to take");
+		problems.push(
+			"PUBLIC_URL must begin with https:// in production: over http:// anyone on the network can steal sessions",
+		);
 	}
 	if (config.env.BUN_CONFIG_VERBOSE_FETCH) {
-		problems.push("BUN_CONFIG_VERBOSE_FETCH must not be set in production: it prints the keys of upstreams");
+		problems.push("BUN_CONFIG_VERBOSE_FETCH must not be set in production: it prints API keys of model servers");
 	}
 	if (config.stripe?.webhookSecrets.length === 0) {
-		problems.push("STRIPE_WEBHOOK_SECRET is required with STRIPE_SECRET_KEY: no top-up would be confirmed without it");
+		problems.push("STRIPE_WEBHOOK_SECRET is required with STRIPE_SECRET_KEY: without it no card payment is credited");
 	}
 	return problems;
 }
@@ -197,29 +200,30 @@ function findWarnings(config: Config, given: Environment): string[] {
 	for (const [name, secret] of production ? [] : secretsOf(config))
 		if (secret !== null && Buffer.byteLength(secret) < SECRET_BYTES_MIN)
 			warnings.push(
-				`${name} has less than ${SECRET_BYTES_MIN} bytes, which production refuses: \`openssl rand -hex 32\` makes one`,
+				`${name} has less than ${SECRET_BYTES_MIN} bytes, which production refuses. Create one with \`openssl rand -hex 32\``,
 			);
 	if (role === "gateway") {
 		const useless = consoleVariables.filter((name) => given[name]);
-		if (useless.length > 0) warnings.push(`a gateway has no use for ${useless.join(", ")}: leave them to the console`);
+		if (useless.length > 0)
+			warnings.push(`a gateway does not use ${useless.join(", ")}: set them for the console only`);
 	}
 	if (production && databaseUrl === null) {
 		warnings.push(
-			"DATABASE_URL is not set: all credit is kept in an embedded Postgres under DATA_DIR, on this machine alone",
+			"DATABASE_URL is not set: all credit is kept in an embedded PostgreSQL under DATA_DIR, on this machine only",
 		);
 	}
 	if (production && config.configPath === null && role !== "console")
-		warnings.push("there is no catalogue: set CONFIG, or no model is served");
+		warnings.push("there is no catalogue, so no model is served: set CONFIG");
 	if (production && config.publicUrl === null && role !== "gateway")
-		warnings.push("PUBLIC_URL is not set: links in mails and sign-in use the address that the service listens on");
+		warnings.push("PUBLIC_URL is not set: links in mails and sign-in use the listening address");
 	if (production && config.stripe !== null && config.stripe.apiBase !== null)
-		warnings.push("STRIPE_API_BASE is set: payments do not go to Stripe itself");
+		warnings.push("STRIPE_API_BASE is set: payments do not use Stripe itself");
 	if (!production && config.env.BUN_CONFIG_VERBOSE_FETCH)
-		warnings.push("BUN_CONFIG_VERBOSE_FETCH prints the keys of upstreams");
+		warnings.push("BUN_CONFIG_VERBOSE_FETCH prints API keys of model servers");
 	const secretsMissing = config.keyPepper === null || (config.consoleSecret === null && role !== "gateway");
 	if (!production && databaseUrl !== null && secretsMissing) {
 		warnings.push(
-			"KEY_PEPPER or CONSOLE_SECRET is not set: instances on other machines that share this database need the same ones",
+			"KEY_PEPPER or CONSOLE_SECRET is not set: instances on other machines with this database need the same values",
 		);
 	}
 	return warnings;
@@ -243,10 +247,10 @@ function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]
 	const path = resolve(cwd, given ?? DEFAULT_CONFIG_FILE);
 	try {
 		if (statSync(path, { throwIfNoEntry: false }) !== undefined) return path;
-		if (given !== null) problems.push(`CONFIG: there is no file ${path}`);
+		if (given !== null) problems.push(`CONFIG: the file ${path} does not exist`);
 	} catch (error) {
 		// An unreadable file must not lead to the demo.
-		problems.push(`CONFIG: ${path} cannot be looked at (${(error as NodeJS.ErrnoException).code})`);
+		problems.push(`CONFIG: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
 	}
 	return null;
 }
@@ -259,7 +263,7 @@ function isSafeOrigin(url: string): boolean {
 
 function amountOf(text: string | null, problems: string[]): NanoUsd | null {
 	const amount = text === null ? null : parseUsd(text);
-	if (amount === undefined) problems.push("TOPUP_SECOND_LOOK_USD must be an amount in dollars, as 10000");
+	if (amount === undefined) problems.push("TOPUP_SECOND_LOOK_USD must be an amount in dollars, such as 10000");
 	return amount ?? null;
 }
 

@@ -50,7 +50,7 @@ export function loadOrCreateSecrets(config: SecretsConfig): Secrets {
 		const kept = keepOnce(idPath, () => `instance-${hex(INSTANCE_ID_BYTES)}\n`);
 		instanceId = kept.text.trim();
 		if (!/^[A-Za-z0-9._-]{1,63}$/.test(instanceId))
-			throw new ConfigError([`${idPath} does not hold an instance's name`]);
+			throw new ConfigError([`${idPath} does not contain a valid instance name`]);
 		if (kept.isNew) made.push("INSTANCE_ID");
 	}
 	return Object.freeze({ keyPepper, consoleSecret, instanceId, made: Object.freeze(made), path });
@@ -77,7 +77,7 @@ function keepConsoleSecret(dataDir: string) {
 	const kept = keepOnce(path, () => `${hex(SECRET_BYTES)}\n`);
 	const secret = kept.text.trim();
 	if (!isSecret(secret))
-		throw new ConfigError([`${path} is damaged: delete it, and everybody signs in anew, or set CONSOLE_SECRET`]);
+		throw new ConfigError([`${path} is damaged. Delete it, which ends all sessions, or set CONSOLE_SECRET`]);
 	return { secret, isNew: kept.isNew };
 }
 
@@ -93,7 +93,7 @@ function parsePepper(path: string, text: string): string {
 		// Not a JSON object: the same error.
 	}
 	throw new ConfigError([
-		`${path} is damaged: restore it, or set KEY_PEPPER and CONSOLE_SECRET; without the old KEY_PEPPER no existing key works`,
+		`${path} is damaged. Restore it, or set KEY_PEPPER and CONSOLE_SECRET; without the old KEY_PEPPER no existing key works`,
 	]);
 }
 
@@ -122,7 +122,9 @@ function guarded<T>(path: string, work: () => T): T {
 	} catch (error) {
 		const code = (error as NodeJS.ErrnoException).code;
 		if (code === undefined) throw error;
-		throw new ConfigError([`${path} cannot be read or written (${code}); DATA_DIR must be a directory of this user`]);
+		throw new ConfigError([
+			`${path} cannot be read or written (${code}); DATA_DIR must be a directory that this user can write`,
+		]);
 	}
 }
 

@@ -367,7 +367,7 @@ describe("what is set and does nothing, or something else than is meant, is warn
 			WORKER: "WORKERS",
 		};
 		for (const [name, meant] of Object.entries(wrong))
-			expect(warningsOf({ [name]: "x" })).toEqual(meant === "" ? [] : [`${name} is not read: is ${meant} meant?`]);
+			expect(warningsOf({ [name]: "x" })).toEqual(meant === "" ? [] : [`${name} is unknown: did you mean ${meant}?`]);
 		expect(warningsOf({ WORKER: "2", WORKERS: "2" })).toEqual([]);
 	});
 
@@ -413,7 +413,7 @@ describe("roles", () => {
 		const config = loadConfig(given, cwd);
 		expect(config).toMatchObject({ role: "gateway", consoleSecret: null, stripe: null, mail: null });
 		expect(JSON.stringify(config.env)).not.toMatch(/sk_test_1|smtp/);
-		expect(config.warnings.join()).toContain("no use for CONSOLE_SECRET, STRIPE_SECRET_KEY, SMTP_URL");
+		expect(config.warnings.join()).toContain("does not use CONSOLE_SECRET, STRIPE_SECRET_KEY, SMTP_URL");
 	});
 
 	test("only the whole, with nothing given, is the demo; a child is told", () => {
@@ -530,7 +530,7 @@ describe("loadOrCreateSecrets", () => {
 		const config = loadConfig({}, cwd);
 		const { path } = loadOrCreateSecrets(config);
 		writeFileSync(join(dirname(path), "console-secret"), "short\n");
-		expect(() => loadOrCreateSecrets(config)).toThrow("everybody signs in anew");
+		expect(() => loadOrCreateSecrets(config)).toThrow("which ends all sessions");
 	});
 
 	test("a gateway opens no file that holds the console's secret, and makes none", () => {
@@ -563,5 +563,5 @@ describe("loadOrCreateSecrets", () => {
 test("a catalogue that is there and cannot be looked at is said to be that, and leads to no demo", () => {
 	symlinkSync("tollgate.yaml", join(cwd, "tollgate.yaml"));
 	for (const env of [{}, { CONFIG: "tollgate.yaml" }])
-		expect(() => loadConfig(env, cwd)).toThrow(`CONFIG: ${join(cwd, "tollgate.yaml")} cannot be looked at (ELOOP)`);
+		expect(() => loadConfig(env, cwd)).toThrow(`CONFIG: ${join(cwd, "tollgate.yaml")} cannot be read (ELOOP)`);
 });

@@ -41,7 +41,7 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 			const given = text(name);
 			if (given === null) return null;
 			if (/^["'`]/.test(given)) {
-				note(`${name} stands in quotation marks, which are a part of it here: leave them out`);
+				note(`${name} must not be in quotation marks, because they become part of the value`);
 				return null;
 			}
 			const value = withHost(given.trim());
@@ -49,7 +49,7 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 			const isMeant = protocols.some((protocol) => value.startsWith(`${protocol}//`));
 			if (isMeant && (url === null || isCutShort(url))) {
 				note(
-					`${name} is no address: it has one host and a port up to 65535, and other signs of user and password as %3A, %2F, %40`,
+					`${name} is not a valid address: it needs one host, a port up to 65535, and special characters of user and password percent-encoded (%3A, %2F, %40)`,
 				);
 				return null;
 			}
@@ -60,11 +60,11 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 				return null;
 			}
 			if (!isDecodable(url.username) || !isDecodable(url.password)) {
-				note(`${name} has a % in its user or password that begins no sign: write it as %25`);
+				note(`${name} has a % in its user or password that is not percent-encoding: write it as %25`);
 				return null;
 			}
 			const bare = url.username + url.password + url.search + url.hash === "" && url.pathname === "/";
-			if (isOrigin && !bare) note(`${name} must be scheme, host and port alone`);
+			if (isOrigin && !bare) note(`${name} must contain only scheme, host and port`);
 			return value;
 		},
 	};

@@ -11,16 +11,16 @@ export function environmentWarnings(env: Environment, names: readonly string[]):
 	const { NODE_ENV: mode } = env;
 	if (mode && !KNOWN_MODES.includes(mode))
 		warnings.push(
-			`NODE_ENV is ${JSON.stringify(mode)}, which is not production: secrets need not be set, and without a catalogue and a database the demo runs`,
+			`NODE_ENV is ${JSON.stringify(mode)}, which is not production: secrets are not required, and without a catalogue and a database the demo runs`,
 		);
 	for (const name of ["DATA_DIR", "ARCHIVE"]) {
 		const [sign] = /^~|^\$(?=\{?[A-Za-z])/.exec(env[name] ?? "") ?? [];
 		if (sign !== undefined)
-			warnings.push(`${name} begins with ${sign}, which only a shell reads: write the whole path`);
+			warnings.push(`${name} begins with ${sign}, which only a shell expands: write the full path`);
 	}
 	for (const name of Object.keys(env)) {
 		const meant = meantBy(name, env, names);
-		if (meant !== undefined) warnings.push(`${name} is not read: is ${meant} meant?`);
+		if (meant !== undefined) warnings.push(`${name} is unknown: did you mean ${meant}?`);
 	}
 	return warnings;
 }

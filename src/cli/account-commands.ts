@@ -25,7 +25,7 @@ export const accountCommands: CommandRuns = {
 		const name = input.option("name");
 		const account = { email: input.required("email"), ...(name === undefined ? {} : { name }), vouched: true };
 		const { id } = await withDatabase(({ statements }) => createAccount(statements, account));
-		return { json: { id }, text: `made account ${id}` };
+		return { json: { id }, text: `created account ${id}` };
 	},
 	async "account show"({ withDatabase }, input) {
 		const [account, balance, automatic] = await withDatabase(async ({ statements }) => {
@@ -60,7 +60,7 @@ export const accountCommands: CommandRuns = {
 			`spent     USD ${json.spent_usd}`,
 			auto === null
 				? "automatic top-ups: off"
-				: `automatic top-ups: below USD ${auto.below_usd} buy USD ${auto.amount_usd}, at most USD ${auto.month_most_usd} a month; ${auto.state}${why}`,
+				: `automatic top-ups: USD ${auto.amount_usd} below a balance of USD ${auto.below_usd}, at most USD ${auto.month_most_usd} a month; ${auto.state}${why}`,
 		];
 		return { json, text: text.join("\n") };
 	},
@@ -73,7 +73,7 @@ export const accountCommands: CommandRuns = {
 		const changes = changesOf(input, timeZone === undefined ? {} : { timeZone });
 		return withDatabase(async ({ statements, liveness }) => {
 			const { id, entry } = await updateAccount(statements, input.argument(0), changes);
-			if (entry === null) return { json: { id }, text: `changed account ${id}` };
+			if (entry === null) return { json: { id }, text: `updated account ${id}` };
 			return inForceOutput({ liveness }, { id }, entry, input);
 		});
 	},

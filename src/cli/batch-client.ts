@@ -33,7 +33,7 @@ export function createBatchClient(options: { url: string; apiKey: string }) {
 		} catch (cause) {
 			// A fault in the caller's own lines is thrown unchanged.
 			if (cause instanceof Fault) throw cause;
-			throw new Fault("service_unavailable", `No service answers at ${url}.`, { cause });
+			throw new Fault("service_unavailable", `The service at ${url} does not answer.`, { cause });
 		}
 		if (response.ok) return response;
 		throw await faultOfAnswer(response);
@@ -103,7 +103,10 @@ async function faultOfAnswer(response: Response): Promise<Fault> {
 	} catch {
 		error = undefined;
 	}
-	return new Fault(error?.code ?? "upstream_error", error?.message ?? `The service answered ${response.status}.`);
+	return new Fault(
+		error?.code ?? "upstream_error",
+		error?.message ?? `The service answered with status ${response.status}.`,
+	);
 }
 
 /** Values for fields that a line lacks. */

@@ -33,7 +33,7 @@ interface Progress {
 export const batchCommands: CommandRuns = {
 	async "batch run"(context, input) {
 		const apiKey = context.env[KEY_VARIABLE];
-		if (!apiKey) throw new UsageError(`set ${KEY_VARIABLE} to the API key that pays for it`);
+		if (!apiKey) throw new UsageError(`set ${KEY_VARIABLE} to an API key of the service`);
 		const given = input.option("url") ?? (context.env[URL_VARIABLE] || URL_DEFAULT);
 		const url = given.replace(/\/+$/, "").replace(/\/v1$/, "");
 		const client = createBatchClient({ url, apiKey });
@@ -47,8 +47,8 @@ export const batchCommands: CommandRuns = {
 async function begin(context: CommandContext, client: BatchClient, url: string, input: CommandInput): Promise<string> {
 	const path = input.argument(0);
 	const stat = statSync(path, { throwIfNoEntry: false });
-	if (stat === undefined) throw new UsageError(`there is no file ${path}`);
-	if (!stat.isFile()) throw new UsageError(`${path} is no file`);
+	if (stat === undefined) throw new UsageError(`file ${path} does not exist`);
+	if (!stat.isFile()) throw new UsageError(`${path} is not a file`);
 	const endpoint = input.option("endpoint") ?? "/v1/chat/completions";
 	const model = input.option("model");
 	const of = JSON.stringify([stat.size, Math.floor(stat.mtimeMs), endpoint, model ?? null]);
@@ -60,7 +60,7 @@ async function begin(context: CommandContext, client: BatchClient, url: string, 
 		else
 			throw new Fault(
 				"conflict",
-				`${place} is of another batch: the file, the options or the service have changed since. --new begins another one.`,
+				`${place} belongs to another batch: the file, the options or the service have changed. Use --new to start a new batch.`,
 			);
 	}
 	progress ??= { url, of, idempotencyKey: newUuid() };
@@ -72,7 +72,7 @@ async function begin(context: CommandContext, client: BatchClient, url: string, 
 	if (progress.batchId !== undefined) return progress.batchId;
 	note({});
 	if (progress.inputFileId === undefined) {
-		context.progress("sending the file");
+		context.progress("uploading the file");
 		note({ inputFileId: await client.upload(basename(path), inputLines(path, { endpoint, model })) });
 	}
 	const batchId = await client.create(progress.inputFileId ?? "", endpoint, progress.idempotencyKey);
@@ -85,7 +85,7 @@ function readProgress(place: string): Progress | undefined {
 	try {
 		return JSON.parse(readFileSync(place, "utf8")) as Progress;
 	} catch {
-		throw new Fault("conflict", `${place} is damaged: --new begins another batch.`);
+		throw new Fault("conflict", `${place} is damaged. Use --new to start a new batch.`);
 	}
 }
 
@@ -128,7 +128,7 @@ async function untilOver(
 			failures += 1;
 			const mayPass = error instanceof Fault && (error.code === "service_unavailable" || error.code === "overloaded");
 			if (!mayPass || failures > FAILED_LOOKS_MAX) throw error;
-			context.progress(`${error.message} Trying again.`);
+			context.progress(`${error.message} Retrying.`);
 		}
 		await Bun.sleep(pauseMs);
 		pauseMs = Math.min(pauseMs * 1.5, POLL_MS_MAX);
@@ -139,13 +139,13 @@ async function untilOver(
 /** Also printed where no progress bar is shown. */
 function pauseText({ paused, expires_at }: RemoteBatch): string {
 	const until = new Date(expires_at * 1000).toISOString().slice(0, 16).replace("T", " ");
-	return `paused: ${paused?.message} It goes on by itself once that is mended, until ${until} UTC.`;
+	return `paused: ${paused?.message} The batch continues when this is fixed, until ${until} UTC.`;
 }
 
 function interrupted(batchId: string): Output {
 	return {
 		json: { batch: { id: batchId }, interrupted: true },
-		text: `${batchId} goes on without this command: the same command follows it again, and fetches what comes of it.`,
+		text: `${batchId} keeps running. Run the same command again to follow it and download the results.`,
 		exitCode: EXIT_INTERRUPTED,
 	};
 }
@@ -153,7 +153,7 @@ function interrupted(batchId: string): Output {
 /** One line: a bar, the progress, the cost and the time left. */
 export function progressText(batch: RemoteBatch, nowMs: number): string {
 	const { total, completed, failed } = batch.request_counts;
-	if (total === 0) return `${batch.status}: the file is being checked`;
+	if (total === 0) return `${batch.status}: validating the file`;
 	const done = completed + failed;
 	const cells = Math.floor((done / total) * BAR_CELLS);
 	const bar = `${"█".repeat(cells)}${"░".repeat(BAR_CELLS - cells)}`;
@@ -181,11 +181,10 @@ async function finish(client: BatchClient, batch: RemoteBatch, input: CommandInp
 		`${batch.id} is ${batch.status}: ${completed} of ${total} answered, ${failed} failed, USD ${batch.cost_usd}`,
 	];
 	if (batch.output_file_id !== null) lines.push(`answers: ${output}`);
-	if (batch.error_file_id !== null) lines.push(`what failed: ${errors}`);
+	if (batch.error_file_id !== null) lines.push(`failed lines: ${errors}`);
 	for (const { line, message } of batch.errors?.data ?? [])
 		lines.push(line === null ? message : `line ${line}: ${message}`);
-	if (batch.status !== "completed")
-		lines.push("The same command tells this again; with --new it begins another batch.");
+	if (batch.status !== "completed") lines.push("Run the command with --new to start a new batch.");
 	return {
 		json: {
 			batch,

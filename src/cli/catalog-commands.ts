@@ -19,13 +19,13 @@ export const catalogCommands: CommandRuns = {
 async function showFile({ config, env }: CommandContext): Promise<Output> {
 	const { configPath } = config();
 	if (configPath === null)
-		throw new Fault("not_found", "There is no catalogue: set CONFIG, or write a tollgate.yaml here.");
+		throw new Fault("not_found", "There is no catalogue. Set CONFIG, or create a tollgate.yaml in this folder.");
 	return checkOutput(checkCatalog(await readText(configPath), env));
 }
 
 async function showHistory({ withDatabase }: CommandContext, model: string): Promise<Output> {
 	const versions = await withDatabase(({ statements }) => rateCardHistory(statements, model));
-	if (versions.length === 0) throw new Fault("not_found", `No prices were ever stored for the model ${model}.`);
+	if (versions.length === 0) throw new Fault("not_found", `The model ${model} has no stored prices.`);
 	const rows = versions.map((card) => ({
 		rate_card: card.id,
 		since: new Date(card.storedS * 1000).toISOString(),
@@ -51,6 +51,6 @@ async function readText(path: string): Promise<string> {
 	try {
 		return await readFile(path, "utf8");
 	} catch (cause) {
-		throw new Fault("not_found", `The file ${path} cannot be read.`, { cause });
+		throw new Fault("not_found", `Cannot read the file ${path}.`, { cause });
 	}
 }

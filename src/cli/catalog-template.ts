@@ -35,18 +35,18 @@ function modelLines(model: ModelSpec, servers: readonly FoundServer[]): string[]
 	const field = (name: string, value: string, comment = "") => beside(`    ${name}: ${value}`, comment);
 	const words = (values: Iterable<string>) => `[${[...values].join(", ")}]`;
 	return [
-		beside(`  - id: ${text(model.id)}`, "what requests name; aliases: [other, names] may stand beside it"),
-		...(model.name === model.id ? [] : [field("name", text(model.name), "for people")]),
+		beside(`  - id: ${text(model.id)}`, "the id in requests; aliases: [other, names] are possible"),
+		...(model.name === model.id ? [] : [field("name", text(model.name), "display name")]),
 		field("kind", model.kind),
 		...(chat ? [field("modes", words(model.modes), "endpoints: chat, completions")] : []),
 		...(model.inputModalities.has("image") ? [field("input_modalities", words(model.inputModalities))] : []),
-		field("context_length", String(model.contextLength), "tokens, as far as the server said"),
+		field("context_length", String(model.contextLength), "tokens, as reported by the server"),
 		...(chat
-			? [field("max_output_tokens", String(model.maxOutputTokens), "the most of an answer; it is reserved")]
+			? [field("max_output_tokens", String(model.maxOutputTokens), "longest answer; its cost is reserved")]
 			: []),
-		"    # Optional fields of requests that the server honours; what is not listed is left out of requests.",
+		"    # Optional request fields that the server honours; other fields are removed from requests.",
 		`    parameters: [${wrapped(model.parameters)}]`,
-		"    # USD per million tokens. These are the demo's: put your own.",
+		"    # USD per million tokens. These are the demo's rates: set your own.",
 		`    rates: ${rateList(model)}`,
 		"    upstreams:",
 		...model.upstreams.flatMap((upstream) => upstreamLines(upstream, servers)),
@@ -63,9 +63,9 @@ function upstreamLines(upstream: UpstreamSpec, servers: readonly FoundServer[]):
 	const field = (name: string, value: string, comment = "") => beside(`        ${name}: ${value}`, comment);
 	return [
 		beside(`      - url: ${text(upstream.url)}`, product),
-		field("model", text(upstream.model), "its name there"),
+		field("model", text(upstream.model), "model name at the server"),
 		field("dialect", upstream.dialect),
-		field("max_concurrency", String(upstream.maxConcurrency), "requests that it gets at once; others wait"),
+		field("max_concurrency", String(upstream.maxConcurrency), "concurrent requests; others wait"),
 		...(HINTS[upstream.dialect] ?? []),
 		`        # api_key: \${MODEL_SERVER_KEY}`,
 	];
@@ -74,13 +74,13 @@ function upstreamLines(upstream: UpstreamSpec, servers: readonly FoundServer[]):
 /** Known problems of dialects. */
 const HINTS: Readonly<Partial<Record<DialectName, readonly string[]>>> = {
 	vllm: [
-		"        # It closes idle connections after 5 s; true once VLLM_HTTP_TIMEOUT_KEEP_ALIVE is raised.",
+		"        # vLLM closes idle connections after 5 s. Set true once VLLM_HTTP_TIMEOUT_KEEP_ALIVE is raised.",
 		"        keep_alive: false",
 	],
 	ollama: [
-		"        # It cuts longer prompts in silence: start it with OLLAMA_CONTEXT_LENGTH at context_length or above.",
+		"        # Ollama truncates longer prompts silently. Start it with OLLAMA_CONTEXT_LENGTH of at least context_length.",
 	],
-	"llama.cpp": ["        # Each of its slots (-np) has a part of its context (-c)."],
+	"llama.cpp": ["        # Each slot (-np) of llama.cpp gets a part of the context (-c)."],
 };
 
 function limitLines(): string[] {

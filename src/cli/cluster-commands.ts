@@ -17,14 +17,16 @@ export const clusterCommands: CommandRuns = {
 	},
 	async "instance recover"({ withDatabase }, input) {
 		if (!input.flag("journal-lost"))
-			throw new UsageError("say --journal-lost to attest that no process of it runs and that its journal is gone");
+			throw new UsageError(
+				"add --journal-lost to confirm that no process of the instance runs and that its journal is lost",
+			);
 		const id = input.argument(0);
 		const { epochs, leases } = await withDatabase(({ statements, liveness }) =>
 			recoverLost({ statements, fence: createPgFenceStore(liveness), clock: systemClock }, id, {
 				graceMs: FENCE_GRACE_MS,
 			}),
 		);
-		return { json: { id, epochs, leases }, text: `${id}: closed ${epochs} epochs with ${leases} leases` };
+		return { json: { id, epochs, leases }, text: `${id}: closed ${epochs} epochs and released ${leases} leases` };
 	},
 	async migrate({ withDatabaseUrl, log }) {
 		const { applied } = await withDatabaseUrl((url) => migrate({ log }, url));

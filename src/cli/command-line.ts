@@ -17,8 +17,8 @@ export function readCommandLine(commands: readonly Command[], version: string, a
 	let asked: Asked | undefined;
 	let help = "";
 	const program = new Program("tollgate")
-		.version(version, "--version")
-		.helpOption("-h, --help", "the command's own help")
+		.version(version, "--version", "show the version")
+		.helpOption("-h, --help", "show help")
 		.helpCommand(false)
 		.usage("<command> [options]")
 		.exitOverride()
@@ -39,9 +39,9 @@ export function readCommandLine(commands: readonly Command[], version: string, a
 	addCommand(program, "serve")
 		.summary("run the service (default)")
 		.usage("[--role <ROLE>]")
-		.option("--role <ROLE>", "all, gateway or console: what this process does; all (default) starts the others")
+		.option("--role <ROLE>", "all (default), gateway or console: what this process does; all starts the others")
 		.action(() => {
-			throw new UsageError("`serve` takes --role alone: it is configured by the environment");
+			throw new UsageError("`serve` accepts only --role; the environment configures it");
 		});
 	for (const command of commands) {
 		const leaf = addLeaf(program, command.name, command.summary);
@@ -50,8 +50,8 @@ export function readCommandLine(commands: readonly Command[], version: string, a
 			asked = { kind: "command", command, input: inputOf(command, options, leaf) };
 		});
 	}
-	addCommand(program, "help").summary("this text, or with a command's words that command's own").usage("[COMMAND]");
-	addLeaf(program, "version", "the version")
+	addCommand(program, "help").summary("show this help, or the help of a command").usage("[COMMAND]");
+	addLeaf(program, "version", "show the version")
 		.usage("[options]")
 		.action(() => {
 			asked = { kind: "version" };
@@ -80,7 +80,7 @@ function withoutHelpWord(argv: readonly string[]): string[] {
 /** Adds `key create` as the command `create` of `key`. */
 function addLeaf(program: Program, name: string, summary: string): Program {
 	const leaf = name.split(" ").reduce((at, word) => childOf(at, word) ?? addCommand(at, word), program);
-	return leaf.summary(summary).option("--json", "print one line of JSON; errors too, on stderr");
+	return leaf.summary(summary).option("--json", "print one line of JSON; errors go to stderr as JSON");
 }
 
 function addCommand(parent: Program, word: string): Program {
@@ -191,5 +191,5 @@ function afterHelp({ command }: { command: Program }): string {
 		const text = variable.default === "" ? variable.meaning : `${variable.meaning} [${variable.default}]`;
 		return helper.formatItem(variable.name, width, text, helper);
 	});
-	return ["", "Exit codes: 0 done, 1 failed, 2 wrong usage.", "", "Environment:", ...lines].join("\n");
+	return ["", "Exit codes: 0 success, 1 failure, 2 wrong usage.", "", "Environment:", ...lines].join("\n");
 }

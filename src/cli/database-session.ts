@@ -26,7 +26,7 @@ export interface SessionDeps {
 const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECTIONS_MAX = 2;
 const CUT =
-	"The connection to the database broke before its answer: it may or may not have done it, so look before you repeat it.";
+	"The connection to the database broke before its answer. The command may have taken effect: check before you repeat it.";
 const ENDING_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 /**

@@ -41,12 +41,12 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
 		config = context.config();
 	} catch (error) {
 		if (!(error instanceof ConfigError)) throw error;
-		for (const problem of error.problems) found.broken(problem, "`tollgate help` says what each variable takes.");
+		for (const problem of error.problems) found.broken(problem, "`tollgate help` describes each variable.");
 		return found.list;
 	}
 	const { role, production, demo } = config;
 	found.ok(`${production ? "production" : demo ? "demo" : "development"}, ROLE=${role}, WORKERS=${config.workers}`);
-	for (const warning of config.warnings) found.warn(warning, "Change it, unless it is meant.");
+	for (const warning of config.warnings) found.warn(warning, "Change it unless it is intended.");
 	const checks: [CheckName, () => readonly Finding[] | Promise<readonly Finding[]>][] = [
 		["database", () => onDatabase(context, config)],
 		["disk", () => checkDisk(config)],
@@ -78,7 +78,7 @@ async function onDatabase(
 		return context.withDatabaseUrl((url) => checkDatabase(config, url));
 	const found = findingsOf("database");
 	await findPostgresBinaries();
-	found.note(`the first start makes an embedded PostgreSQL in ${config.dataDir}`);
+	found.note(`the first start creates an embedded PostgreSQL in ${config.dataDir}`);
 	return found.list;
 }
 
@@ -90,9 +90,9 @@ function format(findings: readonly Finding[]): string {
 	});
 	const bad = findings.filter(({ state }) => state === "broken" || state === "warning");
 	const broken = bad.filter(({ state }) => state === "broken").length;
-	const end = bad.length === 0 ? "All is well." : `${broken} broken, ${bad.length - broken} warnings.`;
+	const end = bad.length === 0 ? "No problems." : `${broken} broken, ${bad.length - broken} warnings.`;
 	const pages = [...new Set(bad.map(({ area }) => `  ${pageOf(area)}`))];
-	return [...lines, "", end, ...(pages.length === 0 ? [] : ["What each leads to:", ...pages])].join("\n");
+	return [...lines, "", end, ...(pages.length === 0 ? [] : ["Consequences:", ...pages])].join("\n");
 }
 
 /** The runbook section for a check. */
@@ -104,6 +104,6 @@ async function askHealth(url: string): Promise<Response> {
 	try {
 		return await fetch(url, { signal: AbortSignal.timeout(HEALTH_DEADLINE_MS), redirect: "manual", proxy: "" });
 	} catch (cause) {
-		throw new Fault("service_unavailable", `No server answers at ${url}.`, { cause });
+		throw new Fault("service_unavailable", `The server at ${url} does not answer.`, { cause });
 	}
 }

@@ -18,7 +18,7 @@ export const EXIT_USAGE = 2;
 /** System error codes unrelated to the database. */
 const SYSTEM_CODES: Readonly<Record<string, string>> = {
 	EADDRINUSE: "the port is in use: set PORT to another one",
-	EADDRNOTAVAIL: "HOST is no address of this machine",
+	EADDRNOTAVAIL: "HOST is not an address of this machine",
 	EACCES: "permission denied",
 	ENOSPC: "the disk is full",
 };
@@ -32,14 +32,17 @@ export function explain(error: unknown): Explanation {
 	}
 	if (error instanceof ConfigError) return failed("configuration", error.message);
 	if (error instanceof DatabaseTimeout || error instanceof AnswerLost)
-		return failed("service_unavailable", `${error.message}: it may or may not have done it`);
+		return failed(
+			"service_unavailable",
+			`${error.message}. The command may have taken effect: check before you repeat it`,
+		);
 	if (error instanceof DatabaseBusy)
-		return failed("service_unavailable", `the database: ${error.message}. Nothing was done: try again.`);
+		return failed("service_unavailable", `the database: ${error.message}. Nothing was changed: try again.`);
 	const { code, message = "", name, path, syscall } = error as Partial<NodeJS.ErrnoException>;
 	if (typeof code !== "string" || name === "TypeError") return failed("internal_error", traceOf(error));
 	const known = SYSTEM_CODES[code];
 	if (known !== undefined) return failed("service_unavailable", message === "" ? known : `${known} (${message})`);
-	if (syscall === "listen") return failed("service_unavailable", `HOST and PORT cannot be listened on: ${message}`);
+	if (syscall === "listen") return failed("service_unavailable", `cannot listen on HOST and PORT: ${message}`);
 	// A connection that ends during its greeting also has a path, but no useful one.
 	if (typeof path === "string") return failed("file", message);
 	// The driver's messages name hosts and users, never passwords.

@@ -37,11 +37,11 @@ export async function inForceOutput(
 	const everywhere = await waitForAllInstances({ ...deps, clock: systemClock }, entry, deadlineMs);
 	const { effective, elapsedMs, effectiveByMs, pending, known } = everywhere;
 	const base = { ...subject, effective, elapsed_ms: elapsedMs };
-	if (effective) return { json: base, text: `${subject.id}: in force everywhere after ${elapsedMs} ms` };
+	if (effective) return { json: base, text: `${subject.id}: applied by all instances after ${elapsedMs} ms` };
 	if (!known || effectiveByMs === null)
 		return {
 			json: { ...base, effective_by: null, pending: [] },
-			text: `${subject.id}: done, but Postgres went away, or to another server, while the instances were waited for: repeat the command to do it again and wait`,
+			text: `${subject.id}: changed, but the database connection was lost while waiting for the instances. Repeat the command to wait again`,
 			exitCode: noWait ? 0 : 1,
 		};
 	const waiting = pending.map(({ id, epoch, leaseUntilMs }) => ({
@@ -50,11 +50,11 @@ export async function inForceOutput(
 		lease_until: new Date(leaseUntilMs).toISOString(),
 	}));
 	const lines = waiting.map(
-		({ id, epoch, lease_until }) => `  ${id} epoch ${epoch}, its lease ends ${lease_until} unless it renews it`,
+		({ id, epoch, lease_until }) => `  ${id} epoch ${epoch}; its lease ends ${lease_until} unless renewed`,
 	);
 	return {
 		json: { ...base, effective_by: new Date(effectiveByMs).toISOString(), pending: waiting },
-		text: [`${subject.id}: not in force everywhere yet; these instances have not applied it:`, ...lines].join("\n"),
+		text: [`${subject.id}: changed, but these instances have not applied the change yet:`, ...lines].join("\n"),
 		exitCode: noWait ? 0 : 1,
 	};
 }

@@ -35,7 +35,7 @@ function portsOf(text: string | undefined): readonly number[] {
 	if (text === undefined) return USUAL_PORTS;
 	const ports = text.split(",").map(Number);
 	if (ports.length > PORTS_MAX || ports.some((port) => !Number.isInteger(port) || port < 1 || port > 65_535))
-		throw new UsageError("--ports takes numbers from 1 to 65535, by comma");
+		throw new UsageError("--ports takes numbers from 1 to 65535, separated by commas");
 	return [...new Set(ports)];
 }
 
@@ -67,7 +67,7 @@ function writeNew(path: string, text: string): void {
 }
 
 function alreadyThere(path: string): Fault {
-	return new Fault("conflict", `${path} is there already: --force replaces it.`);
+	return new Fault("conflict", `${path} already exists. Use --force to replace it.`);
 }
 
 function summary(
@@ -78,12 +78,14 @@ function summary(
 ): string {
 	const productOf = (url: string) => servers.find((server) => url.startsWith(`${server.url}/`))?.product ?? "";
 	const shown = models.map(({ id, urls }) => `  ${id} (${urls.map((url) => `${productOf(url)}, ${url}`).join("; ")})`);
-	const none = [`  No model server answered on ports ${ports.join(", ")}: describe yours in it, as its example shows.`];
+	const none = [
+		`  No model server answered on ports ${ports.join(", ")}. Add yours to the file; it contains an example.`,
+	];
 	return [
-		`${path} was written, with ${models.length === 1 ? "1 model" : `${models.length} models`}:`,
+		`Wrote ${path} with ${models.length === 1 ? "1 model" : `${models.length} models`}:`,
 		...(models.length === 0 ? none : shown),
 		"",
-		"Next: put your own rates in it, start `tollgate serve` beside it, and make accounts (`tollgate help account create`).",
-		"The demo ends with it: the service begins with empty books.",
+		"Next: set your rates in the file, start `tollgate serve` in its folder, and create accounts (`tollgate help account create`).",
+		"The file switches the demo off: the service starts with empty books.",
 	].join("\n");
 }

@@ -18,9 +18,10 @@ const GRACE_DEFAULT = "1h";
 export const keyCommands: CommandRuns = {
 	async "key create"(context, input) {
 		const settings = { ...keySettingsOf(input), name: input.required("name"), readsOnly: input.flag("reads-only") };
-		if (settings.readsOnly && settings.capNanoUsd) throw new UsageError("a key that --reads-only has no --cap-usd");
+		if (settings.readsOnly && settings.capNanoUsd)
+			throw new UsageError("a key with --reads-only cannot have --cap-usd");
 		if (typeof settings.expiresAtMs === "number" && settings.expiresAtMs <= Date.now())
-			throw new UsageError("--expires lies in the past");
+			throw new UsageError("--expires is in the past");
 		const made = await context.withDatabase(({ statements }) =>
 			createKey(keyMaker(context, statements), input.required("account"), settings),
 		);
@@ -48,12 +49,12 @@ export const keyCommands: CommandRuns = {
 		return context.withDatabase(async ({ statements, liveness }) => {
 			const made = await rotateKey(keyMaker(context, statements), { id }, graceMs, token).catch((error: unknown) => {
 				if (!(error instanceof Fault))
-					context.note(`whether ${id} was replaced is not known: run this again with --token ${token}`);
+					context.note(`it is unknown whether ${id} was replaced: run the command again with --token ${token}`);
 				throw error;
 			});
 			const again = `\`tollgate key rotate ${id} --token ${token}\` shows the same secret for an hour`;
 			// The old key may already be dead. Interrupting the wait would lose the new secret, so the note comes first.
-			context.note(`${id} is replaced by ${made.id}; should this be interrupted, ${again}`);
+			context.note(`${id} is replaced by ${made.id}. After an interruption, ${again}`);
 			const inForce = await inForceOutput({ liveness }, { id }, made, input);
 			const shown = madeKey(made);
 			return {
@@ -74,8 +75,8 @@ export const keyCommands: CommandRuns = {
 export function madeKey({ id, secret }: { id: string; secret: string }, kind = "key") {
 	return {
 		json: { id, secret },
-		text: `made ${kind} ${id}\n\n  ${secret}\n\nThis is the only time that the secret is shown.`,
-		ifLost: `revoke ${id}, whose secret is lost by it`,
+		text: `created ${kind} ${id}\n\n  ${secret}\n\nThe secret is shown only once.`,
+		ifLost: `revoke ${id}, because its secret is lost`,
 	};
 }
 
@@ -83,7 +84,7 @@ export function madeKey({ id, secret }: { id: string; secret: string }, kind = "
 export function keyMaker(context: CommandContext, statements: Statements): KeyMakerDeps {
 	const config = context.config();
 	const { keyPepper, isNew, path } = loadOrCreatePepper(config);
-	if (isNew) context.note(`KEY_PEPPER is not set: one was made and is kept in ${path}`);
+	if (isNew) context.note(`KEY_PEPPER is not set: created one in ${path}`);
 	return { statements, digest: createDigest(keyPepper), serviceName: config.serviceName };
 }
 

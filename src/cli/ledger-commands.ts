@@ -19,8 +19,8 @@ export const ledgerCommands: CommandRuns = {
 	},
 	async "ledger seals"({ withDatabase }, input) {
 		const page = await withDatabase(({ statements }) => listSeals(statements, pageOf(input)));
-		return listOutput(page, sealJson, ["DAY", "REQUESTS", "CHARGED", "ENTRIES", "READ AGAIN", "SEAL"], {
-			"READ AGAIN": (day) => day.problem ?? isoOrNull(day.verifiedAtMs) ?? "not yet",
+		return listOutput(page, sealJson, ["DAY", "REQUESTS", "CHARGED", "ENTRIES", "VERIFIED", "SEAL"], {
+			VERIFIED: (day) => day.problem ?? isoOrNull(day.verifiedAtMs) ?? "not yet",
 		});
 	},
 	async "ledger archive"({ withDatabase, config, progress }, input) {
@@ -31,8 +31,7 @@ export const ledgerCommands: CommandRuns = {
 		progress("");
 		return {
 			json: { folder: place.name, days },
-			text:
-				days.length === 0 ? `${place.name} has every sealed day` : `wrote ${days.length} days, up to ${days.at(-1)}`,
+			text: days.length === 0 ? `${place.name} has all sealed days` : `wrote ${days.length} days up to ${days.at(-1)}`,
 		};
 	},
 	async "ledger verify"({ config }, input) {
@@ -71,7 +70,6 @@ const sealJson = (day: Awaited<ReturnType<typeof listSeals>>["items"][number]) =
 
 /** Fault `invalid_request` if ARCHIVE is not set. */
 function ownArchive({ retention }: Pick<Config, "retention">): ArchivePlace {
-	if (retention.archive === null)
-		throw new Fault("invalid_request", "Name a folder, or set ARCHIVE to the archive that is meant.");
+	if (retention.archive === null) throw new Fault("invalid_request", "Give a folder, or set ARCHIVE.");
 	return openArchive(retention.archive);
 }

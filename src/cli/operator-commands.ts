@@ -25,12 +25,12 @@ export const operatorCommands: CommandRuns = {
 		const { publicUrl, host, port } = config();
 		const origin = publicUrl ?? addressOf(host, port);
 		const link = token === null ? null : `${origin}/reset?token=${token}`;
-		const text = link === null ? `${email} is an operator` : `${email} is an operator; set the password at\n${link}`;
+		const text = link === null ? `${email} is an operator` : `${email} is an operator. Set the password at\n${link}`;
 		return { json: { id, link }, text };
 	},
 	async "operator revoke"({ withDatabase }, input) {
 		const { id } = await withDatabase(({ statements }) => revokeOperator(statements, input.required("email")));
-		return { json: { id }, text: `${input.required("email")} is no operator any more` };
+		return { json: { id }, text: `${input.required("email")} is no longer an operator` };
 	},
 	async "operator list"({ withDatabase }) {
 		const items = await withDatabase(({ statements }) => listOperators(statements));
@@ -45,7 +45,7 @@ export const operatorCommands: CommandRuns = {
 		const scopes = input.required("scopes");
 		const expires = input.option("expires");
 		const expiresAtMs = expires === undefined ? null : dateMsOf("expires", expires);
-		if (expiresAtMs !== null && expiresAtMs <= Date.now()) throw new UsageError("--expires lies in the past");
+		if (expiresAtMs !== null && expiresAtMs <= Date.now()) throw new UsageError("--expires is in the past");
 		const wanted = {
 			name: input.required("name"),
 			scopes: scopes === "all" ? MANAGEMENT_SCOPES : namesOf("scopes", scopes),

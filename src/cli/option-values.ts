@@ -9,7 +9,7 @@ const SECONDS_OF_UNIT: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600
 export function usdOf(option: string, text: string): NanoUsd {
 	const amount = parseUsd(text);
 	if (amount === undefined)
-		throw new UsageError(`--${option} takes an amount in USD like 100 or 0.25, not ${shown(text)}`);
+		throw new UsageError(`--${option} must be an amount in USD such as 100 or 0.25, not ${shown(text)}`);
 	return amount;
 }
 
@@ -18,7 +18,7 @@ export function durationMsOf(option: string, text: string): number {
 	const match = /^(\d{1,9})([smhd])$/.exec(text);
 	const seconds = text === "0" ? 0 : Number(match?.[1]) * (SECONDS_OF_UNIT[match?.[2] ?? ""] ?? Number.NaN);
 	if (Number.isNaN(seconds))
-		throw new UsageError(`--${option} takes a time like 45s, 30m, 1h or 2d, not ${shown(text)}`);
+		throw new UsageError(`--${option} must be a duration such as 45s, 30m, 1h or 2d, not ${shown(text)}`);
 	return seconds * 1000;
 }
 
@@ -26,12 +26,12 @@ export function durationMsOf(option: string, text: string): number {
 export function dateMsOf(option: string, text: string): number {
 	const ms = msOfIso(text);
 	if (ms === undefined)
-		throw new UsageError(`--${option} takes a date like 2027-01-31 or 2027-01-31T12:00:00Z, not ${shown(text)}`);
+		throw new UsageError(`--${option} must be a date such as 2027-01-31 or 2027-01-31T12:00:00Z, not ${shown(text)}`);
 	return ms;
 }
 
 export function wholeOf(option: string, text: string): number {
-	if (!/^\d{1,9}$/.test(text)) throw new UsageError(`--${option} takes a whole number, not ${shown(text)}`);
+	if (!/^\d{1,9}$/.test(text)) throw new UsageError(`--${option} must be a whole number, not ${shown(text)}`);
 	return Number(text);
 }
 
@@ -41,7 +41,7 @@ export function namesOf(option: string, text: string): string[] {
 		.split(",")
 		.map((name) => name.trim())
 		.filter((name) => name !== "");
-	if (names.length === 0) throw new UsageError(`--${option} takes names like a,b, not ${shown(text)}`);
+	if (names.length === 0) throw new UsageError(`--${option} must be names such as a,b, not ${shown(text)}`);
 	return names;
 }
 

@@ -24,7 +24,7 @@ export const projectCommands: CommandRuns = {
 		const { id } = await withDatabase(({ statements }) =>
 			createProject(statements, input.required("account"), settings),
 		);
-		return { json: { id }, text: `made project ${id}` };
+		return { json: { id }, text: `created project ${id}` };
 	},
 	async "project list"({ withDatabase }, input) {
 		const page = await withDatabase(async ({ statements }) => {
@@ -55,11 +55,12 @@ export const projectCommands: CommandRuns = {
 			await addProjectMember(statements, place);
 			return place;
 		});
-		return { json: { id: projectId, user: userId }, text: `${userId} works in ${projectId}` };
+		return { json: { id: projectId, user: userId }, text: `${userId} is a member of ${projectId}` };
 	},
 	async "project member remove"({ withDatabase }, input) {
 		const keys = input.option("keys");
-		if (keys !== undefined && keys !== "keep" && keys !== "revoke") throw new UsageError("--keys takes keep or revoke");
+		if (keys !== undefined && keys !== "keep" && keys !== "revoke")
+			throw new UsageError("--keys must be keep or revoke");
 		return withDatabase(async ({ statements, liveness }) => {
 			const place = await placeOf(statements, input.argument(0), input.argument(1));
 			const { projectId, accountId, userId } = place;
@@ -68,7 +69,7 @@ export const projectCommands: CommandRuns = {
 				keys === "revoke" ? await revokeKeysMadeBy(statements, accountId, userId, projectId) : { ids: [], entry: null };
 			const about = { id: projectId, user: userId, revoked: ids };
 			if (entry !== null) return inForceOutput({ liveness }, about, entry, input);
-			return { json: about, text: `${userId} works in ${projectId} no more` };
+			return { json: about, text: `${userId} is no longer a member of ${projectId}` };
 		});
 	},
 };

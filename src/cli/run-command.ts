@@ -36,7 +36,7 @@ export async function runCommand(deps: RunDeps, argv: readonly string[]): Promis
 		deps.out(`${json ? shownJson(output.json) : shownLines(output.text)}\n`);
 		const problem = await deps.outProblem();
 		if (problem === undefined) return exitCode;
-		const done = exitCode === 0 ? ": what the command does is done" : "";
+		const done = exitCode === 0 ? ", but the command succeeded" : "";
 		// The hint also applies to a nonzero exit code: a secret is lost even if the wait for instances failed.
 		const lost = output.ifLost === undefined ? "" : `; ${output.ifLost}`;
 		say("file", `the output could not be written (${problem.code})${done}${lost}`);

@@ -132,7 +132,7 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 			if (message === GATEWAYS_LEAVING) plane.hearOfGateways?.("leaving");
 			if (message === GATEWAYS_GONE) plane.hearOfGateways?.("gone");
 			if (message !== RETIRE) return;
-			log.info("leaving to a successor");
+			log.info("handing over to the successor");
 			leave(plane, { successor: true, ms: SEND_AWAY_MS });
 		});
 	} catch (error) {
@@ -145,7 +145,7 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 }
 
 export function noteLevel({ log }: ServeDeps, leastLevel: LogLevel): void {
-	log.warn("the log has another level", { leastLevel });
+	log.warn("log level changed", { leastLevel });
 }
 
 /** Each role loads only its own plane. */

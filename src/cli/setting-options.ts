@@ -46,7 +46,7 @@ export function keySettingsOf(input: CommandInput): KeySettings {
 /** The changes of an update: these settings and the name. UsageError if none is given. */
 export function changesOf<Settings extends object>(input: CommandInput, settings: Settings) {
 	const changes = { ...settings, ...given({ name: input.option("name") }) } as Settings & { readonly name?: string };
-	if (Object.keys(changes).length === 0) throw new UsageError("nothing to change was given");
+	if (Object.keys(changes).length === 0) throw new UsageError("give at least one setting to change");
 	return changes;
 }
 

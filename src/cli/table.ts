@@ -33,7 +33,7 @@ export function listOutput<Row>(
 More: --after ${page.next}`;
 	return {
 		json: { data, next: page.next },
-		text: (rows.length === 0 ? "There are none." : formatTable(columns, rows)) + more,
+		text: (rows.length === 0 ? "No entries." : formatTable(columns, rows)) + more,
 	};
 }
 

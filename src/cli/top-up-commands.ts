@@ -29,7 +29,7 @@ export const topUpCommands: CommandRuns = {
 		);
 		return {
 			json: { status: state },
-			text: seq === null ? `top-up ${id} was confirmed before` : `top-up ${id} is confirmed`,
+			text: seq === null ? `top-up ${id} was already confirmed` : `top-up ${id} is confirmed`,
 		};
 	},
 	async "topup reject"({ withDatabase }, input) {
@@ -40,7 +40,8 @@ export const topUpCommands: CommandRuns = {
 		const account = input.option("account");
 		const status = input.option("status");
 		const state = STATES.find((one) => one === status);
-		if (status !== undefined && state === undefined) throw new UsageError(`--status takes one of ${STATES.join(", ")}`);
+		if (status !== undefined && state === undefined)
+			throw new UsageError(`--status must be one of ${STATES.join(", ")}`);
 		const page = await withDatabase(async ({ statements }) => {
 			const whose = account === undefined ? {} : { accountId: (await namedAccount(statements, account)).id };
 			return listTopUps(statements, { ...whose, ...(state === undefined ? {} : { state }) }, pageOf(input));

@@ -90,7 +90,7 @@ describe("tollgate batch run", () => {
 		expect((await runHere(["batch", "run", path], {})).exitCode).toBe(2);
 		expect((await run(join(folder, "none"))).exitCode).toBe(2);
 		const directory = await run(folder);
-		expect([directory.exitCode, directory.stderr]).toEqual([2, expect.stringContaining("is no file")]);
+		expect([directory.exitCode, directory.stderr]).toEqual([2, expect.stringContaining("is not a file")]);
 		const unknown = await run(inputOf("unknown.jsonl", [{ ...body("one"), model: "none" }]));
 		expect([unknown.exitCode, unknown.stdout]).toEqual([1, expect.stringContaining("--new")]);
 	}, 60_000);
@@ -118,7 +118,7 @@ describe("tollgate batch run", () => {
 		await waitFor(() => readFileSync(`${path}.batch.json`, "utf8").includes("batchId"), "it to know its batch");
 		child.kill("SIGINT");
 		expect(await child.exited).toBe(130);
-		expect(await new Response(child.stdout).text()).toMatch(/^batch_\w+ goes on without this command/);
+		expect(await new Response(child.stdout).text()).toMatch(/^batch_\w+ keeps running/);
 		gate.resolve();
 		expect((await run(path)).exitCode).toBe(0);
 		expect(upstream.requests.length).toBe(sent + 1);
@@ -137,7 +137,7 @@ describe("tollgate batch run", () => {
 			said += piece;
 			if (said.includes("\n")) break;
 		}
-		expect(said).toMatch(/^paused: .*cap.* It goes on by itself once that is mended, until .* UTC\.\n$/);
+		expect(said).toMatch(/^paused: .*cap.* The batch continues when this is fixed, until .* UTC\.\n$/);
 		child.kill("SIGTERM");
 		expect(await child.exited).toBe(130);
 	}, 60_000);
@@ -160,5 +160,7 @@ test("the bar says what is done, what it cost and when it will be over", () => {
 		"██████░░░░░░░░░░░░░░░░░░ 100 of 400, 2 failed, USD 0.25, about 5 min left",
 	);
 	expect(progressText({ ...batch, paused: { message: "no credit" } }, 1_100_000)).toEndWith("USD 0.25, paused");
-	expect(progressText({ ...batch, request_counts: { total: 0, completed: 0, failed: 0 } }, 0)).toContain("checked");
+	expect(progressText({ ...batch, request_counts: { total: 0, completed: 0, failed: 0 } }, 0)).toContain(
+		"validating the file",
+	);
 });

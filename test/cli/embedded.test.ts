@@ -43,7 +43,7 @@ describe("without DATABASE_URL", () => {
 		try {
 			const key = await runHere(["key", "create", "--account", id, "--name", "k", "--json"], env, folder);
 			expect(key.json<{ secret: string }>().secret).toStartWith("sk_service_");
-			expect(key.stderr).toContain("KEY_PEPPER is not set: one was made");
+			expect(key.stderr).toContain("KEY_PEPPER is not set: created one");
 			// What a service has besides, it makes itself.
 			expect(readdirSync(dataDir).filter((name) => !name.startsWith("postgres"))).toEqual(["secrets.json"]);
 			const migrated = await runHere(["migrate", "--json"], env, folder);

@@ -91,7 +91,11 @@ test.if(LONG)(
 		const server = await startServe(environment("replaced", { ROLE: "all" }), { ready: "all processes are ready" });
 		const from = server.lines.length;
 		server.kill("SIGUSR2");
-		await server.logged(({ message }) => message === "leaving to a successor", "that the first one leaves", from);
+		await server.logged(
+			({ message }) => message === "handing over to the successor",
+			"that the first one leaves",
+			from,
+		);
 		server.kill("SIGTERM");
 		expect(await server.exited).toBe(0);
 		const said = server.lines.slice(from);

@@ -30,15 +30,19 @@ const stranger = await roleUrl("login");
 await (await testPostgres()).asAdmin(`revoke connect on database ${name} from public`);
 
 test.each([
-	["a port at which nobody listens", changed({ port: "1" }), "Start PostgreSQL, or set host and port"],
-	["a database that is not there", changed({ pathname: "/nowhere" }), "Make the database"],
-	["a host that has no name", changed({ hostname: "nowhere.invalid" }), "Set the host of DATABASE_URL right"],
-	["a user that is not let in", changed({ username: "nobody", password: "x" }), "DATABASE_URL right"],
+	["a port at which nobody listens", changed({ port: "1" }), "Start PostgreSQL, or correct host and port"],
+	["a database that is not there", changed({ pathname: "/nowhere" }), "Create the database"],
+	["a host that has no name", changed({ hostname: "nowhere.invalid" }), "Correct the host in DATABASE_URL"],
+	[
+		"a user that is not let in",
+		changed({ username: "nobody", password: "x" }),
+		"Correct user and password in DATABASE_URL",
+	],
 	["a role that may have no connection", limited, "alter role … connection limit"],
 	["a role that may not sign in", shut, "alter role … login"],
 	["a role that may not use the database", stranger, "grant connect on database"],
-	["a server without TLS", changed({ search: "?sslmode=require" }), "It speaks no TLS"],
-	["a parameter of another driver", changed({ search: "?channel_binding=require" }), "Take it out of DATABASE_URL"],
+	["a server without TLS", changed({ search: "?sslmode=require" }), "does not support TLS"],
+	["a parameter of another driver", changed({ search: "?channel_binding=require" }), "Remove it from DATABASE_URL"],
 ])("a start says in one line what to do about %s", async (_, url, remedy) => {
 	const error = await migrate({ log: silentLog }, url).then(
 		() => undefined,
@@ -53,9 +57,9 @@ test.each([
 
 test("what became of a statement is said, and a trace of none", () => {
 	const of = {
-		"it may or may not have done it": [new DatabaseTimeout("late"), new AnswerLost("no row")],
-		"Nothing was done: try again": [new DatabaseBusy("a row is held")],
-		"Its log says why it ended the connection": [connectionEnded()],
+		"The command may have taken effect": [new DatabaseTimeout("late"), new AnswerLost("no row")],
+		"Nothing was changed: try again": [new DatabaseBusy("a row is held")],
+		"The log of PostgreSQL says why it closed the connection": [connectionEnded()],
 	};
 	for (const [said, errors] of Object.entries(of))
 		for (const error of errors) {
@@ -67,13 +71,13 @@ test("what became of a statement is said, and a trace of none", () => {
 
 test("of a server that is on its way up nobody is told that DATABASE_URL is wrong", () => {
 	const error = Object.assign(new Error("the database system is starting up"), { code: "57P03" });
-	expect(explain(error).message).toContain("Wait until it has started");
+	expect(explain(error).message).toContain("Wait until PostgreSQL has started");
 });
 
 test.each([
 	["28000", 'no pg_hba.conf entry for host "::1", user "u", database "d", no encryption', "?sslmode=require"],
-	["28000", 'pg_hba.conf rejects connection for host "::1", user "u", database "d", SSL encryption', "(pg_hba.conf)."],
-	["28000", 'role "u" does not exist', "Make the role"],
+	["28000", 'pg_hba.conf rejects connection for host "::1", user "u", database "d", SSL encryption', "in pg_hba.conf."],
+	["28000", 'role "u" does not exist', "Create the role"],
 	["53300", "sorry, too many clients already", "Raise max_connections"],
 	["53300", 'too many connections for database "d"', "alter database … connection limit"],
 	["55000", 'database "d" is not currently accepting connections', "allow_connections true"],

@@ -99,7 +99,7 @@ describe("init", () => {
 		const text = read("empty.yaml");
 		expect(checkCatalog(text, {})).toMatchObject({ ok: true, models: [] });
 		const filledIn = text.replace("models: []", "models:").replaceAll(/^#( |limits)/gm, "$1");
-		const uncommented = filledIn.replaceAll(/^ (?=Limits|The|`tollgate|itself|No model).*$/gm, "");
+		const uncommented = filledIn.replaceAll(/^ (?=Limits|The|`tollgate|catalogue|No model).*$/gm, "");
 		expect(checkCatalog(uncommented, {})).toMatchObject({ ok: true, models: [{ id: "llama-3.3-70b-instruct" }] });
 	});
 

@@ -95,7 +95,7 @@ describe("serve", () => {
 		expect(((await refused.json()) as { error: { code: string } }).error.code).toBe("api_key_revoked");
 
 		const { data } = (await runCli(["instance", "list", "--json"], env)).json<{ data: object[] }>();
-		expect(data).toMatchObject([{ state: "live", lease_over: false }]);
+		expect(data).toMatchObject([{ state: "live" }]);
 		server.kill("SIGTERM");
 		expect(await server.exited).toBe(0);
 		expect((await runCli(["instance", "list", "--json"], env)).json<{ data: object[] }>().data).toEqual([]);

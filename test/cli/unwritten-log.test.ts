@@ -107,7 +107,7 @@ test.skipIf(!existsSync(FULL))("a command whose output finds no room says so and
 		stdio: ["ignore", "ignore", "pipe"],
 	});
 	expect(await new Response(child.stderr).text()).toBe(
-		"error: the output could not be written (ENOSPC): what the command does is done\n",
+		"error: the output could not be written (ENOSPC), but the command succeeded\n",
 	);
 	expect(await child.exited).toBe(1);
 });
@@ -124,7 +124,7 @@ test.skipIf(!existsSync(FULL))(
 		const [made] = await database.sql`select id from management_key where name = 'lost'`;
 		expect(error).toEqual({
 			code: "file",
-			message: `the output could not be written (ENOSPC): what the command does is done; revoke ${made?.id}, whose secret is lost by it`,
+			message: `the output could not be written (ENOSPC), but the command succeeded; revoke ${made?.id}, because its secret is lost`,
 		});
 		expect(await child.exited).toBe(1);
 	},

@@ -115,8 +115,7 @@ test("SIGUSR1 turns the log's debug on in every process and in those that follow
 	const settled = () => served.lines.filter((line) => line.message === "a request was settled");
 	const levelled = (process: string, leastLevel: string, from: number) =>
 		served.logged(
-			(line) =>
-				line.message === "the log has another level" && line.process === process && line.leastLevel === leastLevel,
+			(line) => line.message === "log level changed" && line.process === process && line.leastLevel === leastLevel,
 			`${process} at ${leastLevel}`,
 			from,
 		);

@@ -41,8 +41,8 @@ export async function checkDatabase(
 		const lost = await lostSettings(await urlForClients(client, url));
 		if (lost.length > 0)
 			database.warn(
-				`connections to the database lose settings: ${lost.join(", ")}`,
-				"Connect to PostgreSQL itself, or have the pooler pass them on: a held row otherwise blocks statements for longer.",
+				`database connections lose settings: ${lost.join(", ")}`,
+				"Connect to PostgreSQL directly, or let the pooler forward the settings. Otherwise locked rows block statements longer.",
 			);
 		await checkSchema(url, schema);
 	} catch (error) {
@@ -106,29 +106,29 @@ export function judgeSettings(row: DatabaseSettings, own: { workers: number; too
 	else
 		found.warn(
 			answers,
-			"Bring the database nearer: new keys, drawn credit and the console wait for it; with JOURNAL=remote every answer does.",
+			"Move the database closer: new keys, credit and the console wait for it; with JOURNAL=remote every answer does.",
 		);
 	const wanted = CONNECTIONS_PER_PROCESS * (own.workers + 1);
-	const free = `${freeConnections} connections are free for Tollgate, this instance may use ${wanted}`;
+	const free = `${freeConnections} connections are free for Tollgate; this instance may use ${wanted}`;
 	if (freeConnections >= wanted) found.ok(free);
 	else found.warn(free, "Raise max_connections, or lower WORKERS.");
 	if (fsync === "off")
-		found.broken("fsync is off: a crash of the database's machine destroys the books", "Set fsync = on.");
+		found.broken("fsync is off: a crash of the database machine destroys the books", "Set fsync = on.");
 	if (pages === "off")
 		found.warn(
-			"full_page_writes is off: a crash of the database's machine can damage the books",
-			"Set full_page_writes = on, unless its file system never tears a page.",
+			"full_page_writes is off: a crash of the database machine can damage the books",
+			"Set full_page_writes = on, unless the file system writes pages atomically.",
 		);
 	if (ssl === false && !local)
 		found.warn(
 			"the connection to the database is not encrypted",
-			"Add ?sslmode=require to DATABASE_URL, or keep that network private.",
+			"Add ?sslmode=require to DATABASE_URL, or use a private network.",
 		);
 }
 
 function judgeOffset(offsetMs: number, found: Findings): void {
-	const apart = `this machine's clock and the database's are ${Math.abs(offsetMs)} ms apart`;
-	const todo = "Keep both by NTP: expiry of keys, times on bills and signatures of payments depend on them.";
+	const apart = `the clocks of this machine and the database are ${Math.abs(offsetMs)} ms apart`;
+	const todo = "Set both by NTP: expiry of keys, times on bills and payment signatures depend on them.";
 	if (Math.abs(offsetMs) > OFFSET_MS_BROKEN) found.broken(apart, todo);
 	else if (Math.abs(offsetMs) > OFFSET_MS_WARNING) found.warn(apart, todo);
 	else found.ok(apart);
@@ -137,9 +137,9 @@ function judgeOffset(offsetMs: number, found: Findings): void {
 /** Checks the schema as the next start would. */
 async function checkSchema(url: string, found: Findings): Promise<void> {
 	try {
-		if ((await migratedUrl(url)) !== undefined) return found.ok("the schema is this version's");
+		if ((await migratedUrl(url)) !== undefined) return found.ok("the schema is up to date");
 		await checkMigratable(url);
-		found.note("the schema is missing or older: the next start, or `tollgate migrate`, brings it up to date");
+		found.note("the schema is missing or older: the next start or `tollgate migrate` updates it");
 	} catch (error) {
 		found.failed(error);
 	}

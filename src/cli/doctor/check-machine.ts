@@ -59,23 +59,23 @@ export function checkDisk(
 	const probe = join(folder, `.tollgate-doctor-${process.pid}`);
 	try {
 		const syncMs = timeSync(probe);
-		const said = `${dataDir} can be written; fsync takes ${syncMs.toFixed(1)} ms`;
+		const said = `${dataDir} is writable; fsync takes ${syncMs.toFixed(1)} ms`;
 		const isSlow = syncMs > SYNC_MS_WARNING;
 		if (isSlow && journal === "host")
-			found.warn(said, "With JOURNAL=host every answer waits for it: use a faster disk.");
+			found.warn(said, "With JOURNAL=host every answer waits for fsync: use a faster disk.");
 		else found.ok(said);
 		if (!canLock(probe)) found.broken(`files in ${folder} cannot be locked`, "Put DATA_DIR on a local disk.");
 	} catch (error) {
 		found.broken(
 			`${dataDir} cannot be written: ${(error as Error).message}`,
-			"Make room, or set DATA_DIR to a folder that the service's user may write.",
+			"Free space, or set DATA_DIR to a folder that the user of the service can write.",
 		);
 	} finally {
 		if (fs.existsSync(probe)) fs.rmSync(probe);
 	}
 	const { type, bsize, bavail } = statfs(folder);
 	const free = `${((bsize * bavail) / GIB).toFixed(1)} GiB are free on the disk of ${dataDir}`;
-	const room = "Make room, or put DATA_DIR on another disk: on a full one nothing is admitted.";
+	const room = "Free space, or put DATA_DIR on another disk. With a full disk no request is admitted.";
 	if (bsize * bavail < FREE_BYTES_BROKEN) found.broken(free, room);
 	else if (bsize * bavail < FREE_BYTES_WARNING) found.warn(free, room);
 	else found.ok(free);
@@ -83,14 +83,11 @@ export function checkDisk(
 	if (NETWORK_SYSTEMS.includes(type >>> 0))
 		found.warn(
 			`${dataDir} is on a network file system, whose locks and syncs are unreliable`,
-			"Put DATA_DIR on a local disk; with JOURNAL=remote it holds nothing that must survive.",
+			"Put DATA_DIR on a local disk; with JOURNAL=remote nothing on it must survive.",
 		);
 	if (MEMORY_SYSTEMS.includes(type >>> 0)) {
 		const judge = production && journal !== "remote" ? found.broken : found.warn;
-		judge(
-			`${dataDir} is in memory: a reboot loses it`,
-			"Put DATA_DIR on a disk, or on a volume that outlives the container.",
-		);
+		judge(`${dataDir} is in memory: a reboot loses it`, "Put DATA_DIR on a disk or a persistent volume.");
 	}
 	return found.list;
 }
@@ -111,14 +108,14 @@ export async function checkAddress(
 		found.ok(port === 0 ? "PORT=0: the system chooses a port at each start" : `${addressOf(host, port)} is free`);
 	} catch (error) {
 		const isTaken = (error as { code?: unknown }).code === "EADDRINUSE";
-		if (isTaken && (await isTollgate(host, port))) found.ok(`${addressOf(host, port)} is served by Tollgate now`);
+		if (isTaken && (await isTollgate(host, port))) found.ok(`${addressOf(host, port)} is already served by Tollgate`);
 		else found.failed(error);
 	}
 	const openFiles = Number(/^Max open files +(\d+)/m.exec(limits())?.[1] ?? Number.POSITIVE_INFINITY);
 	if (openFiles < OPEN_FILES_MIN)
 		found.warn(
-			`${openFiles} open files are allowed: each streamed answer takes two`,
-			`Raise it: \`ulimit -n ${OPEN_FILES_MIN}\` or more, LimitNOFILE= of the unit, or --ulimit nofile= of the container.`,
+			`${openFiles} open files are allowed; each streamed answer needs two`,
+			`Raise the limit: \`ulimit -n ${OPEN_FILES_MIN}\` or more, LimitNOFILE= of the unit, or --ulimit nofile= of the container.`,
 		);
 	return found.list;
 }

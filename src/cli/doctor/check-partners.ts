@@ -25,7 +25,7 @@ const EVENTS = [
 /** Connects to the mail server and signs in; sends nothing. */
 export async function checkMail({ mail, production }: Pick<Config, "mail" | "production">) {
 	const found = findingsOf("mail");
-	const none = "SMTP_URL is not set: nobody can sign up with a password, be invited or be warned of low credit";
+	const none = "SMTP_URL is not set: sign-up by password, invitations and low-credit warnings do not work";
 	if (mail === null) {
 		if (production) found.warn(none, "Set SMTP_URL and MAIL_FROM.");
 		else found.note(none);
@@ -35,11 +35,11 @@ export async function checkMail({ mail, production }: Pick<Config, "mail" | "pro
 	const transport = createSmtpTransport(mail.smtpUrl, TIMEOUT_MS);
 	try {
 		await transport.verify();
-		found.ok(`${server} answers and lets us sign in`);
+		found.ok(`${server} accepts the login`);
 	} catch (error) {
 		found.broken(
-			`${server} does not let us sign in: ${reasonOf(error)}`,
-			"Set SMTP_URL right: host, port, user and password (percent-encoded); smtps:// is TLS from the start, smtp:// is not.",
+			`${server} refuses the login: ${reasonOf(error)}`,
+			"Correct SMTP_URL: host, port, user and percent-encoded password. smtps:// starts with TLS, smtp:// does not.",
 		);
 	} finally {
 		transport.close();
@@ -55,7 +55,7 @@ export async function checkPayments({
 }: Pick<Config, "stripe" | "publicUrl" | "production">): Promise<readonly Finding[]> {
 	const found = findingsOf("payments");
 	if (settings === null) {
-		found.note("STRIPE_SECRET_KEY is not set: top-ups are transfers that an operator confirms");
+		found.note("STRIPE_SECRET_KEY is not set: only bank transfers are possible, which an operator confirms");
 		return found.list;
 	}
 	if (settings.webhookSecrets.length === 0)
@@ -73,11 +73,11 @@ export async function checkPayments({
 		if (error instanceof Stripe.errors.StripePermissionError) found.ok("Stripe accepts the key, a restricted one");
 		else {
 			const isRefused = error instanceof Stripe.errors.StripeAuthenticationError;
-			if (isRefused) found.broken("Stripe refuses STRIPE_SECRET_KEY", "Set a key that is in force.");
+			if (isRefused) found.broken("Stripe refuses STRIPE_SECRET_KEY", "Set a valid key.");
 			else
 				found.warn(
 					`Stripe does not answer: ${reasonOf(error)}`,
-					"Let this machine reach Stripe: else nobody can pay by card.",
+					"Allow connections to Stripe: otherwise card payments do not work.",
 				);
 			return found.list;
 		}
@@ -88,15 +88,19 @@ export async function checkPayments({
 
 async function checkWebhook(stripe: Stripe, url: string, found: Findings): Promise<void> {
 	const endpoints = await stripe.webhookEndpoints.list({ limit: 100 }).catch(() => undefined);
-	if (endpoints === undefined) return found.note("this key may not read Stripe's webhooks");
+	if (endpoints === undefined) return found.note("this key cannot read the webhooks of Stripe");
 	const ours = endpoints.data.find((endpoint) => endpoint.url === url && endpoint.status === "enabled");
 	if (ours === undefined)
 		return found.warn(
-			`Stripe has no webhook in force at ${url}`,
-			"Make one, with the events that src/console/README.md lists.",
+			`Stripe has no enabled webhook at ${url}`,
+			"Create one with the events listed in src/console/README.md.",
 		);
 	const sent = ours.enabled_events;
 	const missing = EVENTS.filter((event) => !sent.includes(event) && !sent.includes("*"));
-	if (missing.length === 0) found.ok(`Stripe's webhook at ${url} is in force`);
-	else found.broken(`Stripe's webhook at ${url} leaves out ${missing.join(", ")}`, "Add these events to it.");
+	if (missing.length === 0) found.ok(`Stripe's webhook at ${url} is enabled`);
+	else
+		found.broken(
+			`Stripe's webhook at ${url} lacks the events ${missing.join(", ")}`,
+			"Add these events to the webhook.",
+		);
 }

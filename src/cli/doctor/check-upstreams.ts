@@ -16,10 +16,7 @@ export async function checkUpstreams(config: Pick<Config, "configPath" | "demo" 
 	const found = findingsOf("upstreams");
 	const models = readModels(config, found);
 	if (models?.length === 0)
-		found.warn(
-			"the catalogue has no model: nothing is served",
-			"`tollgate init` finds the model servers of this machine.",
-		);
+		found.warn("the catalogue has no model", "`tollgate init` finds model servers on this machine.");
 	const replicas = (models ?? []).flatMap((model) =>
 		model.upstreams.map((upstream, place) => ({ model, upstream, name: `${model.id}#${place + 1}` })),
 	);
@@ -31,8 +28,8 @@ export async function checkUpstreams(config: Pick<Config, "configPath" | "demo" 
 /** Undefined if no catalogue can be served. */
 function readModels({ configPath, demo, env }: Pick<Config, "configPath" | "demo" | "env">, found: Findings) {
 	if (configPath === null) {
-		if (demo) found.note("there is no catalogue: the demo connects the model servers of this machine");
-		else found.warn("there is no catalogue: no model is served", "`tollgate init` writes one, or set CONFIG.");
+		if (demo) found.note("there is no catalogue: the demo uses the model servers of this machine");
+		else found.warn("there is no catalogue, so no model is served", "`tollgate init` writes one, or set CONFIG.");
 		return undefined;
 	}
 	const at = (line: number) => (line === 0 ? configPath : `${configPath}:${line}`);
@@ -43,9 +40,9 @@ function readModels({ configPath, demo, env }: Pick<Config, "configPath" | "demo
 	} catch (error) {
 		if (error instanceof CatalogFileError)
 			for (const { line, message } of error.problems)
-				found.broken(`${at(line)}: ${message}`, "Correct it; `tollgate catalog check` reads it again.");
+				found.broken(`${at(line)}: ${message}`, "Correct the file, then run `tollgate catalog check`.");
 		else
-			found.broken(`${configPath} cannot be read: ${reasonOf(error)}`, "Set CONFIG to a file that this user may read.");
+			found.broken(`${configPath} cannot be read: ${reasonOf(error)}`, "Set CONFIG to a file that this user can read.");
 		return undefined;
 	}
 }
@@ -64,7 +61,7 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 		const { status, body, serverHeader } = await server.get(isTei ? "/info" : "/models");
 		if (status === 401 || status === 403) {
 			const key = upstream.apiKey === null ? "requests without a key" : "its key";
-			return found.broken(`${at} refuses ${key} (${status})`, "Set its api_key right.");
+			return found.broken(`${at} refuses ${key} (${status})`, "Correct its api_key.");
 		}
 		// TEI serves one model and has no list.
 		const entries = isTei ? [{ id: body?.model_id }] : recordsOf(body?.data);
@@ -72,7 +69,7 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 		if (status !== 200 || body === undefined || (isTei && listed.length === 0))
 			return found.warn(
 				`${at} does not list its models (${status})`,
-				"Set its url right: it ends with /v1 for most servers.",
+				"Correct its url: for most servers it ends with /v1.",
 			);
 		const entry = listed.find(({ id }) => isSameModel(String(id), upstream));
 		if (entry === undefined && upstream.dialect !== "llama.cpp") {
@@ -80,7 +77,7 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 			const names = has.length === 0 ? "no model" : has.join(", ");
 			return found.broken(
 				`${at} has no model ${upstream.model}; it has ${names}`,
-				"Set `model` to its name there, or load it.",
+				"Set `model` to the name of the model at the server, or load the model.",
 			);
 		}
 		const problems = found.list.length;
@@ -88,12 +85,12 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 		const served = (entry as { max_model_len?: unknown } | undefined)?.max_model_len;
 		if (typeof served === "number" && served < model.contextLength)
 			found.warn(
-				`${at} serves ${served} tokens of context, the catalogue promises ${model.contextLength}`,
-				`Set context_length to ${served}, or start it with more.`,
+				`${at} serves ${served} tokens of context, the catalogue states ${model.contextLength}`,
+				`Set context_length to ${served}, or start the server with more.`,
 			);
 		if (found.list.length === problems) found.ok(`${at} answers and has ${upstream.model}`);
 	} catch (error) {
-		found.broken(`${at} does not answer: ${reasonOf(error)}`, "Start it, or set its url right.");
+		found.broken(`${at} does not answer: ${reasonOf(error)}`, "Start the server, or correct its url.");
 	}
 }
 
@@ -107,7 +104,7 @@ async function checkFamily(
 	if (upstream.dialect === "tgi" && (await server.getJson("/info")) !== undefined) return;
 	const { dialect, product } = await familyOf(server, answer.serverHeader, answer.entry);
 	if (dialect !== upstream.dialect && dialect !== "openai")
-		found.warn(`${answer.at} answers like ${product}`, `Set dialect to ${dialect}: else usage is read wrongly.`);
+		found.warn(`${answer.at} looks like ${product}`, `Set dialect to ${dialect}: otherwise usage is misread.`);
 }
 
 /** Ollama resolves a name without a tag to `:latest`. */

@@ -80,7 +80,7 @@ describe("address", () => {
 				fetch: (request) => new Response(new URL(request.url).pathname === "/livez" ? "ok\n" : "status"),
 			}),
 		);
-		expectFinding(await checkAddress(address), "ok", /served by Tollgate/);
+		expectFinding(await checkAddress(address), "ok", /already served by Tollgate/);
 	});
 
 	test("fails on a host that is not this machine's", async () => {

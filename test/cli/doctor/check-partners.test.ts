@@ -74,8 +74,8 @@ describe("model servers", () => {
 			[check(serve({ "/v1/models": 401 })), "broken", /refuses requests without a key \(401\)/],
 			[check(serve({ "/v1/models": 403 }), { key: "canary-key" }), "broken", /refuses its key/],
 			[check(serve({})), "warning", /does not list its models \(404\)/],
-			[check(serve(vllm), { dialect: "sglang" }), "warning", /answers like vLLM/],
-			[check(serve({ "/v1/models": short })), "warning", /4096 tokens of context, the catalogue promises 8192/],
+			[check(serve(vllm), { dialect: "sglang" }), "warning", /looks like vLLM/],
+			[check(serve({ "/v1/models": short })), "warning", /4096 tokens of context, the catalogue states 8192/],
 			[
 				check(serve({ "/info": { model_id: "another" } }), { dialect: "tei" }),
 				"broken",
@@ -83,7 +83,7 @@ describe("model servers", () => {
 			],
 			[check(serve({ "/info": 401 }), { dialect: "tei" }), "broken", /refuses .*\(401\)/],
 			[check(serve({}), { dialect: "tei" }), "warning", /does not list its models \(404\)/],
-			[checkText("models: []"), "warning", /no model: nothing is served/],
+			[checkText("models: []"), "warning", /the catalogue has no model$/],
 			[checkText("models: [{ id: a, knid: chat }]"), "broken", /checked\.yaml:1: .*knid/],
 			[checkUpstreams({ configPath: folder, demo: false, env: {} }), "broken", /cannot be read/],
 			[checkUpstreams({ configPath: null, demo: false, env: {} }), "warning", /no catalogue/],
@@ -137,11 +137,11 @@ describe("mail", () => {
 
 	test("a wrong password, a server that is not there and one that speaks TLS from the start are broken", async () => {
 		const mail = startMail();
-		const refused = expectFinding(await check(mail.url("canary")), "broken", /does not let us sign in/);
+		const refused = expectFinding(await check(mail.url("canary")), "broken", /refuses the login/);
 		expect(refused.todo).toContain("password");
 		expect(JSON.stringify(refused)).not.toContain("canary");
 		expectFinding(await check("smtp://127.0.0.1:1"), "broken", /ECONNREFUSED/);
-		expectFinding(await check(mail.url("right").replace("smtp:", "smtps:")), "broken", /does not let us sign in/);
+		expectFinding(await check(mail.url("right").replace("smtp:", "smtps:")), "broken", /refuses the login/);
 	});
 
 	test("none is to be known, in production a warning", async () => {
@@ -197,9 +197,9 @@ describe("payments", () => {
 		const production = { ...SECRETS, NODE_ENV: "production", CONFIG: "models.yaml" };
 		expectFinding(await check({ ...production, STRIPE_SECRET_KEY: "sk_test_1" }), "warning", /test key/);
 		webhooks = [webhook(["checkout.session.completed"])];
-		expectFinding(await check({ PUBLIC_URL: SITE }), "broken", /leaves out .*charge.refunded/);
+		expectFinding(await check({ PUBLIC_URL: SITE }), "broken", /lacks the events .*charge.refunded/);
 		webhooks = [{ ...webhook(["*"]), status: "disabled" }];
-		expectFinding(await check({ PUBLIC_URL: SITE }), "warning", /no webhook in force/);
+		expectFinding(await check({ PUBLIC_URL: SITE }), "warning", /no enabled webhook/);
 		expectFinding(await check({ STRIPE_API_BASE: "http://127.0.0.1:1" }), "warning", /does not answer/);
 	});
 });

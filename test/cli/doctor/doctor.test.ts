@@ -34,7 +34,7 @@ test("where all is well it ends with 0, names every area in its order, and chang
 	expect(others.filter(({ state }) => state === "broken" || state === "warning")).toEqual([]);
 	expect([ok, json.exitCode, text.exitCode, text.stderr]).toEqual([true, 0, 0, ""]);
 	expect([...new Set(findings.map(({ area }) => area))]).toEqual([...CHECKS]);
-	expect(text.stdout).toMatch(/\n(All is well\.|0 broken, 1 warnings\.)\n/);
+	expect(text.stdout).toMatch(/\n(No problems\.|0 broken, 1 warnings\.)\n/);
 	expect(readdirSync(dataDir)).toEqual(before);
 }, 60_000);
 

@@ -33,7 +33,7 @@ export function lagReadings(own: () => LoopLag, name: string): Reading[] {
 	return [
 		{
 			name,
-			help: "How late the event loop was since the last question; quantile 1 is the longest.",
+			help: "Event-loop delay since the last scrape; quantile 1 is the maximum.",
 			labels: ["quantile"],
 			read() {
 				const lag = own();
@@ -56,12 +56,12 @@ export function processReadings(collections: () => number): Reading[] {
 		},
 		{
 			name: "process_heap_collections_total",
-			help: "Times that the collector was seen to have run. What it holds up is in the event loop's lag: the runtime tells no pauses.",
+			help: "Observed garbage collections. Their pauses are part of the event-loop lag.",
 			read: collections,
 		},
 		{
 			name: "process_open_fds",
-			help: "Open files and connections: of clients, idle ones too, of model servers, of Postgres. None but on Linux.",
+			help: "Open files and connections. Linux only.",
 			read: async () => {
 				try {
 					return (await fs.readdir(OPEN_FILES)).length;

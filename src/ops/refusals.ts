@@ -210,12 +210,12 @@ export function refusalReadings(refusals: Pick<Refusals, "waiting" | "dropped">)
 	return [
 		{
 			name: "tollgate_refusals_waiting",
-			help: "Refused requests that the request log does not have yet.",
+			help: "Refused requests that are not in the request log yet.",
 			read: () => refusals.waiting(),
 		},
 		{
 			name: "tollgate_refusals_dropped_total",
-			help: "Refused requests that the request log will never have.",
+			help: "Refused requests missing from the request log.",
 			read: () => refusals.dropped(),
 		},
 	];

@@ -103,7 +103,7 @@ export function requestReadings(stats: RequestStats): Reading[] {
 		total("tollgate_charged_nano_usd_total", "Charges, nano-dollars.", (series) => series.chargedNanoUsd),
 		{
 			name: "tollgate_errors_total",
-			help: "Requests that were answered with an error status.",
+			help: "Requests answered with an error status.",
 			labels: ["code"],
 			read: () => [...stats.refusals()].map(([code, value]) => ({ labels: { code }, value })),
 		},
@@ -116,7 +116,7 @@ export function requestHistograms(stats: RequestStats): MetricHistogram[] {
 		{ name: "tollgate_duration_seconds", help: "Time from admission to the end.", unit: "ms", read: stats.durationMs },
 		{
 			name: "tollgate_event_gap_seconds",
-			help: "How long a stream's next event was waited for, after the first; a slow reader does not count.",
+			help: "Time between two events of a stream, without waits for a slow reader.",
 			unit: "ms",
 			read: stats.gapMs,
 		},

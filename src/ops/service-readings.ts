@@ -33,12 +33,12 @@ export function replicaReadings(replicas: () => readonly ReplicaState[]): Readin
 	});
 	return [
 		gauge("up", "1 unless the replica is known to be down.", (replica) => Number(isUp(replica))),
-		gauge("breaker_open", "1 while the breaker keeps traffic away.", (replica) => Number(isOpen(replica))),
-		gauge("places", "Calls that the replica takes at once.", ({ maxConcurrency }) => maxConcurrency),
+		gauge("breaker_open", "1 while the breaker is open.", (replica) => Number(isOpen(replica))),
+		gauge("places", "Concurrent calls that the replica accepts.", ({ maxConcurrency }) => maxConcurrency),
 		gauge("in_flight", "Calls under way.", ({ inFlight }) => inFlight),
 		{
 			name: "tollgate_replicas",
-			help: "Replicas of all models: up or down, and among those up the ones whose breaker is open.",
+			help: "Replicas of all models by state; replicas with an open breaker are also counted as up.",
 			labels: ["state"],
 			read: () => {
 				const all = replicas();
@@ -99,54 +99,48 @@ export function serviceReadings(state: ServiceState): Reading[] {
 		gauge("tollgate_admitting", "1 while this instance may admit requests.", () => Number(state.open())),
 		gauge(
 			"tollgate_lease_left_seconds",
-			"How long this instance may admit without another heartbeat; 0 while it may not.",
+			"Time that this instance may admit requests without another heartbeat; 0 if it may not.",
 			() => state.leaseLeftMs() / 1_000,
 		),
 		gauge("tollgate_requests_running", "Admitted requests that are not settled.", ledger("running")),
-		gauge("tollgate_settlements_queued", "Settlements that Postgres does not have yet.", ledger("queued")),
-		gauge("tollgate_oldest_unflushed_seconds", "Age of the oldest of them.", ledger("oldestUnflushedS")),
+		gauge("tollgate_settlements_queued", "Settlements that are not in Postgres yet.", ledger("queued")),
 		gauge(
-			"tollgate_journal_bytes",
-			"The journal's length: what is open or not yet in Postgres, and what lies between.",
-			ledger("journalBytes"),
+			"tollgate_oldest_unflushed_seconds",
+			"Age of the oldest settlement that is not in Postgres yet.",
+			ledger("oldestUnflushedS"),
 		),
-		gauge("tollgate_journal_segments", "Its files.", ledger("journalSegments")),
-		gauge("tollgate_credit_free_nano_usd", "Credit in this instance's slices that is free.", ledger("free")),
+		gauge("tollgate_journal_bytes", "Size of the journal.", ledger("journalBytes")),
+		gauge("tollgate_journal_segments", "Files of the journal.", ledger("journalSegments")),
+		gauge("tollgate_credit_free_nano_usd", "Free credit in the slices of this instance.", ledger("free")),
 		gauge("tollgate_credit_held_nano_usd", "Credit that running requests hold.", ledger("held")),
-		gauge(
-			"tollgate_credit_unacknowledged_nano_usd",
-			"Charges that Postgres does not have yet.",
-			ledger("unacknowledged"),
-		),
-		gauge("tollgate_requests_open", "Requests of all kinds that were begun and not ended, towards clients.", () =>
-			state.openRequests(),
-		),
-		gauge("tollgate_streams_open", "Streams open towards clients.", () => state.openStreams()),
+		gauge("tollgate_credit_unacknowledged_nano_usd", "Charges that are not in Postgres yet.", ledger("unacknowledged")),
+		gauge("tollgate_requests_open", "Open requests of clients, of all kinds.", () => state.openRequests()),
+		gauge("tollgate_streams_open", "Open streams to clients.", () => state.openStreams()),
 		gauge("tollgate_requests_waiting", "Admitted requests that wait for a replica.", () => state.waitingForReplica()),
 		gauge("tollgate_keys_cached", "Keys in memory.", () => state.keyring().keys),
-		gauge("tollgate_unknown_keys_cached", "Digests known to be no key.", () => state.keyring().unknown),
+		gauge("tollgate_unknown_keys_cached", "Unknown key digests in memory.", () => state.keyring().unknown),
 		...replicaReadings(() => state.replicas()),
-		gauge("tollgate_books_ok", "1 if the last check of the books found nothing, -1 before the first.", () =>
+		gauge("tollgate_books_ok", "1 if the last check of the books found no problem, -1 before the first check.", () =>
 			Number(state.booksOk() ?? -1),
 		),
 		gauge(
 			"tollgate_books_age_seconds",
-			"Since the last check of the books, -1 before the first.",
+			"Time since the last check of the books, -1 before the first check.",
 			() => (state.booksAgeMs() ?? -1_000) / 1_000,
 		),
 		gauge(
 			"tollgate_payment_findings_open",
-			"Card payments that the books and Stripe do not agree about, -1 before the first look.",
+			"Card payments on which the books and Stripe differ, -1 before the first check.",
 			() => state.paymentFindings() ?? -1,
 		),
 		gauge(
 			"tollgate_settlements_refused",
-			"Settlements of the last day that came when requests of their time were removed, -1 before the first look.",
+			"Settlements of the last day that arrived after RETENTION_USAGE_DAYS, -1 before the first check.",
 			() => state.settlementsRefused() ?? -1,
 		),
 		gauge(
 			"tollgate_batches_refused",
-			"Batches that run here and wait because Postgres refuses what became of their lines.",
+			"Batches of this instance that are paused because Postgres refuses their outcomes.",
 			() => state.batchesRefused(),
 		),
 	];

@@ -101,7 +101,7 @@ function upText(up: readonly { readonly worker: string; readonly value: number }
 	if (up.length === 0) return "";
 	const name = "tollgate_worker_up";
 	const samples = up.map(({ worker, value }) => `${name}{worker="${worker}"} ${value}`);
-	return `# HELP ${name} 1 if the process said its figures when this was asked.\n# TYPE ${name} gauge\n${samples.join("\n")}\n`;
+	return `# HELP ${name} 1 if the process answered this scrape.\n# TYPE ${name} gauge\n${samples.join("\n")}\n`;
 }
 
 /**

@@ -16,6 +16,8 @@ export interface Dialect {
 	limitField(parameters: ReadonlySet<string>): "max_tokens" | "max_completion_tokens";
 	/** Converts a field of a chat or a completion into the server's format. */
 	shaped(name: string, value: unknown): unknown;
+	/** Whether the server stops generating when the connection closes, so that only the work up to then is lost. */
+	readonly stopsAtOnce: boolean;
 	/** Whether a completion may have several prompts, and token ids instead of text. */
 	readonly prompts: { readonly many: boolean; readonly tokens: boolean };
 	/** Whether embeddings accept token ids, and how many inputs a request may have. */
@@ -43,6 +45,7 @@ const OPENAI: Dialect = {
 	streamOptions: { include_usage: true },
 	limitField: () => "max_tokens",
 	shaped: (_name, value) => value,
+	stopsAtOnce: false,
 	prompts: { many: true, tokens: true },
 	embeddings: { tokens: true, inputsMax: Number.POSITIVE_INFINITY },
 	rerankForm: "documents",
@@ -77,6 +80,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 			parameters.has("max_completion_tokens") && !parameters.has("max_tokens") ? "max_completion_tokens" : "max_tokens",
 	}),
 	vllm: differing("vllm", {
+		stopsAtOnce: true,
 		usageStyle: "per_choice",
 		streamOptions: RUNNING_USAGE,
 		transcriptionStreamFields: { stream_include_usage: "true" },
@@ -85,11 +89,13 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	/** `/health` of some versions runs a generation, so the list of models is requested instead. */
 	sglang: differing("sglang", {
 		healthProbe: (baseUrl) => ({ method: "GET", url: `${baseUrl}/models` }),
+		stopsAtOnce: true,
 		usageStyle: "per_choice",
 		streamOptions: RUNNING_USAGE,
 	}),
 	/** Each choice of a stream ends with a usage record of its own. */
 	"llama.cpp": differing("llama.cpp", {
+		stopsAtOnce: true,
 		usageStyle: "sum",
 		unaryUsageCoversChoices: false,
 		failureOfStatus: failureOfLlamaCpp,
@@ -100,6 +106,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	 * usage, which `readUsage` drops.
 	 */
 	ollama: differing("ollama", {
+		stopsAtOnce: true,
 		prompts: { many: false, tokens: false },
 		embeddings: { tokens: false, inputsMax: Number.POSITIVE_INFINITY },
 		healthProbe: (baseUrl) => ({ method: "GET", url: atServerRoot(baseUrl, "/api/version") }),

@@ -1,6 +1,5 @@
 import { LinkedQueue } from "../../base/linked-queue.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
-import type { DialectName } from "../../catalog/model.ts";
 import type { Replica } from "./replica.ts";
 import type { PatientCall } from "./ticket.ts";
 import type { Waiter } from "./waiting-lines.ts";
@@ -15,9 +14,6 @@ export interface Watcher {
  * Share of a replica's places that batch lines leave free, if it has more than one, so that a request need not wait.
  */
 const RESERVE_SHARE = 1 / 8;
-
-/** Servers that stop generating when the connection closes, so that only the work up to then is lost. */
-const STOPS_AT_ONCE: ReadonlySet<DialectName> = new Set(["vllm", "sglang", "llama.cpp", "ollama"]);
 
 /** Batch lines at the replicas of one model: they take spare places and give them up when other requests wait. */
 export function createPatientCalls() {
@@ -49,7 +45,7 @@ export function createPatientCalls() {
 		},
 		/** Counts a call in. `ask` makes it give its place up; undefined if it must not be interrupted. */
 		begin(replica: Replica, ask: (() => void) | undefined): PatientCall {
-			const call = { replica, ask: STOPS_AT_ONCE.has(replica.spec().dialect) ? ask : undefined };
+			const call = { replica, ask: replica.dialect.stopsAtOnce ? ask : undefined };
 			const slot = calls.take(call);
 			return { end: () => void calls.release(slot, call) };
 		},

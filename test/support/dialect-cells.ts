@@ -8,15 +8,13 @@ import { eventsOf, openRaw, parseRaw, type RawClient, rawPost } from "./raw-http
 import { chatModel, type TestService, withService } from "./service.ts";
 import type { Reply } from "./upstream-reply.ts";
 import { reply, type SeenRequest, startUpstream, type UpstreamServer } from "./upstream-server.ts";
+import { CHAT_DIALECTS, SINGLE_CHOICE } from "./upstream-wire.ts";
 
 /**
  * A matrix of tests: one behaviour of the upstream or the client, in every chat dialect, through one whole service. The
  * six dialects act at once, each with a customer of its own; then each is checked by itself.
  */
 
-const CHAT_DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
-/** One choice whatever is asked. */
-export const SINGLE_CHOICE: readonly DialectName[] = ["ollama", "tgi"];
 /** Servers that count on every event; what the others delivered of a broken answer is estimated. */
 const RUNNING_USAGE: readonly DialectName[] = ["vllm", "sglang"];
 /** What upstreams say and clients must not see: names, paths, errors and fields of their own. */
@@ -75,7 +73,7 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 	const upstreams = new Map(CHAT_DIALECTS.map((dialect) => [dialect, untilEnd(startUpstream({ dialect }))]));
 	const models = [...upstreams].map(([dialect, { url }]) => {
 		const yaml = chatModel({ id: `model-${dialect}`, url, dialect });
-		return SINGLE_CHOICE.includes(dialect) ? yaml.replace(" n,", "") : yaml;
+		return SINGLE_CHOICE.has(dialect) ? yaml.replace(" n,", "") : yaml;
 	});
 	const service = await withService({ models: models.join("\n"), limits });
 

@@ -27,7 +27,9 @@ export interface StreamWish {
 
 type Json = Record<string, unknown>;
 
-/** Families that answer with one choice whatever is asked. */
+/** The dialects whose servers chat. */
+export const CHAT_DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
+/** Dialects whose servers return one choice regardless of `n`. */
 export const SINGLE_CHOICE: ReadonlySet<DialectName> = new Set(["ollama", "tgi"]);
 
 export function streamEvents(dialect: DialectName, answer: Answer, wish: StreamWish): WireEvent[] {

@@ -5,6 +5,7 @@ import type { Fetch } from "../../src/upstream/call/post.ts";
 import { atEnd } from "../support/at-end.ts";
 import { chatCall, collect, openChat } from "../support/upstream-catalog.ts";
 import { SPEC, upstreamsOver } from "../support/upstream-set.ts";
+import { CHAT_DIALECTS } from "../support/upstream-wire.ts";
 
 const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
 const said = (index: number, content: string) =>
@@ -34,33 +35,30 @@ function serverThatBreaks(dialect: DialectName, pieces: readonly string[], url =
 }
 
 const one = [said(0, "a b"), finish(0)];
-describe.each(["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"] as const)(
-	"a stream of %s that ends with its connection",
-	(dialect) => {
-		test.each([
-			["its end marker", [...one, usage, DONE]],
-			["no end marker, which the runtime may have dropped", [...one, usage]],
-			["half an end marker", [...one, usage, "data: [DO"]],
-		])("is complete with its finish, usage and %s", async (_, pieces) => {
-			const { upstreams, model } = serverThatBreaks(dialect, pieces);
-			const stream = openChat(upstreams, model, chatCall());
-			const got = await collect(stream);
-			expect([got.error, got.text, got.finish]).toEqual([undefined, ["a b"], ["stop"]]);
-			expect(stream.usage()).toMatchObject({ promptTokens: 3, completionTokens: 2 });
-			expect([stream.usageIsFinal(), upstreams.replicas()[0]?.inFlight]).toEqual([true, 0]);
-		});
+describe.each(CHAT_DIALECTS)("a stream of %s that ends with its connection", (dialect) => {
+	test.each([
+		["its end marker", [...one, usage, DONE]],
+		["no end marker, which the runtime may have dropped", [...one, usage]],
+		["half an end marker", [...one, usage, "data: [DO"]],
+	])("is complete with its finish, usage and %s", async (_, pieces) => {
+		const { upstreams, model } = serverThatBreaks(dialect, pieces);
+		const stream = openChat(upstreams, model, chatCall());
+		const got = await collect(stream);
+		expect([got.error, got.text, got.finish]).toEqual([undefined, ["a b"], ["stop"]]);
+		expect(stream.usage()).toMatchObject({ promptTokens: 3, completionTokens: 2 });
+		expect([stream.usageIsFinal(), upstreams.replicas()[0]?.inFlight]).toEqual([true, 0]);
+	});
 
-		test.each([
-			["usage", one, 1],
-			["finish", [said(0, "a b"), usage], 1],
-			["second choice", [said(0, "a b"), finish(0), usage], 2],
-		])("fails as died without its %s", async (_, pieces, choices) => {
-			const { upstreams, model } = serverThatBreaks(dialect, pieces);
-			const { error } = await collect(openChat(upstreams, model, chatCall({ choices })));
-			expect(error).toMatchObject({ name: "UpstreamFailure", kind: "died" });
-		});
-	},
-);
+	test.each([
+		["usage", one, 1],
+		["finish", [said(0, "a b"), usage], 1],
+		["second choice", [said(0, "a b"), finish(0), usage], 2],
+	])("fails as died without its %s", async (_, pieces, choices) => {
+		const { upstreams, model } = serverThatBreaks(dialect, pieces);
+		const { error } = await collect(openChat(upstreams, model, chatCall({ choices })));
+		expect(error).toMatchObject({ name: "UpstreamFailure", kind: "died" });
+	});
+});
 
 test("a real socket closed without the last chunk completes the stream", async () => {
 	const close = Promise.withResolvers<void>();

@@ -9,13 +9,13 @@ import { untilEnd } from "../support/at-end.ts";
 import { askChat, chatCall, collect, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { upstreamsOver } from "../support/upstream-set.ts";
+import { CHAT_DIALECTS } from "../support/upstream-wire.ts";
 
-const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
 const RUNNING_USAGE: DialectName[] = ["vllm", "sglang"];
 /** What must never come out, whatever the server puts in. */
 const FOREIGN = /timings|__verbose|secret|token_ids|matched_stop|chatcmpl|lie_|reasoning"|gguf/;
 
-describe.each(DIALECTS)("%s", (dialect) => {
+describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 	let server: UpstreamServer;
 	let upstreams: Upstreams;
 	let model: Model;

@@ -9,12 +9,12 @@ import {
 	expectUsageOf,
 	PROMPT,
 	PROMPT_ESTIMATE,
-	SINGLE_CHOICE,
 	streamedEvents,
 	wholeAnswer,
 } from "../../support/dialect-cells.ts";
 import { parseRaw } from "../../support/raw-http.ts";
 import { type Reply, reply } from "../../support/upstream-reply.ts";
+import { SINGLE_CHOICE } from "../../support/upstream-wire.ts";
 
 /** Every dialect through the whole service: answers that come to their end, and those that never begin. */
 
@@ -88,7 +88,7 @@ const KINDS: readonly Kind[] = [
 		more: { n: 2 },
 		answer: reply,
 		shape: { content: "echo: one two three", finish: "stop" },
-		charge: ({ dialect }) => exact(SINGLE_CHOICE.includes(dialect) ? 4 : 8),
+		charge: ({ dialect }) => exact(SINGLE_CHOICE.has(dialect) ? 4 : 8),
 	},
 	{
 		name: "no count from the upstream",
@@ -154,12 +154,12 @@ for (const [at, kind] of KINDS.entries()) {
 }
 
 function choicesOf({ dialect }: Cell<string>, { more }: Kind): number {
-	return more.n === 2 && !SINGLE_CHOICE.includes(dialect) ? 2 : 1;
+	return more.n === 2 && !SINGLE_CHOICE.has(dialect) ? 2 : 1;
 }
 
 /** Where `n` is not honoured, the answer says so. */
 function expectIgnored(cell: Cell<string>, { more }: Kind): void {
-	const ignored = more.n === 2 && SINGLE_CHOICE.includes(cell.dialect) ? "n" : null;
+	const ignored = more.n === 2 && SINGLE_CHOICE.has(cell.dialect) ? "n" : null;
 	expect(parseRaw(cell.acted).headers.get("x-ignored-parameters")).toBe(ignored);
 }
 

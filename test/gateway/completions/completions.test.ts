@@ -4,9 +4,9 @@ import type { DialectName } from "../../../src/catalog/model.ts";
 import { untilEnd } from "../../support/at-end.ts";
 import { withService } from "../../support/service.ts";
 import { brokenSse, deployment, type EndpointServer, startEndpoints } from "../../support/upstream-endpoints.ts";
+import { CHAT_DIALECTS } from "../../support/upstream-wire.ts";
 import { waitFor } from "../../support/wait.ts";
 
-const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
 const FOREIGN = /cmpl-upstream|secret|10\.0\.0\.1|token_ids|stop_reason|gguf/;
 const PARAMETERS = "temperature, max_tokens, echo, suffix, logprobs, stop, seed";
 /** Servers that give one choice whatever is asked. */
@@ -16,9 +16,9 @@ const parametersOf = (dialect: DialectName) => (SINGLE_CHOICE.includes(dialect) 
 const servers = new Map<DialectName, EndpointServer>();
 const server = (dialect: DialectName) => servers.get(dialect) as EndpointServer;
 
-for (const dialect of DIALECTS) servers.set(dialect, untilEnd(startEndpoints(dialect)));
+for (const dialect of CHAT_DIALECTS) servers.set(dialect, untilEnd(startEndpoints(dialect)));
 const rates = 'input: "1", cached_input: "0.5", output: "2", request: "0.001"';
-const models = DIALECTS.map((dialect) =>
+const models = CHAT_DIALECTS.map((dialect) =>
 	deployment({
 		id: dialect,
 		kind: "chat",
@@ -75,7 +75,7 @@ const eventsOf = (text: string) =>
 		.filter((line) => line.startsWith("data: {"))
 		.map((line) => JSON.parse(line.slice(6)));
 
-describe.each(DIALECTS)("%s", (dialect) => {
+describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 	test("a whole completion has its shape and exact price", async () => {
 		const { secret, accountId } = await service.customer();
 		const response = await service.post("/v1/completions", secret, {

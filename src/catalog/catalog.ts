@@ -97,7 +97,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 			return refuse([{ line: 0, message: "the rates cannot be stored: the database does not answer" }], false);
 		}
 		textInForce = text;
-		if (file.warnings.length > 0) log.warn("the catalogue is in force; of its file", { warnings: file.warnings });
+		if (file.warnings.length > 0) log.warn("the catalogue is in force, with warnings", { warnings: file.warnings });
 		return accept();
 	}
 
@@ -114,7 +114,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 		const isNews = JSON.stringify(found) !== JSON.stringify(problems);
 		problems = found;
 		// A passing failure is retried every few seconds and logged once.
-		if (isNews) log.error("the catalogue was not loaded; the one before it stays in force", { problems: found });
+		if (isNews) log.error("the catalogue was not loaded; the previous one stays in force", { problems: found });
 		return { ok: false, problems: found, lasting };
 	}
 
@@ -205,7 +205,7 @@ function createStore(deps: StoreDeps) {
 			try {
 				listener(snapshot, limits);
 			} catch (error) {
-				log.error("a part could not follow the new catalogue", { error });
+				log.error("a listener failed on the new catalogue", { error });
 			}
 		}
 	}

@@ -40,7 +40,7 @@ export function formatCatalogCheck(check: CatalogCheck): string {
 		const order = by === "listed" ? "as listed" : `by ${by}`;
 		return `  ${id} (route, ${order}): ${modelIds.join(", ")}`;
 	});
-	const warnings = check.warnings.length === 0 ? [] : ["to be known:", ...problemLines(check.warnings)];
+	const warnings = check.warnings.length === 0 ? [] : ["warnings:", ...problemLines(check.warnings)];
 	return [`${count}${unit}`, ...models, ...routes, ...warnings].join("\n");
 }
 

@@ -85,5 +85,5 @@ export function problemLines(problems: readonly Problem[]): string[] {
 function claim(reader: YamlReader, names: Map<string, number>, name: string, at: { line: number; path: string }): void {
 	const taken = names.get(name);
 	if (taken === undefined) names.set(name, at.line);
-	else reader.report(at, `the name ${show(name)} is already taken in line ${taken}`);
+	else reader.report(at, `the name ${show(name)} is already used in line ${taken}`);
 }

@@ -26,7 +26,7 @@ export function withinMemory(whole: Catalog, deps: { log: Log; memoryBytes: numb
 		given = now;
 		held = limitsWithin(now, memoryBytes);
 		if (held !== now) {
-			log.info("the limits are lowered to the memory that there is", {
+			log.info("the limits are lowered to fit the available memory", {
 				memory_mb: inMb(memoryBytes),
 				body_mb: inMb(held.bodyBytesMax),
 				body_memory_mb: inMb(held.bodyMemoryBytesMax),

@@ -118,9 +118,9 @@ function readModes(
 	if (field !== undefined && kind !== undefined && kind !== "chat") {
 		const alone = batches && modes.size === 0;
 		if (!BATCH_KINDS.has(kind)) reader.report(field, `belongs to kind chat; a model of kind ${kind} has none`);
-		else if (!alone) reader.report(field, `a model of kind ${kind} may have the mode batch and no other`);
+		else if (!alone) reader.report(field, `a model of kind ${kind} supports only the mode batch`);
 	} else if (field !== undefined && batches && modes.size === 0)
-		reader.report(field, "needs an endpoint beside batch: chat, completions or both");
+		reader.report(field, "needs chat, completions or both in addition to batch");
 	if (kind !== undefined && kind !== "chat") return { modes: new Set(), batches };
 	return { modes: chosen === undefined ? new Set(["chat"]) : modes, batches };
 }
@@ -133,7 +133,7 @@ function readBatchRates(
 	batches: boolean,
 ): Rates | null {
 	if (field === undefined) return null;
-	if (!batches) reader.report(field, "belongs to a model whose modes have batch");
+	if (!batches) reader.report(field, "needs batch in `modes`");
 	return readRates(reader, field, kind) ?? null;
 }
 
@@ -197,7 +197,7 @@ function leaveOutUnsupported(
 			const why = whyNotHonoured(dialect, kind, parameter);
 			if (why === undefined) continue;
 			parameters.delete(parameter);
-			reader.warn(item, `${show(parameter)} is left out, dialect ${dialect} cannot honour it: ${why}`);
+			reader.warn(item, `${show(parameter)} is ignored because dialect ${dialect} does not support it: ${why}`);
 		}
 	}
 }

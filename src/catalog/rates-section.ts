@@ -47,7 +47,7 @@ export function readRates(
 		const given = map.get(name);
 		if (given === undefined) continue;
 		if (kind !== undefined && !BILLABLE[kind].includes(name)) {
-			reader.report(given, `a model of kind ${kind} is never billed by this unit`);
+			reader.report(given, `a model of kind ${kind} is not billed by this unit; remove the rate`);
 		}
 		rates.set(name, readRate(reader, given, PER_MILLION.has(name)) ?? ZERO_RATE);
 	}
@@ -68,7 +68,7 @@ function readRate(reader: YamlReader, field: YamlField, perMillion: boolean): Pi
 	const ofToken = perMillion && meant !== undefined ? hintOfToken(Number(meant)) : "";
 	const rate = typeof read.value === "string" ? parse(read.value) : undefined;
 	if (rate !== undefined) {
-		if (ofToken !== "") reader.warn(field, `USD ${read.written} per million tokens is next to nothing${ofToken}`);
+		if (ofToken !== "") reader.warn(field, `USD ${read.written} per million tokens is very low${ofToken}`);
 		return rate;
 	}
 	if (meant !== undefined && parse(meant) !== undefined) {
@@ -88,7 +88,7 @@ function hintOfToken(usd: number): string {
 	const million = plainDecimal(Number((usd * TOKENS_PER_RATE).toPrecision(DIGITS_KEPT)));
 	return usd === 0 || usd >= RATE_USD_MIN || million === undefined
 		? ""
-		: `; if that is for one token, write "${million}"`;
+		: `; if it is the rate per token, write "${million}"`;
 }
 
 /** Writes `1e-7` and the like without an exponent; undefined if the value is no amount or has more decimals. */

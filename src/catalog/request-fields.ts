@@ -10,7 +10,7 @@ export type Endpoint = "chat" | "completions" | "embeddings" | "transcription" |
 type Reasons = Readonly<Record<string, string>>;
 
 const OUTPUT_LIMIT = "the output limit is `max_tokens` here";
-const NOT_RESERVED = "what is generated and not delivered cannot be reserved for";
+const NOT_RESERVED = "output that is generated but not delivered cannot be reserved for";
 
 /**
  * Fields that the gateway reads itself. Upstream requests carry values computed from the reservation, never the
@@ -48,8 +48,8 @@ const NEVER_SENT: Partial<Record<ModelKind, Reasons>> = {
 };
 
 const ONE_CHOICE: Reasons = {
-	n: "its servers answer with one choice, whatever is asked",
-	logit_bias: "its servers ignore it or have another",
+	n: "its servers return one choice regardless of `n`",
+	logit_bias: "its servers ignore it or use another format",
 };
 
 /** Fields that a dialect's servers ignore, refuse or misread in chats and completions; they are never sent. */
@@ -68,7 +68,7 @@ export function whyNotHonoured(dialect: DialectName, kind: ModelKind, parameter:
 	const unknown = kind === "chat" ? UNKNOWN_TO[dialect] : undefined;
 	if (unknown !== undefined && Object.hasOwn(unknown, parameter)) return unknown[parameter];
 	return kind === "rerank" && dialect === "tei" && !RANKING.has(parameter)
-		? "its servers take no such options"
+		? "its servers accept no such options"
 		: undefined;
 }
 

@@ -3,7 +3,7 @@
  * the file's unit (`_s` seconds, `_mb` mebibytes), and its meaning. README.md has the same list with more detail.
  */
 const FIELDS = [
-	["status_hold_s", "holdStatusMs", 10, 0, 300, "longest wait for a first event before the status goes out"],
+	["status_hold_s", "holdStatusMs", 10, 0, 300, "longest wait for a first event before the response status is sent"],
 	["connect_s", "connectMs", 5, 0.1, 120, "longest time to reach an upstream"],
 	["first_event_s", "firstEventMs", 300, 1, 3600, "longest time to an upstream's first event"],
 	["silence_s", "silenceMs", 120, 1, 3600, "longest silence between two events"],
@@ -11,14 +11,14 @@ const FIELDS = [
 	["keep_alive_s", "keepAliveCommentMs", 10, 1, 300, "a comment is sent on a stream idle for this long"],
 	[
 		...(["breaker_failures_in_row", "breakerFailuresInRow", 5, 1, 1000] as const),
-		"failures in a row, of several accounts or proved to be its own, that take a replica out",
+		"failures in a row, of several accounts or proved, after which a replica gets no requests",
 	],
 	[
 		...(["breaker_failure_share", "breakerFailureShare", 0.5, 0.05, 1] as const),
 		"share of the last 20 calls that may fail, of several accounts",
 	],
-	["breaker_cool_s", "breakerCoolMs", 10, 0.1, 3600, "how long a failing replica rests at first; doubles"],
-	["breaker_cool_max_s", "breakerCoolMsMax", 120, 0.1, 86_400, "how long it rests at most"],
+	["breaker_cool_s", "breakerCoolMs", 10, 0.1, 3600, "how long a failing replica gets no requests; doubles"],
+	["breaker_cool_max_s", "breakerCoolMsMax", 120, 0.1, 86_400, "maximum of breaker_cool_s after doubling"],
 	["body_mb", "bodyBytesMax", 32, 1, 1024, "largest request body; a larger one is refused with 413"],
 	["body_memory_mb", "bodyMemoryBytesMax", 256, 1, 65_536, "bodies held at once; beyond it 503 `overloaded`"],
 	["file_mb", "fileBytesMax", 512, 1, 1024, "largest file for batches; a larger one is refused with 413"],

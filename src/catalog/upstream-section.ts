@@ -54,9 +54,10 @@ function readUrl(reader: YamlReader, field: YamlField | undefined): string | und
 	};
 	if (text.length > URL_LENGTH_MAX) return complain(`is longer than ${URL_LENGTH_MAX} characters`);
 	const url = URL.parse(text);
-	if (url === null) return complain("is no address; write it as http://host:port/v1");
+	if (url === null) return complain("is not a URL; write it as http://host:port/v1");
 	if (url.protocol !== "http:" && url.protocol !== "https:") return complain("must begin with http:// or https://");
-	if (url.username !== "" || url.password !== "") return complain("must not hold a user name or password; use api_key");
+	if (url.username !== "" || url.password !== "")
+		return complain("must not contain a user name or password; use api_key");
 	if (text.includes("#")) return complain("must not have a fragment (#…)");
 	if (text.includes("?")) return complain("must not have a query (?…)");
 	return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;

@@ -105,7 +105,7 @@ export function createYamlReader(text: string, env: Environment): YamlReader {
 			return undefined;
 		}
 		if (field.node.items.length > itemsMax) {
-			report(field, `has ${field.node.items.length} entries, at most ${itemsMax} are possible`);
+			report(field, `has ${field.node.items.length} entries; the maximum is ${itemsMax}`);
 			return undefined;
 		}
 		const items: YamlField[] = [];
@@ -169,7 +169,8 @@ function noteSyntax(
 		const unquoted = /[{[,].*\$\{/.test(text.split("\n", line)[line - 1] ?? "");
 		const advice = unquoted ? `; inside {} and [] a variable needs quotes: "\${NAME}"` : "";
 		// The library's own advice addresses programmers.
-		const problem = error.code === "MULTIPLE_DOCS" ? "a line of --- begins another file" : error.message;
+		const problem =
+			error.code === "MULTIPLE_DOCS" ? "a line of --- starts a second document; remove it" : error.message;
 		note(line, `not valid YAML: ${problem}${advice}`);
 	}
 }

@@ -10,7 +10,7 @@ export function checkAccess(entry: KeyEntry, nowMs: number): void {
 	checkKey(entry, nowMs);
 	if (!entry.account.signedIn) throw new Fault("sign_in_required", "Sign in to the console once before using the API.");
 	if (!entry.account.toppedUp)
-		throw new Fault("top_up_required", "Using the API takes at least one confirmed top-up of USD 100 or more.");
+		throw new Fault("top_up_required", "The API requires at least one confirmed top-up of USD 100 or more.");
 }
 
 /** A known key that may not be used. Carries the key so that its owner can be notified. */

@@ -64,14 +64,14 @@ export async function createAccount(
 	if (row !== undefined) return { id: row.id };
 	const [made] = await statements<{ id: string }>`select id from account where id = ${id} and email = ${email}`;
 	if (made !== undefined) return made;
-	throw new Fault("conflict", "There is an account with this e-mail address already.", { param: "email" });
+	throw new Fault("conflict", "An account with this e-mail address already exists.", { param: "email" });
 }
 
 /** Normalizes the fields as stored. Fault `invalid_request`. */
 export function checkNewAccount(account: Pick<NewAccount, "email" | "name">): { email: string; name: string } {
 	const email = account.email.trim().toLowerCase();
 	// Without a valid address no mail arrives and no person can sign in: the account would have no owner.
-	if (!isMailAddress(email)) throw new Fault("invalid_request", "That is no e-mail address.", { param: "email" });
+	if (!isMailAddress(email)) throw new Fault("invalid_request", "This is not an e-mail address.", { param: "email" });
 	const name = account.name ?? cut(email.slice(0, email.indexOf("@")));
 	checkName(name);
 	return { email, name };
@@ -82,7 +82,7 @@ const cut = (text: string): string => text.slice(0, NAME_CHARS_MAX).replace(/\p{
 
 function checkName(name: string): void {
 	if (!isLabel(name, NAME_CHARS_MAX))
-		throw new Fault("invalid_request", "A name is one line of 1 to {count} characters.", {
+		throw new Fault("invalid_request", "A name must be one line of 1 to {count} characters.", {
 			values: { count: NAME_CHARS_MAX },
 			param: "name",
 		});
@@ -131,7 +131,9 @@ export async function updateAccount(
 ): Promise<{ id: string; entry: AppendedEntry | null }> {
 	if (name !== undefined) checkName(name);
 	if (timeZone !== undefined && !isTimeZone(timeZone))
-		throw new Fault("invalid_request", "A time zone is a name such as UTC or Europe/Berlin.", { param: "time_zone" });
+		throw new Fault("invalid_request", "A time zone must be a name such as UTC or Europe/Berlin.", {
+			param: "time_zone",
+		});
 	try {
 		const rows = await statements<{ seq: string | null; at_micros: string }>`
 			select account_update(${id}, ${name ?? null}, ${state ?? null}, ${timeZone ?? null}, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,

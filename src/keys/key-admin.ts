@@ -160,10 +160,10 @@ export async function rotateKey(
 	act?: Noted,
 ): Promise<CreatedKey & AppendedEntry> {
 	if (!Number.isSafeInteger(graceMs) || graceMs < 0 || graceMs > GRACE_MS_MAX) {
-		throw new Fault("invalid_request", "The grace period is at most 90 days.", { param: "grace" });
+		throw new Fault("invalid_request", "The grace period must be at most 90 days.", { param: "grace" });
 	}
 	if (!ROTATION_TOKEN.test(token)) {
-		throw new Fault("invalid_request", "The token of a rotation is 16 to 64 letters, digits and dashes.", {
+		throw new Fault("invalid_request", "The token of a rotation must be 16 to 64 letters, digits and dashes.", {
 			param: "token",
 		});
 	}

@@ -53,7 +53,7 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 			failures = 0;
 			failuresUntilMs = nowMs + WINDOW_MS;
 		}
-		if (failures >= options.failuresPerMinuteMax) throw comeBack("keys that do not exist are asked for too often");
+		if (failures >= options.failuresPerMinuteMax) throw comeBack("too many unknown keys are being tried");
 	}
 
 	/** Counts a query of this address, in the same turn in which it is found to be allowed. */

@@ -37,21 +37,23 @@ export function checkSettings(settings: KeySettings): void {
 		Number.isSafeInteger(value) && value >= min && value <= max;
 	const isName = (text: string) => isLabel(text, NAME_CHARS_MAX);
 	const count = NAME_CHARS_MAX;
-	if (name !== undefined) check(name, isName, "name", "A name is one line of 1 to {count} characters.", { count });
+	if (name !== undefined) check(name, isName, "name", "A name must be one line of 1 to {count} characters.", { count });
 	const isAmount = within(0, Number.MAX_SAFE_INTEGER);
 	check(capNanoUsd, isAmount, "cap_usd", "A cap is a positive amount of dollars.");
 	const periods = CAP_PERIODS.join(", ");
 	const isPeriod = (period: CapPeriod) => CAP_PERIODS.includes(period);
-	check(capPeriod, isPeriod, "cap_period", "A cap's period is one of {periods}.", { periods });
+	check(capPeriod, isPeriod, "cap_period", "A cap's period must be one of {periods}.", { periods });
 	const areFew = (ids: readonly string[]) => ids.length <= MODELS_MAX;
-	check(models, areFew, "models", "A key lists at most {count} models.", { count: MODELS_MAX });
+	check(models, areFew, "models", "A key can list at most {count} models.", { count: MODELS_MAX });
 	const areIds = (ids: readonly string[]) => ids.every((id) => isLabel(id, MODEL_CHARS_MAX));
-	check(models, areIds, "models", "A model's id is one line of text.");
-	check(expiresAtMs, within(1, EXPIRES_AT_MS_MAX), "expires_at", "An expiry is a date before the year 10000.");
+	check(models, areIds, "models", "A model id must be one line of text.");
+	check(expiresAtMs, within(1, EXPIRES_AT_MS_MAX), "expires_at", "An expiry must be before the year 10000.");
 	const most = RATE_MAX;
 	const isRate = within(1, RATE_MAX);
-	check(requestsPerMinute, isRate, "requests_per_minute", "A rate limit is 1 to {most} requests a minute.", { most });
-	check(concurrencyMax, isRate, "concurrency", "A concurrency limit is 1 to {most} requests.", { most });
+	check(requestsPerMinute, isRate, "requests_per_minute", "A rate limit must be 1 to {most} requests a minute.", {
+		most,
+	});
+	check(concurrencyMax, isRate, "concurrency", "A concurrency limit must be 1 to {most} requests.", { most });
 }
 
 type Refusal = readonly [param: string, text: string, values?: TextValues];

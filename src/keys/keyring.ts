@@ -85,7 +85,7 @@ export function createKeyring(
 		} catch (error) {
 			if (error instanceof AssertionError) throw error;
 			deps.log.warn("a key could not be loaded", { error });
-			throw unavailable("the database could not be asked for a key", error);
+			throw unavailable("the database could not load a key", error);
 		}
 	}
 

@@ -65,18 +65,18 @@ export async function createManagementKey(
 	{ id, secret }: PlannedManagementKey = { id: newId("mgk"), secret: newManagementSecret(serviceName) },
 ): Promise<PlannedManagementKey> {
 	if (!isLabel(name, NAME_CHARS_MAX))
-		throw new Fault("invalid_request", "A name is one line of 1 to {count} characters.", {
+		throw new Fault("invalid_request", "A name must be one line of 1 to {count} characters.", {
 			values: { count: NAME_CHARS_MAX },
 			param: "name",
 		});
 	const wanted = MANAGEMENT_SCOPES.filter((scope) => scopes.includes(scope));
 	if (wanted.length === 0 || !scopes.every(isManagementScope))
-		throw new Fault("invalid_request", "Scopes are one or more of {scopes}.", {
+		throw new Fault("invalid_request", "Scopes must be one or more of {scopes}.", {
 			values: { scopes: MANAGEMENT_SCOPES.join(", ") },
 			param: "scopes",
 		});
 	if (expiresAtMs !== null && (!Number.isSafeInteger(expiresAtMs) || expiresAtMs > 253_402_300_799_999))
-		throw new Fault("invalid_request", "An expiry is a date before the year 10000.", { param: "expires" });
+		throw new Fault("invalid_request", "An expiry must be before the year 10000.", { param: "expires" });
 	const { prefix, lastFour } = shownOfManagementSecret(secret, serviceName);
 	const act = noted({
 		...actorOf(maker),

@@ -13,7 +13,7 @@ describe("rates", () => {
 			(linesOf(oneModel({}).replace(/input: "[^"]*"/, `input: ${input}`))[0] ?? "").split("rates.input: ")[1];
 		const asPlain = (plain: string, written: string) =>
 			`write rates as quoted decimal strings: "${plain}" instead of ${written}`;
-		const token = (usd: string) => `; if that is for one token, write "${usd}"`;
+		const token = (usd: string) => `; if it is the rate per token, write "${usd}"`;
 		expect(rate("1e3")).toBe(asPlain("1000", "1e3"));
 		expect(rate('"1e3"')).toBe(asPlain("1000", '"1e3"'));
 		expect(rate('".5"')).toBe(asPlain("0.5", '".5"'));
@@ -24,7 +24,7 @@ describe("rates", () => {
 		expect(rate("0.1234567890123")).toEndWith('got "0.1234567890123"');
 		const { warnings } = parseCatalogFile(oneModel({ input: "0.000003" }), {});
 		expect(warnings.map(({ message }) => message)).toEqual([
-			`models[0].rates.input: USD 0.000003 per million tokens is next to nothing${token("3")}`,
+			`models[0].rates.input: USD 0.000003 per million tokens is very low${token("3")}`,
 		]);
 		for (const input of ["0", "0.001", "3"]) expect(parseCatalogFile(oneModel({ input }), {}).warnings).toEqual([]);
 		for (const [given, said] of [
@@ -66,10 +66,10 @@ describe("managed batches", () => {
 	test("refuse the mode alone, for other kinds, or incomplete rates", () => {
 		const problem = (text: string) => linesOf(text).map((line) => line.replace(/^\d+: models\[0\]\./, ""));
 		expect(problem(oneModel({ extra: "    modes: [batch]\n" }))).toEqual([
-			"modes: needs an endpoint beside batch: chat, completions or both",
+			"modes: needs chat, completions or both in addition to batch",
 		]);
 		expect(problem(oneModel({ extra: '    batch_rates: { input: "1", output: "1" }\n' }))).toEqual([
-			"batch_rates: belongs to a model whose modes have batch",
+			"batch_rates: needs batch in `modes`",
 		]);
 		expect(problem(withBatch('    batch_rates: { input: "1" }\n'))).toEqual([
 			'batch_rates: a model of kind chat needs a rate for input and output; "0" makes it free',
@@ -128,7 +128,7 @@ describe("routes", () => {
 		["{ id: auto, models: [a, r] }", /"r" is of kind rerank, the models before it of kind embedding/],
 		["{ id: auto, models: [] }", /at least one model/],
 		["{ id: auto, models: [a], by: luck }", /listed, price, speed/],
-		["{ id: nick, models: [a] }", /already taken in line 2/],
+		["{ id: nick, models: [a] }", /already used in line 2/],
 		["{ id: auto }", /models/],
 		["{ id: auto, models: [a], fallback: true }", /fallback/],
 		[`{ id: auto, models: [${"a, ".repeat(9)}] }`, /8/],

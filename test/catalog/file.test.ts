@@ -168,20 +168,20 @@ extra: 1
 			'5: models[0].max_output_tokens: must be a whole number from 1 to 100000000, got "ten"',
 			'6: models[0].modes[1]: must be one of chat, completions, batch; got "responses"',
 			'8: models[0].rates.input: write rates as quoted decimal strings: "0.23" instead of 0.23',
-			'9: models[0].rates.output: must be a decimal string from "0" to "1000000" with at most 6 decimals (USD per million tokens), got "0.0000001"; if that is for one token, write "0.1"',
-			"10: models[0].rates.search: a model of kind chat is never billed by this unit",
+			'9: models[0].rates.output: must be a decimal string from "0" to "1000000" with at most 6 decimals (USD per million tokens), got "0.0000001"; if it is the rate per token, write "0.1"',
+			"10: models[0].rates.search: a model of kind chat is not billed by this unit; remove the rate",
 			"12: models[0].upstreams[0].url: must begin with http:// or https://",
 			'13: models[0].upstreams[0].api_key: the environment variable "NOPE" is not set',
 			"15: models[0].upstreams[0].dialect: a tei server cannot serve a model of kind chat",
-			"16: models[0].upstreams[1].url: must not hold a user name or password; use api_key",
+			"16: models[0].upstreams[1].url: must not contain a user name or password; use api_key",
 			'16: models[0].upstreams[1]: the field "model" is missing',
 			'17: models[0].upstreams[1].dialect: must be one of openai, vllm, sglang, llama.cpp, ollama, tgi, tei; got "vlm"',
-			"20: models[1].modes: a model of kind embedding may have the mode batch and no other",
+			"20: models[1].modes: a model of kind embedding supports only the mode batch",
 			"21: models[1].max_output_tokens: a model of kind embedding generates no tokens",
-			"22: models[1].rates.output: a model of kind embedding is never billed by this unit",
+			"22: models[1].rates.output: a model of kind embedding is not billed by this unit; remove the rate",
 			'22: models[1].rates: a model of kind embedding needs a rate for input; "0" makes it free',
 			"23: models[1].upstreams: needs at least one entry",
-			'24: models[2]: the name "a" is already taken in line 18',
+			'24: models[2]: the name "a" is already used in line 18',
 			'26: models[2].rates: a model of kind rerank needs a rate for search, or for input; "0" makes it free',
 			"27: models[2].upstreams[0].url: must not have a query (?…)",
 			"27: models[2].upstreams[0].dialect: a tgi server cannot serve a model of kind rerank",
@@ -208,7 +208,7 @@ extra: 1
 		["models:\n  -\n", "2: models[0]: is empty"],
 		["models: *nobody\n", '1: models: the anchor of the alias "*nobody" is missing'],
 		["models: []\nmodels: []\n", "2: not valid YAML: Map keys must be unique"],
-		["models: []\n---\nmodels: []\n", "2: not valid YAML: a line of --- begins another file"],
+		["models: []\n---\nmodels: []\n", "2: not valid YAML: a line of --- starts a second document; remove it"],
 		["models: []\nx: !!thing 1\n", "2: not valid YAML: Unresolved tag"],
 		["models: [\n  {id: a\n", "not valid YAML"],
 		[
@@ -238,7 +238,7 @@ extra: 1
 
 	test("refuses an alias equal to an id", () => {
 		const text = `${oneModel({ id: "a", extra: "    aliases: [b]\n" })}${oneModel({ id: "b" }).replace("models:\n", "")}`;
-		expect(linesOf(text)).toEqual(['9: models[1]: the name "b" is already taken in line 8']);
+		expect(linesOf(text)).toEqual(['9: models[1]: the name "b" is already used in line 8']);
 	});
 
 	test("refuses a server listed twice for a model", () => {

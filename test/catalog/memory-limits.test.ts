@@ -57,7 +57,7 @@ test("a changed file is lowered to the memory and logged once", () => {
 	limits = { ...DEFAULT_LIMITS, bodyMemoryBytesMax: 32 * MB };
 	for (let call = 0; call < 3; call += 1) expect(catalog.limits().bodyMemoryBytesMax).toBe(16 * MB);
 	expect(lines.map(({ message, memory_mb, body_memory_mb }) => [message, memory_mb, body_memory_mb])).toEqual([
-		["the limits are lowered to the memory that there is", 256, 16],
-		["the limits are lowered to the memory that there is", 256, 16],
+		["the limits are lowered to fit the available memory", 256, 16],
+		["the limits are lowered to fit the available memory", 256, 16],
 	]);
 });

@@ -66,15 +66,15 @@ describe("a parameter that a server's dialect cannot express", () => {
 	test("is left out with a warning for each dialect", () => {
 		expect(read(yaml("chat", ["vllm", "ollama", "tgi"], "temperature, n"))).toEqual({
 			warnings: [
-				'10: models[0].parameters[1]: "n" is left out, dialect ollama cannot honour it: its servers answer with one choice, whatever is asked',
-				'10: models[0].parameters[1]: "n" is left out, dialect tgi cannot honour it: its servers answer with one choice, whatever is asked',
+				'10: models[0].parameters[1]: "n" is ignored because dialect ollama does not support it: its servers return one choice regardless of `n`',
+				'10: models[0].parameters[1]: "n" is ignored because dialect tgi does not support it: its servers return one choice regardless of `n`',
 			],
 			parameters: ["temperature"],
 		});
 		expect(read(yaml("chat", ["tgi"], "logit_bias, max_tokens")).parameters).toEqual(["max_tokens"]);
 		expect(read(yaml("rerank", ["tei"], "truncate"))).toEqual({
 			warnings: [
-				'9: models[0].parameters[0]: "truncate" is left out, dialect tei cannot honour it: its servers take no such options',
+				'9: models[0].parameters[0]: "truncate" is ignored because dialect tei does not support it: its servers accept no such options',
 			],
 			parameters: [],
 		});

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import { join } from "node:path";
 import fc from "fast-check";
 import { Fault } from "../../src/base/fault.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -366,15 +365,3 @@ describe("keyring", () => {
 		);
 	});
 });
-
-test("a key, its limits, a slice keep to their memory budgets", () => {
-	const { stdout, exitCode } = Bun.spawnSync(
-		[process.execPath, join(import.meta.dir, "../bench/key-memory-process.ts"), "8000"],
-		{ stderr: "inherit" },
-	);
-	expect(exitCode).toBe(0);
-	const bytes = JSON.parse(stdout.toString()) as Record<"known" | "limited" | "slice", number>;
-	expect(bytes.known).toBeLessThan(1_400);
-	expect(bytes.limited).toBeLessThan(350);
-	expect(bytes.slice).toBeLessThan(700);
-}, 60_000);

@@ -58,7 +58,7 @@ export async function invite(
 ): Promise<PlannedInvitation & { email: string; isNew: boolean }> {
 	const email = invitation.email.trim().toLowerCase();
 	if (!isMailAddress(email))
-		throw new ConsoleError("invalid_request", "That is no e-mail address.", { param: "email" });
+		throw new ConsoleError("invalid_request", "This is not an e-mail address.", { param: "email" });
 	if (await isOpen(statements, id)) return { id, token, email, isNew: false };
 	await countMail(statements, accountId, email);
 	await statements`delete from invitation where expires_at < clock_timestamp()`;

@@ -28,7 +28,7 @@ export async function createOperator(
 ): Promise<{ id: string; token: string | null }> {
 	const email = address.trim().toLowerCase();
 	if (!isMailAddress(email))
-		throw new ConsoleError("invalid_request", "That is no e-mail address.", { param: "email" });
+		throw new ConsoleError("invalid_request", "This is not an e-mail address.", { param: "email" });
 	if (signsInBy === "password" && !isSignInAddress(email))
 		throw new ConsoleError("invalid_request", "Nobody can sign in with this address here. Please use another one.", {
 			param: "email",

@@ -184,7 +184,7 @@ export async function forgetSessions(statements: Statements, nowMs: number): Pro
 
 function signUpOf(body: unknown): { name: string; email: string; next: string } {
 	const email = textOf(body, "email").trim().toLowerCase();
-	if (!isMailAddress(email)) throw signInError("INVALID_EMAIL", "That is no e-mail address.");
+	if (!isMailAddress(email)) throw signInError("INVALID_EMAIL", "This is not an e-mail address.");
 	if (!isSignInAddress(email))
 		throw signInError("ADDRESS_NOT_USABLE", "Nobody can sign in with this address here. Please use another one.");
 	return { name: nameOf(body), email, next: fieldOf(body, "next") };

@@ -82,7 +82,7 @@ export function createAnswerMemory(
 	function add(reading: Reading, bytes: number): void {
 		reading.bytes += bytes;
 		allRead += bytes;
-		assert(allRead >= 0, "what was read gives back what it took");
+		assert(allRead >= 0, "a reading releases at most what it took");
 	}
 
 	/**
@@ -128,7 +128,7 @@ export function createAnswerMemory(
 				// While other answers make progress, room for this one will come: wait on.
 				if (roomMs > sinceMs) return waitOn(roomMs);
 				end();
-				answer.reject(crowded("no room for a long answer came"));
+				answer.reject(crowded("no memory became free for a long answer"));
 			});
 		};
 		if (!isPatient) waitOn(clock.monotonicMs());
@@ -144,7 +144,7 @@ export function createAnswerMemory(
 			return {
 				take(bytes, signal, isPatient) {
 					if (reading.bytes + bytes > limits().answerMemoryBytesMax * ANSWER_SHARE)
-						throw crowded("an answer that is larger than the memory for answers bears");
+						throw crowded("the answer exceeds the memory for answers");
 					reading.node ??= readings.add(reading);
 					if (!isRoom(reading, bytes)) return wait(reading, bytes, signal, isPatient);
 					add(reading, bytes);
@@ -164,7 +164,7 @@ export function createAnswerMemory(
 		addUnread(accountId: string, bytes: number) {
 			unread.add(accountId, bytes);
 			allUnread += bytes;
-			assert(allUnread >= 0, "an answer gives back what it took");
+			assert(allUnread >= 0, "unread bytes are not negative");
 			if (bytes >= 0) return;
 			left(-bytes);
 			look();

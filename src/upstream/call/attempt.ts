@@ -110,7 +110,7 @@ export class Attempt implements GuardOptions, Sender {
 	 * event loop.
 	 */
 	post(post: UpstreamPost, accept: Accepted): undefined | Promise<void> {
-		assert(this.#post === undefined, "one is sent before the next is to be");
+		assert(this.#post === undefined, "a request is sent before the next is prepared");
 		this.#post = post;
 		this.#accept = accept;
 		return leavesTogether(post) ? this.#deps.tickBarrier() : undefined;
@@ -122,7 +122,7 @@ export class Attempt implements GuardOptions, Sender {
 	 */
 	send(): Promise<Response> {
 		const post = this.#post;
-		assert(post !== undefined, "what is sent was posted");
+		assert(post !== undefined, "a request is prepared before it is sent");
 		this.#post = undefined;
 		// A client that left since `post` gets no request, and a request that is not sent must not appear in a trace.
 		if (this.clientSignal?.aborted) this.guard.abort();
@@ -170,7 +170,7 @@ export class Attempt implements GuardOptions, Sender {
 		const { guard, clientSignal } = this;
 		const told = guard.failureOf(error);
 		const gaveUp = told.kind === "aborted" && this.#asked?.aborted === true && clientSignal?.aborted !== true;
-		const failure = gaveUp ? new UpstreamFailure("yielded", { private: "its place was asked for" }) : told;
+		const failure = gaveUp ? new UpstreamFailure("yielded", { private: "a waiting request needed its place" }) : told;
 		this.#hangUp();
 		this.#sent?.end(failure.kind, this.#status);
 		this.#ticket.release(guard.outcomeOf(failure));
@@ -185,7 +185,7 @@ export class Attempt implements GuardOptions, Sender {
 	}
 
 	#asking(): CallContext {
-		assert(this.#call !== undefined, "nothing is asked once the answer was handed over");
+		assert(this.#call !== undefined, "the request is dropped once the answer is handed over");
 		return this.#call;
 	}
 

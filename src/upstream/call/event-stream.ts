@@ -77,7 +77,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		if (this.#state === "over") return Promise.resolve(NO_MORE);
 		this.#attempt.guard.waitStarts();
 		if (this.#waiting !== undefined) return this.#step();
-		assert(this.#source !== undefined, "what comes first is asked for by `next`");
+		assert(this.#source !== undefined, "the first chunks are read by `next`");
 		return this.#source.read();
 	}
 

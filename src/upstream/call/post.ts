@@ -154,7 +154,7 @@ export function assertAnswered(response: Response, replica: Replica): undefined 
 	const encoding = response.headers.get("content-encoding");
 	const isPlain = encoding === null || encoding.trim() === "" || encoding.trim().toLowerCase() === "identity";
 	if (response.status === 200) {
-		if (!isPlain) throw unreadable("an answer in an encoding that was not asked for");
+		if (!isPlain) throw unreadable("an answer in an encoding that was not requested");
 		return undefined;
 	}
 	if (!isPlain) throw replica.dialect.failureOfStatus(response.status, "");

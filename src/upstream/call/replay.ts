@@ -161,7 +161,7 @@ function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATI
 function unanswerable(failed: readonly Failed[]): UpstreamFailure {
 	for (const { ticket } of failed) ticket.judge("neutral");
 	const cause = failed.at(-1)?.failure;
-	return new UpstreamFailure("unanswerable", { private: "two replicas failed on it alike", cause });
+	return new UpstreamFailure("unanswerable", { private: "two replicas failed on the same request", cause });
 }
 
 function replayable(failure: UpstreamFailure): boolean {

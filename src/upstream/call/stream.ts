@@ -56,7 +56,7 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 			ticket.release("neutral");
 			throw new UpstreamFailure("aborted", { private: "closed before a replica was found" });
 		}
-		assert(this.#options !== undefined, "what was answered is not sent again");
+		assert(this.#options !== undefined, "an answered request is not sent again");
 		const { limits, call } = this.#options;
 		const { replica } = ticket;
 		this.#alias = replica.alias;

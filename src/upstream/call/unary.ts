@@ -135,7 +135,7 @@ export class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	}
 
 	#underWay(): Attempt {
-		assert(this.#attempt !== undefined, "a replica is asked while it has the request");
+		assert(this.#attempt !== undefined, "an attempt is under way");
 		return this.#attempt;
 	}
 }

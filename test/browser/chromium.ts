@@ -16,28 +16,14 @@ if (!hasChromium)
 const WAIT_MS = 60_000;
 
 /**
- * Of a list of features the last one counts, so this has what the driver switches off as well. The others are windows
- * that the browser makes ready for its address bar, two for each of ours: half a second of a processor each.
+ * The features that the driver switches off, since only the last such list counts, and the browser's own windows, which
+ * cost half a second of a processor for each tab.
  */
-const FEATURES_OFF = [
-	"AimEnabled",
-	"AvoidCorsURLLoaderRestartOnRedirect",
-	"AvoidUnnecessaryBeforeUnloadCheckSync",
-	"DestroyProfileOnBrowserClose",
-	"HttpsFirstBalancedModeAutoEnable",
-	"HttpsUpgrades",
-	"LensOverlay",
-	"MediaRouter",
-	"NetworkTimeServiceQuerying",
-	"OptimizationHints",
-	"PaintHolding",
-	"PreconnectToSearch",
-	"ThirdPartyStoragePartitioning",
-	"SpareRendererForSitePerProcess",
-	"WebUIOmniboxAimPopup",
-	"WebUIOmniboxFullPopup",
-	"WebUIOmniboxPopup",
-];
+const FEATURES_OFF =
+	"AimEnabled,AvoidCorsURLLoaderRestartOnRedirect,AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose," +
+	"HttpsFirstBalancedModeAutoEnable,HttpsUpgrades,LensOverlay,MediaRouter,NetworkTimeServiceQuerying,OptimizationHints," +
+	"PaintHolding,PreconnectToSearch,ThirdPartyStoragePartitioning,SpareRendererForSitePerProcess,WebUIOmniboxAimPopup," +
+	"WebUIOmniboxFullPopup,WebUIOmniboxPopup";
 
 export async function launch(): Promise<Browser> {
 	return chromium.launch({
@@ -55,7 +41,7 @@ export async function launch(): Promise<Browser> {
 			"--disable-sync",
 			// Pages live for seconds: what these compilers make of their scripts is hardly ever run.
 			"--js-flags=--no-maglev,--no-opt",
-			`--disable-features=${FEATURES_OFF.join(",")}`,
+			`--disable-features=${FEATURES_OFF}`,
 		],
 	});
 }
@@ -137,4 +123,10 @@ export function cookiesOf(person: Person, url: string) {
 /** The browser reports each refused request by itself; the page shows it in words. */
 function isExpected(text: string): boolean {
 	return text.startsWith("Failed to load resource: the server responded with a status of");
+}
+
+/** Confirms that the shown secret is stored, and closes its dialog. */
+export async function storeSecret(page: Page): Promise<void> {
+	await page.getByLabel("I have stored it").check();
+	await page.getByRole("button", { name: "Done" }).click();
 }

@@ -6,9 +6,6 @@ import { WITH_PICTURES } from "./stage.ts";
 /** Run in the page by the debugger's protocol, which no policy of the page forbids. */
 const AXE = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
 
-/** Which texts of a page the short form has the rule look at that is half of axe's work. */
-const CONTRAST_OF_MARKED = `axe.configure({ rules: [{ id: "color-contrast", selector: "[data-contrast]" }] })`;
-
 interface Violation {
 	readonly id: string;
 	readonly help: string;
@@ -16,8 +13,6 @@ interface Violation {
 }
 
 interface Axe {
-	/** Of how many texts of a kind the contrast was looked at since the page was loaded. */
-	seen?: Map<string, number>;
 	run(root: Document, options: object): Promise<{ readonly violations: Violation[] }>;
 }
 
@@ -35,7 +30,6 @@ export async function problemsOf(page: Page): Promise<string[]> {
 	let violations = await page.evaluate(violationsOf, WITH_PICTURES);
 	if (violations === undefined) {
 		await page.evaluate(AXE);
-		if (!WITH_PICTURES) await page.evaluate(CONTRAST_OF_MARKED);
 		violations = (await page.evaluate(violationsOf, WITH_PICTURES)) as Violation[];
 	}
 	for (const { id, help, nodes } of violations) {
@@ -85,45 +79,17 @@ async function violationsOf(whole: boolean): Promise<Violation[] | undefined> {
 		known.set(make, number);
 		return number;
 	};
-	/**
-	 * Marks two texts of each kind (of one alone axe may not be able to tell): of one colour, size and weight, on one ground. What lies on others
-	 * may be on any of them, so there the parts' names count as well.
-	 */
-	const seen = axe.seen ?? new Map<string, number>();
-	axe.seen = seen;
-	const marked: Element[] = [];
-	const markIn = (element: Element, under: string): void => {
-		const style = getComputedStyle(element);
-		if (style.display === "none") return;
-		const lies = /^(absolute|fixed|sticky)$/.test(style.position) || under.startsWith("on others ");
-		const ground = `${style.backgroundColor} ${style.backgroundImage} ${style.opacity} ${lies ? element.className : ""}`;
-		const isPlain = ground.startsWith("rgba(0, 0, 0, 0) none 1 ") && ground.endsWith(" ");
-		const on = `${lies && !under.startsWith("on others ") ? "on others " : ""}${under}${isPlain ? "" : `/${ground}`}`;
-		const hasText = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.nodeValue?.trim());
-		if (hasText || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName)) {
-			const isExempt = element.closest(":disabled, [aria-disabled=true], [aria-hidden=true]") !== null;
-			const { color, fontSize, fontWeight, textShadow, visibility } = style;
-			const kind = [on, isExempt, color, fontSize, fontWeight, textShadow, visibility].join(" ");
-			const times = seen.get(kind) ?? 0;
-			if (times < 2) marked.push(element);
-			seen.set(kind, times + 1);
-		}
-		for (const child of element.children) markIn(child, on);
-	};
 	if (!whole) makeOf(document.body);
 	const sheet = new CSSStyleSheet();
 	sheet.replaceSync("[data-again] { display: none !important }");
 	for (const element of again) element.dataset.again = "";
 	document.adoptedStyleSheets.push(sheet);
-	if (!whole) markIn(document.body, "");
-	for (const element of marked) element.setAttribute("data-contrast", "");
 	try {
 		const options = { resultTypes: ["violations"], preload: false, iframes: false };
 		return (await axe.run(document, options)).violations;
 	} finally {
 		document.adoptedStyleSheets = document.adoptedStyleSheets.filter((one) => one !== sheet);
 		for (const element of again) delete element.dataset.again;
-		for (const element of marked) element.removeAttribute("data-contrast");
 		for (const { details, nodes } of takenOut) details.append(...nodes);
 	}
 }

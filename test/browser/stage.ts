@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import OpenAI, { APIError } from "openai";
 import type { Browser, Page } from "playwright-core";
 import { startStripe } from "../billing/stripe-server.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "../console/person.ts";
@@ -239,6 +240,18 @@ async function writeHistory(service: TestService, accountId: string, keyIds: rea
 			at, case when n % 97 = 0 then null else 120 + n % 300 end, 900 + n % 2000, at + interval '1 second'
 		from (select n, now() - interval '3 minutes' - n * (${USAGE_DAYS}::int * interval '1 day' / ${USAGE_ROWS}::int) as at
 			from generate_series(0, ${USAGE_ROWS - 1}::int) n) g`;
+}
+
+/** A chat call with a key by the SDK: "answered", or status and code of the refusal. */
+export async function callWith(url: string, apiKey: string, model = MODEL): Promise<string> {
+	const client = new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 });
+	try {
+		await client.chat.completions.create({ model, messages: [{ role: "user", content: "Hello!" }], max_tokens: 16 });
+		return "answered";
+	} catch (error) {
+		if (!(error instanceof APIError)) throw error;
+		return `${error.status} ${error.code}`;
+	}
 }
 
 export const WITH_PICTURES = Bun.env.PICTURES !== undefined;

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import type { Locator, Route } from "playwright-core";
 import type { PlayedCard } from "../../billing/stripe-cards.ts";
-import { startStripe } from "../../billing/stripe-server.ts";
+import { type OpenedPage, signedEvent, startStripe } from "../../billing/stripe-server.ts";
 import { newMail } from "../../console/mailbox.ts";
 import { type Person, signedUp } from "../../console/person.ts";
 import { testsMayTake, untilEnd } from "../../support/at-end.ts";
@@ -9,7 +9,6 @@ import { LONG } from "../../support/long-form.ts";
 import { becomeNobody, cookiesOf, hasChromium } from "../chromium.ts";
 import { firstMinutes } from "../first-minutes.ts";
 import { problemsOf } from "../page-problems.ts";
-import { createPlayedPayments } from "../played-payments.ts";
 import { ledgerThatAddsUp } from "../screen-ledger.ts";
 import { picture, withScene } from "../stage.ts";
 import { walk } from "../windows.ts";
@@ -28,13 +27,39 @@ const { service, open } = await withScene({
 const BILLED = { company: "Ada Ltd", address: "1 Mill Lane\nLondon", vatId: "GB123" };
 const tab = await open({ elsewhere: [stripe.payUrl] });
 const { page } = tab;
-const { tell, opened, paidSession } = createPlayedPayments(stripe, service.url);
+
+/** An event of Stripe, signed with `secret`. Returns the status that the service answers. */
+async function tell(secret: string, type: string, object: Record<string, unknown>): Promise<number> {
+	const { body, signature } = await signedEvent(secret, type, object);
+	const headers = { "content-type": "application/json", "stripe-signature": signature };
+	const response = await fetch(`${service.url}/api/stripe/webhook`, { method: "POST", headers, body });
+	await response.text();
+	return response.status;
+}
+
+/** The payment page of this number, which is the last one that was opened. */
+function opened(number: number): OpenedPage {
+	const found = stripe.pages[number];
+	if (found === undefined || stripe.pages.length !== number + 1)
+		throw new Error(`${stripe.pages.length} payment pages were opened, not ${number + 1}`);
+	return found;
+}
+
+const paidSession = ({ id, topUpId, amount }: OpenedPage, payment: string) => ({
+	id,
+	object: "checkout.session",
+	client_reference_id: topUpId,
+	payment_intent: payment,
+	payment_status: "paid",
+	amount_total: amount,
+	currency: "usd",
+});
 
 const available = () => page.locator(".stat", { hasText: "for new requests" });
 const topUps = () => page.getByRole("table", { name: "Top-ups" }).locator("tbody tr");
 const shoot = (name: string) => picture(page, name);
 
-describe.skipIf(!(hasChromium && LONG))("a customer's other ways to and from the payment page", () => {
+describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
 	/** Of the top-up that is paid, as the customer knows it. */
 	let reference = "";
 	let person: Person;
@@ -43,7 +68,7 @@ describe.skipIf(!(hasChromium && LONG))("a customer's other ways to and from the
 		await tab.context.addCookies(cookiesOf(person, service.url));
 	});
 
-	test("an amount outside the limits is refused in words before anything is sent; the presets fill the amount", async () => {
+	test("an amount outside the limits is refused before it is sent", async () => {
 		await page.goto("/credit");
 		const amount = page.getByLabel("Amount in USD");
 		const pay = page.getByRole("button", { name: "Pay by card" });
@@ -73,7 +98,7 @@ describe.skipIf(!(hasChromium && LONG))("a customer's other ways to and from the
 		expect(stripe.pages).toEqual([]);
 	});
 
-	test("who has paid comes back to a top-up that is pending, and closes what says that it is verified", async () => {
+	test("a paid top-up is pending until Stripe confirms it", async () => {
 		await page.getByRole("button", { name: "Pay by card" }).click();
 		await page.waitForURL(`${stripe.payUrl}**`);
 		await page.getByRole("heading", { name: "Pay USD 250.00" }).waitFor();
@@ -92,7 +117,7 @@ describe.skipIf(!(hasChromium && LONG))("a customer's other ways to and from the
 		expect(await page.getByText("The payment is verified").count()).toBe(0);
 	});
 
-	test("the receipt opens in a window of its own, names the payment and prints on one page", async () => {
+	test("the receipt opens in a window of its own, prints on one page", async () => {
 		expect((await person.send("PUT", "/api/console/credit/billing-details", BILLED)).body).toEqual(BILLED);
 		const [receipt] = await Promise.all([
 			tab.context.waitForEvent("page"),
@@ -114,7 +139,7 @@ describe.skipIf(!(hasChromium && LONG))("a customer's other ways to and from the
 		await receipt.close();
 	});
 
-	test("who turns back at the payment page has paid nothing and can cancel the top-up, which closes that page", async () => {
+	test("a top-up that was not paid can be cancelled, which expires its payment page", async () => {
 		await page.getByRole("button", { name: "$100", exact: true }).click();
 		await page.getByRole("button", { name: "Pay by card" }).click();
 		await page.waitForURL(`${stripe.payUrl}**`);
@@ -132,7 +157,7 @@ describe.skipIf(!(hasChromium && LONG))("a customer's other ways to and from the
 		await page.getByRole("button", { name: "Close" }).click();
 	});
 
-	test("the browser's own way back from the payment page leads to a page that works", async () => {
+	test("the browser's back button returns to a working form", async () => {
 		await page.getByRole("button", { name: "$500", exact: true }).click();
 		await page.getByRole("button", { name: "Pay by card" }).click();
 		await page.waitForURL(`${stripe.payUrl}**`);
@@ -145,7 +170,7 @@ describe.skipIf(!(hasChromium && LONG))("a customer's other ways to and from the
 		await row.getByText("It was not paid.").waitFor();
 	});
 
-	test("a refund and a dispute are lines of the ledger, which adds up to the balance after each of them", async () => {
+	test("refunds, disputes are ledger entries that add up to the balance", async () => {
 		const dispute = (status: string) => ({
 			id: "dp_browser",
 			object: "dispute",
@@ -178,11 +203,11 @@ describe.skipIf(!(hasChromium && LONG))("a customer's other ways to and from the
 	});
 });
 
-describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
+describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 	let card: PlayedCard | undefined;
 	const panel = page?.getByRole("region", { name: "Automatic top-ups" });
 
-	test("from signing up to the first streamed answer it takes as many steps as the paper says, and nothing but mail and payment lie elsewhere; a second click on the way to the payment opens no second page, and a forged word of it gives nothing", async () => {
+	test("the way from sign-up to the first answer takes 11 clicks, 5 fields", async () => {
 		if (LONG) await becomeNobody(tab);
 		const before = stripe.pages.length;
 		// Where the button is can be asked for as long as the page is not being left.
@@ -236,7 +261,7 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 	});
 
 	// In short `billing/auto-top-ups.test.ts` and those beside it tell of saved cards.
-	test.if(LONG)("a card is saved on Stripe's page, and credit is bought with it by itself", async () => {
+	test.if(LONG)("a card saved on Stripe's page is charged automatically", async () => {
 		await walk(page, "/credit");
 		await panel.getByRole("button", { name: "Save a card" }).click();
 		await page.waitForURL(`${stripe.payUrl}**`);
@@ -261,7 +286,7 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 		await shoot("card-7-automatic");
 	});
 
-	test.if(LONG)("a declined card says so on the page and by mail, and stops", async () => {
+	test.if(LONG)("a declined card stops automatic top-ups, with a mail", async () => {
 		(card as PlayedCard).nature = "declined";
 		await panel.getByLabel("When the balance is below, in USD").fill("700");
 		await panel.getByLabel("Buy, in USD").fill("1000");
@@ -280,13 +305,13 @@ describe.skipIf(!hasChromium)("topping up by card, in a browser", () => {
 		expect(await problemsOf(page)).toEqual([]);
 	});
 
-	test.if(LONG)("a removed card is Stripe's no more", async () => {
+	test.if(LONG)("a removed card is detached at Stripe", async () => {
 		await panel.getByRole("button", { name: "Remove the card" }).click();
 		await panel.getByText("With a saved card credit is bought by itself").waitFor();
 		expect(card?.customer).toBeNull();
 	});
 
-	test("on all this way the browser found nothing to complain of and no request failed", () => {
+	test("the browser logs no error, no request fails", () => {
 		expect(tab.complaints).toEqual([]);
 		expect(tab.failures).toEqual([]);
 	});

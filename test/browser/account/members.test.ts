@@ -6,7 +6,7 @@ import { LONG } from "../../support/long-form.ts";
 import { startLyingProvider } from "../../support/lying-provider.ts";
 import { waitFor } from "../../support/wait.ts";
 import { becomeNobody, hasChromium, type Tab } from "../chromium.ts";
-import { picture, WITH_PICTURES, withScene } from "../stage.ts";
+import { picture, withScene } from "../stage.ts";
 import { walk } from "../windows.ts";
 
 const GUEST = "grace@example.com";
@@ -31,13 +31,11 @@ const house = await open({ person: owner });
 const site = service.url.replace("127.0.0.1", "localhost");
 const guest = await open({ elsewhere: [site, `${issuer}/auth?`] });
 
-describe.skipIf(!hasChromium)("a member of an account, from the invitation to the end, in a browser", () => {
-	const shoot = async (tab: Tab, name: string) => {
-		if (WITH_PICTURES) await picture(tab.page, name);
-	};
+describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
+	const shoot = (tab: Tab, name: string) => picture(tab.page, name);
 	const members = (tab: Tab) => tab.page.getByRole("table", { name: "Members" });
 
-	test("an owner invites somebody; the mailed link leads through sign-up into the account, as a developer", async () => {
+	test("an invitation leads through sign-up into the account", async () => {
 		await house.page.goto("/settings");
 		await house.page.getByLabel("Invite by email").fill(GUEST);
 		await house.page.getByRole("button", { name: "Invite", exact: true }).click();
@@ -69,7 +67,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		expect(await house.page.getByRole("table", { name: "Open invitations" }).count()).toBe(0);
 	});
 
-	test("a member sees who belongs to the account, is offered nothing that owners do, and is refused it", async () => {
+	test("a developer sees the members, cannot change the account", async () => {
 		const { page } = guest;
 		await walk(page, "/settings");
 		await members(guest).getByText("Grace Guest (you)").waitFor();
@@ -100,7 +98,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		expect(key.status()).toBe(200);
 	});
 
-	test.if(LONG)("an owner gives another role, which the other's next page goes by", async () => {
+	test.if(LONG)("a changed role applies to the member's next page", async () => {
 		const { page } = guest;
 		const role = members(house).getByRole("combobox", { name: "Role of Grace Guest" });
 		const give = async (name: string) => {
@@ -127,7 +125,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		expect(await page.getByRole("heading", { name: "Top up" }).count()).toBe(0);
 	});
 
-	test("a removed member's open page goes over to the account of his own; nothing of the other is to be had", async () => {
+	test("a removed member's open page switches to another account", async () => {
 		const { page } = guest;
 		await walk(page, "/keys");
 		await page.getByRole("link", { name: "the guest's key" }).waitFor();
@@ -152,7 +150,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 	});
 
 	// In short `console/company.test.ts` tells of it, with a real provider.
-	test.if(LONG)("a company's people come in by its own sign-in, as an owner set it up", async () => {
+	test.if(LONG)("people of a company sign in by its own provider", async () => {
 		const { page } = house;
 		await page.getByRole("button", { name: "Set it up" }).click();
 		await page.getByLabel("Domain of your addresses").fill("works.example");
@@ -180,7 +178,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		await shoot(guest, "members-7-company");
 	});
 
-	test("a passkey of this device signs in without a password, once for each asking, and not where nobody was looked at", async () => {
+	test("a passkey signs in once per challenge, with user verification only", async () => {
 		const { page } = guest;
 		await becomeNobody(guest);
 		const cdp = await page.context().newCDPSession(page);
@@ -275,7 +273,7 @@ describe.skipIf(!hasChromium)("a member of an account, from the invitation to th
 		guest.failures.splice(0);
 	});
 
-	test("on all this way the browsers found nothing to complain of and no request failed", () => {
+	test("the browsers log no error, no request fails", () => {
 		expect([...house.complaints, ...guest.complaints]).toEqual([]);
 		expect([...house.failures, ...guest.failures]).toEqual([]);
 	});

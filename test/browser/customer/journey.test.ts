@@ -67,8 +67,8 @@ const line = (id: string) =>
 		body: { model: MODEL, max_tokens: 8, messages: [{ role: "user", content: id }] },
 	});
 
-describe.skipIf(!isRun)("a customer's first day, from a request to a second factor, in a browser", () => {
-	test("the key works with the OpenAI SDK, the overview turns green by itself and the log has the request", async () => {
+describe.skipIf(!isRun)("a customer's first day in a browser", () => {
+	test("a call with the OpenAI SDK completes the first steps, appears in the log", async () => {
 		const { page } = customer;
 		await walk(page, "/overview");
 		await page.getByText("First request seen").waitFor();
@@ -99,7 +99,7 @@ describe.skipIf(!isRun)("a customer's first day, from a request to a second fact
 		await picture(page, "journey-7-request");
 	});
 
-	test("the model's page has its rates, and the sums of usage are those of the log", async () => {
+	test("the model page shows its rates, the usage page the sums of the log", async () => {
 		const { page } = customer;
 		await page.getByRole("link", { name: MODEL, exact: true }).click();
 		await page.getByText("Rates in USD").waitFor();
@@ -126,7 +126,7 @@ describe.skipIf(!isRun)("a customer's first day, from a request to a second fact
 		expect(await Promise.all(cells)).toEqual(["1", "10", "4"]);
 	});
 
-	test("the playground streams an answer and says what it cost", async () => {
+	test("the playground streams an answer with its cost", async () => {
 		const { page } = customer;
 		await walk(page, "/playground");
 		await page.getByLabel("Your message").fill("Say hello");
@@ -140,7 +140,7 @@ describe.skipIf(!isRun)("a customer's first day, from a request to a second fact
 		await picture(page, "journey-8-playground");
 	});
 
-	test("two models answer the same question, with a picture; a call is answered by hand; a link holds it all", async () => {
+	test("the playground compares two models, a link restores the conversation", async () => {
 		const { page } = customer;
 		await page.getByRole("button", { name: "Clear" }).click();
 		await page.getByRole("combobox", { name: "Compare with" }).click();
@@ -201,7 +201,7 @@ describe.skipIf(!isRun)("a customer's first day, from a request to a second fact
 		expect(upstream.requests.length).toBe(before + 4);
 	});
 
-	test("a link that is opened in another browser than the one that signed up asks for a password there", async () => {
+	test("a verification link opened in another browser asks for a new password", async () => {
 		const asked = newPerson(service, "bea@example.com");
 		const form = { name: "Somebody", email: asked.email, password: PASSWORD, next: "/overview" };
 		expect((await asked.send("POST", "/api/auth/sign-up/email", form)).status).toBe(200);
@@ -236,7 +236,7 @@ describe.skipIf(!isRun)("a customer's first day, from a request to a second fact
 		await seenAs(page, [1440, "light"]);
 	};
 
-	test("a file is checked before it is sent, begun from there, followed to its end and fetched", async () => {
+	test("a batch file is checked, started, followed, then downloaded", async () => {
 		await walk(page, "/batches");
 		await page.getByRole("button", { name: "Start a batch" }).first().click();
 		await choose(`${line("a")}\n${line("a")}\n`);
@@ -269,7 +269,7 @@ describe.skipIf(!isRun)("a customer's first day, from a request to a second fact
 		}, text);
 		await page.getByRole("heading", { name: "Batches", level: 1 }).dispatchEvent("drop", { dataTransfer: carried });
 	};
-	test("who wants to hear of its end is mailed, and his server called with a signature that it can check", async () => {
+	test("the end of a batch sends a mail with a signed webhook call", async () => {
 		await walk(page, "/settings");
 		const panel = page.getByRole("region", { name: "Notices" });
 		await panel.getByLabel("Webhook").fill("http://service.example/hook");
@@ -332,7 +332,7 @@ describe.skipIf(!isRun)("a customer's first day, from a request to a second fact
 		await onPhone("HTTP 200", "batch-notices");
 	});
 
-	test("its progress moves by itself; the rest is ended, and what came of it is fetched", async () => {
+	test("a running batch shows its progress until the rest is cancelled", async () => {
 		const gate = Promise.withResolvers<void>();
 		for (let n = 0; n < 10; n++) upstream.next(reply().text("soon"));
 		upstream.always(() => reply().text("late").behind(gate.promise));
@@ -361,7 +361,7 @@ describe.skipIf(!isRun)("a customer's first day, from a request to a second fact
 		await onPhone("Only lines", "batch-requests");
 	});
 
-	test("a second factor is set up with a first code; signing out ends the session, and the next sign-in asks for one", async () => {
+	test("sign-in requires a code once the second factor is on", async () => {
 		const { page } = customer;
 		await walk(page, "/settings");
 		const panel = page.locator(".panel", { hasText: "Second factor" });

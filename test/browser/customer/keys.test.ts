@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import OpenAI, { APIError } from "openai";
 import { systemClock } from "../../../src/base/clock.ts";
 import { TOOLS } from "../../../src/web/snippets/tools.ts";
 import { operator, signedUp, topUp } from "../../console/person.ts";
@@ -7,8 +6,8 @@ import { factsFor } from "../../snippets/customer.ts";
 import { testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { waitFor } from "../../support/wait.ts";
-import { hasChromium } from "../chromium.ts";
-import { picture, WITH_PICTURES, withScene } from "../stage.ts";
+import { hasChromium, storeSecret } from "../chromium.ts";
+import { callWith, picture, withScene } from "../stage.ts";
 import { walk } from "../windows.ts";
 
 const LARGE = "llama-3.3-70b-instruct";
@@ -27,44 +26,28 @@ await topUp(customer, await operator(service));
 const tab = await open({ person: customer });
 const { page } = tab;
 
-describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
+describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 	let secret = "";
 	let newSecret = "";
 	let ofProject = "";
 
 	const dialog = () => page.getByRole("dialog");
 	const fact = (name: string) => page.locator(".facts > div").filter({ has: page.getByText(name, { exact: true }) });
-	const shoot = async (name: string) => {
-		if (WITH_PICTURES) await picture(page, name);
-	};
+	const shoot = (name: string) => picture(page, name);
 
-	async function call(key: string, model = LARGE): Promise<string> {
-		const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: key, maxRetries: 0 });
-		try {
-			await client.chat.completions.create({ model, messages: [{ role: "user", content: "Hello!" }], max_tokens: 16 });
-			return "answered";
-		} catch (error) {
-			if (!(error instanceof APIError)) throw error;
-			return `${error.status} ${error.code}`;
-		}
-	}
+	const call = (key: string, model = LARGE) => callWith(service.url, key, model);
 
 	async function pick(label: string, option: string): Promise<void> {
 		await dialog().getByRole("combobox", { name: label }).or(dialog().getByLabel(label)).first().click();
 		await page.getByRole("option", { name: option }).click();
 	}
 
-	async function pickModel(id: string): Promise<void> {
-		await dialog().getByRole("combobox", { name: "Models" }).or(dialog().getByLabel("Models")).first().click();
-		await page.getByRole("option", { name: id }).click();
-	}
-
-	test("a key is made with a cap, one model of the list and an end, and keeps to them", async () => {
+	test("a new key keeps to its cap, model list, expiry", async () => {
 		await page.goto("/keys");
 		await page.getByRole("button", { name: "Create a key" }).first().click();
 		await dialog().getByLabel("Name").fill("search-api");
 		await dialog().getByLabel("Cap in USD").fill("5");
-		await pickModel(LARGE);
+		await pick("Models", LARGE);
 		await dialog().getByLabel("Expires").fill("2031-05-01T12:30");
 		await shoot("keys-1-create");
 		await dialog().getByRole("button", { name: "Create" }).click();
@@ -74,7 +57,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		expect(await call(secret, SMALL)).toBe("403 model_not_allowed");
 	});
 
-	test("while the secret is shown it stands in the lines of every tool", async () => {
+	test("the shown secret is in the snippet of every tool", async () => {
 		// One part of the page draws them all.
 		for (const tool of TOOLS)
 			expect(JSON.stringify(tool.steps(factsFor(service, secret))), tool.name).toContain(secret);
@@ -86,7 +69,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		expect(await dialog().getByRole("tabpanel").textContent()).toContain(secret);
 	});
 
-	test("the secret stays until it is said to be stored: no Escape, no click beside it, no shortcut, no step back", async () => {
+	test("the secret's dialog stays open until the user confirms storing it", async () => {
 		const shown = () => page.getByTestId("secret").textContent();
 		await page.keyboard.press("Escape");
 		await page.mouse.click(3, 3);
@@ -98,13 +81,12 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		await page.goBack();
 		expect(await shown()).toBe(secret);
 		expect(await page.getByRole("button", { name: "Done" }).isDisabled()).toBe(true);
-		await page.getByLabel("I have stored it").check();
-		await page.getByRole("button", { name: "Done" }).click();
+		await storeSecret(page);
 		await page.getByTestId("secret").waitFor({ state: "detached" });
 		expect(await page.content()).not.toContain(secret);
 	});
 
-	test("the key's page has the tool that was chosen last, and its settings; another cap and another list hold as soon as the page says so", async () => {
+	test("an edited key applies its new cap, model list when the page says so", async () => {
 		await page.getByRole("link", { name: "search-api" }).click();
 		await page.getByRole("tab", { name: "LlamaIndex", exact: true, selected: true }).waitFor();
 		expect(await page.content()).not.toContain(secret);
@@ -116,7 +98,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		expect(Number(before?.ms)).toBe(Date.parse("2031-05-01T10:30:00Z"));
 
 		await page.getByRole("button", { name: "Edit" }).click();
-		await pickModel(SMALL);
+		await pick("Models", SMALL);
 		await dialog().getByLabel("Cap in USD").fill("2.5");
 		await pick("The cap is for", "Each day");
 		await shoot("keys-2-edit");
@@ -132,7 +114,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		await fact("Models").getByText(`${LARGE}, ${SMALL}`).waitFor();
 	});
 
-	test.if(LONG)("a cap that is spent refuses as soon as the page says so, and none admits again", async () => {
+	test.if(LONG)("a lowered cap refuses at once, a removed cap admits again", async () => {
 		await page.getByRole("button", { name: "Edit" }).click();
 		await dialog().getByLabel("Cap in USD").fill("0.000001");
 		await dialog().getByRole("button", { name: "Save" }).click();
@@ -147,20 +129,14 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		await page.getByRole("button", { name: "Done" }).click();
 	});
 
-	test("a rotated key and its replacement both work for the time that was chosen; then the old one stops", async () => {
+	test("a rotated key works next to its replacement until the grace period ends", async () => {
 		await page.getByRole("button", { name: "Rotate" }).click();
-		await dialog()
-			.getByRole("combobox", { name: "The old key works for" })
-			.or(dialog().getByLabel("The old key works for"))
-			.first()
-			.click();
-		await page.getByRole("option", { name: "1 hour" }).click();
+		await pick("The old key works for", "1 hour");
 		await dialog().getByRole("button", { name: "Make the replacement" }).click();
 		await page.getByText("Replacement created").waitFor();
 		newSecret = (await page.getByTestId("secret").textContent()) ?? "";
 		expect(newSecret).not.toBe(secret);
-		await page.getByLabel("I have stored it").check();
-		await page.getByRole("button", { name: "Done" }).click();
+		await storeSecret(page);
 		await fact("Models").getByText(`${LARGE}, ${SMALL}`).waitFor();
 		await page.getByTestId("secret").waitFor({ state: "detached" });
 		expect([await call(secret), await call(newSecret)]).toEqual(["answered", "answered"]);
@@ -171,7 +147,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		expect(await call(secret)).toBe("401 api_key_expired");
 	});
 
-	test.if(LONG)("a change of one setting leaves the end of a key as exact as it was", async () => {
+	test.if(LONG)("editing another field keeps the exact expiry", async () => {
 		const [row] = await service.db.sql`
 			update api_key set expires_at = clock_timestamp() + interval '1 day 1.234 seconds'
 			where state = 'active' and replaced_by is null returning id, expires_at`;
@@ -185,7 +161,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		expect(after?.expires_at).toEqual(row?.expires_at);
 	});
 
-	test("revoking wants the key's name, says since when no instance accepts it, and the next call is 401", async () => {
+	test("revoking requires the key's name, the next call gets 401", async () => {
 		const [row] = await service.db.sql`
 			select id, name from api_key where state = 'active' and replaced_by is null`;
 		const name = row?.name ?? "";
@@ -211,38 +187,34 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		expect(await page.getByRole("button", { name: /Edit|Rotate|Revoke/ }).count()).toBe(0);
 	});
 
-	test.if(LONG)(
-		"a list that was asked for before a key was made does not hide it when it arrives after it",
-		async () => {
-			const late = Promise.withResolvers<void>();
-			const arrived = Promise.withResolvers<void>();
-			let isFirst = true;
-			await page.route("**/api/console/keys?*", async (route) => {
-				if (route.request().method() !== "GET" || !isFirst) return route.continue();
-				isFirst = false;
-				const answer = await route.fetch();
-				await late.promise;
-				await route.fulfill({ response: answer });
-				arrived.resolve();
-			});
-			await page.goto("/keys?create=1");
-			const form = page.getByRole("dialog");
-			await form.getByLabel("Name").fill("made meanwhile");
-			await form.getByRole("button", { name: "Create" }).click();
-			await page.getByLabel("I have stored it").check();
-			await page.getByRole("button", { name: "Done" }).click();
-			const made = page.getByRole("link", { name: "made meanwhile" });
-			await made.waitFor();
-			late.resolve();
-			await arrived.promise;
-			// A turn of the page after the late answer: what it changes is drawn by then.
-			await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
-			expect(await made.isVisible()).toBe(true);
-			await page.unroute("**/api/console/keys?*");
-		},
-	);
+	test.if(LONG)("a late answer of the key list does not hide a new key", async () => {
+		const late = Promise.withResolvers<void>();
+		const arrived = Promise.withResolvers<void>();
+		let isFirst = true;
+		await page.route("**/api/console/keys?*", async (route) => {
+			if (route.request().method() !== "GET" || !isFirst) return route.continue();
+			isFirst = false;
+			const answer = await route.fetch();
+			await late.promise;
+			await route.fulfill({ response: answer });
+			arrived.resolve();
+		});
+		await page.goto("/keys?create=1");
+		const form = page.getByRole("dialog");
+		await form.getByLabel("Name").fill("made meanwhile");
+		await form.getByRole("button", { name: "Create" }).click();
+		await storeSecret(page);
+		const made = page.getByRole("link", { name: "made meanwhile" });
+		await made.waitFor();
+		late.resolve();
+		await arrived.promise;
+		// A turn of the page after the late answer: what it changes is drawn by then.
+		await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
+		expect(await made.isVisible()).toBe(true);
+		await page.unroute("**/api/console/keys?*");
+	});
 
-	test("a project is made with a cap, and a key in it", async () => {
+	test("a project is created with a cap, then a key in it", async () => {
 		await walk(page, "/projects");
 		await page.getByText("No projects yet.").waitFor();
 		await page.getByRole("button", { name: "Create a project" }).first().click();
@@ -258,43 +230,39 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		await shoot("projects-2-key");
 		await dialog().getByRole("button", { name: "Create", exact: true }).click();
 		ofProject = (await page.getByTestId("secret").textContent()) ?? "";
-		await page.getByLabel("I have stored it").check();
-		await page.getByRole("button", { name: "Done" }).click();
+		await storeSecret(page);
 		await page.getByRole("table", { name: "Keys of this project" }).getByText("search-indexer").waitFor();
 		expect(await call(ofProject)).toBe("answered");
 	});
 
-	test.if(LONG)(
-		"people work in a project and in it alone, and its cap refuses as soon as the page says so",
-		async () => {
-			const helper = await signedUp(service);
-			const [user] = await service.db.sql`
+	test.if(LONG)("a project member sees the project only, its cap refuses at once", async () => {
+		const helper = await signedUp(service);
+		const [user] = await service.db.sql`
 			insert into member (user_id, account_id, role) select id, ${customer.accountId}, 'developer' from console_user
 			where email = ${helper.email} returning user_id`;
-			await page.reload();
-			await page.getByRole("combobox", { name: "Add a member of the account" }).click();
-			await page.getByRole("option", { name: helper.email }).click();
-			await page.getByRole("button", { name: "Add", exact: true }).click();
-			const people = page.getByRole("table", { name: "People of this project" });
-			await people.getByText(helper.email).waitFor();
-			const at = `account=${customer.accountId}`;
-			expect((await helper.get(`/api/console/projects?${at}`)).body.items).toHaveLength(1);
-			await shoot("projects-3-page");
-			await people.getByRole("button", { name: "Remove" }).click();
-			await people.getByText(helper.email).waitFor({ state: "detached" });
-			expect((await helper.get(`/api/console/projects?${at}`)).body.items).toEqual([]);
-			await service.db.sql`delete from member where user_id = ${user?.user_id} and account_id = ${customer.accountId}`;
+		await page.reload();
+		await page.getByRole("combobox", { name: "Add a member of the account" }).click();
+		await page.getByRole("option", { name: helper.email }).click();
+		await page.getByRole("button", { name: "Add", exact: true }).click();
+		const people = page.getByRole("table", { name: "People of this project" });
+		await people.getByText(helper.email).waitFor();
+		const at = `account=${customer.accountId}`;
+		expect((await helper.get(`/api/console/projects?${at}`)).body.items).toHaveLength(1);
+		await shoot("projects-3-page");
+		await people.getByRole("button", { name: "Remove" }).click();
+		await people.getByText(helper.email).waitFor({ state: "detached" });
+		expect((await helper.get(`/api/console/projects?${at}`)).body.items).toEqual([]);
+		await service.db.sql`delete from member where user_id = ${user?.user_id} and account_id = ${customer.accountId}`;
 
-			await page.getByRole("button", { name: "Edit" }).click();
-			await dialog().getByLabel("Cap in USD").fill("0.000001");
-			await dialog().getByRole("button", { name: "Save" }).click();
-			await page.getByText(/The change applies on all instances since/).waitFor();
-			expect(await call(ofProject)).toBe("402 project_cap_exceeded");
-			await page.getByRole("button", { name: "Done" }).click();
-		},
-	);
+		await page.getByRole("button", { name: "Edit" }).click();
+		await dialog().getByLabel("Cap in USD").fill("0.000001");
+		await dialog().getByRole("button", { name: "Save" }).click();
+		await page.getByText(/The change applies on all instances since/).waitFor();
+		expect(await call(ofProject)).toBe("402 project_cap_exceeded");
+		await page.getByRole("button", { name: "Done" }).click();
+	});
 
-	test("a project ends with its keys when the page says so", async () => {
+	test("archiving a project refuses its keys at once", async () => {
 		await page.getByRole("button", { name: "Archive" }).click();
 		await dialog()
 			.getByLabel(/Type the project's name/)
@@ -306,7 +274,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		await fact("State").getByText("Archived").waitFor();
 	});
 
-	test("its keys are shown as archived, and nothing is asked of models with them", async () => {
+	test("keys of an archived project are marked, missing in the playground", async () => {
 		const link = page
 			.getByRole("table", { name: "Keys of this project" })
 			.getByRole("link", { name: "search-indexer" });
@@ -322,7 +290,7 @@ describe.skipIf(!hasChromium)("the life of a key, in a browser", () => {
 		await page.keyboard.press("Escape");
 	});
 
-	test("on all this way the browser found nothing to complain of and no request failed", () => {
+	test("the browser logs no error, no request fails", () => {
 		expect(tab.complaints).toEqual([]);
 		expect(tab.failures).toEqual([]);
 	});

@@ -6,9 +6,9 @@ import { temporaryFolder, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { reply } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
-import { hasChromium } from "../chromium.ts";
+import { hasChromium, storeSecret } from "../chromium.ts";
 import { problemsOf } from "../page-problems.ts";
-import { OWN_BRAND, picture, WITH_PICTURES } from "../stage.ts";
+import { OWN_BRAND, picture } from "../stage.ts";
 import { seenAs, settled, walk } from "../windows.ts";
 import { withTwoAccounts } from "./two-accounts.ts";
 
@@ -21,8 +21,8 @@ const house = await withTwoAccounts({
 });
 const { service, upstream, owner, friend, page, context, complaints, heading, walkTo, name, signIn } = house;
 
-describe.skipIf(!hasChromium)("pages under an operator's own name, in a browser", () => {
-	test("are readable in his colour, light and dark, at both widths, and name nobody else", async () => {
+describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () => {
+	test("pass axe in the brand's colour, show no other name", async () => {
 		await context.clearCookies();
 		const found: string[] = [];
 		for (const [width, scheme, paths] of [
@@ -38,20 +38,20 @@ describe.skipIf(!hasChromium)("pages under an operator's own name, in a browser"
 				const support = page.locator('a[href="mailto:help@acme.example"]', { hasText: "Support" });
 				if (path === "/" && (await support.count()) !== 1) found.push(`${path} has no way to his support`);
 				if (await page.getByText("Tollgate").count()) found.push(`${path} names us`);
-				if (WITH_PICTURES) await picture(page, `brand-${path.slice(1) || "landing"}-${width}-${scheme}`);
+				await picture(page, `brand-${path.slice(1) || "landing"}-${width}-${scheme}`);
 			}
 		}
 		await signIn(owner);
 		expect(found).toEqual([]);
 	});
 
-	test("ask whoever has not agreed to the terms before they show anything else", async () => {
+	test("require agreement to the terms before any other page", async () => {
 		await seenAs(page, [1440, "light"]);
 		await service.db.sql`delete from terms_acceptance`;
 		await page.goto("/keys");
 		await page.getByRole("heading", { name: "Terms of service" }).waitFor();
 		expect(await problemsOf(page)).toEqual([]);
-		if (WITH_PICTURES) await picture(page, "brand-terms");
+		await picture(page, "brand-terms");
 		await page.getByRole("checkbox").check();
 		await page.getByRole("button", { name: "Go on" }).click();
 		await heading("Keys").waitFor();
@@ -60,7 +60,7 @@ describe.skipIf(!hasChromium)("pages under an operator's own name, in a browser"
 });
 
 describe.skipIf(!hasChromium)("a page that was left open", () => {
-	test("asks for the password before a key without a cap is made, and goes on where it was", async () => {
+	test("asks for the password before it creates a key without a cap", async () => {
 		// Here things move, as they do for most people.
 		await page.emulateMedia({ reducedMotion: "no-preference" });
 		await walk(page, "/keys");
@@ -77,12 +77,11 @@ describe.skipIf(!hasChromium)("a page that was left open", () => {
 		await asked.getByLabel("Password", { exact: true }).fill(PASSWORD);
 		await asked.getByRole("button", { name: "Continue" }).click();
 		await page.getByTestId("secret").waitFor();
-		await page.getByLabel("I have stored it").check();
-		await page.getByRole("button", { name: "Done" }).click();
+		await storeSecret(page);
 		await page.getByRole("link", { name: "left open" }).waitFor();
 	});
 
-	test("does nothing where the password is not given, and says so", async () => {
+	test("sends no invitation when the password dialog is cancelled", async () => {
 		await service.db.sql`update session set authenticated_at = null, created_at = created_at - interval '16 minutes'`;
 		await walk(page, "/settings");
 		await page.getByLabel("Invite by email").fill("guest@example.com");
@@ -97,8 +96,8 @@ describe.skipIf(!hasChromium)("a page that was left open", () => {
 	});
 });
 
-describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
-	test("a key whose end has a year too many digits long is not made without an end", async () => {
+describe.skipIf(!hasChromium)("an open page", () => {
+	test("a year of five digits does not create a key without expiry", async () => {
 		await walk(page, "/keys?create=1");
 		const form = page.getByRole("dialog");
 		await form.getByLabel("Name").fill("ends");
@@ -110,12 +109,11 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		const { body } = await owner.get(`/api/console/keys?account=${owner.accountId}`);
 		const made = body.items.find((key: { name: string }) => key.name === "ends");
 		expect(made.expiresAtMs).toBe(Date.parse("2031-05-01T10:30:00Z"));
-		await page.getByLabel("I have stored it").check();
-		await page.getByRole("button", { name: "Done" }).click();
+		await storeSecret(page);
 		await page.getByRole("link", { name: "ends" }).waitFor();
 	});
 
-	test("what makes a secret is neither closed nor left while it is on its way, and a session that ends meanwhile ends the page afterwards", async () => {
+	test("a dialog that creates a secret stays until it is stored, then the session ends", async () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "slow", capUsd: "5" });
 		await walk(page, `/keys/${made.body.key.id}`);
 		const answer = Promise.withResolvers<void>();
@@ -132,8 +130,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.goBack();
 		answer.resolve();
 		await page.getByTestId("secret").waitFor();
-		await page.getByLabel("I have stored it").check();
-		await page.getByRole("button", { name: "Done" }).click();
+		await storeSecret(page);
 
 		await walkTo("Keys");
 		await page.getByRole("button", { name: "Create a key" }).first().click();
@@ -152,13 +149,12 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await isEnded;
 		await page.getByTestId("secret").waitFor();
 		await page.unroute(/\/api\/console\/keys\?/);
-		await page.getByLabel("I have stored it").check();
-		await page.getByRole("button", { name: "Done" }).click();
+		await storeSecret(page);
 		await heading("Sign in").waitFor();
 		await page.unroute(/\/public\/config/);
 	});
 
-	test("the secret of a webhook stays until it is stored, also where a notice is sent again meanwhile", async () => {
+	test("a webhook secret stays until it is stored, even after a resent notice", async () => {
 		const failed = { batchId: "evt_1", type: "credit.low", channel: "webhook", email: null, state: "failed" };
 		const row = { ...failed, answer: 500, problem: null, attempts: 1, triedAtMs: 0, nextAtMs: null };
 		await page.route(/\/api\/console\/batch-notices/, async (route) => {
@@ -182,7 +178,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.unroute(/\/api\/console\/batch-notices/);
 	});
 
-	test("a key whose answer was lost is not made twice: its secret is shown as the button is pressed again", async () => {
+	test("creating a key again after a lost answer shows the same secret", async () => {
 		await walk(page, "/keys?create=1");
 		const form = page.getByRole("dialog");
 		await form.getByLabel("Name").fill("lost once");
@@ -201,11 +197,10 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		const { body } = await owner.get(`/api/console/keys?account=${owner.accountId}`);
 		const made = body.items.filter(({ name }: { name: string }) => name === "lost once");
 		expect(made.map(({ lastFour }: { lastFour: string }) => lastFour)).toEqual([secret.slice(-4)]);
-		await page.getByLabel("I have stored it").check();
-		await page.getByRole("button", { name: "Done" }).click();
+		await storeSecret(page);
 	});
 
-	test("a batch that was not answered is the same one after its dialog was cancelled", async () => {
+	test("starting a batch again after a lost answer sends the same token", async () => {
 		await owner.send("POST", "/api/console/keys", { name: "nightly", capUsd: "5" });
 		await walk(page, "/batches");
 		const tokens: (string | null)[] = [];
@@ -230,7 +225,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		expect([tokens.length, new Set(tokens).size]).toEqual([2, 1]);
 	});
 
-	test("who leaves the playground leaves the answer that is on its way as well: it is not charged on", async () => {
+	test("leaving the playground aborts the running answer", async () => {
 		await owner.send("POST", "/api/console/keys", { name: "played with", capUsd: "5" });
 		upstream.next(reply().text("One word after the other, and no end.").stallAfter(3));
 		await walk(page, "/playground");
@@ -241,7 +236,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await upstream.waitForAbort(upstream.requests.length);
 	});
 
-	test("a step back to another key ends what was being done with this one", async () => {
+	test("a step back to another key closes the dialog of this one", async () => {
 		const made = await owner.send("POST", "/api/console/keys", { name: "twin", capUsd: "5" });
 		const path = `/keys/${made.body.key.id}`;
 		await owner.send("POST", `/api/console${path}/rotate`, { graceMs: 3_600_000, token: "0".repeat(32) });
@@ -256,7 +251,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.getByRole("dialog").waitFor({ state: "detached" });
 	});
 
-	test("who came by a link that names an account stays in it as something is saved", async () => {
+	test("an account named in the address stays chosen after saving", async () => {
 		await page.goto(`/credit?account=${friend.accountId}`);
 		await page.getByRole("button", { name: "Account: Birch Works" }).waitFor();
 		await page.evaluate((id) => localStorage.setItem("tollgate-account", id), owner.accountId);
@@ -266,7 +261,7 @@ describe.skipIf(!hasChromium)("a page that goes on being looked at", () => {
 		await page.getByRole("button", { name: "Account: Birch Works AG" }).waitFor();
 	});
 
-	test("where another tab signs somebody else in it shows that one, and nothing of the former", async () => {
+	test("a page shows the person that another tab signed in", async () => {
 		await walk(page, "/settings");
 		await page.getByText("(this one)").waitFor();
 		await signIn(friend);

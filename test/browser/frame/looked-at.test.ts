@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
-import { hasChromium } from "../chromium.ts";
+import { hasChromium, storeSecret } from "../chromium.ts";
 import { picture } from "../stage.ts";
 import { walk } from "../windows.ts";
 import { withTwoAccounts } from "./two-accounts.ts";
@@ -17,8 +17,8 @@ const isRun = LONG && hasChromium;
 const house = isRun ? await withTwoAccounts() : ({} as Awaited<ReturnType<typeof withTwoAccounts>>);
 const { owner, page, heading, walkTo, switchTo, name } = house;
 
-describe.skipIf(!isRun)("a page that goes on being looked at", () => {
-	test("the log is read anew by its button, whatever time it shows", async () => {
+describe.skipIf(!isRun)("an open page", () => {
+	test("the reload button reads the request log again", async () => {
 		for (const time of ["", "?range=24h"]) {
 			const isRead = page.waitForResponse(/\/api\/console\/requests\?/);
 			await walk(page, `/requests${time}`);
@@ -30,13 +30,13 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		}
 	});
 
-	test("a link whose time is none shows the page with its usual time", async () => {
+	test("an invalid date range in the address shows the default range", async () => {
 		await walk(page, "/usage?from=1790000000000&to=17900abc");
 		await page.getByText("No usage in this time.").waitFor();
 		expect(await page.getByLabel("Time").first().inputValue()).toBe("7 days");
 	});
 
-	test("billing details that were saved are there when the settings are opened again", async () => {
+	test("saved billing details are shown when the settings reopen", async () => {
 		await walk(page, "/settings");
 		await page.getByLabel("Company", { exact: true }).fill("Alder Works GmbH");
 		const form = page.getByRole("region", { name: "Receipts and statements" });
@@ -49,7 +49,7 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		expect(await company.inputValue()).toBe("Alder Works GmbH");
 	});
 
-	test("what is said of a batch's file is said of the one that stands there, however long another one took to be read", async () => {
+	test("a slow check of a former batch file does not replace the newer result", async () => {
 		await walk(page, "/batches");
 		await page.getByRole("button", { name: "Start a batch" }).first().click();
 		await page.evaluate(() => {
@@ -74,7 +74,7 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await page.getByText("1 request to /v1/chat/completions").waitFor();
 	});
 
-	test("what is under way is not said to be cancelled: its dialog stays until it is done", async () => {
+	test("a dialog stays open while its request runs", async () => {
 		await walk(page, "/projects?create=1");
 		const answer = Promise.withResolvers<void>();
 		await page.route(/\/api\/console\/projects\?/, async (route) => {
@@ -93,7 +93,7 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await heading("Elders").waitFor();
 	});
 
-	test("a step back from what was made does not ask for another one", async () => {
+	test("a step back after creating does not open the dialog again", async () => {
 		await walk(page, "/projects?create=1");
 		await page.getByRole("dialog").getByLabel("Name").fill("Alders");
 		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
@@ -105,15 +105,14 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await page.getByRole("dialog").getByLabel("Name").fill("once");
 		await page.getByRole("dialog").getByLabel("Cap in USD").fill("5");
 		await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
-		await page.getByLabel("I have stored it").check();
-		await page.getByRole("button", { name: "Done" }).click();
+		await storeSecret(page);
 		await page.goBack();
 		await heading("Keys").waitFor();
 		expect(page.url()).not.toContain("create");
 		expect(await page.getByRole("dialog").count()).toBe(0);
 	});
 
-	test("a page that cannot be drawn says so in its place, and the others are still there", async () => {
+	test("a page that throws shows an error, others still work", async () => {
 		const strange = { items: [{ id: "key_of_another_version" }], next: null };
 		await page.route(/\/api\/console\/keys\?/, (route) => route.fulfill({ json: strange }));
 		await page.goto("/keys");
@@ -125,7 +124,7 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await heading("Keys").waitFor();
 	});
 
-	test("with another account the forms are that one's", async () => {
+	test("forms show the newly chosen account", async () => {
 		await walk(page, "/settings");
 		await name().waitFor();
 		await switchTo("Birch Works");
@@ -133,7 +132,7 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await switchTo("Alder Works");
 	});
 
-	test("it says so where signing out, or another account, was not reached, and stays what it was", async () => {
+	test("a failed sign-out or account switch shows an error", async () => {
 		await name().waitFor();
 		await page.route(UNREACHED, (route) => route.abort("connectionrefused"));
 		const side = page.getByRole("navigation", { name: "Main" });
@@ -152,14 +151,14 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await page.getByRole("button", { name: "Account: Alder Works", exact: true }).waitFor();
 	});
 
-	test("who came by a link that names an account can choose another", async () => {
+	test("an account named in the address can be switched", async () => {
 		await page.goto(`/settings?account=${owner.accountId}`);
 		await page.getByRole("button", { name: "Account: Alder Works" }).waitFor();
 		await switchTo("Birch Works");
 		await switchTo("Alder Works");
 	});
 
-	test("it does not say that it copied what the browser refused to", async () => {
+	test("a refused copy shows that nothing was copied", async () => {
 		await page.addInitScript(() => {
 			navigator.clipboard.writeText = () => Promise.reject(new DOMException("", "NotAllowedError"));
 			document.execCommand = () => false;
@@ -172,7 +171,7 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await picture(page, "copy-refused");
 	});
 
-	test("of two readings of the viewer the later one holds, and what was sent before it and is answered late ends no session", async () => {
+	test("the later of two reads of the viewer wins, a late 401 ends no session", async () => {
 		await page.goto("/settings");
 		await name().waitFor();
 		const rename = (to: string) => owner.send("PATCH", `/api/console/account?account=${owner.accountId}`, { name: to });
@@ -218,7 +217,7 @@ describe.skipIf(!isRun)("a page that goes on being looked at", () => {
 		await rename("Alder Works");
 	});
 
-	test("its feed is taken up again after an answer that was none", async () => {
+	test("the live feed reconnects after an error answer", async () => {
 		const feed = /\/api\/console\/live/;
 		// The page before has a feed as well, which it may take up in this moment.
 		await page.goto("about:blank");

@@ -20,25 +20,8 @@ const windows = createWindows(stage, browser);
 /** Only a failure, or a machine that does much else, takes so many. */
 const TRIES_MAX = 20;
 
-describe.skipIf(!isRun)("the way from page to page, in a browser", () => {
-	test("dialogs pass axe and keep the focus inside", async () => {
-		const tab = await windows.of("rich", 1440, "light");
-		await tab.page.goto(`/keys/${stage.ids.key}`);
-		for (const name of ["Edit", "Rotate", "Revoke"]) {
-			await tab.page.getByRole("button", { name, exact: true }).first().click();
-			await tab.page.getByRole("dialog").waitFor();
-			await settled(tab.page);
-			await picture(tab.page, `dialog-${name.toLowerCase()}-1440-light`);
-			expect(await problemsOf(tab.page)).toEqual([]);
-			for (let press = 0; press < 12; press += 1) await tab.page.keyboard.press("Tab");
-			expect(await tab.page.evaluate(() => document.activeElement?.closest('[role="dialog"]') !== null)).toBe(true);
-			await tab.page.keyboard.press("Escape");
-			await tab.page.getByRole("dialog").waitFor({ state: "detached" });
-		}
-		expect(tab.complaints).toEqual([]);
-	});
-
-	test("the demo is marked as one, on a narrow screen too, where what says more is in the drawer", async () => {
+describe.skipIf(!isRun)("navigation in a browser", () => {
+	test("the demo mark is shown at both widths", async () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.route("**/api/console/public/config*", async (route) => {
 			const response = await route.fetch();
@@ -58,7 +41,7 @@ describe.skipIf(!isRun)("the way from page to page, in a browser", () => {
 		}
 	});
 
-	test("a session that was ended elsewhere leads to the sign-in, and back to the same page after it", async () => {
+	test("an ended session leads to the sign-in page with the way back", async () => {
 		const tab = await windows.of("fresh", 1440, "light");
 		await tab.page.goto("/keys");
 		await tab.page.getByText("No keys yet.").waitFor();
@@ -68,7 +51,7 @@ describe.skipIf(!isRun)("the way from page to page, in a browser", () => {
 		await tab.page.waitForURL("**/sign-in?next=%2Fusage");
 	});
 
-	test("keys: a slash goes to the search, g and a letter to a page, nothing while somebody types", async () => {
+	test("shortcuts open the search or a page, except while typing", async () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.goto("/keys");
 		await tab.page.getByRole("link", { name: "search-api production" }).waitFor();
@@ -85,7 +68,7 @@ describe.skipIf(!isRun)("the way from page to page, in a browser", () => {
 		await tab.page.waitForURL("**/usage");
 	});
 
-	test("keys: the second of two counts by when it was pressed, not by when a busy page comes to hear of it", async () => {
+	test("a chord counts by the time of its key presses", async () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.goto("/keys");
 		await settled(tab.page);
@@ -111,7 +94,7 @@ describe.skipIf(!isRun)("the way from page to page, in a browser", () => {
 		expect(await chord(2_000_000, 900, 5_000)).toBe("/usage");
 	});
 
-	test("keys: where a page has no search a slash finds pages, keys, models and requests; a question mark lists the keys", async () => {
+	test("a slash opens the finder, a question mark the list of shortcuts", async () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.goto("/batches");
 		await settled(tab.page);
@@ -145,8 +128,8 @@ describe.skipIf(!isRun)("the way from page to page, in a browser", () => {
 	});
 });
 
-describe.skipIf(!isRun)("a visitor, in a browser", () => {
-	test("a visitor reckons what a month costs and narrows the models by an address that he can send", async () => {
+describe.skipIf(!isRun)("a visitor in a browser", () => {
+	test("a visitor computes a month's cost, filters models by an address", async () => {
 		const { page } = await windows.of("visitor", 1440, "light");
 		await page.goto("/");
 		await page.getByRole("button", { name: "Question over documents" }).click();
@@ -177,7 +160,7 @@ describe.skipIf(!isRun)("a visitor, in a browser", () => {
 		expect(await page.locator("table.data tbody tr").count()).toBe(1);
 	});
 
-	test("a visitor's first page is drawn within a second", async () => {
+	test("the first page is painted within a second", async () => {
 		const tries: number[] = [];
 		const isQuick = () => tries.some((paintMs) => paintMs < 1_000);
 		// Other work on the machine only ever makes it slower: one try of so many has to be quick enough.

@@ -1,12 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import OpenAI, { APIError } from "openai";
 import type { Page, Route } from "playwright-core";
 import { operator, signedUp } from "../../console/person.ts";
 import { testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
-import { hasChromium } from "../chromium.ts";
+import { hasChromium, storeSecret } from "../chromium.ts";
 import { ledgerThatAddsUp } from "../screen-ledger.ts";
-import { MODEL, picture, WITH_PICTURES, withScene } from "../stage.ts";
+import { callWith, picture, withScene } from "../stage.ts";
 import { walk } from "../windows.ts";
 
 testsMayTake(180_000);
@@ -24,10 +23,7 @@ const tabs = [
 ];
 const [credit, office, colleague] = tabs.map(({ page }) => page) as [Page, Page, Page];
 
-describe.skipIf(!hasChromium)("an operator at work and the customer who sees it, in a browser", () => {
-	const shoot = async (page: Page, name: string) => {
-		if (WITH_PICTURES) await picture(page, name);
-	};
+describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 	const available = () => credit.locator(".stat", { hasText: "for new requests" });
 	const topUpOf = (page: Page, text: string) =>
 		page.getByRole("table", { name: "Top-ups" }).locator("tbody tr", { hasText: text });
@@ -35,17 +31,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 	/** The statuses of what the tests try although it is refused. */
 	const expected: string[] = [];
 
-	async function call(): Promise<string> {
-		const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: secret, maxRetries: 0 });
-		try {
-			const messages = [{ role: "user" as const, content: "Hello!" }];
-			await client.chat.completions.create({ model: MODEL, messages, max_tokens: 16 });
-			return "answered";
-		} catch (error) {
-			if (!(error instanceof APIError)) throw error;
-			return `${error.status} ${error.code}`;
-		}
-	}
+	const call = () => callWith(service.url, secret);
 
 	/** The customer announces a transfer on the page; gives its reference. */
 	async function announce(usd: string): Promise<string> {
@@ -66,7 +52,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 			.click();
 	}
 
-	test("of two transfers one is confirmed and one rejected; the customer's open page shows both, with the reason", async () => {
+	test("the customer's open page shows a confirmed top-up, a rejected one with reason", async () => {
 		await credit.goto("/credit");
 		const [good, bad] = [await announce("250"), await announce("300")];
 		await office.goto("/operator/top-ups");
@@ -74,7 +60,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await topUpOf(office, good).waitFor({ state: "detached" });
 		await topUpOf(office, bad).getByRole("button", { name: "Reject" }).click();
 		await office.getByLabel("Reason").fill("Only EUR 30 arrived, sent back");
-		await shoot(office, "operator-1-reject");
+		await picture(office, "operator-1-reject");
 		await office.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
 		await office.getByText("No pending top-ups.").waitFor();
 
@@ -82,12 +68,12 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await topUpOf(credit, good).getByText("Confirmed").waitFor();
 		await topUpOf(credit, bad).getByText("Rejected").waitFor();
 		await topUpOf(credit, bad).getByText("Only EUR 30 arrived, sent back").waitFor();
-		await shoot(credit, "operator-2-rejected");
+		await picture(credit, "operator-2-rejected");
 		await ledgerThatAddsUp(credit, { what: "Top-up", lines: 1 });
 		expect(await call()).toBe("answered");
 	});
 
-	test.if(LONG)("one transaction of the bank cannot be credited twice", async () => {
+	test.if(LONG)("a bank transaction cannot be credited twice", async () => {
 		const reference = await announce("100");
 		await office.goto("/operator/top-ups");
 		await confirm(office, reference, "BANK-1");
@@ -98,36 +84,33 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await office.getByText("No pending top-ups.").waitFor();
 	});
 
-	test.if(LONG)(
-		"a large sum takes two operators who found the same transaction; the first alone moves nothing",
-		async () => {
-			const reference = await announce("5000");
-			await office.goto("/operator/top-ups");
-			await confirm(office, reference, "BANK-3");
-			await office.getByText(/needs a second operator/).waitFor();
-			await shoot(office, "operator-3-second-look");
-			await office.getByRole("button", { name: "Done" }).click();
-			await topUpOf(office, reference).getByText("Second review").waitFor();
-			await confirm(office, reference, "BANK-3");
-			await office.getByText("A second operator must look at this one.").waitFor();
-			await office.getByRole("button", { name: "Cancel" }).click();
+	test.if(LONG)("a large top-up requires two operators with the same transaction", async () => {
+		const reference = await announce("5000");
+		await office.goto("/operator/top-ups");
+		await confirm(office, reference, "BANK-3");
+		await office.getByText(/needs a second operator/).waitFor();
+		await picture(office, "operator-3-second-look");
+		await office.getByRole("button", { name: "Done" }).click();
+		await topUpOf(office, reference).getByText("Second review").waitFor();
+		await confirm(office, reference, "BANK-3");
+		await office.getByText("A second operator must look at this one.").waitFor();
+		await office.getByRole("button", { name: "Cancel" }).click();
 
-			await colleague.goto("/operator/top-ups");
-			await confirm(colleague, reference, "BANK-4");
-			await colleague.getByText("The first look found another transaction.").waitFor();
-			expected.push("409", "409");
-			await credit.reload();
-			await topUpOf(credit, reference).getByText("Pending verification").waitFor();
-			await available().getByText("$350.00").waitFor();
-			await colleague.getByLabel("Bank transaction reference").fill("BANK-3");
-			await colleague.getByRole("dialog").getByRole("button", { name: "Confirm $5,000.00" }).click();
-			await colleague.getByText("No pending top-ups.").waitFor();
-			await credit.reload();
-			await available().getByText("$5,350.00").waitFor();
-		},
-	);
+		await colleague.goto("/operator/top-ups");
+		await confirm(colleague, reference, "BANK-4");
+		await colleague.getByText("The first look found another transaction.").waitFor();
+		expected.push("409", "409");
+		await credit.reload();
+		await topUpOf(credit, reference).getByText("Pending verification").waitFor();
+		await available().getByText("$350.00").waitFor();
+		await colleague.getByLabel("Bank transaction reference").fill("BANK-3");
+		await colleague.getByRole("dialog").getByRole("button", { name: "Confirm $5,000.00" }).click();
+		await colleague.getByText("No pending top-ups.").waitFor();
+		await credit.reload();
+		await available().getByText("$5,350.00").waitFor();
+	});
 
-	test("a suspended account's next call is refused with 403, its pages say so, and lifting it lets calls through", async () => {
+	test("suspending an account refuses calls with 403 until it is lifted", async () => {
 		await walk(office, "/operator/accounts");
 		await office.getByRole("link", { name: customer.email }).click();
 		await office.getByRole("button", { name: "Suspend" }).click();
@@ -136,7 +119,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await office.getByText(/In effect on all instances since/).waitFor();
 		expect(await call()).toBe("403 account_suspended");
 		await office.getByRole("button", { name: "Lift the suspension" }).waitFor();
-		await shoot(office, "operator-4-suspended");
+		await picture(office, "operator-4-suspended");
 		await credit.goto("/overview");
 		await credit.getByText(/This account is suspended/).waitFor();
 
@@ -150,38 +133,33 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		expect(await credit.getByText(/This account is suspended/).count()).toBe(0);
 	});
 
-	test.if(LONG)(
-		"a large adjustment waits for another operator, who finds it on the page of today; too much is refused",
-		async () => {
-			await office.getByRole("button", { name: "Adjust the credit" }).click();
-			await office.getByLabel("Amount in USD").fill("-6000");
-			await office.getByLabel("Reason").fill("a slip of the keyboard");
-			await office.getByRole("button", { name: "Adjust", exact: true }).click();
-			await office.getByText(/needs a second operator/).waitFor();
-			await shoot(office, "operator-5-adjustment-waits");
-			await office.getByRole("button", { name: "Done" }).click();
+	test.if(LONG)("a large adjustment requires a second operator", async () => {
+		await office.getByRole("button", { name: "Adjust the credit" }).click();
+		await office.getByLabel("Amount in USD").fill("-6000");
+		await office.getByLabel("Reason").fill("a slip of the keyboard");
+		await office.getByRole("button", { name: "Adjust", exact: true }).click();
+		await office.getByText(/needs a second operator/).waitFor();
+		await picture(office, "operator-5-adjustment-waits");
+		await office.getByRole("button", { name: "Done" }).click();
 
-			await walk(colleague, "/operator");
-			const row = colleague
-				.getByRole("table", { name: "Adjustments" })
-				.locator("tbody tr", { hasText: customer.email });
-			await row.getByRole("button", { name: "Confirm" }).click();
-			await colleague
-				.getByRole("dialog")
-				.getByRole("button", { name: /^Confirm/ })
-				.click();
-			await colleague.getByText("The available credit does not cover it.").waitFor();
-			expected.push("409");
-			await shoot(colleague, "operator-5-too-much");
-			await colleague.getByRole("button", { name: "Cancel" }).click();
-			await row.getByRole("button", { name: "Reject" }).click();
-			await colleague.getByLabel("Reason").fill("a slip indeed");
-			await colleague.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
-			await row.waitFor({ state: "detached" });
-		},
-	);
+		await walk(colleague, "/operator");
+		const row = colleague.getByRole("table", { name: "Adjustments" }).locator("tbody tr", { hasText: customer.email });
+		await row.getByRole("button", { name: "Confirm" }).click();
+		await colleague
+			.getByRole("dialog")
+			.getByRole("button", { name: /^Confirm/ })
+			.click();
+		await colleague.getByText("The available credit does not cover it.").waitFor();
+		expected.push("409");
+		await picture(colleague, "operator-5-too-much");
+		await colleague.getByRole("button", { name: "Cancel" }).click();
+		await row.getByRole("button", { name: "Reject" }).click();
+		await colleague.getByLabel("Reason").fill("a slip indeed");
+		await colleague.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
+		await row.waitFor({ state: "detached" });
+	});
 
-	test("credit moved by hand is moved once, also where its answer is lost, and stands with its reason in the customer's ledger and the audit log", async () => {
+	test("an adjustment repeated after a lost answer is booked once", async () => {
 		await available()
 			.getByText(LONG ? "$5,350.00" : "$250.00")
 			.waitFor();
@@ -209,7 +187,7 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 			.getByText(LONG ? "$5,362.50" : "$262.50")
 			.waitFor();
 		await credit.getByRole("table", { name: "Ledger" }).getByText("goodwill for the outage").waitFor();
-		await shoot(credit, "operator-6-ledger");
+		await picture(credit, "operator-6-ledger");
 
 		await office.getByRole("link", { name: "Events of this account" }).click();
 		const lineOf = (act: string) => log().locator("tbody tr", { hasText: act });
@@ -219,11 +197,11 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await lineOf("Account suspended")
 			.getByText(/reason: unpaid invoice/)
 			.waitFor();
-		await shoot(office, "operator-7-audit");
+		await picture(office, "operator-7-audit");
 		expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 	});
 
-	test.if(LONG)("the audit log shows one act by the words of that act", async () => {
+	test.if(LONG)("the audit log filters by action", async () => {
 		await walk(office, "/operator/audit?action=topup.confirm");
 		await log()
 			.locator("tbody tr", { hasText: colleagueEmail })
@@ -235,37 +213,33 @@ describe.skipIf(!hasChromium)("an operator at work and the customer who sees it,
 		await log().locator("tbody tr", { hasText: "Top-up confirmed" }).waitFor({ state: "detached" });
 	});
 
-	test.if(LONG)(
-		"a management key is made on its page, works until it is revoked there, and shows its secret once",
-		async () => {
-			await walk(office, "/operator/management-keys");
-			await office.getByRole("button", { name: "Create a management key" }).first().click();
-			await office.getByLabel("Name").fill("terraform");
-			await office.getByLabel("accounts:read").check();
-			await office.getByRole("button", { name: "Create", exact: true }).click();
-			const management = (await office.getByTestId("secret").textContent()) ?? "";
-			expect(management).toStartWith("tgm_");
-			await office.getByLabel("I have stored it").check();
-			await office.getByRole("button", { name: "Done" }).click();
-			const status = async () => (await service.get("/v1/management/accounts", management)).status;
-			expect(await status()).toBe(200);
-			const row = office.getByRole("table", { name: "Management keys" }).locator("tbody tr", { hasText: "terraform" });
-			await row.getByText("Active").waitFor();
-			expect(await office.content()).not.toContain(management);
-			await row.getByRole("button", { name: "Revoke terraform" }).click();
-			await office.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
-			await row.getByText("Revoked").waitFor();
-			expect(await status()).toBe(401);
-		},
-	);
+	test.if(LONG)("a management key works until it is revoked, shows its secret once", async () => {
+		await walk(office, "/operator/management-keys");
+		await office.getByRole("button", { name: "Create a management key" }).first().click();
+		await office.getByLabel("Name").fill("terraform");
+		await office.getByLabel("accounts:read").check();
+		await office.getByRole("button", { name: "Create", exact: true }).click();
+		const management = (await office.getByTestId("secret").textContent()) ?? "";
+		expect(management).toStartWith("tgm_");
+		await storeSecret(office);
+		const status = async () => (await service.get("/v1/management/accounts", management)).status;
+		expect(await status()).toBe(200);
+		const row = office.getByRole("table", { name: "Management keys" }).locator("tbody tr", { hasText: "terraform" });
+		await row.getByText("Active").waitFor();
+		expect(await office.content()).not.toContain(management);
+		await row.getByRole("button", { name: "Revoke terraform" }).click();
+		await office.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+		await row.getByText("Revoked").waitFor();
+		expect(await status()).toBe(401);
+	});
 
-	test("a customer finds no operator's page", async () => {
+	test("a customer gets no operator page", async () => {
 		await walk(credit, "/operator/accounts");
 		await credit.getByRole("heading", { name: "No such page" }).waitFor();
 		await credit.getByText("There is nothing at this address.").waitFor();
 	});
 
-	test("on all this way the browsers found nothing to complain of and nothing failed but what was refused in words", () => {
+	test("the browsers log no error, only the expected requests fail", () => {
 		expect(tabs.flatMap((tab) => tab.complaints)).toEqual([]);
 		expect(tabs.flatMap((tab) => tab.failures).map((failure) => failure.slice(0, 3))).toEqual(expected);
 	});

@@ -69,7 +69,7 @@ export async function firstMinutes(
 	await newcomer.getByRole("link", { name: "Pay" }).click();
 	await newcomer.waitForURL("**/credit?topup=*&payment=done");
 	await paid();
-	await newcomer.getByText("The payment is verified: $100.00 is in your credit.").waitFor();
+	await newcomer.getByText("Payment confirmed: $100.00 was added to your credit.").waitFor();
 	await picture(newcomer, "first-minutes-1-paid");
 	await click(link("Create a key"));
 	await fill(newcomer.getByRole("dialog").getByLabel("Name"), "first");

@@ -26,6 +26,6 @@ test("pages get the configured retention of refused requests", async () => {
 });
 
 test("pages name batch files and RETENTION_AUDIT_DAYS as exceptions", () => {
-	expect(page("pages/requests")).toContain("is not stored, but for the files of batches:");
+	expect(page("pages/requests")).toContain("are not stored, except in batch files");
 	expect(page("operator/audit")).toContain("RETENTION_AUDIT_DAYS");
 });

@@ -110,7 +110,7 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 					{ label: t("Model"), lead: true, render: (row) => <Link to={`/models/${row.model}`}>{row.model}</Link> },
 					{ label: t("Requests"), figure: (row) => formatCount(row.requests) },
 					{ label: t("First token"), figure: (row) => formatDuration(row.meanFirstTokenMs) },
-					{ label: t("Mean time"), figure: (row) => formatDuration(row.meanMs) },
+					{ label: t("Mean duration"), figure: (row) => formatDuration(row.meanMs) },
 				]}
 			/>
 		</>

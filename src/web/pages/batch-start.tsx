@@ -63,8 +63,8 @@ export function BatchStartDialog(props: {
 			disabled={!isReady}
 		>
 			<FileInput
-				label={t("File of requests")}
-				description={t("A request on each line, as JSON with custom_id, method, url and body.")}
+				label={t("Batch file")}
+				description={t("JSONL with one request per line: custom_id, method, url and body.")}
 				placeholder={t("Choose a .jsonl file")}
 				accept=".jsonl,.ndjson,.json,.txt"
 				value={file}
@@ -72,7 +72,7 @@ export function BatchStartDialog(props: {
 			/>
 			{isTooLarge && (
 				<Notice kind="warn">
-					{rich("Files of more than 32 MB are sent with an SDK, or from a terminal with {code}.", {
+					{rich("Upload files larger than 32 MB with an SDK or with {code}.", {
 						code: <code>tollgate batch run</code>,
 					})}
 				</Notice>
@@ -93,7 +93,7 @@ export function BatchStartDialog(props: {
 			)}
 			<Select
 				label={t("Key")}
-				description={t("Its cap and its models hold for every line.")}
+				description={t("Its cap and allowed models apply to every request.")}
 				data={usable.map((key) => ({ value: key.id, label: keyLabel(key) }))}
 				allowDeselect={false}
 				value={keyId}

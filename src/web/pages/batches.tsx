@@ -44,7 +44,7 @@ function BatchProgress({ item }: { item: BatchView }) {
 		<Box miw={90}>
 			<Progress.Root
 				role="progressbar"
-				aria-label={t("Lines that are done")}
+				aria-label={t("Completed requests")}
 				aria-valuemin={0}
 				aria-valuemax={100}
 				aria-valuenow={percent}
@@ -83,7 +83,7 @@ const COLUMNS: readonly Column<BatchView>[] = [
 	},
 	{ label: t("State"), corner: true, render: (batch) => <BatchState item={batch} /> },
 	{ label: t("Lines"), render: (batch) => <BatchProgress item={batch} /> },
-	{ label: t("Expected end"), render: (batch) => <ExpectedEnd item={batch} /> },
+	{ label: t("Estimated completion"), render: (batch) => <ExpectedEnd item={batch} /> },
 	{ label: t("Key"), clip: true, render: (batch) => <Clipped text={batch.keyName ?? batch.keyId} /> },
 	{ label: t("Started"), render: (batch) => <Ago atMs={batch.createdAtMs} /> },
 	{ label: t("Cost so far"), amount: (batch) => batch.chargedNanoUsd },
@@ -121,7 +121,7 @@ function BatchList() {
 			<Page
 				title={t("Batches")}
 				lead={t(
-					"Many requests in one file, done within a day. Its lines and their answers are kept: encrypted, for 30 days at most.",
+					"Send many requests in one file and get the results within 24 hours. Files are stored encrypted for up to 30 days.",
 				)}
 				aside={start}
 			>
@@ -133,7 +133,7 @@ function BatchList() {
 					empty={
 						<Empty title={t("No batches yet.")} action={start}>
 							{t(
-								"A file with a request on each line is worked through when the models have room, at their batch rates. Drop one here to check it.",
+								"Upload a JSONL file with one request per line. It runs at batch rates when the models have capacity. Drop a file here to check it.",
 							)}
 						</Empty>
 					}
@@ -170,7 +170,7 @@ function BatchPage({ id }: { id: string }) {
 		<Page
 			title={item?.filename ?? t("Batch")}
 			lead={<Id value={id} label={t("Copy the batch's id")} />}
-			aside={mayCancel && <ActButton label={t("Cancel the rest")} look="danger" action={cancel} />}
+			aside={mayCancel && <ActButton label={t("Cancel the batch")} look="danger" action={cancel} />}
 		>
 			<Reading of={batch} height={220} />
 			{cancel.error && <Problem error={cancel.error} />}
@@ -197,19 +197,19 @@ function Detail({ item }: { item: BatchView }) {
 	const files = maySend && (
 		<>
 			{item.outputFileId && download(item.outputFileId, t("Answers"))}
-			{item.errorFileId && download(item.errorFileId, t("What failed"))}
+			{item.errorFileId && download(item.errorFileId, t("Failed requests"))}
 		</>
 	);
 	return (
 		<>
 			{item.paused !== null && !isOver(item) && (
-				<Notice kind="warn">{t("It is paused: {why}", { why: item.paused ?? "" })}</Notice>
+				<Notice kind="warn">{t("Paused: {why}", { why: item.paused ?? "" })}</Notice>
 			)}
 			<Panel
 				title={t("Batch")}
 				aside={
 					<>
-						<Link to={`/requests?batch=${item.id}`}>{t("Its requests")}</Link>
+						<Link to={`/requests?batch=${item.id}`}>{t("View requests")}</Link>
 						{files}
 					</>
 				}
@@ -219,18 +219,18 @@ function Detail({ item }: { item: BatchView }) {
 						[t("State")]: <BatchState item={item} />,
 						[t("Lines")]: <BatchProgress item={item} />,
 						[isOver(item) ? t("Cost") : t("Cost so far")]: <Amount nanoUsd={item.chargedNanoUsd} />,
-						[t("Expected end")]: !isOver(item) && <ExpectedEnd item={item} />,
+						[t("Estimated completion")]: !isOver(item) && <ExpectedEnd item={item} />,
 						[t("Model")]: item.model ?? "–",
 						[t("Endpoint")]: item.endpoint,
 						[t("Key")]: <Link to={`/keys/${item.keyId}`}>{item.keyName ?? item.keyId}</Link>,
 						[t("Started")]: <Moment atMs={item.createdAtMs} />,
 						[t("Ended")]: <Moment atMs={item.endedAtMs} />,
-						[t("Window ends")]: <Moment atMs={item.expiresAtMs} />,
+						[t("Deadline")]: <Moment atMs={item.expiresAtMs} />,
 					}}
 				/>
 			</Panel>
 			{item.problems.length > 0 && (
-				<Panel title={t("What is wrong")}>
+				<Panel title={t("Errors")}>
 					<ul>
 						{item.problems.map(({ line, message }) => (
 							<li key={`${line} ${message}`}>

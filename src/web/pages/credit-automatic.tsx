@@ -1,7 +1,7 @@
 import { Group, SimpleGrid, Stack } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { STOP_REASONS } from "../../billing/stop-reasons.ts";
-import { formatUsd, MAX_NANO_USD, type NanoUsd, parseUsd } from "../../money/nano-usd.ts";
+import { formatUsd, type NanoUsd } from "../../money/nano-usd.ts";
 import { api } from "../api.ts";
 import { brand } from "../brand.ts";
 import { ActButton, fieldError, PanelForm } from "../parts/form.tsx";
@@ -12,7 +12,7 @@ import { Moment } from "../parts/text.tsx";
 import { UsdField } from "../parts/usd-field.tsx";
 import { type Resource, useAction, useNow } from "../resource.ts";
 import { useQueryState } from "../router.tsx";
-import { useAccount, useMay, useSession } from "../session.tsx";
+import { useAccount, useMay } from "../session.tsx";
 import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import type { AutoTopUpView } from "../views.ts";
@@ -24,7 +24,7 @@ const POLL_MS = 4_000;
 const STATES = {
 	on: { label: t("On"), tone: "ok" },
 	stopped: { label: t("Stopped"), tone: "bad" },
-	needs_owner: { label: t("Waits for you"), tone: "warn" },
+	needs_owner: { label: t("Action required"), tone: "warn" },
 } as const;
 
 /** The saved card, the settings of automatic top-ups and the last attempts. */
@@ -43,7 +43,7 @@ export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 						<Settings key={data.autoTopUp?.changedAtMs ?? "off"} view={data} onChanged={() => void view.reload()} />
 					)}
 					{data.card !== null && !may("card.charge") && (
-						<p className="small dim">{t("Owners, admins and billing decide.")}</p>
+						<p className="small dim">{t("Only owners, admins and billing members can change this.")}</p>
 					)}
 					{data.attempts.length > 0 && <Attempts view={data} />}
 				</Stack>
@@ -72,8 +72,8 @@ function Trouble({ view: { autoTopUp }, onChanged }: { view: AutoTopUpView; onCh
 				<span>
 					{why}{" "}
 					{autoTopUp.state === "needs_owner"
-						? t("Nothing was charged. Until the payment is confirmed no further one is tried.")
-						: t("Nothing is tried until the settings are saved again.")}
+						? t("Nothing was charged. Automatic top-ups are paused until you confirm the payment.")
+						: t("Save the settings again to resume automatic top-ups.")}
 				</span>
 				{autoTopUp.state === "needs_owner" && may("credit.buy") && (
 					<ActButton label={t("Confirm the payment")} look="main" action={finish} />
@@ -100,24 +100,24 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 	return (
 		<>
 			{card === null ? (
-				<p>{t("With a saved card credit is bought by itself when it falls below an amount that you set.")}</p>
+				<p>{t("Save a card to top up automatically when the balance falls below an amount that you set.")}</p>
 			) : (
 				<p>
-					{t("Card: {brand} ending in {lastFour}, good until {expiry}", {
+					{t("Card: {brand} ending in {lastFour}, expires {expiry}", {
 						brand: capital(card.brand),
 						lastFour: card.lastFour,
 						expiry: `${String(card.expMonth).padStart(2, "0")}/${card.expYear}`,
 					})}
 				</p>
 			)}
-			{isAwaited && <Notice>{t("The card is being read from Stripe. It appears here by itself.")}</Notice>}
+			{isAwaited && <Notice>{t("Waiting for Stripe to confirm the card. This page updates automatically.")}</Notice>}
 			{error && <Problem error={error} />}
 			{may("card.charge") && (
 				<Group justify="flex-end" gap="xs">
 					{card !== null && <ActButton size="sm" label={t("Remove the card")} action={remove} />}
 					<ActButton
 						size="sm"
-						label={card === null ? t("Save a card") : t("Use another card")}
+						label={card === null ? t("Save a card") : t("Replace the card")}
 						look={card === null ? "main" : "plain"}
 						action={give}
 					/>
@@ -153,8 +153,6 @@ function Settings({ view: { autoTopUp, boughtNanoUsd }, onChanged }: { view: Aut
 		amountUsd: shown(autoTopUp?.amountNanoUsd, "100"),
 		monthMostUsd: shown(autoTopUp?.monthMostNanoUsd, "500"),
 	});
-	const [wrong, setWrong] = useState<Partial<Record<Field, string>>>();
-	const { config } = useSession();
 	const save = useAction(async () => {
 		await api.saveAutoTopUp(account.id, given);
 		onChanged();
@@ -167,11 +165,8 @@ function Settings({ view: { autoTopUp, boughtNanoUsd }, onChanged }: { view: Aut
 		<UsdField
 			label={label}
 			value={given[name]}
-			error={wrong?.[name] ?? fieldError(save, name)}
-			onChange={(value) => {
-				setWrong(undefined);
-				setGiven({ ...given, [name]: value });
-			}}
+			error={fieldError(save, name)}
+			onChange={(value) => setGiven({ ...given, [name]: value })}
 		/>
 	);
 	return (
@@ -179,24 +174,19 @@ function Settings({ view: { autoTopUp, boughtNanoUsd }, onChanged }: { view: Aut
 			action={save}
 			act={autoTopUp?.state === "on" ? t("Save") : t("Switch on")}
 			main
-			onSubmit={() => {
-				const wrong = wrongOf(given, config.topUpMinNanoUsd);
-				setWrong(wrong);
-				if (wrong === undefined) void save.run();
-			}}
 			disabled={FIELDS.some((name) => given[name] === "")}
 			error={save.error ?? off.error}
 			fields={FIELDS}
 			more={autoTopUp !== null && <ActButton size="sm" label={t("Switch off")} action={off} />}
 		>
 			<SimpleGrid minColWidth="min(100%, 220px)" autoFlow="auto-fit" className="field-row">
-				{field("belowUsd", t("When the balance is below, in USD"))}
-				{field("amountUsd", t("Buy, in USD"))}
-				{field("monthMostUsd", t("At most in a calendar month, in USD"))}
+				{field("belowUsd", t("When the balance falls below (USD)"))}
+				{field("amountUsd", t("Top-up amount (USD)"))}
+				{field("monthMostUsd", t("Monthly limit (USD)"))}
 			</SimpleGrid>
 			{autoTopUp !== null && (
 				<p className="small dim">
-					{t("Bought automatically this month: {bought} of {most}", {
+					{t("Automatic top-ups this month: {bought} of {most}", {
 						bought: showUsd(boughtNanoUsd),
 						most: showUsd(autoTopUp.monthMostNanoUsd),
 					})}
@@ -204,7 +194,7 @@ function Settings({ view: { autoTopUp, boughtNanoUsd }, onChanged }: { view: Aut
 			)}
 			<p className="small dim">
 				{t(
-					"By switching this on you allow {service} to charge this card with these amounts, each time that the balance falls below the first of them, until you switch it off. If it is below now, the card is charged at once. Credit is there when the payment has cleared.",
+					"By switching this on, you authorize {service} to charge this card each time the balance falls below the threshold, until you switch it off. If the balance is below it now, the card is charged immediately. Credit is added when the payment clears.",
 					{ service: brand.name },
 				)}
 			</p>
@@ -212,21 +202,11 @@ function Settings({ view: { autoTopUp, boughtNanoUsd }, onChanged }: { view: Aut
 	);
 }
 
-/** Checks the amounts as the service does, before they are sent. */
-function wrongOf(given: Record<Field, string>, least: NanoUsd): Partial<Record<Field, string>> | undefined {
-	const [below, amount, most] = FIELDS.map((name) => parseUsd(given[name]) ?? MAX_NANO_USD);
-	if (below === undefined || amount === undefined || most === undefined) return undefined;
-	if (amount < least) return { amountUsd: t("A top-up is at least {least}.", { least: showUsd(least) }) };
-	if (amount < below) return { amountUsd: t("Buy at least as much as it is bought below.") };
-	if (most < amount) return { monthMostUsd: t("The month's most covers one top-up at least.") };
-	return undefined;
-}
-
 const shown = (amount: NanoUsd | undefined, proposed: string) => (amount === undefined ? proposed : formatUsd(amount));
 
 const ATTEMPTS = {
-	running: { label: t("Being paid"), tone: "warn" },
-	needs_authentication: { label: t("Waits for you"), tone: "warn" },
+	running: { label: t("Processing"), tone: "warn" },
+	needs_authentication: { label: t("Action required"), tone: "warn" },
 	succeeded: { label: t("Paid"), tone: "ok" },
 	declined: { label: t("Declined"), tone: "bad" },
 	ended: { label: t("Not charged"), tone: "off" },

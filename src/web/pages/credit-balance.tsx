@@ -32,13 +32,13 @@ export function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 				<Stack mt="sm">
 					<p className="dim">
 						{t(
-							"A running request holds the most that it can cost. When it ends it is charged what it used and the rest is free again.",
+							"A running request reserves its maximum cost. When it ends, its actual cost is charged and the rest is released.",
 						)}
 					</p>
 					{credit && credit.heldByAbsentInstancesNanoUsd > 0 && (
 						<Notice kind="warn">
 							{rich(
-								"{heldByAbsentInstances} is held for an instance of the service that is not running. It comes back when that instance's books are read.",
+								"{heldByAbsentInstances} is held by an instance of the service that is offline. It is released when that instance's journal is recovered.",
 								{ heldByAbsentInstances: <Amount nanoUsd={credit.heldByAbsentInstancesNanoUsd} /> },
 							)}
 						</Notice>
@@ -96,11 +96,11 @@ function AlertForm({ alert, onChanged }: { alert: AlertView; onChanged: () => vo
 		>
 			<p>
 				{threshold === null
-					? t("No alert is set. Requests are refused with 402 when the credit runs out.")
+					? t("No alert set. Requests fail with status 402 when the credit runs out.")
 					: mailedBelow(showUsd(threshold))}
 			</p>
 			<UsdField
-				label={t("Mail below, in USD")}
+				label={t("Send a mail below (USD)")}
 				placeholder={threshold === null ? "25" : ""}
 				value={typed ?? (threshold === null ? "" : formatUsd(threshold))}
 				error={fieldError(save, "usd")}

@@ -102,8 +102,10 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 				)}
 				<p className="small dim">
 					{method === "card"
-						? t("You pay on Stripe's page. The credit appears when Stripe has confirmed the payment.")
-						: t("You get a reference for the transfer. The credit appears when an operator has seen the payment.")}
+						? t("You pay on Stripe's page. Credit is added when Stripe confirms the payment.")
+						: t(
+								"You get a payment reference for your transfer. Credit is added when the operator confirms the payment.",
+							)}
 				</p>
 				{method === "transfer" && transferDetails !== undefined && <TransferDetails details={transferDetails} />}
 			</PanelForm>
@@ -125,7 +127,7 @@ function MadeTransfer({ made, onAgain }: { made: Transfer; onAgain: () => void }
 				<TransferDetails details={made.transferDetails} />
 				<p className="dim">
 					{t(
-						"Give exactly this reference, so that the payment can be found. An operator checks that it has arrived and confirms it with the bank's transaction reference; the credit then appears on this page by itself, with a receipt.",
+						"Use exactly this reference, so that the payment can be matched. When it arrives, an operator confirms it, and the credit and a receipt appear on this page.",
 					)}
 				</p>
 				<Group justify="flex-end" gap="xs">
@@ -154,7 +156,7 @@ function Presets({ usd, onChoose }: { usd: string; onChoose: (usd: string) => vo
 
 function TransferDetails({ details }: { details: string | null }) {
 	if (details === null)
-		return <p className="small dim">{t("The operator of the service sends you the details of the bank account.")}</p>;
+		return <p className="small dim">{t("The operator of the service sends you the bank details.")}</p>;
 	return (
 		<section aria-label={t("Bank details")}>
 			<CodeBlock code={details} label={t("Copy the bank details")} />

@@ -71,9 +71,7 @@ export default function CreditPage() {
 				columns={LEDGER_COLUMNS}
 				{...fromList(ledger)}
 				rowKey={(entry) => entry.id}
-				empty={
-					<Empty title={t("No movements yet.")}>{t("Each top-up, refund and day of usage will be a line here.")}</Empty>
-				}
+				empty={<Empty title={t("No entries yet.")}>{t("Top-ups, refunds and daily usage appear here.")}</Empty>}
 			/>
 		</Page>
 	);
@@ -122,7 +120,7 @@ function TopUpList({ list, onChanged }: { list: List<TopUpView>; onChanged: () =
 			title={t("Top-ups")}
 			{...fromList(list)}
 			rowKey={(topUp) => topUp.id}
-			empty={<Empty title={t("No top-ups yet.")}>{t("A top-up and its verification can be followed here.")}</Empty>}
+			empty={<Empty title={t("No top-ups yet.")}>{t("Top-ups and their status appear here.")}</Empty>}
 			columns={[...TOP_UP_COLUMNS, { label: t("Action"), act: true, render: actsOn }]}
 		>
 			{cancel.error && <Problem error={cancel.error} />}
@@ -132,7 +130,7 @@ function TopUpList({ list, onChanged }: { list: List<TopUpView>; onChanged: () =
 
 const STATES: Readonly<Record<StatementMonth["state"], { label: string; tone: "ok" | "warn" | "off" }>> = {
 	closed: { label: t("Closed"), tone: "ok" },
-	over: { label: t("Being closed"), tone: "warn" },
+	over: { label: t("Closing"), tone: "warn" },
 	running: { label: t("Running"), tone: "off" },
 };
 const MONTH = new Intl.DateTimeFormat(locale, { year: "numeric", month: "long", timeZone: "UTC" });
@@ -154,7 +152,7 @@ function StatementsPanel({ accountId }: { accountId: string }) {
 			title={t("Statements")}
 			{...fromItems(months)}
 			rowKey={({ month }) => month}
-			empty={<Empty title={t("No month yet.")} />}
+			empty={<Empty title={t("No statements yet.")} />}
 			columns={[
 				{
 					label: t("Month"),
@@ -182,7 +180,7 @@ function StatementsPanel({ accountId }: { accountId: string }) {
 		>
 			<p className="small dim panel-note">
 				{rich(
-					"Months in UTC. Each is closed within hours of its end, and its figures never change then. Your company, address and VAT ID are in the <link>settings</link>.",
+					"Months are in UTC and close within hours of their end. Closed statements never change. Edit your company, address and VAT ID in the <link>settings</link>.",
 					{ link: linkTo("/settings") },
 				)}
 			</p>
@@ -216,10 +214,10 @@ function PaymentReturn({ topUps, wantsKey }: { topUps: readonly TopUpView[] | un
 
 function returnText({ state, amountNanoUsd }: TopUpView, paid: boolean): string {
 	if (state === "confirmed")
-		return t("The payment is verified: {amount} is in your credit.", { amount: showUsd(amountNanoUsd) });
-	if (state === "rejected") return t("The payment was not made. No credit was given.");
+		return t("Payment confirmed: {amount} was added to your credit.", { amount: showUsd(amountNanoUsd) });
+	if (state === "rejected") return t("The payment was not completed. No credit was added.");
 	if (state !== "pending") return t("The payment is {state}.", { state: stateText(state).toLowerCase() });
 	return paid
-		? t("The payment was made. The credit appears here as soon as it is verified, usually within a minute.")
-		: t("The payment was not made. Nothing was charged.");
+		? t("Payment received. Credit is added when it is confirmed, usually within a minute.")
+		: t("The payment was not completed. Nothing was charged.");
 }

@@ -65,10 +65,8 @@ export function KeyCreateDialog(props: {
 		>
 			<KeyFields draft={draft} onChange={setDraft} error={create.error} readsOnly={readsOnly} projects={projects} />
 			<CheckField
-				label={t("Only reads usage and credit")}
-				description={t(
-					"For dashboards: GET /v1/usage, /v1/credits and /v1/models. No request is made with it, whoever has it.",
-				)}
+				label={t("Read-only: usage and credit")}
+				description={t("For dashboards: GET /v1/usage, /v1/credits and /v1/models. The key cannot call models.")}
 				checked={readsOnly}
 				onChange={setReadsOnly}
 			/>
@@ -93,21 +91,20 @@ export function SecretDialog(props: {
 		<Dialog onClose={() => undefined} title={props.title} size="lg" withCloseButton={false} held>
 			<Stack gap={14}>
 				<p>
-					{rich(
-						"<strong>This is the only time that the secret is shown.</strong> Nobody can read it again, the service keeps a digest of it.",
-						{ strong: (inner) => <strong>{inner}</strong> },
-					)}
+					{rich("<strong>Copy the secret now: it is not shown again.</strong> The service stores only a hash of it.", {
+						strong: (inner) => <strong>{inner}</strong>,
+					})}
 				</p>
 				<Group className="code" p="xs" wrap="nowrap" justify="space-between">
 					<code data-testid="secret">{props.secret}</code>
 					<CopyButton text={props.secret} label={t("Copy the secret")} />
 				</Group>
-				<p className="dim">{rich("For a {code} file that is not checked in:", { code: <code>.env</code> })}</p>
+				<p className="dim">{rich("For a {code} file outside version control:", { code: <code>.env</code> })}</p>
 				<CodeBlock code={`${props.variable ?? KEY_VARIABLE}=${props.secret}`} />
 				{props.children}
 				<p className="dim">
 					{t(
-						"In production keep it in a secret manager. Use one key for each application and environment, so that one can be revoked without the others.",
+						"In production, keep it in a secret manager. Use one key per application and environment, so that each can be revoked alone.",
 					)}
 				</p>
 				<CheckField label={t("I have stored it")} checked={stored} onChange={setStored} />

@@ -79,10 +79,10 @@ function changesOf(draft: KeyDraft, before: KeyDraft): Partial<KeySettingsInput>
 }
 
 const PERIODS: { value: CapPeriod; label: string }[] = [
-	{ value: "lifetime", label: t("All its lifetime") },
-	{ value: "day", label: t("Each day") },
-	{ value: "week", label: t("Each week") },
-	{ value: "month", label: t("Each month") },
+	{ value: "lifetime", label: t("Lifetime") },
+	{ value: "day", label: t("Daily") },
+	{ value: "week", label: t("Weekly") },
+	{ value: "month", label: t("Monthly") },
 ];
 
 /** Properties of a group of fields; `wrong` returns the service's error for a field. */
@@ -112,7 +112,7 @@ export function KeyFields(props: {
 		<>
 			<TextField
 				label={t("Name")}
-				description={ofProject ? t("A team or a product") : t("The application and environment that will use it")}
+				description={ofProject ? t("A team or a product") : t("Application and environment that use this key")}
 				placeholder={ofProject ? "" : t("search-api production")}
 				maxLength={100}
 				data-autofocus
@@ -123,7 +123,7 @@ export function KeyFields(props: {
 			{!readsOnly && projects.length > 0 && (
 				<Select
 					label={t("Project")}
-					description={t("What it spends counts against the project's cap, too.")}
+					description={t("Its spend also counts against the project's cap.")}
 					placeholder={t("No project")}
 					data={projects.map(({ id, name }) => ({ value: id, label: name }))}
 					clearable
@@ -160,7 +160,7 @@ function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boole
 			<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
 				<NumberInput
 					label={t("Cap in USD")}
-					description={ofProject ? t("Optional. Of all its keys") : t("Optional. Spent and held")}
+					description={ofProject ? t("Optional. For all its keys together") : t("Optional. Includes held amounts")}
 					placeholder={t("No cap")}
 					allowNegative={false}
 					min={0}
@@ -172,7 +172,7 @@ function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boole
 					onValueChange={(value) => set({ capUsd: value.value })}
 				/>
 				<Select
-					label={t("The cap is for")}
+					label={t("Cap period")}
 					description={t("In the account's time zone")}
 					data={PERIODS}
 					allowDeselect={false}
@@ -184,7 +184,7 @@ function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boole
 			</SimpleGrid>
 			<MultiSelect
 				label={t("Models")}
-				description={t("Optional. None chosen: all available models, those of later too.")}
+				description={t("Optional. Empty allows all models, including future ones.")}
 				placeholder={draft.models.length === 0 ? t("All models") : ""}
 				data={[...new Set([...known, ...draft.models])]}
 				searchable
@@ -199,7 +199,7 @@ function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boole
 	);
 }
 
-const LIMITS = { requestsPerMinute: t("Requests a minute"), concurrencyMax: t("Requests at a time") };
+const LIMITS = { requestsPerMinute: t("Requests per minute"), concurrencyMax: t("Concurrent requests") };
 
 function LimitFields({ draft, wrong, set }: Part) {
 	return (

@@ -57,7 +57,7 @@ export default function KeyPage({ id }: { id: string }) {
 				<>
 					<KeyFacts item={item} />
 					{canAsk(item) && (
-						<Panel title={t("Use it")}>
+						<Panel title={t("Quick start")}>
 							<ToolChoice apiKey={`${item.prefix}…${item.lastFour}`} models={item.models} />
 						</Panel>
 					)}
@@ -87,7 +87,7 @@ function KeyFacts({ item }: { item: KeyView }) {
 					[t("State")]: <KeyState item={item} />,
 					[t("Secret")]: <code>{`${item.prefix}…${item.lastFour}`}</code>,
 					[t("Id")]: <Id value={item.id} label={t("Copy the key's id")} />,
-					[t("Use")]: item.readsOnly && t("Only reads usage and credit"),
+					[t("Use")]: item.readsOnly && t("Read-only: usage and credit"),
 					[t("Project")]: item.projectId && (
 						<Link to={`/projects/${item.projectId}`}>{item.projectName ?? item.projectId}</Link>
 					),
@@ -110,10 +110,10 @@ export function limitsText(item: Pick<KeyView, "requestsPerMinute" | "concurrenc
 	const parts = [
 		item.requestsPerMinute === null
 			? undefined
-			: t("{count} requests a minute", { count: formatCount(item.requestsPerMinute) }),
-		item.concurrencyMax === null ? undefined : t("{count} at a time", { count: formatCount(item.concurrencyMax) }),
+			: t("{count} requests per minute", { count: formatCount(item.requestsPerMinute) }),
+		item.concurrencyMax === null ? undefined : t("{count} concurrent", { count: formatCount(item.concurrencyMax) }),
 	].filter((part) => part !== undefined);
-	return parts.length === 0 ? t("Those of the service") : parts.join(", ");
+	return parts.length === 0 ? t("Service defaults") : parts.join(", ");
 }
 
 function KeyUsage({ item }: { item: KeyView }) {
@@ -146,8 +146,8 @@ function KeyUsage({ item }: { item: KeyView }) {
 				)}
 			</Panel>
 			<Panel
-				title={t("Newest requests")}
-				aside={<Link to={`/requests?key=${item.id}`}>{t("All of this key")}</Link>}
+				title={t("Recent requests")}
+				aside={<Link to={`/requests?key=${item.id}`}>{t("All requests of this key")}</Link>}
 				flush
 			>
 				<RequestTable
@@ -176,7 +176,7 @@ function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => void })
 			onClose={onClose}
 		>
 			{rich(
-				"Every application that uses {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.",
+				"Applications that use {name} stop working immediately. This cannot be undone. Running requests finish and are charged.",
 				{ name: <strong>{item.name}</strong> },
 			)}
 		</EndDialog>
@@ -184,7 +184,7 @@ function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => void })
 }
 
 function runningText(count: number): string {
-	if (count === 0) return t("No request was running under it.");
+	if (count === 0) return t("No request was running with this key.");
 	return plural(
 		count,
 		{ one: "{count} admitted request is finishing.", other: "{count} admitted requests are finishing." },
@@ -193,7 +193,7 @@ function runningText(count: number): string {
 }
 
 const GRACES = [
-	{ value: "0", label: t("None: the old key stops at once") },
+	{ value: "0", label: t("Do not keep it: it stops immediately") },
 	{ value: String(HOUR_MS), label: t("1 hour") },
 	{ value: String(DAY_MS), label: t("1 day") },
 	{ value: String(7 * DAY_MS), label: t("7 days") },
@@ -232,16 +232,16 @@ function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => void })
 			title={t("Rotate the key")}
 			held={rotate.busy}
 			action={rotate}
-			act={t("Make the replacement")}
+			act={t("Create the replacement")}
 		>
 			<p>
 				{rich(
-					"A new key with the settings of {name} is made. Change the application over to it; the old key stops when its time is over.",
+					"Creates a new key with the settings of {name}. Switch your application to it before the old key expires.",
 					{ name: <strong>{item.name}</strong> },
 				)}
 			</p>
 			<Select
-				label={t("The old key works for")}
+				label={t("Keep the old key for")}
 				data={GRACES}
 				value={grace}
 				allowDeselect={false}

@@ -46,7 +46,7 @@ export default function KeysPage() {
 	);
 
 	return (
-		<Page title={t("Keys")} lead={t("One key for each application and environment.")} aside={create}>
+		<Page title={t("Keys")} lead={t("Use one key per application and environment.")} aside={create}>
 			<TablePanel
 				title={t("API keys")}
 				aside={
@@ -63,7 +63,9 @@ export default function KeysPage() {
 				empty={
 					wanted === "" ? (
 						<Empty title={t("No keys yet.")} action={create}>
-							{t("A key lets an application call the service. It can have a lifetime cap in USD and a list of models.")}
+							{t(
+								"Applications call the service with a key. A key can have a spending cap and a list of allowed models.",
+							)}
 						</Empty>
 					) : (
 						<Empty title={t("No key matches “{search}”.", { search: search.trim() })} />

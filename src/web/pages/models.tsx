@@ -21,10 +21,10 @@ import { rich, t } from "../texts.tsx";
 import type { ModelDetail, ModelView } from "../views.ts";
 
 const ABILITIES: readonly { readonly value: string; readonly label: string; has(model: ModelView): boolean }[] = [
-	{ value: "images", label: t("Takes pictures"), has: ({ inputModalities }) => inputModalities.includes("image") },
-	{ value: "audio", label: t("Takes audio"), has: ({ inputModalities }) => inputModalities.includes("audio") },
-	{ value: "tools", label: t("Calls tools"), has: ({ parameters }) => parameters.includes("tools") },
-	{ value: "schema", label: t("Keeps to a schema"), has: ({ parameters }) => parameters.includes("response_format") },
+	{ value: "images", label: t("Image input"), has: ({ inputModalities }) => inputModalities.includes("image") },
+	{ value: "audio", label: t("Audio input"), has: ({ inputModalities }) => inputModalities.includes("audio") },
+	{ value: "tools", label: t("Tool calling"), has: ({ parameters }) => parameters.includes("tools") },
+	{ value: "schema", label: t("Structured output"), has: ({ parameters }) => parameters.includes("response_format") },
 	{ value: "logprobs", label: t("Log probabilities"), has: ({ parameters }) => parameters.includes("logprobs") },
 ];
 
@@ -56,10 +56,7 @@ function ModelList() {
 	const rows = models.data && narrowed(models.data.items, query);
 	const isNarrowed = ["search", "kind", "can", "context", "state"].some((name) => query.has(name));
 	return (
-		<Page
-			title={t("Models")}
-			lead={t("A rate that is listed does not say that the model is connected: the state does.")}
-		>
+		<Page title={t("Models")} lead={t("Rates and current availability of every model.")}>
 			<SimpleGrid className="field-row" minColWidth="min(50% - 8px, 150px)" autoFlow="auto-fit" spacing="xs">
 				<SearchField
 					label={t("Search models")}
@@ -146,7 +143,7 @@ function Detail({ item }: { item: ModelDetail }) {
 			{item.status === "unavailable" && (
 				<Notice kind="warn">
 					{rich(
-						"No server for this model is connected right now: requests are refused with 503. The <link>status page</link> says the same.",
+						"No server for this model is connected: requests fail with status 503. See the <link>status page</link>.",
 						{ link: (inner) => <a href="/status">{inner}</a> },
 					)}
 				</Notice>
@@ -154,7 +151,7 @@ function Detail({ item }: { item: ModelDetail }) {
 			{item.retiresOn && (
 				<Notice kind="warn">
 					{rich(
-						"This model goes away: from {retiresOn} (UTC) on, requests that name it are refused with 404. <link>All models</link>",
+						"This model retires on {retiresOn} (UTC). After that, requests fail with status 404. <link>All models</link>",
 						{ retiresOn: formatDay(Date.parse(item.retiresOn)), link: linkTo("/models") },
 					)}
 				</Notice>
@@ -171,10 +168,10 @@ function Detail({ item }: { item: ModelDetail }) {
 							[t("Kind")]: KINDS[item.kind] ?? item.kind,
 							[t("Modes")]: item.modes.join(", ") || "–",
 							[t("Context")]: tokensText(item.contextLength),
-							[t("Output at most")]: tokensText(item.maxOutputTokens),
-							[t("Takes")]: item.inputModalities.join(", "),
-							[t("Gives")]: item.outputModalities.join(", "),
-							[t("Optional fields")]: item.parameters.join(", ") || t("None"),
+							[t("Maximum output")]: tokensText(item.maxOutputTokens),
+							[t("Input types")]: item.inputModalities.join(", "),
+							[t("Output types")]: item.outputModalities.join(", "),
+							[t("Supported parameters")]: item.parameters.join(", ") || t("None"),
 						}}
 					/>
 				</Panel>
@@ -193,7 +190,7 @@ function Detail({ item }: { item: ModelDetail }) {
 				</Panel>
 			</SimpleGrid>
 			{item.modes.includes("chat") && (
-				<Panel title={t("Use it")}>
+				<Panel title={t("Quick start")}>
 					<CodeTabs
 						snippets={chatSnippets({
 							baseUrl: config.baseUrl,
@@ -232,19 +229,19 @@ function SpeedPanel({ speed }: { speed: ModelDetail["speed"] }) {
 	return (
 		<Panel title={t("Speed")}>
 			{speed === null ? (
-				<Empty title={t("Too few streamed answers in the last day to tell.")} />
+				<Empty title={t("Not enough streamed responses in the last day.")} />
 			) : (
 				<>
 					<Facts
 						of={{
 							[t("First token, median")]: formatDuration(speed.firstTokenMs),
-							[t("Tokens a second, median")]:
-								speed.tokensPerSecond === null ? t("Too few long answers") : formatCount(speed.tokensPerSecond),
+							[t("Tokens per second, median")]:
+								speed.tokensPerSecond === null ? t("Not enough long responses") : formatCount(speed.tokensPerSecond),
 						}}
 					/>
 					<p className="small dim">
 						{t(
-							"Of {requests} streamed answers of the last day, of all customers, measured by this service: from a request's arrival to its first token, and behind that as the tokens came, for answers of 16 and more. Within 6 %.",
+							"Measured on {requests} streamed responses of all customers in the last day, within 6 %. The first token counts from the request's arrival; tokens per second count after it, in responses of at least 16 tokens.",
 							{ requests: formatCount(speed.requests) },
 						)}
 					</p>

@@ -37,10 +37,7 @@ export function OverviewPage() {
 		<Page
 			title={t("Overview")}
 			aside={
-				<span
-					className="small dim"
-					title={t("Figures on this page follow the service by themselves while it is live.")}
-				>
+				<span className="small dim" title={t("The figures update automatically while this page is live.")}>
 					{live ? t("Live") : t("Connecting…")}
 				</span>
 			}
@@ -48,7 +45,7 @@ export function OverviewPage() {
 			<Reading of={overview} />
 			{account.state === "suspended" && (
 				<Notice kind="warn">
-					{t("This account is suspended: its keys are refused. Ask the operator of the service.")}
+					{t("This account is suspended: requests with its keys are refused. Contact the operator.")}
 				</Notice>
 			)}
 			{data && (!finished || wasUnfinished) && (
@@ -67,20 +64,20 @@ function Figures({ data }: { data: Overview | undefined }) {
 			<div className="side-by-side">
 				<Panel title={t("Spend, last 30 days")} aside={<Link to="/usage">{t("Usage")}</Link>}>
 					{data?.chart.total.requests === 0 ? (
-						<Empty title={t("Nothing spent yet.")}>{t("The cost of each day by model will be drawn here.")}</Empty>
+						<Empty title={t("Nothing spent yet.")}>{t("The daily cost by model appears here.")}</Empty>
 					) : (
 						<UsageChart series={data?.chart} measure="cost" label={t("Spend by day and model, last 30 days")} />
 					)}
 				</Panel>
 				<TopModels data={data} />
 			</div>
-			<Panel title={t("Newest requests")} aside={<Link to="/requests">{t("All requests")}</Link>} flush>
+			<Panel title={t("Recent requests")} aside={<Link to="/requests">{t("All requests")}</Link>} flush>
 				<RequestTable
 					short
 					rows={data?.newest}
 					empty={
 						<Empty title={t("No requests yet.")} action={<ActButton label={t("Try a model")} to="/playground" />}>
-							{t("Each request appears here when it ends, with its tokens, duration and cost.")}
+							{t("Requests appear here when they finish, with tokens, duration and cost.")}
 						</Empty>
 					}
 				/>
@@ -103,7 +100,7 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 					{may("credit.see") ? <Link to="/credit#held">{t("by running requests")}</Link> : t("by running requests")}
 				</Stat>
 				<Stat label={t("Spent this month")} value={value(data?.monthSpentNanoUsd)}>
-					<Link to="/usage?range=month">{t("where it went")}</Link>
+					<Link to="/usage?range=month">{t("view usage")}</Link>
 				</Stat>
 				<Stat label={t("Spent today")} value={value(data?.todaySpentNanoUsd)}>
 					{t("since 00:00 UTC")}
@@ -111,7 +108,7 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 			</div>
 			{data && data.pendingTopUps > 0 && may("credit.see") && (
 				<p className="small dim">
-					{rich("{link}; the credit appears here when it is confirmed.", {
+					{rich("{link}. Credit is added when it is confirmed.", {
 						link: (
 							<Link to="/credit">
 								{plural(
@@ -136,7 +133,7 @@ function TopModels({ data }: { data: Overview | undefined }) {
 			label={t("Top models of the last 30 days")}
 			rows={data?.topModels}
 			rowKey={(row) => row.model}
-			empty={<Empty title={t("No model used yet.")}>{t("The models that cost most will be listed here.")}</Empty>}
+			empty={<Empty title={t("No model used yet.")}>{t("The models with the highest cost appear here.")}</Empty>}
 			columns={[
 				{
 					label: t("Model"),
@@ -172,11 +169,11 @@ function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist; pendin
 				<Step
 					number={2}
 					done={checklist.toppedUp}
-					what={waiting ? t("Top-up: waiting for verification") : t("Top-up confirmed")}
+					what={waiting ? t("Top-up pending") : t("Top-up confirmed")}
 					why={
 						waiting
-							? t("The operator checks the payment. This line turns green by itself; there is nothing to reload.")
-							: t("Access opens with the first confirmed top-up of at least {minimum}.", { minimum })
+							? t("The operator is verifying the payment. This page updates automatically.")
+							: t("API access starts with the first confirmed top-up of at least {minimum}.", { minimum })
 					}
 					action={
 						may("credit.buy") && (
@@ -191,8 +188,8 @@ function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist; pendin
 				<Step
 					number={3}
 					done={checklist.keyMade}
-					what={t("API key made")}
-					why={t("One key for each application and environment. The secret is shown once.")}
+					what={t("API key created")}
+					why={t("Use one key per application and environment. The secret is shown once.")}
 					action={
 						may("keys.change") && (
 							<ActButton label={t("Create a key")} look={checklist.toppedUp ? "main" : "plain"} to="/keys?create=1" />
@@ -202,8 +199,8 @@ function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist; pendin
 				<Step
 					number={4}
 					done={checklist.firstRequest}
-					what={t("First request seen")}
-					why={t("Ask in the playground, or with your own tool. This line turns green when the request arrives.")}
+					what={t("First request sent")}
+					why={t("Send a request from the playground or from your own tool.")}
 					action={may("requests.send") && <ActButton label={t("Use the playground")} to="/playground" />}
 				>
 					{!checklist.firstRequest && checklist.keyMade && <ToolChoice />}

@@ -93,11 +93,7 @@ function ProjectKeys({ item, onCreated }: { item: ProjectView; onCreated: () => 
 			columns={KEY_COLUMNS.filter(({ label }) => label !== t("Project"))}
 			{...fromList(list)}
 			rowKey={(key) => key.id}
-			empty={
-				<Empty title={t("No keys yet.")}>
-					{t("Make one here, or move one: a key's page says which project it has.")}
-				</Empty>
-			}
+			empty={<Empty title={t("No keys yet.")}>{t("Create a key here, or set the project on a key's page.")}</Empty>}
 		>
 			<KeyCreateDialog
 				open={isOpen}
@@ -126,7 +122,7 @@ function ArchiveDialog({ item, onClose }: { item: ProjectView; onClose: () => vo
 			onClose={onClose}
 		>
 			{rich(
-				"Every application that uses a key of {name} is refused from now on. This cannot be undone. Requests that are already admitted finish and are charged.",
+				"Applications that use a key of {name} stop working immediately. This cannot be undone. Running requests finish and are charged.",
 				{ name: <strong>{item.name}</strong> },
 			)}
 		</EndDialog>
@@ -154,13 +150,13 @@ function ProjectMembers({ item }: { item: ProjectView }) {
 	});
 	return (
 		<TablePanel
-			title={t("People")}
-			label={t("People of this project")}
+			title={t("Members")}
+			label={t("Members of this project")}
 			{...fromItems(members)}
 			rowKey={(member) => member.userId}
 			empty={
-				<Empty title={t("Nobody yet.")}>
-					{t("Developers see and make the keys of the projects that they work in. Owners and admins see all.")}
+				<Empty title={t("No members yet.")}>
+					{t("Developers see and create keys of their own projects only. Owners and admins see all keys.")}
 				</Empty>
 			}
 			columns={[
@@ -188,7 +184,7 @@ function ProjectMembers({ item }: { item: ProjectView }) {
 					<Stack gap={14}>
 						<p>
 							{t(
-								"{name} made keys of this project that still work, and may have kept their secrets. Kept, they go on working; revoked, they are refused everywhere at once.",
+								"{name} created keys of this project that are still active. Keep them active, or revoke them on all instances now.",
 								{ name: leaving.name },
 							)}
 						</p>

@@ -40,7 +40,7 @@ export default function ProjectsPage() {
 	return (
 		<Page
 			title={t("Projects")}
-			lead={t("A budget for some of the keys, and the people who work with them.")}
+			lead={t("Group keys under a shared budget, with the members who use them.")}
 			aside={create}
 		>
 			<TablePanel
@@ -51,7 +51,7 @@ export default function ProjectsPage() {
 				empty={
 					<Empty title={t("No projects yet.")} action={create}>
 						{t(
-							"A project has a cap, models and limits that its keys share. What its keys spend counts against its cap and their own.",
+							"The keys of a project share its cap, models and limits. Spend counts against the project's cap and the key's own.",
 						)}
 					</Empty>
 				}

@@ -34,18 +34,18 @@ export function ClosedPage() {
 	const { signOut } = useSession();
 	const leave = useAction(signOut);
 	return (
-		<Page title={t("By your company's sign-in")}>
+		<Page title={t("Company sign-in required")}>
 			<Panel>
 				<Empty
-					title={t("{name} is opened by its company's sign-in alone.", { name: account.name })}
+					title={t("{name} requires its company's single sign-on.", { name: account.name })}
 					action={
 						<>
 							{leave.error && <Problem error={leave.error} />}
-							<ActButton size="sm" label={t("Sign out, and in with your company")} action={leave} />
+							<ActButton size="sm" label={t("Sign out to use single sign-on")} action={leave} />
 						</>
 					}
 				>
-					{rich("What is your own stands in the <link>settings</link> as before.", {
+					{rich("Your own profile is in the <link>settings</link>.", {
 						link: linkTo("/settings"),
 					})}
 				</Empty>
@@ -81,7 +81,7 @@ export function NotFoundPage() {
 				title={t("There is nothing at this address.")}
 				action={<ActButton size="sm" label={t("Go to the start")} to="/" />}
 			>
-				{t("The address may be mistyped, or what it named is not open to you.")}
+				{t("Check the address, or ask for access to the page.")}
 			</Empty>
 		</Page>
 	);

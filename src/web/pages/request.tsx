@@ -81,7 +81,7 @@ function Detail({ row }: { row: RequestDetail }) {
 			{reason && <Notice kind="warn">{reason}</Notice>}
 			{row.writtenOffNanoUsd > 0 && (
 				<Notice>
-					{rich("The credit did not cover {writtenOff} of what it cost. That was not charged.", {
+					{rich("{writtenOff} of the cost exceeded your credit and was not charged.", {
 						writtenOff: <Amount nanoUsd={row.writtenOffNanoUsd} />,
 					})}
 				</Notice>
@@ -96,8 +96,8 @@ function Detail({ row }: { row: RequestDetail }) {
 							[t("Ending")]: <RequestEnding row={row} />,
 							[t("How it ended")]: howEnded(row),
 							[t("Basis")]: basisText(row),
-							[t("Replica")]: row.replica ?? <span className="dim">{t("none was reached")}</span>,
-							[t("Answer's id")]: row.answerId && <Id value={row.answerId} />,
+							[t("Replica")]: row.replica ?? <span className="dim">{t("none")}</span>,
+							[t("Response id")]: row.answerId && <Id value={row.answerId} />,
 							[t("Batch")]: row.batchId && <Link to={`/batches/${row.batchId}`}>{row.batchId}</Link>,
 							[t("Rate card")]: <code>{row.rateCard}</code>,
 						}}
@@ -123,7 +123,7 @@ function Detail({ row }: { row: RequestDetail }) {
 				<CostLines lines={row.lines} />
 				{row.linesTotalNanoUsd !== null && (
 					<Group className="sum" justify="space-between">
-						<span>{t("Sum, rounded up once to a billionth of a dollar")}</span>
+						<span>{t("Total, rounded up to a billionth of a dollar")}</span>
 						<strong className="num">{showUsdExact(row.linesTotalNanoUsd)}</strong>
 					</Group>
 				)}
@@ -154,13 +154,13 @@ function RefusedRequest({ row }: { row: RefusedDetail }) {
 							[t("Answer")]: <Refused row={{ ...row, repeats: 0 }} />,
 							[t("Code")]: <code>{row.code}</code>,
 							[t("Field")]: row.param && <code>{row.param}</code>,
-							[t("Model")]: row.model ?? t("not read so far"),
+							[t("Model")]: row.model ?? t("unknown"),
 							[t("Key")]: keyLink(row, `${row.keyName} …${row.keyLastFour}`),
 							[t("Endpoint")]: endpointName(row.endpoint),
 							[t("Cost")]: t("nothing"),
 							[t("Repeated")]:
 								row.repeats > 0 &&
-								rich("{count} more with this key and code until {repeated}, counted and not listed", {
+								rich("{count} more with this key and code until {repeated}, not listed", {
 									count: formatCount(row.repeats),
 									repeated: <Moment atMs={row.repeatedAtMs} form="log" />,
 								}),
@@ -174,15 +174,15 @@ function RefusedRequest({ row }: { row: RefusedDetail }) {
 
 const WHOSE = {
 	account: {
-		lacking: t("The account's credit did not cover the most that this request could cost."),
+		lacking: t("The account's credit did not cover the maximum cost of this request."),
 		of: t("of the account's credit"),
 	},
 	project: {
-		lacking: t("The spending cap of the key's project did not cover the most that this request could cost."),
+		lacking: t("The spending cap of the key's project did not cover the maximum cost of this request."),
 		of: t("under the project's cap"),
 	},
 	key: {
-		lacking: t("The key's spending cap did not cover the most that this request could cost."),
+		lacking: t("The key's spending cap did not cover the maximum cost of this request."),
 		of: t("under the key's cap"),
 	},
 } as const;
@@ -201,14 +201,14 @@ function ShortagePanel({ shortage }: { shortage: Shortage }) {
 						{t("by requests that were running")}
 					</Stat>
 					<Stat label={t("Needed")} value={<Amount nanoUsd={requiredNanoUsd} />}>
-						{t("the most that it could cost")}
+						{t("maximum cost")}
 					</Stat>
 					<Stat
 						label={t("Missing")}
 						value={<Amount nanoUsd={maxUsd(ZERO_USD, subUsd(requiredNanoUsd, availableNanoUsd))} />}
 					/>
 					<Stat
-						label={t("Would have fitted")}
+						label={t("Affordable output")}
 						value={
 							affordableMaxTokens === null ? "–" : t("{count} tokens", { count: formatCount(affordableMaxTokens) })
 						}
@@ -224,7 +224,7 @@ function ShortagePanel({ shortage }: { shortage: Shortage }) {
 function adviceOf(row: RefusedDetail): ReactNode {
 	if (row.shortage !== null) return <ShortageAdvice row={row} shortage={row.shortage} />;
 	const advice = ADVICE[row.code];
-	return <p>{advice === undefined ? t("Name the request's id when you ask for help.") : advice(row)}</p>;
+	return <p>{advice === undefined ? t("Contact support with the request id.") : advice(row)}</p>;
 }
 
 function ShortageAdvice({ row, shortage }: { row: RefusedDetail; shortage: Shortage }) {
@@ -233,12 +233,12 @@ function ShortageAdvice({ row, shortage }: { row: RefusedDetail; shortage: Short
 		<ul>
 			{shortage.limit === "key" ? (
 				<li>
-					{rich("{link}, or take it away.", {
+					{rich("{link}, or remove it.", {
 						link: keyLink(row, t("Raise the cap of {keyName}", { keyName: row.keyName })),
 					})}
 				</li>
 			) : shortage.limit === "project" ? (
-				<li>{t("Raise the cap of the key's project, or take it away.")}</li>
+				<li>{t("Raise or remove the cap of the key's project.")}</li>
 			) : (
 				<li>
 					<Link to="/credit">{t("Top up the account")}</Link>.
@@ -246,14 +246,14 @@ function ShortageAdvice({ row, shortage }: { row: RefusedDetail; shortage: Short
 			)}
 			{affordableMaxTokens !== null && (
 				<li>
-					{rich(
-						"Or ask for less: with {code} of {count} at the most it would have been admitted. What an answer does not use is given back.",
-						{ code: <code>max_tokens</code>, count: formatCount(affordableMaxTokens) },
-					)}
+					{rich("Or lower {code} to {count} or less. Unused tokens are not charged.", {
+						code: <code>max_tokens</code>,
+						count: formatCount(affordableMaxTokens),
+					})}
 				</li>
 			)}
 			{heldNanoUsd > 0 && availableNanoUsd + heldNanoUsd >= requiredNanoUsd && (
-				<li>{t("Or wait: what running requests hold and do not use is free again when they end.")}</li>
+				<li>{t("Or wait for running requests to finish: their unused credit is released.")}</li>
 			)}
 		</ul>
 	);
@@ -261,21 +261,21 @@ function ShortageAdvice({ row, shortage }: { row: RefusedDetail; shortage: Short
 
 const keyLink = (row: RefusedDetail, text: string) => <Link to={`/keys/${row.keyId}`}>{text}</Link>;
 const modelsLink = <Link to="/models">{t("the list of models")}</Link>;
-const SEND_AGAIN = t("It is a passing state: send the request again, after the seconds that retry-after names.");
-const MEND = t("Mend the request; the same one will be refused again.");
+const SEND_AGAIN = t("Retry the request after the seconds in the retry-after header.");
+const MEND = t("Correct the request before you send it again.");
 
 const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 	top_up_required: () =>
 		rich("<link>Make a first top-up</link>; the key works as soon as it is confirmed.", { link: linkTo("/credit") }),
-	sign_in_required: () => t("An owner of the account signs in to this console once."),
+	sign_in_required: () => t("An owner of the account must sign in to the console once."),
 	model_not_allowed: (row) =>
 		rich("{link}, or use another key.", {
 			link: keyLink(row, t("Add the model to those of {keyName}", { keyName: row.keyName })),
 		}),
-	account_suspended: () => t("Ask the operator of the service."),
+	account_suspended: () => t("Contact the operator of the service."),
 	project_archived: () => rich("Use <link>a key</link> of another project.", { link: linkTo("/keys") }),
 	api_key_revoked: () =>
-		rich("Something still uses this key. Give it <link>another one</link>.", { link: linkTo("/keys") }),
+		rich("An application still uses this revoked key. Give it <link>another one</link>.", { link: linkTo("/keys") }),
 	api_key_expired: (row) =>
 		rich("{change}, or use <link>another key</link>.", {
 			change: keyLink(row, t("Change when {keyName} expires", { keyName: row.keyName })),
@@ -283,19 +283,18 @@ const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 		}),
 	read_only_key: () =>
 		rich("This key only reads usage. Use <link>another key</link> for requests.", { link: linkTo("/keys") }),
-	model_not_found: () => rich("Take an id from {modelsLink}.", { modelsLink }),
+	model_not_found: () => rich("Use a model id from {modelsLink}.", { modelsLink }),
 	unsupported_mode: () => rich("Use the model's own endpoint, or another model from {modelsLink}.", { modelsLink }),
 	rate_limit_exceeded: (row) =>
-		rich(
-			"Send fewer or smaller requests at a time or, where it was a limit of the key's own, {link}. SDKs wait and send them again by themselves.",
-			{ link: keyLink(row, t("change the limits of {keyName}", { keyName: row.keyName })) },
-		),
+		rich("Send fewer or smaller requests, or {link} if the key's own limit was reached. SDKs retry automatically.", {
+			link: keyLink(row, t("change the limits of {keyName}", { keyName: row.keyName })),
+		}),
 	overloaded: () => SEND_AGAIN,
 	service_unavailable: () => SEND_AGAIN,
 	request_timeout: () => t("The body did not arrive in time. Send it again."),
 	context_length_exceeded: () => t("Shorten the prompt, lower max_tokens, or use a model with a longer context."),
 	invalid_request: () => MEND,
 	unsupported_parameter: () => MEND,
-	payload_too_large: () => t("Send less at once: fewer or smaller images, a shorter recording."),
+	payload_too_large: () => t("Send a smaller request: fewer or smaller images, or a shorter recording."),
 	unsupported_media_type: () => MEND,
 };

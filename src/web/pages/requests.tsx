@@ -35,7 +35,7 @@ export default function RequestsPage() {
 		<Page
 			title={t("Requests")}
 			lead={t(
-				"What was asked and answered is not stored, but for the files of batches: only when, by which key, how much and what it cost. An answer to a request with an Idempotency-Key is kept for a day, sealed so that only your API key opens it.",
+				"Prompts and responses are not stored, except in batch files; the log keeps time, key, tokens and cost. The response to a request with an Idempotency-Key is kept for a day, encrypted with your API key.",
 			)}
 			aside={
 				<>
@@ -47,7 +47,7 @@ export default function RequestsPage() {
 			<UsageFilters refused range={batch === null ? "7d" : "365d"} />
 			{batch !== null && (
 				<Notice>
-					{rich("Only lines of the batch {link}. <button>Show all requests</button>", {
+					{rich("Only requests of batch {link}. <button>Show all requests</button>", {
 						link: <Link to={`/batches/${encodeURIComponent(batch)}`}>{batch}</Link>,
 						button: (inner) => <LinkButton onClick={() => change({ batch: null })}>{inner}</LinkButton>,
 					})}
@@ -58,13 +58,13 @@ export default function RequestsPage() {
 					{...fromList(list)}
 					empty={
 						filtered ? (
-							<Empty title={t("No request matches.")}>{t("Choose a longer time, or take a filter away.")}</Empty>
+							<Empty title={t("No request matches.")}>{t("Choose a longer time range or remove a filter.")}</Empty>
 						) : (
 							<Empty
-								title={t("No requests in this time.")}
+								title={t("No requests in this time range.")}
 								action={<Link to="/playground">{t("Try a model in the playground")}</Link>}
 							>
-								{t("Each request appears here within a second or two of its end, or of being refused.")}
+								{t("Requests appear here a few seconds after they finish or are refused.")}
 							</Empty>
 						)
 					}

@@ -17,7 +17,7 @@ const FIELDS = ["issuer", "clientId", "domain", "roleClaim"] as const;
 type CompanyRole = (typeof COMPANY_ROLES)[number];
 const NOBODY = "nobody";
 const ROLE_CHOICES = [
-	{ value: NOBODY, label: t("Nobody: who has no role is not let in") },
+	{ value: NOBODY, label: t("None: people without a role cannot sign in") },
 	...COMPANY_ROLES.map((role) => ({ value: role, label: roleName(role) })),
 ];
 
@@ -27,7 +27,7 @@ export function CompanyPanel({ account }: { account: AccountView }) {
 	const [open, setOpen] = useState(false);
 	const { data } = company;
 	return (
-		<Panel title={t("Sign-in of your company")}>
+		<Panel title={t("Single sign-on")}>
 			<Reading of={company} />
 			{data?.settings && <Proof account={account} company={data} reload={company.reload} />}
 			{data &&
@@ -37,10 +37,10 @@ export function CompanyPanel({ account }: { account: AccountView }) {
 					<Group justify="space-between" gap="xs">
 						<p>
 							{t(
-								"Your people can sign in by your own OpenID provider: Entra, Okta, Google Workspace, Keycloak and others.",
+								"Members can sign in with your OpenID Connect provider, such as Entra, Okta, Google Workspace or Keycloak.",
 							)}
 						</p>
-						<ActButton size="sm" label={t("Set it up")} onClick={() => setOpen(true)} />
+						<ActButton size="sm" label={t("Set up single sign-on")} onClick={() => setOpen(true)} />
 					</Group>
 				))}
 		</Panel>
@@ -56,21 +56,21 @@ function Proof(props: { account: AccountView; company: CompanyView; reload: () =
 	if (company.verifiedAtMs !== null)
 		return (
 			<Notice kind="ok">
-				{rich("{domain} is yours: its people can sign in with their addresses.", { domain: company.settings?.domain })}
+				{rich("{domain} is verified. People with its addresses can sign in.", { domain: company.settings?.domain })}
 			</Notice>
 		);
 	if (company.record === null) return null;
 	return (
 		<Stack gap="sm">
 			<Notice kind="warn">
-				{rich("Show that the domain is yours: put a TXT record named {name} into its DNS, with this text.", {
+				{rich("Verify the domain: add a DNS TXT record named {name} with this value.", {
 					name: company.record.name,
 				})}
 			</Notice>
-			<CodeBlock code={company.record.text} label={t("Copy the text of the record")} />
+			<CodeBlock code={company.record.text} label={t("Copy the value of the record")} />
 			{verify.error && <Problem error={verify.error} />}
 			<Group justify="flex-end" gap="xs">
-				<ActButton size="sm" label={t("Look for it")} action={verify} />
+				<ActButton size="sm" label={t("Verify the domain")} action={verify} />
 			</Group>
 		</Stack>
 	);
@@ -107,34 +107,34 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 			fields={FIELDS}
 			more={before && <ActButton size="sm" look="danger" label={t("Remove")} action={remove} />}
 		>
-			{text("domain", t("Domain of your addresses"), { required: true, placeholder: "example.com" })}
+			{text("domain", t("Email domain"), { required: true, placeholder: "example.com" })}
 			{text("issuer", t("Issuer"), { required: true, type: "url", placeholder: "https://login.example.com" })}
-			{text("clientId", t("Client id"), { required: true, autoComplete: "off" })}
+			{text("clientId", t("Client ID"), { required: true, autoComplete: "off" })}
 			<TextInput
 				label={t("Client secret")}
 				type="password"
 				autoComplete="off"
-				description={t("Register {redirectUri} as where the browser is sent back to.", {
+				description={t("Register {redirectUri} as the redirect URI.", {
 					redirectUri: company.redirectUri,
 				})}
-				placeholder={before ? t("Stored; give it again to change it") : ""}
+				placeholder={before ? t("Stored. Enter a new one to replace it.") : ""}
 				required={before === null}
 				withAsterisk={false}
 				value={draft.clientSecret}
 				onChange={(event) => set({ clientSecret: event.currentTarget.value })}
 			/>
 			<Select
-				label={t("Role of who comes in")}
+				label={t("Default role")}
 				data={ROLE_CHOICES}
 				allowDeselect={false}
 				value={draft.defaultRole}
 				onChange={(value) => set({ defaultRole: value ?? NOBODY })}
 			/>
-			{text("roleClaim", t("Claim that gives another role"), { placeholder: "groups" })}
+			{text("roleClaim", t("Role claim"), { placeholder: "groups" })}
 			{draft.roleClaim.trim() !== "" && (
 				<Textarea
-					label={t("Its values")}
-					description={t("One a line, as in “engineers = developer”. Roles: {roles}. It is asked at each sign-in.", {
+					label={t("Role values")}
+					description={t("One per line, such as “engineers = developer”. Roles: {roles}. Applied at each sign-in.", {
 						roles: COMPANY_ROLES.join(", "),
 					})}
 					autosize
@@ -144,12 +144,12 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 				/>
 			)}
 			<CheckField
-				label={t("The provider says nothing of whether addresses are verified, and all of its own are")}
+				label={t("Treat the provider's addresses as verified, even without email_verified")}
 				checked={draft.emailTrusted}
 				onChange={(emailTrusted) => set({ emailTrusted })}
 			/>
 			<CheckField
-				label={t("Only this way: passwords open this account for owners alone")}
+				label={t("Require single sign-on: only owners can use a password")}
 				checked={draft.required}
 				onChange={(required) => set({ required })}
 			/>

@@ -17,11 +17,11 @@ import type { AccountView, Notices, NoticeView } from "../views.ts";
 
 const MAILS = [
 	{ value: "none", label: t("Nobody") },
-	{ value: "maker", label: t("Who made the batch's key") },
+	{ value: "maker", label: t("Creator of the batch's key") },
 	{ value: "owners", label: t("Owners, admins and billing") },
 ];
 const ALERTS: readonly { value: AlertType; label: string }[] = [
-	{ value: "credit.low", label: t("Credit below the threshold of the credit page (mails are sent in any case)") },
+	{ value: "credit.low", label: t("Credit below the alert threshold (mails are always sent)") },
 	{ value: "key.cap_reached", label: t("A key at 80 % and at 100 % of its cap") },
 	{ value: "project.cap_reached", label: t("A project at 80 % and at 100 % of its cap") },
 	{ value: "key.expiring", label: t("A key that expires within a week") },
@@ -29,9 +29,9 @@ const ALERTS: readonly { value: AlertType; label: string }[] = [
 	{ value: "top_up.confirmed", label: t("A confirmed top-up") },
 	{
 		value: "auto_top_up.stopped",
-		label: t("Automatic top-ups stop or wait for you (mails are sent in any case)"),
+		label: t("Automatic top-ups stop or require action (mails are always sent)"),
 	},
-	{ value: "model.retiring", label: t("A model that you use goes away (mails are sent in any case)") },
+	{ value: "model.retiring", label: t("A model that you use retires (mails are always sent)") },
 ];
 const asked = (events: readonly string[]) => ALERTS.map(({ value }) => value).filter((type) => events.includes(type));
 const EVENT_NAMES: Readonly<Record<string, string>> = {
@@ -42,7 +42,7 @@ const EVENT_NAMES: Readonly<Record<string, string>> = {
 	"spend.unusual": t("Unusual spend"),
 	"top_up.confirmed": t("Top-up"),
 	"auto_top_up.stopped": t("Automatic top-up stopped"),
-	"model.retiring": t("Model goes"),
+	"model.retiring": t("Model retires"),
 };
 const TONES = { sent: "ok", waiting: "warn", failed: "bad" } as const;
 
@@ -53,10 +53,10 @@ const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
 	timeout: t("no answer within ten seconds"),
 	no_connection: t("no connection"),
 	switched_off: t("it was switched off"),
-	no_member: t("the recipient is no member any more"),
+	no_member: t("the recipient is no longer a member"),
 	mail_refused: t("the mail server refused the address"),
 	mail_not_sent: t("the mail could not be sent"),
-	mail_limit: t("the recipient got many mails"),
+	mail_limit: t("the recipient's mail limit was reached"),
 };
 
 /** Who is notified of batches and events, and the last deliveries. Owners and admins decide. */
@@ -66,7 +66,7 @@ export function NoticesPanel({ account }: { account: AccountView }) {
 	// Kept above the form, which is recreated when the saved settings are loaded again.
 	const [secret, setSecret] = useState<string>();
 	return (
-		<Panel title={t("Notices")}>
+		<Panel title={t("Notifications")}>
 			<Reading of={notices} />
 			{secret !== undefined && (
 				<NewSecret
@@ -93,7 +93,7 @@ export function NoticesPanel({ account }: { account: AccountView }) {
 function NewSecret({ secret, onStored }: { secret: string; onStored: () => void }) {
 	return (
 		<Stack gap="sm">
-			<Notice kind="ok">{t("The webhook is set. This secret checks its signatures; it is shown this once.")}</Notice>
+			<Notice kind="ok">{t("Webhook saved. Copy its signing secret now: it is not shown again.")}</Notice>
 			<CodeBlock code={secret} label={t("Copy the secret")} />
 			<Group justify="flex-end" gap="xs">
 				<Button onClick={onStored}>{t("I have stored it")}</Button>
@@ -131,11 +131,11 @@ function NoticesForm(props: {
 			disabled={Object.keys(changes).length === 0}
 			error={save.error ?? renew.error}
 			fields={["webhookUrl"]}
-			denied={!mayChange && t("Owners and admins of the account decide.")}
+			denied={!mayChange && t("Only owners and admins can change this.")}
 			more={notices.hasWebhook && <ActButton size="sm" label={t("New secret")} action={renew} />}
 		>
 			<Select
-				label={t("Mail when a batch is over")}
+				label={t("Mail when a batch ends")}
 				data={MAILS}
 				value={mail ?? "none"}
 				allowDeselect={false}
@@ -144,7 +144,9 @@ function NoticesForm(props: {
 			/>
 			<TextInput
 				label={t("Webhook")}
-				description={t("Called when a batch is over and for each event below, signed after Standard Webhooks.")}
+				description={t(
+					"Receives the end of each batch and the events below, signed by the Standard Webhooks specification.",
+				)}
 				placeholder={
 					mayChange || !notices.hasWebhook ? "https://example.com/batches" : t("Set; owners and admins see its address")
 				}
@@ -179,7 +181,7 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 		<>
 			{replay.error && <Problem error={replay.error} />}
 			<DataTable
-				label={t("What was told lately")}
+				label={t("Recent notifications")}
 				rows={props.items}
 				rowKey={(item) => `${item.batchId} ${item.channel} ${item.email}`}
 				empty={null}
@@ -206,9 +208,9 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 					},
 					{ label: t("State"), corner: true, render: (item) => <State value={item.state} tone={TONES[item.state]} /> },
 					{ label: t("Answer"), render: (item) => answerOf(item) },
-					{ label: t("Tried"), figure: (item) => item.attempts },
-					{ label: t("Last"), render: (item) => <Ago atMs={item.triedAtMs} never="–" /> },
-					{ label: t("Next"), render: (item) => <Ago atMs={item.nextAtMs} never="–" /> },
+					{ label: t("Attempts"), figure: (item) => item.attempts },
+					{ label: t("Last attempt"), render: (item) => <Ago atMs={item.triedAtMs} never="–" /> },
+					{ label: t("Next attempt"), render: (item) => <Ago atMs={item.nextAtMs} never="–" /> },
 					{
 						label: t("Action"),
 						act: true,
@@ -228,5 +230,5 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 function answerOf({ answer, problem, channel, state }: NoticeView): string {
 	if (problem !== null) return PROBLEMS[problem];
 	if (answer !== null) return `HTTP ${answer}`;
-	return channel === "mail" && state === "sent" ? t("taken") : "–";
+	return channel === "mail" && state === "sent" ? t("accepted") : "–";
 }

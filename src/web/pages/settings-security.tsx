@@ -86,19 +86,19 @@ export function TwoFactorPanel() {
 		<Panel title={t("Second factor")}>
 			{setup ? (
 				<PanelForm action={confirm} act={t("Switch on")} main>
-					<p>{t("Scan this with an authenticator app, or type the secret into it.")}</p>
+					<p>{t("Scan the QR code with an authenticator app, or enter the secret.")}</p>
 					<QrCode text={setup.totpURI} label={t("The secret as a QR code")} />
 					<Id value={new URL(setup.totpURI).searchParams.get("secret") ?? ""} label={t("Copy the secret")} />
-					<Notice kind="warn">{t("Keep these backup codes. Each opens the account once if the app is lost.")}</Notice>
+					<Notice kind="warn">{t("Store these backup codes. Each works once if you lose the app.")}</Notice>
 					<CodeBlock code={setup.backupCodes.join("\n")} label={t("Copy the backup codes")} />
-					<TextField label={t("A code from the app")} inputMode="numeric" {...codeField} />
+					<TextField label={t("Code from the app")} inputMode="numeric" {...codeField} />
 				</PanelForm>
 			) : (
 				<PanelForm action={change} act={on ? t("Switch off") : t("Set up")}>
 					<p>
 						{on
-							? t("A code of your authenticator app is asked for when you sign in.")
-							: t("With a second factor a stolen password alone opens nothing. Setting it up ends all other sessions.")}
+							? t("Sign-in requires a code from your authenticator app.")
+							: t("Protect your account with a code from an authenticator app. Setting it up ends all other sessions.")}
 					</p>
 					<PasswordField
 						label={t("Your password")}
@@ -106,7 +106,7 @@ export function TwoFactorPanel() {
 						value={password}
 						onChange={setPassword}
 					/>
-					{on && <TextField label={t("A code of the app, or a backup code")} {...codeField} />}
+					{on && <TextField label={t("Code from the app, or a backup code")} {...codeField} />}
 				</PanelForm>
 			)}
 		</Panel>
@@ -149,7 +149,7 @@ export function PasskeysPanel() {
 			rowKey={(item) => item.id}
 			empty={
 				<Empty title={t("No passkeys.")}>
-					{t("A passkey signs you in by finger, face or PIN of a device, and is good for this site alone.")}
+					{t("Sign in with the fingerprint, face or PIN of a device instead of a password.")}
 				</Empty>
 			}
 			columns={[
@@ -166,7 +166,7 @@ export function PasskeysPanel() {
 			{remove.error && <Problem error={remove.error} />}
 			<LineForm action={add} act={t("Add a passkey")}>
 				<TextField
-					label={t("Name of a new one")}
+					label={t("Name of the new passkey")}
 					placeholder={t("Laptop")}
 					size="xs"
 					maxLength={60}
@@ -194,10 +194,10 @@ export function SessionsPanel() {
 	return (
 		<TablePanel
 			title={t("Sessions")}
-			aside={hasOthers && <ActButton label={t("End all others")} action={endOthers} />}
+			aside={hasOthers && <ActButton label={t("End all other sessions")} action={endOthers} />}
 			{...fromItems(sessions)}
 			rowKey={(session) => session.id}
-			empty={<Empty title={t("No session is open.")} />}
+			empty={<Empty title={t("No sessions.")} />}
 			columns={[
 				{
 					label: t("Device"),

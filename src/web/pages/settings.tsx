@@ -126,7 +126,7 @@ function AccountPanel({ account }: { account: AccountView }) {
 				<p className="small dim">{t("{id}; your role: {role}.", { id: account.id, role: roleName(account.role) })}</p>
 				<Select
 					label={t("Time zone")}
-					description={t("Caps of keys that are by the day, week or month. Weeks begin on Monday.")}
+					description={t("Daily, weekly and monthly caps reset at midnight in this time zone. Weeks start on Monday.")}
 					data={[...new Set(["UTC", account.timeZone, ...Intl.supportedValuesOf("timeZone")])]}
 					searchable
 					allowDeselect={false}
@@ -187,10 +187,10 @@ function BillingForm(props: {
 			fields={["company", "address", "vatId"]}
 			notice={
 				saved && (
-					<Notice kind="ok">{t("Saved. Receipts and statements carry it from now on, earlier ones too.")}</Notice>
+					<Notice kind="ok">{t("Saved. All receipts and statements now show it, including earlier ones.")}</Notice>
 				)
 			}
-			denied={!mayChange && t("Owners, admins and billing decide.")}
+			denied={!mayChange && t("Only owners, admins and billing members can change this.")}
 		>
 			<TextInput label={t("Company")} autoComplete="organization" maxLength={200} {...field("company")} />
 			<Textarea

@@ -57,7 +57,7 @@ export function VerifyPage() {
 			<SignInNext
 				title={t("Address verified")}
 				kind="ok"
-				text={t("The address is verified. Sign in to go on.")}
+				text={t("Your address is verified. Sign in to continue.")}
 				to={`/sign-in?next=${encodeURIComponent(next)}`}
 			/>
 		);
@@ -67,7 +67,7 @@ export function VerifyPage() {
 			<SignInNext
 				title={t("The link does not work")}
 				kind="warn"
-				text={t("It was used before or is too old. Sign in if you confirmed your address already.")}
+				text={t("The link was already used or has expired. If your address is verified, sign in.")}
 			>
 				<p>{rich("<link>Sign up again</link> for a new one.", { link: linkTo("/sign-up") })}</p>
 			</SignInNext>
@@ -76,7 +76,7 @@ export function VerifyPage() {
 	if (step === "password") return <FirstPassword confirm={confirm} />;
 	return (
 		<AuthLayout title={t("Confirm your address")}>
-			<p>{t("Is this your address, and did you sign up with it?")}</p>
+			<p>{t("Confirm that you signed up with this address.")}</p>
 			{confirm.error && <Problem error={confirm.error} />}
 			<Button loading={confirm.busy} onClick={() => void confirm.run()}>
 				{t("Confirm the address")}
@@ -91,7 +91,7 @@ function FirstPassword({ confirm }: { confirm: Action<[anew?: { name: string; ne
 	const [password, setPassword] = useState("");
 	return (
 		<AuthLayout title={t("Choose a password")}>
-			<p>{t("This is another browser than the one that signed up. Choose the password here, and sign in with it.")}</p>
+			<p>{t("You signed up in another browser. Choose a new password to continue here.")}</p>
 			<AuthForm
 				action={confirm}
 				act={t("Confirm the address")}
@@ -120,7 +120,7 @@ function ResetLink({ isOld }: { isOld: boolean }) {
 	});
 	return (
 		<AuthLayout title={t("Reset the password")} below={<Link to="/sign-in">{t("Back to sign in")}</Link>}>
-			{isOld && <Notice kind="warn">{t("The link was used before or is too old. Ask for a new one.")}</Notice>}
+			{isOld && <Notice kind="warn">{t("The link was already used or has expired. Request a new one.")}</Notice>}
 			{sentTo ? (
 				<MailSent email={sentTo} what="reset" />
 			) : (

@@ -46,7 +46,7 @@ export function SignInPage() {
 					<Providers next={next} />
 					<PasskeyStep onDone={refresh} />
 					<Button variant="subtle" onClick={() => setStep("company")}>
-						{t("Sign in with your company")}
+						{t("Sign in with your company's account")}
 					</Button>
 				</>
 			)}
@@ -77,14 +77,14 @@ function PasskeyStep({ onDone }: { onDone: () => Promise<void> }) {
 
 /** Why a company's sign-in failed. */
 const COMPANY_REFUSALS: Readonly<Record<string, string>> = {
-	stale: t("This sign-in was begun too long ago or in another browser. Begin again."),
-	failed: t("Your company's sign-in did not say who you are in a way that can be trusted. Ask who looks after it."),
-	other_domain: t("Your company's sign-in names an address that is not of the company's own domain."),
-	not_verified: t("Your company's sign-in does not say that your address is verified."),
-	other_person: t("This address belonged to somebody else of your company before. Ask an owner of the account."),
-	unproved: t("Somebody signed up with this address and never proved it. Try again tomorrow."),
+	stale: t("This sign-in expired or was started in another browser. Start again."),
+	failed: t("The company's provider sent an invalid response. Contact its administrator."),
+	other_domain: t("The provider's address for you is not in the company's domain."),
+	not_verified: t("The provider does not confirm that your address is verified."),
+	other_person: t("This address belonged to another person of the company. Contact an owner of the account."),
+	unproved: t("A sign-up with this address was never verified. Try again tomorrow."),
 	operator: t("Operators of the service sign in with their password."),
-	no_role: t("Your company gives you no role in its account."),
+	no_role: t("Your company has assigned you no role in its account."),
 };
 
 /** The address decides the company. */
@@ -101,13 +101,7 @@ function CompanyStep({ next, onBack }: { next: string; onBack: () => void }) {
 	);
 	return (
 		<AuthForm action={begin} act={t("Continue")} more={back}>
-			<EmailField
-				label={t("Your address at the company")}
-				autoComplete="username"
-				data-autofocus
-				value={email}
-				onChange={setEmail}
-			/>
+			<EmailField label={t("Work email")} autoComplete="username" data-autofocus value={email} onChange={setEmail} />
 		</AuthForm>
 	);
 }
@@ -122,9 +116,7 @@ function PasswordStep(props: { onCode: () => void; onDone: () => Promise<void> }
 		else await props.onDone();
 	});
 	const hint = signIn.error?.status === 401 && (
-		<p className="small dim">
-			{t("Signed up a moment ago? Open the link in the mail first, or sign up again for a new one.")}
-		</p>
+		<p className="small dim">{t("Just signed up? Open the link in the mail first, or sign up again for a new one.")}</p>
 	);
 	return (
 		<AuthForm action={signIn} act={t("Sign in")} more={hint}>
@@ -138,7 +130,7 @@ function PasswordStep(props: { onCode: () => void; onDone: () => Promise<void> }
 			/>
 			<Group justify="space-between" gap="xs">
 				<CheckField label={t("Stay signed in")} checked={remember} onChange={setRemember} />
-				<Link to="/reset">{t("Forgot it?")}</Link>
+				<Link to="/reset">{t("Forgot password?")}</Link>
 			</Group>
 		</AuthForm>
 	);
@@ -185,14 +177,14 @@ function CodeStep({ onDone }: { onDone: () => Promise<void> }) {
 	return (
 		<AuthForm action={verify} act={t("Continue")} more={other}>
 			<TextField
-				label={backup ? t("Backup code") : t("Code of your authenticator app")}
+				label={backup ? t("Backup code") : t("Code from your authenticator app")}
 				autoComplete="one-time-code"
 				inputMode={backup ? "text" : "numeric"}
 				data-autofocus
 				value={code}
 				onChange={setCode}
 			/>
-			{!backup && <CheckField label={t("Do not ask on this device again")} checked={trust} onChange={setTrust} />}
+			{!backup && <CheckField label={t("Trust this device")} checked={trust} onChange={setTrust} />}
 		</AuthForm>
 	);
 }

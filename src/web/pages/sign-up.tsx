@@ -23,7 +23,7 @@ export function SignUpPage() {
 	if (!config.signUp) {
 		return (
 			<AuthLayout title={t("Sign up")}>
-				<Notice>{t("New accounts are made by invitation here. Ask the operator of this service.")}</Notice>
+				<Notice>{t("New accounts are by invitation only. Contact the operator of this service.")}</Notice>
 			</AuthLayout>
 		);
 	}
@@ -101,7 +101,7 @@ export function TermsPage({ terms }: { terms: Terms }) {
 	);
 	return (
 		<AuthLayout title={t("Terms of service")} below={below}>
-			<AuthForm action={accept} act={t("Go on")}>
+			<AuthForm action={accept} act={t("Continue")}>
 				<TermsBox terms={terms} />
 			</AuthForm>
 		</AuthLayout>

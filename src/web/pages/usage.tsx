@@ -54,7 +54,7 @@ export default function UsagePage() {
 							<>
 								<SegmentedControl
 									size="xs"
-									aria-label={t("What is drawn")}
+									aria-label={t("Metric")}
 									data={[...MEASURES]}
 									value={measure}
 									onChange={(value) => change({ show: value === "cost" ? null : value })}
@@ -72,10 +72,10 @@ export default function UsagePage() {
 						{data && <Totals series={data} />}
 						{data?.total.requests === 0 ? (
 							<Empty
-								title={t("No usage in this time.")}
+								title={t("No usage in this time range.")}
 								action={<ActButton label={t("Try a model")} to="/playground" />}
 							>
-								{t("Choose a longer time, take a filter away, or make a request.")}
+								{t("Choose a longer time range, remove a filter, or send a request.")}
 							</Empty>
 						) : (
 							<UsageChart
@@ -132,7 +132,7 @@ function Groups({ series, grouping }: { series: UsageSeries | undefined; groupin
 		{ label: t("Prompt"), figure: (row) => <Tokens value={row.promptTokens} /> },
 		{ label: t("Completion"), figure: (row) => <Tokens value={row.completionTokens} /> },
 		{ label: t("First token"), figure: (row) => formatDuration(row.meanFirstTokenMs) },
-		{ label: t("Mean time"), figure: (row) => formatDuration(row.meanMs) },
+		{ label: t("Mean duration"), figure: (row) => formatDuration(row.meanMs) },
 		{ label: t("Cost"), amount: (row) => row.costNanoUsd, corner: true },
 	];
 	return (
@@ -141,7 +141,7 @@ function Groups({ series, grouping }: { series: UsageSeries | undefined; groupin
 			columns={columns}
 			rows={series?.groups}
 			rowKey={(row) => row.id}
-			empty={<Empty title={t("Nothing to sum up.")} />}
+			empty={<Empty title={t("No usage.")} />}
 		/>
 	);
 }

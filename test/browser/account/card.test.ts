@@ -111,10 +111,10 @@ describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
 		const [entry] = await ledgerThatAddsUp(page, { what: "Top-up", lines: 1 });
 		expect(entry?.amountNanoUsd).toBe(250_000_000_000n);
 		reference = entry?.note ?? "";
-		await page.getByText("The payment is verified").waitFor();
+		await page.getByText("Payment confirmed").waitFor();
 		await page.getByRole("button", { name: "Close" }).click();
 		await page.waitForURL("**/credit");
-		expect(await page.getByText("The payment is verified").count()).toBe(0);
+		expect(await page.getByText("Payment confirmed").count()).toBe(0);
 	});
 
 	test("the receipt opens in a window of its own, prints on one page", async () => {
@@ -145,14 +145,14 @@ describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
 		await page.waitForURL(`${stripe.payUrl}**`);
 		await page.getByRole("link", { name: "Back" }).click();
 		await page.waitForURL("**/credit?topup=*&payment=cancelled");
-		await page.getByText("The payment was not made. Nothing was charged.").waitFor();
+		await page.getByText("The payment was not completed. Nothing was charged.").waitFor();
 		await available().getByText("$250.00").waitFor();
 		await shoot("card-5-turned-back");
 		const row = topUps().filter({ hasText: "$100.00" });
 		await row.getByRole("button", { name: "Cancel" }).click();
 		await row.getByText("Rejected").waitFor();
 		await row.getByText("Cancelled.").waitFor();
-		await page.getByText("The payment was not made. No credit was given.").waitFor();
+		await page.getByText("The payment was not completed. No credit was added.").waitFor();
 		expect(stripe.expired).toEqual(new Set([opened(1).id]));
 		await page.getByRole("button", { name: "Close" }).click();
 	});
@@ -269,17 +269,18 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 		if (setup === undefined) throw new Error("no page was opened");
 		card = stripe.give(setup);
 		await page.getByRole("link", { name: "Save" }).click();
-		await panel.getByText("The card is being read from Stripe.").waitFor();
+		await panel.getByText("Waiting for Stripe to confirm the card.").waitFor();
 		const object = { id: setup.id, object: "checkout.session", mode: "setup", payment_status: "no_payment_required" };
 		expect(await tell(SECRET, "checkout.session.completed", object)).toBe(200);
 		await panel.getByText("Card: Visa ending in 4242, good until 12/2031").waitFor();
 		await page.waitForURL("**/credit");
-		await panel.getByLabel("When the balance is below, in USD").fill("400");
+		await panel.getByLabel("When the balance falls below (USD)").fill("400");
 		await panel.getByRole("button", { name: "Switch on" }).click();
 		await panel.getByText("Buy at least as much as it is bought below.").waitFor();
-		await panel.getByLabel("Buy, in USD").fill("400");
+		expect(tab.failures.splice(0)).toEqual(["400 PUT /api/console/credit/auto-top-up"]);
+		await panel.getByLabel("Top-up amount (USD)").fill("400");
 		await panel.getByRole("button", { name: "Switch on" }).click();
-		await panel.getByText("Bought automatically this month:").waitFor();
+		await panel.getByText("Automatic top-ups this month:").waitFor();
 		await available().getByText("$500.00").waitFor();
 		await panel.getByRole("row", { name: /Paid \$400\.00/ }).waitFor();
 		expect(stripe.cards.charged).toHaveLength(1);
@@ -288,11 +289,11 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 
 	test.if(LONG)("a declined card stops automatic top-ups, with a mail", async () => {
 		(card as PlayedCard).nature = "declined";
-		await panel.getByLabel("When the balance is below, in USD").fill("700");
-		await panel.getByLabel("Buy, in USD").fill("1000");
-		await panel.getByLabel("At most in a calendar month, in USD").fill("5000");
+		await panel.getByLabel("When the balance falls below (USD)").fill("700");
+		await panel.getByLabel("Top-up amount (USD)").fill("1000");
+		await panel.getByLabel("Monthly limit (USD)").fill("5000");
 		await panel.getByRole("button", { name: "Save", exact: true }).click();
-		await panel.getByText("Nothing is tried until the settings are saved again.").waitFor();
+		await panel.getByText("Save the settings again to resume automatic top-ups.").waitFor();
 		await panel.getByRole("row", { name: /Declined The card was declined\./ }).waitFor();
 		expect((await newMail(NEWCOMER)).text).toContain("The card was declined.");
 		await shoot("card-8-declined");
@@ -301,13 +302,13 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 		await page.emulateMedia({ colorScheme: "dark" });
 		// Drawn anew: colours that fade from one scheme to the other are of neither.
 		await page.reload();
-		await panel.getByText("Nothing is tried until the settings are saved again.").waitFor();
+		await panel.getByText("Save the settings again to resume automatic top-ups.").waitFor();
 		expect(await problemsOf(page)).toEqual([]);
 	});
 
 	test.if(LONG)("a removed card is detached at Stripe", async () => {
 		await panel.getByRole("button", { name: "Remove the card" }).click();
-		await panel.getByText("With a saved card credit is bought by itself").waitFor();
+		await panel.getByText("Save a card to top up automatically").waitFor();
 		expect(card?.customer).toBeNull();
 	});
 

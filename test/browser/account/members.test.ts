@@ -152,16 +152,16 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 	// In short `console/company.test.ts` tells of it, with a real provider.
 	test.if(LONG)("people of a company sign in by its own provider", async () => {
 		const { page } = house;
-		await page.getByRole("button", { name: "Set it up" }).click();
-		await page.getByLabel("Domain of your addresses").fill("works.example");
+		await page.getByRole("button", { name: "Set up single sign-on" }).click();
+		await page.getByLabel("Email domain").fill("works.example");
 		await page.getByLabel("Issuer").fill(issuer);
-		await page.getByLabel("Client id").fill("tollgate");
+		await page.getByLabel("Client ID").fill("tollgate");
 		await page.getByLabel("Client secret").fill("a secret");
-		await page.getByLabel("Claim that gives another role").fill("groups");
-		await page.getByLabel("Its values").fill("makers = developer");
-		await page.getByText(/^Only this way/).click();
+		await page.getByLabel("Role claim").fill("groups");
+		await page.getByLabel("Role values").fill("makers = developer");
+		await page.getByText(/^Require single sign-on/).click();
 		await page
-			.getByRole("heading", { name: "Sign-in of your company" })
+			.getByRole("heading", { name: "Single sign-on" })
 			.locator("xpath=../..")
 			.getByRole("button", { name: "Save" })
 			.click();
@@ -170,8 +170,8 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		await service.db.sql`update company_sign_in set domain_verified_at = now()`;
 		await becomeNobody(guest);
 		await guest.page.goto("/sign-in?next=/settings");
-		await guest.page.getByRole("button", { name: "Sign in with your company" }).click();
-		await guest.page.getByLabel("Your address at the company").fill("ada@works.example");
+		await guest.page.getByRole("button", { name: "Sign in with your company's account" }).click();
+		await guest.page.getByLabel("Work email").fill("ada@works.example");
 		await guest.page.getByRole("button", { name: "Continue" }).click();
 		await members(guest).getByText("Ada (you)").waitFor();
 		expect(await guest.page.getByLabel("Current password").count()).toBe(0);
@@ -199,7 +199,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		await page.getByLabel("Email").fill(owner.email);
 		await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
 		await page.getByRole("button", { name: "Sign in", exact: true }).click();
-		await page.getByLabel("Name of a new one").fill("This laptop");
+		await page.getByLabel("Name of the new passkey").fill("This laptop");
 		await page.getByRole("button", { name: "Add a passkey" }).click();
 		const table = page.getByRole("table", { name: "Passkeys" });
 		await table.getByText("This laptop").waitFor();

@@ -71,7 +71,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 	test("a call with the OpenAI SDK completes the first steps, appears in the log", async () => {
 		const { page } = customer;
 		await walk(page, "/overview");
-		await page.getByText("First request seen").waitFor();
+		await page.getByText("First request sent").waitFor();
 		await page.getByRole("tab", { name: "Python" }).waitFor();
 		await picture(page, "journey-6-snippet");
 		const client = new OpenAI({ baseURL: `${service.url}/v1`, apiKey: secret });
@@ -145,10 +145,10 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await page.getByRole("button", { name: "Clear" }).click();
 		await page.getByRole("combobox", { name: "Compare with" }).click();
 		await page.getByRole("option", { name: OTHER_MODEL }).click();
-		await page.getByRole("button", { name: "Take an example for tools" }).click();
-		await page.getByRole("button", { name: "Take an example for json schema of the answer" }).click();
+		await page.getByRole("button", { name: "Use an example for tools" }).click();
+		await page.getByRole("button", { name: "Use an example for response schema" }).click();
 		const chooser = page.waitForEvent("filechooser");
-		await page.getByRole("button", { name: "Add pictures" }).click();
+		await page.getByRole("button", { name: "Add images" }).click();
 		const buffer = Buffer.from(PICTURE, "base64");
 		await (await chooser).setFiles([{ name: "red.png", mimeType: "image/png", buffer }]);
 		await page.getByRole("img", { name: "red.png" }).waitFor();
@@ -165,9 +165,9 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		for (const thread of [first, second]) {
 			await thread.getByText('get_weather({"town":"Paris"})').waitFor();
 			await thread.getByLabel("What get_weather answers").fill('{"sky": "clear"}');
-			await thread.getByRole("button", { name: "Give the answers" }).click();
+			await thread.getByRole("button", { name: "Send the results" }).click();
 			await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
-			await thread.getByText(/tokens · USD 0\.0\d* together/).waitFor();
+			await thread.getByText(/tokens · USD 0\.0\d* total/).waitFor();
 		}
 		const asked = upstream.requests.slice(before).map(({ body }) => body as unknown as AskedBody);
 		expect(asked).toHaveLength(4);
@@ -185,11 +185,11 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 
 		await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
 		await page.getByRole("button", { name: "Copy as link" }).click();
-		await page.getByText("Copied, without the pictures.").waitFor();
+		await page.getByText("Copied, without the images.").waitFor();
 		const link = await page.evaluate(() => navigator.clipboard.readText());
 		await walk(page, "/keys");
 		await page.goto(link);
-		await page.getByText("From a link. Nothing is sent before you send a message.").waitFor();
+		await page.getByText("Opened from a link. Nothing is sent until you send a message.").waitFor();
 		for (const thread of [first, second]) await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
 		expect(page.url()).not.toContain("#");
 		const wide = page.viewportSize() ?? { width: 1440, height: 900 };
@@ -223,7 +223,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 	const dialog = () => page.getByRole("dialog");
 	const choose = async (text: string) => {
 		const chooser = page.waitForEvent("filechooser");
-		await dialog().getByLabel("File of requests").click();
+		await dialog().getByLabel("Batch file").click();
 		await (await chooser).setFiles({ name: "night.jsonl", mimeType: "text/plain", buffer: Buffer.from(text) });
 	};
 
@@ -271,13 +271,13 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 	};
 	test("the end of a batch sends a mail with a signed webhook call", async () => {
 		await walk(page, "/settings");
-		const panel = page.getByRole("region", { name: "Notices" });
+		const panel = page.getByRole("region", { name: "Notifications" });
 		await panel.getByLabel("Webhook").fill("http://service.example/hook");
 		await panel.getByRole("button", { name: "Save" }).click();
 		await panel.getByText("The URL must begin with https://").waitFor();
 		await panel.getByLabel("Webhook").fill(`http://127.0.0.1:${receiver.port}/hook`);
-		await panel.getByLabel("Mail when a batch is over").click();
-		await page.getByRole("option", { name: "Who made the batch's key" }).click();
+		await panel.getByLabel("Mail when a batch ends").click();
+		await page.getByRole("option", { name: "Creator of the batch's key" }).click();
 		await panel.getByRole("checkbox", { name: "A confirmed top-up" }).check();
 		await panel.getByRole("button", { name: "Save" }).click();
 		const secret = (await panel.locator("code").textContent()) ?? "";
@@ -302,10 +302,10 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		const client = new OpenAI({ apiKey: "none", webhookSecret: secret });
 		const [{ body, headers } = { body: "", headers: new Headers() }] = called;
 		expect(await client.webhooks.unwrap(body, headers)).toMatchObject({ type: "batch.completed", data: { id } });
-		const told = page.getByRole("table", { name: "What was told lately" });
+		const told = page.getByRole("table", { name: "Recent notifications" });
 		await page.goto("/settings");
 		await told.getByText("HTTP 200").waitFor();
-		await told.getByText("taken").waitFor();
+		await told.getByText("accepted").waitFor();
 		const { accountId } = person;
 		const money = {
 			accountId,
@@ -343,7 +343,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		expect(await page.getByRole("progressbar").getAttribute("aria-valuenow")).toBe("16");
 		await picture(page, "batch-running");
 		await onPhone("10 of 60", "batch-running");
-		await page.getByRole("button", { name: "Cancel the rest" }).click();
+		await page.getByRole("button", { name: "Cancel the batch" }).click();
 		await page.getByText("Cancelling").waitFor();
 		// What is under way settles; what was not sent is cancelled.
 		gate.resolve();
@@ -351,14 +351,14 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await page.getByText("Cancelled", { exact: true }).waitFor();
 		await picture(page, "batch-cancelled");
 		const file = page.waitForEvent("download");
-		await page.getByRole("link", { name: "What failed" }).click();
+		await page.getByRole("link", { name: "Failed requests" }).click();
 		const [first] = (await Bun.file(await (await file).path()).text()).split("\n");
 		expect(JSON.parse(first ?? "").error.code).toBe("batch_cancelled");
-		await page.getByRole("link", { name: "Its requests" }).click();
-		await page.getByText("Only lines of the batch").waitFor();
+		await page.getByRole("link", { name: "View requests" }).click();
+		await page.getByText("Only requests of batch").waitFor();
 		await page.getByRole("table", { name: "Requests" }).getByText("Completed").first().waitFor();
 		await picture(page, "batch-requests");
-		await onPhone("Only lines", "batch-requests");
+		await onPhone("Only requests", "batch-requests");
 	});
 
 	test("sign-in requires a code once the second factor is on", async () => {
@@ -373,7 +373,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		const read = new URL((await readQrCode(code)) ?? "none:");
 		expect([read.protocol, read.searchParams.get("secret")]).toEqual(["otpauth:", totpSecret]);
 		await picture(page, "journey-10-second-factor");
-		await panel.getByLabel("A code from the app").fill(totpCode(totpSecret));
+		await panel.getByLabel("Code from the app").fill(totpCode(totpSecret));
 		await panel.getByRole("button", { name: "Switch on" }).click();
 		await panel.getByRole("button", { name: "Switch off" }).waitFor();
 
@@ -384,7 +384,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await page.getByLabel("Email").fill(person.email);
 		await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
 		await page.getByRole("button", { name: "Sign in", exact: true }).click();
-		await page.getByLabel("Code of your authenticator app").fill(totpCode(totpSecret, Date.now() + 30_000));
+		await page.getByLabel("Code from your authenticator app").fill(totpCode(totpSecret, Date.now() + 30_000));
 		await page.getByRole("button", { name: "Continue" }).click();
 		await page.waitForURL("**/overview");
 		expect(customer.complaints).toEqual([]);

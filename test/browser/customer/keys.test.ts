@@ -100,7 +100,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await page.getByRole("button", { name: "Edit" }).click();
 		await pick("Models", SMALL);
 		await dialog().getByLabel("Cap in USD").fill("2.5");
-		await pick("The cap is for", "Each day");
+		await pick("Cap period", "Daily");
 		await shoot("keys-2-edit");
 		await dialog().getByRole("button", { name: "Save" }).click();
 		await page.getByText(/The change applies on all instances since/).waitFor();
@@ -131,8 +131,8 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 
 	test("a rotated key works next to its replacement until the grace period ends", async () => {
 		await page.getByRole("button", { name: "Rotate" }).click();
-		await pick("The old key works for", "1 hour");
-		await dialog().getByRole("button", { name: "Make the replacement" }).click();
+		await pick("Keep the old key for", "1 hour");
+		await dialog().getByRole("button", { name: "Create the replacement" }).click();
 		await page.getByText("Replacement created").waitFor();
 		newSecret = (await page.getByTestId("secret").textContent()) ?? "";
 		expect(newSecret).not.toBe(secret);
@@ -180,7 +180,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await revoke.click();
 		await page.getByText(/No instance accepts this key since \d\d:\d\d:\d\d\.\d{3} \(.+\)\./).waitFor();
 		expect(await call(newSecret)).toBe("401 api_key_revoked");
-		await page.getByText("No request was running under it.").waitFor();
+		await page.getByText("No request was running with this key.").waitFor();
 		await shoot("keys-4-revoked");
 		await page.getByRole("button", { name: "Done" }).click();
 		await fact("State").getByText("Revoked").waitFor();
@@ -220,7 +220,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await page.getByRole("button", { name: "Create a project" }).first().click();
 		await dialog().getByLabel("Name").fill("search");
 		await dialog().getByLabel("Cap in USD").fill("50");
-		await pick("The cap is for", "Each month");
+		await pick("Cap period", "Monthly");
 		await shoot("projects-1-create");
 		await dialog().getByRole("button", { name: "Create" }).click();
 		await page.getByRole("heading", { name: "search", exact: true }).waitFor();
@@ -244,7 +244,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await page.getByRole("combobox", { name: "Add a member of the account" }).click();
 		await page.getByRole("option", { name: helper.email }).click();
 		await page.getByRole("button", { name: "Add", exact: true }).click();
-		const people = page.getByRole("table", { name: "People of this project" });
+		const people = page.getByRole("table", { name: "Members of this project" });
 		await people.getByText(helper.email).waitFor();
 		const at = `account=${customer.accountId}`;
 		expect((await helper.get(`/api/console/projects?${at}`)).body.items).toHaveLength(1);
@@ -281,7 +281,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await link.click();
 		await page.getByRole("heading", { name: "search-indexer", exact: true }).waitFor();
 		await fact("State").getByText("Archived").waitFor();
-		expect(await page.getByRole("heading", { name: "Use it" }).count()).toBe(0);
+		expect(await page.getByRole("heading", { name: "Quick start" }).count()).toBe(0);
 		await customer.send("POST", "/api/console/keys", { name: "in-use", capUsd: "5" });
 		await walk(page, "/playground");
 		await page.getByRole("combobox", { name: "Key", exact: true }).click();

@@ -53,7 +53,7 @@ describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () 
 		expect(await problemsOf(page)).toEqual([]);
 		await picture(page, "brand-terms");
 		await page.getByRole("checkbox").check();
-		await page.getByRole("button", { name: "Go on" }).click();
+		await page.getByRole("button", { name: "Continue" }).click();
 		await heading("Keys").waitFor();
 		await friend.send("POST", "/api/console/terms", { version: "v1" });
 	});
@@ -123,7 +123,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		});
 		await page.getByRole("button", { name: "Rotate" }).click();
 		const asked = page.waitForRequest(/\/rotate\?/);
-		await page.getByRole("button", { name: "Make the replacement" }).click();
+		await page.getByRole("button", { name: "Create the replacement" }).click();
 		await asked;
 		await page.keyboard.press("Escape");
 		await page.mouse.click(3, 3);
@@ -164,10 +164,10 @@ describe.skipIf(!hasChromium)("an open page", () => {
 			await route.fulfill({ json: { ...answer, items: [row] } });
 		});
 		await page.goto("/settings");
-		const panel = page.getByRole("region", { name: "Notices" });
+		const panel = page.getByRole("region", { name: "Notifications" });
 		await panel.getByLabel("Webhook", { exact: true }).fill("https://example.com/notices");
 		await panel.getByRole("button", { name: "Save" }).click();
-		await panel.getByText("it is shown this once").waitFor();
+		await panel.getByText("it is not shown again").waitFor();
 		const isRead = page.waitForResponse(
 			(answer) => /batch-notices\?/.test(answer.url()) && answer.request().method() === "GET",
 		);

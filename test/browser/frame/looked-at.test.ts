@@ -23,7 +23,7 @@ describe.skipIf(!isRun)("an open page", () => {
 			const isRead = page.waitForResponse(/\/api\/console\/requests\?/);
 			await walk(page, `/requests${time}`);
 			await isRead;
-			await page.getByText("No requests in this time.").waitFor();
+			await page.getByText("No requests in this time range.").waitFor();
 			const again = page.waitForRequest(/\/api\/console\/requests\?/);
 			await page.getByRole("button", { name: "Reload" }).click();
 			await again;
@@ -32,7 +32,7 @@ describe.skipIf(!isRun)("an open page", () => {
 
 	test("an invalid date range in the address shows the default range", async () => {
 		await walk(page, "/usage?from=1790000000000&to=17900abc");
-		await page.getByText("No usage in this time.").waitFor();
+		await page.getByText("No usage in this time range.").waitFor();
 		expect(await page.getByLabel("Time").first().inputValue()).toBe("7 days");
 	});
 

@@ -30,16 +30,16 @@ export function Composer(props: {
 	async function add(files: readonly File[]): Promise<void> {
 		setProblem(undefined);
 		const good = files.filter(({ type, size }) => PICTURE_TYPES.includes(type) && size <= PICTURE_BYTES_MAX);
-		if (good.length < files.length) setProblem(t("Pictures are PNG, JPEG, WebP or GIF of at most 4 MB."));
+		if (good.length < files.length) setProblem(t("Images must be PNG, JPEG, WebP or GIF of up to 4 MB."));
 		const added = await Promise.all(good.map(pictureOf));
 		if (pictures.length + added.length > PICTURES_MAX)
-			setProblem(t("At most {count} pictures to a message.", { count: PICTURES_MAX }));
+			setProblem(t("A message can have up to {count} images.", { count: PICTURES_MAX }));
 		setPictures([...pictures, ...added].slice(0, PICTURES_MAX));
 	}
 	return (
 		<Form onSubmit={send}>
 			{shown.length > 0 && (
-				<Group component="ul" className="bare message" aria-label={t("Pictures")}>
+				<Group component="ul" className="bare message" aria-label={t("Images")}>
 					{shown.map((picture) => (
 						<Stack component="li" key={picture.url.slice(-64)} gap={4}>
 							<img src={picture.url} alt={picture.name} />
@@ -78,13 +78,13 @@ export function Composer(props: {
 			/>
 			<Group justify="flex-end" gap="xs">
 				{props.state === "waiting" && (
-					<span className="small dim">{t("The model waits for the answers of its calls.")}</span>
+					<span className="small dim">{t("Enter the results of the tool calls first.")}</span>
 				)}
 				{props.pictures && (
 					<FileButton multiple accept={PICTURE_TYPES.join(",")} onChange={(files) => void add(files)}>
 						{(button) => (
 							<Button {...button} variant="default">
-								{t("Add pictures")}
+								{t("Add images")}
 							</Button>
 						)}
 					</FileButton>

@@ -125,7 +125,7 @@ export interface ParsedJson<T> {
 export function readTools(text: string): ParsedJson<readonly object[]> {
 	const { value, problem } = readJson(text);
 	if (value === undefined) return problem === undefined ? {} : { problem };
-	if (!Array.isArray(value) || value.length === 0) return { problem: t("A list of tools is needed: […].") };
+	if (!Array.isArray(value) || value.length === 0) return { problem: t("Enter a list of tools: […].") };
 	const bad = value.findIndex(
 		(tool) => !(isObject(tool) && isObject(tool.function) && typeof tool.function.name === "string"),
 	);
@@ -135,7 +135,7 @@ export function readTools(text: string): ParsedJson<readonly object[]> {
 export function readSchema(text: string): ParsedJson<object> {
 	const { value, problem } = readJson(text);
 	if (value === undefined) return problem === undefined ? {} : { problem };
-	return isObject(value) ? { value } : { problem: t("A JSON schema is an object: {form}.", { form: "{…}" }) };
+	return isObject(value) ? { value } : { problem: t("The schema must be a JSON object: {form}.", { form: "{…}" }) };
 }
 
 function readJson(text: string): ParsedJson<unknown> {
@@ -143,7 +143,7 @@ function readJson(text: string): ParsedJson<unknown> {
 	try {
 		return { value: JSON.parse(text) as unknown };
 	} catch (error) {
-		return { problem: t("This is no JSON: {message}", { message: (error as Error).message }) };
+		return { problem: t("Invalid JSON: {message}", { message: (error as Error).message }) };
 	}
 }
 

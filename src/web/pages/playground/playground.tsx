@@ -34,10 +34,10 @@ export default function PlaygroundPage() {
 			<Page title={t("Playground")}>
 				<Panel>
 					<Empty
-						title={t("A key is needed.")}
+						title={t("The playground requires a key.")}
 						action={<ActButton label={t("Create a key")} look="main" to="/keys?create=1" />}
 					>
-						{t("Requests of the playground are charged to one of your keys, with its cap and its models.")}
+						{t("Its requests are charged to one of your keys, within the key's cap and allowed models.")}
 					</Empty>
 				</Panel>
 			</Page>
@@ -45,14 +45,11 @@ export default function PlaygroundPage() {
 	}
 	if (link.state === "reading") return <PageWaiting />;
 	return (
-		<Page
-			title={t("Playground")}
-			lead={t("Charged to the key that is chosen, like any other request. Nothing that is typed here is stored.")}
-		>
+		<Page title={t("Playground")} lead={t("Requests are charged to the selected key. Messages are not stored.")}>
 			<Reading of={models} />
 			<Reading of={keys} />
-			{link.state === "broken" && <Notice kind="warn">{t("The link held no conversation that can be read.")}</Notice>}
-			{link.state === "read" && <Notice>{t("From a link. Nothing is sent before you send a message.")}</Notice>}
+			{link.state === "broken" && <Notice kind="warn">{t("The link contains no readable conversation.")}</Notice>}
+			{link.state === "read" && <Notice>{t("Opened from a link. Nothing is sent until you send a message.")}</Notice>}
 			<Conversation
 				key={link.state}
 				start={link.state === "read" ? link.shared : FRESH}
@@ -171,11 +168,11 @@ function Conversation({
 					/>
 					<Select
 						label={t("Compare with")}
-						placeholder={t("One model alone")}
+						placeholder={t("No second model")}
 						data={choices(offered)}
 						searchable
 						clearable
-						clearButtonProps={{ "aria-label": t("Compare no more") }}
+						clearButtonProps={{ "aria-label": t("Stop comparing") }}
 						value={other?.id ?? null}
 						onChange={compareWith}
 					/>
@@ -235,7 +232,7 @@ function AsCode({ model, turns, setup }: { model: ModelView; turns: readonly Tur
 	const isShortened = asked.some((turn) => turn.role === "user" && turn.pictures.length > 0);
 	return (
 		<>
-			{isShortened && <Notice>{t("The pictures are shortened here.")}</Notice>}
+			{isShortened && <Notice>{t("The images are shortened here.")}</Notice>}
 			<CodeTabs snippets={chatSnippets({ baseUrl: config.baseUrl, model: id, messages, options, stream: true })} />
 		</>
 	);
@@ -273,5 +270,5 @@ async function copied(shared: Shared): Promise<string> {
 	} catch {
 		return t("The browser blocked copying.");
 	}
-	return leftOut === 0 ? t("Copied.") : t("Copied, without the pictures.");
+	return leftOut === 0 ? t("Copied.") : t("Copied, without the images.");
 }

@@ -32,7 +32,7 @@ const EXAMPLE_SCHEMA = `{
 const NUMBERS = [
 	{ name: "temperature", param: "temperature", label: t("Temperature"), min: 0, max: 2, step: 0.1, decimalScale: 2 },
 	{ name: "topP", param: "top_p", label: t("Top p"), min: 0, max: 1, step: 0.05, decimalScale: 2 },
-	{ name: "maxTokens", param: "max_tokens", label: t("Tokens at most"), min: 1, max: 1_000_000, decimalScale: 0 },
+	{ name: "maxTokens", param: "max_tokens", label: t("Maximum tokens"), min: 1, max: 1_000_000, decimalScale: 0 },
 ] as const;
 
 /** Offers only the parameters that all chosen models support. */
@@ -58,7 +58,7 @@ export function SetupForm(props: {
 				<NumberInput
 					key={name}
 					label={label}
-					placeholder={name === "maxTokens" ? "" : t("The model's own")}
+					placeholder={name === "maxTokens" ? "" : t("Model default")}
 					allowNegative={false}
 					{...range}
 					max={name === "maxTokens" ? Math.min(range.max, ...models.map((model) => model.maxOutputTokens)) : range.max}
@@ -69,7 +69,7 @@ export function SetupForm(props: {
 			{takes("tools") && (
 				<JsonField
 					label={t("Tools")}
-					hint={t("You answer their calls yourself")}
+					hint={t("You enter the results of tool calls")}
 					example={EXAMPLE_TOOLS}
 					value={setup.tools}
 					problem={readTools(setup.tools).problem}
@@ -78,8 +78,8 @@ export function SetupForm(props: {
 			)}
 			{takes("response_format") && (
 				<JsonField
-					label={t("JSON schema of the answer")}
-					hint={t("The answer is JSON that keeps to it")}
+					label={t("Response schema")}
+					hint={t("Responses must match this JSON schema")}
 					example={EXAMPLE_SCHEMA}
 					value={setup.schema}
 					problem={readSchema(setup.schema).problem}
@@ -115,10 +115,10 @@ function JsonField(props: {
 			/>
 			{props.value === "" && (
 				<LinkButton
-					aria-label={t("Take an example for {label}", { label: inSentence(props.label) })}
+					aria-label={t("Use an example for {label}", { label: inSentence(props.label) })}
 					onClick={() => props.onChange(props.example)}
 				>
-					{t("Take an example")}
+					{t("Use an example")}
 				</LinkButton>
 			)}
 		</div>

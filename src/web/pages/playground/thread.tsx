@@ -27,7 +27,7 @@ export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 					<Problem error={refused.error} />
 					{refused.error.status === 402 && (
 						<p className="small">
-							{rich("<link>See the credit</link>, or lower the tokens at most.", { link: linkTo("/credit") })}
+							{rich("<link>Top up</link>, or lower the maximum tokens.", { link: linkTo("/credit") })}
 						</p>
 					)}
 					{refused.error.code === "unanswered" && (
@@ -57,7 +57,7 @@ function Totals({ turns }: { turns: readonly Turn[] }) {
 	if (tokens === 0) return null;
 	return (
 		<span className="small dim num">
-			{t("{tokens} tokens · {cost} together", { tokens: formatCount(tokens), cost: showUsdExact(cost) })}
+			{t("{tokens} tokens · {cost} total", { tokens: formatCount(tokens), cost: showUsdExact(cost) })}
 		</span>
 	);
 }
@@ -80,14 +80,14 @@ function CallAnswers({
 			}}
 			end={
 				<Group justify="flex-end" gap="xs">
-					<Button type="submit">{t("Give the answers")}</Button>
+					<Button type="submit">{t("Send the results")}</Button>
 				</Group>
 			}
 		>
 			{calls.map((call, place) => (
 				<Textarea
 					key={call.id}
-					label={t("What {name} answers", { name: call.name })}
+					label={t("Result of {name}", { name: call.name })}
 					autosize
 					minRows={1}
 					maxRows={8}
@@ -101,7 +101,7 @@ function CallAnswers({
 
 function Transcript({ turns, busy }: { turns: readonly Turn[]; busy: boolean }) {
 	if (turns.length === 0) {
-		return <Empty title={t("Ask something.")}>{t("The answer streams in, with its tokens, speed and cost.")}</Empty>;
+		return <Empty title={t("Start a conversation.")}>{t("Each response shows its tokens, speed and cost.")}</Empty>;
 	}
 	return (
 		<Stack gap="sm" mih={240} role="log" aria-live="polite" aria-busy={busy} aria-label={t("Conversation")}>
@@ -117,7 +117,7 @@ function TurnView({ turn }: { turn: Turn }) {
 	if (turn.role === "assistant") return <Answer turn={turn} />;
 	return (
 		<Paper className="message" p="xs" bg="var(--soft)">
-			<div className="small dim">{turn.role === "user" ? t("You") : t("Answer of {name}", { name: turn.name })}</div>
+			<div className="small dim">{turn.role === "user" ? t("You") : t("Result of {name}", { name: turn.name })}</div>
 			{turn.content}
 			{turn.role === "user" && turn.pictures.length > 0 && (
 				<Group gap="xs">

@@ -272,7 +272,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 		await panel.getByText("Waiting for Stripe to confirm the card.").waitFor();
 		const object = { id: setup.id, object: "checkout.session", mode: "setup", payment_status: "no_payment_required" };
 		expect(await tell(SECRET, "checkout.session.completed", object)).toBe(200);
-		await panel.getByText("Card: Visa ending in 4242, good until 12/2031").waitFor();
+		await panel.getByText("Card: Visa ending in 4242, expires 12/2031").waitFor();
 		await page.waitForURL("**/credit");
 		await panel.getByLabel("When the balance falls below (USD)").fill("400");
 		await panel.getByRole("button", { name: "Switch on" }).click();

@@ -164,7 +164,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		const second = page.getByRole("region", { name: OTHER_MODEL });
 		for (const thread of [first, second]) {
 			await thread.getByText('get_weather({"town":"Paris"})').waitFor();
-			await thread.getByLabel("What get_weather answers").fill('{"sky": "clear"}');
+			await thread.getByLabel("Result of get_weather").fill('{"sky": "clear"}');
 			await thread.getByRole("button", { name: "Send the results" }).click();
 			await thread.getByText('{"title": "Sunny", "tags": []}').waitFor();
 			await thread.getByText(/tokens · USD 0\.0\d* total/).waitFor();

@@ -20,28 +20,16 @@ const LEAD =
 		"Change the base address, the key and the model. Credit is prepaid, each request is charged by its actual tokens, and a key can never spend more than its cap.",
 	);
 
-const FACTS = [
-	{
-		title: t("Prepaid"),
-		text: (least: string) => t("Top-ups start at {least}. Unused credit stays usable to the last cent.", { least }),
-	},
-	{
-		title: t("Exact"),
-		text: () => t("The request log shows the tokens, rates and cost of every request."),
-	},
-	{
-		title: t("Capped"),
-		text: () => t("Each key has an optional spending cap and list of models. It never spends more, at any load."),
-	},
-	{
-		title: t("Revocable"),
-		text: () => t("A revoked key stops on all instances, and the page says since when."),
-	},
-];
-
 export default function LandingPage() {
 	const { config } = useSession();
 	const models = useResource("models", api.models);
+	const least = showUsd(config.topUpMinNanoUsd);
+	const facts = {
+		[t("Prepaid")]: t("Top-ups start at {least}. Unused credit stays usable to the last cent.", { least }),
+		[t("Exact")]: t("The request log shows the tokens, rates and cost of every request."),
+		[t("Capped")]: t("Each key has an optional spending cap and list of models. It never spends more, at any load."),
+		[t("Revocable")]: t("A revoked key stops on all instances, and the page says since when."),
+	};
 	const example = models.data?.items.find((model) => model.status === "connected" && model.modes.includes("chat"));
 	return (
 		<div className="page">
@@ -73,10 +61,10 @@ export default function LandingPage() {
 			</Panel>
 			<Panel title={t("How access works")}>
 				<SimpleGrid component="ul" className="bare" minColWidth="min(100%, 240px)" autoFlow="auto-fit">
-					{FACTS.map((fact) => (
-						<li key={fact.title}>
-							<Text fw={600}>{fact.title}</Text>
-							{fact.text(showUsd(config.topUpMinNanoUsd))}
+					{Object.entries(facts).map(([title, text]) => (
+						<li key={title}>
+							<Text fw={600}>{title}</Text>
+							{text}
 						</li>
 					))}
 				</SimpleGrid>

@@ -35,7 +35,10 @@ export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 							<Link to="/requests">{t("See the requests")}</Link>
 						</p>
 					)}
-					<Refused turns={refused.turns} onAgain={() => thread.ask(refused.turns)} />
+					<Box pl="xs">
+						<Turns turns={refused.turns} />
+					</Box>
+					<ActButton label={t("Send again")} onClick={() => thread.ask(refused.turns)} />
 				</Stack>
 			)}
 			{calls.length > 0 && !refused && (
@@ -105,12 +108,14 @@ function Transcript({ turns, busy }: { turns: readonly Turn[]; busy: boolean }) 
 	}
 	return (
 		<Stack gap="sm" mih={240} role="log" aria-live="polite" aria-busy={busy} aria-label={t("Conversation")}>
-			{turns.map((turn, place) => (
-				// biome-ignore lint/suspicious/noArrayIndexKey: turns are only added at the end
-				<TurnView key={place} turn={turn} />
-			))}
+			<Turns turns={turns} />
 		</Stack>
 	);
+}
+
+function Turns({ turns }: { turns: readonly Turn[] }) {
+	// biome-ignore lint/suspicious/noArrayIndexKey: turns are only added at the end
+	return turns.map((turn, place) => <TurnView key={place} turn={turn} />);
 }
 
 function TurnView({ turn }: { turn: Turn }) {
@@ -183,19 +188,4 @@ function tokensPerSecond({ totalMs, firstTokenMs, completionTokens }: AnswerFact
 	const generatingMs = totalMs - (firstTokenMs ?? 0);
 	if (completionTokens === null || completionTokens <= 1 || generatingMs <= 0) return undefined;
 	return Math.round((completionTokens / generatingMs) * 1000);
-}
-
-/** The error of a refused message, with a button to send it again. */
-function Refused({ turns, onAgain }: { turns: readonly Turn[]; onAgain: () => void }) {
-	return (
-		<>
-			<Box pl="xs">
-				{turns.map((turn, place) => (
-					// biome-ignore lint/suspicious/noArrayIndexKey: they do not change
-					<TurnView key={place} turn={turn} />
-				))}
-			</Box>
-			<ActButton label={t("Send again")} onClick={onAgain} />
-		</>
-	);
 }

@@ -2,21 +2,21 @@ import { existsSync } from "node:fs";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import type { Person } from "../console/person.ts";
 
-/** The first is the same browser without windows: it draws and scripts alike, for two thirds of the work. */
+/** The headless shell is the same browser without windows, at two thirds of the work. */
 const CHROMIUM = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) =>
 	existsSync(path),
 );
 
-/** Where there is no browser the tests are skipped, and say so. */
+/** Without a browser the tests are skipped with a message. */
 export const hasChromium = CHROMIUM !== undefined;
 if (!hasChromium)
 	console.log("browser tests are skipped: there is neither /usr/bin/chromium-headless-shell nor /usr/bin/chromium");
 
-/** For each thing that is waited for: a machine that tests beside other work is slow, and only a failure waits so long. */
+/** Timeout of each wait. Only a failure, or a loaded machine, takes so long. */
 const WAIT_MS = 60_000;
 
 /**
- * The features that the driver switches off, since only the last such list counts, and the browser's own windows, which
+ * The features that the driver switches off (only the last such list counts), and windows of the browser itself, which
  * cost half a second of a processor for each tab.
  */
 const FEATURES_OFF =
@@ -32,14 +32,14 @@ export async function launch(): Promise<Browser> {
 		args: [
 			"--no-sandbox",
 			"--disable-gpu",
-			// There is none: a process of its own for it is a twelfth more work.
+			// Without a GPU, a process for it is a twelfth more work.
 			"--in-process-gpu",
 			"--disable-quic",
 			"--no-first-run",
 			"--disable-background-networking",
 			"--disable-component-update",
 			"--disable-sync",
-			// Pages live for seconds: what these compilers make of their scripts is hardly ever run.
+			// Pages live for seconds, so that optimizing compilers do not pay off.
 			"--js-flags=--no-maglev,--no-opt",
 			`--disable-features=${FEATURES_OFF}`,
 		],
@@ -49,9 +49,9 @@ export async function launch(): Promise<Browser> {
 export interface Tab {
 	readonly page: Page;
 	readonly context: BrowserContext;
-	/** What the browser complained of: refused by the policy, thrown by a script, a request that went elsewhere. */
+	/** Console errors, thrown errors, and requests to other origins. */
 	readonly complaints: string[];
-	/** Requests that failed or were answered with an error: `403 POST /api/…`. What a page leaves behind is none. */
+	/** Failed requests, such as `403 POST /api/…`. Aborted requests of a page that was left do not count. */
 	readonly failures: string[];
 	close(): Promise<void>;
 }
@@ -61,18 +61,15 @@ export interface TabOptions {
 	readonly height?: number;
 	readonly scheme?: "light" | "dark";
 	readonly person?: Person;
-	/**
-	 * What is opened and closed moves, as it does for most; else it is there at once, as for who wants no motion. A dialog that fades in and out
-	 * has the whole window drawn for each frame, which is more than half of what it costs.
-	 */
+	/** With animations. Without them a dialog takes half the work, since the window is not drawn for each frame. */
 	readonly moves?: boolean;
-	/** Other origins that its pages may ask. */
+	/** Other origins that its pages may request. */
 	readonly elsewhere?: readonly string[];
 }
 
 /**
- * A tab with a window of its own; signed in as somebody, if given. A request to anything but the service and `elsewhere`
- * is a complaint. Windows that its pages open are watched as well.
+ * A tab with its own window, signed in as `person`. Records requests to other origins as complaints, also of windows
+ * that its pages open.
  */
 export async function openTab(browser: Browser, url: string, options: TabOptions = {}): Promise<Tab> {
 	const context = await browser.newContext({
@@ -109,7 +106,7 @@ export async function openTab(browser: Browser, url: string, options: TabOptions
 	return { page, context, complaints, failures, close: () => context.close() };
 }
 
-/** Whoever was signed in there is not any more, and nothing of him is kept. */
+/** Signs the tab's person out and clears the storage. */
 export async function becomeNobody({ page, context }: Pick<Tab, "page" | "context">): Promise<void> {
 	await page.evaluate("localStorage.clear(), sessionStorage.clear()");
 	await page.goto("about:blank");
@@ -120,7 +117,7 @@ export function cookiesOf(person: Person, url: string) {
 	return [...person.cookies].map(([name, value]) => ({ name, value, url }));
 }
 
-/** The browser reports each refused request by itself; the page shows it in words. */
+/** The browser logs each refused request; the page shows it in words. */
 function isExpected(text: string): boolean {
 	return text.startsWith("Failed to load resource: the server responded with a status of");
 }

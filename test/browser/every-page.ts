@@ -3,12 +3,12 @@ import { LONG_MODEL, MODEL, type Stage } from "./stage.ts";
 export type Who = "visitor" | "rich" | "extreme" | "fresh" | "operator";
 
 /**
- * What a page is called in what is found and in pictures, who looks at it, and where it is; and which one is made of the same parts, with texts
- * and amounts as long or longer: the short form looks at that one alone.
+ * Name in findings and pictures, viewer, path; `like` names a page of the same parts with longer texts, which the short
+ * form visits instead.
  */
 export type StagePage = readonly [name: string, who: Who, path: (stage: Stage) => string, like?: string];
 
-/** Every page, as each kind of viewer sees it. */
+/** Every page for each kind of viewer. */
 export const PAGES: readonly StagePage[] = [
 	["landing", "visitor", () => "/"],
 	["sign-in", "visitor", () => "/sign-in", "sign-up"],
@@ -81,8 +81,8 @@ export const PAGES: readonly StagePage[] = [
 	["operator-not-found", "operator", () => "/operator/nowhere", "request-missing"],
 ];
 
-/** The short form's: one of each make. The long form looks at all of them. */
+/** Pages of the short form: one of each kind. */
 export const PAGES_SHORT: readonly StagePage[] = PAGES.filter(([, , , like]) => like === undefined);
 
-/** It is there with longer names and amounts too: what is wide on it is wider there. */
+/** A page with the longest names and amounts exists too. */
 export const isThereLonger = ([name]: StagePage): boolean => PAGES.some(([other]) => other === `extreme-${name}`);

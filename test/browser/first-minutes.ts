@@ -2,17 +2,17 @@ import type { Locator, Page } from "playwright-core";
 import { mailedLink, PASSWORD } from "../console/person.ts";
 import { picture } from "./stage.ts";
 
-/** What somebody did by hand to get somewhere. */
+/** Manual steps of a person. */
 export interface Steps {
 	clicks: number;
 	fields: number;
-	/** Of the console, as often as another one was shown. */
+	/** Pages of the console that were shown. */
 	pages: number;
-	/** How often he had to go elsewhere: to his mailbox, to a payment page. */
+	/** Visits to other sites: the mailbox, a payment page. */
 	left: number;
 }
 
-/** `home`: the console's address. What is done by what this gives is counted. */
+/** Counts the steps that are done by the returned functions. `home`: the console's address. */
 function countSteps(page: Page, home: string) {
 	const steps: Steps = { clicks: 0, fields: 0, pages: 0, left: 0 };
 	let at = "";
@@ -33,7 +33,7 @@ function countSteps(page: Page, home: string) {
 			steps.fields += 1;
 			await what.fill(value);
 		},
-		/** A link of a mail, which is read elsewhere. */
+		/** Opens the link of a mail. */
 		async followMail(link: string): Promise<void> {
 			steps.left += 1;
 			await page.goto(link);
@@ -42,8 +42,7 @@ function countSteps(page: Page, home: string) {
 }
 
 /**
- * The way of a newcomer from the landing page to his first streamed answer, and what he did by hand on it. `paid`: his
- * payment page is open, and he has paid on it as soon as this is done.
+ * Goes from the landing page to the first streamed answer, and returns the manual steps. `paid` confirms the payment.
  */
 export async function firstMinutes(
 	newcomer: Page,

@@ -1,9 +1,9 @@
-/** What is wrong with a page as it stands: for the eye, for a narrow window, for who cannot see it. */
+/** Problems of layout and accessibility of the shown page. */
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { WITH_PICTURES } from "./stage.ts";
 
-/** Run in the page by the debugger's protocol, which no policy of the page forbids. */
+/** Runs through the debugger's protocol, which the page's policy allows. */
 const AXE = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
 
 interface Violation {
@@ -44,9 +44,8 @@ export async function problemsOf(page: Page): Promise<string[]> {
 }
 
 /**
- * Runs in the page; undefined where it has not got axe yet. What is closed is taken out for as long as axe looks: it finds nothing in what
- * nobody sees, and takes a millisecond for each element to know that. In the short form so is each sibling that is made as one before it, of
- * the same elements with the same classes and roles, as the rows of a table are: colours, names and roles are then the same.
+ * Runs in the page; undefined before axe is loaded. Removes closed details while axe runs, since hidden elements cost a
+ * millisecond each. The short form also hides siblings with the same elements, classes and roles, such as table rows.
  */
 async function violationsOf(whole: boolean): Promise<Violation[] | undefined> {
 	const { axe } = globalThis as { axe?: Axe };
@@ -60,7 +59,7 @@ async function violationsOf(whole: boolean): Promise<Violation[] | undefined> {
 	const known = new Map<string, number>();
 	const worthOf = ({ name, value }: Attr) =>
 		/^(class|role|style|type|scope|aria-\w+)$/.test(name) ? value : value !== "";
-	/** A number for all elements that are made alike, whatever they say and lead to. */
+	/** A number for elements of the same structure. */
 	const makeOf = (element: Element): number => {
 		const parts = new Set<string>();
 		for (const child of element.childNodes) {
@@ -94,9 +93,9 @@ async function violationsOf(whole: boolean): Promise<Violation[] | undefined> {
 	}
 }
 
-/** Runs in the page, all in one: each question by itself takes as long to be asked as to be answered. */
+/** Runs in the page, since each separate query costs a round trip. */
 function misfits(): { wide: number; parts: string[]; names: string[] } {
-	// A table may scroll in its room, which then lies in the panel; a card does not.
+	// A table may scroll inside its panel; a card may not.
 	const outsideTheirPanels = [
 		...document.querySelectorAll(".panel .table-room, .panel .stats, .panel .stat-value, .panel td"),
 	].filter((part) => {

@@ -1,7 +1,7 @@
 import jsQR from "jsqr";
 import type { Locator } from "playwright-core";
 
-/** What a phone's camera reads from a part of the page as it is drawn; null if it finds no code there. */
+/** Reads a QR code from a drawn element; null without one. */
 export async function readQrCode(shown: Locator): Promise<string | null> {
 	const png = [...(await shown.screenshot())];
 	const image = await shown.page().evaluate(async (bytes) => {

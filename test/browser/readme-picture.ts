@@ -14,7 +14,7 @@ try {
 	const tab = await openTab(browser, stage.service.url, { width: WIDTH, height: HEIGHT, person: stage.rich });
 	await tab.page.goto("/overview");
 	await tab.page.waitForLoadState("networkidle").catch(() => {
-		// The page's live feed never ends; what it draws is there by then.
+		// The live feed never ends; its content is drawn by then.
 	});
 	await tab.page.locator("main svg").first().waitFor();
 	await tab.page.waitForTimeout(1_000);

@@ -11,7 +11,7 @@ export interface ScreenEntry {
 const WAIT_MS = 60_000;
 const NANO_DIGITS = 9;
 
-/** The ledger as it stands on the page, newest first. */
+/** The ledger as shown, newest first. */
 async function ledgerOnScreen(page: Page): Promise<ScreenEntry[]> {
 	const table = page.getByRole("table", { name: "Ledger" });
 	const rows = await table.locator("tbody tr:not(.skeleton-row)").evaluateAll((found) =>
@@ -33,7 +33,7 @@ async function ledgerOnScreen(page: Page): Promise<ScreenEntry[]> {
 	}));
 }
 
-/** Waits until the newest line says this, then gives the lines. Throws if they do not add up to the balance above them. */
+/** Waits for the newest entry, then returns all. Throws if they do not add up to the balance above them. */
 export async function ledgerThatAddsUp(page: Page, newest: { what: string; lines: number }): Promise<ScreenEntry[]> {
 	let entries: ScreenEntry[] = [];
 	await waitFor(

@@ -11,21 +11,21 @@ import { reply, startUpstream, type UpstreamServer } from "../support/upstream-s
 import { waitFor } from "../support/wait.ts";
 import { hasChromium, launch, openTab, type Tab, type TabOptions } from "./chromium.ts";
 
-/** A service with a model server, and a browser to look at it with. */
+/** A service with a model server and a browser. */
 export interface Scene {
 	readonly service: TestService;
 	readonly upstream: UpstreamServer;
-	/** A tab of its own. Where there is no browser it is not there either, as the tests that would look at it. */
+	/** A new tab; an empty object without a browser, where tests are skipped. */
 	open(options?: TabOptions): Promise<Tab>;
 }
 
-/** `models` are names; all are one server's. `modelExtra`: more lines of each one's section in the catalogue. */
+/** `models` are ids on one server. `modelExtra`: further lines of each model in the catalogue. */
 export interface SceneOptions extends Omit<ServiceOptions, "models"> {
 	readonly models?: readonly string[];
 	readonly modelExtra?: string;
 }
 
-/** For all tests of a file: awaited at its top, gone after its last test. */
+/** For all tests of a file: await it at the top. */
 export async function withScene(options: SceneOptions = {}): Promise<Scene> {
 	const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 	upstream.always(() => reply().text("Hello."));
@@ -43,7 +43,7 @@ export async function withScene(options: SceneOptions = {}): Promise<Scene> {
 	};
 }
 
-/** One for all tests of a file; undefined where there is none. */
+/** One browser for all tests of a file; undefined without one. */
 export async function withBrowser(): Promise<Browser | undefined> {
 	if (!hasChromium) return undefined;
 	const browser = await launch();
@@ -51,13 +51,13 @@ export async function withBrowser(): Promise<Browser | undefined> {
 	return browser;
 }
 
-/** A service with two models, one of them not connected, an operator, and customers with much, little and nothing. */
+/** A service with two models, one of them disconnected, an operator, and customers with much, little and no credit. */
 export interface Stage {
 	readonly service: TestService;
 	readonly upstream: UpstreamServer;
 	readonly operator: Person;
 	readonly rich: Person & { accountId: string };
-	/** Names as long as they may be, amounts of more than a million dollars and of less than a millionth. */
+	/** Names of maximum length, amounts above a million dollars and below a millionth. */
 	readonly extreme: Person & { accountId: string };
 	readonly fresh: Person & { accountId: string };
 	readonly ids: {
@@ -75,7 +75,7 @@ export interface Stage {
 
 export const MODEL = "llama-3.3-70b-instruct";
 const STRIPE_ENV = { STRIPE_SECRET_KEY: "sk_test_local", STRIPE_WEBHOOK_SECRET: "whsec_stage" };
-/** An operator's own name and address, and a colour that is too pale to be read as it is. */
+/** An operator's brand, with a colour that is too pale for text. */
 export const OWN_BRAND = `  name: Acme Inference
   accent: "#ffcc00"
   headline: Models from the Alps
@@ -86,7 +86,7 @@ const LONG_NAME = "search-api production, European region, reindexing at night";
 const USAGE_ROWS = 3_000;
 const USAGE_DAYS = 30;
 
-/** `own`: under an operator's own name, and cards are taken. */
+/** `own`: with an operator's brand and card payments. */
 export async function setStage({ own = false } = {}): Promise<Stage> {
 	const upstream = startUpstream({ dialect: "vllm" });
 	upstream.always(() => reply().text("A short answer, a word at a time.").trickle(15));
@@ -151,18 +151,18 @@ async function makeHistory(service: TestService, boss: Person, rich: Person & { 
 	});
 	await answer.text();
 	await service.settled();
-	// Rows of the past are no news to the sums: these are made anew.
+	// The sums do not see past rows: they are rebuilt.
 	await rebuildAll(service.db.statements);
 	await writeSpeeds(service);
 	const { body } = await rich.get("/api/console/requests?limit=1");
-	// More than the second key's cap, and a model that is nowhere.
+	// A request above the second key's cap, and one for an unknown model.
 	const { refused } = await refuse(service, rich, second.secret, { n: 64 });
 	await refuse(service, rich, main.secret, { model: "llama-4" });
 	const { body: project } = await rich.send("POST", "/api/console/projects", { name: "Search", capUsd: "300" });
 	return { key: main.key.id as string, request: body.items[0].id as string, refused, project: project.id as string };
 }
 
-/** Of one model very many answers, of another too few to tell. */
+/** Many measured responses for one model, too few for another. */
 async function writeSpeeds(service: TestService): Promise<void> {
 	const [much, little] = [MODEL, "mistral-small-3.2"];
 	await service.db.sql`delete from model_speed where model in (${much}, ${little})`;
@@ -226,7 +226,7 @@ async function makeExtremes(service: TestService, extreme: Person & { accountId:
 	};
 }
 
-/** A month of requests, more on weekdays, as rows. */
+/** A month of requests, more of them on weekdays. */
 async function writeHistory(service: TestService, accountId: string, keyIds: readonly string[]): Promise<void> {
 	await service.db.sql`
 		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
@@ -255,14 +255,14 @@ export async function callWith(url: string, apiKey: string, model = MODEL): Prom
 }
 
 export const WITH_PICTURES = Bun.env.PICTURES !== undefined;
-/** `PICTURES=own`: of the console under an operator's own name, beside the others. */
+/** `PICTURES=own`: with an operator's brand. */
 export const WITH_OWN_BRAND = Bun.env.PICTURES === "own";
 const PICTURES = join(import.meta.dir, "screenshots", ...(WITH_OWN_BRAND ? ["own-brand"] : []));
 
 /** Pages are long, and several are drawn at once. */
 const PICTURE_MS = 120_000;
 
-/** The whole page, for a person to look at who asks by `PICTURES`; not kept in the repository. */
+/** Takes a picture of the whole page if `PICTURES` is set; not kept in the repository. */
 export async function picture(page: Page, name: string): Promise<void> {
 	if (!WITH_PICTURES) return;
 	mkdirSync(PICTURES, { recursive: true });

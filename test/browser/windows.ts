@@ -4,27 +4,26 @@ import type { StagePage, Who } from "./every-page.ts";
 import { layoutOf } from "./page-problems.ts";
 import { type Stage, WITH_PICTURES } from "./stage.ts";
 
-/** Nothing is in it, and it is the service's own: whoever leaves the site gets another process, which compiles every script anew. */
+/** An empty page of the service: leaving the site would start another process, which compiles every script again. */
 const BLANK = "/livez";
 export type View = readonly [width: 360 | 1440, scheme: "light" | "dark"];
 type AnyView = readonly [width: number, scheme: "light" | "dark"];
-/**
- * Of a tablet or half a screen, where tables of many columns are cards beside the navigation; a little wider, where they are not; and of most
- * portable computers.
- */
+/** Widths between the two views: a tablet with cards next to the navigation, wider with tables, and common laptops. */
 export const BETWEEN: readonly number[] = [768, 1024, 1101, 1366];
 export const VIEWS: readonly View[] = [
 	[1440, "light"],
 	[360, "dark"],
 ];
-/** The long form (`bun run pages`) loads each page in all four and takes pictures; the short one loads it in one of two. */
+/**
+ * The long form (`bun run pages`) loads each page in all four views and takes pictures; the short form in one of two.
+ */
 const ALL_VIEWS: readonly View[] = [...VIEWS, [1440, "dark"], [360, "light"]];
 
-/** A window in which the stage's viewers look at pages one after the other, for all tests of a file. */
+/** A window for all tests of a file, in which viewers look at pages one after the other. */
 export interface Windows {
 	of(who: Who, ...view: View): Promise<Tab>;
 	open(options?: TabOptions): Promise<Tab>;
-	/** Nothing of the service's pages was loaded in it since it was asked for. */
+	/** Nothing was loaded in the page since the last reset. */
 	isBlank(page: Page): boolean;
 	inItsViews(
 		who: Who,
@@ -40,8 +39,8 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 	const isBlank = (page: Page) => new URL(page.url(), stage.service.url).pathname === BLANK;
 
 	/**
-	 * The window in this size and scheme, on a blank page, with nothing kept from what was before but the viewer's session.
-	 * It is one for all: a new one starts a process and compiles every script, which takes longer than most pages.
+	 * The window in this view, on a blank page, with the viewer's session only. One window for all: a new one starts a
+	 * process and compiles every script.
 	 */
 	async function of(who: Who, ...view: View): Promise<Tab> {
 		const tab = kept ?? (await open({ moves: WITH_PICTURES }));
@@ -58,7 +57,7 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 		return tab;
 	}
 
-	/** Each page in one view after the other by turns; in the long form each in every view. */
+	/** Visits pages in alternating views; in the long form each page in every view. */
 	async function inItsViews(
 		who: Who,
 		pages: readonly StagePage[],
@@ -83,10 +82,7 @@ export function createWindows(stage: Stage, browser: Browser | undefined): Windo
 	return { of, open, isBlank, inItsViews };
 }
 
-/**
- * What is too wide at the other widths: at those between the two views; on a telephone whose text is twice as large; in the other view, in which
- * the next page is then loaded.
- */
+/** Layout problems at the other widths, in text of twice the size, and in the other view. */
 export async function layoutElsewhere(
 	page: Page,
 	view: View,
@@ -121,12 +117,9 @@ export async function layoutElsewhere(
 	return found;
 }
 
-/**
- * As a link inside the pages does it: without loading them anew, which is twice the work. What a page shows first is then
- * what was read of it before, and what another part of the same page had open stays open.
- */
+/** Follows a path like a link, without a reload. Cached answers and open state stay. */
 export async function walk(page: Page, path: string): Promise<void> {
-	// A test that is run by itself begins in an empty tab.
+	// A test that runs alone begins in an empty tab.
 	if (page.url() === "about:blank") return void (await page.goto(path));
 	await page.evaluate((to) => {
 		history.pushState(null, "", to);
@@ -135,7 +128,7 @@ export async function walk(page: Page, path: string): Promise<void> {
 }
 
 export async function settled(page: Page): Promise<void> {
-	// By a timer of the page's own: asked from outside, or at each frame, the question costs more than what it waits for.
+	// Polls inside the page, since a query from outside costs more.
 	await page.evaluate(async () => {
 		const isRead = () =>
 			document.querySelector("h1") !== null &&
@@ -145,18 +138,18 @@ export async function settled(page: Page): Promise<void> {
 			if (performance.now() > untilMs) throw new Error(`${location.pathname} is not read after a minute`);
 			await new Promise((later) => setTimeout(later, 20));
 		}
-		// Transitions of dialogs, which begin with a frame; the drawing of charts.
+		// Waits for transitions of dialogs and for charts.
 		await new Promise(requestAnimationFrame);
 		await Promise.all(document.getAnimations().map((animation) => animation.finished.catch(() => undefined)));
 	});
 }
 
 export async function seenAs(page: Page, [width, scheme]: AnyView): Promise<void> {
-	// Both for one frame: each by itself has the whole page styled, laid out and drawn.
+	// Both at once, so that the page is laid out once.
 	await Promise.all([
 		page.setViewportSize({ width, height: width === 360 ? 740 : 900 }),
 		page.emulateMedia({ colorScheme: scheme }),
 	]);
-	// What listens to the size is told at the next frame, and draws for the one after it.
+	// Listeners to the size run at the next frame and draw for the one after it.
 	await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
 }

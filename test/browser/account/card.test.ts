@@ -37,7 +37,7 @@ async function tell(secret: string, type: string, object: Record<string, unknown
 	return response.status;
 }
 
-/** The payment page of this number, which is the last one that was opened. */
+/** The payment page of this number; it must be the last opened one. */
 function opened(number: number): OpenedPage {
 	const found = stripe.pages[number];
 	if (found === undefined || stripe.pages.length !== number + 1)
@@ -60,7 +60,7 @@ const topUps = () => page.getByRole("table", { name: "Top-ups" }).locator("tbody
 const shoot = (name: string) => picture(page, name);
 
 describe.skipIf(!(hasChromium && LONG))("the payment page", () => {
-	/** Of the top-up that is paid, as the customer knows it. */
+	/** Reference of the paid top-up. */
 	let reference = "";
 	let person: Person;
 	beforeAll(async () => {
@@ -210,7 +210,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 	test("the way from sign-up to the first answer takes 11 clicks, 5 fields", async () => {
 		if (LONG) await becomeNobody(tab);
 		const before = stripe.pages.length;
-		// Where the button is can be asked for as long as the page is not being left.
+		// The button's place can be read only until the page is left.
 		let box: Awaited<ReturnType<Locator["boundingBox"]>> = null;
 		const lookWhere = async (route: Route) => {
 			box = await page.getByRole("button", { name: "Pay by card" }).boundingBox();
@@ -260,7 +260,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 		}
 	});
 
-	// In short `billing/auto-top-ups.test.ts` and those beside it tell of saved cards.
+	// The short form leaves saved cards to `billing/auto-top-ups.test.ts`.
 	test.if(LONG)("a card saved on Stripe's page is charged automatically", async () => {
 		await walk(page, "/credit");
 		await panel.getByRole("button", { name: "Save a card" }).click();
@@ -300,7 +300,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 		expect(await problemsOf(page)).toEqual([]);
 		await page.setViewportSize({ width: 360, height: 800 });
 		await page.emulateMedia({ colorScheme: "dark" });
-		// Drawn anew: colours that fade from one scheme to the other are of neither.
+		// A reload, since colours that fade from one scheme to the other match neither.
 		await page.reload();
 		await panel.getByText("Save the settings again to resume automatic top-ups.").waitFor();
 		expect(await problemsOf(page)).toEqual([]);

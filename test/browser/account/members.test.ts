@@ -27,7 +27,7 @@ const owner = await signedUp(service);
 await owner.send("PATCH", "/api/console/account", { name: "Example Works" });
 await owner.send("POST", "/api/console/keys", { name: "the owner's key" });
 const house = await open({ person: owner });
-// A number is no site of its own for a passkey.
+// A passkey requires a host name instead of an address.
 const site = service.url.replace("127.0.0.1", "localhost");
 const guest = await open({ elsewhere: [site, `${issuer}/auth?`] });
 
@@ -138,7 +138,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(key?.state).toBe("revoked");
 		const navigation = page.getByRole("navigation", { name: "Main" });
 		await navigation.getByRole("link", { name: "Usage" }).click();
-		// What a developer is not shown of the other account.
+		// Developers see no credit page.
 		await navigation.getByRole("link", { name: "Credit" }).waitFor();
 		await navigation.getByRole("link", { name: "Keys" }).click();
 		await page.getByText("No keys yet.").waitFor();
@@ -149,7 +149,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(new Set(refused.map((failure) => failure.slice(0, 7)))).toEqual(new Set(["404 GET"]));
 	});
 
-	// In short `console/company.test.ts` tells of it, with a real provider.
+	// `console/company.test.ts` guards it in the short form, with a real provider.
 	test.if(LONG)("people of a company sign in by its own provider", async () => {
 		const { page } = house;
 		await page.getByRole("button", { name: "Set up single sign-on" }).click();
@@ -240,7 +240,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect((await again({ cookie }, heard?.body ?? "")).status).toBe(400);
 		expect((await again({ cookie, origin: "https://evil.example" }, "{}", "sign-in-begin")).status).toBe(403);
 		expect((await again({}, "{}", "register-begin")).status).toBe(401);
-		// A session that is old gives no new way in; a device that did not look who is there is no proof.
+		// An old session registers no passkey; a device without user verification signs nobody in.
 		await service.db
 			.sql`update session set authenticated_at = null, created_at = created_at - interval '16 minutes' where user_id = (select id from console_user where email = ${owner.email})`;
 		const late = await page.evaluate(async () => {
@@ -250,7 +250,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(late).toBe(403);
 		await signOut();
 		await cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: false });
-		// The browser is told that it need not ask; the answer says that it did not.
+		// The browser is told to skip user verification, and the answer states that it did.
 		await page.route("**/passkey/sign-in-begin", async (route) => {
 			const response = await route.fetch();
 			await route.fulfill({ response, json: { ...(await response.json()), userVerification: "discouraged" } });
@@ -258,10 +258,10 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		await refused();
 		await page.unroute("**/passkey/sign-in-begin");
 		await cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: true });
-		// One that has counted further elsewhere was copied.
+		// A lower counter than the stored one means a copied passkey.
 		await service.db.sql`update passkey set counter = 1000000`;
 		await refused();
-		// One that was removed opens nothing.
+		// A removed passkey signs nobody in.
 		await owner.send("POST", "/api/auth/request-password-reset", { email: owner.email });
 		const resets = () => mailsTo(owner.email).flatMap(({ text }) => /reset\?token=(\S+)/.exec(text)?.[1] ?? []);
 		await waitFor(() => resets().length > 0, "the mail for a new password");

@@ -18,12 +18,12 @@ import { seenAs, walk } from "../windows.ts";
 testsMayTake(180_000);
 
 const OTHER_MODEL = "other-model";
-/** One red point. */
+/** A PNG of one red pixel. */
 const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQI12P4z8AAAAMBAQAY3Y2wAAAAAElFTkSuQmCC";
 
 /**
- * At length alone: the first minutes of `account/card.test.ts` end with an answer in the playground, `customer/keys.test.ts` calls with a key, batches
- * are begun in `frame/left-open.test.ts`, and what stands behind the pages is told by `console/`.
+ * In the long form only: `account/card.test.ts`, `customer/keys.test.ts` and `frame/left-open.test.ts` guard the main
+ * steps in the short form, `console/` the routes.
  */
 const isRun = LONG && hasChromium;
 async function setUp() {
@@ -36,7 +36,7 @@ async function setUp() {
 	const catalog = await Bun.file(`${service.dataDir}/tollgate.yaml`).text();
 	await service.serve(catalog.replace("models:\n", "").replaceAll("[chat, completions]", "[chat, completions, batch]"));
 	upstream.always(() => reply().text("Hello from the model."));
-	// How he signs up, pays and makes a key by hand is told by `account/card.test.ts`, `operator/operator.test.ts` and `keys.test.ts`.
+	// Sign-up, payment and key by hand are in `account/card.test.ts`, `operator/operator.test.ts` and `keys.test.ts`.
 	const person = await signedUp(service);
 	await topUp(person, await operator(service), "250");
 	const { secret } = (await person.send("POST", "/api/console/keys", { name: "journey", capUsd: "5" })).body;
@@ -85,7 +85,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		expect(answer.choices[0]?.message.content).toBe("Hello from the model.");
 		expect(answer.usage).toMatchObject({ prompt_tokens: 10, completion_tokens: 4 });
 		await page.getByText("All set").waitFor();
-		// Sent together: the second counts within a second of the first, and a busy page is slow to say that it heard of one.
+		// Both keys at once: the second must follow within a second, and a busy page is slow to acknowledge.
 		await Promise.all(["g", "r"].map((key) => page.keyboard.press(key)));
 		await page.waitForURL("**/requests");
 		await page.locator("table a").first().click();
@@ -110,7 +110,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 				.textContent(),
 		);
 		expect(await Promise.all(rates)).toEqual(["$1.00", "$0.50", "$2.00"]);
-		// Transactions of other files' databases hold the sums back.
+		// Transactions of other files' databases delay the sums.
 		await foldAll(service.db.statements);
 		await walk(page, "/usage");
 		const sums = ["Cost", "Requests", "Prompt tokens", "Completion tokens"].map((name) =>
@@ -227,7 +227,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await (await chooser).setFiles({ name: "night.jsonl", mimeType: "text/plain", buffer: Buffer.from(text) });
 	};
 
-	/** On a telephone: the same page, nothing of it beyond the edge. */
+	/** The narrow layout shows the same page without overflow. */
 	const onPhone = async (shown: string, name: string) => {
 		await seenAs(page, [360, "light"]);
 		await page.getByText(shown).first().waitFor();
@@ -260,7 +260,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await onPhone("night.jsonl", "batches");
 	});
 
-	/** As somebody drops a file from the desktop. */
+	/** Drops a file as from the desktop. */
 	const drop = async (text: string) => {
 		const carried = await page.evaluateHandle((text) => {
 			const transfer = new DataTransfer();
@@ -345,7 +345,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await onPhone("10 of 60", "batch-running");
 		await page.getByRole("button", { name: "Cancel the batch" }).click();
 		await page.getByText("Cancelling").waitFor();
-		// What is under way settles; what was not sent is cancelled.
+		// Running requests settle; unsent ones are cancelled.
 		gate.resolve();
 		await page.getByText("60 of 60").waitFor();
 		await page.getByText("Cancelled", { exact: true }).waitFor();

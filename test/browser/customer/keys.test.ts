@@ -58,7 +58,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 	});
 
 	test("the shown secret is in the snippet of every tool", async () => {
-		// One part of the page draws them all.
+		// One component draws all tools.
 		for (const tool of TOOLS)
 			expect(JSON.stringify(tool.steps(factsFor(service, secret))), tool.name).toContain(secret);
 		for (const { name } of LONG ? TOOLS : []) {
@@ -208,7 +208,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await made.waitFor();
 		late.resolve();
 		await arrived.promise;
-		// A turn of the page after the late answer: what it changes is drawn by then.
+		// One frame after the late answer, its changes are drawn.
 		await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
 		expect(await made.isVisible()).toBe(true);
 		await page.unroute("**/api/console/keys?*");

@@ -31,7 +31,7 @@ describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () 
 		] as const) {
 			await seenAs(page, [width, scheme]);
 			for (const [nth, path] of paths.entries()) {
-				// Drawn anew: colours that fade from one scheme to the other are of neither.
+				// A new load, since colours that fade from one scheme to the other match neither.
 				await (nth === 0 ? page.goto(path) : walk(page, path));
 				await settled(page);
 				for (const problem of await problemsOf(page)) found.push(`${path}, ${width} ${scheme}: ${problem}`);
@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () 
 
 describe.skipIf(!hasChromium)("a page that was left open", () => {
 	test("asks for the password before it creates a key without a cap", async () => {
-		// Here things move, as they do for most people.
+		// With animations, as most people have them.
 		await page.emulateMedia({ reducedMotion: "no-preference" });
 		await walk(page, "/keys");
 		await page.getByRole("button", { name: "Create a key" }).first().click();
@@ -183,7 +183,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		const form = page.getByRole("dialog");
 		await form.getByLabel("Name").fill("lost once");
 		await form.getByLabel("Cap in USD").fill("5");
-		// The list behind the dialog has the same address, and may be read later than this.
+		// The list of keys has the same address and may be read later.
 		await page.route(/\/api\/console\/keys\?/, async (route) => {
 			if (route.request().method() === "GET") return route.continue();
 			await route.fetch();
@@ -214,7 +214,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		for (const _ of [1, 2]) {
 			await page.getByRole("button", { name: "Start a batch" }).first().click();
 			await page.locator("input[type=file]").setInputFiles(file);
-			// The page may still know the keys that there were before, and by another key it is another batch.
+			// The page may still show the former keys; another key would make it another batch.
 			const key = page.getByRole("dialog").getByLabel("Key", { exact: true });
 			await waitFor(async () => (await key.inputValue()).startsWith("nightly"), "the newest key to be chosen");
 			await page.getByRole("button", { name: "Start", exact: true }).click();

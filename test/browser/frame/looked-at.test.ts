@@ -7,12 +7,12 @@ import { walk } from "../windows.ts";
 import { withTwoAccounts } from "./two-accounts.ts";
 
 testsMayTake(180_000);
-/** What signing out, or a change of account, asks. */
+/** Requests of a sign-out or a change of account. */
 const UNREACHED = /\/api\/(auth\/sign-out|console\/me(\?|$)|console\/public\/config)/;
-/** The address of who looks at the page, and not of the account's members. */
+/** The viewer's address, without the members of the account. */
 const VIEWER = /\/api\/console\/me(\?|$)/;
 
-/** What costs nobody money, a secret or another's account is told in the long form; the rest by `left-open.test.ts`. */
+/** In the long form only; `left-open.test.ts` guards money, secrets and accounts in the short form. */
 const isRun = LONG && hasChromium;
 const house = isRun ? await withTwoAccounts() : ({} as Awaited<ReturnType<typeof withTwoAccounts>>);
 const { owner, page, heading, walkTo, switchTo, name } = house;
@@ -219,7 +219,7 @@ describe.skipIf(!isRun)("an open page", () => {
 
 	test("the live feed reconnects after an error answer", async () => {
 		const feed = /\/api\/console\/live/;
-		// The page before has a feed as well, which it may take up in this moment.
+		// The former page has a feed too, which may reconnect now.
 		await page.goto("about:blank");
 		await page.clock.install();
 		let isThere = false;

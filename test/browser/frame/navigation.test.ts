@@ -7,17 +7,17 @@ import type { Stage } from "../stage.ts";
 import { picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
 import { createWindows, seenAs, settled, walk } from "../windows.ts";
 
-// The long form looks at four times as much, and draws pictures.
+// The long form visits four times as many views and takes pictures.
 testsMayTake(WITH_PICTURES ? 1_800_000 : 300_000);
 
-/** At length alone: a dialog's focus, the drawer and the weight of the first page's script are told by `pages/pages.test.ts` as well. */
+/** In the long form only; `pages/pages.test.ts` guards dialogs, drawer and size in the short form. */
 const isRun = LONG && hasChromium;
 const [stage, browser] = isRun
 	? await Promise.all([setStage({ own: WITH_OWN_BRAND }), withBrowser()])
 	: [{} as Stage, undefined];
 if (isRun) atEnd(() => stage.stop());
 const windows = createWindows(stage, browser);
-/** Only a failure, or a machine that does much else, takes so many. */
+/** Only a failure or a loaded machine takes so many tries. */
 const TRIES_MAX = 20;
 
 describe.skipIf(!isRun)("navigation in a browser", () => {
@@ -27,7 +27,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 			const response = await route.fetch();
 			await route.fulfill({ response, json: { ...(await response.json()), demo: true } });
 		});
-		// Nothing of it is of one page: this one has least on it.
+		// The mark is on every page; this page has the least content.
 		await tab.page.goto("/batches");
 		for (const [width, says] of [
 			[1440, "Demo: play money, and a week of usage that was made up."],
@@ -63,7 +63,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		await tab.page.getByRole("link", { name: "batch jobs, staging" }).waitFor();
 		expect(await tab.page.locator("table.data tbody tr").count()).toBe(1);
 		await tab.page.locator("h1").click();
-		// Sent together: the second counts within a second of the first, and a busy page is slow to say that it heard of one.
+		// Both keys at once: the second must follow within a second, and a busy page is slow to acknowledge.
 		await Promise.all(["g", "u"].map((key) => tab.page.keyboard.press(key)));
 		await tab.page.waitForURL("**/usage");
 	});
@@ -72,7 +72,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		const tab = await windows.of("rich", 1440, "light");
 		await tab.page.goto("/keys");
 		await settled(tab.page);
-		/** `g` and `u`, pressed so far apart, and heard of so far apart. */
+		/** Dispatches `g` and `u` with the given distances between presses and between events. */
 		const chord = (atMs: number, pressedMs: number, heardMs: number) =>
 			tab.page.evaluate(
 				([atMs, pressedMs, heardMs]) => {
@@ -100,7 +100,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		await settled(tab.page);
 		const dialog = tab.page.getByRole("dialog");
 		const wanted = dialog.getByLabel("Page, key, model or request id");
-		// However fast somebody types behind the slash, every letter stands in the search.
+		// No letter typed right after the slash is lost.
 		await tab.page.keyboard.type("/search-api");
 		expect(await wanted.inputValue()).toBe("search-api");
 		await dialog.getByRole("link", { name: "search-api production" }).waitFor();
@@ -135,9 +135,9 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 		await page.getByRole("button", { name: "Question over documents" }).click();
 		await page.getByLabel("Requests a month").fill("1000");
 		const bars = page.getByRole("list", { name: "Cost by model, the cheapest first" });
-		// 6,000 tokens in at $1 a million and 400 out at $2, a thousand times.
+		// 1,000 requests of 6,000 tokens at $1 and 400 tokens at $2 per million.
 		await bars.getByText("$6.80").first().waitFor();
-		// So many answers that the others of the stage are not seen in the median; of the last model there are 19.
+		// The stage's own requests do not change this median; the last model has 19 responses.
 		await bars.getByRole("listitem").filter({ hasText: "Llama 3.3" }).getByText("84 tokens/s").waitFor();
 		expect(await bars.getByRole("listitem").filter({ hasText: "Mistral" }).getByText("tokens/s").count()).toBe(0);
 		const row = (name: string) =>
@@ -163,7 +163,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 	test("the first page is painted within a second", async () => {
 		const tries: number[] = [];
 		const isQuick = () => tries.some((paintMs) => paintMs < 1_000);
-		// Other work on the machine only ever makes it slower: one try of so many has to be quick enough.
+		// Other work only slows the machine: one quick try suffices.
 		while (tries.length < 3 || (tries.length < TRIES_MAX && !isQuick())) {
 			const tab = await windows.open();
 			await tab.page.goto("/sign-in");
@@ -175,7 +175,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 	});
 });
 
-/** Runs in the page. The paint is reported a little after it happened. */
+/** Runs in the page. The paint is reported shortly after it happens. */
 async function firstPaintMs(): Promise<number> {
 	const paint = await new Promise<PerformanceEntry>((resolve) => {
 		new PerformanceObserver((list) => {

@@ -2,7 +2,7 @@ import { mailedLink, operator, signedUp, topUp } from "../../console/person.ts";
 import { cookiesOf } from "../chromium.ts";
 import { type SceneOptions, withScene } from "../stage.ts";
 
-/** A window of somebody who owns an account with credit and is an administrator of a friend's, for all tests of a file: awaited at its top. */
+/** A window of a person who owns an account with credit and administers a second one. */
 export async function withTwoAccounts(options: SceneOptions = {}) {
 	const { service, upstream, open } = await withScene(options);
 	const signUp = () => signedUp(service, options.brand ? { acceptedTerms: "v1" } : {});

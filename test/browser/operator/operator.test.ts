@@ -15,7 +15,7 @@ const customer = await signedUp(service);
 const { secret } = (await customer.send("POST", "/api/console/keys", { name: "production" })).body;
 const [first, second] = [await operator(service), await operator(service)];
 const colleagueEmail = second.email;
-/** The customer's page of credit, open all the time; an operator's; another operator's. */
+/** The customer's credit page, and the pages of two operators. */
 const tabs = [
 	await open({ person: customer }),
 	await open({ person: first }),
@@ -28,12 +28,12 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 	const topUpOf = (page: Page, text: string) =>
 		page.getByRole("table", { name: "Top-ups" }).locator("tbody tr", { hasText: text });
 	const log = () => office.getByRole("table", { name: "Audit log" });
-	/** The statuses of what the tests try although it is refused. */
+	/** Statuses of the requests that tests expect to fail. */
 	const expected: string[] = [];
 
 	const call = () => callWith(service.url, secret);
 
-	/** The customer announces a transfer on the page; gives its reference. */
+	/** The customer announces a transfer. Returns its reference. */
 	async function announce(usd: string): Promise<string> {
 		const another = credit.getByRole("button", { name: "Make another" });
 		if (await another.isVisible()) await another.click();

@@ -11,15 +11,15 @@ import { layoutOf, problemsOf } from "../page-problems.ts";
 import { picture, setStage, WITH_OWN_BRAND, WITH_PICTURES, withBrowser } from "../stage.ts";
 import { BETWEEN, createWindows, layoutElsewhere, seenAs, settled, VIEWS, type View, walk } from "../windows.ts";
 
-// The long form looks at four times as much, and draws pictures.
+// The long form visits four times as many views and takes pictures.
 testsMayTake(WITH_PICTURES ? 1_800_000 : 300_000);
 
-// One stage and one window for all that is asked of every page: both are dearer than most pages.
+// One stage and one window for all tests: both cost more than most pages.
 const [stage, browser] = await Promise.all([setStage({ own: WITH_OWN_BRAND }), withBrowser()]);
 atEnd(() => stage.stop());
 const windows = createWindows(stage, browser);
 
-/** Pages that show nothing without the database; those of visitors are fetched before. In the short form a list, or what is another one's like, once. */
+/** Pages that show nothing without the database. The short form visits one of each kind. */
 const FAILING: ReadonlySet<string> = new Set(
 	LONG
 		? PAGES.map(([name]) => name).filter(
@@ -27,7 +27,7 @@ const FAILING: ReadonlySet<string> = new Set(
 			)
 		: ["overview", "key", "credit", "request", "settings", "operator", "operator-account", "operator-instances"],
 );
-/** Everything but who the viewer is. */
+/** Requests other than those for the viewer. */
 const FIGURES = /\/api\/console\/(?!me\b|public\/config)/;
 const UNAVAILABLE = {
 	status: 503,
@@ -36,7 +36,7 @@ const UNAVAILABLE = {
 		error: { message: "The database is away.", type: "server_error", code: "service_unavailable" },
 	}),
 };
-/** Texts of several words that are others in German, and that no customer of the stage gave to a thing of his. */
+/** English sentences whose German differs, without names that customers of the stage use. */
 const ENGLISH_SENTENCES = [german, server]
 	.flatMap((texts) => Object.entries(texts))
 	.filter(([english, text]) => / /.test(english) && !/[{<|]/.test(english) && text !== english)
@@ -45,8 +45,8 @@ const ENGLISH_SENTENCES = [german, server]
 const LANGUAGES = ["en", "de"] as const;
 type Language = (typeof LANGUAGES)[number];
 /**
- * With pictures each page in both. Else in German, in which all is longer; in the long form those that are there with longer names and amounts
- * too are in English.
+ * Pages to visit: with pictures in both languages, else in German, which is longer. In the long form, pages that exist
+ * with longer names too are in English.
  */
 const pagesIn = (language: Language, who: Who) =>
 	(LONG ? PAGES : PAGES_SHORT).filter((page) => {
@@ -75,9 +75,9 @@ describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
 			await settled(tab.page);
 			await picture(tab.page, `${language === "de" ? "german-" : ""}${name}-${view.join("-")}`);
 			const problems = await problemsOf(tab.page);
-			// What is wide in English is wider in German, and widest with the longest names and amounts: that is tried at each width.
+			// German with the longest names is the widest: it is tried at each width.
 			if (WITH_PICTURES || language === "de") {
-				// In short a page takes its turn of them: large text, or one of the widths between.
+				// The short form tries large text or one width for each page, in turns.
 				const nth = (LONG ? PAGES : PAGES_SHORT).indexOf(page);
 				const largeText = LONG || WITH_PICTURES || nth % 2 === 0;
 				const one = Math.floor(nth / 2) % BETWEEN.length;
@@ -86,19 +86,19 @@ describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
 				problems.push(...(await layoutElsewhere(tab.page, view, { between, largeText })));
 			}
 			problems.push(...tab.complaints.splice(0));
-			// The description of the interface is English, as the interface is.
+			// The interface's description is in English.
 			if (language === "de" && name !== "docs-api") problems.push(...(await saidInEnglish(tab.page)));
 			for (const problem of problems) found.push(`${name}, ${language}, ${view}: ${problem}`);
 		};
 		await windows.inItsViews(who, pagesIn(language, who), look);
-		// Who reads German is written to in German from then on, and reads it in any other browser.
+		// A visit in German stores German as the person's language.
 		if (language === "de" && who !== "visitor") expect(await forgetLanguage(stage[who])).toBe(1);
 		return found;
 	}
 });
 
 describe.skipIf(!hasChromium)("the frame of the pages in a browser", () => {
-	// Revoking has the fewest parts to go through.
+	// Revoking has the fewest fields.
 	test.each(LONG ? ["Edit", "Rotate", "Revoke"] : ["Revoke"])(
 		"dialog %s passes axe, keeps the focus inside",
 		async (name) => {
@@ -183,10 +183,10 @@ describe.skipIf(!hasChromium)("pages with failing requests in a browser", () => 
 		expect([...(await failAll("rich", 0)), ...(await failAll("operator", 1))]).toEqual([]);
 	});
 
-	/** In the short form all pages of a viewer in one view. */
+	/** The short form visits all pages of a viewer in one view. */
 	async function failAll(who: Who, nth: 0 | 1): Promise<string[]> {
 		const found: string[] = [];
-		/** What stands in place of the figures is the same part of every page: in the short form axe looks at one page in each view. */
+		/** The error is the same component on every page: in the short form axe checks one page for each view. */
 		const looked = new Set<string>();
 		const pages = PAGES.filter((one) => one[1] === who && FAILING.has(one[0]));
 		const views = LONG ? VIEWS : VIEWS.slice(nth, nth + 1);
@@ -236,7 +236,7 @@ describe.skipIf(!hasChromium)("the console in German in a browser", () => {
 		await tab.context.addCookies([{ name: LANGUAGE_COOKIE, value: "de", url: stage.service.url }]);
 		const rich = tab.page;
 		const found: string[] = [];
-		/** Said by the page, and nothing on it in English. */
+		/** Checks that the page shows `text` and nothing in English. */
 		const says = async (text: string, name: string) => {
 			const isSaid = rich.getByText(text).first().waitFor();
 			await isSaid.catch(() => found.push(`${name}: does not say “${text}”`));
@@ -257,7 +257,7 @@ describe.skipIf(!hasChromium)("the console in German in a browser", () => {
 	});
 });
 
-/** Runs in the page: what it says to the eye and to who cannot see it. */
+/** Runs in the page: visible texts and labels for screen readers. */
 function textOf(): string {
 	const marked = [...document.querySelectorAll("[aria-label], [placeholder], [title], [alt]")].flatMap((element) =>
 		["aria-label", "placeholder", "title", "alt"].map((name) => element.getAttribute(name) ?? ""),

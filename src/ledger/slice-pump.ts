@@ -62,7 +62,6 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	const { clock, log } = deps;
 	const grants = createGrants(deps);
 	const recaller: Recaller = createRecaller(deps);
-	let stopped = false;
 
 	/** Target of a slice's free credit: its burn over the horizon, plus room for as many requests as ran at once. */
 	function target(slice: Slice): number {
@@ -273,15 +272,12 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		serve,
 		/** Requests more if the slice holds less free credit than its target. */
 		askAhead(slice: Slice, nowMs: number) {
-			if (slice.pumping || stopped || slice.dryUntilMs > nowMs || isContested(slice, nowMs)) return;
+			if (slice.pumping || slice.dryUntilMs > nowMs || isContested(slice, nowMs)) return;
 			const wanted = target(slice);
 			if (slice.free >= wanted) return;
 			// More than the target, so that not every request triggers a grant.
 			void fill(slice, minUsd(nanoUsd(Math.ceil(wanted * ASK_AHEAD) - slice.free), nanoUsd(TARGET_MAX)));
 		},
-		stop() {
-			stopped = true;
-			grants.stop();
-		},
+		stop: grants.stop,
 	};
 }

@@ -7,10 +7,12 @@ import { DatabaseTimeout } from "../../src/db/outage.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { createRecallAnswers } from "../../src/ledger/recall-answers.ts";
 import { createSlices, type Slices } from "../../src/ledger/slices.ts";
-import { type GrantRequest, NotLive } from "../../src/ledger/store.ts";
+import { type GrantRequest, type LedgerStore, NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";
+import { generousStore } from "../support/generous-store.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 import { goLive, makeAccount, usd } from "./fixture.ts";
-import { OPTIONS, scripted, settleMicrotasks } from "./scripted-store.ts";
+import { OPTIONS, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
 
 const db = await withDatabase();
 
@@ -69,6 +71,17 @@ test("a grant whose reply was lost is repeated with the same op", async () => {
 	expect(new Set(requests.map(({ op }) => op)).size).toBe(1);
 	expect(requests.map(({ again }) => again)).toEqual([false, true, true]);
 	expect((slices.get("b")?.free ?? 0) + state.available).toBe(1_000);
+});
+
+test("a reply that misses a grant counts as no answer", async () => {
+	const clock = createManualClock();
+	const generous = generousStore();
+	let calls = 0;
+	const grant: LedgerStore["grant"] = async (requests) => (calls++ === 0 ? [] : generous.grant(requests));
+	const slices = createSlices({ store: { ...generous, grant }, clock, log: silentLog, newUuid }, OPTIONS);
+	const drawn = slices.draw(["b"], usd(10));
+	await pass(clock, 5_000);
+	expect([await drawn, calls]).toEqual([null, 2]);
 });
 
 test("a return leaves memory before it is sent", async () => {

@@ -91,7 +91,7 @@ test("a request for the retired last model of a kind names the day", async () =>
 	const { catalog } = catalogAt(NEW_YEAR_MS, text);
 	await catalog.reload();
 	expect(() => modelFor(catalog.current(), "vectors", { kind: "embedding" })).toThrow("was retired on 2027-01-01");
-	expect(() => modelFor(catalog.current(), "vectors", { kind: "rerank" })).toThrow("No deployment for this operation");
+	expect(() => modelFor(catalog.current(), "vectors", { kind: "rerank" })).toThrow("No model for this endpoint");
 });
 
 test("retires a model at its day without a change of the file", async () => {

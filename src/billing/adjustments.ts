@@ -44,7 +44,7 @@ const AMOUNT_USD_MAX = 100_000;
 const PENDING_MAX = 50;
 /** Window over which one operator's own adjustments are summed for the second-operator rule. */
 const WINDOW_HOURS = 24;
-const SENT_BEFORE = "This adjustment was sent before.";
+const SENT_BEFORE = "This adjustment was already sent.";
 
 /**
  * Adjusts an account's credit once per idempotency key. The adjustment waits for a second operator if its amount plus
@@ -62,7 +62,7 @@ export async function adjust(
 		const former = await lock(tx, sql`idempotency_key = ${asked.idempotencyKey}`);
 		if (former !== undefined) {
 			if (isSame(former, asked)) return former;
-			throw new Fault("conflict", "This adjustment was sent before, with something else in it.");
+			throw new Fault("conflict", "This idempotency key was already used for another adjustment.");
 		}
 		const takesTwo = secondLookFrom !== null && (await bookedAlone(tx, asked)) >= secondLookFrom;
 		if (takesTwo) await checkPending(tx, asked.operatorId);
@@ -100,7 +100,7 @@ export function confirmAdjustment(db: Transactional, decision: Decision): Promis
 		if (adjustment.state !== "pending")
 			throw new Fault("conflict", "The adjustment is {state} already.", { values: { state: adjustment.state } });
 		if (adjustment.firstBy === decision.operatorId)
-			throw new Fault("conflict", "A second operator must confirm this one.");
+			throw new Fault("conflict", "A second operator must confirm this adjustment.");
 		await decide(tx, decision, "booked");
 		await book(tx, adjustment);
 		await note(tx, "account.adjust", adjustment, decision, { firstBy: adjustment.firstBy });
@@ -166,7 +166,7 @@ async function checkPending(tx: Transaction, operatorId: string): Promise<void> 
 		sql`select count(*) as count from credit_adjustment where first_by = ${operatorId} and state = 'pending'`,
 	);
 	if (Number(onlyRow(rows).count) >= PENDING_MAX)
-		throw new Fault("conflict", "{count} adjustments of yours wait for another operator already.", {
+		throw new Fault("conflict", "You already have {count} adjustments waiting for a second operator.", {
 			values: { count: PENDING_MAX },
 		});
 }

@@ -63,7 +63,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 		try {
 			const isWaiting = attempt.state === "needs_authentication";
 			await (isWaiting ? settleWaiting(attempt) : payments.move(attempt)).catch(async (error) => {
-				log.warn("what became of an automatic top-up is not known; it is asked again", {
+				log.warn("the outcome of an automatic top-up is unknown; Stripe is queried again", {
 					attempt: attempt.id,
 					problem: errorText(error),
 				});
@@ -77,7 +77,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 					-> greatest(least(looks, ${WAITS_S.length}::integer), 1) - 1)::integer)
 				where id = ${attempt.id} and state in ('begun', 'sent', 'unknown', 'needs_authentication')`;
 		} catch (error) {
-			log.warn("an automatic top-up could not be written down; it is asked again", { attempt: attempt.id, error });
+			log.warn("an automatic top-up could not be stored; Stripe is queried again", { attempt: attempt.id, error });
 		}
 	}
 

@@ -67,7 +67,7 @@ export function createCardPayments(
 			const [row] = await statements<{ top_up_id: string; customer_id: string }>`
 				select a.top_up_id, a.customer_id from auto_top_up_attempt a join top_up t on t.id = a.top_up_id
 				where a.account_id = ${accountId} and a.state = 'needs_authentication' and t.state = 'pending'`;
-			if (row === undefined) throw new Fault("not_found", "No payment waits to be confirmed.");
+			if (row === undefined) throw new Fault("not_found", "No payment needs confirmation.");
 			try {
 				const topUp = await getTopUp(statements, row.top_up_id);
 				const page = await pages.open(topUp, { customer: row.customer_id, saved: true }, `${back}${topUp.id}&payment=`);

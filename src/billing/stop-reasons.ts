@@ -3,14 +3,14 @@ export const STOP_REASONS = {
 	declined: "The card was declined.",
 	funds: "The card was declined: its funds or its limit do not cover the payment.",
 	expired: "The card has expired.",
-	card_gone: "The card is not known to the payment service any more.",
-	authentication: "The bank wants the payment to be confirmed by its cardholder.",
+	card_gone: "The payment service no longer knows the card.",
+	authentication: "The bank requires the cardholder to confirm the payment.",
 	changed: "The settings, the card or the account's state were changed before anything was charged.",
 	unanswered: "The payment service could not be reached. Nothing was charged.",
-	undecided: "The bank has not decided about a payment for two days. No other is tried until it has.",
+	undecided: "The bank has not decided on a payment for two days. No other payment is tried until it does.",
 	refunded: "A card payment of this account was refunded.",
 	disputed: "A card payment of this account is disputed.",
-	uncredited: "The card was charged and no credit could be given for it. The operator has been alarmed.",
+	uncredited: "The card was charged, but the credit could not be added. The operator has been notified.",
 } as const;
 
 export type StopReason = keyof typeof STOP_REASONS;

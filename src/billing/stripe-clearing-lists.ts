@@ -188,7 +188,7 @@ export async function takeAs(clearing: Clearing, type: Stripe.Event["type"], obj
 	const outcome = await takeStripeEvent(clearing.tx, event);
 	if (outcome === "ignored" || outcome === "known") return;
 	clearing.outcome.taken += 1;
-	clearing.log.warn("a payment was told by no event", { event: event.id, type, object: object.id, outcome });
+	clearing.log.warn("a payment was reported by no event", { event: event.id, type, object: object.id, outcome });
 }
 
 /** Records a finding; one whose difference disappeared before counts as new. */

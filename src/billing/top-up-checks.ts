@@ -36,15 +36,14 @@ export async function confirmTransfer(
 ): Promise<{ secondLookNeeded: boolean }> {
 	const { topUpId, transactionReference, operatorId } = check;
 	if (!isReference(transactionReference)) {
-		throw new Fault("invalid_request", "A transaction's reference is one line with two letters or digits or more.", {
+		throw new Fault("invalid_request", "A transaction reference is one line with at least two letters or digits.", {
 			param: "transactionReference",
 		});
 	}
 	return inTransaction(db, "This transaction has paid another top-up already.", async (tx) => {
 		const topUp = await lockTopUp(tx, topUpId);
 		if (topUp === undefined) throw new Fault("not_found", "There is no top-up {id}.", { values: { id: topUpId } });
-		if (topUp.method === "card")
-			throw new Fault("conflict", "A card payment is confirmed by the payment service alone.");
+		if (topUp.method === "card") throw new Fault("conflict", "Only the payment service can confirm a card payment.");
 		if (topUp.state !== "pending")
 			throw new Fault("conflict", "The top-up is {state} already.", { values: { state: topUp.state } });
 		const [row] = await rowsOf<{ same: boolean; first_by: string }>(
@@ -67,9 +66,11 @@ export async function confirmTransfer(
 			}
 		} else {
 			if (!row.same)
-				throw new Fault("conflict", "The first look found another transaction.", { param: "transactionReference" });
+				throw new Fault("conflict", "The first operator recorded another transaction.", {
+					param: "transactionReference",
+				});
 			if (row.first_by === operatorId && needsTwo)
-				throw new Fault("conflict", "A second operator must look at this one.");
+				throw new Fault("conflict", "A second operator must confirm this top-up.");
 			await tx.execute(sql`
 				update top_up_check set second_by = ${operatorId}, second_at = clock_timestamp() where top_up_id = ${topUpId}`);
 		}
@@ -115,7 +116,7 @@ export async function rejectTransfer(
 ): Promise<TopUpRecord> {
 	const { topUpId, operatorId, reason, ip } = rejection;
 	const { method } = await getTopUp(statements, topUpId);
-	if (method === "card") throw new Fault("conflict", "A card payment is decided by the payment service alone.");
+	if (method === "card") throw new Fault("conflict", "Only the payment service can reject a card payment.");
 	const act = noted({ actor: operatorId, action: REJECTED, ip, detail: { reason } });
 	return rejectTopUp(statements, topUpId, operatorId, act);
 }

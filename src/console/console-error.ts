@@ -35,7 +35,7 @@ export function loggedFault(error: unknown, requestId: string, log: Log): Fault 
 }
 
 export function databaseAway(cause: unknown): Fault {
-	return new ConsoleError("service_unavailable", "The database does not answer. Please try again.", {
+	return new ConsoleError("service_unavailable", "The database is unavailable. Please try again.", {
 		retryAfterS: 2,
 		cause,
 	});
@@ -44,7 +44,7 @@ export function databaseAway(cause: unknown): Fault {
 /** Validation errors of the framework: the message repeats nothing of the input. */
 export function faultOfElysia(error: unknown, code: string | number): unknown {
 	if (code === "NOT_FOUND") return new ConsoleError("not_found", "There is no such page.");
-	if (code === "PARSE") return new ConsoleError("invalid_request", "The body is no valid JSON.");
+	if (code === "PARSE") return new ConsoleError("invalid_request", "The request body is not valid JSON.");
 	if (code === "VALIDATION")
 		return new ConsoleError("invalid_request", "A field is missing or malformed.", { param: paramOf(error) });
 	return error;

@@ -39,13 +39,13 @@ export function createConsoleFigures() {
 		readings: (): Reading[] => [
 			{
 				name: "tollgate_mails_total",
-				help: "Mails by what came of them.",
+				help: "Mails by outcome.",
 				labels: ["outcome"],
 				read: () => MAIL_OUTCOMES.map((outcome) => ({ labels: { outcome }, value: mails[outcome] })),
 			},
 			{
 				name: "tollgate_batch_notices_total",
-				help: "Attempts to tell somebody that a batch is over, or what else an account wants to hear.",
+				help: "Delivery attempts of notices about batches and accounts, by channel and outcome.",
 				labels: ["channel", "outcome"],
 				read: () =>
 					CHANNELS.flatMap((channel) =>
@@ -59,14 +59,14 @@ export function createConsoleFigures() {
 			},
 			{
 				name: "tollgate_revocations_late_total",
-				help: "Changes in the console that had not reached all instances when the page stopped waiting.",
+				help: "Revocations that not all instances had applied when the page's wait ended.",
 				read: () => late,
 			},
 		],
 		histograms: (): MetricHistogram[] => [
 			{
 				name: "tollgate_revocation_seconds",
-				help: "From a change in the console that takes a right away until no instance acts by anything older.",
+				help: "Time from a revocation in the console until every instance applies it.",
 				unit: "ms",
 				read: () => revocations,
 			},

@@ -206,6 +206,8 @@ function checkChange(request: Request, origins: readonly string[], bodyBytesMax:
 	// A form cannot send DELETE, and ours have no body.
 	if (request.method === "DELETE" && length === null && request.body === null) return;
 	const type = headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
-	if (type !== "application/json") throw new ConsoleError("unsupported_media_type", "Send JSON.");
-	if (length === null || !/^\d{1,15}$/.test(length)) throw new ConsoleError("invalid_request", "A length is required.");
+	if (type !== "application/json")
+		throw new ConsoleError("unsupported_media_type", "Send the body as application/json.");
+	if (length === null || !/^\d{1,15}$/.test(length))
+		throw new ConsoleError("invalid_request", "The request needs a Content-Length header.");
 }

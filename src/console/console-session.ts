@@ -67,7 +67,7 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		const { membership } = of(request);
 		if (membership === null) throw new ConsoleError("not_found", "You are not a member of any account.");
 		const { accountId, role, closed } = membership;
-		if (closed) throw new ConsoleError("forbidden", "This account is opened by its company's sign-in alone.");
+		if (closed) throw new ConsoleError("forbidden", "This account requires its company's sign-in.");
 		const scope = scopeOf(role, right);
 		if (scope === undefined)
 			throw new ConsoleError("forbidden", "Your role in this account ({role}) may not {right}.", {
@@ -87,8 +87,7 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 
 	const isAuthenticatedLately = (request: Request) =>
 		!options.passwordAgain || viewer(request).authenticatedAgoMs <= AUTHENTICATED_FOR_MS;
-	const passwordWanted = () =>
-		new ConsoleError("reauthentication_required", "Please give your password again for this.");
+	const passwordWanted = () => new ConsoleError("reauthentication_required", "Enter your password again to continue.");
 
 	return {
 		open: (request: Request, session: ConsoleSession) => void sessions.set(request, session),
@@ -103,7 +102,7 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 			if (options.secondFactor && !who.twoFactorEnabled)
 				throw new ConsoleError(
 					"second_factor_required",
-					"Operators sign in with a second factor: set it up in your settings.",
+					"Operators need two-factor authentication. Set it up in your settings.",
 				);
 			return { ...who, ...actorOf(request, who) };
 		},

@@ -65,15 +65,19 @@ export function createGatewayClient(
 					if (!isAbsent(error))
 						throw new ConsoleError(
 							"service_unavailable",
-							"The gateway ended before it answered. Your requests say what was charged.",
+							"The gateway stopped before it responded. The request log shows what was charged.",
 							{ retryAfterS: 5, cause: error },
 						);
 					log.debug("a gateway is not there", { place: place.unix ?? place.url, error });
 				}
 			}
-			throw new ConsoleError("service_unavailable", "No gateway is running: no model can be asked. Please try again.", {
-				retryAfterS: 5,
-			});
+			throw new ConsoleError(
+				"service_unavailable",
+				"No gateway is running, so no model can be reached. Please try again.",
+				{
+					retryAfterS: 5,
+				},
+			);
 		},
 	};
 }

@@ -38,6 +38,7 @@ export function pageOfRows<Row>(rows: readonly Row[], shown: number, cursorOf: (
 export function amountOf(text: string, param: string, signed = false): NanoUsd {
 	const negative = signed && text.startsWith("-");
 	const amount = parseUsd(negative ? text.slice(1) : text);
-	if (amount === undefined) throw new ConsoleError("invalid_request", "That is no amount in dollars.", { param });
+	if (amount === undefined)
+		throw new ConsoleError("invalid_request", "Enter an amount in US dollars, such as 25.00.", { param });
 	return negative ? nanoUsd(-amount) : amount;
 }

@@ -24,7 +24,7 @@ export function settingsRoutes(parts: Parts<"statements" | "brand" | "sessions">
 				const { version } = body;
 				// New terms must be read first.
 				if (parts.brand.shown.terms?.version !== version)
-					throw new ConsoleError("conflict", "The terms have changed since: please read them anew.", {
+					throw new ConsoleError("conflict", "The terms have changed. Please read and accept the new version.", {
 						param: "version",
 					});
 				await statements`

@@ -46,7 +46,7 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 		async updateAccount(call: ManagementCall<"updateAccount">): Promise<ManagementAnswer> {
 			const { name, state, time_zone: timeZone, reason } = call.body;
 			if (name === undefined && state === undefined && timeZone === undefined)
-				throw new Fault("invalid_request", "Nothing to change was given.");
+				throw new Fault("invalid_request", "The body has no field to change.");
 			if (state !== undefined && reason === undefined)
 				throw new Fault("invalid_request", "A change of state needs a `reason`.", { param: "reason" });
 			const { id } = await read(call.id);

@@ -32,7 +32,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 			const secret = parseManagementSecret(text, keyMaker.serviceName);
 			if (secret !== undefined) return secret;
 			if (text.startsWith("tgm_")) throw invalidApiKey();
-			throw new Fault("invalid_api_key", "The management interface takes management keys (`tgm_…`), and no API keys.");
+			throw new Fault("invalid_api_key", "The management interface accepts management keys (`tgm_…`), not API keys.");
 		} catch (error) {
 			failedAttempts.count(address);
 			throw error;
@@ -63,13 +63,13 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 /** Fault forbidden. */
 export function checkScope(caller: ManagementKeyRecord, scope: ManagementScope | null): void {
 	if (scope !== null && !caller.scopes.includes(scope))
-		throw new Fault("forbidden", `This management key has not the scope \`${scope}\`.`);
+		throw new Fault("forbidden", `This management key lacks the scope \`${scope}\`.`);
 }
 
 function checkInForce({ state, expiresAtMs }: ManagementKeyRecord): void {
 	if (state === "revoked") throw new Fault("api_key_revoked", "This management key was revoked.");
 	if (state === "orphaned")
-		throw new Fault("api_key_revoked", "Who made this management key is no operator any more: it ended with that.");
+		throw new Fault("api_key_revoked", "This management key is no longer valid: its maker is no longer an operator.");
 	if (state === "expired")
 		throw new Fault("api_key_expired", `This management key expired at ${new Date(expiresAtMs ?? 0).toISOString()}.`);
 }

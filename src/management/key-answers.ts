@@ -46,7 +46,7 @@ export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "f
 		async createKey(call: ManagementCall<"createKey">): Promise<ManagementAnswer> {
 			const { account_id: accountId, name, reads_only: readsOnly = false, ...given } = call.body;
 			if (readsOnly && given.cap_usd)
-				throw new Fault("invalid_request", "A key that only reads has no cap.", { param: "cap_usd" });
+				throw new Fault("invalid_request", "A read-only key cannot have a cap.", { param: "cap_usd" });
 			const settings = { ...settingsOf(given), name, readsOnly, activeMost: ACTIVE_KEYS_MAX };
 			checkSettings(settings);
 			const planned = await plan(call);
@@ -60,7 +60,7 @@ export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "f
 		async updateKey(call: ManagementCall<"updateKey">): Promise<ManagementAnswer> {
 			const { name, ...given } = call.body;
 			const changes = { ...settingsOf(given), ...(name === undefined ? {} : { name }) };
-			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "Nothing to change was given.");
+			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "The body has no field to change.");
 			const act = call.noted("key.update", detailOf(call));
 			const { id, ...entry } = await updateKey(statements, { id: call.id }, changes, call.match, act, ACTIVE_KEYS_MAX);
 			return fenced(parts, call, { entry }, async () => view(await getKey(statements, { id })));

@@ -56,7 +56,7 @@ export function ifMatch(headers: Headers): readonly string[] | null {
 	if (header === undefined || header === "*") return null;
 	const tags = header.split(",").map((tag) => tag.trim());
 	if (tags.length > ETAGS_MAX || !tags.every((tag) => /^(W\/)?"[\x21\x23-\x7e]*"$/.test(tag)))
-		throw new Fault("invalid_request", "`If-Match` must hold entity tags, as `ETag` gave them.");
+		throw new Fault("invalid_request", "`If-Match` must contain entity tags as returned in `ETag`.");
 	return tags.filter((tag) => tag.startsWith('"')).map((tag) => tag.slice(1, -1));
 }
 
@@ -100,7 +100,7 @@ export function settingsOf(given: Omit<BodyOf<"updateKey">, "name">): KeySetting
 function momentOf(text: string, param: string): number {
 	const ms = msOfIso(text);
 	if (ms === undefined)
-		throw new Fault("invalid_request", `\`${param}\` is a time like 2027-01-31T12:00:00Z.`, { param });
+		throw new Fault("invalid_request", `\`${param}\` must be a time such as 2027-01-31T12:00:00Z.`, { param });
 	return ms;
 }
 

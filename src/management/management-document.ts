@@ -11,10 +11,10 @@ const IF_MATCH = {
 	in: "header",
 	required: false,
 	schema: { type: "string" },
-	description: "The `ETag` that was read: 412 if the resource was changed since. It covers what can be changed.",
+	description: "The `ETag` of an earlier response: 412 if the resource has changed since.",
 };
 const ID = { name: "id", in: "path", required: true, schema: { type: "string" } };
-const ETAG = { description: "Names the state of what can be changed.", schema: { type: "string" } };
+const ETAG = { description: "Identifies the version of the resource's changeable fields.", schema: { type: "string" } };
 
 function token(isRequired: boolean): Json {
 	return {
@@ -22,7 +22,7 @@ function token(isRequired: boolean): Json {
 		in: "header",
 		required: false,
 		schema: { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" },
-		description: `Repeated with it a creation makes no second one. The field \`client_token\` is the same${isRequired ? "; one of them is required" : ""}.`,
+		description: `A repetition with the same key creates nothing new. Same as the field \`client_token\`${isRequired ? "; one of them is required" : ""}.`,
 	};
 }
 
@@ -43,7 +43,7 @@ function operation(route: ManagementRoute, failures: Failures): Json {
 		headers: { "x-request-id": { schema: { type: "string" } }, ...(route.conditional ? { etag: ETAG } : {}) },
 		content: content(route.answer),
 	};
-	const late = { description: "Done, and not in force on all instances yet: see `in_force`.", ...answer };
+	const late = { description: "Done, but not yet applied by all instances: see `in_force`.", ...answer };
 	return {
 		summary: route.summary,
 		description: route.scope === null ? "Any management key." : `Scope \`${route.scope}\`.`,
@@ -53,7 +53,7 @@ function operation(route: ManagementRoute, failures: Failures): Json {
 			? {}
 			: { requestBody: { required: !mayBeLeftOut(route.body), content: content(route.body) } }),
 		responses: {
-			"200": { description: "The answer.", ...answer },
+			"200": { description: "OK.", ...answer },
 			...(route.fenced ? { "202": late } : {}),
 			...failures(
 				...[400, 401, 403, 404],
@@ -80,7 +80,7 @@ export function managementDocument(failures: Failures): DocumentPart {
 		type: "http",
 		scheme: "bearer",
 		description:
-			"`Authorization: Bearer tgm_…`: a key of operators, with scopes, for `/v1/management/` alone; API keys do not work there.",
+			"`Authorization: Bearer tgm_…`: an operator's management key, with scopes. Only for `/v1/management/`, where API keys do not work.",
 	};
 	return { paths, securitySchemes: { managementKey }, schemas: { ...MANAGEMENT_REQUESTS, ...MANAGEMENT_ANSWERS } };
 }

@@ -21,7 +21,7 @@ const optional = <T extends TProperties>(fields: T) => Type.Partial(Type.Object(
 const token = optional({
 	client_token: Type.String({
 		pattern: "^[\\x21-\\x7e]{1,255}$",
-		description: "The same as the header `Idempotency-Key`: repeated within a day it makes no second one.",
+		description: "Same as the header `Idempotency-Key`: a repetition within a day creates nothing new.",
 	}),
 });
 
@@ -31,8 +31,7 @@ const limits = optional({
 	cap_period: Type.Union(
 		CAP_PERIODS.map((period) => Type.Literal(period)),
 		{
-			description:
-				"How often the cap begins anew, in the account's time zone; at creation: never. It counts from then on.",
+			description: "How often the cap resets, in the account's time zone. Default: `lifetime`, which never resets.",
 		},
 	),
 	models: orNull(Type.Array(text(200), { maxItems: 200 })),
@@ -43,9 +42,7 @@ const keySettings = {
 	...limits,
 	...optional({
 		expires_at: orNull(MomentGiven),
-		project_id: orNull(
-			Type.String({ maxLength: 64, description: "The project that it belongs to, of the same account." }),
-		),
+		project_id: orNull(Type.String({ maxLength: 64, description: "The key's project, of the same account." })),
 	}),
 };
 const person = optional({
@@ -61,7 +58,7 @@ export const MANAGEMENT_REQUESTS = {
 			state: Type.Union([Type.Literal("active"), Type.Literal("suspended")]),
 			time_zone: Type.String({
 				maxLength: 100,
-				description: "In which periods of caps begin: UTC, or a name such as Europe/Berlin.",
+				description: "Time zone in which cap periods begin: UTC, or an IANA name such as Europe/Berlin.",
 			}),
 			reason: Reason,
 		}),
@@ -72,7 +69,7 @@ export const MANAGEMENT_REQUESTS = {
 		...keySettings,
 		...optional({
 			reads_only: Type.Boolean({
-				description: "It reads models, credit and usage of its account and can do nothing else; for good.",
+				description: "The key can only read models, credit and usage of its account. Permanent.",
 			}),
 		}),
 		...token,
@@ -82,7 +79,7 @@ export const MANAGEMENT_REQUESTS = {
 		grace_seconds: Type.Integer({
 			minimum: 0,
 			maximum: 7_776_000,
-			description: "How long the old secret still works.",
+			description: "How long the old secret keeps working.",
 		}),
 		...token,
 	}),
@@ -95,7 +92,8 @@ export const MANAGEMENT_REQUESTS = {
 		...person,
 		...optional({
 			keys: Type.Union([Type.Literal("keep"), Type.Literal("revoke")], {
-				description: "What becomes of the keys that this person made in the project; to be said where there are some.",
+				description:
+					"Whether the keys that this member created in the project are kept or revoked. Required if there are any.",
 			}),
 		}),
 	}),
@@ -103,7 +101,7 @@ export const MANAGEMENT_REQUESTS = {
 		account_id: Id,
 		amount_usd: Type.String({
 			pattern: "^-?\\d{1,9}(\\.\\d{1,9})?$",
-			description: "US dollars as a decimal string, at most 100000, not zero; negative takes credit away.",
+			description: "US dollars as a decimal string, at most 100000, not zero. A negative amount removes credit.",
 		}),
 		reason: Reason,
 		...token,
@@ -111,15 +109,17 @@ export const MANAGEMENT_REQUESTS = {
 };
 
 export const InForce = exact({
-	effective: Type.Boolean({ description: "No instance acts by anything older any more." }),
+	effective: Type.Boolean({ description: "Whether all instances apply the change." }),
 	elapsed_ms: Type.Number({ minimum: 0 }),
-	effective_by: orNull(Type.String({ description: "ISO 8601: when it is effective at the latest, if it is not yet." })),
+	effective_by: orNull(
+		Type.String({ description: "ISO 8601: the latest time at which the change takes effect, if it has not yet." }),
+	),
 	pending_instances: Count,
 	known: Type.Boolean({
-		description: "False: the database went away, and nobody knows how far the change has spread.",
+		description: "False: the database became unavailable, so the progress is unknown.",
 	}),
 });
-const secret = Type.String({ description: "Shown by this answer alone, and by its repetitions with the same token." });
+const secret = Type.String({ description: "Returned only by this response, and by repetitions with the same token." });
 
 const named = <Name extends string>(name: Name) => ({ object: Type.Literal(name) });
 const account = {
@@ -158,7 +158,7 @@ const project = {
 	...each(Text, "id", "account_id", "name"),
 	state: oneOf("active", "archived"),
 	...capped,
-	keys: Type.Integer({ minimum: 0, description: "Keys in use." }),
+	keys: Type.Integer({ minimum: 0, description: "Active keys." }),
 	created_at: Moment,
 	archived_at: orNull(Moment),
 	etag: Etag,
@@ -176,7 +176,7 @@ const Adjustment = exact({
 	...each(Text, "id", "account_id", "reason"),
 	amount_usd: Usd,
 	state: oneOf("pending", "booked", "rejected"),
-	asked_by: Type.String({ description: "The operator whose key asked for it, or `cli`." }),
+	asked_by: Type.String({ description: "The operator whose key requested it, or `cli`." }),
 	created_at: Moment,
 });
 export const UsageDay = exact({
@@ -197,7 +197,7 @@ export const Model = exact({
 });
 export const Deployment = exact({
 	...named("deployment"),
-	id: Type.String({ description: "Names the server; its address is not told." }),
+	id: Type.String({ description: "Identifies the server; its address is not shown." }),
 	...each(Text, "model", "dialect"),
 	health: oneOf("unknown", "up", "down"),
 	breaker: oneOf("closed", "half_open", "open"),
@@ -246,8 +246,10 @@ export const MANAGEMENT_ANSWERS = {
 	ManagementDeploymentList: list(Deployment),
 	ManagementCatalog: exact({
 		...named("catalog"),
-		digest: orNull(Type.String({ description: "Of what the newest live gateway serves; null without one." })),
-		in_agreement: Type.Boolean({ description: "All live gateways serve the same." }),
+		digest: orNull(
+			Type.String({ description: "Digest of the catalogue of the newest live gateway; null if none is live." }),
+		),
+		in_agreement: Type.Boolean({ description: "Whether all live gateways serve the same catalogue." }),
 		models: Count,
 		gateways: Type.Array(exact({ ...each(Text, "instance_id", "digest"), models: Count, changed_at: Moment })),
 	}),

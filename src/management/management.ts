@@ -145,7 +145,7 @@ function queryOf(given: URLSearchParams, route: ManagementRoute): ManagementCall
 			});
 		const isDay = name === "from" || name === "to";
 		if (!Value.Check(MANAGEMENT_QUERY[name], name === "limit" ? Number(value) : value) || (isDay && !msOfIso(value)))
-			throw new Fault("invalid_request", `\`${name}\` has a value that is not allowed.`, { param: name });
+			throw new Fault("invalid_request", `\`${name}\` has an invalid value.`, { param: name });
 		query[name] = value;
 	}
 	return query;

@@ -43,7 +43,7 @@ export function projectAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 		async updateProject(call: ManagementCall<"updateProject">): Promise<ManagementAnswer> {
 			const { name, ...given } = call.body;
 			const changes = { ...settingsOf(given), ...(name === undefined ? {} : { name }) };
-			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "Nothing to change was given.");
+			if (Object.keys(changes).length === 0) throw new Fault("invalid_request", "The body has no field to change.");
 			const act = call.noted("project.update", detailOf(call));
 			const { id, ...entry } = await updateProject(statements, { id: call.id }, changes, call.match, act);
 			return fenced(parts, call, { entry }, async () => projectView(await getProject(statements, { id })));
@@ -69,7 +69,7 @@ export function projectMemberAnswers(parts: Parts<"statements" | "fence">) {
 	/** The member and project of a call. Faults: not_found, invalid_request. */
 	async function placeOf(call: ManagementCall, { user_id, email }: { user_id?: string; email?: string }) {
 		if ((user_id === undefined) === (email === undefined))
-			throw new Fault("invalid_request", "Say who by `user_id` or by `email`, one of them.", { param: "user_id" });
+			throw new Fault("invalid_request", "Send either `user_id` or `email`.", { param: "user_id" });
 		const { id: projectId, accountId } = await getProject(statements, { id: call.id });
 		const userId = user_id ?? (await memberByEmail(statements, accountId, email ?? ""));
 		if (userId === null) throw new Fault("not_found", "There is no such member.", { param: "email" });
@@ -88,7 +88,8 @@ export function projectMemberAnswers(parts: Parts<"statements" | "fence">) {
 			const { projectId, userId } = place;
 			await addProjectMember(statements, place, call.noted("project.member_add", { userId }));
 			const member = (await listProjectMembers(statements, projectId)).find((one) => one.userId === userId);
-			if (member === undefined) throw new Fault("conflict", "Somebody took this person out of the project meanwhile.");
+			if (member === undefined)
+				throw new Fault("conflict", "This member was removed from the project at the same time.");
 			return memberView(projectId, member);
 		},
 		async removeProjectMember(call: ManagementCall<"removeProjectMember">): Promise<ManagementAnswer> {

@@ -151,7 +151,8 @@ function headersFor({ request, address }: Connection): Headers {
 function checkBody(request: Request): void {
 	if (request.body === null) return;
 	const length = request.headers.get("content-length");
-	if (!/^\d{1,15}$/.test(length ?? "")) throw new Fault("invalid_request", "A length is required.");
+	if (!/^\d{1,15}$/.test(length ?? ""))
+		throw new Fault("invalid_request", "The request needs a Content-Length header.");
 	const isLarge = isChat(request) || new URL(request.url).pathname === BATCH_PATH;
 	if (Number(length) > (isLarge ? LARGE_BYTES_MAX : BODY_BYTES_MAX))
 		throw new Fault("payload_too_large", "The request is too large.");

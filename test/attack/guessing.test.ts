@@ -72,7 +72,7 @@ test("a person gets ten guessed codes an hour over all challenges", async () => 
 	}
 	expect(statuses).toEqual([...Array(10).fill(401), ...Array(5).fill(429)]);
 	await waitFor(
-		() => mailsTo(person.email).filter(({ text }) => text.includes("several wrong codes")).length === 1,
+		() => mailsTo(person.email).filter(({ text }) => text.includes("several wrong two-factor codes")).length === 1,
 		"the one mail that warns",
 	);
 	// The right code from a browser that nobody knows is late; the person's own browser has guesses of its own.

@@ -40,10 +40,10 @@ test("changing the second factor ends other sessions", async () => {
 	await signIn(thief, PASSWORD);
 	const { next } = await withFactor(person);
 	expect([await me(person), await me(thief)]).toEqual([200, 401]);
-	await told(person, "A second factor was set up");
+	await told(person, "Two-factor authentication was turned on");
 	const off = await auth(person, "two-factor/disable", { password: PASSWORD, code: next() });
 	expect(off.status).toBe(200);
-	await told(person, "was switched off");
+	await told(person, "was turned off");
 	expect((await person.get("/api/console/me")).body.user.twoFactorEnabled).toBe(false);
 });
 

@@ -91,7 +91,7 @@ test("who saves anew, switches off or removes the card instead of confirming clo
 		await off(ben);
 		await turn();
 		expect(await attempts(ben)).toMatchObject([{ state: "ended", top_up_state: "rejected" }]);
-		await expect(cards.finish(ben.accountId, "http://service/")).rejects.toThrow("No payment waits");
+		await expect(cards.finish(ben.accountId, "http://service/")).rejects.toThrow("No payment needs confirmation");
 	}
 });
 

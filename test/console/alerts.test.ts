@@ -217,11 +217,11 @@ test("a mail says why it comes: what comes in any case is no wish that the setti
 	const why = new Map(mails.map(({ subject, text }) => [subject, text.trim().split("\n").at(-1)]));
 	expect(Object.fromEntries(why)).toEqual({
 		"Credit is low (service)":
-			"You get this mail because your account has an alert of low credit: https://service.example/credit",
+			"You receive this mail because your account has a low-credit alert: https://service.example/credit",
 		"Automatic top-ups have stopped (service)":
-			"You get this mail because your account has automatic top-ups: https://service.example/credit",
+			"You receive this mail because your account has automatic top-ups: https://service.example/credit",
 		"A key has used 100 % of its cap (service)":
-			"You get this mail because your account asks for it: https://service.example/settings",
+			"You receive this mail because your account subscribed to it: https://service.example/settings",
 	});
 });
 
@@ -341,7 +341,7 @@ test("a model that goes away is told of to accounts that used it lately, 30 and 
 	expect(mails[0]?.text).toContain("The model leaves is retired on 2027-01-01");
 	// Nobody asked for it, and nothing in the settings keeps it away.
 	for (const { text, german } of mails) {
-		expect(text).toContain("\nYou get this mail because your account used the model lately.\n");
+		expect(text).toContain("\nYou receive this mail because your account used the model recently.\n");
 		expect(german?.text).toContain(
 			"\nSie erhalten diese E-Mail, weil Ihr Konto das Modell in letzter Zeit benutzt hat.\n",
 		);

@@ -71,7 +71,7 @@ test("of an account with very many members each is listed once, whoever joins or
 });
 
 test("a link that was cut on its way holds as little as one that was used, and says the same", async () => {
-	const says = "This invitation is not valid any more, or was sent to another address than yours.";
+	const says = "This invitation is no longer valid, or was sent to another address.";
 	for (const token of ["", "nothing", "x".repeat(1_000)]) {
 		const answer = await founder.send("POST", "/api/console/invitations/accept", { token });
 		expect([answer.status, answer.body.error.message]).toEqual([404, says]);

@@ -111,7 +111,7 @@ test("what is too long, or has no length, does not reach the console", async () 
 		"",
 		"",
 	];
-	expect(await raw(chunked)).toContain("A length is required.");
+	expect(await raw(chunked)).toContain("The request needs a Content-Length header.");
 	expect(asked).toBe(3);
 });
 

@@ -80,32 +80,32 @@ export function alertMail({ type, data }: Alert, service: string): AlertMail {
 		case "model.retiring":
 			return mail(
 				`/models/${data.model}`,
-				"A model that you use goes away ({service})",
+				"A model that you use is being retired ({service})",
 				"The model {model} is retired on {day}: from the beginning of that day (UTC) on, requests that name it are refused. Your account used it in the last 30 days.",
 			);
 		case "auto_top_up.stopped":
 			if (data.reason === "undecided")
 				return mail(
 					"/credit",
-					"An automatic top-up takes long ({service})",
-					"{why} The card may still be charged. If credit is needed before, it can be topped up on the credit page.",
+					"An automatic top-up is delayed ({service})",
+					"{why} The card may still be charged. If you need credit sooner, top up on the credit page.",
 				);
 			if (data.state === "needs_owner")
 				return mail(
 					"/credit",
-					"A payment waits for you ({service})",
-					"An automatic top-up was not paid. {why} Nothing was charged. Confirm the payment on the credit page; until then no further one is tried.",
+					"A payment needs your confirmation ({service})",
+					"An automatic top-up was not paid. {why} Nothing was charged. Confirm the payment on the credit page; no further top-up is tried until then.",
 				);
 			return mail(
 				"/credit",
 				"Automatic top-ups have stopped ({service})",
-				"{why} No automatic top-up is tried until somebody saves the settings or another card on the credit page.",
+				"{why} To resume automatic top-ups, save the settings or another card on the credit page.",
 			);
 		default:
 			return mail(
 				"/credit",
 				"A top-up is confirmed ({service})",
-				"A top-up of USD {amount} is confirmed and is in your credit.",
+				"Your top-up of USD {amount} is confirmed and added to your credit.",
 			);
 	}
 }
@@ -116,14 +116,14 @@ export function alertReason({ type }: Pick<Alert, "type">, origin: string): Know
 	switch (type) {
 		// Mailed even if the account did not subscribe to the type.
 		case "credit.low":
-			return { id: "You get this mail because your account has an alert of low credit: {link}", values: credit };
+			return { id: "You receive this mail because your account has a low-credit alert: {link}", values: credit };
 		case "auto_top_up.stopped":
-			return { id: "You get this mail because your account has automatic top-ups: {link}", values: credit };
+			return { id: "You receive this mail because your account has automatic top-ups: {link}", values: credit };
 		case "model.retiring":
-			return { id: "You get this mail because your account used the model lately." };
+			return { id: "You receive this mail because your account used the model recently." };
 		default:
 			return {
-				id: "You get this mail because your account asks for it: {link}",
+				id: "You receive this mail because your account subscribed to it: {link}",
 				values: { link: `${origin}/settings` },
 			};
 	}

@@ -60,10 +60,10 @@ export function companySignIns(
 				const email = fieldOf(ctx.body, "email").trim().toLowerCase();
 				const domain = email.slice(email.lastIndexOf("@") + 1);
 				const company = isMailAddress(email) ? await findCompany(statements, { domain }) : undefined;
-				if (company === undefined) throw signInError("NO_COMPANY", "No company signs in here with this address.");
+				if (company === undefined) throw signInError("NO_COMPANY", "No company sign-in is set up for this address.");
 				const { url, journey } = await oidc.begin(await clientOf(company), email).catch((error: unknown) => {
 					log.info("a company's sign-in cannot begin", { account: company.accountId, error });
-					throw signInError("COMPANY_AWAY", "Your company's sign-in does not answer as it should. Try again later.");
+					throw signInError("COMPANY_AWAY", "Your company's sign-in is not responding correctly. Try again later.");
 				});
 				const next = fieldOf(ctx.body, "next");
 				const { accountId, revision } = company;

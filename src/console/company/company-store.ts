@@ -69,7 +69,7 @@ export async function saveCompany(
 	// A secret belongs to its issuer: it is not sent to another one.
 	const keeps = before?.issuer === settings.issuer && before.clientId === settings.clientId;
 	if (settings.secret === null && !keeps)
-		throw new ConsoleError("invalid_request", "Give the client's secret.", { param: "clientSecret" });
+		throw new ConsoleError("invalid_request", "Enter the client secret.", { param: "clientSecret" });
 	const sealed =
 		settings.secret === null
 			? (before?.clientSecret ?? "")
@@ -131,5 +131,5 @@ export async function verifyDomain(
 		)
 		select exists (select 1 from other) as taken,
 			(select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from done)`;
-	if (row?.taken) throw new ConsoleError("conflict", "Another account signs in with this domain.");
+	if (row?.taken) throw new ConsoleError("conflict", "Another account already uses this domain.");
 }

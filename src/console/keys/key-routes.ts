@@ -95,7 +95,9 @@ async function checkChange(
 	if (settings.projectId === undefined || settings.projectId === key.projectId) return;
 	const { role } = parts.sessions.account(request);
 	if (!may(role, "projects.change"))
-		throw new ConsoleError("forbidden", "Owners and admins move keys between projects.", { param: "projectId" });
+		throw new ConsoleError("forbidden", "Only owners and admins can move keys between projects.", {
+			param: "projectId",
+		});
 	// After the move the former project's budget no longer limits the key.
 	if (key.projectId !== null) await checkWidening(parts, request, null, {});
 }
@@ -113,7 +115,7 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 				const { token, ...asked } = body;
 				const { readsOnly = false, ...given } = asked;
 				if (readsOnly && given.capUsd)
-					throw new ConsoleError("invalid_request", "A key that only reads has no cap.", { param: "capUsd" });
+					throw new ConsoleError("invalid_request", "A read-only key cannot have a cap.", { param: "capUsd" });
 				const settings = settingsOf(given);
 				const planned = await plannedKey(parts, member, token);
 				await checkPlace(parts, member, settings.projectId ?? null);
@@ -171,6 +173,6 @@ async function checkMaker({ statements }: Parts<"statements">, member: Allowed, 
 	if (scope === "all" || (scope === "own" && (await isKeyOf(statements, id, viewer.userId)))) return;
 	await revokeKey(statements, { id, accountId }, member.noted("key.revoke", { madeBy: viewer.userId }));
 	if (role === undefined) throw new ConsoleError("not_found", "There is no such account.", { param: "account" });
-	if (scope === undefined) throw new ConsoleError("forbidden", "Your role in this account makes no keys any more.");
+	if (scope === undefined) throw new ConsoleError("forbidden", "Your role in this account may no longer create keys.");
 	throw new ConsoleError("not_found", "There is no such project.", { param: "projectId" });
 }

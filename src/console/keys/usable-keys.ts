@@ -43,7 +43,7 @@ export async function checkPlace(
 	const his = await statements<{ id: string }>`
 		select project_id as id from project_member where user_id = ${maker} and account_id = ${who.accountId}`;
 	if (projectId === null && his.length > 0)
-		throw new ConsoleError("forbidden", "You work in projects: a key of yours belongs to one of them.", {
+		throw new ConsoleError("forbidden", "You are a member of projects: choose one of them for the key.", {
 			param: "projectId",
 		});
 	if (projectId !== null && !his.some(({ id }) => id === projectId))

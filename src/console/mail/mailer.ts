@@ -137,7 +137,7 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 			} catch (error) {
 				const againMs = AGAIN_MS[nth];
 				if (againMs === undefined || isStopped || isFinal(error)) throw error;
-				log.warn("a mail was not taken: it is tried again", { subject: inEnglish(mail.subject), againMs, error });
+				log.warn("a mail was not accepted and is retried", { subject: inEnglish(mail.subject), againMs, error });
 				await sleep(clock, againMs);
 			}
 		}
@@ -154,13 +154,13 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 			}
 			if (sending >= SENDING_MAX) {
 				figures.mail("dropped");
-				log.error("a mail was dropped: too many are on their way", { subject });
+				log.error("a mail was dropped: too many are pending", { subject });
 				return;
 			}
 			sending += 1;
 			counted(() => deliverAtLast(mail))
 				.then((sent) => {
-					if (!sent) log.warn("a mail was dropped: its recipient got as many of its kind as anybody may", { subject });
+					if (!sent) log.warn("a mail was dropped: its recipient reached the limit of this kind", { subject });
 				})
 				.catch((error: unknown) => log.error("a mail could not be sent", { subject, error }))
 				.finally(() => {

@@ -100,13 +100,13 @@ async function countMail(statements: Statements, accountId: string, email: strin
 		});
 	const ofAccount = await countWithin(statements, "invitations of", accountId, DAY_MS);
 	if (ofAccount.count > MAILS_OF_ACCOUNT_MAX)
-		throw refuse("An account can invite {count} times a day. Try again tomorrow.", ofAccount.endsInMs, {
+		throw refuse("An account can send {count} invitations a day. Try again tomorrow.", ofAccount.endsInMs, {
 			count: MAILS_OF_ACCOUNT_MAX,
 		});
 	const toAddress = await countWithin(statements, "invitations to", mailboxOf(email), DAY_MS);
 	if (toAddress.count > MAILS_TO_ADDRESS_MAX)
 		throw refuse(
-			"This address was sent as many invitations as it can get in a day. Try again tomorrow.",
+			"This address has reached its daily limit of invitations. Try again tomorrow.",
 			toAddress.endsInMs,
 		);
 }
@@ -152,7 +152,7 @@ async function acceptInvitation(
 	if (row === undefined)
 		throw new ConsoleError(
 			"not_found",
-			"This invitation is not valid any more, or was sent to another address than yours.",
+			"This invitation is no longer valid, or was sent to another address.",
 		);
 	return row.account_id;
 }
@@ -241,4 +241,4 @@ function mailInvitation(
 }
 
 export const ownersOnly = (): Fault =>
-	new ConsoleError("forbidden", "Owners are made, changed and removed by owners alone.");
+	new ConsoleError("forbidden", "Only owners can add, change or remove owners.");

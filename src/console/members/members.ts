@@ -169,9 +169,13 @@ async function change(
 	const keepsKeys = role !== null && may(role, "keys.change");
 	const keys = keepsKeys ? [] : await keysMadeBy(statements, accountId, userId);
 	if (keys.length > 0 && choice === undefined)
-		throw new ConsoleError("conflict", "This member made keys that still work: say whether they are kept or revoked.", {
-			param: "keys",
-		});
+		throw new ConsoleError(
+			"conflict",
+			"This member created keys that are still active. Set `keys` to `keep` or `revoke`.",
+			{
+				param: "keys",
+			},
+		);
 	const done = keepsKeys ? "kept" : (choice ?? "none");
 	const act = role === null ? noted("member.remove", { keys: done }) : noted("member.role", { role, keys: done });
 	await changeMember(statements, accountId, { userId, by: viewer.userId, role }, act).catch((error: unknown) => {

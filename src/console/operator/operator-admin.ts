@@ -30,7 +30,7 @@ export async function createOperator(
 	if (!isMailAddress(email))
 		throw new ConsoleError("invalid_request", "This is not an e-mail address.", { param: "email" });
 	if (signsInBy === "password" && !isSignInAddress(email))
-		throw new ConsoleError("invalid_request", "Nobody can sign in with this address here. Please use another one.", {
+		throw new ConsoleError("invalid_request", "This address cannot be used to sign in. Use another one.", {
 			param: "email",
 		});
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");

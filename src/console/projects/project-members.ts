@@ -61,7 +61,7 @@ export async function takeOutOfProject(
 	if (made.length > 0 && keys === undefined)
 		throw new ConsoleError(
 			"conflict",
-			"This person made keys of the project that still work: say what becomes of them.",
+			"This member created keys of the project that are still active. Set `keys` to `keep` or `revoke`.",
 			{
 				param: "keys",
 			},

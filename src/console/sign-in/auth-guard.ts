@@ -77,7 +77,7 @@ export function guard(parts: Guard) {
 			return;
 		}
 		const userId = newSession?.user.id;
-		if (userId !== undefined) log.info("somebody signed in", { act: ctx.path, address: addressOf(ctx), user: userId });
+		if (userId !== undefined) log.info("a person signed in", { act: ctx.path, address: addressOf(ctx), user: userId });
 		if (note !== undefined) {
 			await attempts.takeBack(note.limits);
 			await afterwards(parts, ctx, note);
@@ -135,7 +135,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		const session = await getSessionFromCtx(ctx);
 		if (session === null) return undefined;
 		if (session.user.twoFactorEnabled)
-			throw signInError("TWO_FACTOR_ENABLED", "The second factor is set up already. Switch it off first.");
+			throw signInError("TWO_FACTOR_ENABLED", "Two-factor authentication is already on. Turn it off first.");
 		return again(session.session.id);
 	}
 

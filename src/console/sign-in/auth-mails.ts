@@ -5,13 +5,13 @@ import type { Mailer } from "../mail/mailer.ts";
 /** Tells of a change, for a person who did not make it. */
 const CHANGES = {
 	password: "Your password was changed, and all other sessions were ended.",
-	"second factor on": "A second factor was set up for signing in, and all other sessions were ended.",
-	"second factor off": "The second factor for signing in was switched off.",
-	"passkey added": "A passkey was added, by which you can sign in.",
-	"passkey removed": "A passkey of yours was removed.",
-	"backup codes": "New backup codes for signing in were made; the former ones are worth nothing any more.",
+	"second factor on": "Two-factor authentication was turned on, and all other sessions were ended.",
+	"second factor off": "Two-factor authentication was turned off.",
+	"passkey added": "A passkey was added to your sign-in.",
+	"passkey removed": "A passkey was removed from your sign-in.",
+	"backup codes": "New backup codes were created. The old ones no longer work.",
 	"codes guessed":
-		"Somebody gave your password and then several wrong codes of your second factor. Unless it was you, somebody knows your password.",
+		"Someone entered your password and then several wrong two-factor codes. If this was not you, your password is known to someone else.",
 } as const satisfies Record<string, TextId>;
 
 export type SignInMails = ReturnType<typeof createSignInMails>;
@@ -33,7 +33,7 @@ export function createSignInMails(
 				paragraphs: [
 					{ id: "Open this link within 24 hours and confirm that this is your address:" },
 					link,
-					{ id: "If you did not sign up, ignore this mail: nothing was made in your name." },
+					{ id: "If you did not sign up, ignore this mail: no account was created." },
 				],
 			});
 		},
@@ -42,13 +42,13 @@ export function createSignInMails(
 			const link = `${origin}/sign-in`;
 			mailer.send({
 				...{ to, asked, link },
-				subject: { id: "You have signed up for {service} before", values: { service } },
+				subject: { id: "You already have an account at {service}", values: { service } },
 				paragraphs: [
 					{
-						id: "Somebody, probably you, wanted to sign up with this address. It is known already: sign in, or set a new password there if you forgot yours.",
+						id: "Someone, probably you, tried to sign up with this address. It already has an account: sign in, or reset your password there if you forgot it.",
 					},
 					link,
-					{ id: "If it was not you, ignore this mail: nothing was changed." },
+					{ id: "If this was not you, ignore this mail: nothing was changed." },
 				],
 			});
 		},
@@ -60,7 +60,7 @@ export function createSignInMails(
 				paragraphs: [
 					{ id: "Open this link within an hour to set a new password:" },
 					link,
-					{ id: "If you did not ask for it, ignore this mail: your password stays as it is." },
+					{ id: "If you did not request this, ignore this mail: your password stays the same." },
 				],
 			});
 		},
@@ -70,7 +70,7 @@ export function createSignInMails(
 				subject: { id: "About your sign-in to {service}", values: { service } },
 				paragraphs: [
 					{ id: CHANGES[change] },
-					{ id: "If it was not you, set a new password at once: {link}", values: { link: `${origin}/reset` } },
+					{ id: "If this was not you, set a new password immediately: {link}", values: { link: `${origin}/reset` } },
 				],
 			});
 		},

@@ -40,7 +40,7 @@ function registering({ statements, mails, serviceName, origins }: Passkeys, chal
 			const { user } = await lately(ctx);
 			const held = await statements<{ id: string }>`select id from passkey where user_id = ${user.id}`;
 			if (held.length >= PASSKEYS_MAX)
-				throw signInError("TOO_MANY", "A person has at most {count} passkeys.", { values: { count: PASSKEYS_MAX } });
+				throw signInError("TOO_MANY", "You can have at most {count} passkeys.", { values: { count: PASSKEYS_MAX } });
 			const webauthn = await import("@simplewebauthn/server");
 			const asked = await webauthn.generateRegistrationOptions({
 				rpName: serviceName,
@@ -163,7 +163,7 @@ async function lately(ctx: GenericEndpointContext) {
 	const { createdAt, authenticatedAt } = present.session;
 	const at = authenticatedAt instanceof Date ? authenticatedAt : createdAt;
 	if (Date.now() - at.getTime() > AUTHENTICATED_FOR_MS)
-		throw signInError("reauthentication_required", "Please give your password again for this.", {
+		throw signInError("reauthentication_required", "Enter your password again to continue.", {
 			status: "FORBIDDEN",
 		});
 	return present;

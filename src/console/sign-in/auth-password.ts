@@ -26,7 +26,7 @@ export function checkNewPassword(password: string, ownWords: readonly string[]):
 			values: { count: PASSWORD_CHARS_MAX },
 		});
 	if (isGuessedFirst(password, ownWords))
-		throw signInError("PASSWORD_TOO_COMMON", "This password is among the first that are guessed. Choose another one.");
+		throw signInError("PASSWORD_TOO_COMMON", "This password is too easy to guess. Choose another one.");
 }
 
 function isGuessedFirst(password: string, ownWords: readonly string[]): boolean {

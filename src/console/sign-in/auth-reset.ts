@@ -38,4 +38,4 @@ export function passwordReset({ statements }: SignIn<"statements">) {
 	} satisfies BetterAuthPlugin;
 }
 
-const usedUp = () => signInError("INVALID_TOKEN", "This link was used already, or is too old.");
+const usedUp = () => signInError("INVALID_TOKEN", "This link has expired or was already used.");

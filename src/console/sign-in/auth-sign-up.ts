@@ -35,11 +35,11 @@ export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "servi
 			 */
 			signUpEmail: createAuthEndpoint("/sign-up/email", { method: "POST" }, async (ctx) => {
 				if (!mailer.works)
-					throw signInError("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Nobody can sign up here: the service sends no mails.");
+					throw signInError("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Sign-up is not available: this service sends no mail.");
 				const { name, email, next } = signUpOf(ctx.body);
 				const termsVersion = terms?.version ?? null;
 				if (termsVersion !== null && fieldOf(ctx.body, "acceptedTerms") !== termsVersion)
-					throw signInError("TERMS_NOT_ACCEPTED", "Please agree to the terms of this service.");
+					throw signInError("TERMS_NOT_ACCEPTED", "Accept the terms of this service to continue.");
 				const chosen = textOf(ctx.body, "password");
 				checkNewPassword(chosen, [serviceName, name, email]);
 				const password = await ctx.context.password.hash(chosen);
@@ -92,7 +92,7 @@ async function chosenAnew(
 	ownWords: readonly string[],
 ): Promise<{ name: string; password: string }> {
 	if (fieldOf(ctx.body, "newPassword") === "")
-		throw signInError("PASSWORD_REQUIRED", "This is not the browser that signed up: choose a password here.");
+		throw signInError("PASSWORD_REQUIRED", "You signed up in another browser. Choose a password here.");
 	const chosen = textOf(ctx.body, "newPassword");
 	const name = nameOf(ctx.body);
 	checkNewPassword(chosen, [...ownWords, name]);
@@ -186,7 +186,7 @@ function signUpOf(body: unknown): { name: string; email: string; next: string } 
 	const email = textOf(body, "email").trim().toLowerCase();
 	if (!isMailAddress(email)) throw signInError("INVALID_EMAIL", "This is not an e-mail address.");
 	if (!isSignInAddress(email))
-		throw signInError("ADDRESS_NOT_USABLE", "Nobody can sign in with this address here. Please use another one.");
+		throw signInError("ADDRESS_NOT_USABLE", "This address cannot be used to sign in. Use another one.");
 	return { name: nameOf(body), email, next: fieldOf(body, "next") };
 }
 
@@ -203,4 +203,4 @@ function textOf(body: unknown, field: string): string {
 	return value;
 }
 
-const usedUp = () => signInError("INVALID_TOKEN", "This link was used already, or is too old.");
+const usedUp = () => signInError("INVALID_TOKEN", "This link has expired or was already used.");

@@ -170,7 +170,9 @@ export function createAuth(
 function onlyProved<U extends { emailVerified: boolean; name: string }>(data: U): { data: U } {
 	// A name that breaks our rule is replaced, so that the sign-in succeeds.
 	if (data.emailVerified) return { data: isPersonName(data.name) ? data : { ...data, name: NAMELESS } };
-	throw signInError("ADDRESS_NOT_VERIFIED", "This address is not verified there.", { status: "FORBIDDEN" });
+	throw signInError("ADDRESS_NOT_VERIFIED", "The sign-in provider has not verified this e-mail address.", {
+		status: "FORBIDDEN",
+	});
 }
 
 /** Calls the library's endpoints as plain functions: no hooks and no new session. */
@@ -235,7 +237,7 @@ function failingProviders(log: Log): BetterAuthPlugin {
 					...provider,
 					getUserInfo: (token) =>
 						provider.getUserInfo(token).catch((error: unknown) => {
-							log.info("a sign-in's other service does not say who came", { provider: provider.id, error });
+							log.info("a sign-in provider did not identify the person", { provider: provider.id, error });
 							return null;
 						}),
 				})),

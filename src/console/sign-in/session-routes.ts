@@ -99,7 +99,8 @@ async function authenticateAgain(
 		await auth().api.verifyPassword({ body: { password }, headers: request.headers });
 	} catch (error) {
 		if (!isAPIError(error) || error.statusCode >= 500) throw error;
-		if (error.statusCode === 429) throw new ConsoleError("rate_limit_exceeded", "Too many attempts. Sign in anew.");
+		if (error.statusCode === 429)
+			throw new ConsoleError("rate_limit_exceeded", "Too many attempts. Please sign in again.");
 		throw new ConsoleError("invalid_request", "The password is wrong.", { param: "password" });
 	}
 	await attempts.takeBack(limits);

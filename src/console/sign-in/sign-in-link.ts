@@ -8,7 +8,7 @@ import { LINK_PAGES, type LinkPage, SIGN_IN_LINK } from "./new-sign-in-link.ts";
 const VERIFY = "/api/auth/magic-link/verify";
 /** The library redirects an invalid link here. */
 const REFUSED = "/link-refused";
-const USED_UP = "This link was used already, or is too old. Tollgate prints new ones each time it starts.\n";
+const USED_UP = "This link has expired or was already used. Tollgate prints new links each time it starts.\n";
 
 /**
  * Sign-in links of the first run: valid once, for some hours, on this machine only. The sign-in library checks and uses
@@ -23,10 +23,10 @@ export async function openSignInLink(auth: Auth, connection: Connection): Promis
 	if (request.method !== "GET" || target === undefined || token === "")
 		throw new ConsoleError("not_found", "There is no such endpoint.");
 	if (!isOwnMachine(connection))
-		throw new ConsoleError("forbidden", "This link works on the machine that the service runs on.");
+		throw new ConsoleError("forbidden", "This link works only on the machine that runs the service.");
 	// A browser's prefetch would use the link up.
 	if (/prefetch|prerender/.test(`${request.headers.get("sec-purpose")} ${request.headers.get("purpose")}`))
-		throw new ConsoleError("forbidden", "This link is opened by people.");
+		throw new ConsoleError("forbidden", "This link cannot be prefetched. Open it in a browser tab.");
 	const query = new URLSearchParams({ token, callbackURL: target, errorCallbackURL: REFUSED });
 	const headers = new Headers(request.headers);
 	headers.set(ADDRESS_HEADER, address);

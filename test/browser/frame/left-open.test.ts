@@ -87,7 +87,7 @@ describe.skipIf(!hasChromium)("a page that was left open", () => {
 		await page.getByLabel("Invite by email").fill("guest@example.com");
 		await page.getByRole("button", { name: "Invite", exact: true }).click();
 		await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
-		await page.getByText("Please give your password again for this.").waitFor();
+		await page.getByText("Enter your password again to continue.").waitFor();
 		expect((await service.db.sql`select 1 from invitation where email = 'guest@example.com'`).length).toBe(0);
 		const refused = complaints.filter((text) => !/40[03]/.test(text));
 		expect(refused).toEqual([]);

@@ -93,12 +93,12 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 		await office.getByRole("button", { name: "Done" }).click();
 		await topUpOf(office, reference).getByText("Second review").waitFor();
 		await confirm(office, reference, "BANK-3");
-		await office.getByText("A second operator must look at this one.").waitFor();
+		await office.getByText("A second operator must confirm this top-up.").waitFor();
 		await office.getByRole("button", { name: "Cancel" }).click();
 
 		await colleague.goto("/operator/top-ups");
 		await confirm(colleague, reference, "BANK-4");
-		await colleague.getByText("The first look found another transaction.").waitFor();
+		await colleague.getByText("The first operator recorded another transaction.").waitFor();
 		expected.push("409", "409");
 		await credit.reload();
 		await topUpOf(credit, reference).getByText("Pending verification").waitFor();

@@ -11,7 +11,8 @@ import { waitFor } from "../support/wait.ts";
 const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }), env: PERSON_ENV, jobs: { pace: 10 } });
 const dropped = () =>
-	service.logged.filter(({ message }) => String(message).startsWith("a mail was dropped: its recipient reached")).length;
+	service.logged.filter(({ message }) => String(message).startsWith("a mail was dropped: its recipient reached"))
+		.length;
 const signUp = (email: string, name = "Ann") =>
 	newPerson(service).send("POST", "/api/auth/sign-up/email", { name, email, password: PASSWORD });
 

@@ -23,7 +23,6 @@ import { sessionRoutes } from "./sign-in/session-routes.ts";
 import { statementRoutes } from "./statement/statement-routes.ts";
 import { usageRoutes } from "./usage/usage-routes.ts";
 
-/** For the pages: `treaty<ConsoleApi>(origin)`. */
 export type ConsoleApi = ReturnType<typeof createConsoleApi>;
 
 /** All console routes except those that `console-router.ts` serves itself. */

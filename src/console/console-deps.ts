@@ -16,7 +16,6 @@ import type { LiveFeed } from "./live/live-feed.ts";
 import type { Mailer } from "./mail/mailer.ts";
 import type { Auth } from "./sign-in/auth.ts";
 
-/** Options from the configuration. */
 export type ConsoleConfig = Pick<
 	Config,
 	| "demo"
@@ -50,7 +49,6 @@ export interface ConsoleParts {
 	/** Undefined without card payments. */
 	readonly cards: CardPayments | undefined;
 	readonly mailer: Mailer;
-	/** Encrypts stored secrets. */
 	readonly consoleSecret: string;
 	/** Derives a webhook's signing secret, `whsec_…`, from its stored salt. */
 	readonly webhookSecretOf: (salt: string) => string;

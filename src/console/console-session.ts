@@ -7,7 +7,6 @@ import type { Actor } from "./keys/fence-view.ts";
 import { RIGHTS, type Right, ROLE_LABELS, type Scope, scopeOf } from "./members/roles.ts";
 import type { Membership, Viewer } from "./viewer.ts";
 
-/** How long after a password entry a session may do sensitive acts. */
 export const AUTHENTICATED_FOR_MS = 15 * 60_000;
 
 /** One request to the console and its person, determined before the body is read. */

@@ -36,7 +36,6 @@ export interface ConsoleDeps {
 	readonly gateways: GatewayClient;
 	/** Public origin without PUBLIC_URL, for links and cookies; known once the listener is bound. */
 	readonly listeningAt: () => string;
-	/** Stops the parts. */
 	readonly cleanup: Cleanup;
 }
 

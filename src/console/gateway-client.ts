@@ -11,7 +11,6 @@ import { ConsoleError } from "./console-error.ts";
 export interface RequestAs {
 	readonly keyDigest: KeyDigest;
 	readonly method: "GET" | "POST";
-	/** For example `/v1/chat/completions`. */
 	readonly path: string;
 	readonly contentType: string;
 	readonly accept: string;

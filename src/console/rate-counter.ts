@@ -4,7 +4,6 @@ import type { Statements } from "../db/statements.ts";
 /** Longer than any window. */
 const FORGOTTEN_AFTER_HOURS = 48;
 
-/** State of a counter within its window. */
 export interface Counted {
 	readonly count: number;
 	/** When the window ends and the count restarts. */

@@ -1,4 +1,3 @@
-/** Only content of this service may run, load or frame its pages. */
 export const PAGE_POLICY = [
 	"default-src 'none'",
 	"script-src 'self'",

@@ -17,7 +17,6 @@ export interface Membership {
 	readonly timeZone: string;
 }
 
-/** A person with a session. */
 export interface Viewer {
 	readonly userId: string;
 	readonly sessionId: string;
@@ -32,7 +31,6 @@ export interface Viewer {
 	readonly language: Language | null;
 	/** Signed in by a company: the session reaches that account only. */
 	readonly company: boolean;
-	/** Oldest first. */
 	readonly memberships: readonly Membership[];
 }
 

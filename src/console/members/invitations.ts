@@ -105,10 +105,7 @@ async function countMail(statements: Statements, accountId: string, email: strin
 		});
 	const toAddress = await countWithin(statements, "invitations to", mailboxOf(email), DAY_MS);
 	if (toAddress.count > MAILS_TO_ADDRESS_MAX)
-		throw refuse(
-			"This address has reached its daily limit of invitations. Try again tomorrow.",
-			toAddress.endsInMs,
-		);
+		throw refuse("This address has reached its daily limit of invitations. Try again tomorrow.", toAddress.endsInMs);
 }
 
 /** `by` is the role of the revoking member. Fault not_found. */
@@ -150,10 +147,7 @@ async function acceptInvitation(
 		)
 		select account_id, audit_note(${notedJson(act)}::text::jsonb, ${user.userId}, account_id) from i`;
 	if (row === undefined)
-		throw new ConsoleError(
-			"not_found",
-			"This invitation is no longer valid, or was sent to another address.",
-		);
+		throw new ConsoleError("not_found", "This invitation is no longer valid, or was sent to another address.");
 	return row.account_id;
 }
 
@@ -240,5 +234,4 @@ function mailInvitation(
 	});
 }
 
-export const ownersOnly = (): Fault =>
-	new ConsoleError("forbidden", "Only owners can add, change or remove owners.");
+export const ownersOnly = (): Fault => new ConsoleError("forbidden", "Only owners can add, change or remove owners.");

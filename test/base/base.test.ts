@@ -13,7 +13,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 describe("a deadline", () => {
 	const late = () => new Error("late");
 
-	test("rejects when it passes, and leaves no timer when the work was in time, whether that went well or not", async () => {
+	test("rejects when its time passes; leaves no timer if the work ends in time", async () => {
 		const clock = createManualClock();
 		const slow = withDeadline(clock, new Promise<never>(() => {}), 100, late);
 		clock.advance(100);
@@ -23,7 +23,7 @@ describe("a deadline", () => {
 		expect(clock.pending()).toBe(0);
 	});
 
-	test("a sleep ends at its time and not before", async () => {
+	test("a sleep ends at its time, not earlier", async () => {
 		const clock = createManualClock();
 		let awake = false;
 		const slept = sleep(clock, 100).then(() => {
@@ -39,14 +39,14 @@ describe("a deadline", () => {
 });
 
 describe("an id", () => {
-	test("sorts by time, has its prefix, and no two are the same", () => {
+	test("has its prefix, sorts by time, is unique", () => {
 		const ids = Array.from({ length: 10_000 }, () => newId("key"));
 		expect(new Set(ids).size).toBe(ids.length);
 		expect([...ids].sort()).toEqual(ids);
 		expect(ids.every((id) => /^key_[0-9a-f]{32}$/.test(id))).toBe(true);
 	});
 
-	test("gives back its UUID in any of its forms, and nothing where there is none", () => {
+	test("gives back its UUID from any of its forms, or nothing if it has none", () => {
 		const uuid = newUuid();
 		const hex = uuid.replaceAll("-", "");
 		for (const form of [uuid, hex, `req_${hex}`, `chatcmpl-${hex}`, uuid.toUpperCase()])
@@ -56,7 +56,7 @@ describe("an id", () => {
 });
 
 describe("a file lock", () => {
-	test("is held by one at a time, is free when released, and a second release changes nothing", () => {
+	test("has one holder at a time; a second release changes nothing", () => {
 		const folder = mkdtempSync(join(tmpdir(), "tollgate-lock-"));
 		const path = join(folder, "lock");
 		const first = tryFileLock(path);
@@ -94,8 +94,8 @@ describe("a file lock", () => {
 		rmSync(folder, { recursive: true });
 	});
 
-	// Locks of others' journals are tried every few seconds for as long as a process lives.
-	test("keeps no memory for each try", async () => {
+	// A gateway tries the locks of other journals every few seconds for its whole life.
+	test("allocates no memory per try", async () => {
 		const folder = mkdtempSync(join(tmpdir(), "tollgate-lock-"));
 		const module = join(import.meta.dir, "../../src/base/file-lock.ts");
 		const tries = `
@@ -107,7 +107,7 @@ describe("a file lock", () => {
 		const child = Bun.spawn([process.execPath, "-e", tries], { stdout: "pipe" });
 		const [grown, held] = (await new Response(child.stdout).text()).trim().split(" ");
 		expect(held).toBe("true");
-		// 50 MB when the C library is opened for each try.
+		// It grew by 50 MB when each try opened the C library.
 		expect(Number(grown)).toBeLessThan(20_000_000);
 		rmSync(folder, { recursive: true });
 	});
@@ -119,7 +119,7 @@ describe("the environment", () => {
 		return { reader: createEnvironmentReader(env, (problem) => problems.push(problem)), problems };
 	}
 
-	test("an empty value is not set", () => {
+	test("reads an empty value as unset", () => {
 		const { reader } = read({ A: "", B: " " });
 		expect([reader.text("A"), reader.isSet("A"), reader.isSet("A", "B"), reader.list("A")]).toEqual([
 			null,
@@ -129,7 +129,7 @@ describe("the environment", () => {
 		]);
 	});
 
-	test("a wrong value is noted and the default stands", () => {
+	test("reports an invalid value, keeps the default", () => {
 		const { reader, problems } = read({ PORT: "80a", BIG: "70000", MODE: "x", URL: "ftp://user:canary@x" });
 		expect([
 			reader.integer("PORT", 1, 0, 65_535),
@@ -142,13 +142,13 @@ describe("the environment", () => {
 	});
 });
 
-test("a fault's message is public, the rest is not in its text", () => {
+test("a fault's text has its public message only", () => {
 	const fault = new Fault("overloaded", "Busy.", { private: "canary", cause: new Error("canary") });
 	expect(String(fault)).toBe("Fault: Busy.");
 	expect(fault.param).toBeNull();
 });
 
-test("an assertion that fails throws, and narrows what holds", () => {
+test("a failed assertion throws", () => {
 	expect(() => assert(false, "why")).toThrow("why");
 	expect(() => assert(true, "why")).not.toThrow();
 });

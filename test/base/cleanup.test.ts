@@ -3,8 +3,8 @@ import { createCleanup } from "../../src/base/cleanup.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
-describe("the end of the parts", () => {
-	test("comes in reverse order, once each, and one that fails keeps no other from it", async () => {
+describe("cleanup of parts", () => {
+	test("runs in reverse order, once per part; a failed part stops no other", async () => {
 		const lines: string[] = [];
 		const log = createLog({ level: "debug", write: (line) => void lines.push(line) });
 		const cleanup = createCleanup({ clock: createManualClock(), log });
@@ -20,7 +20,7 @@ describe("the end of the parts", () => {
 		expect(lines).toHaveLength(1);
 	});
 
-	test("does not wait for a part beyond its own deadline, and waits until then", async () => {
+	test("waits for each part up to the part's deadline", async () => {
 		const clock = createManualClock();
 		const cleanup = createCleanup({ clock, log: silentLog });
 		const done: string[] = [];
@@ -33,7 +33,7 @@ describe("the end of the parts", () => {
 		await Promise.resolve();
 		expect(done).toEqual([]);
 		clock.advance(1);
-		// The one that is left hanging gives way to the slow one, which has two minutes.
+		// The cleanup that hangs for ever is abandoned; the slow one has two minutes.
 		await settle();
 		clock.advance(100_000);
 		await settle();
@@ -43,7 +43,7 @@ describe("the end of the parts", () => {
 		expect(done).toEqual(["slow in order", "first"]);
 	});
 
-	test("comes for all of them within the time of one, however many wait for what says nothing", async () => {
+	test("hanging cleanups share one timeout", async () => {
 		const clock = createManualClock();
 		const cleanup = createCleanup({ clock, log: silentLog });
 		const done: string[] = [];

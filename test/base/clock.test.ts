@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 
-test("what came while the process stood still is read before a short delay that has passed meanwhile runs, and that runs once", async () => {
+test("pending input is read before a short delay that expired during a stall fires", async () => {
 	const came: string[] = [];
 	const { promise, resolve } = Promise.withResolvers<void>();
 	const child = Bun.spawn(["sh", "-c", "echo ready; read go; sleep 0.2; echo here"], { stdin: "pipe", stdout: "pipe" });
@@ -17,7 +17,7 @@ test("what came while the process stood still is read before a short delay that 
 	Bun.sleepSync(800);
 	await promise;
 	expect(came).toEqual(["read", "late"]);
-	// Short as it is, one that is not late waits for nothing, and one that is cancelled behind a stall does not run.
+	// A timer that is not late runs at once; a timer cancelled after the stall does not run.
 	const startMs = performance.now();
 	await new Promise<void>((done) => systemClock.after(5, done));
 	expect(performance.now() - startMs).toBeLessThan(500);

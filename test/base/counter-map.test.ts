@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { CounterMap } from "../../src/base/counter-map.ts";
 
-test("numbers go up and down by name; names with zero are let go once there are as many of them as of others", () => {
+test("counts by name; removes zero counters when they outnumber the others", () => {
 	const tally = new CounterMap();
 	expect(tally.of("nobody")).toBe(0);
 	for (let nth = 0; nth < 50_000; nth++) {

@@ -6,7 +6,7 @@ import { createLog } from "../../src/base/log.ts";
 import { faultOf } from "../../src/gateway/error-body.ts";
 import { withDatabase } from "../support/database.ts";
 
-/** Whatever a database says of a statement that failed: the log has what went wrong, and no value of the statement. */
+/** The log has the cause of a failed statement, but none of the statement's values. */
 
 const CANARY = "c4n4ry";
 const db = await withDatabase();
@@ -16,7 +16,7 @@ await db.sql`create function canary_raise(v text) returns void language plpgsql 
 await db.sql`create function canary_deep(v text) returns void language plpgsql as $$ begin perform ('x' || v)::integer; end $$`;
 await db.sql`create function canary_text(v text) returns void language plpgsql as $$ begin execute 'select ' || v; end $$`;
 
-/** SQL with one value; the state that it fails with. */
+/** SQL with one value, and the SQLSTATE that it fails with. */
 const STATEMENTS: readonly (readonly [state: string, text: string, value: string])[] = [
 	["23505", "insert into canary_store (id, name) values (2, $1)", CANARY],
 	["23502", "insert into canary_store (id, short) values (3, left($1, 5))", CANARY],
@@ -66,7 +66,7 @@ function written(error: Error, asText: Record<string, unknown> = {}): string {
 	return [...lines, errorText(error), JSON.stringify(errorRecord(error))].join("\n");
 }
 
-test("errors of the driver are written with their state, and without a value", async () => {
+test("a driver error is recorded with its SQLSTATE, without values", async () => {
 	for (const [state, text, value] of STATEMENTS) {
 		const error = await errorOf(() => db.sql.unsafe(text, [value]));
 		expect([text, (error as { code?: unknown }).code]).toEqual([text, state]);
@@ -75,7 +75,7 @@ test("errors of the driver are written with their state, and without a value", a
 	}
 });
 
-test("errors of the query builder are written without their statement's values, also as text and in a Fault", async () => {
+test("a query builder's error is recorded without the statement's values", async () => {
 	for (const [state, text, value] of STATEMENTS) {
 		const [before = "", after = ""] = text.split("$1");
 		const query = sql`${sql.raw(before)}${value}${sql.raw(after)}`;
@@ -89,14 +89,14 @@ test("errors of the query builder are written without their statement's values, 
 	}
 });
 
-test("what is about the schema and the place stays: a person can find the cause", async () => {
+test("an error record keeps table, constraint, place of the failure", async () => {
 	const taken = errorRecord(await errorOf(() => db.sql`insert into canary_store (id, name) values (2, ${CANARY})`));
 	expect(taken.about).toMatchObject({ table_name: "canary_store", constraint_name: "canary_store_name_key" });
 	const raised = errorRecord(await errorOf(() => db.sql`select canary_raise(${CANARY})`));
 	expect(raised.about?.place).toBe("PL/pgSQL function canary_raise(text) line 1 at RAISE");
 	const cancelled = await errorOf(async () => {
 		await db.sql.begin(async (tx) => {
-			// A millisecond can be over before the server is at the statement, and is then called a user's wish.
+			// With 1 ms the timeout may pass before the statement starts; the server then reports a cancel by the user.
 			await tx`set local statement_timeout = 100`;
 			await tx`select pg_sleep(10), ${CANARY}::text`;
 		});
@@ -105,7 +105,7 @@ test("what is about the schema and the place stays: a person can find the cause"
 	expect(errorRecord(cancelled).stack).not.toContain(CANARY);
 });
 
-test("a server that speaks another language says its state alone", () => {
+test("a localized server error is recorded by its SQLSTATE alone", () => {
 	const error = Object.assign(new Error(`ungültige Eingabe ${CANARY}`), {
 		name: "PostgresError",
 		code: "22P02",

@@ -16,13 +16,13 @@ function plainly(bytes: Uint8Array): unknown {
 	}
 }
 
-/** Texts with what is easily cut wrongly, arrays and objects in each other, names that mean something to a runtime. */
+/** Texts that are easily cut wrongly, nested values, and names with a meaning in JavaScript. */
 const texts = fc
 	.array(fc.constantFrom("a", '"', "\\", "\\\\", "\n", "中", "😀", "\ud83d", "\u0001", "é", "xyz".repeat(9)), {
 		maxLength: 40,
 	})
 	.map((parts) => parts.join(""));
-/** None is as long as a piece: a longer one is no name. */
+/** No name is as long as a piece: the parser refuses longer names. */
 const names = fc.constantFrom("__proto__", "constructor", "", "a", "0", "é", '"', "\\", "b");
 const values = fc.letrec((tie) => ({
 	value: fc.oneof(
@@ -37,8 +37,8 @@ const values = fc.letrec((tie) => ({
 const membersOf = (entries: [string, unknown][]) =>
 	`{${entries.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(",")}}`;
 
-describe("a text that is parsed in turns", () => {
-	test("is what the parser says of it at once, wherever it is cut", async () => {
+describe("parsing JSON in pieces", () => {
+	test("gives the same value as JSON.parse, wherever the text is cut", async () => {
 		await fc.assert(
 			fc.asyncProperty(values, fc.integer({ min: 48, max: 128 }), fc.boolean(), async (value, pieceBytes, isPretty) => {
 				const bytes = bytesOf(JSON.stringify(value, null, isPretty ? 1 : 0));
@@ -48,7 +48,7 @@ describe("a text that is parsed in turns", () => {
 		);
 	});
 
-	test("is none where it is not JSON, whatever byte of it is another", async () => {
+	test("refuses invalid JSON, whichever byte is wrong", async () => {
 		const signs = [...'{}[],:"\\0a \n'].map((sign) => sign.charCodeAt(0));
 		let refused = 0;
 		await fc.assert(
@@ -85,13 +85,13 @@ describe("a text that is parsed in turns", () => {
 		"two values": () => `["${"x".repeat(MB)}"] []`,
 	};
 	for (const [name, make] of Object.entries(NO_ANSWERS))
-		test(`is none with ${name}`, async () => {
+		test(`refuses ${name}`, async () => {
 			expect(await parseInTurns(bytesOf(make()))).toBeUndefined();
 		});
 });
 
-describe("an answer that is written in turns", () => {
-	test("is what is written at once, in pieces if it is long", async () => {
+describe("writing JSON in pieces", () => {
+	test("gives the same text as JSON.stringify, in pieces if it is long", async () => {
 		let pieces = 0;
 		await fc.assert(
 			fc.asyncProperty(values, fc.constantFrom(1_000, 300_000), async (value, chars) => {
@@ -106,7 +106,7 @@ describe("an answer that is written in turns", () => {
 		expect(pieces).toBeGreaterThan(10 * SHARE);
 	});
 
-	test("keeps long texts whole", async () => {
+	test("keeps a long string whole", async () => {
 		for (const text of ["😀".repeat(MB), `a${"😀".repeat(MB)}`, `"\\\n${"é".repeat(MB)}`]) {
 			expect((await new Response(chunkedJsonBody({ text })).text()) === JSON.stringify({ text })).toBeTrue();
 			expect((await new Response(chunkedJsonBody(text)).text()) === text).toBeTrue();

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { checkStructure, type RawValue } from "../../src/base/json-structure.ts";
 
-/** Any JSON value, with keys and strings full of what could mislead a scanner. */
+/** Any JSON value, with names and strings that could mislead a scanner. */
 const awkward = fc.oneof(
 	fc.string(),
 	fc.constantFrom(
@@ -36,7 +36,7 @@ const namesIn = (json: unknown): number => {
 
 const fieldOf = (text: string, field: string) => checkStructure(text, field) as RawValue | undefined;
 
-test("the field that it gives reads as what JSON.parse found, with its names counted, however the text is laid out", () => {
+test("finds the field that JSON.parse reads, counts its names, in any layout", () => {
 	fc.assert(
 		fc.property(
 			fc.dictionary(fc.oneof(awkward, fc.constant("messages")), value),
@@ -61,7 +61,7 @@ test("the field that it gives reads as what JSON.parse found, with its names cou
 	);
 });
 
-test("of members with one name the last counts, and none where a name is written with escapes", () => {
+test("of repeated members the last is found; an escaped name gives none", () => {
 	expect(fieldOf('{"a":[1],"b":{"a":5},"a" : [2] }', "a")?.text).toBe("[2]");
 	expect(fieldOf('{"a":[1],"\\u0061":[2]}', "a")).toBeUndefined();
 	expect(fieldOf('{"\\u0061":[2],"a":[-1.5e3]}', "a")).toBeUndefined();
@@ -70,12 +70,12 @@ test("of members with one name the last counts, and none where a name is written
 	expect(fieldOf("{}", "a")).toBeUndefined();
 });
 
-test("a name that stands twice is counted twice, so that it can be told from the parsed value", () => {
+test("counts a repeated name twice, unlike the parsed value", () => {
 	expect(fieldOf('{"m":[{"content":[{"x":1}],"content":"hi"}]}', "m")?.names).toBe(3);
 	expect(fieldOf('{"m":[{"content":"a:b{\\"c\\":"}]}', "m")?.names).toBe(1);
 });
 
-test("a text that is looked at in turns gives the same, and as many escapes as are allowed pass", async () => {
+test("a chunked check gives the same result; accepts up to a million escapes", async () => {
 	const before = `{"n":[${"1,".repeat(300_000)}1],"m":[{"x":"`;
 	const [most, tooMany] = [1_000_000, 1_000_001].map((count) => `${before}${"\\n".repeat(count)}"}]}`);
 	expect((await checkStructure(most as string, "m"))?.names).toBe(1);

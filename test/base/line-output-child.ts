@@ -1,6 +1,6 @@
 /**
- * Writes so many numbered lines, as long as those of a log, to its standard error, says `written` on its standard output,
- * and one line more for each line that it hears: `bun line-output-child.ts LINES NAME`.
+ * Writes LINES numbered lines of a log's length to standard error and `written` to standard output, then one more line
+ * for each line that it reads: `bun line-output-child.ts LINES NAME`.
  */
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";

@@ -7,7 +7,10 @@ import { waitFor } from "../support/wait.ts";
 
 const LINES = 100_000;
 
-/** Processes whose standard error is one pipe that this one opens and reads when it likes, as a reader of logs that hangs. */
+/**
+ * Starts processes that share one pipe as standard error; this process reads the pipe when it likes, as a hanging log
+ * reader would.
+ */
 function startOnPipe(lines: number, names: readonly string[] = ["line"]) {
 	const path = join(temporaryFolder(), "pipe");
 	expect(Bun.spawnSync(["mkfifo", path]).success).toBe(true);
@@ -48,20 +51,20 @@ async function firstWords(stream: ReadableStream<Uint8Array>): Promise<string> {
 	return new TextDecoder().decode(value);
 }
 
-test("lines that nobody reads fill no memory, and how many are missing is said once somebody reads again", async () => {
+test("unread lines take bounded memory; a later line counts the missing ones", async () => {
 	const child = startOnPipe(LINES);
 	for (const { stdout } of child.processes) expect(await firstWords(stdout)).toStartWith("written");
 	await waitFor(() => /^lost \d+$/m.test(child.read()), "the line that says how many are lost");
 	const said = child.read();
 	const lost = Number(/^lost (\d+)$/m.exec(said)?.[1]);
 	const seen = [...said.matchAll(/^line (\d+) /gm)].map(([, at]) => Number(at));
-	// Those that came through are the first, whole and in their order.
+	// The first lines arrived whole and in order.
 	expect(seen).toEqual(Array.from(seen, (_, at) => at));
 	expect([seen.length + lost, lost > LINES / 2]).toEqual([LINES, true]);
 	expect(await child.ended()).toEqual([0]);
 }, 60_000);
 
-test("lines of several processes on a pipe that is full stay whole", async () => {
+test("lines of several processes stay whole on a full pipe", async () => {
 	const names = ["first", "second", "third"];
 	const lines = 5_000;
 	const children = startOnPipe(lines, names);
@@ -72,7 +75,7 @@ test("lines of several processes on a pipe that is full stay whole", async () =>
 	expect(await children.ended()).toEqual([0, 0, 0]);
 }, 60_000);
 
-test("what comes after a disk was full begins a line of its own, and what the disk took the half of is lost", () => {
+test("after a full disk the next entry starts a new line", () => {
 	const taken: string[] = [];
 	const full = Object.assign(new Error("no space"), { code: "ENOSPC" });
 	const answers: (Error | undefined)[] = [undefined, full, full];
@@ -86,7 +89,7 @@ test("what comes after a disk was full begins a line of its own, and what the di
 	expect(taken.join("")).toBe("first\nsec\nth\nfourth\nlost 2\nfifth\n");
 });
 
-test("a process goes on whose reader is gone", async () => {
+test("a process continues after its log reader ended", async () => {
 	const child = Bun.spawn([process.execPath, join(import.meta.dir, "line-output-child.ts"), "20000"], {
 		stdio: ["pipe", "pipe", "pipe"],
 	});

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { LinkedQueue, type QueueNode } from "../../src/base/linked-queue.ts";
 
-test("they stand in the order in which they came, whoever leaves and wherever; who has left is not there again", () => {
+test("keeps insertion order when any element leaves", () => {
 	const step = fc.record({ comes: fc.boolean(), which: fc.nat() });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -26,20 +26,20 @@ test("they stand in the order in which they came, whoever leaves and wherever; w
 	);
 });
 
-test("who goes along it meets everybody once who stands there as he comes by, though they leave and come meanwhile", () => {
+test("an iteration visits each present element once while others join or leave", () => {
 	const line = new LinkedQueue<number>();
 	const standings = Array.from({ length: 6 }, (_, nth) => line.add(nth));
 	const met: number[] = [];
 	for (const one of line) {
 		met.push(one);
-		// The one that is met and the next one leave, so that nothing leads on from here.
+		// Both the current and the next element leave, so no link leads on from here.
 		if (one === 1) for (const at of [0, 1, 2]) line.delete(standings[at] as QueueNode<number>);
 		if (one === 4) line.add(6);
 	}
 	expect(met).toEqual([0, 1, 3, 4, 5, 6]);
 });
 
-test("a young collection frees whoever has stood in it, though others became old in the line", () => {
+test("a young collection frees removed elements, though others became old", () => {
 	const line = new LinkedQueue<object>();
 	const standings: QueueNode<object>[] = [];
 	fullGC();

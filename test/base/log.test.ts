@@ -8,7 +8,7 @@ function setUp(level: "debug" | "info" | "warn" | "error" = "debug") {
 }
 
 describe("a log", () => {
-	test("writes one line of JSON an event, whatever is in it", () => {
+	test("writes one line of JSON per event, whatever the event contains", () => {
 		const { lines, log } = setUp();
 		log.info("a\nb", { text: "c\r\nd\u2028", big: 10n ** 30n, none: undefined, nested: { list: [1] } });
 		expect(lines).toHaveLength(1);
@@ -23,7 +23,7 @@ describe("a log", () => {
 		});
 	});
 
-	test("has a time, a level and a message of its own, whatever fields are called that", () => {
+	test("keeps its own time, level, message, whatever the fields are called", () => {
 		const { lines, log } = setUp();
 		log.with({ level: "error" }).debug("said", { time: 1, level: "error", message: "other" });
 		expect(JSON.parse(lines[0] as string)).toEqual({
@@ -33,7 +33,7 @@ describe("a log", () => {
 		});
 	});
 
-	test("leaves out what is below its level", () => {
+	test("omits events below its level", () => {
 		const { lines, log } = setUp("warn");
 		log.debug("no");
 		log.info("no");
@@ -42,7 +42,7 @@ describe("a log", () => {
 		expect(lines).toHaveLength(2);
 	});
 
-	test("carries bound fields, and an error with its private detail", () => {
+	test("writes bound fields, an error with its private detail", () => {
 		const { lines, log } = setUp();
 		log
 			.with({ part: "x" })
@@ -55,7 +55,7 @@ describe("a log", () => {
 		});
 	});
 
-	test("hides fields that hold secrets by their name, at any depth, and text that looks like a key", () => {
+	test("redacts secret fields by name at any depth, texts that look like a key", () => {
 		const { lines, log } = setUp();
 		const canary = "canary-5ecret";
 		const fields = {
@@ -77,7 +77,7 @@ describe("a log", () => {
 		expect(lines[0]).not.toContain("A".repeat(20));
 	});
 
-	test("never throws: a field that is no JSON costs the fields, not the request", () => {
+	test("never throws: a field without a JSON form loses the fields only", () => {
 		const { lines, log } = setUp();
 		const cycle: Record<string, unknown> = {};
 		cycle.self = cycle;
@@ -99,7 +99,7 @@ describe("a log for a terminal", () => {
 	}
 	const time = new Date(0).toTimeString().slice(0, 8);
 
-	test("has a line an event, with its fields by name", () => {
+	test("writes one line per event, with its fields by name", () => {
 		const { lines, log } = atTerminal();
 		log.info("listening", {
 			url: "http://127.0.0.1:8080",
@@ -113,14 +113,14 @@ describe("a log for a terminal", () => {
 		]);
 	});
 
-	test("shows an error as what it says and where it was made, on the same line", () => {
+	test("writes an error's message with its place on the same line", () => {
 		const { lines, log } = atTerminal();
 		log.error("failed", { error: new Fault("overloaded", "public\ntext", { private: "hidden" }) });
 		expect(lines).toHaveLength(1);
 		expect(lines[0]).toMatch(/^\S+ error failed {2}error="public\\ntext \(hidden\)" at base\/log\.test\.ts:\d+$/);
 	});
 
-	test("lets nothing through that a terminal would obey, nor a secret", () => {
+	test("passes no control character, no secret", () => {
 		const { lines, log } = atTerminal();
 		const evil = "a\x1b[2Jb\x9bc\nd\u202ee\u2028f\x7f";
 		log.warn(evil, { [evil]: evil, list: [evil], key: `sk_service_${"A".repeat(46)}`, error: new Error(evil) });
@@ -128,7 +128,7 @@ describe("a log for a terminal", () => {
 		expect(lines[0]).not.toContain("A".repeat(20));
 	});
 
-	test("is coloured where it may be, and then only what is wrong", () => {
+	test("colours failures only, where the terminal allows it", () => {
 		const { lines, log } = atTerminal(true);
 		log.info("fine");
 		log.warn("odd");

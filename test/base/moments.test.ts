@@ -4,7 +4,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const MOMENT_MS = 100;
 
-test("what lasts is told once, and what ended within a moment is not", () => {
+test("reports once what lasts longer than a moment, nothing shorter", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
 	const moments = createMoments<string>(clock, (one) => void told.push(one));
@@ -23,7 +23,7 @@ test("what lasts is told once, and what ended within a moment is not", () => {
 	expect(told).toEqual(["long", "long"]);
 });
 
-test("what ends because another was told is not told any more", () => {
+test("an entry that a report ends is not reported", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
 	const moments = createMoments<string>(clock, (one) => {
@@ -36,7 +36,7 @@ test("what ends because another was told is not told any more", () => {
 	expect(told).toEqual(["first"]);
 });
 
-test("what begins because another was told lasts a moment of its own", () => {
+test("an entry that a report begins lasts its own moment first", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
 	let next = 0;

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { SlotMap } from "../../src/base/slot-map.ts";
 
-test("a name finds who was given it last, until it is taken away; all others are untouched by it", () => {
+test("a name finds its latest value until it is removed; others are unchanged", () => {
 	const step = fc.record({ sets: fc.boolean(), name: fc.integer({ min: 0, max: 20 }) });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -26,7 +26,7 @@ test("a name finds who was given it last, until it is taken away; all others are
 	);
 });
 
-test("a young collection frees whoever has had a name, of names that are never used again too", () => {
+test("a young collection frees removed values, also of names never used again", () => {
 	const slots = new SlotMap<object>();
 	fullGC();
 	const before = heapStats().objectTypeCounts.Object ?? 0;

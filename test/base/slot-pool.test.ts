@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { SlotPool } from "../../src/base/slot-pool.ts";
 
-test("who has a slot is found there and by coming by, and nobody else, whatever else comes and goes", () => {
+test("lookups or iterations find exactly the current slot holders", () => {
 	const step = fc.record({ takes: fc.boolean(), which: fc.nat() });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -33,7 +33,7 @@ test("who has a slot is found there and by coming by, and nobody else, whatever 
 	);
 });
 
-test("who leaves while all are come by is not met any more, and the slots of a crowd that has gone are given back", () => {
+test("an iteration skips a leaver; the slots of a former crowd are freed", () => {
 	const slots = new SlotPool<{ slot: number }>();
 	const crowd = Array.from({ length: 5_000 }, () => ({ slot: 0 }));
 	for (const one of crowd) one.slot = slots.take(one);
@@ -45,7 +45,7 @@ test("who leaves while all are come by is not met any more, and the slots of a c
 	expect([met, slots.size, slots.reach]).toEqual([1, 0, 0]);
 });
 
-/** How many objects are alive behind a young collection more than before, of 60,000 of whom 32 are there at once. */
+/** Growth in live objects after a young collection, of 60,000 objects of which at most 32 are present at once. */
 function keptOf(enter: (one: { slot: number }) => void, leave: (one: { slot: number }) => void): number {
 	const open: { slot: number }[] = [];
 	fullGC();
@@ -61,12 +61,12 @@ function keptOf(enter: (one: { slot: number }) => void, leave: (one: { slot: num
 	return (heapStats().objectTypeCounts.Object ?? 0) - before;
 }
 
-test("a young collection frees whoever has come and gone; in a Set it would not, and then this class has no more use", () => {
+test("a young collection frees former holders, which a Set would keep", () => {
 	const slots = new SlotPool<{ slot: number }>();
 	const enter = (one: { slot: number }) => {
 		one.slot = slots.take(one);
 	};
-	// What a collection meets on its way is of the older generation from then on: some dozens each.
+	// Objects present during a collection join the older generation: some dozens each time.
 	expect(keptOf(enter, (one) => slots.release(one.slot, one))).toBeLessThan(1_000);
 	const set = new Set<object>();
 	expect(

@@ -36,7 +36,7 @@ function handWheel() {
 	};
 }
 
-test("a deadline fires once, never early, at most a tick after its time, whatever else comes and goes", async () => {
+test("a deadline fires once, never early, at most one tick late", async () => {
 	const step = fc.record({
 		kind: fc.constantFrom("add", "cancel", "pass"),
 		amount: fc.integer({ min: 0, max: 5_000 }),
@@ -75,7 +75,7 @@ test("a deadline fires once, never early, at most a tick after its time, whateve
 	);
 });
 
-test("what one deadline cancels in the same tick does not fire", async () => {
+test("a deadline cancelled by another one in the same tick does not fire", async () => {
 	const { wheel, pass } = handWheel();
 	const fired: string[] = [];
 	wheel.after(1_000, () => {
@@ -87,7 +87,7 @@ test("what one deadline cancels in the same tick does not fire", async () => {
 	expect(fired).toEqual(["first"]);
 });
 
-test("nothing runs on a tick after the last deadline was cancelled", async () => {
+test("nothing runs in a tick after the last deadline was cancelled", async () => {
 	const { wheel, runs, pass } = handWheel();
 	const cancels = [wheel.after(1_000, () => {}), wheel.after(1_000, () => {}), wheel.after(60_000, () => {})];
 	for (const cancel of cancels) {
@@ -98,7 +98,7 @@ test("nothing runs on a tick after the last deadline was cancelled", async () =>
 	expect(runs()).toBe(false);
 });
 
-test("behind a stall what deadlines are about is read before they fire, and a loop that stalls always has deadlines all the same", async () => {
+test("after a stall input is read before deadlines fire, which they still do", async () => {
 	const { wheel, pass, stall } = handWheel();
 	const fired: string[] = [];
 	const cancel = wheel.after(2_000, () => fired.push("came meanwhile"));
@@ -112,7 +112,7 @@ test("behind a stall what deadlines are about is read before they fire, and a lo
 	wheel.after(2_000, () => fired.push("late"));
 	for (let times = 0; times < 3; times++) await stall(STALL_MS + 1_000);
 	expect(fired).toEqual(["did not come", "late"]);
-	// A wheel that rests between two deadlines did not stand still.
+	// An idle wheel is no stall.
 	await pass(10 * TICK_MS);
 	wheel.after(2_000, () => fired.push("again"));
 	await pass(2_000 + TICK_MS);

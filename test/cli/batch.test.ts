@@ -30,7 +30,7 @@ const outputOf = (path: string) =>
 const body = (content: string) => ({ max_tokens: 8, messages: [{ role: "user", content }] });
 
 describe("tollgate batch run", () => {
-	test("sends a file of requests, follows it, and fetches the answers; again it begins nothing new", async () => {
+	test("sends a file, follows the batch, fetches answers; a second run starts none", async () => {
 		const whole = { custom_id: "mine", method: "POST", url: "/v1/chat/completions", body: body("two") };
 		const path = inputOf("plain.jsonl", [body("one"), "", whole]);
 		const first = await run(path, "--json");
@@ -51,7 +51,7 @@ describe("tollgate batch run", () => {
 		expect(renewed.json<{ batch: { id: string } }>().batch.id).not.toBe(batch.id);
 	}, 60_000);
 
-	test("sends numbers as the file writes them: none becomes another one on its way", async () => {
+	test("sends numbers as the file writes them", async () => {
 		const path = join(folder, "numbers.jsonl");
 		const plain = '{"max_tokens":8,"seed":9007199254740993,"messages":[{"role":"user","content":"one"}]}';
 		const whole = `{"custom_id":"w","body":${plain.replace('"seed"', '"top_p":1.0,"seed"')}}`;
@@ -63,7 +63,7 @@ describe("tollgate batch run", () => {
 		expect(lines.map((line) => JSON.parse(line).body.model)).toEqual(["m", "m"]);
 	});
 
-	test("goes on with a batch that it had begun and a file that it had half of", async () => {
+	test("continues a batch already begun or a file half uploaded", async () => {
 		const path = inputOf("resumed.jsonl", [body("one")]);
 		const { batch } = (await run(path, "--json")).json<{ batch: RemoteBatch }>();
 		const output = `${path}.output.jsonl`;
@@ -74,7 +74,7 @@ describe("tollgate batch run", () => {
 		expect([readFileSync(output, "utf8"), existsSync(half)]).toEqual([whole, false]);
 	}, 60_000);
 
-	test("tells lines that failed, what is wrong with a file, and who may not", async () => {
+	test("reports failed lines, an invalid file, a key without the right", async () => {
 		const failing = inputOf("failing.jsonl", [body("one"), { ...body("two"), n: -1 }]);
 		const failed = await run(failing);
 		expect([failed.exitCode, failed.stdout]).toEqual([1, expect.stringContaining("1 failed")]);
@@ -95,7 +95,7 @@ describe("tollgate batch run", () => {
 		expect([unknown.exitCode, unknown.stdout]).toEqual([1, expect.stringContaining("--new")]);
 	}, 60_000);
 
-	test("takes a file that was mended, as long as nothing of it was sent, and one with a byte order mark", async () => {
+	test("accepts a file corrected before it was sent, or with a byte order mark", async () => {
 		const path = inputOf("mended.jsonl", [body("one"), "no json"]);
 		expect((await run(path)).exitCode).toBe(1);
 		writeFileSync(path, `\uFEFF${JSON.stringify(body("one"))}\r\n`);
@@ -103,7 +103,7 @@ describe("tollgate batch run", () => {
 		expect([mended.exitCode, mended.stderr]).toEqual([0, ""]);
 	}, 60_000);
 
-	test("is interrupted with a word about what goes on, and goes on itself when it is called again", async () => {
+	test("on interrupt says that the batch continues; a second call follows it", async () => {
 		const gate = Promise.withResolvers<void>();
 		upstream.next(reply().text("an answer").behind(gate.promise));
 		const path = inputOf("interrupted.jsonl", [body("one")]);
@@ -124,7 +124,7 @@ describe("tollgate batch run", () => {
 		expect(upstream.requests.length).toBe(sent + 1);
 	}, 60_000);
 
-	test("says why nothing goes on, where nobody sees the bar too", async () => {
+	test("prints the reason for a pause where the bar is not shown", async () => {
 		const { secret } = await service.customer({ settings: { capNanoUsd: nanoUsd(1) } });
 		const path = inputOf("poor.jsonl", [body("one")]);
 		const child = Bun.spawn([...PROGRAM, "batch", "run", path, "--model", "test-model"], {
@@ -143,7 +143,7 @@ describe("tollgate batch run", () => {
 	}, 60_000);
 });
 
-test("the bar says what is done, what it cost and when it will be over", () => {
+test("the bar shows progress, cost, remaining time", () => {
 	const batch: RemoteBatch = {
 		id: "batch_1",
 		status: "in_progress",

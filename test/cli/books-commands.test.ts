@@ -17,7 +17,7 @@ test("reconcile is ok on sound books and exits 1 on broken ones", async () => {
 	await database.sql`update budget set limit_nano_usd = 0 where id = ${account}`;
 });
 
-test("the sealed days are listed page by page, newest first", async () => {
+test("sealed days are listed page by page, newest first", async () => {
 	expect((await run("ledger", "seals")).json<{ data: unknown[] }>().data).toEqual([]);
 	await database.sql`
 		insert into sealed_day (day, usage_rows, charged_nano_usd, usage_hash, entry_hash, seal, problem)
@@ -38,7 +38,7 @@ test("the sealed days are listed page by page, newest first", async () => {
 	await database.sql`delete from sealed_day`;
 });
 
-test("sealed days are archived in a folder and verified there; a file that was changed exits 1", async () => {
+test("sealed days are archived; verification of a changed file exits 1", async () => {
 	const archive = join(folder, "archive");
 	expect((await run("ledger", "archive", archive)).json<{ days: string[] }>().days).toEqual([]);
 	expect((await run("ledger", "verify", archive)).exitCode).toBe(1);

@@ -20,7 +20,7 @@ const env = {
 const namesFor = (...planes: string[]) =>
 	CONFIG_TABLE.filter(({ plane }) => planes.includes(plane)).map(({ name }) => name);
 
-test("a gateway gets all but what is the console's; the console what is its own and what programs need", () => {
+test("each plane gets its own variables, programs' variables, none of the other", () => {
 	const gateway = gatewayEnvironment(env, facts, 1);
 	const people = consoleEnvironment(env, facts);
 	for (const name of namesFor("console")) expect([name, gateway[name]]).toEqual([name, undefined]);
@@ -31,7 +31,7 @@ test("a gateway gets all but what is the console's; the console what is its own 
 	for (const child of [gateway, people]) expect(child).toMatchObject({ PATH: "/bin", HTTPS_PROXY: "http://proxy" });
 });
 
-test("a process gets the key of S3 only if it uses S3", () => {
+test("a process gets the S3 key only if it uses S3", () => {
 	const has = (child: Record<string, string>) => child.S3_SECRET_ACCESS_KEY !== undefined;
 	const archive = { ...env, ARCHIVE: "s3://books/days", S3_BUCKET: undefined };
 	expect([has(gatewayEnvironment(archive, facts, 1)), has(consoleEnvironment(archive, facts))]).toEqual([false, true]);
@@ -39,7 +39,7 @@ test("a process gets the key of S3 only if it uses S3", () => {
 	expect([has(gatewayEnvironment(files, facts, 1)), has(consoleEnvironment(files, facts))]).toEqual([true, false]);
 });
 
-test("what the parent has found out stands before what was given", () => {
+test("a value that the parent determined replaces a given one", () => {
 	const shared = {
 		KEY_PEPPER: "the pepper",
 		DATABASE_URL: "postgres://made/for-it",
@@ -64,7 +64,7 @@ test("what the parent has found out stands before what was given", () => {
 	});
 });
 
-test("gateways that are several have names of their own; the demo is told to both", () => {
+test("several gateways get names of their own; both planes get DEMO", () => {
 	const several = { ...facts, config: { ...facts.config, workers: 3, demo: true } };
 	expect(gatewayEnvironment(env, several, 2)).toMatchObject({ INSTANCE_ID: "here-w2", WORKER_INDEX: "2", DEMO: "1" });
 	expect(consoleEnvironment(env, several)).toMatchObject({ INSTANCE_ID: "here", DEMO: "1" });

@@ -32,7 +32,7 @@ const complaintOf = (...argv: string[]) => {
 };
 
 describe("a command line", () => {
-	test("gives a command its options and arguments as they were written", () => {
+	test("gives a command its options with its arguments unchanged", () => {
 		const input = inputOf("p1", "--to", "-5", "--by-air", "by hand", "--json");
 		expect([input.argument(0), input.optionalArgument(1), input.required("to")]).toEqual(["p1", "by hand", "-5"]);
 		expect([input.flag("by-air"), input.flag("no-wait")]).toEqual([true, false]);
@@ -40,23 +40,20 @@ describe("a command line", () => {
 		expect([other.optionalArgument(1), other.flag("by-air"), other.flag("no-wait")]).toEqual([undefined, false, true]);
 	});
 
-	test("an option or argument that the table does not have is the caller's own mistake", () => {
+	test("an option or argument missing in the table is a usage error of the caller", () => {
 		const input = inputOf("p1", "--to", "there");
 		expect(() => input.option("form")).toThrow();
 		expect(() => input.argument(1)).toThrow();
 	});
 
-	test.each(["", " "])(
-		"no option and no argument is empty (%p): that is what a variable leaves that was never set",
-		(text) => {
-			expect(complaintOf("parcel", "send", "p1", "--to", text)).toContain("--to");
-			expect(complaintOf("parcel", "send", "p1", `--to=${text}`)).toContain("empty");
-			expect(complaintOf("parcel", "send", text, "--to", "there")).toContain("empty");
-			expect(complaintOf("parcel", "send", "p1", text, "--to", "there")).toContain("empty");
-		},
-	);
+	test.each(["", " "])("refuses an empty option or argument (%p), as an unset variable gives", (text) => {
+		expect(complaintOf("parcel", "send", "p1", "--to", text)).toContain("--to");
+		expect(complaintOf("parcel", "send", "p1", `--to=${text}`)).toContain("empty");
+		expect(complaintOf("parcel", "send", text, "--to", "there")).toContain("empty");
+		expect(complaintOf("parcel", "send", "p1", text, "--to", "there")).toContain("empty");
+	});
 
-	test("what is missing, too much or misspelt is said", () => {
+	test("names a missing, surplus or misspelt argument", () => {
 		expect(complaintOf("parcel", "send", "p1")).toContain("--to");
 		expect(complaintOf("parcel", "send", "--to", "there")).toContain("ID");
 		expect(complaintOf("parcel", "send", "p1", "note", "more", "--to", "there")).toContain("more");
@@ -67,11 +64,11 @@ describe("a command line", () => {
 		expect(complaintOf("serve", "now")).toContain("serve");
 	});
 
-	test("an option in a value's place is a value that was forgotten", () => {
+	test("an option in place of a value means a missing value", () => {
 		expect(complaintOf("parcel", "send", "p1", "--to", "--json")).toContain("--to");
 	});
 
-	test("help is for what exists, before or behind its words, and for nothing at all", () => {
+	test("help shows existing commands, before or after their words, or all", () => {
 		for (const argv of [
 			["help", "parcel", "send"],
 			["parcel", "send", "--help"],
@@ -84,12 +81,12 @@ describe("a command line", () => {
 		expect(complaintOf("parcel", "burn", "--help")).toContain("burn");
 	});
 
-	test("the version, by word and by option", () => {
+	test("shows the version by word or option", () => {
 		expect([read("version"), read("--version")]).toEqual([{ kind: "version" }, { kind: "version" }]);
 	});
 });
 
-test("every command of ours has its help, with each of its options", () => {
+test("every command has help that lists each of its options", () => {
 	for (const command of COMMANDS) {
 		const asked = readCommandLine(COMMANDS, "1.2.3", ["help", ...command.name.split(" ")]);
 		if (asked.kind !== "help") throw new Error(command.name);

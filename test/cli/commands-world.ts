@@ -9,7 +9,7 @@ import { runHere } from "./run-here.ts";
 
 const PEPPER = "p".repeat(32);
 
-/** What commands are run in: a database, a folder, and an environment that names both. */
+/** A database, a folder and an environment that names both, for tests of commands. */
 export async function withCommands() {
 	const database = await withDatabase();
 	const folder = temporaryFolder();
@@ -24,7 +24,7 @@ export async function withCommands() {
 		folder,
 		env,
 		run: (...args: string[]) => runHere([...args, "--json"], env),
-		/** What a test only needs to be there is made without a command. */
+		/** Creates rows directly that a test only needs to exist. */
 		async newAccount(): Promise<string> {
 			const email = `${crypto.randomUUID()}@example.com`;
 			return (await createAccount(database.statements, { email, vouched: true })).id;

@@ -8,7 +8,7 @@ import { runHere } from "./run-here.ts";
 
 const { database, env, run, newAccount, newKey } = await withCommands();
 
-test("nothing that a command shows moves the operator's cursor: names and addresses, errors, and JSON, which says the same", async () => {
+test("no output of a command contains terminal control characters", async () => {
 	const name = "one\u001b[2J\u009b31m\u202etwo\u{e0041}";
 	const id = await newAccount();
 	await database.sql`update account set name = ${name} where id = ${id}`;
@@ -24,7 +24,7 @@ test("nothing that a command shows moves the operator's cursor: names and addres
 	expect(listed?.find((one) => one.id === id)?.name).toBe(name);
 });
 
-test("wrong usage is exit code 2 with the reason on stderr and nothing on stdout", async () => {
+test("wrong usage exits 2, with the reason on stderr, nothing on stdout", async () => {
 	const wrong = [
 		["nope"],
 		["key"],
@@ -40,7 +40,7 @@ test("wrong usage is exit code 2 with the reason on stderr and nothing on stdout
 		["key", "update", "k"],
 		["serve", "--nope"],
 	];
-	// One that commands refuse and one that `serve` does, as processes; the others are read by the same code.
+	// One usage error of a command and one of `serve` as processes; the same code parses the others.
 	const results = await Promise.all(
 		wrong.map((args) => (["nope", "serve"].includes(args[0] as string) ? runCli : runHere)(args, env)),
 	);
@@ -54,7 +54,7 @@ test("wrong usage is exit code 2 with the reason on stderr and nothing on stdout
 	}
 });
 
-test("a refusal is exit code 1 with the reason on stderr, as JSON too", async () => {
+test("a refused command exits 1, with the reason on stderr, also as JSON", async () => {
 	const account = await newAccount();
 	const [little, missing] = await Promise.all([
 		run("topup", "create", "--account", account, "--usd", "99.99", "--reference", "little"),
@@ -67,7 +67,7 @@ test("a refusal is exit code 1 with the reason on stderr, as JSON too", async ()
 	expect([missing.exitCode, missing.stdout, missing.stderr]).toEqual([1, "", "error: There is no account acc_none.\n"]);
 });
 
-test("of an id that nobody has every command says that it is not there, in one line", async () => {
+test("every command says in one line that an unknown id does not exist", async () => {
 	const more: Record<string, string[]> = {
 		"account update": ["--name", "n"],
 		"key update": ["--name", "n"],
@@ -87,7 +87,7 @@ test("of an id that nobody has every command says that it is not there, in one l
 	expect(results).toEqual(named.map(({ name }) => ({ name, ...missing })));
 });
 
-test("of an account that nobody has every command says that it is not there, lists too", async () => {
+test("every command says that an unknown account does not exist, lists too", async () => {
 	const values: Record<string, string> = { account: "nobody's", name: "n", usd: "100", reference: "R9" };
 	const named = COMMANDS.filter(({ options }) => options.account !== undefined);
 	expect(named.map(({ name }) => name)).toContain("topup list");
@@ -104,7 +104,7 @@ test("of an account that nobody has every command says that it is not there, lis
 	}
 });
 
-test("lists take an account's e-mail address as `account show` does", async () => {
+test("lists accept an account's e-mail address like `account show`", async () => {
 	const email = `${crypto.randomUUID()}@example.com`;
 	const { id } = await createAccount(database.statements, { email, vouched: true });
 	await newKey(id);
@@ -112,7 +112,7 @@ test("lists take an account's e-mail address as `account show` does", async () =
 	expect(keys.stdout.match(/"id":"key_/g)).toHaveLength(1);
 });
 
-test("a wrong configuration or a database that is away is exit code 1, without a stack or a password", async () => {
+test("a wrong configuration or missing database exits 1 without a stack trace", async () => {
 	const [configuration, away] = await Promise.all([
 		runCli(["account", "list"], { ...env, PORT: "x" }),
 		runCli(["account", "list"], { ...env, DATABASE_URL: "postgres://user:hunter2@127.0.0.1:1/x" }),
@@ -125,7 +125,7 @@ test("a wrong configuration or a database that is away is exit code 1, without a
 	expect(away.stderr).not.toContain("    at ");
 });
 
-test("help and version need nothing, and every command has its own help", async () => {
+test("help or version need no configuration; each command has its help", async () => {
 	const broken = { PORT: "x" };
 	const [help, version, ...helps] = await Promise.all([
 		runCli(["help"], broken),
@@ -140,12 +140,12 @@ test("help and version need nothing, and every command has its own help", async 
 	for (const { stdout } of helps) expect(stdout).toStartWith("Usage: tollgate key revoke <ID>");
 	expect(version.json<object>()).toEqual({
 		version: packageJson.version,
-		// From source nobody says which commit it is.
+		// A run from source does not know its commit.
 		commit: null,
 	});
 });
 
-test("who is cut off from the database before its answer hears that it may have been done", async () => {
+test("a command cut off from the database says that it may have taken effect", async () => {
 	const account = await newAccount();
 	await database.sql.unsafe(`
 		create function cut_off() returns trigger language plpgsql as $$ begin

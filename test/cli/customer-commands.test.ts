@@ -8,7 +8,7 @@ import { runHere } from "./run-here.ts";
 
 const { database, env, run, newAccount, newKey } = await withCommands();
 
-test("account create, topup create, topup confirm, account show, key create print what they are documented to", async () => {
+test("commands for accounts, top-ups, keys print what their help documents", async () => {
 	const account = await run("account", "create", "--email", "ada@example.com", "--name", "Ada Lovelace");
 	expect(account.exitCode).toBe(0);
 	const { id } = account.json<{ id: string }>();
@@ -59,7 +59,7 @@ test("account create, topup create, topup confirm, account show, key create prin
 	expect(loaded.account).toEqual({ state: "active", toppedUp: true, signedIn: true, timeZone: "UTC" });
 });
 
-test("lists come as data and next, and go on from there", async () => {
+test("lists print data with next, which continues the list", async () => {
 	const account = await newAccount();
 	const ids: string[] = [];
 	for (let i = 0; i < 3; i++) ids.push((await newKey(account)).id);
@@ -79,7 +79,7 @@ test("lists come as data and next, and go on from there", async () => {
 	expect(topUps.data).toMatchObject([{ account, usd: "250.00", status: "pending", reference: "list" }]);
 });
 
-test("a key that only reads is made with no cap, and is listed as what it is", async () => {
+test("a read-only key is created without a cap, listed as read-only", async () => {
 	const account = await newAccount();
 	const make = ["key", "create", "--account", account, "--name", "dashboard", "--reads-only"];
 	expect((await run(...make, "--cap-usd", "1")).exitCode).toBe(2);
@@ -93,7 +93,7 @@ test("a key that only reads is made with no cap, and is listed as what it is", a
 	expect(loaded.key).toMatchObject({ readsOnly: true, capNanoUsd: 0 });
 });
 
-test("a key that has expired is listed as expired, as it is shown everywhere", async () => {
+test("an expired key is listed as expired", async () => {
 	const account = await newAccount();
 	const { id } = await newKey(account);
 	await database.sql`update api_key set expires_at = now() - interval '1 minute' where id = ${id}`;
@@ -104,7 +104,7 @@ test("a key that has expired is listed as expired, as it is shown everywhere", a
 	expect(stdout).not.toContain("active");
 });
 
-test("no secret is ever listed", async () => {
+test("no list shows a secret", async () => {
 	const account = await newAccount();
 	const { secret } = await newKey(account);
 	const listed = await run("key", "list", "--account", account);
@@ -112,7 +112,7 @@ test("no secret is ever listed", async () => {
 	expect(listed.stdout).toContain(secret.slice(-4));
 });
 
-test("a project is made, listed, changed and archived; keys are made in it and moved out of it", async () => {
+test("projects are created, listed, changed, archived, given keys", async () => {
 	const account = await newAccount();
 	const made = await run("project", "create", "--account", account, "--name", "search", "--cap-usd", "5");
 	const { id } = made.json<{ id: string }>();
@@ -153,7 +153,7 @@ test("a project is made, listed, changed and archived; keys are made in it and m
 	expect((await run("project", "update", id)).exitCode).toBe(2);
 });
 
-test("update and rotate change and replace a key", async () => {
+test("key update changes a key, key rotate replaces one", async () => {
 	const account = await newAccount();
 	const { id } = await newKey(account, { capNanoUsd: nanoUsd(5_000_000_000) });
 	expect(
@@ -191,7 +191,7 @@ test("update and rotate change and replace a key", async () => {
 	]);
 });
 
-test("without --json people read the same", async () => {
+test("without --json the output is for people, with the same content", async () => {
 	const account = await newAccount();
 	const [shown, created] = await Promise.all([
 		runHere(["account", "show", account], env),
@@ -202,7 +202,7 @@ test("without --json people read the same", async () => {
 	expect((await runHere(["key", "list", "--account", account], env)).stdout).toContain("SPENT");
 });
 
-test("a management key is made with scopes, listed without its secret, and revoked; what is no scope is refused", async () => {
+test("a management key gets scopes, no listed secret; a wrong scope is refused", async () => {
 	const made = await run("management-key", "create", "--name", "terraform", "--scopes", "keys:write,keys:read");
 	const { id, secret } = made.json<{ id: string; secret: string }>();
 	expect([made.exitCode, id, secret]).toEqual([

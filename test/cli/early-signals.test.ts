@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { temporaryFolder } from "../support/at-end.ts";
 import { PROGRAM } from "./run-cli.ts";
 
-/** Signals that ask a running service for something: while it starts there is nothing to do, and nothing to end for; and those that end it. */
+/** Signals with a meaning for a running service only, and signals that end it. */
 
 const SIGNALS = {
 	all: ["SIGHUP", "SIGUSR1", "SIGUSR2"],
 	gateway: ["SIGHUP", "SIGUSR1"],
 } as const;
 
-/** A start of `role` that waits for a database which takes a connection, and never says a word. */
+/** Starts `role` with a database that accepts connections but never answers. */
 async function startBeforeMuteDatabase(role: string) {
 	const asked = Promise.withResolvers<void>();
 	const database = Bun.listen({
@@ -34,7 +34,7 @@ async function startBeforeMuteDatabase(role: string) {
 }
 
 test.each(Object.entries(SIGNALS))(
-	"a start of the role %s is not ended by %p",
+	"the start of role %s survives %p",
 	async (role, signals) => {
 		const { child, database } = await startBeforeMuteDatabase(role);
 		for (const signal of signals) child.kill(signal);
@@ -47,7 +47,7 @@ test.each(Object.entries(SIGNALS))(
 );
 
 test.each(["all", "gateway", "console"])(
-	"a start of the role %s that waits at its database and is told to end does so, and in order",
+	"the start of role %s, waiting for its database, ends orderly on SIGTERM",
 	async (role) => {
 		const { child, database } = await startBeforeMuteDatabase(role);
 		child.kill("SIGTERM");

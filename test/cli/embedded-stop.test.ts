@@ -10,7 +10,6 @@ import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 import { FROM_SOURCE } from "./run-cli.ts";
 
-/** Started with an embedded database; how it ends that does not stop, since it stands still. */
 async function stopWithHungDatabase(role: string) {
 	const dataDir = mkdtempSync(join(quickFolder(), "tollgate-embedded-stop-"));
 	chmodSync(dataDir, 0o755);
@@ -18,7 +17,7 @@ async function stopWithHungDatabase(role: string) {
 	const cluster = join(dataDir, "postgres", "cluster");
 	atEnd(async () => {
 		const left = findPostmaster(cluster);
-		// It has been told to end already.
+		// A shutdown has already been requested.
 		if (left !== undefined) process.kill(left.pid, "SIGCONT");
 		await waitFor(() => findPostmaster(cluster) === undefined, "the server's end");
 		rmSync(dataDir, { recursive: true, force: true });
@@ -34,10 +33,10 @@ async function stopWithHungDatabase(role: string) {
 	return { exitCode: await server.exited, said: server.lines.map(({ message }) => message) };
 }
 
-// It is waited for for half a minute, in a file of its own so that nobody else waits too; and all wait at once. What a stop
-// says that was none in order: `db/embedded.test.ts`.
+// Takes half a minute, so it has a file of its own with concurrent tests. `db/embedded.test.ts` covers the reasons that
+// a failed stop logs.
 test.if(LONG)(
-	"a stop that leaves the embedded database running is none in order",
+	"a stop that leaves the embedded database running is not orderly",
 	async () => {
 		const roles = ["all", "gateway", "console"];
 		for (const { exitCode, said } of await Promise.all(roles.map(stopWithHungDatabase))) {

@@ -20,7 +20,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A command that starts the database for its own time, run by `runner` if given. */
+/** Starts a command that starts the database for its own time, through `runner` if given. */
 function startCheck(runner: readonly string[] = []): Bun.Subprocess {
 	return Bun.spawn([...runner, ...FROM_SOURCE, "ledger", "reconcile"], {
 		cwd: folder,
@@ -31,7 +31,7 @@ function startCheck(runner: readonly string[] = []): Bun.Subprocess {
 }
 
 describe("without DATABASE_URL", () => {
-	test("a command starts the embedded database for its own time; beside a running one it leaves it running", async () => {
+	test("a command starts the embedded database, or uses a running one", async () => {
 		const env = { DATA_DIR: join(folder, "data") };
 		const { dataDir } = loadConfig(env, folder);
 		const created = await runCli(["account", "create", "--email", "a@example.com", "--json"], env, folder, FROM_SOURCE);
@@ -44,7 +44,7 @@ describe("without DATABASE_URL", () => {
 			const key = await runHere(["key", "create", "--account", id, "--name", "k", "--json"], env, folder);
 			expect(key.json<{ secret: string }>().secret).toStartWith("sk_service_");
 			expect(key.stderr).toContain("KEY_PEPPER is not set: created one");
-			// What a service has besides, it makes itself.
+			// The service creates its other files itself.
 			expect(readdirSync(dataDir).filter((name) => !name.startsWith("postgres"))).toEqual(["secrets.json"]);
 			const migrated = await runHere(["migrate", "--json"], env, folder);
 			expect(migrated.json<object>()).toEqual({ applied: [] });
@@ -54,7 +54,7 @@ describe("without DATABASE_URL", () => {
 		}
 	}, 60_000);
 
-	test("a command in a folder that has no database says so and makes none", async () => {
+	test("a command in a folder without a database says so, creates none", async () => {
 		const elsewhere = join(folder, "elsewhere");
 		mkdirSync(elsewhere);
 		for (const args of [
@@ -71,7 +71,6 @@ describe("without DATABASE_URL", () => {
 		expect(readdirSync(elsewhere)).toEqual([]);
 	}, 30_000);
 
-	// SIGTERM to a service is below.
 	const signals = [
 		["SIGHUP", 129] as const,
 		...(LONG
@@ -96,7 +95,7 @@ describe("without DATABASE_URL", () => {
 	);
 
 	test.if(LONG)(
-		"a command that was started not to hear of a closed terminal, as by nohup, goes on behind one",
+		"under nohup a command continues after its terminal closed",
 		async () => {
 			const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
 			const child = startCheck(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
@@ -109,7 +108,7 @@ describe("without DATABASE_URL", () => {
 		60_000,
 	);
 
-	test("a service that is told to end while it still prepares takes the database along that it has started", async () => {
+	test("a service stopped during its start stops the database that it started", async () => {
 		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
 		const cluster = join(dataDir, "postgres", "cluster");
 		const child = Bun.spawn([...FROM_SOURCE, "serve"], {
@@ -124,9 +123,9 @@ describe("without DATABASE_URL", () => {
 		expect(findPostmaster(cluster)).toBeUndefined();
 	}, 60_000);
 
-	// With a database of others, `leaving.test.ts`.
+	// `leaving.test.ts` covers an external database.
 	test.if(LONG)(
-		"a service that is ended at once, by a second signal, leaves no database and no folder of sockets behind",
+		"a second signal stops a service at once, with its database, run folder",
 		async () => {
 			const dataDir = join(folder, "twice");
 			mkdirSync(dataDir);
@@ -141,7 +140,7 @@ describe("without DATABASE_URL", () => {
 			const [gateway = 0] = childrenWithRole(server.pid, "gateway");
 			const { RUN_DIR: runDir = "" } = environmentOf(gateway);
 			expect(existsSync(runDir)).toBe(true);
-			// Within a second of the first it is the same signal.
+			// Signals within a second count as one.
 			await waitFor(() => {
 				server.kill("SIGTERM");
 				return server.hasExited();

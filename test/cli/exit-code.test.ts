@@ -8,7 +8,7 @@ import { LONG } from "../support/long-form.ts";
 import { childrenWithRole } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 
-/** A stop ends with 0 if it was one in order, whatever began it; all else does not, and says so. */
+/** Only an orderly stop exits with 0, whatever started it. */
 
 const database = await withDatabase();
 const folder = temporaryFolder();
@@ -27,7 +27,7 @@ const environment = (name: string, more: Record<string, string>) => ({
 });
 const A_BUG = "a bug: the service stops";
 
-/** Loaded before the program: nobody looks after a promise, from when the program listens for `event`. */
+/** Preloaded: adds an unhandled rejection when the program first listens for `event`. */
 function bugAfter(event: "unhandledRejection" | "SIGTERM"): string {
 	const path = join(folder, `bug-after-${event}.ts`);
 	const fail = 'Promise.reject(new Error("nobody looks after it"))';
@@ -44,9 +44,9 @@ function bugAfter(event: "unhandledRejection" | "SIGTERM"): string {
 	return path;
 }
 
-// Both are served by the same lines.
+// Both roles share this code.
 for (const role of LONG ? ["gateway", "console"] : ["console"])
-	test(`a bug while a ${role} starts is no success`, async () => {
+	test(`a bug at the start of a ${role} exits 1`, async () => {
 		const server = await startServe(environment(`starting-${role}`, { ROLE: role }), {
 			preload: bugAfter("unhandledRejection"),
 			ready: A_BUG,
@@ -55,12 +55,12 @@ for (const role of LONG ? ["gateway", "console"] : ["console"])
 	}, 60_000);
 
 for (const role of LONG ? ["gateway", "console"] : ["gateway"])
-	test(`a bug while a ${role} stops is none either`, async () => {
+	test(`a bug at the stop of a ${role} exits 1`, async () => {
 		const server = await startServe(environment(`stopping-${role}`, { ROLE: role, DRAIN_S: "1" }), {
 			preload: bugAfter("SIGTERM"),
 		});
 		const { hostname, port } = new URL(server.url);
-		// Half a request: it is waited for as long as the drain is, from a quarter of a second on with closed doors.
+		// Half a request keeps the server draining until the drain's end; the listener closes after a quarter of a second.
 		const slow = await Bun.connect({ hostname, port: Number(port), socket: { data() {} } });
 		slow.write("GET /livez HTTP/1.1\r\n");
 		server.kill("SIGTERM");
@@ -68,7 +68,7 @@ for (const role of LONG ? ["gateway", "console"] : ["gateway"])
 		expect(await server.exited).toBe(1);
 	}, 60_000);
 
-test("a gateway that is killed while all leave makes it no stop in order, and its parent says so", async () => {
+test("a gateway killed during a stop makes the stop fail; the parent says so", async () => {
 	const server = await startServe(environment("killed", { ROLE: "all" }), { ready: "all processes are ready" });
 	const [gateway = 0] = childrenWithRole(server.pid, "gateway");
 	server.kill("SIGTERM");
@@ -86,7 +86,7 @@ test("a gateway that is killed while all leave makes it no stop in order, and it
 }, 60_000);
 
 test.if(LONG)(
-	"a stop while processes are replaced does not say that all were",
+	"a stop during a rolling restart does not log that all were replaced",
 	async () => {
 		const server = await startServe(environment("replaced", { ROLE: "all" }), { ready: "all processes are ready" });
 		const from = server.lines.length;

@@ -15,7 +15,7 @@ function changed(part: Partial<URL>): string {
 	return Object.assign(new URL(database.url), part).href;
 }
 
-/** The address of a role of its own, made with `attributes`. */
+/** The URL of a new role with `attributes`. */
 async function roleUrl(attributes: string): Promise<string> {
 	const { asAdmin } = await testPostgres();
 	const username = uniqueName("role");
@@ -55,7 +55,7 @@ test.each([
 	expect(message).not.toContain("\n");
 });
 
-test("what became of a statement is said, and a trace of none", () => {
+test("says whether the statement took effect, without a stack trace", () => {
 	const of = {
 		"The command may have taken effect": [new DatabaseTimeout("late"), new AnswerLost("no row")],
 		"Nothing was changed: try again": [new DatabaseBusy("a row is held")],
@@ -69,7 +69,7 @@ test("what became of a statement is said, and a trace of none", () => {
 		}
 });
 
-test("of a server that is on its way up nobody is told that DATABASE_URL is wrong", () => {
+test("a server that is starting up does not blame DATABASE_URL", () => {
 	const error = Object.assign(new Error("the database system is starting up"), { code: "57P03" });
 	expect(explain(error).message).toContain("Wait until PostgreSQL has started");
 });

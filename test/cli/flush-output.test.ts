@@ -4,7 +4,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const never = new Promise(() => undefined);
 
-/** How many seconds it waits while each second leaves the next of these unread. */
+/** Seconds that `flushOutput` waits if each second leaves the next of these byte counts unread. */
 async function waits(unread: readonly number[], said: (seconds: number) => boolean = () => false): Promise<number> {
 	const clock = createManualClock();
 	const end = Promise.withResolvers<void>();
@@ -23,12 +23,12 @@ async function waits(unread: readonly number[], said: (seconds: number) => boole
 	return seconds;
 }
 
-test("who reads a log slowly gets its last lines, and who does not read is waited for a second", async () => {
+test("a slow reader gets the last lines; a stopped reader delays one second", async () => {
 	expect(await waits([9, 9, 9])).toBe(1);
 	expect(await waits([9, 8, 7, 7])).toBe(3);
 	expect(await waits([9, 8, 7, 6], (seconds) => seconds === 3)).toBe(3);
 });
 
-test("nobody is waited for beyond five seconds, however he reads", async () => {
+test("no reader delays the exit by more than five seconds", async () => {
 	expect(await waits(Array.from({ length: 100 }, (_, at) => 1_000 - at))).toBe(5);
 });

@@ -9,7 +9,6 @@ import { demoModelSpec } from "../../src/demo/found-model.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { PROGRAM, runCli } from "./run-cli.ts";
 
-/** Model servers of this machine, each on a port of its own. */
 const servers: { port: number | undefined; stop(force: boolean): Promise<void> }[] = [];
 let folder: string;
 let ports: string;
@@ -42,7 +41,7 @@ const init = (...args: string[]) => runCli(["init", ...args], {}, folder);
 const read = (name: string) => readFileSync(join(folder, name), "utf8");
 
 describe("init", () => {
-	test("writes what answers on this machine, and a server takes it as it stands", async () => {
+	test("writes the servers that answer; a service accepts the file unchanged", async () => {
 		const written = await init("--ports", ports, "--json");
 		expect(written).toMatchObject({ exitCode: 0, stderr: "" });
 		expect(written.json<{ models: { id: string }[] }>().models.map(({ id }) => id)).toEqual([
@@ -63,7 +62,7 @@ describe("init", () => {
 		expect([checked.exitCode, checked.stdout.split("\n")[0]]).toEqual([0, expect.stringContaining("4 models")]);
 	});
 
-	test("never overwrites unless it is told to, nor through a link, and leaves nothing else behind", async () => {
+	test("overwrites only if told to, never through a link, leaves no other file", async () => {
 		writeFileSync(join(folder, "mine.yaml"), "mine");
 		symlinkSync(join(folder, "nowhere"), join(folder, "link.yaml"));
 		for (const name of ["mine.yaml", "link.yaml"]) {
@@ -77,7 +76,7 @@ describe("init", () => {
 		expect(readdirSync(folder).sort()).toEqual(["link.yaml", "mine.yaml", "tollgate.yaml"]);
 	});
 
-	test("where the file finds no room nothing of it is left, and one that is there stays", async () => {
+	test("a full disk leaves no partial file, keeps an existing one", async () => {
 		writeFileSync(join(folder, "kept.yaml"), "models: []\n");
 		for (const words of [["cut.yaml"], ["kept.yaml", "--force"]]) {
 			const child = Bun.spawn(
@@ -93,7 +92,7 @@ describe("init", () => {
 		expect(read("kept.yaml")).toBe("models: []\n");
 	}, 20_000);
 
-	test("where nothing answers it says so, and its example works once the marks before it are gone", async () => {
+	test("says that no server answers; its commented example is valid", async () => {
 		const written = await init("empty.yaml", "--ports", "1");
 		expect([written.exitCode, written.stdout]).toEqual([0, expect.stringContaining("No model server answered")]);
 		const text = read("empty.yaml");
@@ -103,12 +102,12 @@ describe("init", () => {
 		expect(checkCatalog(uncommented, {})).toMatchObject({ ok: true, models: [{ id: "llama-3.3-70b-instruct" }] });
 	});
 
-	test("ports that are none are wrong usage", async () => {
+	test("an invalid port is wrong usage", async () => {
 		for (const wrong of ["0", "a", "80,", "70000"]) expect((await init("x.yaml", "--ports", wrong)).exitCode).toBe(2);
 	});
 });
 
-test("whatever a server calls its model, the file says the same", () => {
+test("writes the same file whatever a server calls its model", () => {
 	const name = fc.string({ minLength: 1, maxLength: 60, unit: "grapheme" }).filter((text) => !text.includes("${"));
 	const servable = name.filter((text) => text.trim() === text && !/\p{Cc}/u.test(text));
 	fc.assert(

@@ -20,7 +20,7 @@ const env = {
 	KEY_PEPPER: "p".repeat(40),
 	CONSOLE_SECRET: "p".repeat(40),
 	LEASE_TTL_S: "15",
-	// A quarter of it is for clients to go elsewhere.
+	// For a quarter of the drain clients can still connect.
 	DRAIN_S: "16",
 };
 const LIVE = { method: "GET", path: "/livez", secret: "none" };
@@ -32,7 +32,7 @@ const ready = async (url: string) => {
 
 for (const [role, started, asked] of [
 	["all", "all processes are ready", [LIVE, PAGE]],
-	// One alone serves by the lines by which it serves beside the other.
+	// A single plane shares the code of both planes.
 	...(LONG
 		? ([
 				["gateway", "listening", [LIVE]],
@@ -40,7 +40,7 @@ for (const [role, started, asked] of [
 			] as const)
 		: []),
 ] as const)
-	test(`told to stop, ${role} tells balancers so, and ends a connection that lies idle by an answer`, async () => {
+	test(`a stopping ${role} tells balancers, closes idle connections by an answer`, async () => {
 		const server = await startServe(
 			{ ...env, ROLE: role, INSTANCE_ID: role, DATA_DIR: join(folder, role) },
 			{ ready: started },
@@ -56,7 +56,7 @@ for (const [role, started, asked] of [
 		expect(await server.exited).toBe(0);
 	}, 60_000);
 
-test("a second signal to the parent ends all at once, also who would not leave by himself", async () => {
+test("a second signal to the parent ends all processes, also a hanging one", async () => {
 	const server = await startServe(
 		{ ...env, ROLE: "all", INSTANCE_ID: "twice", DATA_DIR: join(folder, "twice") },
 		{ ready: "all processes are ready" },
@@ -64,7 +64,7 @@ test("a second signal to the parent ends all at once, also who would not leave b
 	const [gateway = 0] = childrenWithRole(server.pid, "gateway");
 	process.kill(gateway, "SIGSTOP");
 	atEnd(() => isRunning(gateway) && process.kill(gateway, "SIGKILL"));
-	// Within a second of the first it is the same signal.
+	// Signals within a second count as one.
 	await waitFor(() => {
 		server.kill("SIGTERM");
 		return !isRunning(server.pid);

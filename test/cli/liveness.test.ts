@@ -4,7 +4,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const ASK_MS = 3_000;
 
-/** Somebody who answers as he is told to, and how often he was found to hang. */
+/** A process whose answers a test sets, with a count of the hangs detected. */
 function watched() {
 	const clock = createManualClock();
 	const seen = { asked: 0, left: 0, hung: 0 };
@@ -34,14 +34,14 @@ function watched() {
 		async pass(steps: number) {
 			for (let step = 0; step < steps; step++) {
 				clock.advance(ASK_MS);
-				// What was answered is taken note of.
+				// Lets the promises of an answer settle.
 				for (let turn = 0; turn < 10; turn++) await Promise.resolve();
 			}
 		},
 	};
 }
 
-test("three questions in a row without an answer are the end, be nobody there or silent, and no more is asked", async () => {
+test("three missed answers in a row end the process; no further check follows", async () => {
 	const one = watched();
 	one.answers.push("yes", "never", "no", "never");
 	await one.pass(5);
@@ -52,14 +52,14 @@ test("three questions in a row without an answer are the end, be nobody there or
 	expect(one.seen.asked).toBe(4);
 });
 
-test("an answer in between begins anew", async () => {
+test("an answer resets the count of missed answers", async () => {
 	const one = watched();
 	one.answers.push("no", "no", "yes", "no", "no", "yes");
 	await one.pass(10);
 	expect(one.seen).toEqual({ asked: 10, left: 0, hung: 0 });
 });
 
-test("who ended it hears nothing more", async () => {
+test("a stopped watch reports nothing more", async () => {
 	const one = watched();
 	one.answers.push("no", "no", "never");
 	await one.pass(3);

@@ -11,12 +11,12 @@ export type Program = readonly string[];
 
 export const FROM_SOURCE: Program = [process.execPath, join(import.meta.dir, "../../src/main.ts")];
 /**
- * What a process is started from: the binary, where a run of the tests has built it (`support/built-product.ts`), or the
- * source. Of the two only the source brings a PostgreSQL, wherever it is started.
+ * Command that starts a process: the test run's binary (`support/built-product.ts`) if there is one, else the source.
+ * Only the source contains the embedded PostgreSQL.
  */
 export const PROGRAM: Program = Bun.env.TEST_BINARY === undefined ? FROM_SOURCE : [Bun.env.TEST_BINARY];
 
-/** Runs the command line as a process of its own, with nothing of this process's environment but what programs need. */
+/** Runs the command line as a process with a minimal environment. */
 export async function runCli(
 	args: readonly string[],
 	env: Record<string, string>,

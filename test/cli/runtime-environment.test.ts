@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { runtimeEnvironment } from "../../src/cli/runtime-environment.ts";
 
-test("a gateway is started anew with what the runtime is to know, once, and with what somebody has set as it is", () => {
+test("a gateway restarts once with the runtime's variables, keeps set ones", () => {
 	const env = runtimeEnvironment({ A: "1", B: undefined, C: "", MIMALLOC_PURGE_DELAY: "" });
 	const all = {
 		BUN_CONFIG_MAX_HTTP_REQUESTS: "65535",

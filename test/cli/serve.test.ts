@@ -72,7 +72,7 @@ async function start(more: Record<string, string> = {}): Promise<Started> {
 }
 
 describe("serve", () => {
-	test("serves until SIGTERM, hears of commands, leaves the cluster, and exits 0", async () => {
+	test("serves until SIGTERM, applies commands, leaves the cluster, exits 0", async () => {
 		const server = await start();
 		expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
 
@@ -88,7 +88,7 @@ describe("serve", () => {
 
 		const revoked = await runCli(["key", "revoke", key.id, "--json"], env);
 		expect(revoked.json<{ effective: boolean; elapsed_ms: number }>()).toMatchObject({ effective: true });
-		// The instance says that it knows: its lease is not waited for.
+		// The instance confirms the revocation, so its lease is not awaited.
 		expect(revoked.json<{ elapsed_ms: number }>().elapsed_ms).toBeLessThan(5_000);
 		const refused = await models();
 		expect(refused.status).toBe(401);
@@ -101,7 +101,7 @@ describe("serve", () => {
 		expect((await runCli(["instance", "list", "--json"], env)).json<{ data: object[] }>().data).toEqual([]);
 	});
 
-	test("stops with 0 while the database is away, and says that its journal is to be kept", async () => {
+	test("exits 0 without the database, says that its journal must be kept", async () => {
 		const { hostname, port } = new URL(database.url);
 		const way = startTcpProxy({ hostname, port: Number(port) });
 		try {
@@ -119,7 +119,7 @@ describe("serve", () => {
 		}
 	}, 60_000);
 
-	test("has told the runtime what it is to know without becoming another process", async () => {
+	test("sets the runtime's variables without another process", async () => {
 		const server = await start({ ROLE: "gateway" });
 		const environment = await Bun.file(`/proc/${server.pid}/environ`).text();
 		const said = runtimeEnvironment({}) ?? {};
@@ -130,7 +130,7 @@ describe("serve", () => {
 		expect(await server.exited).toBe(0);
 	});
 
-	test("a host that is no address of this machine is exit code 1 and called by its name, in each role", async () => {
+	test("in each role a foreign host exits 1 with the host's name", async () => {
 		const roles = ["all", "gateway", "console"];
 		const hosts = ["256.1.1.1", "127.0.0.1:80", "name.invalid"];
 		const apart = { ...env, GATEWAY_URL: "http://127.0.0.1:1", INTERNAL_SECRET: "s".repeat(32) };
@@ -150,7 +150,7 @@ describe("serve", () => {
 			]);
 	}, 60_000);
 
-	test("a port in use, a wrong catalogue and a wrong configuration are exit code 1 with the reason", async () => {
+	test("a used port, wrong catalogue or wrong configuration exits 1 with a reason", async () => {
 		const taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
 		const inUse = await runCli(["serve"], { ...env, PORT: String(taken.port) });
 		taken.stop(true);

@@ -10,14 +10,11 @@ const givenModels = (models: string): CommandInput => ({
 	optionalArgument: () => undefined,
 });
 
-test.each(["", ",", " , "])(
-	"a list of models without a name (%p) is wrong usage, and no key for all of them",
-	(models) => {
-		expect(() => limitsOf(givenModels(models))).toThrow(UsageError);
-	},
-);
+test.each(["", ",", " , "])("an empty list of models (%p) is wrong usage, not all models", (models) => {
+	expect(() => limitsOf(givenModels(models))).toThrow(UsageError);
+});
 
-test("all models are said so; names stand between commas", () => {
+test("`all` means all models; names are separated by commas", () => {
 	expect(limitsOf(givenModels("all"))).toEqual({ models: null });
 	expect(limitsOf(givenModels("a, b"))).toEqual({ models: ["a", "b"] });
 });

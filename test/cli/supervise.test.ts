@@ -18,7 +18,7 @@ import { waitFor } from "../support/wait.ts";
 
 const PEPPER = "p".repeat(40);
 const CLIENTS = LONG ? 12 : 4;
-/** As many are answered before, and again after, what is done to a worker. */
+/** Answers that the load collects before and after each disturbance of a worker. */
 const ANSWERS = LONG ? 200 : 24;
 const SCRAPED = LONG ? 40 : 24;
 const CHAT = JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "one two three" }] });
@@ -47,7 +47,7 @@ const environment = (name: string, workers: number): Record<string, string> => (
 	INSTANCE_ID: name,
 	KEY_PEPPER: PEPPER,
 	CONSOLE_SECRET: PEPPER,
-	// Of it depends how long a statement may take, and this machine starts many processes at once.
+	// Decides the statement timeout; the machine starts many processes at once.
 	LEASE_TTL_S: "15",
 	DRAIN_S: "10",
 });
@@ -68,7 +68,7 @@ atEnd(async () => {
 });
 
 let shared: Promise<Supervised> | undefined;
-/** Started by the first test that needs it: starts are most of what these tests cost. */
+/** Started by the first test that needs it, since starts are most of these tests' time. */
 function sharedWorkers(): Promise<Supervised> {
 	shared ??= startWorkers("worked", 2);
 	return shared;
@@ -99,7 +99,7 @@ const isRefused = (url: string): Promise<boolean> =>
 		(error) => error.code === "ECONNREFUSED",
 	);
 
-/** Clients that hold their connections and never repeat a request. */
+/** Clients that keep their connections alive and never repeat a request. */
 function keepAsking(url: string, clients: number) {
 	const ended: Exchange[] = [];
 	let stopping = false;
@@ -107,7 +107,7 @@ function keepAsking(url: string, clients: number) {
 		const client = createKeepAliveClient(url);
 		while (!stopping) {
 			ended.push(await client.ask({ method: "POST", path: "/v1/chat/completions", secret, body: CHAT }));
-			// Some take a new connection each time, some let theirs lie idle for a while.
+			// Some clients open a new connection each time, others leave theirs idle for a while.
 			if (at % 4 === 1) client.close();
 			await Bun.sleep(at % 4 === 0 ? 120 : 60);
 		}
@@ -123,14 +123,14 @@ function keepAsking(url: string, clients: number) {
 	};
 }
 
-/** Somebody who asks for a page of the console again and again, on a new connection each time. */
+/** Requests a console page in a loop, on a new connection each time. */
 function keepVisiting(url: string) {
 	const statuses: Record<string, number> = {};
 	let stopping = false;
 	const sessions = (async () => {
 		while (!stopping) {
 			const client = createKeepAliveClient(url);
-			// A connection that waits at a gateway's listener in the moment when it closes is reset: the kernel's doing, not ours.
+			// The kernel may reset a connection in the listener's queue at the moment of its close.
 			const { status } = await client.ask({ method: "GET", path: "/api/console/public/config", secret: "none" });
 			if (status !== 0) statuses[status] = (statuses[status] ?? 0) + 1;
 			client.close();
@@ -155,7 +155,7 @@ const answersOf = (ended: readonly Exchange[]) => {
 	return counts;
 };
 
-/** Whichever of two workers a connection meets, it hears of both and of the console. */
+/** Whichever worker a connection reaches, its metrics contain both workers and the console. */
 async function expectOneScrapeForAll(url: string): Promise<void> {
 	const once = { headers: { connection: "close" } };
 	const asked = { method: "POST", headers: { ...once.headers, authorization: `Bearer ${secret}` }, body: CHAT };
@@ -172,7 +172,7 @@ async function expectOneScrapeForAll(url: string): Promise<void> {
 		[...text.matchAll(/^tollgate_worker_up\{worker="([^"]+)"\} 1$/gm)].map(([, worker]) => worker).toSorted();
 	for (let scrape = 0; scrape < (LONG ? 8 : 4); scrape++) {
 		let text = "";
-		// A process that does not answer for a moment is left out of what the others tell.
+		// A process that is briefly busy is omitted from the metrics.
 		await waitFor(async () => {
 			text = await (await fetch(`${url}/metrics`, once)).text();
 			return upIn(text).length === 3;
@@ -188,16 +188,16 @@ async function expectOneScrapeForAll(url: string): Promise<void> {
 }
 
 describe("workers on one port", () => {
-	test("each of them takes some of the requests and tells the figures of all", async () => {
+	test("each worker takes some requests, reports the metrics of all", async () => {
 		const service = await sharedWorkers();
 		expect(service.workerPids()).toHaveLength(2);
 		expect(await liveInstances("worked")).toBe(2);
 		await expectOneScrapeForAll(service.url);
 	}, 120_000);
 
-	// Of one alone, `planes/processes.test.ts`.
+	// `planes/processes.test.ts` covers a single worker.
 	test.if(LONG)(
-		"kill -9 of one costs its own connections alone, and it is started again",
+		"kill -9 of one worker breaks only its connections; it is restarted",
 		async () => {
 			const service = await sharedWorkers();
 			const load = keepAsking(service.url, CLIENTS);
@@ -208,7 +208,7 @@ describe("workers on one port", () => {
 				() => service.workerPids().length === 2 && !service.workerPids().includes(victim as number),
 				"a new worker",
 			);
-			// Its successor has taken over what the dead one had.
+			// The new process has recovered the dead worker's instance.
 			await service.supervisor.logged(
 				(line) => line.message === "this instance is live" && line.epoch === 2,
 				"the second life of the worker",
@@ -219,14 +219,14 @@ describe("workers on one port", () => {
 			const answers = answersOf(await load.stop());
 			console.log(`kill -9 of one of two workers: ${JSON.stringify(answers)}`);
 			const lost = load.ended.filter((one) => one.status !== 200).length;
-			// Each client lost what it had on the dead worker, and those in its accept queue.
+			// Each client loses at most its connection to the dead worker, including queued ones.
 			expect(lost).toBeLessThan(CLIENTS);
 			expect(load.ended.slice(-ANSWERS / 2).every((one) => one.status === 200)).toBe(true);
 		},
 		120_000,
 	);
 
-	test("a rolling restart replaces all of them and refuses nothing", async () => {
+	test("a rolling restart replaces all workers without a refusal", async () => {
 		const service = await sharedWorkers();
 		const old = service.workerPids();
 		const load = keepAsking(service.url, CLIENTS);
@@ -245,22 +245,22 @@ describe("workers on one port", () => {
 		expect(service.workerPids().filter((pid) => old.includes(pid))).toEqual([]);
 		expect(service.workerPids()).toHaveLength(2);
 		expect(childrenWithRole(service.supervisor.pid, "console")).not.toEqual(consoles);
-		// The new console was there before the old one went.
+		// The new console starts before the old one ends.
 		const { "200": visited = 0, ...turnedAway } = await people.stop();
 		expect(visited).toBeGreaterThan(ANSWERS / 4);
 		expect(turnedAway).toEqual({});
 		const { "200": served = 0, "reset, new connection": inQueue = 0, ...others } = answers;
 		expect(served).toBeGreaterThan(2 * ANSWERS);
 		expect(others).toEqual({});
-		// Connections that waited at a listener in the moment when it closed, where the system cannot close it to new ones
-		// first. Two closed, and each client waits with one at most.
+		// Without Linux, connections queued at a closing listener are reset: two listeners close, and each client has at
+		// most one connection there.
 		expect(inQueue).toBeLessThanOrEqual(process.platform === "linux" ? 0 : 2 * CLIENTS);
 	}, 120_000);
 
-	test("SIGTERM lets streams run to their end, with the console behind the gateways, then all is handed back", async () => {
+	test("after SIGTERM streams run to their end, the console stops last", async () => {
 		const service = await sharedWorkers();
 		const looked = Promise.withResolvers<void>();
-		// For longer than the quarter of the drain after which no door is open, and then for as long as it is looked.
+		// Longer than the quarter of the drain after which the listener is closed.
 		upstream.next(
 			reply()
 				.text(Array.from({ length: 60 }, (_, at) => ` w${at}`))

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { formatTable } from "../../src/cli/table.ts";
 
-test("columns stand under each other, also beside characters of two cells", () => {
+test("aligns columns, also with wide characters", () => {
 	const lines = formatTable(
 		["NAME", "STATE"],
 		[
@@ -12,7 +12,7 @@ test("columns stand under each other, also beside characters of two cells", () =
 	expect(lines).toEqual(["NAME  STATE", "東京  active", "a     suspended"]);
 });
 
-test("a customer's name cannot write to the operator's terminal", () => {
+test("passes no control characters of a customer's name to the terminal", () => {
 	const table = formatTable(["NAME"], [["\u001b[2Jgone"], ["one\r\ntwo"], ["\u009b31mred"], ["\u202eright to left"]]);
 	expect(table.split("\n")).toEqual([
 		"NAME",

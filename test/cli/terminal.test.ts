@@ -12,7 +12,7 @@ import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { waitFor } from "../support/wait.ts";
 import { FROM_SOURCE, PROGRAM } from "./run-cli.ts";
 
-/** A start at a terminal, as a person sees it: a process with a pseudo-terminal of its own. */
+/** A start in a pseudo-terminal, as a person sees it. */
 let folder: string;
 const database = await withDatabase();
 let server: Subprocess;
@@ -53,7 +53,7 @@ afterAll(async () => {
 const dataDir = () => join(folder, ".data", "demo");
 const postmaster = () => findPostmaster(join(dataDir(), "postgres", "cluster"));
 
-test("it shows the banner and nothing besides; what goes wrong later is one line for people; Ctrl-C ends it", async () => {
+test("shows the banner only; later errors are one line; Ctrl-C ends the service", async () => {
 	startAtTerminal(FROM_SOURCE);
 	await waitFor(() => shown.includes("Ctrl-C stops."), "the banner", 60_000);
 	expect(shown.trimStart()).toMatch(/^\S*Tollgate is running:/);
@@ -70,7 +70,7 @@ test("it shows the banner and nothing besides; what goes wrong later is one line
 	expect(postmaster()).toBeUndefined();
 }, 120_000);
 
-/** With a database of others', as the binary needs one; that what it has started itself goes with it: `embedded.test.ts`. */
+/** An external database, as the binary needs one; `embedded.test.ts` covers the embedded one. */
 async function startWithDatabase(runner: readonly string[] = []): Promise<void> {
 	startAtTerminal([...runner, ...PROGRAM], { DATABASE_URL: database.url, LEASE_TTL_S: "20", DRAIN_S: "2" });
 	const isReady = () =>
@@ -80,14 +80,14 @@ async function startWithDatabase(runner: readonly string[] = []): Promise<void> 
 	await waitFor(isReady, "it to be ready", 60_000);
 }
 
-// In short, `embedded.test.ts` has a command that is ended so.
+// In short, `embedded.test.ts` covers a command ended by this signal.
 test.if(LONG)(
-	"who closes the terminal ends it too, and all that it has started",
+	"a closed terminal ends the service with all that it started",
 	async () => {
 		await startWithDatabase();
 		const children = [...childrenWithRole(server.pid, "gateway"), ...childrenWithRole(server.pid, "console")];
 		expect(children).toHaveLength(2);
-		// While it is there the same signal asks for something else.
+		// Without a terminal the same signal means a rolling restart.
 		server.kill("SIGHUP");
 		server.terminal?.close();
 		expect(await server.exited).toBe(0);
@@ -97,13 +97,13 @@ test.if(LONG)(
 );
 
 test.if(LONG)(
-	"a service that was started not to hear of a closed terminal, as by nohup, goes on behind one",
+	"under nohup a service continues after its terminal closed",
 	async () => {
 		await startWithDatabase(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
 		const gateways = () => childrenWithRole(server.pid, "gateway");
 		const [gateway] = gateways();
 		server.terminal?.close();
-		// One that stops replaces nobody.
+		// A stopping service starts no replacement.
 		server.kill("SIGUSR2");
 		await waitFor(() => gateways().length === 2, "a successor");
 		expect(gateways()).toContain(gateway as number);

@@ -1,4 +1,6 @@
-/** What becomes of a service whose log cannot be written: it goes on, as one process and the same. And of a command whose output cannot. */
+/**
+ * A service whose log cannot be written continues in the same process; a command whose output cannot be written fails.
+ */
 import { expect, test } from "bun:test";
 import { closeSync, existsSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -68,7 +70,7 @@ function start(name: string, stderr: number | "pipe") {
 	};
 }
 
-/** Each time its catalogue changes a gateway says so in its log. */
+/** A gateway logs each change of its catalogue. */
 async function speaksAndLives(service: ReturnType<typeof start>): Promise<void> {
 	const before = service.gateways();
 	for (const model of ["second", "third"]) {
@@ -81,9 +83,9 @@ async function speaksAndLives(service: ReturnType<typeof start>): Promise<void> 
 	expect(await service.child.exited).toBe(0);
 }
 
-// In short it is the reader that is missing: the next.
+// The short form covers the missing reader in the next test.
 test.if(LONG && existsSync(FULL))(
-	"a service whose log lies on a full disk starts, serves and stops",
+	"a service with its log on a full disk starts, serves, stops",
 	async () => {
 		const full = openSync(FULL, "w");
 		const service = start("full", full);
@@ -94,14 +96,14 @@ test.if(LONG && existsSync(FULL))(
 	120_000,
 );
 
-test("a service goes on when whoever reads its log is gone", async () => {
+test("a service continues after its log reader ended", async () => {
 	const service = start("gone", "pipe");
 	await service.ready();
 	await (service.child.stderr as ReadableStream<Uint8Array>).cancel();
 	await speaksAndLives(service);
 }, 120_000);
 
-test.skipIf(!existsSync(FULL))("a command whose output finds no room says so and has failed", async () => {
+test.skipIf(!existsSync(FULL))("a command with unwritable output says so, exits 1", async () => {
 	const child = Bun.spawn(["sh", "-c", 'exec "$@" >/dev/full', "sh", ...PROGRAM, "help"], {
 		env: { PATH: process.env.PATH ?? "" },
 		stdio: ["ignore", "ignore", "pipe"],
@@ -112,26 +114,23 @@ test.skipIf(!existsSync(FULL))("a command whose output finds no room says so and
 	expect(await child.exited).toBe(1);
 });
 
-test.skipIf(!existsSync(FULL))(
-	"one whose output had a secret names the key, as JSON where that is asked for",
-	async () => {
-		const make = [...PROGRAM, "management-key", "create", "--name", "lost", "--scopes", "all", "--json"];
-		const child = Bun.spawn(["sh", "-c", 'exec "$@" >/dev/full', "sh", ...make], {
-			env: { PATH: process.env.PATH ?? "", DATABASE_URL: database.url, KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET },
-			stdio: ["ignore", "ignore", "pipe"],
-		});
-		const { error } = JSON.parse(await new Response(child.stderr).text());
-		const [made] = await database.sql`select id from management_key where name = 'lost'`;
-		expect(error).toEqual({
-			code: "file",
-			message: `the output could not be written (ENOSPC), but the command succeeded; revoke ${made?.id}, because its secret is lost`,
-		});
-		expect(await child.exited).toBe(1);
-	},
-);
+test.skipIf(!existsSync(FULL))("lost output with a secret names the key to revoke, as JSON with --json", async () => {
+	const make = [...PROGRAM, "management-key", "create", "--name", "lost", "--scopes", "all", "--json"];
+	const child = Bun.spawn(["sh", "-c", 'exec "$@" >/dev/full', "sh", ...make], {
+		env: { PATH: process.env.PATH ?? "", DATABASE_URL: database.url, KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET },
+		stdio: ["ignore", "ignore", "pipe"],
+	});
+	const { error } = JSON.parse(await new Response(child.stderr).text());
+	const [made] = await database.sql`select id from management_key where name = 'lost'`;
+	expect(error).toEqual({
+		code: "file",
+		message: `the output could not be written (ENOSPC), but the command succeeded; revoke ${made?.id}, because its secret is lost`,
+	});
+	expect(await child.exited).toBe(1);
+});
 
 test.skipIf(!existsSync(FULL))(
-	"a rotation whose output finds no room says how its secret is shown again",
+	"a rotation with lost output says how to show its secret again",
 	async () => {
 		const { id: account } = await createAccount(database.statements, { email: "r@example.com", vouched: true });
 		const maker = { statements: database.statements, digest: createDigest(SECRET), serviceName: "service" };
@@ -142,7 +141,7 @@ test.skipIf(!existsSync(FULL))(
 			KEY_PEPPER: SECRET,
 			CONSOLE_SECRET: SECRET,
 		};
-		// An instance that is waited for in vain: then the command fails besides.
+		// An instance that never applies the change, so that the command fails for two reasons.
 		await database.sql`
 			insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
 			values ('away', 1, 1, 'live', 600000, now() + interval '600 s')`;
@@ -165,7 +164,7 @@ test.skipIf(!existsSync(FULL))(
 	20_000,
 );
 
-test("one whose reader has seen enough has not", async () => {
+test("a reader that closes after the first line is no failure", async () => {
 	const child = Bun.spawn(["sh", "-c", '"$@" | head -1; exit "$?"', "sh", ...PROGRAM, "help"], {
 		env: { PATH: process.env.PATH ?? "" },
 		stdio: ["ignore", "pipe", "pipe"],
@@ -174,7 +173,7 @@ test("one whose reader has seen enough has not", async () => {
 	expect(await child.exited).toBe(0);
 });
 
-test("one whose reader was gone before anything was read has failed: a secret may have been in it", async () => {
+test("a reader that closes before the first byte is a failure", async () => {
 	const child = Bun.spawn([...PROGRAM, "help"], {
 		env: { PATH: process.env.PATH ?? "" },
 		stdio: ["ignore", "pipe", "pipe"],
@@ -184,7 +183,7 @@ test("one whose reader was gone before anything was read has failed: a secret ma
 	expect(await child.exited).toBe(1);
 });
 
-test("whoever reads slowly gets all of a long output", async () => {
+test("a slow reader gets all of a long output", async () => {
 	await database.sql`
 		insert into account (id, email, name)
 		select 'acc_' || md5(n::text), n || '@example.com', repeat('x', 200) from generate_series(1, 1000) n`;

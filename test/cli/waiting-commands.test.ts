@@ -12,7 +12,7 @@ async function addInstance(id: string, leaseSeconds: number): Promise<void> {
 const stateOf = async (id: string) => (await database.sql`select state from instance_now where id = ${id}`)[0]?.state;
 const removeAll = () => database.sql`delete from instance_beat`;
 
-test("a rotation and new settings are waited for too, and a new secret is shown whatever comes of it", async () => {
+test("key update or rotate waits too; a failed wait still prints the secret", async () => {
 	const { id } = await newKey(await newAccount());
 	await addInstance("away", 600);
 	const later = await run("key", "update", id, "--cap-usd", "1", "--no-wait");
@@ -24,7 +24,7 @@ test("a rotation and new settings are waited for too, and a new secret is shown 
 	await removeAll();
 });
 
-test("a rotation that is interrupted while it waits has said how to see its secret", async () => {
+test("an interrupted rotation has printed how to see its secret", async () => {
 	const { id } = await newKey(await newAccount());
 	await addInstance("away", 600);
 	const child = Bun.spawn([...PROGRAM, "key", "rotate", id, "--grace", "0", "--json"], {
@@ -44,14 +44,14 @@ test("a rotation that is interrupted while it waits has said how to see its secr
 	await removeAll();
 }, 20_000);
 
-test("with no instance a revocation is in force at once", async () => {
+test("with no instance a revocation is effective at once", async () => {
 	const { id } = await newKey(await newAccount());
 	const revoked = await run("key", "revoke", id);
 	expect(revoked.exitCode).toBe(0);
 	expect(revoked.json<object>()).toEqual({ id, effective: true, elapsed_ms: expect.any(Number) });
 });
 
-test("an instance that is silent is waited for until its lease is over, and is fenced off then", async () => {
+test("a silent instance is awaited until its lease ends, then fenced", async () => {
 	const { id } = await newKey(await newAccount());
 	await addInstance("silent", 1);
 	const startedMs = performance.now();
@@ -62,7 +62,7 @@ test("an instance that is silent is waited for until its lease is over, and is f
 	await removeAll();
 });
 
-test("--no-wait names those that do not know of it; a deadline that passes is a failure", async () => {
+test("--no-wait names the pending instances; a passed deadline fails", async () => {
 	const { id } = await newKey(await newAccount());
 	await addInstance("busy", 300);
 	const noWait = await run("key", "revoke", id, "--no-wait");
@@ -73,7 +73,7 @@ test("--no-wait names those that do not know of it; a deadline that passes is a 
 	await removeAll();
 });
 
-test("an instance that applies it ends the wait", async () => {
+test("the wait ends when the instance applies the change", async () => {
 	const account = await newAccount();
 	await addInstance("quick", 300);
 	const suspended = run("account", "suspend", account);
@@ -89,7 +89,7 @@ test("an instance that applies it ends the wait", async () => {
 	await removeAll();
 });
 
-test("instances are listed, and a lost one is recovered only once its lease is over and its loss attested", async () => {
+test("recovery wants an ended lease with an attested loss of the journal", async () => {
 	await addInstance("gone", 300);
 	const { data } = (await run("instance", "list")).json<{ data: object[] }>();
 	expect(data).toMatchObject([{ id: "gone", epoch: 1, state: "live", leased_usd: "0.00" }]);
@@ -97,7 +97,7 @@ test("instances are listed, and a lost one is recovered only once its lease is o
 	let renews = true;
 	const renewing = (async () => {
 		while (renews) {
-			// Its lease is longer than the test: what is noticed is that it renews, however seldom it comes to that.
+			// The lease outlives the test; recovery must notice the renewals themselves.
 			await database.sql`select instance_renew('gone', 1, 0, 300000)`;
 			await Bun.sleep(20);
 		}

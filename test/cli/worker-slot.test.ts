@@ -12,7 +12,10 @@ const LIMIT_MS = 1_500;
 const folder = temporaryFolder();
 const marker = join(folder, "first-is-there");
 const path = join(folder, "child.ts");
-/** The first hears nothing of leaving, and if `second` is `stays`, of a stop; if that is `deaf`, the second never becomes ready. */
+/**
+ * The first process ignores the request to leave. The second ignores a stop if `second` is `stays`, and never becomes
+ * ready if it is `deaf`.
+ */
 writeFileSync(
 	path,
 	`import { existsSync, writeFileSync } from "node:fs";
@@ -48,7 +51,7 @@ function slot(name: string, second: "well" | "deaf" | "stays", onLine = () => {}
 	return { made, said };
 }
 
-test("a process that does not leave when it is replaced is killed after its time, and the roll goes on", async () => {
+test("a replaced process that hangs is killed after its time; the roll continues", async () => {
 	const { made, said } = slot("stays", "well");
 	await made.ready;
 	await made.replace();
@@ -59,14 +62,14 @@ test("a process that does not leave when it is replaced is killed after its time
 	]);
 }, 60_000);
 
-test("a successor that does not become ready is killed after its time, and the present process stays", async () => {
+test("a successor that hangs is killed after its time; the old process stays", async () => {
 	const { made, said } = slot("waits", "deaf");
 	await made.ready;
 	await expect(made.replace()).rejects.toThrow("ended before it was ready");
 	expect(said).toEqual(["a successor does not become ready; killing it"]);
 }, 60_000);
 
-test("a signal that comes while a process starts does not end it, and is heard once it is ready", async () => {
+test("a signal during the start is delivered once the process is ready", async () => {
 	const { made, said } = slot("starts", "well");
 	made.signal("SIGHUP");
 	await made.ready;
@@ -74,7 +77,7 @@ test("a signal that comes while a process starts does not end it, and is heard o
 	expect(said).toEqual([]);
 }, 60_000);
 
-test("a process that does not leave when it is told to stop is killed after its time, which is no stop in order", async () => {
+test("a process that hangs at a stop is killed after its time, a failed stop", async () => {
 	const { made, said } = slot("stops", "stays");
 	await made.ready;
 	expect(await made.stop("SIGTERM")).toBe(false);
@@ -86,7 +89,7 @@ test("a process that does not leave when it is told to stop is killed after its 
 
 const pidOf = (name: string) => Number(readFileSync(`${marker}-${name}`, "utf8"));
 
-test("a process that was killed before the stop, and has no successor yet, makes it none in order", async () => {
+test("a process killed before the stop without a successor fails the stop", async () => {
 	const stopped = Promise.withResolvers<boolean>();
 	const { made, said } = slot("is alone", "well", () => {
 		if (said.length === 1) stopped.resolve(made.stop("SIGTERM"));
@@ -100,7 +103,7 @@ test("a process that was killed before the stop, and has no successor yet, makes
 	]);
 }, 60_000);
 
-test("so does one whose successor is not ready yet, and ends by the signal", async () => {
+test("a process killed before the stop with an unready successor fails the stop", async () => {
 	const { made, said } = slot("is bereft", "deaf");
 	await made.ready;
 	const first = pidOf("is bereft");
@@ -110,7 +113,7 @@ test("so does one whose successor is not ready yet, and ends by the signal", asy
 	expect(said).toEqual(["a process died; starting it again", "a process that was to leave did not end in order"]);
 }, 60_000);
 
-test("one that was killed before the stop and has a successor that is ready does not", async () => {
+test("a process killed before the stop with a ready successor stops orderly", async () => {
 	const { made, said } = slot("is followed", "well");
 	await made.ready;
 	const first = pidOf("is followed");
@@ -126,11 +129,11 @@ test.each([
 	["while its successor starts", "a process died; its successor starts already"],
 	["just before it is replaced", "a process died; starting it again"],
 ])(
-	"one that dies %s is followed by that one alone, which is there at its socket",
+	"a process that dies %s has one successor, which has its socket",
 	async (when, noted) => {
 		const place = join(folder, when.replaceAll(" ", "-"));
 		const child = `${place}.ts`;
-		/** Each serves at the same place: the first at once, each other as soon as the test lets it. */
+		/** All listen at one path: the first at once, later ones when the test allows it. */
 		writeFileSync(
 			child,
 			`import { appendFileSync, existsSync } from "node:fs";
@@ -177,7 +180,7 @@ test.each([
 		await died.promise;
 		const replaced = underWay ?? made.replace();
 		await waitFor(() => started().length === 2, "the successor's start");
-		// Longer than it takes until one that died is started again.
+		// Longer than the restart delay of a dead process.
 		await Bun.sleep(500);
 		const [, successor, ...others] = started();
 		writeFileSync(`${place}-may-${successor}`, "");

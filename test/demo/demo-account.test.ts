@@ -12,7 +12,7 @@ const now = { nowMs: Date.now(), newPepper: false };
 const db = await withDatabase();
 const maker = { statements: db.statements, digest: createDigest("a pepper"), serviceName: "service" };
 
-test("the first start makes a signed-in account with a confirmed USD 100 and one key", async () => {
+test("the first start creates a signed-in account with USD 100, one key", async () => {
 	const account = await ensureDemoAccount(maker, now);
 	expect(account.secret).toStartWith("sk_service_");
 	expect(account.secret).toEndWith(account.key.lastFour);
@@ -23,7 +23,7 @@ test("the first start makes a signed-in account with a confirmed USD 100 and one
 	expect((await accountBalance(db.statements, account.id)).available as number).toBe(100e9);
 });
 
-test("a later start finds all of it and makes no key", async () => {
+test("a later start finds the account, creates no key", async () => {
 	const again = await ensureDemoAccount(maker, now);
 	expect(again.secret).toBeUndefined();
 	expect((await listKeys(db.statements, again.id)).items).toHaveLength(1);
@@ -31,7 +31,7 @@ test("a later start finds all of it and makes no key", async () => {
 	expect((await accountBalance(db.statements, again.id)).available as number).toBe(100e9);
 });
 
-test("a start without a key that works makes one", async () => {
+test("a start without a usable key creates a key", async () => {
 	const { id } = await ensureDemoAccount(maker, now);
 	const [key] = (await listKeys(db.statements, id)).items;
 	await revokeKey(db.statements, { id: key?.id ?? "" });
@@ -39,7 +39,7 @@ test("a start without a key that works makes one", async () => {
 	expect((await ensureDemoAccount(maker, now)).secret).toBeUndefined();
 });
 
-test("a key that this service could not read any more does not count", async () => {
+test("a key that this service cannot read does not count as usable", async () => {
 	expect((await ensureDemoAccount({ ...maker, serviceName: "acme" }, now)).secret).toStartWith("sk_acme_");
 	expect((await ensureDemoAccount(maker, { ...now, newPepper: true })).secret).toStartWith("sk_service_");
 });

@@ -45,7 +45,7 @@ async function books() {
 	return { usage, available: Number(available), held: Number(held), broken, live: live.length };
 }
 
-test("the week is in the books as any usage, the books hold, and the demo's own credit is untouched", async () => {
+test("the week is booked like any usage; the demo's credit is unchanged", async () => {
 	await ensure();
 	const { usage, ...rest } = await books();
 	expect(rest).toEqual({ available: CREDIT, held: 0, broken: [], live: 0 });
@@ -57,7 +57,7 @@ test("the week is in the books as any usage, the books hold, and the demo's own 
 	for (const { name } of names) expect(name).toEndWith(DEMO_DATA);
 });
 
-test("at no moment of the week had the account spent more than it had", async () => {
+test("the account is never overdrawn during the week", async () => {
 	await ensure();
 	const [lowest] = await db.sql<{ nano: string }[]>`
 		select min(sum)::text as nano from (
@@ -67,7 +67,7 @@ test("at no moment of the week had the account spent more than it had", async ()
 	expect(Number(lowest?.nano)).toBeGreaterThan(0);
 });
 
-test("a later start adds nothing, and its key is not one of the made-up ones", async () => {
+test("a later start adds nothing; its key is not an invented one", async () => {
 	await ensure();
 	const before = await books();
 	await ensure();
@@ -78,7 +78,7 @@ test("a later start adds nothing, and its key is not one of the made-up ones", a
 	expect(shown?.name).toBe("demo");
 });
 
-test("wherever a start is cut off, the next one completes it", async () => {
+test("a start cut off anywhere is completed by the next", async () => {
 	for (let allowed = 0, done = false; !done; allowed += LONG ? 1 : 3) {
 		if (allowed > 50) throw new Error("it never came to its end");
 		let left = allowed;

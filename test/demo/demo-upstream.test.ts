@@ -13,7 +13,7 @@ beforeAll(() => {
 });
 afterAll(() => upstream.stop());
 
-test("the tokens of a text are its text again, each with at least one byte", () => {
+test("the tokens of a text join to the text, each of at least one byte", () => {
 	for (const text of [
 		"",
 		"Hello, world!\n\n  two  spaces",
@@ -32,7 +32,7 @@ test("a text ends before the first of its stop strings", () => {
 	expect(cutAtStop("one two three", ["", "four"])).toBe("one two three");
 });
 
-test("an unstreamed answer says what it is and counts its own tokens", async () => {
+test("an unstreamed answer has its text with its own token count", async () => {
 	const answer = await client.chat.completions.create({ model: DEMO_MODEL_ID, messages });
 	const text = answer.choices[0]?.message.content ?? "";
 	expect(text).toContain("demo model");
@@ -42,7 +42,7 @@ test("an unstreamed answer says what it is and counts its own tokens", async () 
 	expect(answer.usage?.total_tokens).toBe((answer.usage?.prompt_tokens ?? 0) + demoTokens(text).length);
 });
 
-test("a stream carries the same text, one token an event, and the same usage at its end", async () => {
+test("a stream has the same text, one token per event, usage at its end", async () => {
 	const whole = await client.chat.completions.create({ model: DEMO_MODEL_ID, messages });
 	const stream = await client.chat.completions.create({ model: DEMO_MODEL_ID, messages, stream: true });
 	const pieces: string[] = [];
@@ -58,7 +58,7 @@ test("a stream carries the same text, one token an event, and the same usage at 
 	expect(last?.usage).toEqual(whole.usage);
 });
 
-test("the output limit cuts the answer to that many tokens", async () => {
+test("the output limit cuts the answer to as many tokens", async () => {
 	const answer = await client.chat.completions.create({ model: DEMO_MODEL_ID, messages, max_tokens: 7 });
 	expect(answer.usage?.completion_tokens).toBe(7);
 	expect(answer.choices[0]?.finish_reason).toBe("length");

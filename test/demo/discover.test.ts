@@ -10,7 +10,7 @@ afterEach(async () => {
 	await Promise.all(servers.splice(0).map((server) => server.stop(true)));
 });
 
-/** A server that answers these calls (`GET /v1/models`) with JSON, everything else with 404. */
+/** A server that answers these calls, such as `GET /v1/models`, with JSON, and others with 404. */
 function serve(answers: Readonly<Record<string, Answer>>, headers: Record<string, string> = {}): number {
 	const server = Bun.serve({
 		hostname: "127.0.0.1",
@@ -36,7 +36,7 @@ async function only(port: number) {
 	return { server: servers[0], model: models[0], upstream: models[0]?.upstreams[0], models };
 }
 
-test("vLLM is known by its list, with the context that it serves", async () => {
+test("vLLM is recognised by its list, with its context length", async () => {
 	const port = serve({ "GET /v1/models": list({ id: "Qwen/Qwen3-8B", owned_by: "vllm", max_model_len: 32768 }) });
 	const { server, model, upstream } = await only(port);
 	expect(server?.product).toBe("vLLM");
@@ -45,14 +45,14 @@ test("vLLM is known by its list, with the context that it serves", async () => {
 	expect(upstream).toMatchObject({ url: `http://127.0.0.1:${port}/v1`, model: "Qwen/Qwen3-8B", dialect: "vllm" });
 });
 
-test("SGLang is known by its list", async () => {
+test("SGLang is recognised by its list", async () => {
 	const port = serve({ "GET /v1/models": list({ id: "m", owned_by: "sglang", max_model_len: 2048 }) });
 	const { model, upstream } = await only(port);
 	expect(upstream?.dialect).toBe("sglang");
 	expect(model).toMatchObject({ contextLength: 2048, maxOutputTokens: 2048 });
 });
 
-test("llama.cpp is known by its Server header; a model's file lends its name and not its path", async () => {
+test("llama.cpp is recognised by its Server header; the file's name is the model", async () => {
 	const port = serve(
 		{
 			"GET /v1/models": list({ id: "/srv/models/tiny.Q4_K_M.gguf", meta: { n_ctx_train: 131072 } }),
@@ -66,7 +66,7 @@ test("llama.cpp is known by its Server header; a model's file lends its name and
 	expect(model?.inputModalities).toEqual(new Set(["text", "image"]));
 });
 
-test("Ollama is known by its version address; its embedding models become embedding models", async () => {
+test("Ollama is recognised by its version; embedding models become embeddings", async () => {
 	let asked = 0;
 	const port = serve({
 		"GET /v1/models": list({ id: "llama3.2:3b", owned_by: "library" }, { id: "nomic-embed-text:latest" }),
@@ -86,7 +86,7 @@ test("Ollama is known by its version address; its embedding models become embedd
 	expect(embedding).toMatchObject({ maxOutputTokens: 0, modes: new Set(), rates: { output: 0 } });
 });
 
-test("LM Studio speaks the OpenAI format, and says which of its models make vectors", async () => {
+test("LM Studio has the OpenAI format, marks its embedding models", async () => {
 	const port = serve({
 		"GET /v1/models": list({ id: "qwen3-4b" }, { id: "e5" }),
 		"GET /api/v0/models": list(
@@ -102,13 +102,13 @@ test("LM Studio speaks the OpenAI format, and says which of its models make vect
 	]);
 });
 
-test("a server of no known family is used in the OpenAI format with a small context", async () => {
+test("an unknown server gets the OpenAI format with a small context", async () => {
 	const { model, upstream } = await only(serve({ "GET /v1/models": list({ id: "some model!", owned_by: "me" }) }));
 	expect(upstream).toMatchObject({ dialect: "openai", model: "some model!" });
 	expect(model).toMatchObject({ id: "some-model-", contextLength: 4096 });
 });
 
-test("what is no open model server is left alone", async () => {
+test("a server that is no open model server is ignored", async () => {
 	const ports = [
 		serve({}),
 		serve({ "GET /v1/models": () => new Response("unauthorized", { status: 401 }) }),
@@ -123,7 +123,7 @@ test("what is no open model server is left alone", async () => {
 	expect(await look(ports)).toEqual({ servers: [], models: [] });
 });
 
-test("a server that never answers delays the others by no more than the time limit", async () => {
+test("a silent server delays the others by the time limit at most", async () => {
 	const silent = serve({ "GET /v1/models": () => new Promise<Response>(() => {}) });
 	const open = serve({ "GET /v1/models": list({ id: "m", owned_by: "vllm" }) });
 	const startedAt = performance.now();
@@ -132,14 +132,14 @@ test("a server that never answers delays the others by no more than the time lim
 	expect(performance.now() - startedAt).toBeLessThan(10_000);
 });
 
-test("of two servers with a model the first serves it", async () => {
+test("of two servers with one model the first serves the model", async () => {
 	const a = serve({ "GET /v1/models": list({ id: "m", owned_by: "vllm", max_model_len: 8192 }) });
 	const b = serve({ "GET /v1/models": list({ id: "m", max_model_len: 4096 }) });
 	const { models } = await look([a, b]);
 	expect(models).toMatchObject([{ contextLength: 8192, upstreams: [{ dialect: "vllm" }] }]);
 });
 
-test("parameters are promised that the server's family honours, and no other", async () => {
+test("only parameters that the server's family honours are offered", async () => {
 	const ollama = serve({
 		"GET /api/version": () => Response.json({ version: "0.11.4" }),
 		"GET /v1/models": list({ id: "m:latest", owned_by: "library" }),

@@ -22,7 +22,7 @@ interface Run {
 }
 let first: Run;
 
-/** `serve` with neither a database nor a file, and no look at what else runs on this machine. */
+/** `serve` without a database or a file, and without the search for local model servers. */
 async function start(): Promise<Run> {
 	const config = loadConfig({ PORT: "0", DATA_DIR: dataDir }, dataDir);
 	const app = await createApp(config, { log: silentLog });
@@ -54,7 +54,7 @@ async function stop({ app, demo }: Run): Promise<void> {
 
 beforeAll(async () => {
 	dataDir = mkdtempSync(join(quickFolder(), "tollgate-first-run-"));
-	// What the demo makes is looked at, not the cluster that it makes it in.
+	// The demo's data is the subject, not the cluster.
 	const home = join(dataDir, "demo");
 	mkdirSync(home);
 	await placeCluster(home);
@@ -101,7 +101,7 @@ const cookieOf = (response: Response) => response.headers.getSetCookie()[0]?.spl
 const ask = async (path: string, cookie: string) =>
 	(await fetch(`${first.app.url}/api/console${path}`, { headers: { cookie } })).json();
 
-test("a link is refused to who is not at this machine, and stays good", async () => {
+test("the link is refused from other machines, stays usable here", async () => {
 	const link = linkFor("Customer");
 	const { host } = new URL(link);
 	for (const headers of [
@@ -124,7 +124,7 @@ test("a link is refused to who is not at this machine, and stays good", async ()
 	expect((await open(link.replace("sign-in-link/customer/", "auth/magic-link/verify?token="))).status).toBe(404);
 });
 
-test("the page that shows mails is open at this machine alone, by its own names", async () => {
+test("the page of mails opens only on this machine, by its own names", async () => {
 	const { port } = new URL(first.app.url);
 	const email = "guest@example.com";
 	await fetch(`${first.app.url}/api/auth/sign-up/email`, {
@@ -154,14 +154,14 @@ test("the page that shows mails is open at this machine alone, by its own names"
 	}
 });
 
-test("of many who open a link at the same moment one is signed in, as the customer, with a week to look at", async () => {
+test("a link opened many times at once signs one browser in as the customer", async () => {
 	const responses = await Promise.all(Array.from({ length: 8 }, () => open(linkFor("Customer"))));
 	const signedIn = responses.filter(({ status }) => status === 302);
 	expect(signedIn).toHaveLength(1);
 	expect(responses.filter(({ status }) => status === 410)).toHaveLength(7);
 	expect(signedIn[0]?.headers.get("location")).toEndWith("/overview");
 	const cookie = cookieOf(signedIn[0] as Response);
-	// The browser is one that the person signed in with, from now on.
+	// The browser is now signed in as a person.
 	const known = responses.map(
 		({ headers }) => headers.getSetCookie().filter((line) => line.includes(".device=")).length,
 	);
@@ -172,12 +172,12 @@ test("of many who open a link at the same moment one is signed in, as the custom
 	const { items } = await ask("/requests?limit=50", cookie);
 	expect(items.length).toBe(50);
 	expect((await ask("/operator/accounts", cookie)).error.code).toBe("forbidden");
-	// Who opens it again is signed in already, and goes where it leads.
+	// A second visit of the link is already signed in, and redirects to the link's target.
 	const again = await open(linkFor("Customer"), { cookie });
 	expect([again.status, again.headers.get("location"), cookieOf(again)]).toEqual([302, "/overview", ""]);
 });
 
-test("the operator's link opens the operator's pages, and nobody can ask for another one", async () => {
+test("the operator's link opens operator pages; no other link can be requested", async () => {
 	const signedIn = await open(linkFor("Operator"));
 	expect(signedIn.headers.get("location")).toEndWith("/operator");
 	const { items } = await ask("/operator/accounts", cookieOf(signedIn));
@@ -190,7 +190,7 @@ test("the operator's link opens the operator's pages, and nobody can ask for ano
 	expect(asked.status).toBe(404);
 });
 
-test("a link ends after some hours, and the database does not know it", async () => {
+test("a link expires after hours; the database has no copy of the link", async () => {
 	const { statements } = first.app.db;
 	const path = await createSignInLink(statements, { email: "demo@localhost", page: "customer", hours: 1 });
 	const [row] = await statements<{ text: string }>`select string_agg(verification::text, '') as text from verification`;
@@ -199,11 +199,11 @@ test("a link ends after some hours, and the database does not know it", async ()
 	expect((await open(`${first.app.url}${path}`)).status).toBe(410);
 });
 
-test("the books hold with what the demo wrote into them", async () => {
+test("the books hold with the demo's entries", async () => {
 	expect((await reconcile(first.app.db.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
 });
 
-test("a later start on the same data keeps the account and says how to make another key, and shows no secret", async () => {
+test("a later start keeps the account, shows no secret, says how to create a key", async () => {
 	const secret = /sk_service_[A-Za-z0-9]{46}/.exec(first.banner)?.[0] ?? "";
 	const { statements } = first.app.db;
 	const old = await createSignInLink(statements, { email: "operator@localhost", page: "operator", hours: 1 });

@@ -9,7 +9,7 @@ import { waitFor } from "../support/wait.ts";
 
 const log = createLog({ level: "error", write: () => {} });
 
-test("a gateway says that a payment and the books do not agree, and stays ready", async () => {
+test("a gateway warns of a payment that the books lack, stays ready", async () => {
 	const database = await createTestDatabase();
 	await database.sql`insert into stripe_finding (id, kind, reason) values ('paid:pi_1', 'uncredited', 'refused: another amount')`;
 	await database.sql`
@@ -20,7 +20,7 @@ test("a gateway says that a payment and the books do not agree, and stays ready"
 		const warnings = async () => (await (await service.get("/readyz")).json()).warnings as string[];
 		await waitFor(async () => (await warnings()).some((text) => text.includes("card payment")), "the warning");
 		expect((await service.get("/readyz")).status).toBe(200);
-		// Of what came back too late those of the last day count, all instances together.
+		// Late settlements of the last day count, over all instances.
 		expect(await (await service.get("/metrics")).text()).toContain("\ntollgate_payment_findings_open 1\n");
 		await waitFor(
 			async () => (await (await service.get("/metrics")).text()).includes("\ntollgate_settlements_refused 5\n"),
@@ -31,7 +31,7 @@ test("a gateway says that a payment and the books do not agree, and stays ready"
 	}
 });
 
-test("the watch looks again each minute, and keeps what it knew while the database is away", async () => {
+test("the watch repeats each minute, keeps its state without the database", async () => {
 	const clock = createManualClock();
 	let answer = () => Promise.resolve(2);
 	const watch = startWatch({ look: () => answer(), clock, log }, { what: "a", firstLookMs: 1_000 });

@@ -20,7 +20,7 @@ function setUp() {
 	return { state, clock, memoryReturn };
 }
 
-test("what a burst left is collected once nothing is open any more, and once", () => {
+test("memory of a burst is collected once, when no request is open", () => {
 	const { state, clock } = setUp();
 	state.open = 5_000;
 	state.residentMb = 260;
@@ -38,7 +38,7 @@ test("what a burst left is collected once nothing is open any more, and once", (
 	expect(state.collections).toBe(2);
 });
 
-test("nobody's request meets the pause: as long as one is open at each look nothing is collected", () => {
+test("nothing is collected while a request is open at each check", () => {
 	const { state, clock } = setUp();
 	state.residentMb = 1_000;
 	for (let second = 0; second < 100; second += 1) {
@@ -48,7 +48,7 @@ test("nobody's request meets the pause: as long as one is open at each look noth
 	expect(state.collections).toBe(0);
 });
 
-test("what cannot be read is looked at again, and compared with what was known before", () => {
+test("an unreadable size is read again, compared with the last known one", () => {
 	const { state, clock } = setUp();
 	state.residentMb = 260;
 	state.isReadable = false;
@@ -59,7 +59,7 @@ test("what cannot be read is looked at again, and compared with what was known b
 	expect(state.collections).toBe(1);
 });
 
-test("a process that has not grown is left alone", () => {
+test("a process that did not grow is not collected", () => {
 	const { state, clock } = setUp();
 	state.residentMb = 131;
 	clock.advance(600_000);
@@ -69,13 +69,13 @@ test("a process that has not grown is left alone", () => {
 	expect(state.collections).toBe(1);
 });
 
-test("after its stop no timer is left", () => {
+test("no timer remains after the stop", () => {
 	const { clock, memoryReturn } = setUp();
 	memoryReturn.stop();
 	expect(clock.pending()).toBe(0);
 });
 
-test("what is let go under load is collected at once only where a third of the memory is in use, or nobody can tell", () => {
+test("under load collects above a third of the memory, or at unknown size", () => {
 	const state = { resident: undefined as number | undefined, collections: 0 };
 	const collect = () => {
 		state.collections += 1;

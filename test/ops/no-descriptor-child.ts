@@ -1,4 +1,4 @@
-/** Takes all descriptors that it may have, and says what the readings of a process are then. */
+/** Uses up all file descriptors, then prints the process metrics. */
 import { closeSync, openSync, writeSync } from "node:fs";
 import { processReadings, residentBytes } from "../../src/ops/process-readings.ts";
 

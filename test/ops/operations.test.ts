@@ -1,4 +1,4 @@
-/** What an operator watches is there: alerts and pictures name metrics that exist, and each alert and error has its page. */
+/** Alerts and dashboards name existing metrics; each alert and error has its page in the runbook. */
 import { describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -34,7 +34,7 @@ const expressions = [
 const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }) });
 
-/** Names of time series that a service which has answered and refused writes, and Prometheus' own `up`. */
+/** Names of the series of a service that has answered and refused requests, and Prometheus' own `up`. */
 async function seriesNames(): Promise<Set<string>> {
 	const { secret } = await service.customer();
 	await service.post("/v1/chat/completions", secret, ask());
@@ -45,14 +45,14 @@ async function seriesNames(): Promise<Set<string>> {
 	return new Set(["up", ...lines.map((line) => /^[a-z_]+/.exec(line)?.[0] ?? "")]);
 }
 
-test("alerts and pictures name metrics that exist", async () => {
+test("alerts or dashboards name existing metrics only", async () => {
 	const names = await seriesNames();
 	const named = expressions.flatMap((expr) => expr.match(/\b(?:tollgate|process)_[a-z_]+|\bup\b/g) ?? []);
 	expect(named.length).toBeGreaterThan(30);
 	expect([...new Set(named)].filter((name) => !names.has(name))).toEqual([]);
 });
 
-/** What an operator wants to know of each: a name that is gone here is gone from somebody's pictures. */
+/** Removing a name from this list breaks operators' dashboards. */
 const WANTED = {
 	requests: ["tollgate_requests_total", "tollgate_requests_open", "tollgate_requests_running"],
 	tokens: ["tollgate_prompt_tokens_total", "tollgate_completion_tokens_total"],
@@ -80,7 +80,7 @@ const WANTED = {
 	processes: ["tollgate_worker_up"],
 };
 
-test("there is a metric for all that an operator watches", async () => {
+test("every quantity that an operator watches has a metric", async () => {
 	const names = await seriesNames();
 	expect(
 		Object.values(WANTED)
@@ -89,7 +89,7 @@ test("there is a metric for all that an operator watches", async () => {
 	).toEqual([]);
 });
 
-test("a stream's gaps are counted between its events: so long the server let its reader wait", async () => {
+test("a stream's gaps are measured between its events, as the server sends them", async () => {
 	const gaps = async () => {
 		const text = await (await service.get("/metrics")).text();
 		return ["count", "sum"].map((part) =>
@@ -112,7 +112,7 @@ test("a stream's gaps are counted between its events: so long the server let its
 	expect(sum - sumBefore).toBeGreaterThan(0.1);
 });
 
-test("what only grows is a counter, times are histograms in seconds with a bucket for each bound", async () => {
+test("monotonic metrics are counters, times are histograms in seconds", async () => {
 	await seriesNames();
 	const text = await (await service.get("/metrics")).text();
 	const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]));
@@ -164,7 +164,7 @@ describe("the runbook has a page", () => {
 	});
 });
 
-/** Series with which an alert fires, and how long they last. */
+/** Series that fire an alert, and their duration. */
 const FIRING: Readonly<Record<string, readonly string[]>> = {
 	TollgateDown: ['up{job="tollgate", instance="a"} 0'],
 	TollgateNotAdmitting: ['tollgate_admitting{instance="a"} 0'],
@@ -241,8 +241,8 @@ async function promtool(command: readonly string[], files: Readonly<Record<strin
 	}
 }
 
-describe.skipIf(PROMTOOL === null)("by Prometheus' own tool", () => {
-	test("every expression of the pictures can be read", async () => {
+describe.skipIf(PROMTOOL === null)("Prometheus' own tool", () => {
+	test("parses every expression of the dashboards", async () => {
 		const panels = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
 		const records = panels.map((expr, nth) => ({ record: `panel:${nth}`, expr: expr.replaceAll("$instance", ".*") }));
 		expect(
@@ -252,10 +252,10 @@ describe.skipIf(PROMTOOL === null)("by Prometheus' own tool", () => {
 		).toContain(`${panels.length} rules found`);
 	});
 
-	/** A gauge, since it is of the time since the last question: autoscalers take no summary of that. */
+	/** A gauge: its value covers the time since the last scrape, which a summary cannot say. */
 	const LAG = "event_loop_lag_seconds non-summary metrics";
 
-	test("/metrics is as it likes it: but for units of money, which it does not know, and the loop's lag", async () => {
+	test("accepts /metrics, except units of money or the event loop's lag", async () => {
 		await seriesNames();
 		const run = Bun.spawn([PROMTOOL as string, "check", "metrics"], {
 			stdin: await service.get("/metrics"),
@@ -268,7 +268,7 @@ describe.skipIf(PROMTOOL === null)("by Prometheus' own tool", () => {
 		);
 	});
 
-	test("each alert fires by what it is for, and none where all is well", async () => {
+	test("fires each alert on its series, none in a healthy one", async () => {
 		expect(Object.keys(FIRING).toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
 		const firing = (alert: string) => `count(ALERTS{alertname=~"${alert}", alertstate="firing"})`;
 		const fires = rules.map(({ alert }) => ({

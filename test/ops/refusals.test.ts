@@ -10,7 +10,7 @@ import { waitFor } from "../support/wait.ts";
 
 const db = await withDatabase();
 
-/** A database that can be away: statements are refused, or never answered. */
+/** A database that can refuse statements or never answer them. */
 function setUp() {
 	const clock = createManualClock(Date.UTC(2026, 10, 21));
 	const logged: string[] = [];
@@ -33,7 +33,7 @@ function setUp() {
 		set(next: typeof state) {
 			state = next;
 		},
-		/** Lets a second pass and waits until all is written. */
+		/** Lets a second pass and waits until everything is written. */
 		async written() {
 			clock.advance(1_000);
 			await waitFor(() => refusals.waiting() === 0, "the refusals to be written");
@@ -63,7 +63,7 @@ const rowsOf = async (keyId: string) => [
 	...(await db.sql`select * from refused_request where key_id = ${keyId} order by refused_at, request_id`),
 ];
 
-test("a refusal is stored with its amounts a second later, whatever its texts are made of", async () => {
+test("a refusal is stored with its amounts within a second, whatever its text", async () => {
 	const { refusals, clock, asked, written } = setUp();
 	const shortage = {
 		availableNanoUsd: nanoUsd(1),
@@ -102,7 +102,7 @@ test("a refusal is stored with its amounts a second later, whatever its texts ar
 	expect(clock.pending()).toBe(0);
 });
 
-test("a loop of the same refusal makes few rows a minute, and the last of them counts the rest", async () => {
+test("repeated refusals make few rows a minute; the last counts the rest", async () => {
 	const { refusals, clock, written } = setUp();
 	const send = (count: number) => {
 		for (let sent = 0; sent < count; sent++) refusals.record(refusal("key_loop", { atMs: clock.wallMs() + sent }));
@@ -115,7 +115,7 @@ test("a loop of the same refusal makes few rows a minute, and the last of them c
 	expect(rows.map((row) => row.repeats)).toEqual([...Array(ROWS_PER_MINUTE_MAX).fill(0), 1_000 - ROWS_PER_MINUTE_MAX]);
 	expect(rows[0]?.code).toBe("model_not_found");
 	expect(rows.at(-1)?.repeated_at).toEqual(new Date(clock.wallMs() - 1_000 + 999));
-	// Later ones in the same minute are added to the row that is stored already.
+	// Later refusals of the same minute are added to the stored row.
 	send(7);
 	await written();
 	rows = await rowsOf("key_loop");
@@ -129,7 +129,7 @@ test("a loop of the same refusal makes few rows a minute, and the last of them c
 	await refusals.stop();
 });
 
-test("a refusal that comes while its row is being written is not lost", async () => {
+test("a refusal that comes while its row is written is not lost", async () => {
 	const { refusals, clock, written } = setUp();
 	for (let sent = 0; sent < ROWS_PER_MINUTE_MAX; sent++) refusals.record(refusal("key_meanwhile"));
 	clock.advance(1_000);
@@ -143,7 +143,7 @@ test("a refusal that comes while its row is being written is not lost", async ()
 	await refusals.stop();
 });
 
-test("while Postgres is away refusals wait up to a bound, the rest is counted; then what waited is written", async () => {
+test("without Postgres refusals wait up to a bound; the rest is counted", async () => {
 	const { refusals, clock, logged, set } = setUp();
 	set("refusing");
 	const send = (count: number, from: number) => {
@@ -159,7 +159,7 @@ test("while Postgres is away refusals wait up to a bound, the rest is counted; t
 	await waitFor(() => clock.pending() > 0, "the next attempt");
 	send(5, WAITING_MAX);
 	expect([refusals.waiting(), refusals.dropped()]).toEqual([WAITING_MAX, 305]);
-	// Once, and not every second.
+	// Logged once, not every second.
 	expect(logged.filter((line) => line.includes("cannot be written"))).toHaveLength(1);
 	set("up");
 	clock.advance(1_000);
@@ -170,7 +170,7 @@ test("while Postgres is away refusals wait up to a bound, the rest is counted; t
 	await refusals.stop();
 });
 
-test("a database that never answers holds up nobody", () => {
+test("a database that never answers delays no request", () => {
 	const { refusals, clock, asked, set } = setUp();
 	set("hanging");
 	for (let second = 0; second < 100; second++) {
@@ -181,7 +181,7 @@ test("a database that never answers holds up nobody", () => {
 	expect(refusals.waiting()).toBe(100);
 });
 
-test("rows that Postgres does not take are let go and do not hold up the others", async () => {
+test("rows that Postgres refuses are dropped without delaying others", async () => {
 	const { refusals, written } = setUp();
 	refusals.record(refusal("key_bad", { status: 2 ** 40 }));
 	await written();
@@ -192,7 +192,7 @@ test("rows that Postgres does not take are let go and do not hold up the others"
 	await refusals.stop();
 });
 
-test("stopping writes what waits, and does not fail where it cannot", async () => {
+test("the stop writes waiting refusals, does not fail where it cannot", async () => {
 	const { refusals } = setUp();
 	refusals.record(refusal("key_stop"));
 	await refusals.stop();
@@ -204,7 +204,7 @@ test("stopping writes what waits, and does not fail where it cannot", async () =
 	expect(away.clock.pending()).toBe(0);
 });
 
-test("a row that is written twice is there once", async () => {
+test("a row written twice is stored once", async () => {
 	const clock = createManualClock(Date.UTC(2026, 10, 21));
 	const once = refusal("key_twice");
 	for (let time = 0; time < 2; time++) {

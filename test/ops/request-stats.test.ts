@@ -3,14 +3,14 @@ import { createMetrics } from "../../src/ops/metrics.ts";
 import { createRequestStats, requestReadings } from "../../src/ops/request-stats.ts";
 import { replicaReadings } from "../../src/ops/service-readings.ts";
 
-/** As many as a large aggregator lists. */
+/** As many models as a large aggregator lists. */
 const MODELS = 5_000;
 const ENDINGS = ["finished", "client_left", "upstream_died", "upstream_failed"];
 
 const seriesOf = (text: string, name: string) => text.split("\n").filter((line) => line.startsWith(`${name}{`));
 const countOf = (line: string) => Number(line.slice(line.lastIndexOf(" ")));
 
-test("series do not grow with the list of models, and their sum is of all requests", async () => {
+test("the number of series is bounded; their sum is all requests", async () => {
 	const stats = createRequestStats();
 	for (let nth = 0; nth < MODELS; nth++)
 		for (const ending of ENDINGS)
@@ -34,7 +34,7 @@ test("series do not grow with the list of models, and their sum is of all reques
 	expect(charged).toBe(7 * MODELS * ENDINGS.length);
 });
 
-test("of very many replicas those of models in trouble have series, all of a model or none; totals are of all", async () => {
+test("of many replicas those in trouble have series; totals count all", async () => {
 	const replicas = Array.from({ length: MODELS }, (_, nth) =>
 		[0, 1].map((at) => ({
 			alias: `model-${nth}#${at}`,

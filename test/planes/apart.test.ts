@@ -1,4 +1,4 @@
-/** A gateway and a console that are started apart, as on machines of their own: a shared secret is all that joins them. */
+/** A gateway and a console started separately, as on two machines, joined only by a shared secret. */
 import { expect, test } from "bun:test";
 import { scryptSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -60,7 +60,7 @@ test("the console shows what the gateway serves, and its playground reaches it",
 	expect([answer.status, answer.body.choices?.[0].message.content]).toEqual([200, "echo: one two three"]);
 });
 
-test("the management interface is the console's, and a gateway alone says so", async () => {
+test("the management interface is on the console; a gateway alone says so", async () => {
 	const at = async (url: string) => {
 		const response = await fetch(`${url}/v1/management/accounts`);
 		return [response.status, (await response.json()).error];
@@ -70,12 +70,12 @@ test("the management interface is the console's, and a gateway alone says so", a
 	expect((await at(gateway.url))[1].message).toContain("console");
 });
 
-test("a gateway alone tells whose base address lacks /v1 how it ends", async () => {
+test("a gateway says that a base address without /v1 is incomplete", async () => {
 	const answer = await fetch(`${gateway.url}/chat/completions`, { method: "POST", body: "{}" });
 	expect([answer.status, (await answer.json()).error.message]).toEqual([404, expect.stringContaining("ends with /v1")]);
 });
 
-test("each answers for itself alone", async () => {
+test("each plane serves its own paths only", async () => {
 	const chat = (at: string) =>
 		fetch(`${at}/v1/chat/completions`, {
 			method: "POST",
@@ -94,7 +94,7 @@ test("each answers for itself alone", async () => {
 	}
 });
 
-test("of requests that a proxy passes on which nobody named, the log says once what that means", async () => {
+test("the log warns once of an unknown proxy, with the setting to use", async () => {
 	for (const [served, path] of [
 		[gateway, "/v1/models"],
 		[people, "/v1/management/accounts"],
@@ -107,7 +107,7 @@ test("of requests that a proxy passes on which nobody named, the log says once w
 	}
 });
 
-test("a balancer that probes by HTTP/1.0, without a Host, hears what others hear; nothing else is answered so", async () => {
+test("an HTTP/1.0 probe without a Host is answered; other such requests are not", async () => {
 	const ask = async (at: string, path: string, more = "") =>
 		parseRaw(await (await openRaw(at, `GET ${path} HTTP/1.0\r\n${more}\r\n`)).ended());
 	for (const at of [gateway.url, url]) {
@@ -120,7 +120,7 @@ test("a balancer that probes by HTTP/1.0, without a Host, hears what others hear
 	}
 });
 
-test("a password is kept as its scrypt, with 32 MB a guess and a salt each", async () => {
+test("a password is stored as scrypt with its own salt, at 32 MB per guess", async () => {
 	const rows = await database.sql<{ password: string }[]>`select password from auth_account where password is not null`;
 	expect(rows.length).toBe(2);
 	for (const { password } of rows) {
@@ -131,7 +131,7 @@ test("a password is kept as its scrypt, with 32 MB a guess and a salt each", asy
 	expect(new Set(rows.map(({ password }) => password)).size).toBe(2);
 });
 
-test("a console with another secret, or without a gateway's address, gets no chat served", async () => {
+test("a console with a wrong secret or no gateway address gets no chat", async () => {
 	for (const [env, status] of [
 		[{ INTERNAL_SECRET: "j".repeat(40), GATEWAY_URL: gateway.url }, 403],
 		[{}, 503],
@@ -142,7 +142,7 @@ test("a console with another secret, or without a gateway's address, gets no cha
 		expect([env, refused.status]).toEqual([env, status]);
 	}
 	const calls = upstream.requests.length;
-	// A gateway that was given no secret takes no token, whoever signed it.
+	// A gateway without a secret accepts no token, whoever signed it.
 	const closed = await start("gateway");
 	const other = await start("console", { INTERNAL_SECRET: INTERNAL, GATEWAY_URL: closed.url });
 	expect((await customer.send("POST", `${other.url}${play}`, ask, { origin: other.url })).status).toBe(401);

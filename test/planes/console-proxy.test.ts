@@ -11,7 +11,7 @@ import { waitFor } from "../support/wait.ts";
 const folder = temporaryFolder();
 let sockets = 0;
 
-/** A gateway's door on a port of its own, with whatever stands behind it. The client's address is made up. */
+/** A gateway's proxy on its own port in front of any console; the client's address is invented. */
 function front(console?: (request: Request) => Response | Promise<Response>, address = "192.0.2.7") {
 	const socket = join(folder, `${++sockets}.sock`);
 	const timeouts: number[] = [];
@@ -33,7 +33,7 @@ function front(console?: (request: Request) => Response | Promise<Response>, add
 
 const json = { "content-type": "application/json" };
 
-test("the client's address is what the gateway found out, whatever the client says of it", async () => {
+test("the client's address is the gateway's finding, whatever the client sends", async () => {
 	const { raw } = front((request) => Response.json([...request.headers]));
 	const lines = [
 		"GET / HTTP/1.1",
@@ -56,13 +56,13 @@ test("the client's address is what the gateway found out, whatever the client sa
 	expect(seen.get("x-forwarded-for")).toBe("192.0.2.7");
 	expect(seen.get("host")).toBe("people.example:8443");
 	expect(seen.get("cookie")).toBe("a=b");
-	// That somebody stands between is said by the gateway, and by nobody else.
+	// Only the gateway may say that a proxy is in between.
 	expect(seen.get("x-tollgate-passed-on")).toBe("yes");
 	for (const name of ["x-forwarded-host", "x-forwarded-proto", "forwarded", "x-real-ip", "x-secret-hop"])
 		expect([name, seen.get(name)]).toEqual([name, undefined]);
 });
 
-test("an answer comes back as it is: status, cookies, encoding, redirects, bytes", async () => {
+test("an answer is unchanged: status, cookies, encoding, redirects, bytes", async () => {
 	const packed = Bun.gzipSync("hello");
 	const { url } = front((request) => {
 		if (new URL(request.url).pathname === "/away") return Response.redirect("/elsewhere", 302);
@@ -81,7 +81,7 @@ test("an answer comes back as it is: status, cookies, encoding, redirects, bytes
 	expect((await fetch(url, { method: "HEAD" })).status).toBe(418);
 });
 
-test("what is too long, or has no length, does not reach the console", async () => {
+test("a body too long or without a length does not reach the console", async () => {
 	let asked = 0;
 	const { url, raw } = front(async (request) => {
 		asked += 1;
@@ -93,7 +93,7 @@ test("what is too long, or has no length, does not reach the console", async () 
 	expect(asked).toBe(1);
 	const refused = await post("/api/console/keys", 1024 * 1024 + 1);
 	expect([refused.status, (await refused.json()).error.code]).toEqual([413, "payload_too_large"]);
-	// Pictures fit into a chat of the playground, and into nothing else.
+	// Only a playground chat may contain pictures.
 	const chat = "/api/console/playground/chat";
 	expect((await post(`${chat}?key=k`, 3 * 1024 * 1024)).status).toBe(200);
 	expect((await post(`${chat}/x`, 3 * 1024 * 1024)).status).toBe(413);
@@ -115,7 +115,7 @@ test("what is too long, or has no length, does not reach the console", async () 
 	expect(asked).toBe(3);
 });
 
-test("a stream passes event by event, and a page that leaves ends it at the console", async () => {
+test("a stream passes event by event; a leaving client ends it at the console", async () => {
 	let send: ReadableStreamDefaultController<Uint8Array> | undefined;
 	let cancelled = false;
 	const { url, timeouts } = front(
@@ -141,11 +141,11 @@ test("a stream passes event by event, and a page that leaves ends it at the cons
 	expect(await next()).toBe("two\n");
 	leave.abort();
 	await waitFor(() => cancelled, "the console to hear of it");
-	// Whoever raises the time of a connection sets it back.
+	// A handler that raises a connection's timeout must restore it.
 	await waitFor(() => timeouts.at(-1) === IDLE_TIMEOUT_S, "the connection's own time");
 });
 
-test("a page that leaves before its answer begins is not waited for at the console", async () => {
+test("a client that leaves before the answer is not awaited at the console", async () => {
 	const [asked, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
 	const { url } = front(async (request) => {
 		request.signal.addEventListener("abort", () => left.resolve());
@@ -161,7 +161,7 @@ test("a page that leaves before its answer begins is not waited for at the conso
 	await response;
 });
 
-test("a console that dies in the middle of an answer leaves a broken answer, not a short one", async () => {
+test("a console that dies in an answer breaks the answer visibly", async () => {
 	const script = `Bun.serve({ unix: process.argv[1], idleTimeout: 0, fetch: () => new Response(new ReadableStream({
 		start(controller) { controller.enqueue("half"); } })) }); console.log("up");`;
 	const socket = join(folder, "dies.sock");
@@ -186,7 +186,7 @@ test("a console that dies in the middle of an answer leaves a broken answer, not
 	expect(await rest).toBe("broken");
 });
 
-test("without a console people get a page that asks again, programs a 503 that says when", async () => {
+test("without a console pages get a retrying page, programs a 503 with its wait", async () => {
 	const { url, door } = front();
 	expect(door.problem()).toBeUndefined();
 	const [page, answer, posted] = await Promise.all([
@@ -215,7 +215,7 @@ test("serves requests again once a console listens", async () => {
 	expect(door.problem()).toBeUndefined();
 });
 
-test("a successor takes the socket over while its forerunner answers what it has", async () => {
+test("a successor takes over the socket while the old console answers its rest", async () => {
 	const [inHand, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
 	const { url, open } = front(async () => {
 		inHand.resolve();

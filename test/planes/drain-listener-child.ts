@@ -1,4 +1,4 @@
-/** Serves, shuts its door, prints the port, and is in office until it is killed: for a test that takes its rights away. */
+/** Serves, drains its listener, prints the port and runs until it is killed, for a test that removes its rights. */
 import { drainListener } from "../../src/planes/drain-listener.ts";
 
 const server = Bun.serve({ hostname: process.argv[2] ?? "", port: 0, fetch: () => new Response() });

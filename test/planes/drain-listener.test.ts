@@ -12,7 +12,7 @@ import { startService } from "../support/service.ts";
 
 const folder = temporaryFolder();
 const client = join(folder, "client.ts");
-/** Asks, leaves a file once the kernel has its request, and prints the answer's first line or why there is none. */
+/** Sends a request, creates a file once the kernel has the request, and prints the answer's first line or the error. */
 writeFileSync(
 	client,
 	`import { connect } from "node:net";
@@ -31,19 +31,19 @@ writeFileSync(
 
 function asksAt(place: string, sent: string) {
 	const asking = Bun.spawn([process.execPath, client, place, sent], { stdio: ["ignore", "pipe", "inherit"] });
-	// Until then this process takes nobody in: the kernel does.
+	// Blocks this process, so that only the kernel accepts the connection.
 	while (!existsSync(sent)) Bun.sleepSync(5);
 	return new Response(asking.stdout).text();
 }
 
-test("who waits at the listener while a gateway is busy is served, though it stops before it looks", async () => {
+test("a client waiting at the listener of a stopping gateway is served", async () => {
 	const service = await startService({ models: "  []" });
 	const answer = asksAt(new URL(service.url).port, join(folder, "sent"));
 	await service.stop();
 	expect(await answer).toBe("HTTP/1.1 200 OK\n");
 }, 30_000);
 
-test("who waits at the socket of a console whose successor has its name already is served too", async () => {
+test("a client at the socket of a replaced console is served", async () => {
 	const path = join(folder, "console.sock");
 	const serve = (text: string) =>
 		serveAt(path, { fetch: () => new Response(text), error: () => new Response(), maxRequestBodySize: 1 });
@@ -55,7 +55,7 @@ test("who waits at the socket of a console whose successor has its name already 
 	expect(await answer).toBe("HTTP/1.1 200 OK\n");
 }, 30_000);
 
-test("who waits at the listener of a process that has hardly a descriptor left is taken as others go", async () => {
+test("a client at the listener is accepted as descriptors become free", async () => {
 	const allWait = join(folder, "all-wait");
 	const child = join(import.meta.dir, "short-door-child.ts");
 	const command = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", process.execPath, child, allWait];
@@ -85,11 +85,13 @@ test("who waits at the listener of a process that has hardly a descriptor left i
 const IPPROTO_TCP = 6;
 const TCP_DEFER_ACCEPT = 9;
 
-/** A server whose clients are half-way in for the kernel until they have sent a request, as they are on a long way until they have heard. */
+/**
+ * A server with deferred accept: the kernel keeps a client half-open until its request arrives, as on a slow network.
+ */
 function serveBehindLongWays(hostname: string) {
 	const server = Bun.serve({ hostname, port: 0, fetch: () => new Response() });
 	const seconds = new Int32Array([10]);
-	// Its listener is one of them; to others it says nothing.
+	// The listener is one of these descriptors; the call fails on the others.
 	for (const fd of readdirSync("/proc/self/fd"))
 		libc().setsockopt(Number(fd), IPPROTO_TCP, TCP_DEFER_ACCEPT, ptr(seconds), seconds.byteLength);
 	return server;
@@ -128,7 +130,7 @@ const SETPRIV = ["setpriv", "--no-new-privs", "--bounding-set=-all", "--inh-caps
 const WITHOUT_RIGHTS = process.getuid?.() === 0 && Bun.which("setpriv") !== null ? SETPRIV : [];
 
 test.if(process.platform === "linux").each(["::1", ...(LONG ? ["0.0.0.0", "127.0.0.1", "::"] : [])])(
-	"a process without any rights shuts its door at %s, too",
+	"a process without rights drains its listener at %s too",
 	async (hostname) => {
 		const child = join(import.meta.dir, "drain-listener-child.ts");
 		const shut = Bun.spawn([...WITHOUT_RIGHTS, process.execPath, child, hostname], {
@@ -146,7 +148,7 @@ test.if(process.platform === "linux").each(["::1", ...(LONG ? ["0.0.0.0", "127.0
 	30_000,
 );
 
-/** What is free at one address may be somebody's at the other. */
+/** A port that is free at one address may be in use at the other. */
 function twoAtOnePort(hostname: string, elsewhere: string) {
 	for (let left = 20; ; left--) {
 		const server = Bun.serve({ hostname, port: 0, fetch: () => new Response() });
@@ -164,7 +166,7 @@ test.if(process.platform === "linux").each([
 	["127.0.0.1", "127.0.0.2"],
 	["::1", "127.0.0.1"],
 ])(
-	"who is let in at %s no more is no client of another service at that port of %s",
+	"a client refused at %s reaches no other service on that port of %s",
 	async (hostname, elsewhere) => {
 		const { server, other, port } = twoAtOnePort(hostname, elsewhere);
 		untilEnd(other);

@@ -22,7 +22,7 @@ function healthOf(books: Pick<Watch<BooksSeen | undefined>, "last">, problem?: s
 	return createGatewayHealth({ ...rest, books } as never);
 }
 
-test("how old the last check of the books is goes by the clock that dated it, whatever the gateway's says", async () => {
+test("the age of the last books check is measured by the database's clock", async () => {
 	const db = await withDatabase();
 	await db.sql`insert into reconciliation_run (id, at, ok, by, checks) values ('rec_1', now() - interval '59 minutes', true, 'timer', '[]')`;
 	for (const aheadMs of [-DAY_MS, 0, DAY_MS]) {
@@ -39,7 +39,7 @@ test("how old the last check of the books is goes by the clock that dated it, wh
 	}
 });
 
-test("what keeps requests out, the gate or the journal, takes a gateway out of its balancer", () => {
+test("a closed gate or failed journal makes the gateway unready", () => {
 	const books = { last: () => undefined };
 	expect(healthOf(books)().ready).toBe(true);
 	const full = "the journal's disk is full";

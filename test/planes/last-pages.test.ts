@@ -11,9 +11,9 @@ import { chatModel } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-// In short, `cli/supervise.test.ts` has a console that stays behind the gateways.
+// In short, `cli/supervise.test.ts` covers a console that ends after the gateways.
 test.if(LONG)(
-	"what a console that is slow asks of a gateway for a page of a stop's last moment is answered",
+	"a slow console's late query to a stopping gateway is answered",
 	async () => {
 		const database = await withDatabase();
 		const upstream = untilEnd(startUpstream({ dialect: "vllm" }));

@@ -1,4 +1,7 @@
-/** What code a process of each plane has loaded after it has done its work: what is not there can neither cost nor leak. */
+/**
+ * Checks the code that a process of each plane has loaded after its work: code that is not loaded can neither cost nor
+ * leak.
+ */
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +19,7 @@ const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const folder = temporaryFolder();
 writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
 
-/** Folders of `src/` and packages, as `src/gateway` and `elysia`. */
+/** Folders of `src/` and packages, such as `src/gateway` and `elysia`. */
 async function loadedBy(role: "gateway" | "console", work: (url: string) => Promise<void>): Promise<Set<string>> {
 	const file = join(folder, `${role}.json`);
 	const served = await startServe(
@@ -47,7 +50,7 @@ async function loadedBy(role: "gateway" | "console", work: (url: string) => Prom
 	return new Set(names);
 }
 
-test("a gateway has neither the console's code nor what it is made of", async () => {
+test("a gateway loads neither the console's code nor its packages", async () => {
 	const loaded = await loadedBy("gateway", async (url) => {
 		for (const path of ["/v1/models", "/status", "/metrics", "/openapi.json", "/overview"])
 			await fetch(`${url}${path}`);
@@ -71,14 +74,13 @@ test("a gateway has neither the console's code nor what it is made of", async ()
 	expect([...loaded].filter((name) => name.startsWith("@opentelemetry/sdk"))).toEqual([]);
 });
 
-test("a console has neither a road to models nor a journal", async () => {
+test("a console loads neither limits nor a YAML parser", async () => {
 	const loaded = await loadedBy("console", async (url) => {
 		expect((await fetch(`${url}/api/console/public/models`)).status).toBe(200);
 		expect((await fetch(`${url}/api/console/me`)).status).toBe(401);
 		expect((await fetch(`${url}/readyz`)).status).toBe(200);
-		// What is the gateway's is not here.
 		expect((await fetch(`${url}/v1/models`)).status).toBe(404);
-		// Its own figures are: nobody else tells them where it runs alone.
+		// A console that runs alone reports its own metrics.
 		const figures = await (await fetch(`${url}/metrics`)).text();
 		expect(figures).toContain("tollgate_mails_total");
 		expect(figures).not.toContain("tollgate_admitting");

@@ -1,4 +1,4 @@
-/** The two planes as the processes that they are: what one of them suffers, the other does not notice. */
+/** Both planes as processes: a fault of one does not affect the other. */
 import { expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,6 @@ import { chatModel } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** Each of them only where it is needed. */
 const OF_CONSOLE = {
 	CONSOLE_SECRET: "canary-session-secret-0123456789abcdef",
 	STRIPE_SECRET_KEY: "sk_test_canary0123456789",
@@ -25,7 +24,7 @@ const OF_CONSOLE = {
 	TRANSFER_DETAILS: "canary-bank-details",
 };
 const OF_GATEWAY = { MODEL_SERVER_KEY: "canary-key-of-a-model-server" };
-/** Of requests, while somebody else is away. */
+/** Requests made while another process is down. */
 const ROUNDS = LONG ? 20 : 5;
 const ask = { model: "test-model", messages: [{ role: "user", content: "one two three" }] };
 
@@ -48,7 +47,7 @@ const served = await startServe(
 		DATA_DIR: join(folder, "data"),
 		CONFIG: config,
 		KEY_PEPPER: "canary-pepper-0123456789abcdef0123456789",
-		// Of it depends how long a statement may take.
+		// Decides the statement timeout.
 		LEASE_TTL_S: "20",
 		DRAIN_S: "2",
 	},
@@ -74,7 +73,7 @@ const chat = (init: RequestInit = {}) =>
 		body: JSON.stringify(ask),
 		...init,
 	});
-/** The parent cannot start anybody again for so long. */
+/** Stops the parent during `work`, so that it restarts no process. */
 async function whileParentSleeps(work: () => Promise<void>): Promise<void> {
 	process.kill(served.pid, "SIGSTOP");
 	try {
@@ -88,7 +87,7 @@ async function kill(pid: number): Promise<void> {
 	await waitFor(() => !isRunning(pid), "its end");
 }
 
-test("each process was started with the secrets that it needs, and with no other", () => {
+test("each process starts with the secrets that it needs, no other", () => {
 	const [gateway, console] = [environmentOf(gatewayPid()), environmentOf(consolePid())];
 	for (const [name, value] of Object.entries(OF_CONSOLE)) {
 		expect([name, console[name]]).toEqual([name, value]);
@@ -101,8 +100,8 @@ test("each process was started with the secrets that it needs, and with no other
 	expect(gateway.INTERNAL_SECRET).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test("a line of the log says whose it is", async () => {
-	// Each process writes its own; the parent's word that all are ready may overtake them.
+test("a log line names its process", async () => {
+	// Each process writes its own lines; the parent's "all ready" may come first.
 	for (const message of ["this instance is live", "the console is ready"])
 		await served.logged((line) => line.message === message, message);
 	const by = (message: string) => served.lines.filter((line) => line.message === message).map((line) => line.process);
@@ -111,7 +110,7 @@ test("a line of the log says whose it is", async () => {
 	expect(by("all processes are ready")).toEqual(["parent"]);
 });
 
-test("SIGUSR1 turns the log's debug on in every process and in those that follow, and off again", async () => {
+test("SIGUSR1 switches debug logs in every process, also in restarted ones", async () => {
 	const settled = () => served.lines.filter((line) => line.message === "a request was settled");
 	const levelled = (process: string, leastLevel: string, from: number) =>
 		served.logged(
@@ -144,7 +143,7 @@ test("SIGUSR1 turns the log's debug on in every process and in those that follow
 	await turn("info");
 	const before = settled().length;
 	await (await chat()).text();
-	// A process writes its lines in their order.
+	// A process writes its lines in order.
 	const later = served.lines.length;
 	process.kill(gatewayPid(), "SIGUSR1");
 	await levelled("gateway-1", "debug", later);
@@ -158,9 +157,9 @@ const figures = async (name: string) => {
 	return text.split("\n").filter((line) => line.includes(name) && !line.startsWith("#"));
 };
 
-test("metrics tell how late the loop of each process was; a client cannot ask one by itself", async () => {
+test("metrics have each process's loop lag; clients cannot query one process", async () => {
 	let told: string[] = [];
-	// A process that does not answer for a moment is left out.
+	// A process that is briefly busy is omitted.
 	await waitFor(async () => {
 		told = (await figures("event_loop_lag")).map((line) => line.replace(/ [^ ]+$/, ""));
 		return told.length === 6;
@@ -175,7 +174,7 @@ test("metrics tell how late the loop of each process was; a client cannot ask on
 	expect(await asked.text()).not.toContain("process_");
 });
 
-test("a console that hangs is not felt by inference", async () => {
+test("a hanging console does not delay inference", async () => {
 	const pid = consolePid();
 	process.kill(pid, "SIGSTOP");
 	try {
@@ -191,9 +190,9 @@ test("a console that hangs is not felt by inference", async () => {
 	}
 });
 
-// That one is replaced who does not answer: `cli/liveness.test.ts`.
+// `cli/liveness.test.ts` covers the detection of a hanging process.
 test.if(LONG)(
-	"a console that hangs for ever is replaced by its parent, and inference goes on all the while",
+	"a console that hangs for ever is replaced while inference continues",
 	async () => {
 		const hung = consolePid();
 		process.kill(hung, "SIGSTOP");
@@ -217,7 +216,7 @@ test.if(LONG)(
 	120_000,
 );
 
-test("kill -9 of the console: inference goes on, people hear that it is restarting, and then it is there again", async () => {
+test("after kill -9 of the console inference continues; the console restarts", async () => {
 	const old = consolePid();
 	upstream.next(
 		reply()
@@ -242,21 +241,21 @@ test("kill -9 of the console: inference goes on, people hear that it is restarti
 	await waitFor(async () => isDeepStrictEqual(await readiness(), [200, []]), "a readiness without a warning");
 });
 
-/** What the gateway warns of, but for the tests' own database, which confirms what is on no disk. */
+/** The gateway's warnings, except for the tests' database, which runs without fsync. */
 async function readiness(): Promise<[status: number, warnings: string[]]> {
 	const ready = await fetch(`${url}/readyz`);
 	const { warnings } = (await ready.json()) as { warnings: string[] };
 	return [ready.status, warnings.filter((text) => !text.startsWith("synchronous_commit is off"))];
 }
 
-test("kill -9 of the gateway: the console's process stays, says what is missing, and finds the new one", async () => {
+test("after kill -9 of the gateway the console stays, finds the new gateway", async () => {
 	const [people, old] = [consolePid(), gatewayPid()];
 	const socket = join(environmentOf(people).RUN_DIR ?? "", "console.sock");
 	const behind = personAt(socket, customer);
 	await waitFor(async () => (await behind("/readyz")).warnings.length === 0, "the console to miss nothing");
 	await whileParentSleeps(async () => {
 		await kill(old);
-		// Its lease is over a few seconds later; the clock is put on instead of waiting.
+		// Moves the clock past the lease instead of waiting.
 		await database.sql`update instance_beat set lease_until = now() - interval '1 minute' where state = 'live'`;
 		await waitFor(async () => (await behind("/readyz")).warnings.length > 0, "the console to notice");
 		expect((await behind("/readyz")).warnings).toEqual(["no gateway is live: no model can be asked"]);
@@ -273,7 +272,7 @@ test("kill -9 of the gateway: the console's process stays, says what is missing,
 	await waitFor(async () => (await behind("/readyz")).warnings.length === 0, "the console to see it");
 });
 
-test("a chat of the playground streams through both processes, and leaving it ends the call to the model", async () => {
+test("a playground chat streams through both processes; leaving ends the call", async () => {
 	const before = upstream.requests.length;
 	upstream.next(
 		reply()
@@ -295,7 +294,7 @@ test("a chat of the playground streams through both processes, and leaving it en
 	await upstream.waitForAbort(before + 1);
 });
 
-test("nobody comes in by a gateway's internal door without a token of this run", async () => {
+test("a gateway's internal door refuses requests without a token of this run", async () => {
 	const { RUN_DIR = "" } = environmentOf(gatewayPid());
 	expect(readdirSync(RUN_DIR).toSorted()).toEqual(["console.sock", "gateway-1.sock"]);
 	const knock = (path: string, headers: Record<string, string> = {}) =>
@@ -306,13 +305,13 @@ test("nobody comes in by a gateway's internal door without a token of this run",
 			body: JSON.stringify(ask),
 		} as BunFetchRequestInit);
 	expect((await knock("/v1/chat/completions")).status).toBe(403);
-	// The secret of a key opens the public port, not this one.
+	// A key's secret is valid at the public port only.
 	expect((await knock("/v1/chat/completions", { authorization: `Bearer ${secret}` })).status).toBe(403);
 	expect((await knock("/readyz")).status).toBe(404);
 	expect((await knock("/v1/models")).status).toBe(404);
 });
 
-test("a sign-in is noted with the address that the gateway saw, not with one that a client invents", async () => {
+test("a sign-in records the address that the gateway saw", async () => {
 	const person = newPerson(service, customer.email);
 	const answer = await person.send(
 		"POST",
@@ -325,7 +324,7 @@ test("a sign-in is noted with the address that the gateway saw, not with one tha
 	expect(session?.ip_address).toMatch(/^10\.0\./);
 });
 
-test("workers do not outlive their parent, hand back what they have, and have written nothing beside the log", async () => {
+test("workers end with their parent, hand back credit, print only logs", async () => {
 	const pids = [gatewayPid(), consolePid()];
 	served.kill("SIGKILL");
 	await waitFor(() => !pids.some(isRunning), "the workers to end", 30_000);
@@ -336,7 +335,7 @@ test("workers do not outlive their parent, hand back what they have, and have wr
 	expect(served.lines.filter((line) => line.level === "raw")).toEqual([]);
 });
 
-/** Asks the console at its own socket, as a gateway would. */
+/** Sends requests to the console's socket as a gateway would. */
 function personAt(socket: string, person: Person) {
 	const cookie = [...person.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
 	return async (path: string, body?: unknown) => {

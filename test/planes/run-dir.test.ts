@@ -15,7 +15,7 @@ import { atEnd, temporaryFolder } from "../support/at-end.ts";
 const folder = temporaryFolder();
 const answers = { fetch: () => new Response("here"), error: () => new Response(null), maxRequestBodySize: 1 };
 
-test("makes the folder under DATA_DIR for its user only", () => {
+test("creates the folder under DATA_DIR for its user only", () => {
 	const runDir = makeRunDir(folder);
 	expect(dirname(runDir)).toBe(join(folder, "run"));
 	expect(statSync(runDir).mode & 0o777).toBe(0o700);
@@ -23,7 +23,7 @@ test("makes the folder under DATA_DIR for its user only", () => {
 	expect(existsSync(runDir)).toBe(false);
 });
 
-test("makes the folder in the temporary directory if DATA_DIR's path is too long", async () => {
+test("creates the folder in the temporary directory if DATA_DIR is too long", async () => {
 	const long = join(folder, "x".repeat(200));
 	mkdirSync(long);
 	const runDir = makeRunDir(long);

@@ -1,6 +1,6 @@
 /**
- * Serves with descriptors for four connections at a time. Prints its port, waits until many wait at the listener (the file
- * that it is given is there), takes nobody in meanwhile, and then stops in order.
+ * Serves with file descriptors for four connections. Prints its port, blocks until the given file exists (many clients
+ * then wait at the listener), and stops in order.
  */
 import { closeSync, existsSync, openSync } from "node:fs";
 import { libc } from "../../src/base/libc.ts";
@@ -8,7 +8,7 @@ import { drainListener, lastAnswer } from "../../src/planes/drain-listener.ts";
 
 const AT_ONCE = 4;
 const allWait = process.argv[2] ?? "";
-// A gateway has opened it long before, for the lock of its journal.
+// A gateway has opened the C library earlier, for the lock of its journal.
 libc();
 const server = Bun.serve({
 	hostname: "127.0.0.1",

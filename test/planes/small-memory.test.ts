@@ -1,4 +1,4 @@
-/** Where a gateway has little memory, large requests are refused before the kernel ends it with everybody's streams. */
+/** A gateway with little memory refuses large requests before the kernel kills it with all its streams. */
 import { expect, spyOn, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../support/chat.ts";
@@ -11,7 +11,7 @@ const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }) });
 memory.mockRestore();
 
-test("a body that does not fit the memory is too large, and whoever else asks is served", async () => {
+test("a body too large for the memory is refused; other requests are served", async () => {
 	const [large, small] = [await service.customer(), await service.customer()];
 	const answer = await service.post("/v1/chat/completions", large.secret, ask("x".repeat(17 * MB)));
 	const { status, error } = await errorOf(answer);

@@ -1,4 +1,4 @@
-/** A gateway whose process or machine stands still for a while, as while it is moved to another host. */
+/** A gateway whose process or machine pauses, as during a live migration. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { withProduct } from "../attack/product.ts";
@@ -20,9 +20,9 @@ async function startTrickling(): Promise<string> {
 	return JSON.parse(new TextDecoder().decode(value)).url;
 }
 
-/** From the second silence on what is left of the deadline is short. */
+/** From the second silence on, little of the deadline is left. */
 test.each([...(LONG ? ["word2"] : []), "word45"])(
-	"a stream whose events came while its gateway stood still at %s, for longer than a server may be silent, goes on",
+	"a stream continues after its gateway was paused at %s beyond the time limit",
 	async (word) => {
 		const product = await withProduct({
 			models: chatModel({ url: await startTrickling() }),
@@ -50,7 +50,7 @@ test.each([...(LONG ? ["word2"] : []), "word45"])(
 		};
 		await readUntil(() => text.includes(word));
 		product.serve.kill("SIGSTOP");
-		// It is as long as this that it stands still: nothing is waited for.
+		// The pause itself is the subject, so the test sleeps for it.
 		await Bun.sleep(SILENCE_S * 1_000 + 600);
 		product.serve.kill("SIGCONT");
 		await readUntil(() => false);

@@ -13,7 +13,6 @@ const db = await withDatabase();
 const config = { workers: 1 };
 const check = (url = db.url, wallMs = Date.now) => checkDatabase(config, url, { wallMs });
 
-/** A database of its own name, without a schema. */
 const empty = uniqueName("test");
 const role = uniqueName("test_role");
 let emptyUrl: string;
@@ -34,21 +33,21 @@ beforeAll(async () => {
 	});
 });
 
-describe("a database that is there", () => {
+describe("an existing database", () => {
 	test("reports version, round trip, schema, clock, settings that lose the books", async () => {
 		const findings = await check();
-		// Their states depend on other load of the machine and the server; `judgeSettings` is tested below.
+		// These states depend on the load of the machine; the tests of `judgeSettings` below cover them.
 		for (const what of [/^PostgreSQL 18.* answers in [\d.]+ ms$/, /^\d+ connections are free/])
 			expect(findings.filter((finding) => what.test(finding.what))).toHaveLength(1);
 		expectFinding(findings, "ok", /the schema is up to date/);
 		expectFinding(findings, "ok", /clocks.* \d+ ms apart/);
-		// The tests' own server is fast and forgets.
+		// The tests' server has `fsync` off.
 		expectFinding(findings, "broken", /fsync is off/);
 		expectFinding(findings, "broken", /synchronous_commit is off/);
 		expectFinding(findings, "warning", /full_page_writes is off/);
 	});
 
-	test("a clock that is off by seconds is a warning, by minutes it is broken", async () => {
+	test("a clock off by seconds is a warning, by minutes an error", async () => {
 		for (const [offsetMs, state] of [
 			[-30_000, "warning"],
 			[300_000, "broken"],
@@ -58,14 +57,14 @@ describe("a database that is there", () => {
 		}
 	});
 
-	test("without a schema it is made by the next start, unless this role may not, or may not write at all", async () => {
+	test("a missing schema is a note, or an error if this role cannot create one", async () => {
 		expectFinding(await check(emptyUrl), "note", /schema is missing or older/);
 		expectFinding(await check(roleUrl), "broken", /this role may not/);
 		await admin.unsafe(`alter role ${role} set default_transaction_read_only = on`);
 		expectFinding(await check(roleUrl), "broken", /read-only/);
 	});
 
-	test("of an encoding that has no place for every character it is broken", async () => {
+	test("an encoding that lacks characters is an error", async () => {
 		const ascii = uniqueName("test");
 		await admin.unsafe(`create database ${ascii} encoding 'SQL_ASCII' locale 'C' template template0`);
 		try {
@@ -75,11 +74,11 @@ describe("a database that is there", () => {
 		}
 	});
 
-	test("with fewer connections than this instance may hold it is a warning", async () => {
+	test("fewer connections than this instance may hold are a warning", async () => {
 		expectFinding(await checkDatabase({ workers: 1_000 }, db.url), "warning", /may use 12012$/);
 	});
 
-	test("with a schema of a newer version that breaks this one it is broken; nothing is changed by looking", async () => {
+	test("a newer schema that breaks this version is an error; the check writes nothing", async () => {
 		const other = await withTemplate();
 		await other.sql`insert into schema_migration (name, breaking) values ('9999_from_the_future', true)`;
 		expectFinding(await check(other.url), "broken", /9999_from_the_future/);
@@ -110,14 +109,14 @@ describe("a server's settings", () => {
 		expect(judged(settings).filter((finding) => finding.state !== "ok")).toHaveLength(1);
 	});
 
-	test("accepts good ones, a local connection in clear and a socket, and warns of a slow way", () => {
+	test("accepts good settings, local or socket connections; warns of a slow line", () => {
 		expectWell([...judged({}), ...judged({ ssl: false, local: true }), ...judged({ ssl: null })]);
 		expectFinding(judged({}, 10.1), "warning", /answers in 10\.1 ms$/);
 	});
 });
 
 describe("a database that cannot be used", () => {
-	test("is broken, with the reason and what to do, and without the password", async () => {
+	test("is an error with reason, remedy, without the password", async () => {
 		const cases = [
 			["postgres://me:canary@127.0.0.1:1/x", /ECONNREFUSED.*Start PostgreSQL/],
 			[emptyUrl.replace(/\/\/[^@]+@/, "//me:canary@"), /authentication.*user and password/],
@@ -136,13 +135,13 @@ describe("a pooler", () => {
 		return findings;
 	};
 
-	test("by transactions is broken, and nothing else is asked through it", async () => {
+	test("in transaction mode is an error; nothing else is queried through it", async () => {
 		const findings = await through({ byTransaction: true });
 		expect(expectFinding(findings, "broken", /^A pooler hands sessions/).area).toBe("database");
 		expect(findings.filter(({ what }) => what.includes("schema"))).toEqual([]);
 	});
 
-	test("that refuses or overlooks what connections begin with is broken, and it is said what has to be passed on", async () => {
+	test("that drops start-up parameters is an error naming them", async () => {
 		for (const [options, what] of [
 			[{ refuses: "statement_timeout" }, /unsupported startup parameter: statement_timeout\).*pass .*: search_path,/],
 			[{ refuses: "search_path" }, /unsupported startup parameter: search_path/],
@@ -152,7 +151,7 @@ describe("a pooler", () => {
 		expectFinding(await through({ overlooks: ["lock_timeout"] }), "warning", /lose settings: lock_timeout$/);
 	});
 
-	test("that takes connections and answers nobody is broken, soon, and not for its address", async () => {
+	test("that accepts but never answers is an error soon, not of the address", async () => {
 		const timer = createManualClock();
 		const pooler = startFakePooler(db.url, { isSilent: true });
 		const looking = checkDatabase(config, pooler.url, { timer });

@@ -13,7 +13,7 @@ describe("disk", () => {
 	const MIB = 1024 ** 2;
 	const room = { type: 61267, bsize: 4096, bavail: MIB };
 
-	test("accepts a folder that exists or can be made, and leaves it as it was", () => {
+	test("accepts a folder that exists or can be created, leaves it unchanged", () => {
 		const before = readdirSync(folder);
 		for (const path of [folder, join(folder, "not", "yet")])
 			expectWell(checkDisk(config(path), { statfs: () => room, timeSync: timed(1) }));
@@ -29,16 +29,16 @@ describe("disk", () => {
 		expectFinding(checkDisk(config(), { timeSync }), "broken", /cannot be written: ENOSPC/);
 	});
 
-	test("warns of a nearly full disk and of a network file system, fails on a full one", () => {
+	test("warns of a nearly full disk or a network file system, fails on a full disk", () => {
 		const check = (system: Partial<typeof room>) => checkDisk(config(), { statfs: () => ({ ...room, ...system }) });
 		expectFinding(check({ bavail: (2047 * MIB) / 4096 }), "warning", /^2\.0 GiB are free/);
 		expectFinding(check({ bavail: (63 * MIB) / 4096 }), "broken", /^0\.1 GiB are free/);
 		expectFinding(check({ type: 26985 }), "warning", /network file system/);
-		// CIFS, with a sign.
+		// The magic number of CIFS, as a signed integer.
 		expectFinding(check({ type: 4283649346 | 0 }), "warning", /network file system/);
 	});
 
-	test("warns of a slow fsync where every answer waits for it", () => {
+	test("warns of a slow fsync if every answer waits for an fsync", () => {
 		const slow = (journal: "host" | "process") => checkDisk({ ...config(), journal }, { timeSync: timed(20.1) });
 		expectFinding(slow("process"), "ok", /fsync takes 20\.1 ms$/);
 		expectFinding(slow("host"), "warning", /fsync takes 20\.1 ms$/);
@@ -48,7 +48,7 @@ describe("disk", () => {
 		expectFinding(checkDisk(config(), { canLock: () => false }), "broken", /^files in .* cannot be locked$/);
 	});
 
-	test.if(existsSync("/dev/shm"))("fails in production on a disk in memory, unless the journal is remote", () => {
+	test.if(existsSync("/dev/shm"))("fails in production on a memory disk, unless the journal is remote", () => {
 		const check = (more: object) => checkDisk({ ...config("/dev/shm/tollgate"), ...more });
 		expectFinding(check({ production: true }), "broken", /in memory/);
 		expectFinding(check({ production: true, journal: "remote" }), "warning", /in memory/);
@@ -67,7 +67,7 @@ describe("address", () => {
 	const listen = (port: number) =>
 		Bun.listen({ hostname: "127.0.0.1", port, socket: { open: (socket) => void socket.end(), data() {} } });
 
-	test("accepts a free port and one that Tollgate serves, fails on another program's", async () => {
+	test("accepts a free port or a port of Tollgate, fails on another program's", async () => {
 		const other = listen(quietPort());
 		const address = { host: "127.0.0.1", port: other.port };
 		expectFinding(await checkAddress(address), "broken", /port is in use/);
@@ -83,7 +83,7 @@ describe("address", () => {
 		expectFinding(await checkAddress(address), "ok", /already served by Tollgate/);
 	});
 
-	test("fails on a host that is not this machine's", async () => {
+	test("fails on a host that is no address of this machine", async () => {
 		expectFinding(await checkAddress({ host: "192.0.2.1", port: 8080 }), "broken", /HOST/);
 		expectFinding(await checkAddress({ host: "nowhere.invalid", port: 8080 }), "broken", /HOST must be an address/);
 	});

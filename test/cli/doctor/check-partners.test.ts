@@ -33,7 +33,7 @@ describe("model servers", () => {
 		return `http://127.0.0.1:${server.port}/v1`;
 	}
 
-	/** Checks a catalogue of one model with a replica at each of these addresses. */
+	/** Checks a catalogue of one model with a replica at each address. */
 	function check(urls: string | readonly string[], options: { dialect?: string; model?: string; key?: string } = {}) {
 		const { dialect = "vllm", model = "served", key } = options;
 		const kind = dialect === "tei" ? "kind: embedding" : "kind: chat, max_output_tokens: 512";
@@ -54,19 +54,19 @@ describe("model servers", () => {
 
 	const vllm = { "/v1/models": { data: [{ id: "served", owned_by: "vllm", max_model_len: 8192 }] } };
 
-	test("accepts a server that answers, has the model and is of its dialect", async () => {
+	test("accepts a server that answers, has the model, is of its dialect", async () => {
 		expectFinding(await check(serve(vllm)), "ok", /m#1 \(vllm at http.*has served/);
 		const ollama = serve({ "/v1/models": { data: [{ id: "llama3.2:latest" }] }, "/api/version": { version: "1" } });
 		expectWell(await check(ollama, { dialect: "ollama", model: "llama3.2" }));
 		expectWell(await check(serve({ "/info": { model_id: "bge" } }), { dialect: "tei", model: "bge" }));
 		const tgi = serve({ "/v1/models": { data: [{ id: "served" }] }, "/info": { model_id: "served" } });
 		expectWell(await check(tgi, { dialect: "tgi" }));
-		// It serves the model that it was started with, whatever the request names.
+		// llama.cpp serves its one model, whatever the request names.
 		const llama = serve({ "/v1/models": { data: [{ id: "a.gguf", owned_by: "llamacpp" }] } });
 		expectWell(await check(llama, { dialect: "llama.cpp" }));
 	});
 
-	test("names what is wrong with a server, and no key", async () => {
+	test("names each server's fault, shows no key", async () => {
 		const short = { data: [{ id: "served", owned_by: "vllm", max_model_len: 4096 }] };
 		const cases = [
 			[check("http://127.0.0.1:1/v1"), "broken", /does not answer/],
@@ -95,7 +95,7 @@ describe("model servers", () => {
 		}
 	});
 
-	test("asks each replica", async () => {
+	test("checks each replica", async () => {
 		const findings = await check([serve(vllm), "http://127.0.0.1:1/v1"]);
 		expectFinding(findings, "ok", /m#1/);
 		expectFinding(findings, "broken", /m#2/);
@@ -103,7 +103,7 @@ describe("model servers", () => {
 });
 
 describe("mail", () => {
-	/** A mail server that knows one password; keeps what it was told. */
+	/** A mail server with one password; records the commands that it receives. */
 	function startMail(): { url(password: string): string; told: string[] } {
 		const told: string[] = [];
 		const server = Bun.listen({
@@ -128,14 +128,14 @@ describe("mail", () => {
 	}
 	const check = (smtpUrl: string) => checkMail(configOf({ SMTP_URL: smtpUrl, MAIL_FROM: "a@b.example" }));
 
-	test("a server that lets us in is well, and nothing is sent", async () => {
+	test("a server that accepts the login is fine; no mail is sent", async () => {
 		const mail = startMail();
 		expectWell(await check(mail.url("right")));
 		expect(mail.told[0]).toStartWith("EHLO");
 		expect(mail.told.filter((line) => /^(MAIL|RCPT|DATA)/.test(line))).toEqual([]);
 	});
 
-	test("a wrong password, a server that is not there and one that speaks TLS from the start are broken", async () => {
+	test("a wrong password, missing server or TLS-only port is an error", async () => {
 		const mail = startMail();
 		const refused = expectFinding(await check(mail.url("canary")), "broken", /refuses the login/);
 		expect(refused.todo).toContain("password");
@@ -144,7 +144,7 @@ describe("mail", () => {
 		expectFinding(await check(mail.url("right").replace("smtp:", "smtps:")), "broken", /refuses the login/);
 	});
 
-	test("none is to be known, in production a warning", async () => {
+	test("no mail server is a note, in production a warning", async () => {
 		expectFinding(await checkMail(configOf({})), "note", /SMTP_URL is not set/);
 		const secrets = { KEY_PEPPER: "k".repeat(32), CONSOLE_SECRET: "c".repeat(32) };
 		expectFinding(await checkMail(configOf({ NODE_ENV: "production", ...secrets })), "warning", /SMTP_URL is not set/);
@@ -184,13 +184,13 @@ describe("payments", () => {
 		enabled_events: events,
 	});
 
-	test("a key that is in force and a webhook that hears everything are well", async () => {
+	test("a valid key with a webhook for all events is fine", async () => {
 		webhooks = [webhook(["*"])];
 		expectWell(await check({ PUBLIC_URL: SITE }));
 		expectWell(await check({ STRIPE_SECRET_KEY: "rk_live_narrow" }));
 	});
 
-	test("what would lose a payment is broken, and no key is shown", async () => {
+	test("whatever would lose a payment is an error; no key is shown", async () => {
 		expectFinding(await check({ STRIPE_WEBHOOK_SECRET: "" }), "broken", /STRIPE_WEBHOOK_SECRET is not set/);
 		const refused = expectFinding(await check({ STRIPE_SECRET_KEY: "sk_live_canary" }), "broken", /refuses/);
 		expect(JSON.stringify(refused)).not.toContain("canary");

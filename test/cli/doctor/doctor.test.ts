@@ -16,7 +16,7 @@ const SECRETS = {
 };
 const folder = temporaryFolder();
 
-test("where all is well it ends with 0, names every area in its order, and changes nothing", async () => {
+test("exits 0 if all is well, names every area in order, changes nothing", async () => {
 	const dataDir = join(folder, "data");
 	mkdirSync(dataDir);
 	await placeCluster(dataDir);
@@ -29,7 +29,7 @@ test("where all is well it ends with 0, names every area in its order, and chang
 	const env = { ...SECRETS, DATA_DIR: dataDir, CONFIG: config, PORT: "0" };
 	const [json, text] = [await runHere(["doctor", "--json"], env, folder), await runCli(["doctor"], env, folder)];
 	const { ok, findings } = json.json<{ ok: boolean; findings: Finding[] }>();
-	// On a busy machine the database answers slowly, which is a warning.
+	// On a busy machine the slow round trip is a warning.
 	const others = findings.filter(({ what }) => !/^PostgreSQL .* answers in [\d.]+ ms$/.test(what));
 	expect(others.filter(({ state }) => state === "broken" || state === "warning")).toEqual([]);
 	expect([ok, json.exitCode, text.exitCode, text.stderr]).toEqual([true, 0, 0, ""]);
@@ -38,7 +38,7 @@ test("where all is well it ends with 0, names every area in its order, and chang
 	expect(readdirSync(dataDir)).toEqual(before);
 }, 60_000);
 
-test("where something is broken it ends with 1, says what to do, and shows no secret", async () => {
+test("exits 1 if something is broken, with a remedy, without a secret", async () => {
 	const config = join(folder, "bad.yaml");
 	writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n        api_key: canary-upstream\n`);
 	const env = {
@@ -72,7 +72,7 @@ test("where something is broken it ends with 1, says what to do, and shows no se
 	expect(json.stdout + json.stderr + text.stdout + text.stderr).not.toContain("canary");
 }, 60_000);
 
-test("a plane alone is not blamed for what the other one does", async () => {
+test("a single plane is not blamed for the other plane's duties", async () => {
 	const config = join(folder, "away.yaml");
 	writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n`);
 	const of = async (role: string) => {
@@ -86,7 +86,7 @@ test("a plane alone is not blamed for what the other one does", async () => {
 	expect(await of("console")).toEqual(["configuration warning", "database broken", "mail warning", "payments note"]);
 }, 60_000);
 
-test("a configuration that cannot be read is what is broken, and a mistake in the catalogue is named by its line", async () => {
+test("an unreadable configuration is the error; a catalogue mistake has its line", async () => {
 	const wrong = await runCli(["doctor", "--json"], { PORT: "many" }, folder);
 	expect([wrong.exitCode, wrong.json<{ findings: Finding[] }>().findings[0]?.what]).toEqual([
 		1,

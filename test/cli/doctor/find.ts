@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import type { Finding } from "../../../src/cli/doctor/finding.ts";
 
-/** Expects one finding of this state whose text matches. */
+/** Expects exactly one finding of `state` whose text matches. */
 export function expectFinding(findings: readonly Finding[], state: Finding["state"], what: RegExp): Finding {
 	const found = findings.filter((finding) => what.test(finding.what));
 	expect({ what: String(what), found: found.map(({ state }) => state), all: findings }).toMatchObject({
@@ -10,7 +10,6 @@ export function expectFinding(findings: readonly Finding[], state: Finding["stat
 	return found[0] as Finding;
 }
 
-/** Expects no warning and nothing broken. */
 export function expectWell(findings: readonly Finding[]): void {
 	expect(findings.filter(({ state }) => state === "warning" || state === "broken")).toEqual([]);
 }

@@ -1,4 +1,4 @@
-/** What goes wrong in a run, one alert each, done to real processes, servers and a real database. */
+/** Faults of a run, one per alert, in real processes, servers and a real database. */
 import { confirmTopUp, createTopUp } from "../../../src/billing/top-ups.ts";
 import { createAccount } from "../../../src/keys/account-admin.ts";
 import { createDigest } from "../../../src/keys/digest.ts";
@@ -12,15 +12,15 @@ import type { World } from "./world.ts";
 export interface PagedFault {
 	readonly what: string;
 	readonly alerts: readonly string[];
-	/** Resolves when it is done; what it left running is in the world's care. */
+	/** Resolves when the fault is active; the world cleans up what still runs. */
 	run(world: World): Promise<void>;
-	/** Makes it good again, before the next one. */
+	/** Repairs the fault before the next one starts. */
 	mend?(world: World): Promise<void> | void;
 }
 
 const CHAT = { messages: [{ role: "user", content: "one two three" }] };
 
-/** An account with credit, and a key of it. */
+/** Creates an account with credit and a key. */
 export async function newCustomer({ database, pepper }: World): Promise<{ accountId: string; secret: string }> {
 	const { statements } = database;
 	const accountId = (await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true }))
@@ -62,7 +62,7 @@ export const FAULTS: readonly PagedFault[] = [
 		alerts: ["TollgateBreakerOpen", "TollgateUpstreamFailures"],
 		async run(world) {
 			world.shaky.next(...Array.from({ length: 400 }, () => reply().errorStatus(500)));
-			// One customer alone opens no breaker for the others.
+			// The failures of one customer alone do not open the breaker for others.
 			const keys = await Promise.all([newCustomer(world), newCustomer(world), newCustomer(world)]);
 			for (let round = 0; round < 40; round++) {
 				for (const { secret } of keys) await chat(world, "shaky", secret);

@@ -1,4 +1,4 @@
-/** The pictures of a run, drawn from what Prometheus answered. Grafana draws the same queries more beautifully. */
+/** Draws the dashboards of a run from Prometheus' answers to the same queries that Grafana uses. */
 import type { Picture } from "./prometheus.ts";
 
 const COLUMNS = 3;

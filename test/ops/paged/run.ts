@@ -1,7 +1,7 @@
 /**
- * `bun run alerts`: each alert fired once by a fault in a real run, and each picture fed by it, as Prometheus itself sees
- * them. Writes `results/alerts.md` and `results/dashboard.svg`. About four minutes; needs Prometheus on the PATH.
- * `bun run alerts -- ALERT…`: these alone; nothing is written.
+ * `bun run alerts`: fires each alert by a fault in a real run with Prometheus and feeds each dashboard. Writes
+ * `results/alerts.md` and `results/dashboard.svg`. Takes four minutes; needs Prometheus on the PATH. `bun run alerts --
+ * ALERT…` runs only these alerts and writes nothing.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -34,11 +34,11 @@ try {
 		void chat(world, "steady", world.secret, { stream });
 	}, LOAD_MS);
 	const others = setInterval(() => void chat(world, "shaky"), 10 * LOAD_MS);
-	// What Prometheus has not seen before it happens has not grown.
+	// Prometheus counts growth only from a series' second scrape.
 	await Bun.sleep(12_000);
 	for (const { what, alerts, run, mend } of faults) {
 		const atMs = Date.now();
-		// What fires before its fault is shown by nothing.
+		// An alert that fires before its fault proves nothing.
 		const before = what.startsWith("nothing") ? new Set<string>() : await prometheus.firing();
 		const doing = run(world).catch((error) => console.log(`  ${what}: ${error}`));
 		const missing = new Set(alerts);

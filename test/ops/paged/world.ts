@@ -14,7 +14,7 @@ import { chatModel } from "../../support/service.ts";
 import type { UpstreamServer } from "../../support/upstream-server.ts";
 import { startUpstream } from "../../support/upstream-server.ts";
 
-/** A service of two instances, one of them with two workers and the console, its model servers and its database. */
+/** A service of two instances, one with two workers and the console, with its model servers and database. */
 export interface World {
 	readonly url: string;
 	readonly first: ServeProcess;
@@ -27,9 +27,9 @@ export interface World {
 	readonly narrow: UpstreamServer;
 	/** A webhook that answers 410. */
 	readonly gone: { readonly url: string };
-	/** Ends what a fault holds up. */
+	/** Releases whatever a fault blocks. */
 	readonly later: (() => void)[];
-	/** The customer whose requests run all the while. */
+	/** The customer whose requests run all the time. */
 	secret: string;
 	accountId: string;
 	stop(): Promise<void>;
@@ -61,7 +61,7 @@ export async function startWorld(): Promise<World> {
 		CONSOLE_SECRET: PEPPER,
 		DRAIN_S: "1",
 		TRUSTED_PROXIES: "127.0.0.1",
-		// Nobody is there.
+		// Nothing listens there.
 		SMTP_URL: `smtp://127.0.0.1:${quietPort()}`,
 		MAIL_FROM: "Test <test@example.com>",
 	});
@@ -69,7 +69,7 @@ export async function startWorld(): Promise<World> {
 		{ ...env("first"), ROLE: "all", WORKERS: "2" },
 		{ ready: "all processes are ready", logPath: join(tmpdir(), "tollgate-paged.log") },
 	);
-	// Its lease is longer than a page of the console waits.
+	// Its lease is longer than a console page waits.
 	const second = await startServe({ ...env("second"), LEASE_TTL_S: "120" });
 	return {
 		url: first.url,

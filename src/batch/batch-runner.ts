@@ -1,21 +1,13 @@
 import type { PgBoss } from "pg-boss";
 import type { Log } from "../base/log.ts";
-import type { BatchBooks } from "./batch-books.ts";
-import type { HeldJobs } from "./held-jobs.ts";
 import { type RunDeps, runBatch } from "./run-batch.ts";
-
-export interface BatchRunnerOptions {
-	readonly databaseUrl: string;
-	/** Another instance takes over a batch after so many seconds without a heartbeat; 10 at least. */
-	readonly heartbeatS?: number;
-}
 
 const QUEUE = "batch";
 const SCHEMA = "batch_jobs";
 /** Concurrent batches of one instance, and of one account in it. */
 const RUNS_MAX = 4;
 const RUNS_ACCOUNT_MAX = 2;
-/** Longer than an outage of the database that costs no batch its runner. */
+/** Another run follows a killed one after this time. An outage of the database that is shorter ends no run. */
 const HEARTBEAT_S = 30;
 const POLL_S = 2;
 /** Interval of the search for batches without a runner. */
@@ -31,14 +23,14 @@ const STOP_MS = 8_000;
 
 /**
  * Runs this instance's share of the open batches. The queue is pg-boss on the same Postgres, loaded at the first start. It has one job a batch, which any instance
- * takes; another instance gets it when the heartbeats fail. The queue decides which instance runs a batch;
+ * takes; another one gets it when the heartbeats fail. The queue decides which instance runs a batch;
  * `batch_claim` decides what is sent.
  */
 export function createBatchRunner(
-	deps: Omit<RunDeps, "othersWait"> & { readonly books: BatchBooks; readonly held: HeldJobs; readonly log: Log },
-	options: BatchRunnerOptions,
+	deps: Omit<RunDeps, "othersWait">,
+	{ databaseUrl }: { readonly databaseUrl: string },
 ) {
-	const { books, clock, held, log } = deps;
+	const { books, clock, log } = deps;
 	let boss: PgBoss | undefined;
 	let worker: string | undefined;
 	let starting: Promise<void> | undefined;
@@ -47,9 +39,20 @@ export function createBatchRunner(
 	const running = new Set<Promise<void>>();
 
 	async function begin(): Promise<void> {
-		const made = await openQueue(options, log);
+		const made = await openQueue(databaseUrl, log);
 		try {
-			worker = await takeJobs(made);
+			worker = await made.work<{ id: string }>(
+				QUEUE,
+				{
+					batchSize: 1,
+					localConcurrency: RUNS_MAX,
+					localGroupConcurrency: RUNS_ACCOUNT_MAX,
+					pollingIntervalSeconds: POLL_S,
+				},
+				async ([job]) => {
+					if (job !== undefined) await run(job.data.id, AbortSignal.any([stopping.signal, job.signal]));
+				},
+			);
 		} catch (error) {
 			// The next attempt opens another queue.
 			await close(made);
@@ -57,29 +60,6 @@ export function createBatchRunner(
 		}
 		boss = made;
 		await sweep();
-	}
-
-	/** Id of the worker. */
-	async function takeJobs(made: PgBoss): Promise<string> {
-		// Before this process takes jobs itself. A newer attempt of a job, perhaps on another instance, stays.
-		for (const job of held.orphans()) {
-			await made.fail(QUEUE, job, { message: "its process was killed" });
-			log.info("the job of a killed process is given back", { job: job.id });
-		}
-		return made.work<{ id: string }>(
-			QUEUE,
-			{
-				batchSize: 1,
-				localConcurrency: RUNS_MAX,
-				localGroupConcurrency: RUNS_ACCOUNT_MAX,
-				pollingIntervalSeconds: POLL_S,
-			},
-			async ([job]) => {
-				if (job === undefined) return;
-				const release = held.hold(job);
-				await run(job.data.id, AbortSignal.any([stopping.signal, job.signal])).finally(release);
-			},
-		);
 	}
 
 	async function run(id: string, signal: AbortSignal): Promise<void> {
@@ -167,10 +147,10 @@ function connectionString(databaseUrl: string): string {
 	return url.href;
 }
 
-async function openQueue(options: BatchRunnerOptions, log: Log): Promise<PgBoss> {
+async function openQueue(databaseUrl: string, log: Log): Promise<PgBoss> {
 	const { PgBoss: Boss } = await import("pg-boss");
 	const made = new Boss({
-		connectionString: connectionString(options.databaseUrl),
+		connectionString: connectionString(databaseUrl),
 		application_name: "tollgate batches",
 		schema: SCHEMA,
 		max: CONNECTIONS_MAX,
@@ -187,7 +167,7 @@ async function openQueue(options: BatchRunnerOptions, log: Log): Promise<PgBoss>
 			retryLimit: RETRIES_MAX,
 			retryDelay: RETRY_S,
 			expireInSeconds: EXPIRE_S,
-			heartbeatSeconds: options.heartbeatS ?? HEARTBEAT_S,
+			heartbeatSeconds: HEARTBEAT_S,
 			deleteAfterSeconds: EXPIRE_S,
 		});
 	} catch (error) {

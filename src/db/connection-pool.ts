@@ -4,14 +4,6 @@ import type { Log } from "../base/log.ts";
 import { type Connect, type Connection, createConnection } from "./connection.ts";
 import { DatabaseBusy, DatabaseTimeout } from "./outage.ts";
 
-/** Connections to the database; each runs one piece of work at a time. */
-export interface ConnectionPool {
-	/** `untilMs`: deadline by the monotonic clock. After it: error `DatabaseTimeout`, and the connection is replaced. */
-	run<T>(work: (client: postgres.Sql) => PromiseLike<T>, untilMs: number): Promise<T>;
-	/** Ends all connections; work that runs on them is rejected. */
-	end(): Promise<void>;
-}
-
 /** Most callers that wait for a connection; each gives up before its own deadline. */
 const WAITING_MAX = 20_000;
 /** Work with less than this share of its time left does not begin: it would only cost its connection. */
@@ -32,7 +24,7 @@ export function createConnectionPool(
 	connectionsMax: number,
 	connect: Connect,
 	idleMs?: number,
-): ConnectionPool {
+) {
 	const { clock } = deps;
 	const connections = Array.from({ length: connectionsMax }, () => createConnection(deps, connect, idleMs));
 	/** The connection used last is on top, so that a quiet service keeps few connections warm. */
@@ -76,7 +68,8 @@ export function createConnectionPool(
 	}
 
 	return {
-		async run(work, untilMs) {
+		/** `untilMs`: deadline by the monotonic clock. After it: error `DatabaseTimeout`, and the connection is replaced. */
+		async run<T>(work: (client: postgres.Sql) => PromiseLike<T>, untilMs: number): Promise<T> {
 			const leftMs = () => Math.max(0, untilMs - clock.monotonicMs());
 			const connection = await acquire(leftMs());
 			try {
@@ -92,6 +85,7 @@ export function createConnectionPool(
 				release(connection);
 			}
 		},
+		/** Ends all connections; work that runs on them is rejected. */
 		async end() {
 			ended = true;
 			await Promise.all(connections.map((connection) => connection.end()));

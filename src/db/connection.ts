@@ -4,18 +4,10 @@ import type { Log } from "../base/log.ts";
 import { connectionEnded, isConnectionLost, isOfServer } from "./outage.ts";
 import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
 
-/** One connection to the database, opened at its first use and again whenever it broke. */
-export interface Connection {
-	/** One piece of work at a time. */
-	run<T>(work: (client: postgres.Sql) => PromiseLike<T>): Promise<T>;
-	/** Discards the connection with the work that runs on it; the next call opens a new one. */
-	renew(): void;
-	end(): Promise<void>;
-}
+export type Connection = ReturnType<typeof createConnection>;
 
-/** Options of the driver by which a client reports to its connection. */
-export interface ClientHooks {
-	/** Called when the connection has closed. */
+/** Options of the driver by which a client reports rows, and the close of its connection. */
+interface ClientHooks {
 	onclose(): void;
 	readonly transform: { row<Row>(row: Row): Row };
 }
@@ -34,8 +26,11 @@ interface OpenConnection {
 const LIFE_MS_MIN = 30 * 60_000;
 const LIFE_MS_MAX = 60 * 60_000;
 
-/** `connect` makes its clients, one after the other; a connection that is idle for `idleMs` is closed. */
-export function createConnection(deps: { log: Log }, connect: Connect, idleMs = LIFE_MS_MAX): Connection {
+/**
+ * One connection to the database, opened at its first use and again whenever it broke. A connection that is idle for
+ * `idleMs` is closed.
+ */
+export function createConnection(deps: { log: Log }, connect: Connect, idleMs = LIFE_MS_MAX) {
 	const backoff = createReconnectBackoff(systemClock.monotonicMs);
 	let current: OpenConnection | undefined;
 	let cancelRest = () => {};
@@ -76,7 +71,8 @@ export function createConnection(deps: { log: Log }, connect: Connect, idleMs = 
 	}
 
 	return {
-		async run(work) {
+		/** One piece of work at a time. */
+		async run<T>(work: (client: postgres.Sql) => PromiseLike<T>): Promise<T> {
 			if (ended) throw connectionEnded();
 			cancelRest();
 			if (current !== undefined && current.untilMs <= systemClock.monotonicMs()) renew();
@@ -92,6 +88,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, idleMs = 
 				if (current === used && !ended) rest(used);
 			}
 		},
+		/** Discards the connection with the work that runs on it; the next call opens a new one. */
 		renew,
 		async end() {
 			ended = true;

@@ -1,24 +1,9 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { createListener } from "./listener.ts";
-import { createStatements, type Statements } from "./statements.ts";
+import { createStatements } from "./statements.ts";
 
-/**
- * The database clients of a gateway. They share no connection, so none waits for another's statements. Transactions
- * belong to the console, with a client of its own (`transactional.ts`).
- */
-export interface Database {
-	readonly url: string;
-	/** Heartbeat, control log, fence: everything that an instance's right to admit depends on. */
-	readonly liveness: Statements;
-	/** Credit and keys, which requests need at once: statements that wait for no row. */
-	readonly ledger: Statements;
-	/** All other single repeatable statements, with a deadline. */
-	readonly statements: Statements;
-	/** As `Listener.listen`. */
-	listen(channel: string, onNotify: (payload: string) => void, onListen: () => void): Promise<void>;
-	end(): Promise<void>;
-}
+export type Database = ReturnType<typeof createDatabase>;
 
 export interface DatabaseOptions {
 	url: string;
@@ -33,7 +18,11 @@ const LIVENESS_CONNECTIONS = 2;
 /** A request waits for credit a few seconds. Within them a silent connection is discarded and the next one tried. */
 const LEDGER_DEADLINE_MS_MAX = 2_000;
 
-export function createDatabase(deps: { clock: Clock; log: Log }, options: DatabaseOptions): Database {
+/**
+ * The database clients of a gateway. They share no connection, so none waits for another's statements. Transactions
+ * belong to the console, with a client of its own (`transactional.ts`).
+ */
+export function createDatabase(deps: { clock: Clock; log: Log }, options: DatabaseOptions) {
 	const { url, applicationName } = options;
 	const connectionsMax = options.statementConnectionsMax ?? 4;
 	const statementDeadlineMs = options.statementDeadlineMs ?? 5_000;
@@ -49,10 +38,13 @@ export function createDatabase(deps: { clock: Clock; log: Log }, options: Databa
 
 	return {
 		url,
+		/** Heartbeat, control log, fence: everything that an instance's right to admit depends on. */
 		liveness,
+		/** Credit and keys, which requests need at once: statements that wait for no row. */
 		ledger,
+		/** All other single repeatable statements, with a deadline. */
 		statements,
-		listen: (channel, onNotify, onListen) => listener.listen(channel, onNotify, onListen),
+		listen: listener.listen,
 		async end() {
 			await Promise.all([liveness.end(), ledger.end(), statements.end(), listener.end()]);
 		},

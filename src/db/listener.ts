@@ -4,21 +4,6 @@ import type { Log } from "../base/log.ts";
 import { newClient } from "./new-client.ts";
 import { reconnectDelayS } from "./reconnect-backoff.ts";
 
-/** Receives NOTIFY on a connection of its own. */
-export interface Listener {
-	/**
-	 * Resolves once `channel` is subscribed. `onListen` runs then and on each new connection. Notifications in between
-	 * are lost, so it must catch up.
-	 */
-	listen(channel: string, onNotify: (payload: string) => void, onListen: () => void): Promise<void>;
-	end(): Promise<void>;
-}
-
-export interface ListenerOptions {
-	url: string;
-	applicationName: string;
-}
-
 interface Channel {
 	readonly name: string;
 	readonly onNotify: (payload: string) => void;
@@ -39,7 +24,8 @@ const ANSWER_MS_MAX = 1_500;
 /** The same for a connection that is still being opened. */
 const CONNECT_MS_MAX = 5_000;
 
-export function createListener(deps: { clock: Clock; log: Log }, options: ListenerOptions): Listener {
+/** Receives NOTIFY on a connection of its own. */
+export function createListener(deps: { clock: Clock; log: Log }, options: { url: string; applicationName: string }) {
 	const { clock, log } = deps;
 	const channels: Channel[] = [];
 	let present: Hearing | undefined;
@@ -52,9 +38,12 @@ export function createListener(deps: { clock: Clock; log: Log }, options: Listen
 
 	function connect(): void {
 		const hearing: Hearing = {
-			client: openClient(options, {
-				closed: () => giveUp(hearing, new Error("the listening connection was closed")),
-				notified: tell,
+			client: newClient(options.url, {
+				connect_timeout: CONNECT_MS_MAX / 1_000,
+				connection: { application_name: options.applicationName },
+				onclose: () => giveUp(hearing, new Error("the listening connection was closed")),
+				// The driver's own `listen` relies on this option; its types do not name it.
+				...{ onnotify: tell },
 			}),
 			cancelProbe: () => {},
 		};
@@ -104,7 +93,11 @@ export function createListener(deps: { clock: Clock; log: Log }, options: Listen
 	}
 
 	return {
-		async listen(name, onNotify, onListen) {
+		/**
+		 * Resolves once channel `name` is subscribed. `onListen` runs then and on each new connection. Notifications in
+		 * between are lost, so it must catch up.
+		 */
+		async listen(name: string, onNotify: (payload: string) => void, onListen: () => void): Promise<void> {
 			const { promise, resolve } = Promise.withResolvers<void>();
 			const channel = { name, onNotify, onListen, heard: resolve };
 			channels.push(channel);
@@ -121,17 +114,4 @@ export function createListener(deps: { clock: Clock; log: Log }, options: Listen
 			await last?.client.end({ timeout: 1 });
 		},
 	};
-}
-
-function openClient(
-	options: ListenerOptions,
-	on: { closed: () => void; notified: (channel: string, payload: string) => void },
-): postgres.Sql {
-	return newClient(options.url, {
-		connect_timeout: CONNECT_MS_MAX / 1_000,
-		connection: { application_name: options.applicationName },
-		onclose: on.closed,
-		// The driver's own `listen` relies on this option; its types do not name it.
-		...{ onnotify: on.notified },
-	});
 }

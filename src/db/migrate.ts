@@ -18,10 +18,8 @@ import { withClient } from "./new-client.ts";
 import {
 	checkMayMakeTables,
 	checkMayWrite,
-	checkNoneAreOthers,
 	findOwnSchema,
 	lookFirstInto,
-	namesMadeBy,
 	schemaForTables,
 	untimed,
 } from "./own-schema.ts";
@@ -30,10 +28,6 @@ import { withRequiredSettings } from "./required-settings.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
-/** The first migration of all development versions of 0.2, and the last commit that reads them. */
-const FIRST_OF_0_2 = "0000_credit";
-const LAST_COMMIT_OF_0_2 = "869b8bb6";
-
 export interface Migrated {
 	/** Names of the migrations that this call carried out. */
 	readonly applied: readonly string[];
@@ -102,11 +96,7 @@ async function findMissing(
 	const known = found === undefined ? new Map<string, boolean>() : await readList(client);
 	refuseOthers(known, list);
 	const missing = list.filter(({ name }) => !known.has(name));
-	if (missing.length > 0) {
-		const there = found === undefined ? [] : namesMadeBy(list.filter(({ name }) => known.has(name)));
-		await checkMayMakeTables(client, { schema, names: there });
-		await checkNoneAreOthers(client, { schema, names: namesMadeBy(missing).filter((name) => !there.includes(name)) });
-	}
+	if (missing.length > 0) await checkMayMakeTables(client, schema);
 	if (!(await hasFunctions(client))) await checkMayMakeSchema(client);
 	return { schema, missing };
 }
@@ -167,13 +157,8 @@ async function readList(client: postgres.Sql): Promise<ReadonlyMap<string, boole
 	return new Map(rows.map(({ name, breaking }) => [name, breaking]));
 }
 
-/** Fault if the database was made by an older or newer version that this one cannot run next to. */
+/** Fault if a newer version made the database that this one cannot run next to. */
 function refuseOthers(known: ReadonlyMap<string, boolean>, list: readonly Migration[]): void {
-	if (known.has(FIRST_OF_0_2))
-		throw new Fault(
-			"conflict",
-			`The database was made by a development version of version 0.2, which version ${VERSION} cannot read. The last commit that can is ${LAST_COMMIT_OF_0_2}. Start version ${VERSION} on an empty database.`,
-		);
 	const ours = new Set(list.map(({ name }) => name));
 	const theirs = [...known].find(([name, breaking]) => breaking && !ours.has(name))?.[0];
 	if (theirs === undefined) return;

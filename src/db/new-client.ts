@@ -1,6 +1,7 @@
 import { Socket } from "node:net";
 import postgres from "postgres";
 import { sleep, systemClock } from "../base/clock.ts";
+import type { Connect } from "./connection.ts";
 import { connectionEnded } from "./outage.ts";
 import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
 
@@ -45,6 +46,11 @@ export function newClient(
 		? { path: `${host}/.s.PGSQL.${port}` }
 		: { host: [host.replace(/^\[|\]$/g, "")], port: [port] };
 	return paced(address, { ...given, ...place }, backoff);
+}
+
+/** Makes clients of pooled connections, with these settings of their sessions. */
+export function connectTo(url: string, connection: NonNullable<Options["connection"]>): Connect {
+	return (hooks, backoff) => newClient(url, { ...hooks, connect_timeout: 5, connection }, backoff);
 }
 
 /** Runs `work` with a client of `url`, and ends the client. */

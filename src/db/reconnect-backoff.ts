@@ -1,10 +1,4 @@
-/** Pauses between the connections of one client, which has one at a time. */
-export interface ReconnectBackoff {
-	/** Time until the next connection may be opened, ms. */
-	pauseMs(): number;
-	/** Call when a connection is opened. A caller that gives up during the pause does not lengthen the next one. */
-	made(): void;
-}
+export type ReconnectBackoff = ReturnType<typeof createReconnectBackoff>;
 
 const RECONNECT_S_MIN = 0.05;
 const RECONNECT_S_MAX = 0.5;
@@ -21,15 +15,17 @@ export function reconnectDelayS(failuresInRow: number): number {
 }
 
 /**
- * The pause applies however the former connection ended: refused, broken, or closed without an error, as by a proxy
+ * Pauses between the connections of one client, which has one at a time. The pause applies however the former connection ended: refused, broken, or closed without an error, as by a proxy
  * without a server. In the last case the driver itself would retry without a pause.
  */
-export function createReconnectBackoff(monotonicMs: () => number): ReconnectBackoff {
+export function createReconnectBackoff(monotonicMs: () => number) {
 	let madeMs = Number.NEGATIVE_INFINITY;
 	let inRow = 0;
 	const isCalm = () => monotonicMs() - madeMs >= CALM_MS;
 	return {
+		/** Time until the next connection may be opened. */
 		pauseMs: () => (isCalm() ? 0 : Math.max(0, madeMs + reconnectDelayS(inRow) * 1_000 - monotonicMs())),
+		/** Call when a connection is opened. A caller that gives up during the pause does not lengthen the next one. */
 		made() {
 			inRow = isCalm() ? 0 : inRow + 1;
 			madeMs = monotonicMs();

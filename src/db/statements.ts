@@ -1,11 +1,8 @@
-import type postgres from "postgres";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { ClientHooks } from "./connection.ts";
 import { createConnectionPool } from "./connection-pool.ts";
-import { newClient } from "./new-client.ts";
+import { connectTo } from "./new-client.ts";
 import { DatabaseBusy } from "./outage.ts";
-import type { ReconnectBackoff } from "./reconnect-backoff.ts";
 
 /** Bytes are a `bytea`. */
 export type StatementValue = string | number | boolean | null | Uint8Array;
@@ -49,9 +46,12 @@ const LOCK_NOT_AVAILABLE = "55P03";
 export function createStatements(deps: { clock: Clock; log: Log }, options: StatementsOptions): Statements {
 	const { clock } = deps;
 	const lockTimeoutMs = options.lockTimeoutMs ?? LOCK_TIMEOUT_MS;
-	const pool = createConnectionPool(deps, options.connectionsMax, (hooks, backoff) =>
-		connect({ ...options, lockTimeoutMs }, hooks, backoff),
-	);
+	const connect = connectTo(options.url, {
+		application_name: options.applicationName,
+		statement_timeout: Math.max(SERVER_STATEMENT_TIMEOUT_MS_MIN, 2 * options.statementDeadlineMs),
+		lock_timeout: lockTimeoutMs,
+	});
+	const pool = createConnectionPool(deps, options.connectionsMax, connect);
 
 	async function run<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]> {
 		const untilMs = clock.monotonicMs() + options.statementDeadlineMs;
@@ -68,26 +68,6 @@ export function createStatements(deps: { clock: Clock; log: Log }, options: Stat
 	}
 
 	return Object.assign(run, { end: pool.end });
-}
-
-function connect(
-	options: StatementsOptions & { lockTimeoutMs: number },
-	hooks: ClientHooks,
-	backoff: ReconnectBackoff,
-): postgres.Sql {
-	return newClient(
-		options.url,
-		{
-			...hooks,
-			connect_timeout: 5,
-			connection: {
-				application_name: options.applicationName,
-				statement_timeout: Math.max(SERVER_STATEMENT_TIMEOUT_MS_MIN, 2 * options.statementDeadlineMs),
-				lock_timeout: options.lockTimeoutMs,
-			},
-		},
-		backoff,
-	);
 }
 
 function isLockHeld(error: unknown): boolean {

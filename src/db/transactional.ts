@@ -2,11 +2,10 @@ import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { ClientHooks } from "./connection.ts";
+import type { Connect } from "./connection.ts";
 import { createConnectionPool } from "./connection-pool.ts";
 import { inTransaction } from "./in-transaction.ts";
-import { newClient } from "./new-client.ts";
-import type { ReconnectBackoff } from "./reconnect-backoff.ts";
+import { connectTo } from "./new-client.ts";
 
 /** Drizzle's client, whose statements and transactions have deadlines: error `DatabaseTimeout`. */
 export type Transactional = PostgresJsDatabase<Record<string, never>>;
@@ -33,12 +32,20 @@ export function createTransactional(
 	deps: { clock: Clock; log: Log },
 	options: TransactionalOptions,
 ): { tx: Transactional; end(): Promise<void> } {
-	const pool = createConnectionPool(
-		deps,
-		CONNECTIONS_MAX,
-		(hooks, backoff) => connect(options, hooks, backoff),
-		IDLE_MS,
-	);
+	const connect = connectTo(options.url, {
+		application_name: options.applicationName,
+		idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+		statement_timeout: 2 * options.statementDeadlineMs,
+		// A transaction appends its control entries at its end: see `control_append`.
+		"tollgate.control_at_commit": "on",
+	});
+	const connectTyped: Connect = (...how) => {
+		const client = connect(...how);
+		// Drizzle sets how types are read on the client that it gets.
+		drizzle(client);
+		return client;
+	};
+	const pool = createConnectionPool(deps, CONNECTIONS_MAX, connectTyped, IDLE_MS);
 
 	function guarded<T>(work: (client: postgres.Sql) => PromiseLike<T>, deadlineMs: number): Promise<T> {
 		return pool.run(work, deps.clock.monotonicMs() + deadlineMs);
@@ -67,25 +74,4 @@ export function createTransactional(
 	};
 
 	return { tx: drizzle(guard as unknown as postgres.Sql), end: pool.end };
-}
-
-function connect(options: TransactionalOptions, hooks: ClientHooks, backoff: ReconnectBackoff): postgres.Sql {
-	const client = newClient(
-		options.url,
-		{
-			...hooks,
-			connect_timeout: 5,
-			connection: {
-				application_name: options.applicationName,
-				idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
-				statement_timeout: 2 * options.statementDeadlineMs,
-				// A transaction appends its control entries at its end: see `control_append`.
-				"tollgate.control_at_commit": "on",
-			},
-		},
-		backoff,
-	);
-	// Drizzle sets how types are read on the client that it gets.
-	drizzle(client);
-	return client;
 }

@@ -6,7 +6,6 @@ import type { Log } from "../base/log.ts";
 import { createBatchBooks } from "../batch/batch-books.ts";
 import { createBatchRunner } from "../batch/batch-runner.ts";
 import { createBatches } from "../batch/batches.ts";
-import { createHeldJobs } from "../batch/held-jobs.ts";
 import type { Carrier } from "../batch/line-work.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
@@ -159,17 +158,16 @@ const STOP_MS_MAX = 15_000;
  * Opens batches, and this instance's share of running them. The runner starts with the first model that takes batches.
  */
 export function openBatches(
-	options: { readonly drainMs: number; readonly dataDir: string },
+	options: { readonly drainMs: number },
 	deps: GatewayDeps & { files: Files; carrier: Carrier },
 ) {
 	const { db, clock, log, catalog, files, carrier } = deps;
 	const books = createBatchBooks(db);
 	const snapshot = () => catalog.current();
 	const graceMs = options.drainMs / 2;
-	const held = createHeldJobs({ log }, { folder: join(options.dataDir, "batch-jobs") });
 	const refused = new Set<string>();
 	const runner = createBatchRunner(
-		{ refused, books, files, carrier, held, clock, log, snapshot, graceMs },
+		{ refused, books, files, carrier, clock, log, snapshot, graceMs },
 		{ databaseUrl: db.url },
 	);
 	const batches = createBatches({ books, files, snapshot, wake: runner.wake });

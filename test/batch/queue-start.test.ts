@@ -24,7 +24,6 @@ const makeRunner = (log: Log, clock: Clock = systemClock) =>
 		{
 			...({ files: {}, carrier: {}, refused: new Set(), graceMs: 0, snapshot: unused } as unknown as RunDeps),
 			books: createBatchBooks(db),
-			held: { hold: () => () => {}, orphans: () => [] },
 			clock,
 			log,
 		},

@@ -38,17 +38,6 @@ test("a role without rights to create starts on a migrated schema", async () => 
 	expect(await client`select from pg_tables where schemaname = ${own}`).toHaveLength(0);
 });
 
-test("a role that does not own the tables runs no migration", async () => {
-	const { url, quoted } = await user();
-	const client = open(database.url);
-	await client.unsafe(`grant create on schema public to ${quoted}`);
-	await expect(migrate(deps, url, more)).rejects.toThrow(`have "tollgate" run \`tollgate migrate\``);
-	await client.unsafe(`alter table account owner to ${quoted}`);
-	await expect(migrate(deps, url, more)).rejects.toThrow(
-		`are several roles' (${[quoted, '"tollgate"'].sort().join(", ")})`,
-	);
-});
-
 test("an owner without the right to create tables is refused before any change", async () => {
 	const { url, quoted } = await database.role();
 	const client = open(database.url);

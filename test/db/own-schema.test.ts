@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import { checkMigratable, migrate, migratedUrl } from "../../src/db/migrate.ts";
+import { migrate, migratedUrl } from "../../src/db/migrate.ts";
 import { migrations } from "../../src/db/migrations/list.ts";
 import { LONG } from "../support/long-form.ts";
 import { withOwnedDatabase } from "./owned-database.ts";
@@ -44,32 +44,6 @@ test.each(LONG ? ["a,b", "a, b", 'A "b"', "it's"] : [`A, "b",it's`])(
 		expect(row?.schema).toBe(quoted);
 	},
 );
-
-test.each(
-	[
-		["table api_key (version int)", "api_key"],
-		["table schema_migration (version int)", "schema_migration"],
-		["type batch as enum ('version')", "batch"],
-		["domain member as int", "member"],
-		["type project as (version int)", "project"],
-	].slice(0, LONG ? 5 : 3) as [string, string][],
-)("beside another program's %s nothing is made", async (what, name) => {
-	const client = open(database.url);
-	await client.unsafe(`create ${what}`);
-	const made = () => client`select oid from pg_class where relnamespace = 'public'::regnamespace`;
-	const before = await made();
-	for (const start of [() => migrate(deps, database.url), () => checkMigratable(database.url)])
-		await expect(start()).rejects.toThrow(`another program with names of ours (${name}): \`create schema tollgate\``);
-	expect(await made()).toEqual(before);
-	const columns = await client`
-		select from pg_attribute join pg_class c on c.oid = attrelid
-		where relnamespace = 'public'::regnamespace and attnum > 0`;
-	expect(columns).toHaveLength(before.length);
-	if (!LONG && name !== "api_key") return;
-	await client`create schema tollgate`;
-	await set("search_path = tollgate");
-	await migrate(deps, database.url);
-});
 
 test.each(
 	LONG

@@ -7,64 +7,55 @@ import { isUnstorableText } from "../db/sql-fault.ts";
 import type { CreditShortage } from "../money/credit-shortage.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { UpstreamFailure, type UpstreamFailureKind } from "../upstream/call/failure.ts";
+import { jsonHeaders } from "./headers.ts";
 
-/** The table of errors: status, OpenAI's `type`, and the retry hint for SDKs where the status misleads. */
-export const ERRORS: Readonly<Record<FaultCode, { status: number; type: string; shouldRetry?: false }>> = {
-	invalid_request: { status: 400, type: "invalid_request_error" },
-	context_length_exceeded: { status: 400, type: "invalid_request_error" },
-	unsupported_parameter: { status: 400, type: "invalid_request_error" },
-	missing_api_key: { status: 401, type: "authentication_error" },
-	invalid_api_key: { status: 401, type: "authentication_error" },
-	api_key_revoked: { status: 401, type: "authentication_error" },
-	api_key_expired: { status: 401, type: "authentication_error" },
-	top_up_required: { status: 402, type: "insufficient_quota", shouldRetry: false },
-	insufficient_quota: { status: 402, type: "insufficient_quota", shouldRetry: false },
-	key_cap_exceeded: { status: 402, type: "insufficient_quota", shouldRetry: false },
-	project_cap_exceeded: { status: 402, type: "insufficient_quota", shouldRetry: false },
-	session_required: { status: 401, type: "authentication_error" },
-	reauthentication_required: { status: 403, type: "permission_error" },
-	second_factor_required: { status: 403, type: "permission_error" },
-	forbidden: { status: 403, type: "permission_error" },
-	sign_in_required: { status: 403, type: "permission_error" },
-	model_not_allowed: { status: 403, type: "permission_error" },
-	account_suspended: { status: 403, type: "permission_error" },
-	project_archived: { status: 403, type: "permission_error" },
-	read_only_key: { status: 403, type: "permission_error" },
-	model_not_found: { status: 404, type: "invalid_request_error" },
-	unsupported_mode: { status: 404, type: "invalid_request_error" },
-	not_found: { status: 404, type: "invalid_request_error" },
-	method_not_allowed: { status: 405, type: "invalid_request_error" },
-	request_timeout: { status: 408, type: "invalid_request_error" },
-	conflict: { status: 409, type: "invalid_request_error", shouldRetry: false },
-	precondition_failed: { status: 412, type: "invalid_request_error" },
-	payload_too_large: { status: 413, type: "invalid_request_error" },
-	range_not_satisfiable: { status: 416, type: "invalid_request_error" },
-	unsupported_media_type: { status: 415, type: "invalid_request_error" },
-	idempotency_mismatch: { status: 422, type: "invalid_request_error" },
-	unprocessable_request: { status: 422, type: "invalid_request_error" },
-	rate_limit_exceeded: { status: 429, type: "rate_limit_error" },
-	overloaded: { status: 503, type: "server_error" },
-	internal_error: { status: 500, type: "server_error" },
-	upstream_error: { status: 502, type: "server_error" },
-	service_unavailable: { status: 503, type: "server_error" },
-	upstream_timeout: { status: 504, type: "server_error" },
+const TYPES: Readonly<Record<number, string>> = {
+	401: "authentication_error",
+	402: "insufficient_quota",
+	403: "permission_error",
+	429: "rate_limit_error",
 };
+
+const errors = <Code extends FaultCode>(status: number, ...codes: readonly Code[]) => {
+	const type = TYPES[status] ?? (status < 500 ? "invalid_request_error" : "server_error");
+	return Object.fromEntries(codes.map((code) => [code, { status, type }])) as Record<Code, ErrorKind>;
+};
+interface ErrorKind {
+	readonly status: number;
+	/** OpenAI's `type`. */
+	readonly type: string;
+}
+
+/** The table of errors. */
+export const ERRORS: Readonly<Record<FaultCode, ErrorKind>> = {
+	...errors(400, "invalid_request", "context_length_exceeded", "unsupported_parameter"),
+	...errors(401, "missing_api_key", "invalid_api_key", "api_key_revoked", "api_key_expired", "session_required"),
+	...errors(402, "top_up_required", "insufficient_quota", "key_cap_exceeded", "project_cap_exceeded"),
+	...errors(403, "reauthentication_required", "second_factor_required", "forbidden", "sign_in_required"),
+	...errors(403, "model_not_allowed", "account_suspended", "project_archived", "read_only_key"),
+	...errors(404, "model_not_found", "unsupported_mode", "not_found"),
+	...errors(405, "method_not_allowed"),
+	...errors(408, "request_timeout"),
+	...errors(409, "conflict"),
+	...errors(412, "precondition_failed"),
+	...errors(413, "payload_too_large"),
+	...errors(415, "unsupported_media_type"),
+	...errors(416, "range_not_satisfiable"),
+	...errors(422, "idempotency_mismatch", "unprocessable_request"),
+	...errors(429, "rate_limit_exceeded"),
+	...errors(500, "internal_error"),
+	...errors(502, "upstream_error"),
+	...errors(503, "overloaded", "service_unavailable"),
+	...errors(504, "upstream_timeout"),
+};
+/** A retry does not help: SDKs get a hint, since they retry some of these statuses. */
+const FINAL: ReadonlySet<number> = new Set([402, 409]);
 
 /** Recorded status when the client had left. */
 export const CLIENT_LEFT_STATUS = 499;
 
-export interface ErrorBody {
-	readonly error: {
-		readonly message: string;
-		readonly type: string;
-		readonly param: string | null;
-		readonly code: string;
-		readonly [extra: string]: unknown;
-	};
-}
-
 /** The error in OpenAI's shape. */
-export function errorBody(fault: Fault, language: Language = ENGLISH): ErrorBody {
+export function errorBody(fault: Fault, language: Language = ENGLISH) {
 	const { type } = ERRORS[fault.code];
 	const amounts = fault instanceof CreditFault ? amountsOf(fault.shortage) : undefined;
 	const message = translateAll(language, fault.texts);
@@ -88,16 +79,11 @@ export function statusOf(fault: Fault): number {
 
 /** A whole answer with all headers on the Response itself. */
 export function errorResponse(fault: Fault, requestId: string, language: Language = ENGLISH): Response {
-	const { status, shouldRetry } = ERRORS[fault.code];
-	const headers: Record<string, string> = {
-		"content-type": "application/json",
-		"cache-control": "no-store",
-		"x-content-type-options": "nosniff",
-		"x-request-id": requestId,
-	};
+	const { status } = ERRORS[fault.code];
+	const headers = jsonHeaders(requestId);
 	// With `retry-after`, clients retry. A 503 without it means that no deployment exists: retrying does not help.
 	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
-	else if (shouldRetry === false || fault.code === "service_unavailable") headers["x-should-retry"] = "false";
+	else if (FINAL.has(status) || fault.code === "service_unavailable") headers["x-should-retry"] = "false";
 	if (status === 401) headers["www-authenticate"] = "Bearer";
 	return new Response(JSON.stringify(errorBody(fault, language)), { status, headers });
 }

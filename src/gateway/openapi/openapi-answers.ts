@@ -1,28 +1,15 @@
-/** Schemas of answers. Tests check every real answer against them. */
+/** Schemas of answers, by their names in the document. Tests check every real answer against them. */
 import { Type } from "@sinclair/typebox";
 import { SERVICE_NAMES } from "../../status/status-answer.ts";
-import {
-	Basis,
-	ChatCompletion,
-	ChatCompletionChunk,
-	Completion,
-	CompletionChunk,
-	Cost,
-	Count,
-	each,
-	exact,
-	oneOf,
-	orNull,
-	Seconds,
-	Text,
-	Usd,
-} from "./openapi-text-answers.ts";
+import { Basis, Cost, Count, each, exact, oneOf, orNull, Seconds, Text, Usd } from "./openapi-text-answers.ts";
+
+export { ChatCompletion, ChatCompletionChunk, Completion, CompletionChunk } from "./openapi-text-answers.ts";
 
 const Float = Type.Number();
 
 const charged = { cost: Cost, basis: Basis };
 
-const EmbeddingList = exact({
+export const EmbeddingList = exact({
 	object: Type.Literal("list"),
 	data: Type.Array(
 		exact({
@@ -47,8 +34,8 @@ const AudioUsage = Type.Union([
 		...charged,
 	}),
 ]);
-const Transcription = exact({ text: Text, usage: AudioUsage });
-const VerboseTranscription = exact({
+export const Transcription = exact({ text: Text, usage: AudioUsage });
+export const VerboseTranscription = exact({
 	task: Type.Literal("transcribe"),
 	language: Text,
 	duration: Float,
@@ -64,13 +51,13 @@ const VerboseTranscription = exact({
 	words: Type.Optional(Type.Array(exact({ word: Text, start: Float, end: Float }))),
 	usage: AudioUsage,
 });
-const TranscriptionEvent = Type.Union([
+export const TranscriptionEvent = Type.Union([
 	exact({ type: Type.Literal("transcript.text.delta"), delta: Text }),
 	exact({ type: Type.Literal("transcript.text.done"), text: Text, usage: AudioUsage }),
 	exact({ type: Type.Literal("transcript.usage"), usage: AudioUsage }),
 ]);
 
-const Images = exact({
+export const Images = exact({
 	created: Seconds,
 	data: Type.Array(exact(each(Type.Optional(Text), "b64_json", "url", "revised_prompt"))),
 	usage: exact({
@@ -80,7 +67,7 @@ const Images = exact({
 	}),
 });
 
-const Ranking = exact({
+export const Ranking = exact({
 	id: Text,
 	object: Type.Literal("rerank"),
 	model: Text,
@@ -93,7 +80,7 @@ const Rate = Type.String({ pattern: "^\\d+(\\.\\d{1,12})?$", description: "US do
 const Pricing = exact(
 	each(Rate, "prompt", "completion", "input_cache_read", "request", "image", "audio_second", "search"),
 );
-const Model = exact({
+export const Model = exact({
 	...each(Text, "id", "owned_by", "name"),
 	object: Type.Literal("model"),
 	created: Seconds,
@@ -112,7 +99,7 @@ const Model = exact({
 	status: oneOf("connected", "unavailable"),
 	route: Type.Optional(exact({ models: Type.Array(Text), by: oneOf("listed", "price", "speed") })),
 });
-const ModelList = exact({ object: Type.Literal("list"), data: Type.Array(Model) });
+export const ModelList = exact({ object: Type.Literal("list"), data: Type.Array(Model) });
 
 /** Of a key and of its project. */
 const capped = {
@@ -125,7 +112,7 @@ const capped = {
 	models: orNull(Type.Array(Text)),
 	limits: exact(each(orNull(Count), "requests_per_minute", "concurrency")),
 };
-const Key = exact({
+export const Key = exact({
 	data: exact({
 		label: Text,
 		...capped,
@@ -136,13 +123,13 @@ const Key = exact({
 		project: orNull(exact({ ...each(Text, "id", "name"), ...capped })),
 	}),
 });
-const Credits = exact({
+export const Credits = exact({
 	data: exact({
 		...each(Float, "total_credits", "total_usage"),
 		...each(Usd, "balance_usd", "available_usd", "held_usd", "spent_usd"),
 	}),
 });
-const RequestUsage = exact({
+export const RequestUsage = exact({
 	id: Text,
 	object: Type.Literal("usage"),
 	created: Seconds,
@@ -168,7 +155,7 @@ const RequestUsage = exact({
 	...each(orNull(Text), "rate_card", "batch_id"),
 });
 
-const UsageList = exact({
+export const UsageList = exact({
 	object: Type.Literal("list"),
 	data: Type.Array(
 		exact({
@@ -198,7 +185,7 @@ const listOf = <T extends ReturnType<typeof exact>>(data: T) =>
 		has_more: Type.Boolean(),
 	});
 
-const Batch = exact({
+export const Batch = exact({
 	id: Text,
 	object: Type.Literal("batch"),
 	endpoint: Text,
@@ -226,7 +213,7 @@ const Batch = exact({
 	cost_usd: Usd,
 });
 
-const BatchList = listOf(Batch);
+export const BatchList = listOf(Batch);
 
 const FileObject = exact({
 	id: Text,
@@ -237,8 +224,8 @@ const FileObject = exact({
 	purpose: oneOf("batch", "batch_output"),
 	status: Type.Literal("processed"),
 });
-const FileList = listOf(FileObject);
-const FileDeleted = exact({ id: Text, object: Type.Literal("file"), deleted: Type.Literal(true) });
+export const FileList = listOf(FileObject);
+export const FileDeleted = exact({ id: Text, object: Type.Literal("file"), deleted: Type.Literal(true) });
 
 const Connected = oneOf("connected", "unavailable");
 const Day = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$", description: "A day in UTC." });
@@ -265,7 +252,7 @@ const History = exact({
 	}),
 	models: Type.Array(exact({ id: Text, ...track })),
 });
-const Status = exact({
+export const Status = exact({
 	object: Type.Literal("status"),
 	status: oneOf("operational", "degraded", "unavailable"),
 	version: Text,
@@ -284,29 +271,4 @@ const ErrorAnswer = exact({
 	}),
 });
 
-/** By their names in the document. */
-export const ANSWERS = {
-	ChatCompletion,
-	ChatCompletionChunk,
-	Completion,
-	CompletionChunk,
-	EmbeddingList,
-	Transcription,
-	VerboseTranscription,
-	TranscriptionEvent,
-	Images,
-	Ranking,
-	Model,
-	ModelList,
-	Key,
-	Credits,
-	RequestUsage,
-	UsageList,
-	Batch,
-	BatchList,
-	File: FileObject,
-	FileList,
-	FileDeleted,
-	Status,
-	Error: ErrorAnswer,
-} as const;
+export { ErrorAnswer as Error, FileObject as File };

@@ -6,7 +6,7 @@ import { EmbeddingRequestBody } from "../embeddings/embeddings.ts";
 import { ImageRequestBody } from "../images/images.ts";
 import { RerankRequestBody } from "../rerank/rerank.ts";
 import { TranscriptionRequestForm } from "../transcriptions/transcriptions-request.ts";
-import { ANSWERS } from "./openapi-answers.ts";
+import * as ANSWERS from "./openapi-answers.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

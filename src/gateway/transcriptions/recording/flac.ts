@@ -11,15 +11,6 @@ const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
 	return crc;
 });
 
-interface Header {
-	readonly samples: number;
-	/** 0: that of the stream. */
-	readonly rate: number;
-	/** Of the frame, or of its first sample. */
-	readonly number: number;
-	readonly variable: boolean;
-}
-
 /**
  * FLAC (RFC 9639): the frames themselves, found by their checked headers. What follows its predecessor by number is the
  * recording; any other header is only what a decoder could make of it. `totalSamples` of the stream is what it claims.
@@ -68,7 +59,7 @@ export function* walkFlac(start: number, size: number): Walk {
 	return { seconds, secondsMax: seconds + others, claimed };
 }
 
-function headerAt(bytes: Buffer, at: number): Header | undefined {
+function headerAt(bytes: Buffer, at: number) {
 	if (at + 6 > bytes.length || ((bytes[at + 1] as number) & 0xfe) !== 0xf8) return undefined;
 	const third = bytes[at + 2] as number;
 	const fourth = bytes[at + 3] as number;
@@ -94,7 +85,9 @@ function headerAt(bytes: Buffer, at: number): Header | undefined {
 	if (crc !== bytes[place]) return undefined;
 	return {
 		samples: blockBytes > 0 ? block + 1 : samplesOf(blockCode),
+		/** 0: that of the stream. */
 		rate: rateCode < 12 ? (RATES[rateCode] as number) : rate * (rateCode === 12 ? 1_000 : rateCode === 14 ? 10 : 1),
+		/** Of the frame, or of its first sample. */
 		number,
 		variable: ((bytes[at + 1] as number) & 1) === 1,
 	};

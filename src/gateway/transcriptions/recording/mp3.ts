@@ -17,13 +17,6 @@ const JUNK_BYTES_MAX = 64 * 1024;
 /** The lowest rate there is, 8 kbit/s: what a decoder could find in bytes that we take for junk. */
 const BYTES_PER_SECOND_MIN = 1_000;
 
-interface Frame {
-	readonly bytes: number;
-	readonly seconds: number;
-	/** Version, layer and rate: a change is believed only if the next frame has it as well. */
-	readonly kind: number;
-}
-
 /**
  * All frames, whatever the first one says of their number: joined and cut files are common, and their first frame is
  * wrong, so that it counts for nothing.
@@ -62,13 +55,14 @@ export function* walkMp3(start: number, size: number): Walk {
 	return { seconds, secondsMax: seconds + junk / BYTES_PER_SECOND_MIN };
 }
 
+/** A change of kind is believed only if the next frame has it as well. */
 function isFollowed(window: Buffer, here: number, frame: Frame, windowAt: number, size: number): boolean {
 	const next = here + frame.bytes;
 	if (windowAt + next + 4 > size) return true;
 	return frameAt(window, next)?.kind === frame.kind || tagBytes(window, next, size - windowAt - next) > 0;
 }
 
-function frameAt(bytes: Buffer, at: number): Frame | undefined {
+function frameAt(bytes: Buffer, at: number) {
 	if (at + 4 > bytes.length || bytes[at] !== 0xff) return undefined;
 	const header = bytes.readUInt32BE(at);
 	const version = (header >>> 19) & 3;
@@ -83,8 +77,10 @@ function frameAt(bytes: Buffer, at: number): Frame | undefined {
 	const padding = (header >>> 9) & 1;
 	const slot = layer === 1 ? 4 : 1;
 	const size = (Math.floor((samples * kbits * 125) / sampleRate / slot) + padding) * slot;
+	// The kind is version, layer and rate.
 	return { bytes: size, seconds: samples / sampleRate, kind: header & 0x001e0c00 };
 }
+type Frame = NonNullable<ReturnType<typeof frameAt>>;
 
 /** Bytes of the tag that begins here; 0 if none does. */
 function tagBytes(bytes: Buffer, at: number, rest: number): number {

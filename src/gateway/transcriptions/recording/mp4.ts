@@ -12,32 +12,32 @@ const TABLES_BYTES_MAX = 8 * 1024 * 1024;
 /** Of what edits show beyond what there is, so much is rounding. */
 const EDIT_GRACE_S = 1;
 
-interface Track {
-	id: number;
-	readonly seen: Set<string>;
-	isSound: boolean;
-	description: Buffer | undefined;
-	frames: number;
-	frameBytesDefault: number;
-	timescale: number;
+class Track {
+	readonly seen = new Set<string>();
+	id = 0;
+	isSound = false;
+	description: Buffer | undefined = undefined;
+	frames = 0;
+	frameBytesDefault = 0;
+	timescale = 0;
 	/** In ticks of `timescale`, by the track's header and by its table of times; 0 if it does not say. */
-	duration: number;
-	timesTotal: number;
-	/** In ticks of the movie: what its edits play, and the silence that they put between. */
-	edited: number;
-	silence: number;
+	duration = 0;
+	timesTotal = 0;
+	/** In ticks of the movie: audio that its edits play, and silence between. */
+	edited = 0;
+	silence = 0;
 }
 
-interface Movie {
-	readonly tracks: Track[];
-	timescale: number;
-	duration: number;
+class Movie {
+	readonly tracks: Track[] = [];
+	timescale = 0;
+	duration = 0;
 	/** Of all frames of all tracks. */
-	frameBytes: number;
-	inFragments: boolean;
+	frameBytes = 0;
+	inFragments = false;
 	/** The track whose fragment is read, and the size of its frames. */
-	fragment: Track | undefined;
-	fragmentFrameBytes: number;
+	fragment: Track | undefined = undefined;
+	fragmentFrameBytes = 0;
 }
 
 /**
@@ -46,15 +46,7 @@ interface Movie {
  * name more bytes than there are point at the same ones twice.
  */
 export function* walkMp4(start: number, size: number): Walk {
-	const movie: Movie = {
-		tracks: [],
-		timescale: 0,
-		duration: 0,
-		frameBytes: 0,
-		inFragments: false,
-		fragment: undefined,
-		fragmentFrameBytes: 0,
-	};
+	const movie = new Movie();
 	let windowAt = start;
 	let window = yield start;
 	for (let at = start; at + 8 <= size; ) {
@@ -95,7 +87,8 @@ function readBoxes(movie: Movie, bytes: Buffer, depth: number): void {
 	for (let at = 0; at + 8 <= bytes.length; ) {
 		const box = boxAt(bytes, at, bytes.length);
 		const body = bytes.subarray(box.body, box.end);
-		if (box.name === "trak") movie.tracks.push(newTrack(movie.tracks.length));
+		if (box.name === "trak" && movie.tracks.push(new Track()) > TRACKS_MAX)
+			throw contradiction("it has too many tracks");
 		if (box.name === "traf") movie.fragment = undefined;
 		if (HOLDERS.has(box.name)) readBoxes(movie, body, depth + 1);
 		else {
@@ -109,23 +102,6 @@ function readBoxes(movie: Movie, bytes: Buffer, depth: number): void {
 		}
 		at = box.end;
 	}
-}
-
-function newTrack(before: number): Track {
-	if (before === TRACKS_MAX) throw contradiction("it has too many tracks");
-	return {
-		id: 0,
-		seen: new Set(),
-		isSound: false,
-		description: undefined,
-		frames: 0,
-		frameBytesDefault: 0,
-		timescale: 0,
-		duration: 0,
-		timesTotal: 0,
-		edited: 0,
-		silence: 0,
-	};
 }
 
 type Reader = (body: Buffer, movie: Movie, track: Track | undefined) => void;

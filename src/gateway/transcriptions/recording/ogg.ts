@@ -27,18 +27,18 @@ interface Codec {
 	seconds(length: number, first: number, second: number): { likely: number; max: number };
 }
 
-interface Stream {
+class Stream {
 	/** Whole header packets, while the codec is not known. */
-	readonly headers: Buffer[];
-	codec: Codec | undefined;
+	readonly headers: Buffer[] = [];
+	codec: Codec | undefined = undefined;
 	/** The packet that has begun. */
-	length: number;
-	first: number;
-	second: number;
-	pieces: Buffer[];
-	seconds: number;
-	secondsMax: number;
-	position: bigint;
+	length = 0;
+	first = 0;
+	second = 0;
+	pieces: Buffer[] = [];
+	seconds = 0;
+	secondsMax = 0;
+	position = 0n;
 }
 
 /** Ogg (RFC 3533) with Opus or Vorbis: the packets of its pages. The last page's position is what it claims. */
@@ -95,17 +95,7 @@ function takePage(streams: Map<number, Stream>, page: Buffer, body: number): voi
 	if (((flags & CONTINUES) !== 0) !== (stream?.length ?? 0) > 0) throw contradiction("a page is missing");
 	if (stream === undefined) {
 		if (streams.size === STREAMS_MAX) throw contradiction("it has too many streams");
-		stream = {
-			headers: [],
-			codec: undefined,
-			length: 0,
-			first: 0,
-			second: 0,
-			pieces: [],
-			seconds: 0,
-			secondsMax: 0,
-			position: 0n,
-		};
+		stream = new Stream();
 		streams.set(serial, stream);
 	}
 	let at = body;
@@ -180,8 +170,7 @@ function isPadding(rest: Buffer): boolean {
 	return rest.every((byte) => byte === 0) || (rest.length === 128 && rest.toString("latin1", 0, 3) === "TAG");
 }
 
-/** Opus (RFC 6716): the first byte of a packet says how long its frames are, and it or the second one how many. */
-
+/** Opus (RFC 6716). */
 const RATE = 48_000;
 /** An empty packet stands for a lost one, and decoders make up sound for it: the longest that a packet may hold. */
 export const OPUS_PACKET_SECONDS_MAX = 0.12;

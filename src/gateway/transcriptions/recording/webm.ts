@@ -29,15 +29,15 @@ const SOUND = 2;
 const ELEMENT_BYTES_MAX = 48 * 1024;
 const LACED_MAX = 256;
 
-interface Track {
-	number: number;
-	type: number;
-	codec: string;
-	setup: Buffer;
-	encoded: boolean;
-	packet: ((bytes: Buffer) => { likely: number; max: number }) | undefined;
-	seconds: number;
-	secondsMax: number;
+class Track {
+	number = 0;
+	type = 0;
+	codec = "";
+	setup = Buffer.alloc(0);
+	encoded = false;
+	packet: ((bytes: Buffer) => { likely: number; max: number }) | undefined = undefined;
+	seconds = 0;
+	secondsMax = 0;
 }
 
 /**
@@ -67,7 +67,7 @@ export function* walkWebm(start: number, size: number): Walk {
 		if (length === undefined && !isHolder) throw contradiction("an element has no length");
 		if (isHolder) {
 			if (ends.length > DEPTH_MAX) throw contradiction("its parts are nested too deeply");
-			if (id === ID.entry) tracks.push(newTrack(tracks.length));
+			if (id === ID.entry && tracks.push(new Track()) > TRACKS_MAX) throw contradiction("it has too many tracks");
 			// One of unknown size ends where another begins that cannot stand in it: both are read at the same depth.
 			if (length !== undefined) ends.push(end);
 			at = body;
@@ -83,7 +83,7 @@ export function* walkWebm(start: number, size: number): Walk {
 	return measure(tracks);
 }
 
-function elementAt(window: Buffer, here: number): { id: number; length: number | undefined; header: number } {
+function elementAt(window: Buffer, here: number) {
 	const idBytes = Math.clz32((window[here] ?? 0) << 24) + 1;
 	if (idBytes > 4 || here + idBytes + 1 > window.length) throw contradiction("an element has no ID");
 	const id = window.readUIntBE(here, idBytes);
@@ -104,20 +104,6 @@ function sizeAt(bytes: Buffer, at: number): { value: number | undefined; bytes: 
 	}
 	if (!isUnknown && !Number.isSafeInteger(value)) throw contradiction("a length is too large");
 	return { value: isUnknown ? undefined : value, bytes: length };
-}
-
-function newTrack(before: number): Track {
-	if (before === TRACKS_MAX) throw contradiction("it has too many tracks");
-	return {
-		number: 0,
-		type: 0,
-		codec: "",
-		setup: Buffer.alloc(0),
-		encoded: false,
-		packet: undefined,
-		seconds: 0,
-		secondsMax: 0,
-	};
 }
 
 function readElement(track: Track | undefined, id: number, bytes: Buffer): void {

@@ -14,7 +14,7 @@ import type { Prompt } from "../upstream/prompt.ts";
 import type { ReportedUsage } from "../upstream/usage.ts";
 import { type Bill, billOf, type OutputSize, usageRecord } from "./bill/bill.ts";
 import { type JsonBody, readJson } from "./body/json-body.ts";
-import { callContext, type Exchange } from "./serve/context.ts";
+import type { Exchange } from "./serve/context.ts";
 import type { EndpointInput, InferenceEndpoint, Relay } from "./serve/endpoint.ts";
 import { ChatEvents, type WrittenChunk } from "./stream-events.ts";
 
@@ -41,8 +41,7 @@ interface TextEndpoint<Input, Reply, Chunk> {
 	/** `object` of an answer and of an event. */
 	readonly object: { readonly whole: string; readonly chunk: string };
 	read(body: JsonBody, model: Model): Input;
-	/** Requests with equal values share a replica's prefix cache. Called if there are several replicas. */
-	affinityOf(input: Input): string | undefined;
+	affinityOf(input: Input): string;
 	whole(model: Model, context: CallContext, input: Input): UnaryCall<Reply>;
 	stream(model: Model, context: CallContext, input: Input): StreamCall<Chunk>;
 }
@@ -54,8 +53,6 @@ export function generatedText<
 	Chunk extends OutputChunk & WrittenChunk,
 >(own: TextEndpoint<Input, Reply, Chunk>): InferenceEndpoint<JsonBody, Input, Reply, Chunk> {
 	const { name, promptField, object } = own;
-	const callOf = (exchange: Exchange<Input>, signal: AbortSignal) =>
-		callContext(exchange, signal, exchange.model.upstreams.length > 1 ? own.affinityOf(exchange.input) : undefined);
 	const answerId = ({ context }: Exchange<Input>) => `${own.idPrefix}-${context.hex}`;
 	return {
 		name,
@@ -65,6 +62,7 @@ export function generatedText<
 		readBody: (connection, bytesMax, reads, takes, bytes) =>
 			readJson(connection, bytesMax, reads, takes, bytes, own.readsRaw ? promptField : undefined),
 		read: own.read,
+		affinityOf: own.affinityOf,
 		// One literal, since a spread object grows step by step.
 		upperBound: (input, model) => ({
 			promptTokens: promptTokensMax(input.measure, model),
@@ -76,8 +74,7 @@ export function generatedText<
 			searches: 0,
 		}),
 		whole: {
-			send: (upstreams, exchange, signal) =>
-				upstreams.call(exchange.model, own.whole(exchange.model, callOf(exchange, signal), exchange.input)),
+			call: ({ model, input }, context) => own.whole(model, context, input),
 			over: ({ prompt }) => prompt.letGo(),
 			bill: ({ input, admitted }, reply) => billOf(admitted.request, input.measure, reply.usage, reply.outputBytes, 0),
 			write: (exchange, reply, bill) => ({
@@ -93,8 +90,7 @@ export function generatedText<
 			}),
 		},
 		streamed: {
-			open: (upstreams, exchange, signal) =>
-				upstreams.open(exchange.model, own.stream(exchange.model, callOf(exchange, signal), exchange.input)),
+			call: ({ model, input }, context) => own.stream(model, context, input),
 			relay(exchange) {
 				const { createdS, model, input } = exchange;
 				const head = { id: answerId(exchange), createdS, model: model.id, object: object.chunk };

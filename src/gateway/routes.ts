@@ -137,10 +137,7 @@ export function escapedError(error: unknown, code: string | number): Response {
 	if (code === "NOT_FOUND") return errorResponse(new Fault("not_found", "Page not found."), requestId);
 	if (code === "PARSE" || code === "VALIDATION")
 		return errorResponse(
-			new Fault(
-				"invalid_request",
-				"The request is malformed. Compare it with /openapi.json. Compare it with /openapi.json.",
-			),
+			new Fault("invalid_request", "The request is malformed. Compare it with /openapi.json."),
 			requestId,
 		);
 	return errorResponse(faultOf(error), requestId);

@@ -8,20 +8,18 @@ import { loadKey } from "../serve/authenticate.ts";
 import type { ServeDeps } from "../serve/context.ts";
 import type { ServedEndpoint } from "../serve/serve.ts";
 
-/** Serves lines of batches on the road of all requests, in the name of the batch's key. */
-export interface LineCarrier extends Carrier {
-	/** Receives every settlement and keeps those of lines until `usageOf`. */
-	settled(event: SettledEvent): void;
-}
+export type LineCarrier = ReturnType<typeof createLineCarrier>;
 
-export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load">): LineCarrier {
+/** Serves lines of batches on the road of all requests, in the name of the batch's key. */
+export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load">) {
 	/** Usage of lines in flight; each is read once after its answer. */
 	const used = new SlotMap<BatchUsage>();
 	/** Lines in flight by model, including those that wait for a place. */
 	const underWay = new Map<string, number>();
 	const count = (model: string, change: 1 | -1) => void underWay.set(model, (underWay.get(model) ?? 0) + change);
 	return {
-		async answer({ batchId, requestUuid, model, endpoint, keyDigest, body, signal }) {
+		async answer(sent: Parameters<Carrier["answer"]>[0]): Promise<Response> {
+			const { batchId, requestUuid, model, endpoint, keyDigest, body, signal } = sent;
 			const request = new Request(`http://batch.internal${endpoint}`, {
 				method: "POST",
 				headers: { "content-type": "application/json" },
@@ -40,17 +38,13 @@ export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load"
 				deps.upstreams.wake(model);
 			}
 		},
-		usageOf: (requestUuid) => used.delete(requestUuid),
-		room: (model, signal) => deps.upstreams.room(model, () => underWay.get(model) ?? 0, signal),
-		settled({ batch, id, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged }) {
+		usageOf: (requestUuid: string) => used.delete(requestUuid),
+		room: (model: string, signal: AbortSignal) => deps.upstreams.room(model, () => underWay.get(model) ?? 0, signal),
+		/** Receives every settlement and keeps those of lines until `usageOf`. */
+		settled(event: SettledEvent): void {
+			const { batch, id, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged } = event;
 			if (batch === undefined) return;
-			used.set(id, {
-				promptTokens,
-				cachedTokens,
-				completionTokens,
-				reasoningTokens,
-				chargedNanoUsd: charged,
-			});
+			used.set(id, { promptTokens, cachedTokens, completionTokens, reasoningTokens, chargedNanoUsd: charged });
 		},
 	};
 }

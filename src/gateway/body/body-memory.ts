@@ -3,20 +3,7 @@ import { CounterMap } from "../../base/counter-map.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 
-/** Memory of one request's body, from before it is read until it is answered. */
-export interface BodyHold {
-	/** Counts further bytes. Faults: rate_limit_exceeded at the account's limit, overloaded at the limit of all. */
-	take(bytes: number): void;
-	/** Must be called once, at the end. */
-	release(): void;
-}
-
 export type BodyMemory = ReturnType<typeof createBodyMemory>;
-
-interface BodiesOfAccounts {
-	take(accountId: string, bytes: number): void;
-	giveBack(accountId: string, bytes: number): void;
-}
 
 /** As small as a connection's own buffers, so not counted. */
 const UNCOUNTED_BYTES = 16 * 1024;
@@ -35,9 +22,7 @@ export function createBodyMemory(deps: {
 			throw new Fault(
 				"rate_limit_exceeded",
 				"This account's concurrent request bodies are too large. Retry when others have been answered.",
-				{
-					retryAfterS: 1,
-				},
+				{ retryAfterS: 1 },
 			);
 		}
 		if (all + bytes > bodyMemoryBytesMax)
@@ -52,25 +37,28 @@ export function createBodyMemory(deps: {
 		all -= bytes;
 	}
 
-	const owner: BodiesOfAccounts = { take, giveBack };
+	const owner = { take, giveBack };
 	return {
-		hold: (accountId: string): BodyHold => new AccountsHold(owner, accountId),
+		hold: (accountId: string) => new BodyHold(owner, accountId),
 		bytes: (): number => all,
 	};
 }
 
-/** A class, since there is one per request. */
-class AccountsHold implements BodyHold {
-	readonly #owner: BodiesOfAccounts;
+type Change = (accountId: string, bytes: number) => void;
+
+/** Memory of one request's body, from before it is read until it is answered. A class, since there is one per request. */
+export class BodyHold {
+	readonly #owner: { readonly take: Change; readonly giveBack: Change };
 	readonly #accountId: string;
 	#seen = 0;
 	#held = 0;
 
-	constructor(owner: BodiesOfAccounts, accountId: string) {
+	constructor(owner: { readonly take: Change; readonly giveBack: Change }, accountId: string) {
 		this.#owner = owner;
 		this.#accountId = accountId;
 	}
 
+	/** Counts further bytes. Faults: rate_limit_exceeded at the account's limit, overloaded at the limit of all. */
 	take(bytes: number): void {
 		this.#seen += bytes;
 		if (this.#seen <= UNCOUNTED_BYTES) return;
@@ -78,6 +66,7 @@ class AccountsHold implements BodyHold {
 		this.#held = this.#seen;
 	}
 
+	/** Must be called at the end. */
 	release(): void {
 		if (this.#held > 0) this.#owner.giveBack(this.#accountId, this.#held);
 		this.#held = 0;

@@ -1,21 +1,12 @@
 import { type ValueError, type ValueErrorIterator, ValueErrorType } from "@sinclair/typebox/errors";
 
-/** A problem with a body and its path: `tools[0].type`. */
-export interface BodyProblem {
-	readonly param: string | null;
-	readonly message: string;
-}
-
-/** The first error of a check, followed to its innermost cause. */
-export function bodyProblem(errors: ValueErrorIterator): BodyProblem {
+/** The first error of a check, followed to its innermost cause, with its path: `tools[0].type`. */
+export function bodyProblem(errors: ValueErrorIterator): { param: string | null; message: string } {
 	const found = errors.First();
 	const [error, ...others] = found ? placesOf(found) : [];
 	const param = error ? paramOf(error.path) : null;
 	if (error === undefined || param === null)
-		return {
-			param: null,
-			message: "The request is malformed. Compare it with /openapi.json. Compare it with /openapi.json.",
-		};
+		return { param: null, message: "The request is malformed. Compare it with /openapi.json." };
 	return { param, message: `\`${param}\` ${problemText(error, others)}.` };
 }
 

@@ -17,7 +17,6 @@ import { countedWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, readJson } from "../body/json-body.ts";
 import { Tokens } from "../completions/completions.ts";
 import { assertBody, honouredFields, optional, requestBody } from "../request-fields.ts";
-import { callContext } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
 const INPUTS_MAX = 2_048;
@@ -91,8 +90,7 @@ export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingR
 	read: ({ value }, model) => readEmbeddingRequest(value, model),
 	upperBound: (input) => ({ ...NO_QUANTITIES, requests: 1, promptTokens: input.promptTokensMax }),
 	whole: {
-		send: (upstreams, exchange, signal) =>
-			upstreams.call(exchange.model, embeddingCall(exchange.input, callContext(exchange, signal))),
+		call: ({ input }, context) => embeddingCall(input, context),
 		bill({ model, input }, { promptTokens }) {
 			const counted = countedWithin(promptTokens, input.promptTokensMax);
 			const used = { ...NO_QUANTITIES, requests: 1, promptTokens: counted.tokens ?? input.promptTokensEstimate };

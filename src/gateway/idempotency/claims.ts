@@ -26,23 +26,8 @@ export type ClaimOutcome =
 	/** Charged, without an answer to replay: lost with its instance, or not kept. */
 	| { readonly state: "lost" | "unkept"; readonly requestUuid: string; readonly charged: NanoUsd };
 
-/** Idempotency keys of all instances. Each call is one statement that may be repeated. */
-export interface Claims {
-	claim(claim: Claim): Promise<ClaimOutcome>;
-	/** Stores the sealed answer; null if it is not kept. */
-	keep(claim: Claim, sealed: Uint8Array | null): Promise<void>;
-	/** Removes the claim of a failed request: the next one runs again. */
-	release(claim: Claim): Promise<void>;
-}
-
-export interface ClaimLimits {
-	readonly keepS: number;
-	readonly accountBytesMax: number;
-	readonly totalBytesMax: number;
-}
-
 /** A day. An account's oldest answers make room for new ones; beyond the total, answers are not kept. */
-const DEFAULT_LIMITS: ClaimLimits = {
+const DEFAULT_LIMITS = {
 	keepS: 24 * 3_600,
 	accountBytesMax: 64 * 1024 * 1024,
 	totalBytesMax: 4 * 1024 * 1024 * 1024,
@@ -55,17 +40,20 @@ interface ClaimRow {
 	sealed: Uint8Array | null;
 }
 
+/** Idempotency keys of all instances. Each call is one statement that may be repeated. */
+export type Claims = ReturnType<typeof createPgClaims>;
+
 export function createPgClaims(
 	deps: {
 		statements: Statements;
 		clock: Pick<Clock, "wallMs">;
 		instanceLease: { readonly instanceId: string; present(): { readonly epoch: number } | undefined };
 	},
-	limits: ClaimLimits = DEFAULT_LIMITS,
-): Claims {
+	limits = DEFAULT_LIMITS,
+) {
 	const { statements, instanceLease, clock } = deps;
 	return {
-		async claim({ id, accountId, proof, requestUuid }) {
+		async claim({ id, accountId, proof, requestUuid }: Claim): Promise<ClaimOutcome> {
 			const epoch = instanceLease.present()?.epoch;
 			assert(epoch !== undefined, "claims are made by an instance that is live");
 			const [row] = await statements<ClaimRow>`
@@ -82,11 +70,13 @@ export function createPgClaims(
 				return { state: outcome, requestUuid: row.request, charged: nanoUsdOfColumn(row.charged ?? 0) };
 			return { state: outcome };
 		},
-		async keep({ id, requestUuid }, sealed) {
+		/** Stores the sealed answer; null if it is not kept. */
+		async keep({ id, requestUuid }: Claim, sealed: Uint8Array | null): Promise<void> {
 			await statements`
 				select idempotency_keep(${id}, ${requestUuid}::uuid, ${sealed}::bytea, ${limits.accountBytesMax}::bigint, ${limits.totalBytesMax}::bigint)`;
 		},
-		async release({ id, requestUuid }) {
+		/** Removes the claim of a failed request: the next one runs again. */
+		async release({ id, requestUuid }: Claim): Promise<void> {
 			await statements`
 				delete from idempotency_claim k
 				where k.id = ${id} and k.request_id = ${requestUuid}::uuid and k.state = 'running'`;

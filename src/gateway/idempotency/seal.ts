@@ -6,21 +6,14 @@ export interface StoredAnswer {
 }
 
 /** Operations that need the customer's secret and the header. */
-export interface Seal {
-	/** Keyed digest of path and body. `contentType` has the boundary of a form. */
-	proof(path: string, body: Uint8Array, contentType?: string | null): string;
-	/** `IV (12 bytes) | AES-256-GCM of (head length u32 | head as JSON | body)`. */
-	seal(answer: StoredAnswer): Promise<Uint8Array>;
-	/** Rejects if it was altered or belongs to another claim. */
-	open(sealed: Uint8Array): Promise<StoredAnswer>;
-}
+export type Seal = Awaited<ReturnType<typeof createSeal>>;
 
 const IV_BYTES = 12;
 const LENGTH_BYTES = 4;
 const SALT = new TextEncoder().encode("idempotency");
 
 /** Keys by HKDF-SHA-256 (RFC 5869) from the API key's secret, which is not stored, and the header. */
-export async function createSeal(secret: string, header: string, claimId: string): Promise<Seal> {
+export async function createSeal(secret: string, header: string, claimId: string) {
 	const text = new TextEncoder();
 	const secretKey = await crypto.subtle.importKey("raw", text.encode(secret), "HKDF", false, ["deriveBits"]);
 	const derive = async (purpose: string) => {
@@ -34,7 +27,8 @@ export async function createSeal(secret: string, header: string, claimId: string
 	const additionalData = text.encode(claimId);
 
 	return {
-		proof(path, body, contentType = null) {
+		/** Keyed digest of path and body. `contentType` has the boundary of a form. */
+		proof(path: string, body: Uint8Array, contentType: string | null = null) {
 			const hasher = new Bun.CryptoHasher("sha256", proofKey);
 			const pieces = formPieces(contentType, body);
 			if (pieces === null) return hasher.update(`${path}\n`).update(body).digest("base64");
@@ -42,7 +36,8 @@ export async function createSeal(secret: string, header: string, claimId: string
 			for (const piece of pieces) hasher.update(`${piece.length}\n`).update(piece);
 			return hasher.digest("base64");
 		},
-		async seal({ status, headers, body }) {
+		/** `IV (12 bytes) | AES-256-GCM of (head length u32 | head as JSON | body)`. */
+		async seal({ status, headers, body }: StoredAnswer) {
 			const head = text.encode(JSON.stringify({ status, headers }));
 			const plain = new Uint8Array(LENGTH_BYTES + head.length + body.length);
 			new DataView(plain.buffer).setUint32(0, head.length);
@@ -55,7 +50,8 @@ export async function createSeal(secret: string, header: string, claimId: string
 			all.set(sealed, IV_BYTES);
 			return all;
 		},
-		async open(all) {
+		/** Rejects if it was altered or belongs to another claim. */
+		async open(all: Uint8Array): Promise<StoredAnswer> {
 			const iv = all.slice(0, IV_BYTES);
 			const sealed = all.slice(IV_BYTES);
 			const plain = new Uint8Array(await crypto.subtle.decrypt({ name: "AES-GCM", iv, additionalData }, key, sealed));

@@ -10,7 +10,6 @@ import { type ImageReply, imageCall } from "../../upstream/images.ts";
 import { type Bill, countedWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, readJson } from "../body/json-body.ts";
 import { assertBody, honouredFields, optional, requestBody, shortText } from "../request-fields.ts";
-import { callContext } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
 /** Body of POST /v1/images/generations. Other fields are dropped unless the deployment lists them. */
@@ -70,8 +69,7 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 		completionTokens: model.rateCard.output > 0 ? input.n * model.contextLength : 0,
 	}),
 	whole: {
-		send: (upstreams, exchange, signal) =>
-			upstreams.call(exchange.model, imageCall(exchange.input, callContext(exchange, signal))),
+		call: ({ input }, context) => imageCall(input, context),
 		bill: ({ model, input }, reply) => billOfImages(model, input, reply),
 		write: ({ createdS }, reply, bill) => ({ created: createdS, data: reply.images, usage: usageOf(bill) }),
 	},

@@ -9,7 +9,6 @@ import { type RerankReply, rerankCall } from "../../upstream/rerank.ts";
 import { countedWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, readJson } from "../body/json-body.ts";
 import { assertBody, honouredFields, openObject, optional, requestBody } from "../request-fields.ts";
-import { callContext } from "../serve/context.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
 const DOCUMENTS_MAX = 10_000;
@@ -72,8 +71,7 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 		promptTokens: tokensMax,
 	}),
 	whole: {
-		send: (upstreams, exchange, signal) =>
-			upstreams.call(exchange.model, rerankCall(exchange.input, callContext(exchange, signal))),
+		call: ({ input }, context) => rerankCall(input, context),
 		bill({ model, input }, { tokens }) {
 			// Searches are counted here; tokens matter only if they have a price.
 			const tokensAreFree = model.rateCard.input === 0 && model.rateCard.cachedInput === 0;

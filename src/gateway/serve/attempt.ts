@@ -5,7 +5,7 @@ import type { Model } from "../../catalog/model.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import { coverExcess, outcomeOf, settledBill, settleFailed } from "../bill/bill.ts";
 import { answerHeaders } from "../headers.ts";
-import type { Exchange, RequestContext, ServeDeps } from "./context.ts";
+import { callContext, type Exchange, type RequestContext, type ServeDeps } from "./context.ts";
 import type { EndpointInput, InferenceEndpoint, RequestBody } from "./endpoint.ts";
 import { pricedForBatches } from "./model-for.ts";
 import { streamAnswer } from "./stream-answer.ts";
@@ -85,10 +85,11 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 	};
 	let silence = input.stream === true ? undefined : deps.clients.silentConnections.begin(connection);
 	try {
-		if (input.stream === true) return await streamAnswer(deps, endpoint.streamed, exchange);
+		if (input.stream === true) return await streamAnswer(deps, endpoint, exchange);
 
 		const { whole } = endpoint;
-		const { reply, replica, bytes } = await whole.send(deps.upstreams, exchange, connection.request.signal);
+		const call = whole.call(exchange, callContext(exchange, endpoint, connection.request.signal));
+		const { reply, replica, bytes } = await deps.upstreams.call(model, call);
 		const outcome = whole.bill(exchange, reply);
 		const covered = coverExcess(admitted, outcome.cost);
 		if (covered) await covered;

@@ -97,10 +97,14 @@ export interface Exchange<Input = unknown> {
 }
 
 /** The part of the context that upstream calls need. */
-export function callContext({ context, admitted }: Exchange, signal: AbortSignal, affinity?: string): CallContext {
+export function callContext<Input>(
+	{ context, model, input, admitted }: Exchange<Input>,
+	{ affinityOf }: { affinityOf?(input: Input): string },
+	signal: AbortSignal,
+): CallContext {
 	return {
 		signal,
-		affinity,
+		affinity: model.upstreams.length > 1 ? affinityOf?.(input) : undefined,
 		requestId: context.requestId,
 		uuid: context.uuid,
 		accountId: admitted.request.key.accountId,

@@ -5,9 +5,9 @@ import type { TimeSlice } from "../../base/time-slice.ts";
 import type { ChatMode, Model, ModelKind } from "../../catalog/model.ts";
 import type { Endpoint } from "../../catalog/request-fields.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
-import type { Replied } from "../../upstream/call/unary.ts";
-import type { Upstreams } from "../../upstream/upstreams.ts";
+import type { CallContext } from "../../upstream/call/attempt.ts";
+import type { StreamCall } from "../../upstream/call/stream.ts";
+import type { UnaryCall } from "../../upstream/call/unary.ts";
 import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Bill, OutputSize } from "../bill/bill.ts";
 import type { BodyReads } from "../body/body-reads.ts";
@@ -58,6 +58,8 @@ export interface InferenceEndpoint<Body extends RequestBody, Input extends Endpo
 	read(body: Body, model: Model): Input | Promise<Input>;
 	/** The most that the request can use; the server gets this limit. */
 	upperBound(input: Input, model: Model): Quantities;
+	/** Requests with equal values share a replica's prefix cache. Called if there are several replicas. */
+	affinityOf?(input: Input): string;
 	readonly whole: WholeAnswer<Input, Reply>;
 	/** Undefined for endpoints without streams. */
 	readonly streamed?: StreamedAnswer<Input, Chunk>;
@@ -65,8 +67,7 @@ export interface InferenceEndpoint<Body extends RequestBody, Input extends Endpo
 
 /** Sends, bills and writes an unstreamed answer. */
 export interface WholeAnswer<Input, Reply> {
-	/** Rejects with Fault or UpstreamFailure. */
-	send(upstreams: Upstreams, exchange: Exchange<Input>, signal: AbortSignal): Promise<Replied<Reply>>;
+	call(exchange: Exchange<Input>, context: CallContext): UnaryCall<Reply>;
 	/** Called once per admitted request when it was answered or failed: it is not sent again. */
 	over?(input: Input): void;
 	bill(exchange: Exchange<Input>, reply: Reply): Bill;
@@ -78,8 +79,7 @@ export interface WholeAnswer<Input, Reply> {
 
 /** Opens and relays a streamed answer. */
 export interface StreamedAnswer<Input, Chunk> {
-	open(upstreams: Upstreams, exchange: Exchange<Input>, signal: AbortSignal): AnswerStream<Chunk>;
-	/** Creates the relay of one stream. */
+	call(exchange: Exchange<Input>, context: CallContext): StreamCall<Chunk>;
 	relay(exchange: Exchange<Input>): Relay<Chunk>;
 }
 

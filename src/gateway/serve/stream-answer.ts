@@ -7,9 +7,9 @@ import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { faultOf, statusOf } from "../error-body.ts";
 import { answerHeaders } from "../headers.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
-import { type Exchange, logFields, type ServeDeps } from "./context.ts";
+import { callContext, type Exchange, logFields, type ServeDeps } from "./context.ts";
 import { deliver } from "./delivery.ts";
-import type { EndpointInput, StreamedAnswer } from "./endpoint.ts";
+import type { EndpointInput, InferenceEndpoint } from "./endpoint.ts";
 import {
 	close,
 	countGap,
@@ -27,9 +27,10 @@ import {
 /** Streams one admitted request. Rejects, settled, while the status can still change; a later failure is an event. */
 export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
 	deps: ServeDeps,
-	streamed: StreamedAnswer<Input, Chunk> | undefined,
+	endpoint: Pick<InferenceEndpoint<never, Input, unknown, Chunk>, "streamed" | "affinityOf">,
 	exchange: Exchange<Input>,
 ): Promise<Response> {
+	const { streamed } = endpoint;
 	assert(streamed !== undefined, "an endpoint without streams reads no request for one");
 	const { connection, requestId } = exchange.context;
 	const streaming = new Streaming(deps, exchange, streamed.relay(exchange));
@@ -41,7 +42,10 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		const { holdStatusMs } = streaming.limits;
 		// Before the first byte, the upstream's deadlines end the silence, however long they are.
 		connection.setIdleTimeout(holdStatusMs < STREAM_TIMEOUT_S * 1000 ? STREAM_TIMEOUT_S : 0);
-		streaming.upstream = streamed.open(deps.upstreams, exchange, abort.signal);
+		streaming.upstream = deps.upstreams.open(
+			exchange.model,
+			streamed.call(exchange, callContext(exchange, endpoint, abort.signal)),
+		);
 		streaming.first = streaming.upstream.next();
 		const arrived = await arrivedWithin(deps.clock, streaming.first, holdStatusMs);
 		stopIfSettled(streaming);

@@ -61,9 +61,7 @@ export function createUnreadAnswers(deps: {
 				throw new Fault(
 					"rate_limit_exceeded",
 					"This account has unread answers. Read them before sending further requests.",
-					{
-						retryAfterS: 1,
-					},
+					{ retryAfterS: 1 },
 				);
 			}
 			// An account without unread answers does not add to the shortage.

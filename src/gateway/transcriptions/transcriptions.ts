@@ -10,12 +10,9 @@ import {
 	transcriptionStream,
 } from "../../upstream/transcriptions.ts";
 import { type Bill, countedWithin, unitBill } from "../bill/bill.ts";
-import type { BodyReads } from "../body/body-reads.ts";
-import type { TakesBytes } from "../body/bytes-body.ts";
 import { readForm } from "../body/bytes-body.ts";
-import type { Connection } from "../connection.ts";
 import { errorBody } from "../error-body.ts";
-import { callContext, type Exchange } from "../serve/context.ts";
+import type { Exchange } from "../serve/context.ts";
 import type { InferenceEndpoint, Relay } from "../serve/endpoint.ts";
 import { type AudioDuration, audioDuration } from "./audio-duration.ts";
 import {
@@ -27,25 +24,18 @@ import {
 	type TranscriptionRequest,
 } from "./transcriptions-request.ts";
 
-/** A form and its text fields by name. */
-interface FormBody {
-	readonly form: FormData;
-	readonly value: Readonly<Record<string, string | string[]>>;
-}
-
 /** POST /v1/audio/transcriptions. */
-export const transcriptions: InferenceEndpoint<FormBody, TranscriptionInput, TranscriptionReply, TranscriptionChunk> = {
+export const transcriptions: InferenceEndpoint<
+	{ readonly form: FormData; readonly value: ReturnType<typeof formFields> },
+	TranscriptionInput,
+	TranscriptionReply,
+	TranscriptionChunk
+> = {
 	name: "transcription",
 	kind: "transcription",
 	promptField: "prompt",
-	async readBody(
-		connection: Connection,
-		bytesMax: number,
-		reads: BodyReads,
-		takes: TakesBytes,
-		bytes?: Uint8Array<ArrayBuffer>,
-	) {
-		const form = await readForm(connection, bytesMax, reads, takes, bytes);
+	async readBody(...request) {
+		const form = await readForm(...request);
 		return { form, value: formFields(form) };
 	},
 	async read({ form, value }, model) {
@@ -58,8 +48,7 @@ export const transcriptions: InferenceEndpoint<FormBody, TranscriptionInput, Tra
 		return { ...NO_QUANTITIES, requests: 1, audioSeconds, ...audioTokensMax(model, duration, promptText) };
 	},
 	whole: {
-		send: (upstreams, exchange, signal) =>
-			upstreams.call(exchange.model, transcriptionCall(requestOf(exchange), callContext(exchange, signal))),
+		call: (exchange, context) => transcriptionCall(requestOf(exchange), context),
 		bill: ({ model, input, admitted }, reply) =>
 			billOfAudio(model, input.duration, reply, Buffer.byteLength(reply.text), admitted.request.upperBound),
 		write: (exchange, reply, bill) =>
@@ -67,8 +56,7 @@ export const transcriptions: InferenceEndpoint<FormBody, TranscriptionInput, Tra
 		contentType: (input) => (isJson(input) ? "application/json" : "text/plain; charset=utf-8"),
 	},
 	streamed: {
-		open: (upstreams, exchange, signal) =>
-			upstreams.open(exchange.model, transcriptionStream(requestOf(exchange), callContext(exchange, signal))),
+		call: (exchange, context) => transcriptionStream(requestOf(exchange), context),
 		relay: transcriptionRelay,
 	},
 };

@@ -10,15 +10,15 @@ import { completions } from "../../../src/gateway/completions/completions.ts";
 import { embeddings } from "../../../src/gateway/embeddings/embeddings.ts";
 import { images } from "../../../src/gateway/images/images.ts";
 import { rerank } from "../../../src/gateway/rerank/rerank.ts";
-import type { Exchange } from "../../../src/gateway/serve/context.ts";
+import { callContext, type Exchange } from "../../../src/gateway/serve/context.ts";
 import type { InferenceEndpoint, RequestBody } from "../../../src/gateway/serve/endpoint.ts";
 import { transcriptions } from "../../../src/gateway/transcriptions/transcriptions.ts";
 import { formFields } from "../../../src/gateway/transcriptions/transcriptions-request.ts";
 import type { PicoUsdPerUnit } from "../../../src/money/nano-usd.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
-import type { UnaryPost } from "../../../src/upstream/call/unary.ts";
+import type { Asker, UnaryPost } from "../../../src/upstream/call/unary.ts";
 import { DIALECTS } from "../../../src/upstream/dialects.ts";
-import type { Upstreams } from "../../../src/upstream/upstreams.ts";
+import type { Replica } from "../../../src/upstream/replicas/replica.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
 import { wavOf } from "../../support/upstream-endpoints.ts";
 
@@ -76,18 +76,13 @@ async function billed(
 		admitted: { request },
 	} as unknown as Exchange;
 	const replica = { dialect: DIALECTS[model.upstreams[0]?.dialect ?? "openai"], spec: () => model.upstreams[0] };
-	const ask = {
-		post: async ({ read }: UnaryPost<unknown>) =>
+	const ask: Asker = {
+		post: async <Reply>({ read }: UnaryPost<Reply>) =>
 			read(JSON.parse(JSON.stringify(answer.body)), new Headers(answer.headers), replica.dialect),
 	};
-	const upstreams = {
-		call: async (_: Model, call: { run(ask: unknown, replica: unknown): Promise<unknown> }) => ({
-			reply: await call.run(ask, replica),
-			replica: "m#0",
-		}),
-	} as unknown as Upstreams;
 	try {
-		const { reply } = await endpoint.whole.send(upstreams, exchange, new AbortController().signal);
+		const context = callContext(exchange, endpoint, new AbortController().signal);
+		const reply = await endpoint.whole.call(exchange, context).run(ask, replica as unknown as Replica);
 		return { cost: endpoint.whole.bill(exchange, reply).cost, bound };
 	} catch (error) {
 		if (error instanceof UpstreamFailure) return undefined;

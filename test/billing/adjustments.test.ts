@@ -24,7 +24,7 @@ async function operatorWho(booked: string): Promise<string> {
 	return operatorId;
 }
 
-test("an operator who has booked more alone than an amount can be waits for a second one, as with any sum above the line", async () => {
+test("bookings by one operator beyond one amount wait for a second operator", async () => {
 	for (const [booked, line, state] of [
 		["100000000000000", usd(10_000), "pending"],
 		["100000000000000", MAX_NANO_USD, "pending"],

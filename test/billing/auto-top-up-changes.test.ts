@@ -13,7 +13,7 @@ afterEach(async () => {
 	expect(await broken()).toEqual([]);
 });
 
-test("a payment that its cardholder must confirm waits for him on a page: paid there once, and all goes on", async () => {
+test("a payment that needs confirmation is paid once on Stripe's page", async () => {
 	for (const nature of ["authentication", "action"] as const) {
 		const ann = await payer(nature);
 		await spend(ann, 90);
@@ -60,7 +60,7 @@ test("a payment that its cardholder must confirm waits for him on a page: paid t
 	}
 });
 
-test("who saves anew, switches off or removes the card instead of confirming closes that page first: nobody pays twice for one crossing", async () => {
+test("a saved, disabled or removed card closes the page of its open payment", async () => {
 	const ann = await payer("authentication");
 	await spend(ann, 90);
 	await pass(2);
@@ -95,7 +95,7 @@ test("who saves anew, switches off or removes the card instead of confirming clo
 	}
 });
 
-test("a page that Stripe is still opening while its payment is given up opens for nobody", async () => {
+test("a page that Stripe opens after its payment was given up is closed", async () => {
 	const ann = await payer("authentication");
 	await spend(ann, 90);
 	await pass(2);
@@ -113,7 +113,7 @@ test("a page that Stripe is still opening while its payment is given up opens fo
 	expect([...stripe.expired]).toContain(stripe.pages.at(-1)?.id ?? "");
 });
 
-test("a second page for a payment, once Stripe has forgotten the first, is closed again: nothing that was paid there would count", async () => {
+test("a second page for a payment whose first page Stripe forgot is closed", async () => {
 	const ann = await payer("authentication");
 	await spend(ann, 90);
 	await pass(2);
@@ -126,7 +126,7 @@ test("a second page for a payment, once Stripe has forgotten the first, is close
 	expect(stripe.expired.has(second?.id ?? "")).toBe(true);
 });
 
-test("switched off or removed while a payment is under way: that one ends by its own outcome, and none begins", async () => {
+test("a disabled or removed card lets its running payment finish and starts none", async () => {
 	for (const removed of [false, true]) {
 		const ann = await payer("processing");
 		const { customer } = ann.card;
@@ -153,7 +153,7 @@ test("switched off or removed while a payment is under way: that one ends by its
 	}
 });
 
-test("a card is read from the page where it was given, the newest one alone; one that is removed takes the settings with it", async () => {
+test("the newest card from Stripe's page is used; its removal removes the settings", async () => {
 	const ann = await payer();
 	const { accountId } = ann;
 	const open = async () => {
@@ -203,7 +203,7 @@ test("a card is read from the page where it was given, the newest one alone; one
 	expect(await balance(ann)).toBe(110);
 });
 
-test("in a month of the account's zone no more is begun than it allows; the next month buys again by itself", async () => {
+test("top-ups stay within the monthly limit and continue the next month", async () => {
 	const ann = await payer("good", { most: 250 });
 	const zone = zoneByDay();
 	await db.sql`update account set time_zone = ${zone} where id = ${ann.accountId}`;
@@ -265,7 +265,7 @@ const CHANGES: Record<string, { run: (ann: Payer) => Promise<unknown>; buysCents
 };
 
 for (const [what, { run, buysCents, state }] of Object.entries(CHANGES)) {
-	test(`between crossing and charge, ${what}: what is not wanted any more is not charged, whichever step was next, and nothing twice`, async () => {
+	test(`${what} between crossing and charge prevents an unwanted or second charge`, async () => {
 		const steps: { before: number; after: number }[] = [];
 		let asNow = 0;
 		for (let at = 1; ; at++) {
@@ -300,7 +300,7 @@ for (const [what, { run, buysCents, state }] of Object.entries(CHANGES)) {
 	});
 }
 
-test("who has no customer at Stripe any more is one anew when a card is to be given, and that card is charged", async () => {
+test("a customer missing at Stripe is created again, and the new card is charged", async () => {
 	const ann = await payer();
 	const gone = ann.card.customer;
 	const asked: (string | null)[] = [];

@@ -61,7 +61,7 @@ async function read({ isSmall }: { isSmall: boolean }): Promise<Record<string, n
 	return rows;
 }
 
-test("a turn reads the same rows of a hundred times the accounts, with a hundred times of them below their lines", async () => {
+test("a turn reads the same number of rows for a hundred times the accounts", async () => {
 	await fill(1, 200);
 	await db.sql`analyze`;
 	const small = await read({ isSmall: true });
@@ -76,7 +76,7 @@ test("a turn reads the same rows of a hundred times the accounts, with a hundred
 	await db.sql`delete from auto_top_up where account_id like 'many%'`;
 });
 
-test("without card payments what is noted is a mark an account, and is bought once there are some", async () => {
+test("without card payments an account keeps one mark, bought once cards work", async () => {
 	const [ann, ben] = [await payer(), await payer()];
 	for (let n = 0; n < 5; n++) await spend(ann, 12);
 	for (let n = 0; n < 5; n++) await spend(ben, 1);
@@ -97,7 +97,7 @@ test("without card payments what is noted is a mark an account, and is bought on
 	expect(held).toHaveLength(1);
 });
 
-test("more notes than a turn's statement takes are sorted in one turn, and those of a transaction that is not over by the next one", async () => {
+test("more notes than a statement takes are sorted in one turn; open ones wait", async () => {
 	const ann = await payer();
 	await sortAutoTopUps(db.statements);
 	await db.sql`insert into auto_top_up_touched (account_id) select 'nobody' from generate_series(1, 1200)`;
@@ -112,7 +112,7 @@ test("more notes than a turn's statement takes are sorted in one turn, and those
 	expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
 });
 
-test("touches of an account go with its look, however many there are; another account's wait for theirs", async () => {
+test("an account's notes are removed with its check, others' stay", async () => {
 	await db.sql`delete from alert_touched`;
 	await db.sql`insert into alert_touched (account_id) select case when n <= 300 then 'a' else 'b' end from generate_series(1, 600) n`;
 	await db.sql`select alerts_look(1, '["owner"]')`;
@@ -122,7 +122,7 @@ test("touches of an account go with its look, however many there are; another ac
 	expect(await db.sql`select 1 from alert_touched`).toHaveLength(0);
 });
 
-test("a clock that went back a month keeps no account waiting for that month, and no month buys twice its most", async () => {
+test("a clock set back a month blocks no account and exceeds no monthly limit", async () => {
 	const ann = await payer("good", { most: 100 });
 	await spend(ann, 60);
 	await pass(2);

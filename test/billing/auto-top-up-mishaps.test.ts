@@ -28,7 +28,7 @@ async function undecided() {
 
 const MISHAPS: Exclude<Mishap, undefined | "hang">[] = ["error", "kept error", "lost", "busy"];
 for (const how of MISHAPS) {
-	test(`Stripe answers badly (${how}) at each of its calls, for a while: one charge, or none and nothing lost`, async () => {
+	test(`bad answers from Stripe (${how}) at each call cause one charge at most`, async () => {
 		for (const call of ["payment_intents", "confirm", "GET payment_intents"]) {
 			const ann = await payer();
 			await spend(ann, 90);
@@ -53,7 +53,7 @@ for (const how of MISHAPS) {
 	});
 }
 
-test("words of Stripe that come early, twice, late or out of order credit once; those that lie credit nothing", async () => {
+test("early, repeated, late or unordered events credit once, false ones never", async () => {
 	const { ann, intent } = await undecided();
 	const paid = { ...intent, status: "succeeded", amount_received: 10_000 };
 	const metadata = { ...intent.metadata };
@@ -80,7 +80,7 @@ test("words of Stripe that come early, twice, late or out of order credit once; 
 	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
 });
 
-test("a card that was charged another amount credits nothing, raises an alarm and is charged no more", async () => {
+test("a charge of another amount raises an alarm, credits nothing, stops the card", async () => {
 	for (const [amount_received, currency] of [
 		[9_999, "usd"],
 		[1_000_000, "usd"],
@@ -104,7 +104,7 @@ test("a card that was charged another amount credits nothing, raises an alarm an
 	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
 });
 
-test("a card that is declined, expired in between or removed at Stripe is asked once and no more until it is saved again", async () => {
+test("a declined, expired or removed card is tried once until it is saved again", async () => {
 	for (const [nature, reason] of [
 		["declined", "declined"],
 		["funds", "funds"],
@@ -130,7 +130,7 @@ test("a card that is declined, expired in between or removed at Stripe is asked 
 	}
 });
 
-test("money that goes back, or is disputed, is not taken from the same card again", async () => {
+test("a refund or dispute stops further charges of its card", async () => {
 	for (const what of ["refund", "dispute"] as const) {
 		const ann = await payer();
 		await spend(ann, 90);
@@ -151,7 +151,7 @@ test("money that goes back, or is disputed, is not taken from the same card agai
 	}
 });
 
-test("what goes back stops it also where Stripe tells of that before the payment, or in the same moment", async () => {
+test("a refund event before or with its payment's event stops the card too", async () => {
 	for (const what of ["refunded", "disputed"] as const)
 		for (const when of ["before", "at once"] as const) {
 			const ann = await payer();
@@ -182,7 +182,7 @@ test("what goes back stops it also where Stripe tells of that before the payment
 		}
 });
 
-test("a payment that could not be asked for within an hour is not charged any more; its account is looked at anew", async () => {
+test("a payment not requested within an hour is dropped; its account is rechecked", async () => {
 	for (const isMade of [false, true]) {
 		const ann = await payer();
 		await spend(ann, 90);
@@ -202,7 +202,7 @@ test("a payment that could not be asked for within an hour is not charged any mo
 	}
 });
 
-test("a payment that no bank decides about alarms operators and tells its people once, is never tried beside, and ends as it is decided", async () => {
+test("an undecided payment alarms, mails once and is charged once it is decided", async () => {
 	for (const outcome of ["succeeded", "canceled", ...(LONG ? (["requires_payment_method"] as const) : [])] as const) {
 		const { ann, attempt, intent } = await undecided();
 		const open = () =>
@@ -243,7 +243,7 @@ test("a payment that no bank decides about alarms operators and tells its people
 	}
 });
 
-test("a row of an account that somebody holds keeps nobody else from being topped up", async () => {
+test("a locked row of one account delays no other account's top-up", async () => {
 	const held = await payer();
 	const other = await payer();
 	await spend(held, 60);
@@ -266,7 +266,7 @@ test("a row of an account that somebody holds keeps nobody else from being toppe
 	expect((await attempts(held)).length).toBe(1);
 }, 60_000);
 
-test("a payment that Stripe says it has charged or cancelled and that is as before is asked for again at its time, and not at once", async () => {
+test("a charge or cancellation that changed nothing is retried later, not at once", async () => {
 	for (const [nature, call] of [
 		["good", "confirm"],
 		["declined", "cancel"],

@@ -31,7 +31,7 @@ async function onPage() {
 	return { ann, page };
 }
 
-test("a page that is closed already keeps nobody from buying again, whoever closed it and whatever was written down of that", async () => {
+test("a page that is already closed does not block the next top-up", async () => {
 	for (const half of ["closed and not written down", "told by its event", "cancelled by its owner", "paid"] as const) {
 		const { ann, page } = await onPage();
 		const session = { id: page.id, object: "checkout.session", client_reference_id: page.topUpId };
@@ -62,7 +62,7 @@ test("a page that is closed already keeps nobody from buying again, whoever clos
 	}
 });
 
-test("a page that is being opened for what was given up by then says so, also if it is asked for again", async () => {
+test("a page for an abandoned payment is a conflict, also when repeated", async () => {
 	const { ann, page } = await onPage();
 	await rejectTopUp(db.statements, page.topUpId, "test");
 	const topUp = await getTopUp(db.statements, page.topUpId);
@@ -73,7 +73,7 @@ test("a page that is being opened for what was given up by then says so, also if
 		await expect(cards.checkout(topUp, payer)).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("a page that is asked for again in the moment in which it is paid says that it may have been, and not that nothing was charged", async () => {
+test("a page requested again while it is paid gets a conflict, no second payment", async () => {
 	const { accountId } = await payer();
 	const made = { accountId, amountNanoUsd: usd(100), method: "card", reference: crypto.randomUUID() } as const;
 	const { id } = await createTopUp(db.statements, made);
@@ -88,7 +88,7 @@ test("a page that is asked for again in the moment in which it is paid says that
 	expect(await getTopUp(db.statements, id)).toMatchObject({ state: "confirmed" });
 });
 
-test("who cancels a payment and hears nothing of it cancels it again; one that may have been paid is not cancelled", async () => {
+test("a cancellation without an answer is repeated, unless it may have been paid", async () => {
 	const { page } = await onPage();
 	await cards.expire(page.topUpId);
 	await cards.expire(page.topUpId);
@@ -97,7 +97,7 @@ test("who cancels a payment and hears nothing of it cancels it again; one that m
 	await expect(cards.expire(paid.topUpId)).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("a card that is removed or replaced is forgotten at Stripe, too, however it answers at first", async () => {
+test("a removed or replaced card is detached at Stripe, with retries on errors", async () => {
 	for (const how of ["error", "busy", "kept error", "lost"] as const) {
 		const ann = await payer();
 		stripe.cards.upset((name) => (name === "detach" ? how : undefined));
@@ -122,7 +122,7 @@ test("a card that is removed or replaced is forgotten at Stripe, too, however it
 	expect(stripe.cards.seen.slice(asked)).toEqual([]);
 });
 
-test("a console that dies while Stripe is to forget a card leaves that to another one, also behind another card that is removed", async () => {
+test("another console detaches the card that a dead console left", async () => {
 	const ann = await payer();
 	stripe.cards.upset((name) => (name === "detach" ? "hang" : undefined));
 	void hasty(60_000, 60_000)

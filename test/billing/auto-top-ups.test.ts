@@ -11,7 +11,7 @@ afterEach(async () => {
 	expect(await broken()).toEqual([]);
 });
 
-test("credit that falls below the line is bought once, and becomes credit when it is paid", async () => {
+test("credit below the threshold is bought once and credited when paid", async () => {
 	const ann = await payer();
 	await pass(2);
 	expect(await attempts(ann)).toEqual([]);
@@ -60,7 +60,7 @@ test("a console that dies at any step leaves one charge, credited once", async (
 	expect(deaths).toBeGreaterThanOrEqual(10 * DONE.length);
 });
 
-test("a console that dies while a payment fails leaves a payment that cannot be charged, and is told once", async () => {
+test("a console that dies during a failed payment leaves it uncharged, mailed once", async () => {
 	for (const done of DONE) {
 		for (let at = 1; ; at++) {
 			const ann = await payer("declined");
@@ -85,7 +85,7 @@ test("a console that dies while a payment fails leaves a payment that cannot be 
 	expect(stripe.cards.intents.filter(({ status }) => status === "requires_payment_method")).toEqual([]);
 });
 
-test("many consoles at once begin one attempt and charge it once", async () => {
+test("concurrent consoles start one attempt and charge it once", async () => {
 	const payers = await Promise.all(Array.from({ length: 6 }, () => payer()));
 	for (const ann of payers) await spend(ann, 60);
 	await Promise.all(Array.from({ length: 6 }, () => turn()));
@@ -99,7 +99,7 @@ test("many consoles at once begin one attempt and charge it once", async () => {
 	}
 });
 
-test("what was asked for and slept on for days charges nothing that was charged meanwhile", async () => {
+test("a console that slept for days repeats no charge", async () => {
 	const ann = await payer();
 	await spend(ann, 90);
 	await pass(2);
@@ -113,7 +113,7 @@ test("what was asked for and slept on for days charges nothing that was charged 
 	expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
 });
 
-test("a console that sleeps before any step, for longer than Stripe keeps a key, charges nothing that was charged meanwhile", async () => {
+test("a console that slept longer than Stripe keeps keys repeats no charge", async () => {
 	let slept = 0;
 	for (let at = 1; ; at++) {
 		const ann = await payer();
@@ -136,7 +136,7 @@ test("a console that sleeps before any step, for longer than Stripe keeps a key,
 	expect(slept).toBeGreaterThanOrEqual(10);
 });
 
-test("a console that sleeps while another one charges and hears nothing of it charges no second payment", async () => {
+test("a sleeping console repeats no charge that another console made", async () => {
 	let slept = 0;
 	for (let at = 1; ; at++) {
 		const ann = await payer();
@@ -161,7 +161,7 @@ test("a console that sleeps while another one charges and hears nothing of it ch
 	}
 });
 
-test("a suspended account buys nothing, and again when it is active", async () => {
+test("a suspended account buys nothing until it is active again", async () => {
 	const ann = await payer();
 	await db.sql`update account set state = 'suspended' where id = ${ann.accountId}`;
 	await spend(ann, 90);
@@ -173,7 +173,7 @@ test("a suspended account buys nothing, and again when it is active", async () =
 	expect(charges(ann)).toBe(1);
 });
 
-test("what clearing finds: a charge that nobody told of becomes credit, and credit that was not paid is an alarm", async () => {
+test("clearing credits charges without an event and alarms on unpaid credit", async () => {
 	const ann = await payer("processing");
 	await spend(ann, 90);
 	await pass(1);
@@ -202,7 +202,7 @@ test("what clearing finds: a charge that nobody told of becomes credit, and cred
 	await db.sql`update stripe_finding set resolved_at = now() where resolved_at is null`;
 });
 
-test("amounts that one payment would not cover, or that no card can pay, are refused", async () => {
+test("amounts beyond a payment or a card's maximum are refused", async () => {
 	for (const [amounts, param] of [
 		[{ amount: 99.99 }, "amountUsd"],
 		[{ amount: 100.001 }, "amountUsd"],

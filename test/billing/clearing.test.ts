@@ -69,7 +69,7 @@ async function clear() {
 	return consoleOf().clear();
 }
 
-test("where everything agrees nothing is found and nothing changes", async () => {
+test("matching books and lists have no findings and no changes", async () => {
 	const at = await paid();
 	const other = await paid("200");
 	stripe.held.refunds.push(refund(other, 5_000), refund(other, 2_000), refund(other, 900, { status: "failed" }));
@@ -84,7 +84,7 @@ test("where everything agrees nothing is found and nothing changes", async () =>
 	expect(await balance(other.customer)).toBe(130e9);
 });
 
-test("what was paid and told by no event becomes credit, once, page after page of the list", async () => {
+test("a payment without an event is credited once, over all pages of the list", async () => {
 	const all = [await paidThere(), await paidThere("200"), await paidThere("300"), await paidThere("150.50")];
 	const balances = () => Promise.all(all.map((at) => balance(at.customer)));
 	const expected = [100e9, 200e9, 300e9, 150.5e9];
@@ -96,7 +96,7 @@ test("what was paid and told by no event becomes credit, once, page after page o
 	expect(await open()).toEqual([]);
 });
 
-test("refunds and disputes that no event told of are booked", async () => {
+test("refunds and disputes without an event are booked", async () => {
 	const at = await paid("200");
 	stripe.held.refunds.push(refund(at, 3_000), refund(at, 1_000));
 	expect(await clear()).toMatchObject({ taken: 1 });
@@ -111,7 +111,7 @@ test("refunds and disputes that no event told of are booked", async () => {
 	expect(await findings(at.paymentId)).toEqual([]);
 });
 
-test("a list that says what our own page did not ask for gives no credit and is found", async () => {
+test("a listed payment that we did not request gives no credit and is a finding", async () => {
 	const less = await atThePage();
 	const strange = await atThePage();
 	stripe.held["checkout/sessions"].push(
@@ -129,7 +129,7 @@ test("a list that says what our own page did not ask for gives no credit and is 
 	expect(await open()).toHaveLength(2);
 });
 
-test("credit whose payment Stripe does not know, or knows otherwise, is found", async () => {
+test("credit without a matching payment at Stripe is a finding", async () => {
 	const unknown = await paid();
 	const unpaid = await paid();
 	const smaller = await paid();
@@ -158,7 +158,7 @@ test("credit whose payment Stripe does not know, or knows otherwise, is found", 
 	expect(await findings(smaller.page.topUpId)).toEqual([]);
 });
 
-test("a refund or dispute that the books have and Stripe has not is found", async () => {
+test("a booked refund or dispute missing at Stripe is a finding", async () => {
 	const at = await paid("200");
 	await send("charge.refunded", charge(at, 5_000));
 	stripe.held.refunds.push(refund(at, 5_000, { status: "failed" }));
@@ -183,7 +183,7 @@ const listOfRefunds = (answer: (query: URLSearchParams) => Response) =>
 		return pathname === "/v1/refunds" && searchParams.has("payment_intent") ? answer(searchParams) : undefined;
 	});
 
-test("a refund counts once and for its own payment alone, and a list that begins anew for ever has an end", async () => {
+test("a refund counts once, for its own payment; an endless list is cut off", async () => {
 	const at = await paid("200");
 	const other = await paid("200");
 	const [first, second] = [refund(at, 3_000), refund(at, 1_000)];
@@ -203,7 +203,7 @@ test("a refund counts once and for its own payment alone, and a list that begins
 	expect(await balance(other.customer)).toBe(200e9);
 });
 
-test("a refund of a payment that Stripe does not know any more is found, and what comes behind it is compared", async () => {
+test("a refund of an unknown payment is a finding and does not stop the comparison", async () => {
 	const at = await paid();
 	await send("charge.refunded", charge(at, 4_000));
 	const { page } = await atThePage();
@@ -217,7 +217,7 @@ test("a refund of a payment that Stripe does not know any more is found, and wha
 	expect(await stateOf(page.topUpId)).toBe("rejected");
 });
 
-test("a page that ran out without a word of it rejects its top-up; one that is open or was paid keeps it", async () => {
+test("an expired page rejects its top-up; an open or paid page keeps it", async () => {
 	const [over, open, paying] = [await atThePage(), await atThePage(), await atThePage()];
 	const here = (at: AtThePage, status: string) =>
 		stripe.held["checkout/sessions"].push(sessionOf(at, { status, payment_status: "unpaid", payment_intent: null }));
@@ -232,7 +232,7 @@ test("a page that ran out without a word of it rejects its top-up; one that is o
 	expect(await Promise.all(states)).toEqual(["rejected", "pending", "pending"]);
 });
 
-test("what agreed again and differs once more is found once more; what an operator closed stays closed", async () => {
+test("a repeated difference is a new finding; a finding closed by hand stays closed", async () => {
 	const at = await paid("200");
 	await send("charge.refunded", charge(at, 5_000));
 	const failed = (count: number) => Array.from({ length: count }, () => refund(at, 5_000, { status: "failed" }));
@@ -247,7 +247,7 @@ test("what agreed again and differs once more is found once more; what an operat
 	expect(await findings(at.paymentId)).toEqual([]);
 });
 
-test("of all consoles one compares, once a day; what was broken off is begun anew", async () => {
+test("one of all consoles compares, once a day; a broken comparison starts again", async () => {
 	const at = await paidThere();
 	stripe.fail(true);
 	try {

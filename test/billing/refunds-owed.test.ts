@@ -39,7 +39,7 @@ const booked = async (payment: string) => {
 };
 const entries = async () => (await db.sql`select seq from control_log`).length;
 
-test("credit that is spent is asked of no instance, however often it is looked for; it is taken when there is some again", async () => {
+test("owed credit is taken from the next top-up without a recall", async () => {
 	const ann = await refunded("pi_spent", 100);
 	const before = await entries();
 	for (let looks = 0; looks < 3; looks++) await collectRefunds(db.tx);
@@ -49,7 +49,7 @@ test("credit that is spent is asked of no instance, however often it is looked f
 	expect([await booked("pi_spent"), await balance(ann)]).toEqual([10_000, 0]);
 });
 
-test("credit that an instance holds is asked back at each look", async () => {
+test("credit held by an instance is recalled at each check", async () => {
 	const ann = await refunded("pi_lent", 0);
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('ins_a', 1, 1, 'live', 30000, now() + interval '1 hour')`;
 	const grant = { op: crypto.randomUUID(), budget: ann.accountId, want: usd(100), min: usd(100), again: false };
@@ -60,14 +60,14 @@ test("credit that an instance holds is asked back at each look", async () => {
 	expect(await entries()).toBe(before + 2);
 });
 
-test("a hundred accounts that owe what they have spent are in nobody's way", async () => {
+test("a hundred accounts that owe spent credit delay no other account", async () => {
 	for (let n = 0; n < 100; n++) await refunded(`pi_0_owed_${n}`, 100);
 	await refunded("pi_9_covered", 0);
 	await collectRefunds(db.tx);
 	expect(await booked("pi_9_covered")).toBe(10_000);
 });
 
-test("nor are a hundred whose credit lies at an instance that gives nothing back; of those each is asked for in its turn", async () => {
+test("a hundred accounts on a silent instance delay no other, each is tried in turn", async () => {
 	await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('ins_gone', 1, 1, 'live', 30000, now())`;
 	const lend = async ({ accountId }: { accountId: string }) => {
 		const grant = { op: crypto.randomUUID(), budget: accountId, want: usd(100), min: usd(100), again: false };
@@ -85,7 +85,7 @@ test("nor are a hundred whose credit lies at an instance that gives nothing back
 	expect(await isAsked()).toBe(true);
 }, 60_000);
 
-test("nor is one whose account's row somebody holds", async () => {
+test("a locked account row delays no other account", async () => {
 	const held = await refunded("pi_0_held", 0);
 	await refunded("pi_1_behind", 0);
 	const [holds, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -102,7 +102,7 @@ test("nor is one whose account's row somebody holds", async () => {
 	expect(await booked("pi_0_held")).toBe(10_000);
 }, 60_000);
 
-test("a look reads the same rows however many payments and disputes there ever were", async () => {
+test("a check reads the same rows whatever the number of old payments and disputes", async () => {
 	const UNDONE = new Error("undone");
 	const work = db.tx.transaction(async (tx) => {
 		await tx.execute(PLANS_AS_USUAL);

@@ -39,7 +39,7 @@ const isOf = ({ accountId, card }: Payer, request: string) =>
 	request.includes(accountId) ||
 	stripe.cards.intents.some(({ id, customer }) => customer === card.customer && request.includes(id));
 
-test("one account's payment that hangs at any call keeps no other account waiting, comes to an end and is charged once", async () => {
+test("one account's hanging payment delays no other account and is charged once", async () => {
 	const slow: { one: Payer; call: RegExp; how: Slowness }[] = [];
 	const calls = [/^POST \S+\/payment_intents /, /\/confirm /, /\/cancel /];
 	// In short each call has one of them: charged, and answered too late, is the worst.
@@ -71,7 +71,7 @@ test("one account's payment that hangs at any call keeps no other account waitin
 	}
 });
 
-test("a console has 20 payments at Stripe at once, however many hang and however late Postgres says which, and the others when those have ended", async () => {
+test("a console runs at most 20 payments at Stripe; others start as those end", async () => {
 	const payers = await Promise.all(Array.from({ length: PAYERS }, () => payer()));
 	for (const one of payers) await spend(one, 60);
 	const asked = new Set<string>();
@@ -97,7 +97,7 @@ test("a console has 20 payments at Stripe at once, however many hang and however
 	for (const one of payers) expect([charges(one), await balance(one)]).toEqual([1, 140]);
 });
 
-test("pages are 10 at Stripe at once, and what Postgres says late is waited for at the end as well", async () => {
+test("a console runs at most 10 page calls at Stripe and stops after late statements", async () => {
 	const opened: string[] = [];
 	for (let count = 0; count < 13; count++) {
 		const { accountId } = await payer();
@@ -124,7 +124,7 @@ test("pages are 10 at Stripe at once, and what Postgres says late is waited for 
 	await db.sql`update card_setup set state = 'closed' where state = 'open'`;
 });
 
-test("a page where somebody gave a card and that hangs keeps no other page waiting", async () => {
+test("a hanging page of a saved card delays no other page", async () => {
 	const console = automatic.hasty(CALL_MS, 10);
 	const open = async (how?: Slowness) => {
 		const { accountId } = await payer();
@@ -155,7 +155,7 @@ test("a page where somebody gave a card and that hangs keeps no other page waiti
 	for (const { read } of slow) expect(await read()).toBe(true);
 });
 
-test("who tops up, gives a card or pays what waits hears within the limit that Stripe does not answer; so does the daily comparison, which is begun anew", async () => {
+test("top-ups, cards and the daily comparison time out if Stripe does not answer", async () => {
 	const console = automatic.hasty(CALL_MS, 10);
 	const ann = await payer("authentication");
 	await spend(ann, 90);

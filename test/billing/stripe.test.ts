@@ -46,7 +46,7 @@ async function outcomes(topUpId: string): Promise<string[]> {
 	return rows.map((row) => row.outcome);
 }
 
-test("the largest card payment is one that Stripe takes; a cent more is refused before anything is written down", async () => {
+test("refuses a cent above Stripe's maximum without a record", async () => {
 	const { page } = await atThePage("999999.99");
 	expect(page.amount).toBe(99_999_999);
 	const customer = await newCustomer();
@@ -60,7 +60,7 @@ test("the largest card payment is one that Stripe takes; a cent more is refused 
 	expect((await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "1000000" })).status).toBe(200);
 });
 
-test("a card payment becomes credit when Stripe says that it was paid, and not before", async () => {
+test("a card payment becomes credit only when Stripe reports it as paid", async () => {
 	const { customer, page, paymentId } = await atThePage("250.5");
 	expect(page.amount).toBe(25_050);
 	expect(page.idempotencyKey).toBe(page.topUpId);
@@ -73,7 +73,7 @@ test("a card payment becomes credit when Stripe says that it was paid, and not b
 	expect(await stateOf(page.topUpId)).toBe("confirmed");
 });
 
-test("an amount below the minimum or of broken cents opens no page", async () => {
+test("an amount below the minimum or with broken cents opens no page", async () => {
 	const customer = await newCustomer();
 	const before = stripe.pages.length;
 	for (const usd of ["99.99", "100.001", "-100", "1e3"])
@@ -101,7 +101,7 @@ test("a forged, altered, old or unsigned event changes nothing", async () => {
 	expect(events?.count).toBe(0);
 });
 
-test("both secrets are good while one replaces the other", async () => {
+test("both signing secrets are valid during a replacement", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await deliver(await signedEvent(OLD_SECRET, "checkout.session.completed", session(page, paymentId)))).toBe(
 		200,
@@ -109,7 +109,7 @@ test("both secrets are good while one replaces the other", async () => {
 	expect(await balance(customer)).toBe(100e9);
 });
 
-test("the same payment is credited once: repeated, at the same moment, and under another event", async () => {
+test("a payment is credited once over repeated, concurrent and different events", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	const event = await signedEvent(SECRET, "checkout.session.completed", session(page, paymentId));
 	const statuses = await Promise.all(Array.from({ length: 4 }, () => deliver(event)));
@@ -123,7 +123,7 @@ test("the same payment is credited once: repeated, at the same moment, and under
 	expect(entries.map((entry) => entry.kind)).toEqual(["top_up"]);
 });
 
-test("a partial payment, another currency and a strange page are refused and written down", async () => {
+test("refuses a partial payment, another currency and an unknown page, on record", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await send("checkout.session.completed", session(page, paymentId, { amount_total: 9_999 }))).toBe(200);
 	expect(await send("checkout.session.completed", session(page, paymentId, { currency: "eur" }))).toBe(200);
@@ -150,7 +150,7 @@ test("one payment pays one top-up, and one top-up takes one payment", async () =
 	expect(await outcomes(first.page.topUpId)).toEqual(["applied", "refused: the top-up was paid by another payment"]);
 });
 
-test("an expired page rejects the top-up; a payment that comes all the same is credited", async () => {
+test("an expired page rejects the top-up; a later payment is still credited", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await send("checkout.session.expired", session(page, paymentId, { payment_status: "unpaid" }))).toBe(200);
 	expect(await stateOf(page.topUpId)).toBe("rejected");
@@ -160,7 +160,7 @@ test("an expired page rejects the top-up; a payment that comes all the same is c
 	expect(await stateOf(page.topUpId)).toBe("confirmed");
 });
 
-test("refunds take exactly what was refunded, however often and in whatever order they are told", async () => {
+test("refunds take the refunded sum once, in any order of events", async () => {
 	const { customer, page, paymentId } = await paid("200");
 	expect(await send("charge.refunded", charge(paymentId, 5_000))).toBe(200);
 	expect(await balance(customer)).toBe(150e9);
@@ -175,7 +175,7 @@ test("refunds take exactly what was refunded, however often and in whatever orde
 	expect(await stateOf(page.topUpId)).toBe("refunded");
 });
 
-test("a refund that is told before its payment is taken when the payment is", async () => {
+test("a refund event before its payment's event is booked with the payment", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await send("charge.refunded", charge(paymentId, 4_000))).toBe(200);
 	expect(await balance(customer)).toBe(0);
@@ -183,7 +183,7 @@ test("a refund that is told before its payment is taken when the payment is", as
 	expect(await balance(customer)).toBe(60e9);
 });
 
-test("a refund of credit that an instance holds is collected when it comes back, and never overdraws", async () => {
+test("a refund of held credit is collected on its return and never overdraws", async () => {
 	const { customer, paymentId } = await paid();
 	const { secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }], max_tokens: 5 };
@@ -199,7 +199,7 @@ test("a refund of credit that an instance holds is collected when it comes back,
 	expect(Number(payment?.booked_refund_cents)).toBe(9_999);
 }, 30_000);
 
-test("a dispute takes its amount, spent or not, and stops the account until it is won", async () => {
+test("a dispute takes its amount, spent or not, and suspends until it is won", async () => {
 	const { customer, page, paymentId } = await paid();
 	const { secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi" }] };
@@ -223,7 +223,7 @@ test("a dispute takes its amount, spent or not, and stops the account until it i
 	expect(await stateOf(page.topUpId)).toBe("confirmed");
 });
 
-test("a dispute or a refund whose amount is none moves nothing, signed or not", async () => {
+test("a dispute or refund with an invalid amount changes nothing", async () => {
 	const { customer, paymentId, page } = await paid();
 	const nothing = [-10_000, -1, 0, 0.5, 1e15, 100_000_001, null as unknown as number, "10000" as unknown as number];
 	for (const [nth, amount] of nothing.entries()) {
@@ -240,7 +240,7 @@ test("a dispute or a refund whose amount is none moves nothing, signed or not", 
 	expect(await service.db.sql`select id from stripe_dispute where payment_id = ${paymentId}`).toEqual([] as never);
 });
 
-test("a lost dispute keeps the money and the suspension, whatever is told afterwards", async () => {
+test("a lost dispute keeps money and suspension, whatever events follow", async () => {
 	const { customer, paymentId } = await paid();
 	expect(await send("charge.dispute.closed", dispute(paymentId, "lost"))).toBe(200);
 	expect(await send("charge.dispute.created", dispute(paymentId, "needs_response"))).toBe(200);
@@ -249,7 +249,7 @@ test("a lost dispute keeps the money and the suspension, whatever is told afterw
 	expect(await accountState(customer)).toBe("suspended");
 });
 
-test("of two disputes the account is active again only when both are won", async () => {
+test("an account with two disputes is active again once both are won", async () => {
 	const { customer, paymentId } = await paid("200");
 	await send("charge.dispute.created", dispute(paymentId, "needs_response", 5_000, "dp_a"));
 	await send("charge.dispute.created", dispute(paymentId, "needs_response", 5_000, "dp_b"));
@@ -261,7 +261,7 @@ test("of two disputes the account is active again only when both are won", async
 	expect(await balance(customer)).toBe(200e9);
 });
 
-test("an account that an operator suspends while a dispute has stopped it stays so when that is won, until an operator ends it", async () => {
+test("an operator's suspension outlasts a won dispute", async () => {
 	const boss = await operator(service);
 	const { customer, paymentId } = await paid();
 	const decide = async (act: string) => {
@@ -279,7 +279,7 @@ test("an account that an operator suspends while a dispute has stopped it stays 
 	expect(await accountState(customer)).toBe("active");
 });
 
-test("an inquiry takes nothing and stops nothing", async () => {
+test("an inquiry takes nothing and suspends nothing", async () => {
 	const { customer, paymentId } = await paid();
 	expect(await send("charge.dispute.created", dispute(paymentId, "warning_needs_response"))).toBe(200);
 	expect(await balance(customer)).toBe(100e9);
@@ -294,7 +294,7 @@ const ORDERS: readonly (readonly number[])[] = [
 	[3, 0, 2, 1],
 ];
 
-test("in whatever order a payment's events come, they end in the same books", async () => {
+test("a payment's events in any order give the same books", async () => {
 	const kinds = ["paid", "refund", "disputed", "won"] as const;
 	for (const order of LONG ? permutations([...kinds]) : ORDERS.map((places) => places.map((at) => kinds[at]))) {
 		const { customer, page, paymentId } = await atThePageOf(shared, "100");
@@ -328,7 +328,7 @@ function permutations<T>(items: T[]): T[][] {
 	);
 }
 
-test("events of one payment that come at the same moment end in the same books", async () => {
+test("concurrent events of one payment give the same books", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	const all = await Promise.all([
 		send("charge.refunded", charge(paymentId, 1_000)),
@@ -342,7 +342,7 @@ test("events of one payment that come at the same moment end in the same books",
 	await waitFor(async () => (await balance(customer)) === 30e9, "what was left to each other to be booked", 15_000);
 }, 30_000);
 
-test("a cancelled card top-up closes its page first; one that may be paid cannot be cancelled", async () => {
+test("a cancelled top-up closes its page first; a possibly paid one stays", async () => {
 	const { customer, page } = await atThePage();
 	const cancelled = await customer.send("POST", `/api/console/credit/top-ups/${page.topUpId}/cancel`);
 	expect(cancelled.body.topUp.state).toBe("rejected");
@@ -354,7 +354,7 @@ test("a cancelled card top-up closes its page first; one that may be paid cannot
 	expect(await stateOf(other.page.topUpId)).toBe("pending");
 });
 
-test("when Stripe is away the customer hears so, without its words, and nothing is pending", async () => {
+test("an outage of Stripe is reported without its text and leaves nothing pending", async () => {
 	const customer = await newCustomer();
 	stripe.fail(true);
 	try {
@@ -368,7 +368,7 @@ test("when Stripe is away the customer hears so, without its words, and nothing 
 	expect(list.body.items.map((item: { state: string }) => item.state)).toEqual(["rejected"]);
 });
 
-test("a database that fails makes Stripe send the event again, and then it is applied once", async () => {
+test("an event is applied once when Stripe repeats it after a database failure", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	const event = await signedEvent(SECRET, "checkout.session.completed", session(page, paymentId));
 	await service.db.sql`alter table stripe_payment add constraint test_away check (false) not valid`;
@@ -382,7 +382,7 @@ test("a database that fails makes Stripe send the event again, and then it is ap
 	expect(await balance(customer)).toBe(100e9);
 });
 
-test("twenty top-ups are pending at most, however many are asked for at the same moment", async () => {
+test("at most twenty top-ups are pending under concurrent requests", async () => {
 	const customer = await newCustomer();
 	const ask = () => customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "100" });
 	const asked = await Promise.all(Array.from({ length: 26 }, ask));

@@ -25,7 +25,7 @@ const topUp = (accountId: string, dollars: number, reference: string) =>
 	createTopUp(database.statements, { accountId, amountNanoUsd: usd(dollars), method: "transfer", reference });
 
 describe("top-ups", () => {
-	test("a pending one gives nothing; a confirmed one gives its amount and the right to use the service", async () => {
+	test("only a confirmed one gives its amount and the right to use the service", async () => {
 		const accountId = await newAccount();
 		const { id, state } = await topUp(accountId, 150, "ref-1");
 		expect(state).toBe("pending");
@@ -49,7 +49,7 @@ describe("top-ups", () => {
 		expect(entries.at(-1)?.seq).toBe(seq as number);
 	});
 
-	test("confirmed by many at once, it is booked once", async () => {
+	test("concurrent confirmations book it once", async () => {
 		const accountId = await newAccount();
 		const { id } = await topUp(accountId, 100, "ref-race");
 		const results = await Promise.all(
@@ -63,7 +63,7 @@ describe("top-ups", () => {
 		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(100));
 	});
 
-	test("confirming and rejecting at once ends in one of the two, and the credit agrees", async () => {
+	test("concurrent confirmation and rejection have one outcome, matched by the credit", async () => {
 		for (let round = 0; round < 10; round++) {
 			const accountId = await newAccount();
 			const { id } = await topUp(accountId, 100, `ref-either-${round}`);
@@ -78,14 +78,14 @@ describe("top-ups", () => {
 		}
 	});
 
-	test("many top-ups of one account confirmed at once all count", async () => {
+	test("concurrent confirmations of several top-ups of an account all count", async () => {
 		const accountId = await newAccount();
 		const ids = await Promise.all(Array.from({ length: 10 }, (_, i) => topUp(accountId, 100 + i, `ref-many-${i}`)));
 		await Promise.all(ids.map(({ id }) => confirmTopUp(database.statements, id, "cli")));
 		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(1045));
 	});
 
-	test("less than USD 100, more than USD 1000000, a used reference and a missing account are refused", async () => {
+	test("refuses amounts out of range, a used reference and a missing account", async () => {
 		const accountId = await newAccount();
 		const tooLittle = {
 			accountId,
@@ -103,7 +103,7 @@ describe("top-ups", () => {
 		expect(await codeOf(rejectTopUp(database.statements, "top_none", "cli"))).toBe("not_found");
 	});
 
-	test("credit that could not be counted exactly is refused and leaves the top-up pending", async () => {
+	test("an amount that makes credit uncountable is refused; the top-up stays pending", async () => {
 		const accountId = await newAccount();
 		for (let i = 0; i < 9; i++)
 			await confirmTopUp(database.statements, (await topUp(accountId, 1_000_000, `ref-big-${i}`)).id, "cli");
@@ -113,7 +113,7 @@ describe("top-ups", () => {
 		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(9_000_000));
 	});
 
-	test("a rejected one can be rejected again and never confirmed", async () => {
+	test("a rejected one can be rejected again, never confirmed", async () => {
 		const accountId = await newAccount();
 		const { id } = await topUp(accountId, 100, "ref-rejected");
 		expect((await rejectTopUp(database.statements, id, "cli")).state).toBe("rejected");
@@ -158,7 +158,7 @@ describe("balance", () => {
 		return { accountId, keyId };
 	}
 
-	test("of a live instance only its running requests are held", async () => {
+	test("of a live instance has only its running requests as held", async () => {
 		const { accountId, keyId } = await withLease("live", 30);
 		expect(await accountBalance(database.statements, accountId)).toEqual({
 			balance: usd(97),
@@ -175,7 +175,7 @@ describe("balance", () => {
 		});
 	});
 
-	test("of one that is dead, or whose lease is over, the rest of its lease is held, once", async () => {
+	test("of a dead or expired instance has the rest of its lease as held, once", async () => {
 		for (const [state, seconds] of [
 			["dead", 30],
 			["live", -1],
@@ -191,7 +191,7 @@ describe("balance", () => {
 		}
 	});
 
-	test("of one that has left nothing is held", async () => {
+	test("of an instance that returned everything has nothing held", async () => {
 		const { accountId } = await withLease("left", -1);
 		expect(await accountBalance(database.statements, accountId)).toEqual({
 			balance: usd(97),
@@ -201,7 +201,7 @@ describe("balance", () => {
 		});
 	});
 
-	test("of nothing is not found", async () => {
+	test("of an unknown account is not found", async () => {
 		expect(await codeOf(accountBalance(database.statements, "acc_none"))).toBe("not_found");
 		expect(await codeOf(keyBalance(database.statements, "key_none"))).toBe("not_found");
 	});

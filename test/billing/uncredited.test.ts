@@ -41,7 +41,7 @@ async function spend(accountId: string, nano: number): Promise<void> {
 
 const alarms = () => countOpenFindings(service.db.statements);
 
-test("an account that has paid in more than can be counted in one number, and spent it, tops up like any other", async () => {
+test("an account with uncountable lifetime payments, all spent, can top up", async () => {
 	const at = await atThePage("250");
 	const { accountId } = at.customer;
 	for (let i = 0; i < 3; i++) {
@@ -61,7 +61,7 @@ test("an account that has paid in more than can be counted in one number, and sp
 		expect({ page, status: (await at.customer.get(`/api/console/${page}`)).status }).toEqual({ page, status: 200 });
 });
 
-test("a payment that an account has no room for is on record and alarms, and becomes credit once there is room", async () => {
+test("a payment beyond the credit maximum is recorded, alarms, is credited later", async () => {
 	const at = await atThePage("100");
 	const { accountId } = at.customer;
 	await adjust(accountId, MOST - 99e9);
@@ -80,7 +80,7 @@ test("a payment that an account has no room for is on record and alarms, and bec
 	expect(await balance(at.customer)).toBe(MOST - 1e9);
 }, 20_000);
 
-test("payments of an account that has no room, however many, keep nobody else's from becoming credit", async () => {
+test("payments of a full account delay no other account's credit", async () => {
 	const full = await atThePage("100");
 	await adjust(full.customer.accountId, MOST - 99e9);
 	await send("checkout.session.completed", sessionOf(full));
@@ -109,7 +109,7 @@ test("payments of an account that has no room, however many, keep nobody else's 
 	expect(await isCredited()).toBe(true);
 }, 30_000);
 
-test("a payment whose event fails whatever is done is on record all the same, and alarms after a minute", async () => {
+test("a payment whose event always fails is recorded and alarms after a minute", async () => {
 	const at = await atThePage();
 	await service.db.sql`alter table stripe_payment add constraint test_broken check (false) not valid`;
 	try {
@@ -127,7 +127,7 @@ test("a payment whose event fails whatever is done is on record all the same, an
 	expect(await alarms()).toBe(0);
 });
 
-test("what was paid in another currency or by halves alarms until it was given back in full", async () => {
+test("a partial payment or other currency alarms until it is refunded in full", async () => {
 	const at = await atThePage("100");
 	expect(await send("checkout.session.completed", sessionOf(at, { amount_total: 9_999 }))).toBe(200);
 	expect(await findings(at.paymentId)).toEqual([{ kind: "uncredited", reason: "refused: another amount" }]);
@@ -140,7 +140,7 @@ test("what was paid in another currency or by halves alarms until it was given b
 	expect(await balance(at.customer)).toBe(0);
 });
 
-test("a dispute or refund of a payment that was not credited takes no credit", async () => {
+test("a dispute or refund of an uncredited payment takes no credit", async () => {
 	const at = await atThePage("100");
 	await adjust(at.customer.accountId, MOST - 99e9);
 	await send("checkout.session.completed", sessionOf(at));
@@ -153,7 +153,7 @@ test("a dispute or refund of a payment that was not credited takes no credit", a
 	expect(await balance(at.customer)).toBe(MOST - 99e9 - 50e9 + 60e9);
 });
 
-test("what a dispute that is won gives back waits for room on record, alarms, and keeps nobody from spending meanwhile", async () => {
+test("credit of a won dispute waits for room, with an alarm, without blocking spending", async () => {
 	const at = await atThePage("100");
 	const { accountId } = at.customer;
 	const dispute = { id: "dp_won", object: "dispute", payment_intent: at.paymentId, currency: "usd", amount: 10_000 };
@@ -178,14 +178,14 @@ test("what a dispute that is won gives back waits for room on record, alarms, an
 	expect(await balance(at.customer)).toBe(MOST - 10e9);
 });
 
-test("what is paid through the same Stripe account for something else is not ours to alarm about", async () => {
+test("payments of other products in the same Stripe account raise no alarm", async () => {
 	const at = await atThePage();
 	const other = sessionOf(at, { id: "cs_other_shop", client_reference_id: "order-17" });
 	expect(await send("checkout.session.completed", other)).toBe(200);
 	expect(await findings(at.paymentId)).toEqual([]);
 });
 
-test("an operator sees what is open, and closes what was dealt with by hand, with a reason", async () => {
+test("an operator sees open payments and closes them with a reason", async () => {
 	const at = await atThePage();
 	await send("checkout.session.completed", sessionOf(at, { currency: "eur" }));
 	const boss = await operator(service);

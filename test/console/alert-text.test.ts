@@ -17,7 +17,7 @@ const FACTS: Readonly<Record<string, object>> = {
 	"top_up.confirmed": { amount: "250500000000" },
 };
 
-test("a German mail writes amounts and moments as German does, and nothing in it is English or without a value", () => {
+test("a German mail formats amounts and times in German and has no English text", () => {
 	const mails = Object.entries(FACTS).map(([type, data]) => [type, { ...MONEY, ...data }] as const);
 	const stopped = Object.keys(STOP_REASONS).flatMap((reason) =>
 		["needs_owner", "stopped"].map((state) => ["auto_top_up.stopped", { reason, state }] as const),
@@ -42,7 +42,7 @@ test("a German mail writes amounts and moments as German does, and nothing in it
 	expect(said("project.cap_reached")).toEndWith("USD 8,01 von USD 10,00.");
 });
 
-test("the end of a batch is told in German with its cost as German writes it", () => {
+test("the mail at a batch's end formats its cost in German", () => {
 	const batch = { id: "batch_1", state: "expired", total: 3, completed: 2, failed: 1, chargedNanoUsd: 1_250_000_000 };
 	const record = batch as unknown as BatchRecord;
 	const mail = endMail(record, "Acme", "https://x.example");

@@ -93,7 +93,7 @@ async function lookAndTell(): Promise<void> {
 }
 const told = () => calls.map(({ body }) => JSON.parse(body)).map(({ type, data }) => [type, data.percent ?? null]);
 
-test("a cap is told of at 80 and at 100 %, once each, by mail to who pays and by webhook; a new cap is a new line", async () => {
+test("a cap is reported at 80 and 100 %, once each; a new cap starts again", async () => {
 	const id = await newAccount(["key.cap_reached"]);
 	const key = await newKey(id, { cap: 1_000_000_000 });
 	await spend(id, key, 799_999_999);
@@ -131,7 +131,7 @@ test("a cap is told of at 80 and at 100 %, once each, by mail to who pays and by
 	for (const { body } of calls) expect(body).not.toContain("A name that is written");
 });
 
-test("a project's cap is told of at 80 and at 100 % of the present period, whichever of its keys was used last", async () => {
+test("a project's cap is reported at 80 and 100 % of the period, over all its keys", async () => {
 	const id = await newAccount(["project.cap_reached"]);
 	await db.sql`update account set time_zone = ${zoneByDay()} where id = ${id}`;
 	const project = newId("proj");
@@ -161,7 +161,7 @@ test("a project's cap is told of at 80 and at 100 % of the present period, which
 	for (const { text, subject } of mails) expect(text + subject).not.toContain("A name that is written");
 });
 
-test("the credit page promises the mail of low credit to those who get it, and by the balance that it goes by", async () => {
+test("the credit page names the recipients of the low-credit mail and its balance", async () => {
 	const promise = mailedBelow("$0.50");
 	for (const role of ROLES)
 		expect([role, promise.toLowerCase().includes(role)]).toEqual([role, may(role, "notices.get")]);
@@ -178,7 +178,7 @@ test("the credit page promises the mail of low credit to those who get it, and b
 	expect(told()).toEqual([]);
 });
 
-test("low credit is told once each time it falls below the threshold", async () => {
+test("low credit is reported once each time it falls below the threshold", async () => {
 	const id = await newAccount(["credit.low"], 1_000_000_000);
 	const key = await newKey(id);
 	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500000000)`;
@@ -207,7 +207,7 @@ test("low credit is told once each time it falls below the threshold", async () 
 	]);
 });
 
-test("a mail says why it comes: what comes in any case is no wish that the settings of notices could take back", async () => {
+test("a mail states its reason; a mandatory mail mentions no setting to disable it", async () => {
 	const id = await newAccount(["key.cap_reached"], 0);
 	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500000000)`;
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
@@ -225,7 +225,7 @@ test("a mail says why it comes: what comes in any case is no wish that the setti
 	});
 });
 
-test("a confirmed top-up is told of, once", async () => {
+test("a confirmed top-up is reported once", async () => {
 	const id = await newAccount(["top_up.confirmed"]);
 	const made = {
 		accountId: id,
@@ -250,7 +250,7 @@ test("a confirmed top-up is told of, once", async () => {
 	]);
 });
 
-test("a confirmed top-up is told of however many are newer", async () => {
+test("a confirmed top-up is reported although many are newer", async () => {
 	const id = await newAccount(["top_up.confirmed"]);
 	const wanted = (reference: string) =>
 		createTopUp(db.statements, {
@@ -263,7 +263,7 @@ test("a confirmed top-up is told of however many are newer", async () => {
 	expect(calls.map(({ body }) => JSON.parse(body).data.id)).toEqual([old]);
 });
 
-test("whoever set a threshold gets the mail of it, and one alone if the event is asked for too; who may not see to credit gets none", async () => {
+test("the threshold and the event send one mail, to roles that manage credit", async () => {
 	for (const events of [[], ["credit.low"]]) {
 		mails.length = 0;
 		calls.length = 0;
@@ -279,7 +279,7 @@ test("whoever set a threshold gets the mail of it, and one alone if the event is
 	}
 });
 
-test("who may not see to credit any more when a mail goes out gets none", async () => {
+test("a member who lost the credit role before the mail is sent gets no mail", async () => {
 	const id = await newAccount(["top_up.confirmed"]);
 	await topUp(id);
 	await lookForAlerts(db.statements);
@@ -288,7 +288,7 @@ test("who may not see to credit any more when a mail goes out gets none", async 
 	expect(mails.map(({ to }) => to)).toEqual([`owner_${id}@example.com`]);
 });
 
-test("credit is booked while somebody looks, waits for nobody, and is told of by the next look", async () => {
+test("credit is booked without waiting for a check and is reported by the next one", async () => {
 	const id = await newAccount(["top_up.confirmed"]);
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
 	await db.sql.begin(async (look) => {
@@ -308,7 +308,7 @@ test("credit is booked while somebody looks, waits for nobody, and is told of by
 	expect(await db.sql`select alerts_look(20, '["owner"]') as seen`).toMatchObject([{ seen: 1 }]);
 });
 
-test("a model that goes away is told of to accounts that used it lately, 30 and 7 days before, once each; a new day is told anew", async () => {
+test("a retirement is reported to recent users 30 and 7 days before; a new day again", async () => {
 	const asked = await newAccount(["model.retiring"]);
 	const silent = await newAccount([]);
 	const other = await newAccount(["model.retiring"]);
@@ -351,7 +351,7 @@ test("a model that goes away is told of to accounts that used it lately, 30 and 
 	expect(await look(6, "2027-01-02")).toEqual([[{ model: "leaves", retires_on: "2027-01-02" }], people]);
 });
 
-test("a key that expires within a week is told of once; a later end is a new one, a replaced key is none", async () => {
+test("an expiring key is reported once a week before; a new expiry again", async () => {
 	const id = await newAccount(["key.expiring"]);
 	const in6 = new Date(Date.now() + 6 * 86_400_000).toISOString();
 	const key = await newKey(id, { expires: in6 });
@@ -367,7 +367,7 @@ test("a key that expires within a week is told of once; a later end is a new one
 	expect(calls).toHaveLength(2);
 });
 
-test("an hour that costs three times the same hour of the last four weeks is unusual, not in the first week, once a day", async () => {
+test("an hour above three times the same hour's average is reported once a day", async () => {
 	const id = await newAccount(["spend.unusual"]);
 	const key = await newKey(id);
 	await spend(id, key, 50_000_000_000);
@@ -398,7 +398,7 @@ test("an hour that costs three times the same hour of the last four weeks is unu
 	expect(calls).toHaveLength(1);
 });
 
-test("who asked for nothing is looked at by nobody, and what is asked for later begins then", async () => {
+test("an account without notices is not checked; enabled notices start then", async () => {
 	const id = await newAccount([]);
 	const key = await newKey(id, { cap: 1_000, expires: new Date(Date.now() + 86_400_000).toISOString() });
 	await spend(id, key, 1_000);
@@ -416,7 +416,7 @@ test("who asked for nothing is looked at by nobody, and what is asked for later 
 	]);
 });
 
-test("a look that dies leaves all of it to the next one, and a receiver that is told again is told the same", async () => {
+test("a check that dies is repeated; a repeated delivery has the same content", async () => {
 	const id = await newAccount(["key.cap_reached"]);
 	const key = await newKey(id, { cap: 1_000 });
 	await spend(id, key, 1_000);
@@ -442,7 +442,7 @@ async function crowd(type: string | null, from: number, to: number, account: str
 		from generate_series(${from}::int, ${to}::int) n`;
 }
 
-test("behind ten thousand mails about a model that goes away, and an account's thousand batches, low credit is told of within a turn, and each lane moves", async () => {
+test("low credit is reported within a turn whatever waits, and every lane advances", async () => {
 	await db.sql`truncate batch_notice`;
 	await crowd("model.retiring", 1, 10_000);
 	await crowd(null, 1, 1_000, "flood");
@@ -466,7 +466,7 @@ test("behind ten thousand mails about a model that goes away, and an account's t
 	expect(await tried()).toEqual({ batch: 4, "key.expiring": 12, "model.retiring": 4 });
 });
 
-test("an account with a thousand notices lets the next account's pass after some turns, and loses none of its own", async () => {
+test("an account with a thousand notices lets others pass and loses none", async () => {
 	await db.sql`truncate batch_notice`;
 	await crowd(null, 1, 1_000, "flood");
 	await crowd(null, 1, 1);
@@ -480,7 +480,7 @@ test("an account with a thousand notices lets the next account's pass after some
 	expect({ ...own }).toEqual({ rows: 1_000, tried: 16, soon: true });
 });
 
-test("a turn reads the same rows of a hundred times the notices that wait", async () => {
+test("a turn reads the same rows for a hundred times the waiting notices", async () => {
 	await db.sql`truncate batch_notice`;
 	const readBy = async () => {
 		let rows = 0;

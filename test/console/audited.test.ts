@@ -170,7 +170,7 @@ async function all(): Promise<string> {
 const lines = () =>
 	sql<{ action: string; account_id: string | null }[]>`select action, account_id from audit_event order by id desc`;
 
-test("nothing is done of which no line can be written", async () => {
+test("no act succeeds if its audit line fails", async () => {
 	await sql`
 		create function test_no_line() returns trigger language plpgsql as $$
 		begin
@@ -192,7 +192,7 @@ test("nothing is done of which no line can be written", async () => {
 	}
 });
 
-test("each act that is done has one line", async () => {
+test("each successful act has one line", async () => {
 	for (const [action, act] of ACTS) {
 		const before = await lines();
 		const answer = await act();
@@ -204,7 +204,7 @@ test("each act that is done has one line", async () => {
 	}
 });
 
-test("the line of what takes a right away is there while it waits for instances, and says afterwards what came of it", async () => {
+test("the line of a removed right exists during its wait and then has the outcome", async () => {
 	const [late, lateByScript] = [await key("late"), await key("late")];
 	const [p3, p4] = [await project("three"), await project("four")];
 	await sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('silent', 1, 1, 'live', 3600000, now() + interval '1 hour')`;

@@ -63,7 +63,7 @@ async function signIn(person: Person, more: JWTPayload = {}, told: Partial<Told>
 const at = `account=${owner.accountId}`;
 const meOf = async (person: Person) => (await person.get("/api/console/me")).body;
 
-test("a value of a claim gives one of the roles that may be given, whatever it is called", async () => {
+test("a claim's value maps to an assignable role, whatever its name", async () => {
 	const before = (await owner.get(PATH)).body.settings;
 	for (const value of ["builders", "", "two\nlines", "\u2028"])
 		for (const role of ["owner", "none", 1, null, {}]) {
@@ -73,7 +73,7 @@ test("a value of a claim gives one of the roles that may be given, whatever it i
 	expect((await owner.get(PATH)).body.settings).toEqual(before);
 });
 
-test("somebody of a company signs in by a real provider, is a member by its claim, and his session opens nothing else", async () => {
+test("a sign-in by a real provider makes a member by claim, with its own session only", async () => {
 	const listening = createServer().listen(0, "127.0.0.1");
 	await once(listening, "listening");
 	const issuer = `http://127.0.0.1:${(listening.address() as AddressInfo).port}`;
@@ -130,7 +130,7 @@ test("somebody of a company signs in by a real provider, is a member by its clai
 	}
 });
 
-test("a token is good from this provider, for us, for this journey, once, in the browser that began", async () => {
+test("a token is valid once, for its provider, client, sign-in and browser", async () => {
 	const refused: Record<string, Partial<Told> & { claims?: JWTPayload }> = {
 		"another issuer": { claims: { iss: "https://other.example" } },
 		"another audience": { claims: { aud: "somebody-else" } },
@@ -197,7 +197,7 @@ test("a token is good from this provider, for us, for this journey, once, in the
 	}
 });
 
-test("a provider speaks for verified addresses of its own domain, by its own ids, and never for operators or who has not proved an address", async () => {
+test("a provider signs in only verified addresses of its domain, never operators", async () => {
 	const tried = async (more: JWTPayload) => signIn(newPerson(service), more);
 	const why = (word: string) => `/sign-in?company=${word}`;
 	const other = await signedUp(service);
@@ -226,7 +226,7 @@ test("a provider speaks for verified addresses of its own domain, by its own ids
 	expect(made.map(({ email }) => email)).toEqual([`ada@${DOMAIN}`, `op@${DOMAIN}`, `un@${DOMAIN}`]);
 });
 
-test("who has accounts of his own comes into the company's alone; the person's own things stay his own", async () => {
+test("company sign-in opens only the company's account, not the person's own", async () => {
 	const email = `eva@${DOMAIN}`;
 	const own = await signedUp(service);
 	await sql`update console_user set email = ${email} where email = ${own.email}`;
@@ -289,7 +289,7 @@ test("who has accounts of his own comes into the company's alone; the person's o
 	expect((await eva.get("/api/console/me")).status).toBe(401);
 });
 
-test("other settings end who came in by the former ones, and a secret goes to no other issuer", async () => {
+test("changed settings end company sessions; a secret is sent to no other issuer", async () => {
 	const ada = newPerson(service);
 	expect(await signIn(ada)).toBe("/keys");
 	const view = (await owner.get(PATH)).body;
@@ -323,7 +323,7 @@ test("other settings end who came in by the former ones, and a secret goes to no
 	expect((await owner.get(PATH)).body.settings).toBeNull();
 });
 
-test("in production no address of the operator's own network is asked, whatever name leads there", async () => {
+test("in production no private address is called, whatever name resolves to it", async () => {
 	const sealed = createPublicFetch({ production: true }, async () => [{ address: "10.0.0.1", family: 4 }]);
 	for (const url of [
 		"https://idp.example/x",
@@ -335,7 +335,7 @@ test("in production no address of the operator's own network is asked, whatever 
 		await expect(sealed(url, {})).rejects.toThrow("the address is not public");
 });
 
-test("an id of a provider is one line of at most 255 signs, as its standard has it; with another one nobody comes in, and nobody is made", async () => {
+test("a provider's id is one line of at most 255 characters, or sign-in fails", async () => {
 	await set();
 	await proved(owner.accountId);
 	const longest = Array.from({ length: 255 }, (_, at) => String.fromCharCode(33 + ((at * 7) % 90))).join("");

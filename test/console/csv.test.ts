@@ -10,7 +10,7 @@ function cells(line: string): string[] {
 	return value.split(/[;|\t\r\n]/).map((cell) => cell.replace(/^[\s\p{C}]+/u, "").normalize("NFKC"));
 }
 
-test("no value begins a formula, hidden in any way", () => {
+test("no value starts a formula, however disguised", () => {
 	const fronts = [
 		"",
 		" ",

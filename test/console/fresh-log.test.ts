@@ -12,7 +12,7 @@ await sql`insert into api_key (id, account_id, name, digest, prefix, last_four, 
 
 afterEach(() => void setSystemTime());
 
-test("the log has a long request as soon as it ended, with any filter", async () => {
+test("the log shows a long request once it ended, with any filter", async () => {
 	// Over the turn of an hour, and before the sums have it.
 	const nowMs = Date.UTC(2026, 10, 20, 12, 20);
 	const at = new Date(nowMs - 30 * 60_000);

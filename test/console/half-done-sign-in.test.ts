@@ -62,7 +62,7 @@ const STATEMENTS = [
 ] as const;
 
 for (const at of STATEMENTS) {
-	test(`a new password by a mail's link, cut off at its ${at.join(" of a ")}: nobody who was in before stays beside it, and the link is good until it is set`, async () => {
+	test(`a reset stopped at its ${at.join(" of a ")} can be repeated and ends old sessions`, async () => {
 		const owner = await signedUp(service);
 		const { email } = owner;
 		const device = createDevice();
@@ -90,7 +90,7 @@ for (const at of STATEMENTS) {
 	});
 }
 
-test("a password that is changed, cut off where the other sessions end: they end with it, or it is as it was", async () => {
+test("a password change stopped at the other sessions ends them or changes nothing", async () => {
 	const owner = await signedUp(service);
 	const thief = await signIn(owner.email, PASSWORD);
 	const body = { currentPassword: PASSWORD, newPassword: NEW_PASSWORD };
@@ -102,7 +102,7 @@ test("a password that is changed, cut off where the other sessions end: they end
 	expect((await signIn(owner.email, NEW_PASSWORD)).status).toBe(200);
 });
 
-test("a second factor that is set up, cut off where the other sessions end or where it is noted as confirmed: it lets its owner in, and nobody else stays", async () => {
+test("a second factor's set-up stopped midway admits its owner and no old session", async () => {
 	for (const at of [
 		["delete", "session"],
 		["update", "two_factor"],
@@ -122,7 +122,7 @@ test("a second factor that is set up, cut off where the other sessions end or wh
 	}
 });
 
-test("a second factor that is switched off, cut off at its last step: what is set up after that is asked for", async () => {
+test("a second factor's removal stopped at its last step leaves the next set-up valid", async () => {
 	const owner = await signedUp(service);
 	const former = await withTotp(owner);
 	expect((await confirm(owner, former)).status).toBe(200);

@@ -20,7 +20,7 @@ const { sql, statements } = service.db;
 const idOf = async (person: { get: (path: string) => Promise<{ body: { user: { id: string } } }> }) =>
 	(await person.get("/api/console/me")).body.user.id;
 
-test("keys of an account: made, rotated, by people and scripts at once; who repeats one that was made gets it also then", async () => {
+test("keys of an account stay within the limit; a repeated creation returns its key", async () => {
 	const owner = await signedUp(service);
 	const script = await managementClient(service);
 	const { accountId } = owner;
@@ -47,7 +47,7 @@ test("keys of an account: made, rotated, by people and scripts at once; who repe
 	expect((await byScript()).body.id).toBe(made[1]?.body.id);
 });
 
-test("keys of an account that have ended are not in use: whoever replaces one each hour never has too many, and none comes back beyond the bound", async () => {
+test("expired keys do not count, and none is reactivated beyond the limit", async () => {
 	const owner = await signedUp(service);
 	const script = await managementClient(service);
 	const { accountId } = owner;
@@ -76,7 +76,7 @@ test("keys of an account that have ended are not in use: whoever replaces one ea
 	expect((await byOwner(made[0]?.status === 200 ? second : first, { name: "ended" })).status).toBe(200);
 });
 
-test("a key that is asked for eight times in one moment, with one token, is one, and each hears its secret", async () => {
+test("eight concurrent creations with one token return one key's secret", async () => {
 	const owner = await signedUp(service);
 	const body = { name: "one", token: "a-token-of-one-creation" };
 	const made = await Promise.all(Array.from({ length: 8 }, () => owner.send("POST", "/api/console/keys", body)));
@@ -108,7 +108,7 @@ async function secondIsMade(make: (by: Statements, nth: number) => Promise<unkno
 	return outcome.status === "fulfilled";
 }
 
-test("invitations to an account", async () => {
+test("invitations of an account stay within the limit", async () => {
 	const owner = await signedUp(service);
 	const { accountId } = owner;
 	const invitedBy = await idOf(owner);
@@ -134,7 +134,7 @@ test("invitations to an account", async () => {
 	expect((await owner.send("POST", "/api/console/invitations", more)).status).toBe(409);
 });
 
-test("passkeys of a person", async () => {
+test("passkeys of a person stay within the limit", async () => {
 	const userId = await idOf(await signedUp(service));
 	const made = secondIsMade(async (by) => {
 		const [row] = await by<{ added: boolean }>`
@@ -144,7 +144,7 @@ test("passkeys of a person", async () => {
 	expect(await made).toBe(false);
 });
 
-test("management keys", async () => {
+test("management keys stay within the limit", async () => {
 	await sql`
 		insert into management_key (id, name, digest, prefix, last_four, scopes, made_by)
 		select 'mgk_many_' || n, 'k', 'digest_' || n, 'p', '0000', '[]', 'cli'

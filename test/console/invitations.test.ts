@@ -27,7 +27,7 @@ const inviteTo = (accountId: string, email: string) =>
 const daysPass = (days: number) =>
 	service.db.sql`update rate_count set started_at = started_at - ${days}::float8 * interval '1 day'`;
 
-test("an address gets five invitations a day, from all accounts together; the next is a 429 that says so, and no mail", async () => {
+test("an address gets five invitations a day from all accounts, then a 429", async () => {
 	const owner = await signedUp(service);
 	const email = `${crypto.randomUUID()}@example.com`;
 	for (let nth = 0; nth < 3; nth++) await inviteTo(await newAccount(), nth === 1 ? email.toUpperCase() : email);
@@ -49,7 +49,7 @@ test("an address gets five invitations a day, from all accounts together; the ne
 	await waitFor(() => mailsTo(email).length === 3, "the mail of the next day");
 });
 
-test("of an account with very many members each is listed once, whoever joins or leaves meanwhile", async () => {
+test("each of very many members is listed once while members join and leave", async () => {
 	const owner = await signedUp(service);
 	const { accountId } = owner;
 	const join = (from: number, to: number) => service.db.sql`
@@ -70,7 +70,7 @@ test("of an account with very many members each is listed once, whoever joins or
 	expect([seen.length, new Set(seen).size]).toEqual([1_102, 1_102]);
 });
 
-test("a link that was cut on its way holds as little as one that was used, and says the same", async () => {
+test("a truncated link fails like a used one, with the same message", async () => {
 	const says = "This invitation is no longer valid, or was sent to another address.";
 	for (const token of ["", "nothing", "x".repeat(1_000)]) {
 		const answer = await founder.send("POST", "/api/console/invitations/accept", { token });
@@ -79,7 +79,7 @@ test("a link that was cut on its way holds as little as one that was used, and s
 	expect((await founder.send("POST", "/api/console/invitations/accept", {})).status).toBe(400);
 });
 
-test("an account sends fifty invitations a day, and what it is refused does not count against the address", async () => {
+test("an account sends fifty invitations a day; refused ones do not count", async () => {
 	const [busy, other] = [await newAccount(), await newAccount()];
 	const address = () => `${crypto.randomUUID()}@example.com`;
 	for (let nth = 0; nth < 50; nth++) {
@@ -92,7 +92,7 @@ test("an account sends fifty invitations a day, and what it is refused does not 
 	expect((await inviteTo(other, wanted)).email).toBe(wanted);
 });
 
-test("counts are forgotten when their windows are long over, and not before", async () => {
+test("counts are deleted after their windows, not before", async () => {
 	await inviteTo(await newAccount(), "forgotten@example.com");
 	const rows = async () => Number((await service.db.sql`select count(*) as n from rate_count`)[0]?.n);
 	const before = await rows();
@@ -105,7 +105,7 @@ test("counts are forgotten when their windows are long over, and not before", as
 	expect(await rows()).toBe(0);
 });
 
-test("the sign-in library, which tidies up after itself, leaves counts of days alone", async () => {
+test("the sign-in library's clean-up keeps daily counts", async () => {
 	const email = `${crypto.randomUUID()}@example.com`;
 	for (let nth = 0; nth < 5; nth++) await inviteTo(await newAccount(), email);
 	const anHourPasses = () => service.db.sql`update rate_limit set last_request = last_request - 3600000`;
@@ -117,7 +117,7 @@ test("the sign-in library, which tidies up after itself, leaves counts of days a
 	await expect(inviteTo(await newAccount(), email)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
 });
 
-test("who loses the right to invite in the very moment in which he does has invited nobody", async () => {
+test("an invitation by a member who loses that right meanwhile is void", async () => {
 	const { sql, statements } = service.db;
 	for (const role of ["viewer", null] as const) {
 		const accountId = await newAccount();
@@ -140,7 +140,7 @@ test("who loses the right to invite in the very moment in which he does has invi
 	}
 });
 
-test("mails an invitation once, however often the same page requests it", async () => {
+test("mails an invitation once for repeated requests of a page", async () => {
 	const owner = await signedUp(service);
 	const email = `${crypto.randomUUID()}@example.com`;
 	const asked = { email, role: "viewer", token: crypto.randomUUID() };

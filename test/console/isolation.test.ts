@@ -114,7 +114,7 @@ function call(person: Person, route: Route, path: string, headers: Record<string
 	return person.send(route.method, path, BODIES[`${route.method} ${route.path}`] ?? {}, headers);
 }
 
-test("there are routes to try", () => {
+test("the request bodies belong to existing routes", () => {
 	expect(allRoutes().length).toBeGreaterThan(40);
 	for (const name of Object.keys(BODIES)) {
 		expect(allRoutes().map(({ method, path }) => `${method} ${path}`)).toContain(name);
@@ -133,7 +133,7 @@ test("without a session every route but the public ones answers 401", async () =
 	expect(chat.status).toBe(401);
 });
 
-test("every change without our own origin is refused, with a session too", async () => {
+test("a change without our origin is refused, also with a session", async () => {
 	const foreign = [
 		"https://evil.example",
 		"null",
@@ -163,7 +163,7 @@ test("every change without our own origin is refused, with a session too", async
 	expect((await ann.get("/api/console/me")).status).toBe(200);
 });
 
-test("what another site's form can send is refused even with a stolen origin header", async () => {
+test("another site's form is refused, also with a forged origin header", async () => {
 	for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
 		const headers = { origin: service.url, "content-type": type };
 		const response = await ann.fetch("/api/console/keys", { method: "POST", headers, body: '{"name":"x"}' });
@@ -174,7 +174,7 @@ test("what another site's form can send is refused even with a stolen origin hea
 	expect(cross.status).toBe(403);
 });
 
-test("another account's ids and the account itself do not exist for a customer", async () => {
+test("other accounts' ids are not found for a customer", async () => {
 	for (const route of allRoutes().filter((one) => !isPublic(one) && !isOperators(one))) {
 		const path = hersAt(route);
 		if (route.path.includes(":")) {
@@ -217,7 +217,7 @@ test("another account's ids and the account itself do not exist for a customer",
 	expect(key).toEqual({ name: "hers", state: "active", project: "hers", open: "active", people: 0 });
 });
 
-test("a body cannot name the account or raise the sender", async () => {
+test("a body can neither choose the account nor raise its sender's rights", async () => {
 	const body = { name: "mine", accountId: ann.accountId, account: ann.accountId, account_id: ann.accountId };
 	const made = await bob.send("POST", "/api/console/keys", body);
 	const [row] = await service.db.sql`select account_id from api_key where id = ${made.body.key.id}`;
@@ -237,7 +237,7 @@ test("a body cannot name the account or raise the sender", async () => {
 	expect(second?.operator ?? false).toBe(false);
 });
 
-test("operators' routes are closed to customers and leave no trace of the attempt", async () => {
+test("operators' routes are closed to customers and record no attempt", async () => {
 	for (const route of allRoutes().filter(isOperators)) {
 		const { status, body } = await call(ann, route, hersAt(route));
 		expect({ route, status, code: body.error?.code }).toEqual({ route, status: 403, code: "forbidden" });
@@ -247,7 +247,7 @@ test("operators' routes are closed to customers and leave no trace of the attemp
 	expect(account?.state).toBe("active");
 });
 
-test("every route answers each role by the table, and what it says of a role alone", async () => {
+test("every route answers each role as the table says", async () => {
 	const rights = Object.entries(ROUTE_RULES).map(
 		([route, rule]) => [route.replace(/(.)\/$/, "$1"), typeof rule === "string" ? rule : rule[0]] as const,
 	);
@@ -293,7 +293,7 @@ test("every route answers each role by the table, and what it says of a role alo
 	await service.db.sql`delete from member where account_id = ${ann.accountId} and role <> 'owner'`;
 }, 60_000);
 
-test("a developer makes keys of his own, and those of others do not exist for him; a role that nobody knows may nothing", async () => {
+test("a developer makes own keys and sees no others; an unknown role has no rights", async () => {
 	const dev = await signedUp(service);
 	const { user } = (await dev.get("/api/console/me")).body;
 	await service.db
@@ -326,7 +326,7 @@ test("a developer makes keys of his own, and those of others do not exist for hi
 	await service.db.sql`delete from member where user_id = ${user.id} and account_id = ${ann.accountId}`;
 });
 
-test("a member does what members may, an owner the rest; a removed one nothing", async () => {
+test("members, owners and removed members have the rights of their roles", async () => {
 	const carl = await signedUp(service);
 	const invited = await ann.send("POST", "/api/console/invitations", { email: carl.email, role: "viewer" });
 	expect(invited.body.link).toBeNull();
@@ -368,7 +368,7 @@ test("an ended session opens nothing from the next request on", async () => {
 	expect((await dora.get("/api/console/me")).status).toBe(401);
 });
 
-test("answers carry the headers of a closed page and never allow another origin", async () => {
+test("answers have security headers and never allow another origin", async () => {
 	const { headers } = await ann.get("/api/console/me", { headers: { origin: "https://evil.example" } });
 	expect(headers.get("content-security-policy")).toContain("default-src 'none'");
 	expect(headers.get("cache-control")).toBe("no-store");
@@ -381,7 +381,7 @@ test("answers carry the headers of a closed page and never allow another origin"
 	expect(error.body.error.request_id).toBe(error.headers.get("x-request-id"));
 });
 
-test("guesses at a password are slowed down by address, in the database", async () => {
+test("password guesses are limited by address, in the database", async () => {
 	const eve = newPerson(service);
 	const statuses: number[] = [];
 	for (let attempt = 0; attempt < 12; attempt++) {

@@ -15,7 +15,7 @@ const service = await withService({
 
 const ask = { model: "test-model", messages: [{ role: "user", content: "hello there" }], max_tokens: 20 };
 
-test("nobody is signed in before the address is confirmed; then there is an account", async () => {
+test("sign-in requires a confirmed address and then creates an account", async () => {
 	const person = newPerson(service);
 	const up = { name: "Ann", email: person.email, password: PASSWORD, next: "/overview" };
 	expect((await person.send("POST", "/api/auth/sign-up/email", up)).status).toBe(200);
@@ -37,7 +37,7 @@ test("nobody is signed in before the address is confirmed; then there is an acco
 	expect(account?.topped_up).toBe(false);
 });
 
-test("from the first top-up to a revoked key: every step is seen in the console", async () => {
+test("the console shows every step from the first top-up to a revoked key", async () => {
 	const customer = await signedUp(service);
 	const boss = await operator(service);
 	const empty = await customer.get("/api/console/overview");
@@ -126,7 +126,7 @@ test("from the first top-up to a revoked key: every step is seen in the console"
 	expect(JSON.stringify(audited.body)).not.toContain(key.body.secret);
 }, 120_000);
 
-test("the playground is a chat of the key's: billed to it, refused once it is revoked", async () => {
+test("the playground chats with a key, is billed to it, and ends with it", async () => {
 	const customer = await signedUp(service);
 	await topUp(customer, await operator(service));
 	const { key } = (await customer.send("POST", "/api/console/keys", { name: "play" })).body;
@@ -157,7 +157,7 @@ test("the playground is a chat of the key's: billed to it, refused once it is re
 	expect(refused.body.error.code).toBe("api_key_revoked");
 });
 
-test("a rotated key has a new secret and the old one ends after its grace", async () => {
+test("a rotated key has a new secret; the old one ends after its grace period", async () => {
 	const customer = await signedUp(service);
 	await topUp(customer, await operator(service));
 	const made = (await customer.send("POST", "/api/console/keys", { name: "old", capUsd: "7" })).body;
@@ -172,7 +172,7 @@ test("a rotated key has a new secret and the old one ends after its grace", asyn
 		expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
 });
 
-test("a key's settings change on every instance before the answer", async () => {
+test("a key's changed settings apply on every instance before the answer", async () => {
 	const customer = await signedUp(service);
 	await topUp(customer, await operator(service));
 	const { key, secret } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
@@ -185,7 +185,7 @@ test("a key's settings change on every instance before the answer", async () => 
 	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
 });
 
-test("a large transfer waits for a second operator who names the same transaction", async () => {
+test("a large transfer needs a second operator who names the same transaction", async () => {
 	const strict = await startService({
 		models: chatModel({ url: upstream.url }),
 		env: { ...PERSON_ENV, TOPUP_SECOND_LOOK_USD: "1000", TRANSFER_DETAILS: "Example Bank\\nIBAN DE00 1234" },

@@ -7,7 +7,7 @@ import { newPerson, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 
 const asked = (headers: Record<string, string>) => languageOf(new Headers(headers));
 
-test("a reader gets the language that he chose here, else the one that his browser wants most, else English", () => {
+test("a reader gets the chosen language, else the browser's first, else English", () => {
 	const cases: readonly (readonly [Record<string, string>, string])[] = [
 		[{}, "en"],
 		[{ "accept-language": "de" }, "de"],
@@ -30,7 +30,7 @@ test("a reader gets the language that he chose here, else the one that his brows
 
 const service = await withService({ models: chatModel({ id: "echo", url: "http://127.0.0.1:9" }), env: PERSON_ENV });
 
-test("the document is in that language, says so, and names the texts of German alone where it is German", async () => {
+test("the document names its language and loads German texts only if it is German", async () => {
 	const pageIn = async (language: string) => {
 		const response = await fetch(`${service.url}/sign-in`, { headers: { "accept-language": language } });
 		return { headers: response.headers, html: await response.text() };
@@ -51,7 +51,7 @@ test("the document is in that language, says so, and names the texts of German a
 	expect(await texts.text()).toContain("Schlüssel anlegen");
 });
 
-test("mails come in the language of who gets them: of the browser at first, then of his setting", async () => {
+test("mails are in the recipient's language: the browser's, then the setting", async () => {
 	const person = newPerson(service);
 	const german = { "accept-language": "de-DE" };
 	const signUp = { name: "Anna", email: person.email, password: PASSWORD };
@@ -74,7 +74,7 @@ test("mails come in the language of who gets them: of the browser at first, then
 	expect((await other.get("/api/console/me")).body.user.language).toBe(null);
 });
 
-test("what is refused is said in the reader's language: by sign-in, by the console, by rooms below it; not to programs", async () => {
+test("errors are in the reader's language; programs always get English", async () => {
 	const person = await signedUp(service);
 	const german = { "accept-language": "de" };
 	const inGerman = async (method: "POST" | "PUT", path: string, body: object) => {
@@ -122,7 +122,7 @@ test("what is refused is said in the reader's language: by sign-in, by the conso
 	);
 });
 
-test("receipts, statements and the status are in the reader's language; what programs read of them is the same for all", async () => {
+test("receipts, statements and status are translated; their data is not", async () => {
 	const person = await signedUp(service);
 	const { topUp } = (await person.send("POST", "/api/console/credit/top-ups/transfer", { usd: "1234.5" })).body;
 	const asked = async (path: string, language: string, accept = "text/html") => {

@@ -28,7 +28,7 @@ function serve() {
 	return { feed, clock, url: `http://127.0.0.1:${server.port}`, reads: () => reads, stop: () => server.stop(true) };
 }
 
-test("a closed page is forgotten, and its topics are not read", async () => {
+test("a closed page is forgotten, with its topics", async () => {
 	const { feed, clock, url, reads, stop } = serve();
 	const leaving = Array.from({ length: 5 }, () => new AbortController());
 	const pages = await Promise.all(leaving.map((one, user) => fetch(`${url}?user=${user}`, { signal: one.signal })));
@@ -62,7 +62,7 @@ test("the number of a person's pages is limited", async () => {
 	await stop();
 });
 
-test("a stop ends every page; later ones are told to reconnect", async () => {
+test("a stop ends every page; later pages get the advice to reconnect", async () => {
 	const { feed, url, stop } = serve();
 	const page = await fetch(`${url}?user=a`);
 	const text = page.text();

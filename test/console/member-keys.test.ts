@@ -32,7 +32,7 @@ const works = async (secret: string) => {
 };
 const remove = (userId: string, keys = "") => owner.send("DELETE", `/api/console/members/${userId}?${at}${keys}`);
 
-test("an owner who removes a member is asked what becomes of the keys that this one made or rotated", async () => {
+test("a removal requires a choice for keys the member made or rotated", async () => {
 	const leaver = await member("admin");
 	const own = (await make(leaver, "made")).body;
 	const theirs = (await make(owner, "the owner's")).body;
@@ -56,7 +56,7 @@ test("an owner who removes a member is asked what becomes of the keys that this 
 	expect((await leaver.get(`/api/console/keys?${at}`)).status).toBe(404);
 });
 
-test("keys that are kept work on, and one who made none is removed without a question", async () => {
+test("kept keys stay valid; a member without keys is removed without a choice", async () => {
 	const [leaver, quiet] = [await member(), await member()];
 	const { secret } = (await make(leaver, "kept")).body;
 	expect((await remove(leaver.userId, "&keys=keep")).status).toBe(200);
@@ -68,7 +68,7 @@ test("keys that are kept work on, and one who made none is removed without a que
 	expect((await remove("usr_nobody", "&keys=revoke")).status).toBe(404);
 });
 
-test("a member's keys of which a server that took over knows no end are ended there too, before anything is waited for", async () => {
+test("a failover does not lose the end of a removed member's keys", async () => {
 	const leaver = await member();
 	const ids: string[] = [];
 	for (const name of ["one", "two", "three"]) ids.push((await make(leaver, name)).body.key.id);
@@ -95,7 +95,7 @@ test("a member's keys of which a server that took over knows no end are ended th
 	expect((await remove(leaver.userId, "&keys=revoke")).body.fence.effective).toBe(true);
 });
 
-test("keys that come one after the other while they are being revoked are revoked too, however many were on their way", async () => {
+test("keys created during their maker's removal are revoked too", async () => {
 	const leaver = await member();
 	const ids = [(await make(leaver, "first")).body.key.id];
 	const { statements } = service.db;
@@ -112,7 +112,7 @@ test("keys that come one after the other while they are being revoked are revoke
 	expect(await keysMadeBy(statements, owner.accountId, leaver.userId)).toEqual([]);
 });
 
-test("of a key that is made while its maker is removed no secret is both shown and good", async () => {
+test("a key made during its maker's removal shows no valid secret", async () => {
 	for (let round = 0; round < (LONG ? 6 : 2); round++) {
 		const leaver = await member();
 		const made = Array.from({ length: 4 }, (_, nth) => make(leaver, `in the race ${nth}`));
@@ -132,7 +132,7 @@ test("of a key that is made while its maker is removed no secret is both shown a
 	}
 });
 
-test("the last owner stays, and keeps the keys", async () => {
+test("the last owner and the keys stay", async () => {
 	const { secret } = (await make(owner, "last")).body;
 	const { body } = await owner.get("/api/console/me");
 	expect((await remove(body.user.id, "&keys=revoke")).status).toBe(409);
@@ -148,7 +148,7 @@ const invitedBy = async (userId: string) =>
 const invite = (by: Person, role: string) =>
 	by.send("POST", `/api/console/invitations?${at}`, { email: `${crypto.randomUUID()}@example.com`, role });
 
-test("another role counts from the next request on; who may use no keys any more leaves them kept or revoked", async () => {
+test("a changed role counts at once; without key rights the keys are kept or revoked", async () => {
 	const dev = await member();
 	const { secret } = (await make(dev, "the developer's")).body;
 	expect((await change(owner, dev.userId, "admin")).body).toEqual({ role: "admin", revoked: [], fence: null });
@@ -169,7 +169,7 @@ test("another role counts from the next request on; who may use no keys any more
 	]);
 });
 
-test("an admin gives every role but an owner's; nobody raises himself, and what a lowered one invited ends with it", async () => {
+test("an admin assigns every role except owner; a demotion voids open invitations", async () => {
 	const [admin, other] = [await member("admin"), await member("viewer")];
 	const me = (await owner.get("/api/console/me")).body.user.id;
 	expect((await change(admin, other.userId, "billing")).status).toBe(200);
@@ -200,7 +200,7 @@ test("an admin gives every role but an owner's; nobody raises himself, and what 
 	expect(await invitedBy(admin.userId)).toEqual([]);
 });
 
-test("two who lower each other at once, and who acts while he is lowered: somebody owns the account, and nobody regained anything", async () => {
+test("concurrent demotions leave an owner; a demoted member's act fails", async () => {
 	const me = (await owner.get("/api/console/me")).body.user.id;
 	for (let round = 0; round < (LONG ? 4 : 2); round++) {
 		const second = await member("owner");
@@ -229,7 +229,7 @@ describe("projects", () => {
 	const keysOf = async (person: Person) =>
 		(await call(person, "GET", "/keys?limit=200")).body.items.map(({ id }: { id: string }) => id) as string[];
 
-	test("a developer sees and makes the keys of the projects that he works in, and no others of theirs; with one he makes none beside them", async () => {
+	test("a developer manages keys of own projects only", async () => {
 		const [dev, other] = [await member(), await member()];
 		const [his, another] = [await newProject(), await newProject()];
 		const before = (await make(dev, "before")).body.key.id;
@@ -261,7 +261,7 @@ describe("projects", () => {
 		expect(await keysOf(dev)).not.toContain(made);
 	});
 
-	test("who is removed from a project sees none of its keys any more, his own neither; they are kept or revoked", async () => {
+	test("a member removed from a project loses its keys from view, kept or revoked", async () => {
 		const dev = await member();
 		const { id } = await newProject();
 		await call(owner, "PUT", `/projects/${id}/members/${dev.userId}`);
@@ -283,7 +283,7 @@ describe("projects", () => {
 		expect((await call(owner, "GET", `/projects/${id}/members`)).body.items).toEqual([]);
 	});
 
-	test("of who is removed from a project the keys that he made in it are revoked, those of another and of none are not; each is in the audit log", async () => {
+	test("removal from a project revokes the member's own keys, with audit lines", async () => {
 		const dev = await member();
 		const ofNone = (await make(dev, "of none")).body;
 		const [left, other] = [await newProject(), await newProject()];
@@ -305,7 +305,7 @@ describe("projects", () => {
 		expect(acts.map((row) => ({ ...row }))).toEqual(told.sort((a, b) => (a.subject < b.subject ? -1 : 1)));
 	});
 
-	test("a key that is being made or rotated in a project while its maker is removed from it shows no secret, and is ended", async () => {
+	test("a key made during its maker's removal from the project is ended unseen", async () => {
 		const { sql } = service.db;
 		for (const act of ["make", "rotate"] as const) {
 			const dev = await member();
@@ -334,7 +334,7 @@ describe("projects", () => {
 		}
 	});
 
-	test("a project's cap, models and end bind its keys when the change returns, and are seen on it", async () => {
+	test("a project's cap, models and end bind its keys when the change returns", async () => {
 		const { id } = await newProject({ capUsd: "5", capPeriod: "month" });
 		const { secret, key } = (await call(owner, "POST", "/keys", { name: "k", projectId: id })).body;
 		expect(key).toMatchObject({ projectId: id, projectName: "p" });

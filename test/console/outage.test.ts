@@ -20,7 +20,7 @@ function expectAway({ status, headers, body }: Answer): void {
 	expect(headers.get("x-request-id")).not.toBeNull();
 }
 
-test("pages and sign-in answer with a coded 503 while it lets nobody in, and work again after", async () => {
+test("while the database is away pages and sign-in are a 503, later they work again", async () => {
 	const person = await signedUp(service);
 	const stranger = newPerson(service);
 	const { adminUrl } = await testPostgres();
@@ -45,7 +45,7 @@ test("pages and sign-in answer with a coded 503 while it lets nobody in, and wor
 	);
 });
 
-test("where it goes away between a session and whose it is nothing but our log says so", async () => {
+test("an outage between session and owner shows its details in the log only", async () => {
 	const person = await signedUp(service);
 	const written = spyOn(console, "error").mockImplementation(() => {});
 	const holder = await service.db.sql.reserve();
@@ -72,7 +72,7 @@ test("where it goes away between a session and whose it is nothing but our log s
 
 const OPTIONS = { log: silentLog, language: "en" } as const;
 
-test("a statement that is given up is a 503 too, however deep it lies in another error", async () => {
+test("a cancelled statement is a 503 at any depth of an error's causes", async () => {
 	const error = new Error("Failed query", { cause: new DatabaseTimeout("late") });
 	const response = consoleErrorResponse(error, "req_1", OPTIONS);
 	expect([response.status, (await response.json()).error.code]).toEqual([503, "service_unavailable"]);

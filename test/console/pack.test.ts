@@ -14,7 +14,7 @@ async function unpacked(response: Response): Promise<string> {
 }
 
 describe("an answer of the console", () => {
-	test("is packed for who takes it, with its status, headers and cookies", async () => {
+	test("is compressed for clients that accept it, with status, headers and cookies", async () => {
 		const plain = answer();
 		for (const cookie of ["a=1", "b=2"]) plain.headers.append("set-cookie", cookie);
 		const response = await packed(asked(), plain);
@@ -22,7 +22,7 @@ describe("an answer of the console", () => {
 		expect(await unpacked(response)).toBe(LONG);
 	});
 
-	test("stays as it is for who does not take it, where it is small, and on its way to no eye", async () => {
+	test("is not compressed for other clients, or if it is small", async () => {
 		for (const encoding of ["", "br", "gzip;q=0", "gzip; q=0.0", "x-gzipped"]) {
 			const response = await packed(asked({ "accept-encoding": encoding }), answer());
 			expect([response.headers.get("content-encoding"), await response.text()]).toEqual([null, LONG]);
@@ -33,22 +33,22 @@ describe("an answer of the console", () => {
 		expect([small.headers.get("content-encoding"), await small.text()]).toEqual([null, "{}"]);
 	});
 
-	test("to a change is never packed: it may show a secret", async () => {
+	test("to a change is never compressed: it may contain a secret", async () => {
 		const response = await packed(asked(undefined, "POST"), answer());
 		expect([response.headers.get("content-encoding"), await response.text()]).toEqual([null, LONG]);
 	});
 
-	test("that is a page, as a receipt, is packed as well", async () => {
+	test("that is a page, as a receipt, is compressed", async () => {
 		expect(await unpacked(await packed(asked(), answer(LONG, "text/html; charset=utf-8")))).toBe(LONG);
 	});
 
-	test("that streams is passed on as it comes", async () => {
+	test("that streams is not compressed", async () => {
 		const stream = answer(LONG, "text/event-stream");
 		expect(await packed(asked(), stream)).toBe(stream);
 	});
 });
 
-test("who takes gzip says so by name", () => {
+test("gzip must be named in Accept-Encoding", () => {
 	const takes = (encoding: string) => takesGzip(asked({ "accept-encoding": encoding }));
 	expect(["gzip", "br, gzip", "gzip;q=0.5", "GZIP ; q=1.0"].map(takes)).toEqual([true, true, true, true]);
 	expect(["", "br", "gzip;q=0", "x-gzip", "gzip2"].map(takes)).toEqual([false, false, false, false, false]);

@@ -18,7 +18,7 @@ function asked(send: (request: RequestAs) => Promise<Response>, signal = new Abo
 	return { chat: playgroundChat(parts, connection), timeouts };
 }
 
-test("a connection whose chat came to nothing is closed when it lies idle, as it was before", async () => {
+test("an idle connection of a failed chat is closed", async () => {
 	const failed = asked(() => Promise.reject(new Error("no gateway is running")));
 	await expect(failed.chat).rejects.toThrow("no gateway");
 	expect(failed.timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
@@ -27,7 +27,7 @@ test("a connection whose chat came to nothing is closed when it lies idle, as it
 	expect(empty.timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
 });
 
-test("whose page is gone before a gateway is asked has nothing asked there", async () => {
+test("a chat whose page is closed before the call reaches no gateway", async () => {
 	const signals: AbortSignal[] = [];
 	const { chat } = asked(async ({ signal }) => {
 		signals.push(signal);

@@ -15,7 +15,7 @@ const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 models = chatModel({ url: upstream.url, dialect: "vllm" });
 const service = await withService({ models, env: PERSON_ENV });
 
-test("an account that an operator made for an address is its owner's at the first sign-in", async () => {
+test("an account made by an operator belongs to its address's first sign-in", async () => {
 	const email = `${crypto.randomUUID()}@example.com`;
 	const { id } = await createAccount(service.db.statements, { email, vouched: false });
 	const person = newPerson(service, email);
@@ -26,7 +26,7 @@ test("an account that an operator made for an address is its owner's at the firs
 	expect(me.body.accounts).toHaveLength(1);
 });
 
-test("many first requests at the same moment make one account", async () => {
+test("many concurrent first requests create one account", async () => {
 	const person = newPerson(service);
 	await person.send("POST", "/api/auth/sign-up/email", { name: "One", email: person.email, password: PASSWORD });
 	expect((await confirmAddress(person)).body).toEqual({ status: true, signedIn: true });
@@ -36,7 +36,7 @@ test("many first requests at the same moment make one account", async () => {
 	expect(row?.n).toBe(1);
 });
 
-test("who can sign up with an address can sign in with it, and who could not is told so when he signs up", async () => {
+test("sign-up accepts exactly the addresses that sign-in accepts", async () => {
 	const random = () => crypto.randomUUID();
 	const addresses = [
 		`${random()}@example.com`,
@@ -74,7 +74,7 @@ test("who can sign up with an address can sign in with it, and who could not is 
 	}
 });
 
-test("signing up with a known address tells nobody that it is known", async () => {
+test("sign-up does not reveal known addresses", async () => {
 	const known = await signedUp(service);
 	const stranger = newPerson(service);
 	const body = (email: string) => ({ name: "Eve", email, password: PASSWORD });
@@ -87,7 +87,7 @@ test("signing up with a known address tells nobody that it is known", async () =
 	expect([a.status, a.body]).toEqual([b.status, b.body]);
 });
 
-test("a new password ends every session, and its link works once", async () => {
+test("a new password ends every session; its link works once", async () => {
 	const person = await signedUp(service);
 	const forgetful = newPerson(service, person.email);
 	await forgetful.send("POST", "/api/auth/request-password-reset", { email: person.email, redirectTo: "/reset" });
@@ -106,7 +106,7 @@ test("a new password ends every session, and its link works once", async () => {
 	expect((await person.get("/api/console/me")).status).toBe(200);
 });
 
-test("with a second factor the password alone opens nothing", async () => {
+test("with a second factor the password alone is not enough", async () => {
 	const person = await signedUp(service);
 	const enabled = await person.send("POST", "/api/auth/two-factor/enable", { password: PASSWORD });
 	expect(enabled.status).toBe(200);
@@ -130,7 +130,7 @@ test("with a second factor the password alone opens nothing", async () => {
 	expect(row?.secret).not.toContain(secret);
 });
 
-test("an operator's rights and sessions end with the command, and an address taken by a stranger gives the stranger none", async () => {
+test("a removed operator loses rights and sessions; a squatter gains none", async () => {
 	const boss = await operator(service);
 	expect((await boss.get("/api/console/operator/summary")).status).toBe(200);
 	await revokeOperator(service.db.statements, boss.email);
@@ -146,7 +146,7 @@ test("an operator's rights and sessions end with the command, and an address tak
 	expect(login.status).toBe(401);
 });
 
-test("no session of before ever has an operator's role, and whoever dies while it is given has given nothing", async () => {
+test("a new operator's old sessions lack the role, also after a failure", async () => {
 	const { sql, statements } = service.db;
 	const person = await signedUp(service);
 	const known = async () => {
@@ -175,7 +175,7 @@ test("no session of before ever has an operator's role, and whoever dies while i
 	expect(await known()).toMatchObject({ operator: true, sessions: 0, lines: (before?.lines ?? 0) + 1 });
 });
 
-test("under https the session's cookie is bound to this host, closed to scripts, and never goes out in clear", async () => {
+test("under https the cookie is bound to the host, HttpOnly and Secure", async () => {
 	const env = { ...PERSON_ENV, PUBLIC_URL: "https://console.example" };
 	const secure = await startService({ models, env });
 	try {
@@ -198,7 +198,7 @@ test("under https the session's cookie is bound to this host, closed to scripts,
 	}
 });
 
-test("in production without a mail server nobody signs up and no outbox is open", async () => {
+test("in production without a mail server sign-up and outbox are closed", async () => {
 	const env = { NODE_ENV: "production", KEY_PEPPER: "p".repeat(64), CONSOLE_SECRET: "s".repeat(64) };
 	const production = await startService({ models, env });
 	try {
@@ -216,7 +216,7 @@ test("in production without a mail server nobody signs up and no outbox is open"
 	}
 });
 
-test("everybody may see models and their prices, and no address of a server", async () => {
+test("models and prices are public, server addresses are not", async () => {
 	const stranger = newPerson(service);
 	const models = await stranger.get("/api/console/public/models");
 	expect(models.body.items[0]).toMatchObject({
@@ -229,7 +229,7 @@ test("everybody may see models and their prices, and no address of a server", as
 	expect((await stranger.get("/api/console/public/model?id=none")).status).toBe(404);
 });
 
-test("outside the first run no link signs anybody in, whatever the database says", async () => {
+test("no sign-in link works outside the first run, whatever the database has", async () => {
 	const boss = await operator(service);
 	const path = await createSignInLink(service.db.statements, { email: boss.email, page: "operator", hours: 1 });
 	const token = path.split("/").at(-1);

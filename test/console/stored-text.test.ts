@@ -24,7 +24,7 @@ const ann = await signedUp(service);
 const boss = await operator(service);
 const acts = async () => (await sql`select action from audit_event where account_id = ${ann.accountId}`).length;
 
-test("what cannot be written down is not done: a change that the audit log could not hold is refused before it", async () => {
+test("a change that the audit log cannot store is refused unchanged", async () => {
 	const before = await acts();
 	const company = { issuer: "https://idp.works.example", clientId: "x", clientSecret: "x", domain: "works.example" };
 	const claims = {
@@ -55,7 +55,7 @@ test("what cannot be written down is not done: a change that the audit log could
 	expect(await acts()).toBe(before);
 });
 
-test("an address whose signs are no text is that of no page", async () => {
+test("an address with invalid text is a 404", async () => {
 	const { routes } = createConsoleApi({ sessions: {}, config: {}, live: {} } as unknown as ConsoleParts);
 	const named = routes.filter(({ path }) => path.includes("/:"));
 	expect(named.length).toBeGreaterThan(10);
@@ -69,7 +69,7 @@ test("an address whose signs are no text is that of no page", async () => {
 	}
 });
 
-test("every route of the console that takes a body refuses such a text, wherever in it", async () => {
+test("every route with a body refuses unstorable text in any field", async () => {
 	const { routes } = createConsoleApi({ sessions: {}, config: {}, live: {} } as unknown as ConsoleParts);
 	const changes = routes.filter(({ method }) => method === "POST" || method === "PUT" || method === "PATCH");
 	expect(changes.length).toBeGreaterThan(20);
@@ -83,7 +83,7 @@ test("every route of the console that takes a body refuses such a text, wherever
 	}
 });
 
-test("and so does the management interface", async () => {
+test("the management interface refuses unstorable text", async () => {
 	const client = await managementClient(service);
 	const texts: [keyof typeof MANAGEMENT_ROUTES, string, Record<string, unknown>][] = [
 		["createAccount", "name", { email: "m@example.com" }],
@@ -103,7 +103,7 @@ test("and so does the management interface", async () => {
 	expect(await acts()).toBe(before);
 });
 
-test("sign-in refuses whatever it is sent, and has no fault of its own at it", async () => {
+test("sign-in refuses unstorable text without an internal error", async () => {
 	const sent: [string, string, Record<string, unknown>][] = [
 		["update-user", "name", {}],
 		["reset-password", "token", { newPassword: PASSWORD }],

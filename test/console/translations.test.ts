@@ -40,7 +40,7 @@ const raised = files("db/functions/*.sql").flatMap((path) =>
 const booksCheck = read("db/functions/books-check.sql");
 
 describe("errors that people read", () => {
-	test("have a translation of each text that is thrown or raised, and are given its values", () => {
+	test("have a translation with all values for each thrown text", () => {
 		expect(thrown.length).toBeGreaterThan(150);
 		expect(raised.length).toBeGreaterThan(15);
 		const asked = [...thrown.filter((one) => !ofSignIn.includes(one)), ...raised];
@@ -51,7 +51,7 @@ describe("errors that people read", () => {
 		expect(lacking).toEqual([]);
 	});
 
-	test("have a translation of each check of the books and of each problem it finds", () => {
+	test("have a translation of each check of the books and its problems", () => {
 		const checks = [...booksCheck.matchAll(/^ {4}\('((?:[^']|'')+)'\),?$/gm)].map(([, name = ""]) => name);
 		expect(checks.length).toBeGreaterThan(10);
 		const problems = [...booksCheck.matchAll(/(?:return |then )'([a-z]+ [^']+)'/g)].map(([, text = ""]) => text);
@@ -65,7 +65,7 @@ describe("errors that people read", () => {
 		).toBe("2-mal verletzt, zuerst bei 2026-11-24: eine abgerechnete Anfrage wurde geändert");
 	});
 
-	test("have a translation of each code of sign-in, the library's and ours, with the values of ours", () => {
+	test("have a translation with all values for each code of sign-in", () => {
 		const library = [...Object.values(BASE_ERROR_CODES), ...Object.values(TWO_FACTOR_ERROR_CODES)].map(
 			({ code }) => code as string,
 		);
@@ -81,7 +81,7 @@ describe("errors that people read", () => {
 		expect(texts).toEqual([]);
 	});
 
-	test("have a translation of each code that a batch waits for", () => {
+	test("have a translation of each reason why a batch pauses", () => {
 		const waits = Object.keys(ERRORS).filter((code) => !["final", "key"].includes(verdictOf(400, code)));
 		expect(Object.keys(pauses).toSorted()).toEqual(waits.toSorted());
 	});
@@ -93,7 +93,7 @@ describe("the German of the server", () => {
 		.map(read)
 		.join("\n");
 
-	test("has no text that nothing says, and none twice", () => {
+	test("has only used texts, none twice", () => {
 		const unused = Object.keys(server).filter(
 			(id) => ![JSON.stringify(id), `'${id.replaceAll("'", "''")}'`, `${id}:`].some((text) => source.includes(text)),
 		);
@@ -102,7 +102,7 @@ describe("the German of the server", () => {
 		expect(read("base/de.json").match(/^\t\t"/gm)?.length).toBe(count);
 	});
 
-	test("has the values of the English, and says something else", () => {
+	test("has the values of the English text and differs from it", () => {
 		const all = (text: string) => (text.match(/\{\w+\}|`[^`]*`/g) ?? []).sort();
 		for (const [english, text] of Object.entries(server)) {
 			expect([english, all(text)]).toEqual([english, all(english)]);
@@ -110,7 +110,7 @@ describe("the German of the server", () => {
 		}
 	});
 
-	test("translates values that are words, and no other value", () => {
+	test("translates words among the values, nothing else", () => {
 		expect(german("There is no top-up {id}.", { id: "confirmed" })).toBe("Es gibt keine Aufladung confirmed.");
 		expect(german("The top-up is {state}: it cannot be cancelled.", { state: "confirmed" })).toBe(
 			"Die Aufladung ist bestätigt und kann nicht abgebrochen werden.",
@@ -134,7 +134,7 @@ describe("the German of the server", () => {
 			}
 	});
 
-	test("writes dates as Germans do", () => {
+	test("formats dates in German", () => {
 		expect(german("The cap renews at {moment}.", { moment: "2026-12-01T00:00:00.000Z" })).toBe(
 			"Die Obergrenze erneuert sich am 01.12.2026 um 00:00 Uhr (UTC).",
 		);
@@ -143,7 +143,7 @@ describe("the German of the server", () => {
 		).toBe("Das Modell `a-2026-11-22` wurde am 22.11.2026 abgeschaltet: siehe GET /v1/models.");
 	});
 
-	test("leaves a text without a translation in English", () => {
+	test("leaves an untranslated text in English", () => {
 		for (const unknown of ["constructor", "toString", "No text of ours {id}", ""])
 			expect(german(unknown)).toBe(unknown);
 		expect(translate("en", { id: "Please sign in." })).toBe("Please sign in.");
@@ -166,7 +166,7 @@ describe("an answer of sign-in", () => {
 		expect(await text(body({ message: "Too many requests." }, 429))).toContain("Zu viele Anfragen.");
 	});
 
-	test("stays as it is in English, without a known code or a value, and where it is no error", async () => {
+	test("stays unchanged in English, without a known code, or without an error", async () => {
 		const short = { message: "Password too short", code: "PASSWORD_TOO_SHORT" };
 		for (const other of [
 			null,

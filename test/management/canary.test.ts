@@ -10,7 +10,7 @@ const service = await withService({ models: chatModel({ url: upstream.url, diale
 const script = await managementClient(service);
 const { accountId } = await service.customer();
 
-test("what opens something is in no row and no line", async () => {
+test("no secret appears in a row or a log line", async () => {
 	const tokens = ["canary-of-a-key", "canary-of-a-rotation", "canary-of-credit", "canary-of-an-account"];
 	const [ofKey, ofRotation, ofCredit, ofAccount] = tokens;
 	const made = await script.send("POST", "/keys", { account_id: accountId, name: "canary", client_token: ofKey });

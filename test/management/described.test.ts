@@ -23,7 +23,7 @@ function assertDescribed(name: ManagementRouteName, { status, body }: Management
 	if (violation !== undefined) throw new Error(`${name}: ${violation}\nin ${JSON.stringify(body)}`);
 }
 
-test("every answer has the form that is described", async () => {
+test("every answer matches its description", async () => {
 	// What is used at midnight is of the one day or of the other.
 	const day = (ahead: number) => new Date(Date.now() + ahead * 86_400_000).toISOString().slice(0, 10);
 	const usage = `/usage?from=${day(0)}&to=${day(1)}&account_id=${accountId}`;
@@ -81,7 +81,7 @@ test("every answer has the form that is described", async () => {
 	expect(JSON.stringify(data)).not.toContain(upstream.url);
 }, 120_000);
 
-test("each operation names its own security scheme and the scope that it takes", () => {
+test("each operation names its own security scheme and required scope", () => {
 	for (const { path, method, scope } of Object.values(MANAGEMENT_ROUTES)) {
 		const operation = document.paths[path][method.toLowerCase()];
 		expect([path, operation.security]).toEqual([path, [{ managementKey: [] }]]);

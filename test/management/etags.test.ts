@@ -18,7 +18,7 @@ const resources: readonly [path: string, changes: readonly object[]][] = [
 	[project, [{ cap_usd: "50" }, { requests_per_minute: 9000 }, { name: "b" }, { models: ["test-model"] }]],
 ];
 
-test.each(resources)("of changes of %s at once that name the same state one is made", async (path, changes) => {
+test.each(resources)("of concurrent changes of %s with one ETag, one succeeds", async (path, changes) => {
 	const read = await script.get(path);
 	const etag = read.headers.get("etag") ?? "";
 	expect(etag).toBe(`"${read.body.etag}"`);
@@ -39,7 +39,7 @@ test.each(resources)("of changes of %s at once that name the same state one is m
 	expect([again.status, again.body.name]).toEqual([200, "after"]);
 });
 
-test("a change by anybody else makes it stale; use of the key does not", async () => {
+test("a change by another caller invalidates the ETag, use of the key does not", async () => {
 	const read = (await script.get(`/keys/${keyId}`)).headers.get("etag") ?? "";
 	const ask = { model: "test-model", messages: [{ role: "user", content: "hi" }], max_tokens: 5 };
 	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
@@ -53,7 +53,7 @@ test("a change by anybody else makes it stale; use of the key does not", async (
 	expect((await script.get(`/keys/${keyId}`)).body.concurrency).toBeNull();
 });
 
-test("`*` matches anything, a weak tag nothing, and what is no tag is refused", async () => {
+test("`*` matches any state, a weak ETag none, and an invalid ETag is refused", async () => {
 	const { etag } = (await script.get(`/keys/${keyId}`)).body;
 	const by = (ifMatch: string) => script.send("PATCH", `/keys/${keyId}`, { name: "x" }, { "if-match": ifMatch });
 	expect((await by(`W/"${etag}"`)).status).toBe(412);
@@ -61,7 +61,7 @@ test("`*` matches anything, a weak tag nothing, and what is no tag is refused", 
 	expect((await by("*")).status).toBe(200);
 });
 
-test("absent leaves a setting as it is, null takes it away", async () => {
+test("an absent field keeps its value, null removes it", async () => {
 	const set = { cap_usd: "7.000000001", models: ["a", "b"], expires_at: "2030-01-31T12:00:00+01:00", concurrency: 3 };
 	const made = await script.send("POST", "/keys", { account_id: accountId, name: "patched", ...set });
 	const expected = { ...set, expires_at: "2030-01-31T11:00:00.000Z", requests_per_minute: null };

@@ -27,7 +27,7 @@ function send(secret: string, method: string, path: string, body: object): Promi
 	return managementCall(service, secret, method, path, { body: JSON.stringify(body), headers });
 }
 
-test("a key is made and revoked on the operators' page, is listed without its secret, and both stand in the audit log", async () => {
+test("an operator's key is listed without its secret; its changes are audited", async () => {
 	const { id, secret } = await keyOf(ann, ["catalog:read", "accounts:read"]);
 	expect((await managementCall(service, secret, "GET", "/self")).body).toMatchObject({
 		id,
@@ -48,7 +48,7 @@ test("a key is made and revoked on the operators' page, is listed without its se
 		expect((await ann.send("POST", PATH, body)).status).toBe(400);
 });
 
-test("what it books counts with what its maker books, waits for another, and is not confirmed by its maker", async () => {
+test("its bookings count as its maker's and cannot be confirmed by the maker", async () => {
 	const accountId = await service.account({ credit: "100" });
 	const { id, secret } = await keyOf(ann, ["credit:write", "credit:read"]);
 	const adjust = (usd: string) =>
@@ -74,7 +74,7 @@ test("what it books counts with what its maker books, waits for another, and is 
 	expect((await adjust("-900")).body).toMatchObject({ state: "pending" });
 });
 
-test("it touches no account that its maker belongs to", async () => {
+test("it cannot change an account of its maker", async () => {
 	const own = (await ann.get("/api/console/me")).body.account.id;
 	const { secret } = await keyOf(ann, ["credit:write", "accounts:write"]);
 	const adjustment = { account_id: own, amount_usd: "5", reason: "for myself" };
@@ -93,7 +93,7 @@ test("it touches no account that its maker belongs to", async () => {
 	expect(lifted.body).toMatchObject({ state: "active", name: "Lifted" });
 });
 
-test("a customer reaches neither the page nor the interface by his session", async () => {
+test("a customer's session opens neither the page nor the interface", async () => {
 	const customer = await signedUp(service);
 	expect((await customer.get(PATH)).status).toBe(403);
 	expect((await customer.get("/v1/management/accounts")).body.error.code).toBe("missing_api_key");

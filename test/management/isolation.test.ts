@@ -75,14 +75,14 @@ async function refused(caller: string | undefined, status: number, code: string)
 	}
 }
 
-test("nobody gets in without a management key: with none, with an API key, with one that was never made", async () => {
+test("a missing, unknown or API key opens no route", async () => {
 	await refused(undefined, 401, "missing_api_key");
 	await refused(secret, 401, "invalid_api_key");
 	await refused(newManagementSecret(service.app.config.serviceName), 401, "invalid_api_key");
 	await refused("tgm_anything", 401, "invalid_api_key");
 });
 
-test("a management key is none for inference", async () => {
+test("a management key is refused for inference", async () => {
 	const { secret: management } = await managementClient(service);
 	for (const path of ["/v1/models", "/v1/key", "/v1/credits", "/v1/files"]) {
 		const response = await service.get(path, management);
@@ -92,7 +92,7 @@ test("a management key is none for inference", async () => {
 	expect(asked.status).toBe(401);
 });
 
-test("each scope alone opens its own routes and no others", async () => {
+test("each scope opens only its own routes", async () => {
 	for (const scope of MANAGEMENT_SCOPES) {
 		const client = await managementClient(service, { scopes: [scope] });
 		for (const route of routes) {
@@ -110,7 +110,7 @@ test("each scope alone opens its own routes and no others", async () => {
 	}
 });
 
-test("one that is revoked, has expired, or whose maker is no operator any more opens nothing", async () => {
+test("a revoked or expired key, or one of a former operator, opens no route", async () => {
 	const [revoked, expired] = [
 		await managementClient(service),
 		await managementClient(service, { expiresAtMs: Date.now() - 60_000 }),
@@ -127,7 +127,7 @@ test("one that is revoked, has expired, or whose maker is no operator any more o
 	await refused(orphan.secret, 401, "api_key_revoked");
 });
 
-test("guesses of one address are limited; a good key behind it gets in all the same", async () => {
+test("guesses of one address are limited; a valid key from it still works", async () => {
 	const { secret: good } = await managementClient(service);
 	const self = routes.find(({ path }) => path.endsWith("/self")) as ManagementRoute;
 	const statuses: number[] = [];
@@ -136,7 +136,7 @@ test("guesses of one address are limited; a good key behind it gets in all the s
 	expect((await call(good, self, "10.8.0.1")).status).toBe(200);
 });
 
-test("a right that ends while a body is on its way does nothing any more", async () => {
+test("a right that ends while the body is read allows nothing", async () => {
 	const client = await managementClient(service);
 	const email = `${crypto.randomUUID()}@example.com`;
 	const text = JSON.stringify({ email });
@@ -171,7 +171,7 @@ test("a right that ends while a body is on its way does nothing any more", async
 	expect(made).toHaveLength(0);
 });
 
-test("other paths are none of its own, other methods are named", async () => {
+test("unknown paths get 404, other methods a 405 with the allowed ones", async () => {
 	const client = await managementClient(service);
 	for (const path of [
 		"",

@@ -29,7 +29,7 @@ async function whole(path: string, between: () => Promise<unknown> = async () =>
 	}
 }
 
-test("accounts and keys that were there are each listed once, newest first, while others are made", async () => {
+test("lists each account and key once, newest first, while others are created", async () => {
 	const accounts: string[] = [];
 	for (let n = 0; n < 5; n++) accounts.unshift(await service.account({ credit: null }));
 	const [accountId = ""] = accounts;
@@ -45,7 +45,7 @@ test("accounts and keys that were there are each listed once, newest first, whil
 	expect((await script.get("/accounts?email=nobody%40example.com")).body.data).toEqual([]);
 });
 
-test("projects of an account are listed once each while others are made, up to a thousand; a name is one short line", async () => {
+test("lists each project once during creations, at most a thousand", async () => {
 	const accountId = await service.account();
 	const path = `/accounts/${accountId}/projects`;
 	const make = (name: string) => script.send("POST", path, { name });
@@ -63,7 +63,7 @@ test("projects of an account are listed once each while others are made, up to a
 	expect([(await make("the last")).status, (await make("one more")).status]).toEqual([200, 409]);
 });
 
-test("whoever works in a project belongs to its account, is there once, and what becomes of his keys is said", async () => {
+test("only account members join a project, once; their removal decides on their keys", async () => {
 	const { accountId } = await service.customer();
 	const project = (await script.send("POST", `/accounts/${accountId}/projects`, { name: "p" })).body.id;
 	const [userId, stranger] = [await memberOf(service, accountId), await memberOf(service, await service.account())];
@@ -106,7 +106,7 @@ test("whoever works in a project belongs to its account, is there once, and what
 	expect((await script.get(path)).body.data).toEqual([]);
 });
 
-test("an archived project is read, archived again, and not changed; a project is none of another account's", async () => {
+test("an archived project can be read, not changed, nor seen by another account", async () => {
 	const [one, other] = [await service.customer(), await service.customer()];
 	const { id } = (await script.send("POST", `/accounts/${one.accountId}/projects`, { name: "p" })).body;
 	const moved = await script.send("PATCH", `/keys/${other.keyId}`, { project_id: id });
@@ -143,7 +143,7 @@ test("an archived project is read, archived again, and not changed; a project is
 	}
 });
 
-test("a key that only reads is made, says so, reads and does nothing else; it has no cap, and none is given to it", async () => {
+test("a read-only key says so, only reads, and never has a cap", async () => {
 	const { accountId, secret: usual } = await service.customer();
 	const made = (await script.send("POST", "/keys", { account_id: accountId, name: "dashboard", reads_only: true }))
 		.body;
@@ -160,7 +160,7 @@ test("a key that only reads is made, says so, reads and does nothing else; it ha
 	expect((await script.send("PATCH", `/keys/${made.id}`, { cap_usd: "1" })).status).toBe(409);
 });
 
-test("adjustments are listed by account and state", async () => {
+test("lists adjustments by account and state", async () => {
 	const accountId = await service.account();
 	const made: string[] = [];
 	for (const token of ["a", "b", "c"]) {
@@ -173,7 +173,7 @@ test("adjustments are listed by account and state", async () => {
 	expect((await script.get("/credit-adjustments?state=lost")).body.error.param).toBe("state");
 });
 
-test("usage by account, day, key and model adds up to what was settled, read in pages", async () => {
+test("usage by account, day, key and model adds up to the settled sum, in pages", async () => {
 	const [one, other] = [await service.customer(), await service.customer()];
 	for (const { accountId, keyId } of [one, other])
 		await writeUsage(service.db, { accountId, keyIds: [keyId, `${keyId}_b`], rows: 60, days: 3, models: 2 });
@@ -218,7 +218,7 @@ test("usage by account, day, key and model adds up to what was settled, read in 
 		expect([query, (await script.get(`/usage?${query}`)).body.error?.param]).toEqual([query, param]);
 });
 
-test("the catalogue that is served has a digest, which changes with its rates", async () => {
+test("the served catalogue has a digest that changes with its rates", async () => {
 	const digest = async () => (await script.get("/catalog")).body;
 	const before = await digest();
 	expect(before).toMatchObject({ in_agreement: true, models: 1 });
@@ -228,7 +228,7 @@ test("the catalogue that is served has a digest, which changes with its rates", 
 	await service.serve(chatModel({ url: upstream.url, dialect: "vllm" }));
 });
 
-test("each setting of a key takes its least and its most, and what is beyond is refused by its name in the body", async () => {
+test("each key setting accepts its bounds; beyond them the error names the field", async () => {
 	const accountId = await service.account();
 	const { id } = await service.key(accountId);
 	const bounds: Readonly<Record<string, { readonly good: readonly unknown[]; readonly bad: readonly unknown[] }>> = {

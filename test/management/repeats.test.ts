@@ -20,7 +20,7 @@ const one = <T>(values: readonly T[]): T => {
 	return values[0] as T;
 };
 
-test("racing creations of an account with one token make one", async () => {
+test("concurrent account creations with one token create one", async () => {
 	const email = `${crypto.randomUUID()}@Example.com`;
 	const header = { "idempotency-key": "race-of-accounts" };
 	const answers = await eight(() => script.send("POST", "/accounts", { email, name: "Raced" }, header));
@@ -40,7 +40,7 @@ test("racing creations of an account with one token make one", async () => {
 	);
 });
 
-test("racing creations of a key with one token make one, with one secret that works", async () => {
+test("concurrent key creations with one token create one, with one valid secret", async () => {
 	const body = { account_id: accountId, name: "raced", cap_usd: "10.5", client_token: "race-of-keys" };
 	const answers = await eight(() => script.send("POST", "/keys", body));
 	expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
@@ -57,7 +57,7 @@ test("racing creations of a key with one token make one, with one secret that wo
 	expect([both.status, both.body.error.param]).toEqual([400, "client_token"]);
 });
 
-test("racing creations of a project with one token make one with one budget; repeated it is told as it is now", async () => {
+test("concurrent project creations with one token create one, with one budget", async () => {
 	const body = { name: "raced", cap_usd: "10.5", client_token: "race-of-projects" };
 	const path = `/accounts/${accountId}/projects`;
 	const answers = await eight(() => script.send("POST", path, body));
@@ -81,7 +81,7 @@ test("racing creations of a project with one token make one with one budget; rep
 	expect(audit[0]?.detail).toEqual({ name: "raced", cap_usd: "10.5", operator: "cli" });
 });
 
-test("a token belongs to what it was sent with, to its management key, and to a day", async () => {
+test("a token is bound to its request, its management key and a day", async () => {
 	const body = { account_id: accountId, name: "first", client_token: "of-one-body" };
 	const first = await script.send("POST", "/keys", body);
 	const other = await script.send("POST", "/keys", { ...body, name: "second" });
@@ -98,7 +98,7 @@ test("a token belongs to what it was sent with, to its management key, and to a 
 	expect(later.body.secret).not.toBe(first.body.secret);
 });
 
-test("a token is kept for its day by two clocks: the database's that is set forward makes nothing twice", async () => {
+test("a database clock that is set forward ends no token", async () => {
 	const deps = { statements: service.db.statements, digest: createDigest("p".repeat(32)) };
 	const ask = (subject: string, aheadMs: number) =>
 		claimSubject(deps, { by: "mk", token: "two clocks", request: "r", subject, nowMs: Date.now() + aheadMs });
@@ -111,7 +111,7 @@ test("a token is kept for its day by two clocks: the database's that is set forw
 	expect(await ask("two", 0)).toBe("two");
 });
 
-test("a creation that was interrupted behind its claim is carried out by its repetition", async () => {
+test("a repeated creation completes one that was interrupted after its claim", async () => {
 	const body = { account_id: accountId, name: "interrupted", client_token: "interrupted" };
 	const { body: made } = await script.send("POST", "/keys", body);
 	await sql`delete from budget where id = ${made.id}`;
@@ -123,7 +123,7 @@ test("a creation that was interrupted behind its claim is carried out by its rep
 	expect((await service.post("/v1/chat/completions", made.secret, ask)).status).toBe(200);
 });
 
-test("a rotation that is repeated with its token tells the same secret, with another it is refused", async () => {
+test("a rotation repeated with its token returns the same secret", async () => {
 	const made = await script.send("POST", "/keys", { account_id: accountId, name: "rotated" });
 	const rotate = (token: string) =>
 		script.send("POST", `/keys/${made.body.id}/rotate`, { grace_seconds: 0 }, { "idempotency-key": token });
@@ -136,7 +136,7 @@ test("a rotation that is repeated with its token tells the same secret, with ano
 	expect((await rotate("another-token")).status).toBe(409);
 });
 
-test("an adjustment is booked once for its token, and takes one", async () => {
+test("an adjustment requires a token and is booked once for it", async () => {
 	const accountId = await service.account({ credit: "100" });
 	const body = { account_id: accountId, amount_usd: "12.5", reason: "goodwill" };
 	const bare = await script.send("POST", "/credit-adjustments", body);

@@ -35,7 +35,7 @@ async function accepted(email: string): Promise<unknown[]> {
 }
 const address = () => `${crypto.randomUUID()}@example.com`;
 
-test("a page carries the operator's name, and ours nowhere; his logo is a picture that may do nothing", async () => {
+test("a page has the operator's name and its inert logo, not ours", async () => {
 	const html = await (await fetch(`${service.url}/sign-in`)).text();
 	expect(html).toContain("<title>Acme &amp; Co $&amp;</title>");
 	expect(html).not.toContain("Tollgate");
@@ -46,7 +46,7 @@ test("a page carries the operator's name, and ours nowhere; his logo is a pictur
 	expect(picture.headers.get("content-security-policy")).toStartWith("default-src 'none'");
 });
 
-test("whoever does not agree to the terms is not signed up; who does is on record with their version, once proved", async () => {
+test("sign-up requires the terms and records their version after verification", async () => {
 	const email = address();
 	const { person, body } = signUp(email);
 	for (const acceptedTerms of [undefined, null, "v1", true]) {
@@ -67,7 +67,7 @@ test("mails carry the operator's name", async () => {
 	expect((await newMail(email)).subject).toBe("Confirm your address for Acme & Co $&");
 });
 
-test("what a stranger agreed to for an address is nobody's agreement: its owner is asked", async () => {
+test("terms accepted by a stranger do not count for the address's owner", async () => {
 	const email = address();
 	const stranger = signUp(email, { acceptedTerms: "v2" });
 	await stranger.person.send("POST", "/api/auth/sign-up/email", stranger.body);

@@ -7,7 +7,7 @@ import { createRandom } from "../../support/random.ts";
 const GROUNDS = { light: ["#ffffff", "#f5f7f8", "#fafbfb"], dark: ["#131618", "#191d20", "#1f2428"] } as const;
 const EDGES = ["#000000", "#ffffff", "#808080", "#ffff00", "#00ff00", "#0000ff", "#ff0000", "#fefefe", "#010101"];
 
-test("text in an accent, on an accent and on its pale form has the contrast that the standard asks for", () => {
+test("text in, on or next to an accent has the contrast of WCAG", () => {
 	const random = createRandom(1);
 	const colors = [
 		...EDGES,
@@ -27,6 +27,6 @@ test("text in an accent, on an accent and on its pale form has the contrast that
 	expect(pale).toEqual([]);
 });
 
-test("a colour that can be read as it is stays as it is", () => {
+test("a readable colour stays unchanged", () => {
 	expect(paletteOf("#17637f").light).toMatchObject({ fill: "#17637f", text: "#17637f" });
 });

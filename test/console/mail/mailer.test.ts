@@ -36,7 +36,7 @@ function mailerBefore(refusals: readonly string[]) {
 	};
 }
 
-test("a mail that is refused for now is tried again until it is taken, and counts once", async () => {
+test("a temporarily refused mail is retried until accepted, and counts once", async () => {
 	const { mails, lines, figures, send, counts } = mailerBefore(["451 greylisted: come back", "454 too many at once"]);
 	send();
 	await waitFor(() => figures.length > 0, "what became of it");
@@ -47,7 +47,7 @@ test("a mail that is refused for now is tried again until it is taken, and count
 	expect(await counts()).toEqual([1, 1]);
 });
 
-test("one that is refused for good is not, nor one a fourth time", async () => {
+test("a permanently refused mail is not retried; others are tried three times", async () => {
 	const final = mailerBefore(["550 no such mailbox"]);
 	final.send();
 	await waitFor(() => final.figures.length > 0, "what became of it");

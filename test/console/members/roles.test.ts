@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { RIGHTS, ROLES, type Role, scopeOf } from "../../../src/console/members/roles.ts";
 
-test("the paper of the console shows the table of roles as it is", async () => {
+test("the README's table of roles matches the code", async () => {
 	const paper = await Bun.file(join(import.meta.dir, "../../../src/console/README.md")).text();
 	const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |\n`;
 	const rows = Object.values(RIGHTS).map(({ says, roles }: { says: string; roles: Partial<Record<Role, string>> }) =>

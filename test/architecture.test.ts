@@ -45,19 +45,19 @@ const papers = scan("**/*.md")
 	.map(read);
 const made = (path: string, text: string): SourceFile => ({ path, text });
 
-describe("the source keeps its rules", () => {
-	test("imports go down", () => expect(orderProblems(source)).toEqual([]));
-	test("no folder is missing, and each stands as low as it can", () => expect(layerProblems(source)).toEqual([]));
-	test("no circle of imports, of types neither", () => expect(importCycles(source)).toEqual([]));
-	test("the pages import one file of the console", () => expect(sharedProblems(source)).toEqual([]));
-	test("the environment is read in config.ts alone", () => expect(environmentProblems(source)).toEqual([]));
-	test("only main.ts writes to the terminal", () => expect(consoleProblems(source)).toEqual([]));
-	test("comments and papers have no banned words", () => {
+describe("the source", () => {
+	test("imports only from lower rooms", () => expect(orderProblems(source)).toEqual([]));
+	test("has every listed folder, each as low as possible", () => expect(layerProblems(source)).toEqual([]));
+	test("has no import cycles, types included", () => expect(importCycles(source)).toEqual([]));
+	test("imports one console file into the pages", () => expect(sharedProblems(source)).toEqual([]));
+	test("reads the environment in config.ts only", () => expect(environmentProblems(source)).toEqual([]));
+	test("writes to the terminal in main.ts only", () => expect(consoleProblems(source)).toEqual([]));
+	test("has no banned words in comments or papers", () => {
 		const functions = scan("src/db/functions/*.sql").map(read);
 		const made = (path: string) => path.includes("/results/");
 		expect(wordProblems([...source, ...functions, ...papers.filter(({ path }) => !made(path))])).toEqual([]);
 	});
-	test("a paper has at most 250 lines of 120 characters", () => {
+	test("has papers of at most 250 lines of 120 characters", () => {
 		expect(paperProblems(papers.filter(({ path }) => !path.includes("/results/")))).toEqual([]);
 		const made = (text: string) => paperProblems([{ path: "a.md", text }]);
 		expect(made("x\n".repeat(251))).toEqual(["a.md has 251 lines"]);
@@ -65,25 +65,25 @@ describe("the source keeps its rules", () => {
 			"a.md:3 has 121 characters",
 		]);
 	});
-	test("no file is too long to be read at once", () => expect(lengthProblems(source)).toEqual([]));
-	test("a function is handed at most eight dependencies in one bag", () => expect(bagProblems(source)).toEqual([]));
-	test("no barrels, no grab-bags", () => expect(nameProblems(source)).toEqual([]));
-	test("no closure changes six variables without named states", () => expect(stateProblems(source)).toEqual([]));
+	test("has no file over its maximum length", () => expect(lengthProblems(source)).toEqual([]));
+	test("passes at most eight dependencies in one object", () => expect(bagProblems(source)).toEqual([]));
+	test("has no barrels, no utility files", () => expect(nameProblems(source)).toEqual([]));
+	test("has named states in each closure that changes six variables", () => expect(stateProblems(source)).toEqual([]));
 
-	test("every migration is in the list that the binary carries, in order", () => {
+	test("lists every migration in order", () => {
 		const folder = readdirSync(join(ROOT, "src/db/migrations")).filter((name) => name.endsWith(".sql"));
 		expect(migrations.map(({ name }) => `${name}.sql`)).toEqual(folder.sort());
 		for (const { name, sql } of migrations) expect(sql).toBe(read(`src/db/migrations/${name}.sql`).text);
 	});
 
-	test("the table of rooms is that of the layers", () => {
+	test("has a table of rooms equal to the layers", () => {
 		const rows = markdownTable(read("src/README.md").text, "## Rooms").map(([rooms = ""]) => rooms.split(", "));
 		expect(rows.map((rooms) => rooms.map((room) => room.replace(/\/$|\.ts$/, "")))).toEqual(
 			LAYERS.map((line) => [...line]),
 		);
 	});
 
-	test("each room keeps its budget of lines, and all keep that of `src`", () => {
+	test("keeps each room's budget of lines, with the total", () => {
 		const rows = markdownTable(read("src/README.md").text, "## Budget of lines");
 		const budget = new Map(rows.map(([room = "", lines = ""]) => [room, Number(lines.replaceAll(",", ""))]));
 		const sum = budget.get("src") ?? 0;
@@ -92,7 +92,7 @@ describe("the source keeps its rules", () => {
 		expect(sum).toBe([...budget.values()].reduce((all, lines) => all + lines, 0));
 	});
 
-	test("the table of the management interface is the one that is served", () => {
+	test("has the table of the served management interface", () => {
 		const rows = markdownTable(read("src/management/README.md").text, "## Routes and scopes");
 		expect(rows).toEqual(
 			Object.values(MANAGEMENT_ROUTES).map(({ method, path, scope, summary }) => [
@@ -103,12 +103,12 @@ describe("the source keeps its rules", () => {
 		);
 	});
 
-	test("the table of the environment is the one that is read", () => {
+	test("has the table of the read environment", () => {
 		const rows = markdownTable(read("src/cli/README.md").text, "## Environment");
 		expect(rows).toEqual(PUBLIC_VARIABLES.map((variable) => [variable.name, variable.default, variable.meaning]));
 	});
 
-	test("the table of what grows names each table of the database once", () => {
+	test("names each growing database table once", () => {
 		const rows = markdownTable(read("src/db/README.md").text, "### What grows");
 		// What migrations are known by is made by no migration.
 		const tables = source.flatMap(({ path, text }) => {
@@ -119,13 +119,13 @@ describe("the source keeps its rules", () => {
 		expect(rows.filter(([, row, removed]) => !row || !removed)).toEqual([]);
 	});
 
-	test("the papers' catalogues are accepted as they stand", () => {
+	test("has valid catalogues in its papers", () => {
 		const blocks = papers.flatMap(({ text }) => codeBlocks(text, "yaml"));
 		expect(blocks.length).toBeGreaterThan(3);
 		for (const block of blocks) expect(checkCatalog(block, { VLLM_API_KEY: "key" })).toMatchObject({ ok: true });
 	});
 
-	test("every command is in the list of commands", () => {
+	test("lists every command", () => {
 		const section = read("src/cli/README.md").text.split("## Command line")[1]?.split("\n## ")[0] ?? "";
 		const lines = section.split("\n").map((line) => line.trim());
 		const named = (name: string) => {
@@ -137,18 +137,18 @@ describe("the source keeps its rules", () => {
 		expect(COMMANDS.map(({ name }) => name).filter((name) => !named(name))).toEqual([]);
 	});
 
-	test("the README can be read at once: 150 lines of 120 characters at most", () => {
+	test("has a README of at most 150 lines of 120 characters", () => {
 		const lines = read("README.md").text.trimEnd().split("\n");
 		expect(lines.length).toBeLessThanOrEqual(150);
 		expect(lines.filter((line) => line.length > 120)).toEqual([]);
 	});
 
-	test("every file that a paper names or links to is there", () => {
+	test("has every file that a paper names", () => {
 		const exists = (path: string) => existsSync(join(ROOT, path));
 		expect(papers.flatMap((paper) => missingPaths(paper, exists))).toEqual([]);
 	});
 
-	test("the image is made from images that nobody can exchange: each has its digest", () => {
+	test("uses images pinned by digest only", () => {
 		const bases = read("Dockerfile")
 			.text.split("\n")
 			.filter((line) => line.startsWith("FROM "));
@@ -156,7 +156,7 @@ describe("the source keeps its rules", () => {
 		for (const base of bases) expect(base).toMatch(/^FROM [^$@]+:[^$@]+@sha256:[0-9a-f]{64}( AS \w+)?$/);
 	});
 
-	test("nothing names a package registry or a place on somebody's machine", () => {
+	test("names no package registry, no local path", () => {
 		const texts = scan("**/*.{ts,tsx,sql,json,md,yaml,yml,toml,lock,css,html}")
 			.concat(scan("{Dockerfile,.dockerignore,.gitignore,.ci/*,LICENSE}"))
 			.filter((path) => !/^test\/(architecture\.test|support\/source-rules)\.ts$/.test(path));
@@ -165,7 +165,7 @@ describe("the source keeps its rules", () => {
 	});
 });
 
-describe("each rule finds what it forbids", () => {
+describe("each rule finds", () => {
 	test("imports of all forms", () => {
 		const text = [
 			'import a from "./a.ts";',
@@ -220,14 +220,14 @@ describe("each rule finds what it forbids", () => {
 		expect(stateProblems([made("src/a.ts", local)])).toEqual([]);
 	});
 
-	test("an import of the pages past the shared file", () =>
+	test("a page's import past the shared file", () =>
 		expect(
 			sharedProblems([
 				made("src/web/a.ts", 'import { x } from "../console/views.ts";\nimport type { Y } from "../console/b.ts";'),
 			]),
 		).toEqual(["src/web/a.ts imports src/console/b.ts"]));
 
-	test("a bag of more than eight dependencies, picked, extended or joined too", () => {
+	test("a function with more than eight dependencies, also picked or joined", () => {
 		const names = (count: number, letter = "m") => Array.from({ length: count }, (_, n) => `${letter}${n}`);
 		const members = (count: number, letter?: string) =>
 			names(count, letter)
@@ -248,7 +248,7 @@ describe("each rule finds what it forbids", () => {
 		expect(found(`function make(deps: Pick<LargeDeps, "m0" | "m1">) {}`)).toEqual([]);
 	});
 
-	test("a room over its budget, without one, or that is not there", () => {
+	test("a room over its budget, without one, or missing", () => {
 		const files = [made("src/keys/a.ts", "a\nb\n"), made("src/main.ts", "a\n")];
 		const problems = (...rows: [string, number][]) => budgetProblems(files, new Map(rows));
 		expect(problems(["keys", 2], ["top", 1])).toEqual([]);
@@ -257,13 +257,13 @@ describe("each rule finds what it forbids", () => {
 		expect(problems(["keys", 2], ["top", 1], ["gone", 1])).toEqual(["there is no room gone"]);
 	});
 
-	test("banned words in comments and papers, but not in code", () => {
+	test("banned words in comments or papers, but not in code", () => {
 		const code = 'const nobody = "anew"; // fine\n// Nobody waits.\n/** Asks anew. */\n';
 		expect(wordProblems([made("src/a.ts", code)])).toEqual(["src/a.ts:2: Nobody", "src/a.ts:3: anew"]);
 		expect(wordProblems([made("a.md", "It is told.\n```\nnobody\n```\n")])).toEqual(["a.md:1: is told"]);
 	});
 
-	test("files that a paper names and that are not there", () => {
+	test("files that a paper names but that do not exist", () => {
 		const there = ["src/keys/secret.ts", "src/db/README.md", "src/keys"];
 		const found = (text: string) => missingPaths(made("src/db/README.md", text), (path) => there.includes(path));
 		const fine = "[a](README.md#b), `../keys/secret.ts`, [c](https://example.org/d.md), `src/keys/`, `tollgate.yaml`";

@@ -40,7 +40,7 @@ function problemsOf(env: Record<string, string>): readonly string[] {
 }
 
 describe("loadConfig", () => {
-	test("an empty environment in an empty directory is the first run, with the stated defaults", () => {
+	test("an empty environment in an empty directory gives the first run's defaults", () => {
 		const { env, ...config } = loadConfig({}, cwd);
 		expect(env).toEqual({});
 		expect(config).toEqual({
@@ -81,14 +81,14 @@ describe("loadConfig", () => {
 		});
 	});
 
-	test("empty values are as if not set", () => {
+	test("empty values count as unset", () => {
 		const empty = Object.fromEntries(CONFIG_TABLE.map(({ name }) => [name, ""]));
 		const { env: _, ...config } = loadConfig(empty, cwd);
 		const { env: __, ...defaults } = loadConfig({}, cwd);
 		expect(config).toEqual(defaults);
 	});
 
-	test("values are read, with times in milliseconds and paths absolute", () => {
+	test("reads values, with times in milliseconds, absolute paths", () => {
 		writeFileSync(join(cwd, "my.yaml"), "");
 		const config = loadConfig(
 			{
@@ -127,7 +127,7 @@ describe("loadConfig", () => {
 		});
 	});
 
-	test("in production people reach the console over https, or on the machine itself", () => {
+	test("production requires https for the console, except on this machine", () => {
 		for (const url of [
 			"http://ai.example",
 			"http://10.0.0.1",
@@ -143,7 +143,7 @@ describe("loadConfig", () => {
 		expect(problemsOf({ PUBLIC_URL: "http://ai.example" })).toEqual([]);
 	});
 
-	test("bank details are lines, written with line ends or as \\n, and nothing but text", () => {
+	test("bank details are plain lines, written with line ends or \\n", () => {
 		const read = (value: string) => loadConfig({ TRANSFER_DETAILS: value }, cwd).transferDetails;
 		expect(read("Example Bank\\nIBAN DE00 1234 \n BIC EXAMPLE\r\n")).toBe(
 			"Example Bank\nIBAN DE00 1234 \n BIC EXAMPLE",
@@ -154,7 +154,7 @@ describe("loadConfig", () => {
 			expect(problemsOf({ TRANSFER_DETAILS: wrong })).toEqual([demand]);
 	});
 
-	test("an address whose user or password cannot be read names itself, and shows neither", () => {
+	test("an address with unreadable credentials is named, without the credentials", () => {
 		for (const name of ["DATABASE_URL", "SMTP_URL"]) {
 			const scheme = name === "SMTP_URL" ? "smtp" : "postgres";
 			const [problem, ...others] = problemsOf({ [name]: `${scheme}://me:hunter%2@h/x`, MAIL_FROM: "a@b.example" });
@@ -164,12 +164,12 @@ describe("loadConfig", () => {
 		}
 	});
 
-	test("no instance is called as a folder is from within, where nobody would look for its journals", () => {
+	test("refuses an instance name that has a meaning as a folder", () => {
 		for (const id of [".", ".."]) expect(problemsOf({ INSTANCE_ID: id })).toHaveLength(1);
 		for (const id of ["...", "one.", ".one"]) expect(loadConfig({ INSTANCE_ID: id }, cwd).instanceId).toBe(id);
 	});
 
-	test("every problem is reported together", () => {
+	test("reports every problem together", () => {
 		const problems = problemsOf({
 			PORT: "80a",
 			HOST: "a b",
@@ -217,7 +217,7 @@ describe("loadConfig", () => {
 		expect(problems.join()).not.toContain("hunter2");
 	});
 
-	test("the default file is taken if it exists, and ends the first run", () => {
+	test("the default file is used if it exists, which ends the first run", () => {
 		writeFileSync(join(cwd, "tollgate.yaml"), "models: []\n");
 		expect(loadConfig({}, cwd)).toMatchObject({ configPath: join(cwd, "tollgate.yaml"), demo: false });
 	});
@@ -226,7 +226,7 @@ describe("loadConfig", () => {
 		expect(loadConfig({ DATABASE_URL: "postgres://db/x" }, cwd)).toMatchObject({ configPath: null, demo: false });
 	});
 
-	test("is frozen all the way, and a later change of the environment does not reach it", () => {
+	test("is deeply frozen, independent of later changes of the environment", () => {
 		const env: Record<string, string> = { TRUSTED_PROXIES: "::1", A: "1" };
 		const config = loadConfig(env, cwd);
 		env.A = "2";
@@ -236,7 +236,7 @@ describe("loadConfig", () => {
 		}
 	});
 
-	test("what is kept for days is kept for as many as is safe, or for ever", () => {
+	test("retention is a safe number of days, or for ever", () => {
 		for (const [days, problems] of [
 			["0", 0],
 			["34", 1],
@@ -258,14 +258,14 @@ describe("loadConfig", () => {
 		expect(problemsOf({ ...keys, ARCHIVE: "s3:books" })).toHaveLength(1);
 	});
 
-	test("refuses former names of the variables of S3 with the present ones", () => {
+	test("refuses former names of the S3 variables, naming the present ones", () => {
 		expect(problemsOf({ FILE_S3_BUCKET: "files", ARCHIVE_S3_SECRET_ACCESS_KEY: "x" })).toEqual([
 			"ARCHIVE_S3_SECRET_ACCESS_KEY is called S3_SECRET_ACCESS_KEY now",
 			"FILE_S3_BUCKET is called S3_BUCKET now",
 		]);
 	});
 
-	test("warns of a variable that is no longer read, with what is in force", () => {
+	test("warns of a variable no longer read, naming its replacement", () => {
 		const former = { BOOKS_VERIFY_ROWS_S: "100", RETENTION_LEASE_DAYS: "7", RETENTION_CONTROL_DAYS: "2" };
 		expect(loadConfig(former, cwd).warnings).toEqual([
 			"BOOKS_VERIFY_ROWS_S is no longer read: 500 rows of closed days are read again in a second",
@@ -274,7 +274,7 @@ describe("loadConfig", () => {
 		]);
 	});
 
-	test("the table names every variable once and each has a meaning or belongs to the one before", () => {
+	test("the table names each variable that is read, once", () => {
 		const root = join(import.meta.dir, "..");
 		const readers = [
 			"src/config.ts",
@@ -294,7 +294,7 @@ describe("loadConfig", () => {
 });
 
 describe("production", () => {
-	test("is refused without its secrets, or with short ones, whose values are not shown", () => {
+	test("refuses missing or short secrets, without showing them", () => {
 		expect(problemsOf({ NODE_ENV: "production" }).map((problem) => problem.split(" ")[0])).toEqual([
 			"KEY_PEPPER",
 			"CONSOLE_SECRET",
@@ -305,12 +305,12 @@ describe("production", () => {
 		expect(problemsOf({ ...PRODUCTION, KEY_PEPPER: "ä".repeat(16) })).toEqual([]);
 	});
 
-	test("is refused while the runtime prints the headers of fetches", () => {
+	test("refuses a runtime that prints the headers of fetches", () => {
 		expect(problemsOf({ ...PRODUCTION, BUN_CONFIG_VERBOSE_FETCH: "curl" })[0]).toContain("BUN_CONFIG_VERBOSE_FETCH");
 		expect(loadConfig({ BUN_CONFIG_VERBOSE_FETCH: "1" }, cwd).warnings.length).toBe(1);
 	});
 
-	test("never runs the demo, and warns of an embedded database and of a missing catalogue", () => {
+	test("runs no demo, warns of an embedded database or missing catalogue", () => {
 		const config = loadConfig(PRODUCTION, cwd);
 		expect(config).toMatchObject({ production: true, demo: false });
 		expect(config.warnings.map((warning) => /DATABASE_URL|catalogue/.exec(warning)?.[0])).toEqual([
@@ -319,7 +319,7 @@ describe("production", () => {
 		]);
 	});
 
-	test("is seen by a compiled binary, where process.env.NODE_ENV was replaced when it was built", async () => {
+	test("is recognised by a compiled binary", async () => {
 		const entry = join(cwd, "entry.ts");
 		const config = join(import.meta.dir, "../src/config.ts");
 		writeFileSync(
@@ -339,23 +339,23 @@ describe("production", () => {
 	});
 });
 
-describe("what is set and does nothing, or something else than is meant, is warned of", () => {
+describe("warnings of ineffective or ambiguous settings", () => {
 	const warningsOf = (env: Record<string, string>) =>
 		loadConfig({ DATABASE_URL: "postgres://h/d", KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET, ...env }, cwd).warnings;
 
-	test("a NODE_ENV that is not production and looks as if it were", () => {
+	test("name a NODE_ENV that resembles production", () => {
 		for (const mode of ["prod", "Production", "PRODUCTION", "production ", "staging"])
 			expect([mode, warningsOf({ NODE_ENV: mode })]).toEqual([mode, [expect.stringContaining("NODE_ENV is ")]]);
 		for (const mode of ["", "development", "test"]) expect(warningsOf({ NODE_ENV: mode })).toEqual([]);
 	});
 
-	test("secrets that production would refuse, by their names alone", () => {
+	test("name secrets that production would refuse", () => {
 		const warnings = warningsOf({ KEY_PEPPER: "hunter2", CONSOLE_SECRET: "hunter3" });
 		expect(warnings.map((text) => text.split(" ")[0])).toEqual(["KEY_PEPPER", "CONSOLE_SECRET"]);
 		expect(warnings.join()).not.toContain("hunter");
 	});
 
-	test("a name that differs from a setting's by one sign, by case or by what stands between its words", () => {
+	test("name a misspelt setting, whatever its case or separators", () => {
 		const wrong: Record<string, string> = {
 			STRIPE_SECRET_KYE: "STRIPE_SECRET_KEY",
 			STRIPESECRETKEY: "STRIPE_SECRET_KEY",
@@ -371,7 +371,7 @@ describe("what is set and does nothing, or something else than is meant, is warn
 		expect(warningsOf({ WORKER: "2", WORKERS: "2" })).toEqual([]);
 	});
 
-	test("no setting is taken for another, nor is what systems, shells, clusters and drivers set", () => {
+	test("name no other setting, no variable of systems, shells, clusters, drivers", () => {
 		const names = CONFIG_TABLE.map(({ name }) => name);
 		const others = ["HOME", "PATH", "HOSTNAME", "SHELL", "USER", "TERM", "LANG", "EDITOR", "COLUMNS", "JOURNAL_STREAM"];
 		const clusters = ["TOLLGATE_PORT", "TOLLGATE_SERVICE_HOST", "KUBERNETES_PORT", "PGHOST", "PGUSER", "NODE_OPTIONS"];
@@ -380,13 +380,13 @@ describe("what is set and does nothing, or something else than is meant, is warn
 			expect([name, environmentWarnings({ [name]: "development" }, names)]).toEqual([name, []]);
 	});
 
-	test("a path that only a shell would read", () => {
+	test("name a path that only a shell would expand", () => {
 		expect(warningsOf({ DATA_DIR: "~/data" })).toEqual([expect.stringContaining("DATA_DIR begins with ~")]);
 		expect(warningsOf({ DATA_DIR: "$HOME/data" })).toEqual([expect.stringContaining("DATA_DIR begins with $")]);
 		expect(warningsOf({ DATA_DIR: "/srv/~data" })).toEqual([]);
 	});
 
-	test("a sender of mails that is no address is a problem", () => {
+	test("a mail sender that is no address is a problem", () => {
 		const mail = { SMTP_URL: "smtp://h" };
 		for (const MAIL_FROM of ["noreply", "a@b\nBcc: c@d", "@b", "a@", "Name <a b>"])
 			expect([MAIL_FROM, problemsOf({ ...mail, MAIL_FROM })[0]]).toEqual([
@@ -399,7 +399,7 @@ describe("what is set and does nothing, or something else than is meant, is warn
 });
 
 describe("roles", () => {
-	test("a gateway needs no secret of sessions and reads none of the console's variables, not even for the catalogue", () => {
+	test("a gateway needs no session secret, reads no console variable", () => {
 		const { CONSOLE_SECRET: _, ...withoutSessions } = PRODUCTION;
 		expect(problemsOf({ ...withoutSessions, ROLE: "gateway" })).toEqual([]);
 		expect(problemsOf({ ...withoutSessions, ROLE: "console" })).toHaveLength(1);
@@ -416,7 +416,7 @@ describe("roles", () => {
 		expect(config.warnings.join()).toContain("does not use CONSOLE_SECRET, STRIPE_SECRET_KEY, SMTP_URL");
 	});
 
-	test("only the whole, with nothing given, is the demo; a child is told", () => {
+	test("only the whole service without settings is the demo; a child gets DEMO", () => {
 		expect(loadConfig({}, cwd).demo).toBe(true);
 		for (const ROLE of ["gateway", "console"]) expect(loadConfig({ ROLE }, cwd).demo).toBe(false);
 		const child = { ROLE: "gateway", RUN_DIR: "/r", DATABASE_URL: "postgres://h/d" };
@@ -425,7 +425,7 @@ describe("roles", () => {
 		expect(loadConfig({ ...child, DEMO: "1", NODE_ENV: "production", KEY_PEPPER: SECRET }, cwd).demo).toBe(false);
 	});
 
-	test("what joins planes that are started apart is a long secret at both", () => {
+	test("separate planes require one long shared secret", () => {
 		expect(problemsOf({ GATEWAY_URL: "http://gateway:8080" })).toHaveLength(1);
 		expect(problemsOf({ GATEWAY_URL: "http://gateway:8080", INTERNAL_SECRET: "short" })).toHaveLength(1);
 		expect(problemsOf({ GATEWAY_URL: "http://gateway:8080", INTERNAL_SECRET: SECRET })).toEqual([]);
@@ -434,7 +434,7 @@ describe("roles", () => {
 });
 
 describe("the demo's data", () => {
-	test("lie in a folder of their own, so that they are gone with the demo", () => {
+	test("is in a folder of its own", () => {
 		const dataDir = (env: Record<string, string>) => loadConfig({ DATA_DIR: "d", ...env }, cwd).dataDir;
 		expect(dataDir({})).toBe(join(cwd, "d", "demo"));
 		expect(dataDir({ DATABASE_URL: "postgres://db/x" })).toBe(join(cwd, "d"));
@@ -448,7 +448,7 @@ describe("the demo's data", () => {
 });
 
 describe("loadOrCreateSecrets", () => {
-	test("makes secrets and a name once, readable by their owner alone, and finds them again", () => {
+	test("creates secrets with a name once, readable by their owner only", () => {
 		const config = loadConfig({}, cwd);
 		const first = loadOrCreateSecrets(config);
 		expect(first.made).toEqual(["KEY_PEPPER", "CONSOLE_SECRET", "INSTANCE_ID"]);
@@ -462,7 +462,7 @@ describe("loadOrCreateSecrets", () => {
 		expect(statSync(join(cwd, ".data/demo/console-secret")).mode & 0o777).toBe(0o600);
 	});
 
-	test("takes what the environment has, and the kept one stays for when it has not", () => {
+	test("prefers the environment, keeps the stored secret", () => {
 		const given = loadOrCreateSecrets(loadConfig({ KEY_PEPPER: "given", INSTANCE_ID: "here" }, cwd));
 		expect(given).toMatchObject({ keyPepper: "given", instanceId: "here", made: ["CONSOLE_SECRET"] });
 		const later = loadOrCreateSecrets(loadConfig({}, cwd));
@@ -470,13 +470,13 @@ describe("loadOrCreateSecrets", () => {
 		expect(later.keyPepper).toMatch(/^[0-9a-f]{64}$/);
 	});
 
-	test("writes nothing where everything is given", () => {
+	test("writes nothing if the environment has everything", () => {
 		loadOrCreatePepper(loadConfig({ KEY_PEPPER: "given" }, cwd));
 		loadOrCreateSecrets(loadConfig({ ...PRODUCTION, INSTANCE_ID: "i" }, cwd));
 		expect(existsSync(join(cwd, ".data"))).toBe(false);
 	});
 
-	test("processes that start together get the same secrets", async () => {
+	test("gives processes started together the same secrets", async () => {
 		const script = join(cwd, "entry.ts");
 		const path = (name: string) => JSON.stringify(join(import.meta.dir, "../src", name));
 		writeFileSync(
@@ -491,7 +491,7 @@ describe("loadOrCreateSecrets", () => {
 		expect(answers.filter((answer) => answer.made.includes("KEY_PEPPER")).length).toBe(1);
 	});
 
-	test("who loses the race takes the winner's secrets", () => {
+	test("a process that loses the race reads the winner's secrets", () => {
 		const config = loadConfig({ INSTANCE_ID: "i" }, cwd);
 		let winner: ReturnType<typeof loadOrCreateSecrets> | undefined;
 		const link = spyOn(fs, "linkSync").mockImplementationOnce((from, to) => {
@@ -505,7 +505,7 @@ describe("loadOrCreateSecrets", () => {
 		expect(readdirSync(join(cwd, ".data/demo")).sort()).toEqual(["console-secret", "secrets.json"]);
 	});
 
-	test("a full disk stops the start, which leaves nothing of a secret that was not kept", () => {
+	test("a full disk stops the start, leaves no part of a secret", () => {
 		for (const failing of ["writeSync", "fsyncSync"] as const) {
 			const call = spyOn(fs, failing).mockImplementation(() => {
 				throw Object.assign(new Error("no space left"), { code: "ENOSPC" });
@@ -516,7 +516,7 @@ describe("loadOrCreateSecrets", () => {
 		}
 	});
 
-	test("a damaged file stops the start and is left as it is", () => {
+	test("a damaged file stops the start, is left unchanged", () => {
 		const config = loadConfig({}, cwd);
 		const { path } = loadOrCreateSecrets(config);
 		for (const damaged of ["", "{", '{"key_pepper":"short","console_secret":"short"}', "null"]) {
@@ -533,7 +533,7 @@ describe("loadOrCreateSecrets", () => {
 		expect(() => loadOrCreateSecrets(config)).toThrow("which ends all sessions");
 	});
 
-	test("a gateway opens no file that holds the console's secret, and makes none", () => {
+	test("a gateway neither opens nor creates the console secret's file", () => {
 		const reads = spyOn(fs, "readFileSync");
 		const apart = { DATABASE_URL: "postgres://db/x" };
 		const gateway = loadOrCreateSecrets(loadConfig({ ...apart, ROLE: "gateway" }, cwd));
@@ -546,7 +546,7 @@ describe("loadOrCreateSecrets", () => {
 		expect(readFileSync(people.path, "utf8")).not.toContain(people.consoleSecret);
 	});
 
-	test("a file that others could read is closed to them", () => {
+	test("makes a file readable by others private", () => {
 		const config = loadConfig({}, cwd);
 		const { path } = loadOrCreateSecrets(config);
 		chmodSync(path, 0o644);
@@ -554,13 +554,13 @@ describe("loadOrCreateSecrets", () => {
 		expect(statSync(path).mode & 0o777).toBe(0o600);
 	});
 
-	test("a DATA_DIR that is no directory is a problem of the configuration", () => {
+	test("a DATA_DIR that is no directory is a configuration problem", () => {
 		writeFileSync(join(cwd, "file"), "");
 		expect(() => loadOrCreateSecrets(loadConfig({ DATA_DIR: "file" }, cwd))).toThrow("DATA_DIR must be a directory");
 	});
 });
 
-test("a catalogue that is there and cannot be looked at is said to be that, and leads to no demo", () => {
+test("an unreadable catalogue is reported, does not start the demo", () => {
 	symlinkSync("tollgate.yaml", join(cwd, "tollgate.yaml"));
 	for (const env of [{}, { CONFIG: "tollgate.yaml" }])
 		expect(() => loadConfig(env, cwd)).toThrow(`CONFIG: ${join(cwd, "tollgate.yaml")} cannot be read (ELOOP)`);

@@ -18,7 +18,7 @@ const rowsOf = (path: string, heading: string) => markdownTable(paper(path), hea
 const listed = (cell = "") => cell.split(", ").filter(Boolean);
 const firsts = (rows: readonly string[][]) => rows.flatMap(([first]) => listed(first));
 
-test("each field of models, upstreams, routes and brand is described, and no other", () => {
+test("each field of models, upstreams, routes, brand is described, no other", () => {
 	const models = rowsOf("catalog/README.md", "### Models");
 	expect(firsts(models).sort()).toEqual([...MODEL_FIELDS].sort());
 	const upstreams = paper("catalog/README.md").match(/^\| `upstreams` .*$/m)?.[0] ?? "";
@@ -27,7 +27,7 @@ test("each field of models, upstreams, routes and brand is described, and no oth
 	expect(firsts(rowsOf("catalog/README.md", "### Brand")).sort()).toEqual([...BRAND_FIELDS].sort());
 });
 
-test("each limit is described, in order, with the default that it has and as the template of a catalogue does", () => {
+test("each limit is described in order with its default, as in the template", () => {
 	const rows = rowsOf("catalog/README.md", "### Limits");
 	expect(rows.map(([name, value]) => [name, Number(value)])).toEqual(
 		LIMIT_FIELDS.map(({ name, limit, scale }) => [name, DEFAULT_LIMITS[limit] / scale]),
@@ -36,7 +36,7 @@ test("each limit is described, in order, with the default that it has and as the
 		expect(rows[at]?.[2]).toStartWith(meaning.replaceAll("`", ""));
 });
 
-test("each error stands beside its status, once", () => {
+test("each error is listed with its status once", () => {
 	const table = rowsOf("gateway/README.md", "## Errors").flatMap(([statuses, codes = ""]) =>
 		(codes.match(/\b[a-z]+(?:_[a-z]+)+\b|\b(?:forbidden|conflict|overloaded)\b/g) ?? [])
 			.filter((code) => code in ERRORS)
@@ -49,7 +49,7 @@ test("each error stands beside its status, once", () => {
 	);
 });
 
-test("each path of the interface stands in the table of endpoints, with its methods", () => {
+test("each path is in the table of endpoints with its methods", () => {
 	const told = rowsOf("gateway/README.md", "## Endpoints").flatMap(([methods, paths]) =>
 		listed(paths).map((path) => [path.replaceAll(/\{[^}]+\}/g, "{}"), listed(methods)] as const),
 	);
@@ -64,14 +64,14 @@ test("each path of the interface stands in the table of endpoints, with its meth
 	}
 });
 
-test("each file of functions is in their table", () => {
+test("each file of SQL functions is in the table", () => {
 	const files = readdirSync(join(SOURCE, "db/functions")).filter((name) => name.endsWith(".sql"));
 	expect(firsts(rowsOf("db/README.md", "## Functions")).sort()).toEqual(
 		files.map((name) => `functions/${name}`).sort(),
 	);
 });
 
-test("each description of tables is in the list of what is described where, and each table with a name is in its file", () => {
+test("each file of tables is in the list; each named table is in its file", () => {
 	const rows = rowsOf("db/README.md", "## Schema");
 	const files = [...new Bun.Glob("**/*.sql.ts").scanSync(SOURCE)].sort();
 	const named = rows.map(
@@ -85,12 +85,12 @@ test("each description of tables is in the list of what is described where, and 
 	}
 });
 
-test("each room's paper is linked from the one about all of them", () => {
+test("each room's paper is linked from src/README.md", () => {
 	const papers = [...new Bun.Glob("*/**/README.md").scanSync(SOURCE)].sort();
 	expect(papers.filter((path) => !paper("README.md").includes(`](${path})`))).toEqual([]);
 });
 
-test("whoever reads that prompts and answers are not written down reads of both that are: files of batches, and sealed answers", () => {
+test("a text that prompts are not stored names batch files with sealed answers", () => {
 	for (const [path, says] of [
 		["../SECURITY.md", "prompts and answers"],
 		["console/README.md", "No prompt and no answer"],
@@ -106,7 +106,7 @@ test("whoever reads that prompts and answers are not written down reads of both 
 	}
 });
 
-test("a constant that SECURITY.md names with its value has it, in the file beside it", () => {
+test("each constant in SECURITY.md has its value in the named file", () => {
 	const named = [...paper("../SECURITY.md").matchAll(/([^|]*?)\(`(src\/[^`]+\.ts)`\)/g)].flatMap(
 		([, text = "", file = ""]) =>
 			[...text.matchAll(/`([A-Z]+_[A-Z_]+_MAX)` (\d+)/g)].map(

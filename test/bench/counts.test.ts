@@ -145,7 +145,7 @@ const OPEN_STREAM: Budget = {
 };
 
 test(
-	"a small request stays within its budget of objects, bytes, system calls and sleeps",
+	"a small request stays in its budget of objects, bytes, calls, sleeps",
 	async () => {
 		const body = chatBody("plain", SMALL_PROMPT_BYTES);
 		expect(await excess(body, { warmUp: 1_500, requests: 1_000 }, REQUEST)).toEqual([]);
@@ -154,7 +154,7 @@ test(
 );
 
 test(
-	"so does an event of a stream",
+	"an event of a stream stays in its budget",
 	async () => {
 		expect(await excess(streamBody("stream"), { warmUp: 32, requests: 32 }, EVENT, eventOf)).toEqual([]);
 	},
@@ -162,7 +162,7 @@ test(
 );
 
 test.if(LONG)(
-	"what is over is gone with the next young collection: none is kept by something older that it stood in, also of those who waited for a place",
+	"a young collection frees ended requests, also those that waited",
 	async () => {
 		for (const model of ["plain", "scarce"]) {
 			const load = { ...loadOf(own, chatBody(model, SMALL_PROMPT_BYTES)), requestsMax: KEPT_ROUND };
@@ -180,7 +180,7 @@ test.if(LONG)(
 );
 
 test.if(LONG)(
-	"an open stream holds what it needs, and nothing of how it was asked for and opened",
+	"an open stream keeps only what it needs",
 	async () => {
 		const body = streamBody("idle");
 		const request = (stream: number) => chatRequestBytes(own, secrets[stream % secrets.length] as string, body);

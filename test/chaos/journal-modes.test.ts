@@ -115,7 +115,7 @@ for (const mode of MODES) {
 	describe(`JOURNAL=${mode}`, () => {
 		const { fleet, member, ask, rowOf } = places.get(mode) as Place;
 
-		test("answers whole and in streams; how long the first byte and the whole answer take", async () => {
+		test("answers whole or streamed; measures the first byte, the whole answer", async () => {
 			for (let warm = 0; warm < (AT_LENGTH ? 5 : 1); warm++) await ask(STREAM);
 			const first: number[] = [];
 			const whole: number[] = [];
@@ -136,7 +136,7 @@ for (const mode of MODES) {
 			if (mode === "remote") expect(known).toBe(SAMPLES);
 		}, 60_000);
 
-		test("the first byte waits for what the mode promises, and the upstream does not", async () => {
+		test("delays the first byte as promised, never the upstream", async () => {
 			await waitFor(async () => (await ask(WHOLE)).complete, "the instance to admit");
 			const before = (await upstream.report()).length;
 			member.proxy.freeze();
@@ -159,7 +159,7 @@ for (const mode of MODES) {
 			await waitFor(async () => (await rowOf(answer)) !== undefined, "its usage to be in Postgres");
 		}, 30_000);
 
-		test("kill -9 in the middle of streams: what was delivered is charged but for one quantum, what was not is not", async () => {
+		test("kill -9 in streams charges what was delivered but for one quantum", async () => {
 			const finished = await Promise.all(Array.from({ length: FINISHED }, () => ask(WHOLE)));
 			const arrivals = (await upstream.report()).length;
 			const { running, heard } = begin(ask, CUT);
@@ -194,7 +194,7 @@ for (const mode of MODES) {
 	});
 }
 
-test("loss of the disk with the process, in each mode", async () => {
+test("each mode loses what it states with the disk", async () => {
 	// All at once: each has to wait for the end of a lease.
 	const acted = [...places.values()];
 	const finished = await Promise.all(

@@ -35,7 +35,7 @@ const chargeOf = (sent: readonly Sent[]) =>
 	sent.reduce((sum, one) => sum + Math.round((one.usage?.cost ?? 0) * 1e9), 0);
 
 describe("Postgres is away", () => {
-	test("for less than a lease: warm keys do not notice, an unknown key hears 503, all usage arrives afterwards", async () => {
+	test("under a lease: warm keys work, an unknown key gets 503, usage follows", async () => {
 		const { account, key, before } = await warmKey();
 		const stranger = await fleet.key(account);
 		const unmade = { id: "none", secret: stranger.secret.replace(/.$/, (last) => (last === "0" ? "1" : "0")) };
@@ -75,7 +75,7 @@ describe("Postgres is away", () => {
 		await waitFor(async () => (await ask(stranger)).status === 200, "the other key to be known");
 	}, 60_000);
 
-	test("for more than a lease: admission stops, /readyz says why, and it comes back by itself with nothing lost", async () => {
+	test("over a lease: admission stops, /readyz says why, nothing is lost", async () => {
 		const { account, key, before } = await warmKey();
 		const goneAtMs = nowMs();
 		await postgres.stop();
@@ -111,7 +111,7 @@ describe("Postgres is away", () => {
 
 	// To this one it is the same as above.
 	test.if(LONG)(
-		"to one instance alone (half-open connections): it stops in time, the other one serves, and it comes back",
+		"half-open for one instance: it stops in time, returns; the other serves",
 		async () => {
 			const { key } = await warmKey(KNOWN_MS);
 			const other = fleet.members[1] as FleetMember;

@@ -13,7 +13,7 @@ const RUNS_MS = 10_000;
 
 // Of one database with as many gateways it is told in `limits/share-epochs.test.ts` and `limits/shared-limits.test.ts`.
 test.if(LONG)(
-	"a gateway that was silent for longer than its lease admits no more at once, when it is back, than the others leave",
+	"a gateway silent beyond its lease returns within its share of the limit",
 	async () => {
 		const database = await withDatabase();
 		const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 100, failures: 0 }));

@@ -93,7 +93,7 @@ async function admittedAt(uuid: string): Promise<number> {
 }
 
 describe("revocation on several instances under load", () => {
-	test(`nothing is admitted after ${REVOKES} revocations have returned, each without waiting for a heartbeat`, async () => {
+	test(`admits nothing after ${REVOKES} revocations, without waiting for a heartbeat`, async () => {
 		const account = await fleet.account();
 		const latencies: number[] = [];
 		const soonest = fleet.members.map(() => Number.POSITIVE_INFINITY);
@@ -146,7 +146,7 @@ describe("revocation on several instances under load", () => {
 
 	// That it waits is told in `cluster/taking-rights.test.ts`.
 	test.if(LONG)(
-		"the command line's `key revoke` gives the same promise",
+		"holds for the command line's `key revoke`",
 		async () => {
 			const key = await fleet.key(await fleet.account());
 			const asking = keepAsking(key);
@@ -165,7 +165,7 @@ describe("revocation on several instances under load", () => {
 		30_000,
 	);
 
-	test("a paused instance delays a revocation by its lease at most, and admits nothing with the key when it goes on", async () => {
+	test("a paused instance delays a revocation by at most its lease", async () => {
 		const key = await fleet.key(await fleet.account());
 		const asking = keepAsking(key, 25);
 		await asking.served();

@@ -59,8 +59,8 @@ async function spendDown(key: { id: string; secret: string }, seed: number): Pro
 	}
 }
 
-describe("credit scattered over three instances", () => {
-	test("an account is spent down to the last request that it can pay for", async () => {
+describe("credit spread over three instances", () => {
+	test("an account is spent down to the last affordable request", async () => {
 		const need = await needOf();
 		expect(need).toBeGreaterThan(CHARGE);
 		const figures: string[] = [];
@@ -84,7 +84,7 @@ describe("credit scattered over three instances", () => {
 		console.log(`requests served of those affordable: ${figures.join(", ")}`);
 	}, 60_000);
 
-	test("so is the cap of a key", async () => {
+	test("a key's cap is spent down to the last affordable request", async () => {
 		const need = await needOf();
 		const cap = need + CAP_REQUESTS * CHARGE;
 		const key = await fleet.key(await fleet.account(), { capNanoUsd: nanoUsd(cap) });
@@ -97,7 +97,7 @@ describe("credit scattered over three instances", () => {
 		);
 	}, 30_000);
 
-	test("nothing is refused while idle slices elsewhere cover it, and asked at once nothing is overspent", async () => {
+	test("covers requests from idle slices elsewhere, without overspending", async () => {
 		const need = await needOf();
 		const credit = need * 3 * AT_ONCE;
 		const account = await fleet.account(credit);
@@ -135,7 +135,7 @@ describe("credit scattered over three instances", () => {
 		return key;
 	}
 
-	test("what lies idle at an instance that is being stopped is not refused to anybody before it has come back", async () => {
+	test("idle credit of a stopping instance returns before a refusal", async () => {
 		const leaver = fleet.members[1] as FleetMember;
 		const key = await allAt(leaver);
 		const release = leaver.proxy.hold("to server", / ledger$/);
@@ -148,7 +148,7 @@ describe("credit scattered over three instances", () => {
 		expect((await askOf(key, 0)).status).toBe(200);
 	}, 30_000);
 
-	test("nor is what lies idle at one that has to begin anew because the database is on another server", async () => {
+	test("idle credit of an instance on a changed database server returns too", async () => {
 		const mover = fleet.members[2] as FleetMember;
 		const key = await allAt(mover);
 		const release = mover.proxy.hold("to server", / ledger$/);

@@ -10,7 +10,7 @@ import { LEASE_TTL_MS } from "./fleet.ts";
 const { url } = await withDatabase();
 const { fleet, member, keepAsking, rowsOf, warmKey } = await withCustomers({ databaseUrl: url, instances: 1 });
 
-test("connections that are silent count as gone and new ones are used before the lease is over", async () => {
+test("silent connections are replaced before the lease ends", async () => {
 	const { account, key, before } = await warmKey();
 	const leaseUntilMs = async () =>
 		Number(
@@ -36,7 +36,7 @@ test("connections that are silent count as gone and new ones are used before the
 	expect(failed).toEqual([]);
 }, 60_000);
 
-test("silent connections do not keep an instance from its end: SIGTERM hands everything back", async () => {
+test("silent connections do not block a stop; SIGTERM hands in everything", async () => {
 	await warmKey(KNOWN_MS);
 	member.proxy.freezeExisting();
 	const frozenAtMs = nowMs();

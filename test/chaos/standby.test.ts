@@ -14,7 +14,7 @@ const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl
 const member = fleet.members[0] as FleetMember;
 const { sql } = fleet;
 
-test("where a standby took over that lacks the last entries about keys, an instance serves the keys that are there", async () => {
+test("after a takeover without the last key changes an instance serves known keys", async () => {
 	const account = await fleet.account();
 	const key = await fleet.key(account);
 	const ask = () => sendChat({ member: 0, url: member.url }, key, { words: 3, stream: false, maxTokens: 5 });

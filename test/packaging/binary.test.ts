@@ -1,6 +1,6 @@
 /**
- * The compiled binary, as the image runs it: an empty directory, a clean environment, a database of its own.
- * `TOLLGATE_BINARY=path bun test test/packaging` tries one that is already built.
+ * The compiled binary as the image runs it: an empty directory, a clean environment, its own database.
+ * `TOLLGATE_BINARY=path bun test test/packaging` tests an existing binary.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -75,7 +75,7 @@ async function command(...args: string[]) {
 
 test("its commands work", async () => {
 	const { version, commit } = await command("version");
-	// A binary that was given may have been built without the history.
+	// A given binary may have been built without the Git history.
 	if (process.env.TOLLGATE_BINARY === undefined && Bun.which("git")) expect(commit).toMatch(/^[0-9a-f]{12}(-dirty)?$/);
 	expect(version).toBe(commit === null ? packageJson.version : `${packageJson.version}+${commit}`);
 	expect((await run(["--version"])).out).toBe(`${version}\n`);
@@ -91,7 +91,7 @@ test("its commands work", async () => {
 	client = new OpenAI({ apiKey: key.secret, maxRetries: 0 });
 }, 30_000);
 
-test("it serves, from a directory whose .env and bunfig.toml it does not read", async () => {
+test("serves from a directory without reading the directory's .env or bunfig.toml", async () => {
 	writeFileSync(join(directory, ".env"), "LOG_LEVEL=nonsense\nDATABASE_URL=nonsense\n");
 	writeFileSync(join(directory, "bunfig.toml"), 'preload = ["./missing.ts"]\n');
 	server = Bun.spawn([binary], { cwd: directory, env: environment, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
@@ -105,7 +105,7 @@ test("it serves, from a directory whose .env and bunfig.toml it does not read", 
 	expect(await run(["health", "--ready"], { ...environment, PORT: new URL(url).port })).toMatchObject({ code: 0 });
 }, 30_000);
 
-test("chat answers whole and as a stream, by the upstream's own counts", async () => {
+test("answers chats whole or streamed with the upstream's counts", async () => {
 	const answer = await client.chat.completions.create({ model: "test-model", messages: MESSAGES });
 	expect(answer.choices[0]?.message.content).toBe("echo: one two three");
 	const stream = await client.chat.completions.create({ model: "test-model", messages: MESSAGES, stream: true });
@@ -119,7 +119,7 @@ test("chat answers whole and as a stream, by the upstream's own counts", async (
 	expect(usage).toEqual(answer.usage as OpenAI.CompletionUsage);
 });
 
-test("what was used is charged in Postgres", async () => {
+test("charges usage in Postgres", async () => {
 	const { prompt, completion } = upstream.count();
 	const expected = prompt * 1_000 + completion * 2_000;
 	const charged = async () => (await db.sql`select sum(charged_nano_usd)::bigint as nano from usage_event`)[0]?.nano;
@@ -128,7 +128,7 @@ test("what was used is charged in Postgres", async () => {
 	expect(await command("ledger", "reconcile")).toMatchObject({ ok: true });
 }, 30_000);
 
-test("people's pages come from its other process, which the same binary is", async () => {
+test("serves pages from a second process of the same binary", async () => {
 	const page = await fetch(`${url}/overview`, { headers: { accept: "text/html" } });
 	const script = /src="(\/assets\/[^"]+\.js)"/.exec(await page.text())?.[1] ?? "none";
 	expect([page.status, (await fetch(`${url}${script}`)).status]).toEqual([200, 200]);
@@ -138,7 +138,7 @@ test("people's pages come from its other process, which the same binary is", asy
 	expect([roles.length, childrenWithRole(server.pid, "gateway").length]).toEqual([1, 1]);
 });
 
-test("its processes together hold less than 250 MB, with what they share counted by each", () => {
+test("its processes together hold less than 250 MB, shared pages counted each", () => {
 	const pids = [server.pid, ...childrenWithRole(server.pid, "console"), ...childrenWithRole(server.pid, "gateway")];
 	const megabytes = pids.map(residentBytes).map((bytes) => Math.round(bytes / 1024 / 1024));
 	console.log(`parent, console, gateway: ${megabytes.join(" + ")} MB`);
@@ -146,7 +146,7 @@ test("its processes together hold less than 250 MB, with what they share counted
 	expect(megabytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(250);
 });
 
-test("models are listed", async () => {
+test("lists models", async () => {
 	const { data } = await client.models.list();
 	expect(data.map(({ id }) => id)).toEqual(["test-model"]);
 	expect(await client.models.retrieve("test-model")).toMatchObject({ id: "test-model", status: "connected" });
@@ -171,7 +171,7 @@ const REFUSED: [string, number, string, ErrorCase][] = [
 ];
 
 test.each(REFUSED)(
-	"%s is answered with %d %s in the error shape",
+	"answers %s with %d %s in the error shape",
 	async (_, status, code, { path = "/v1/chat/completions", method = "POST", headers, body = {}, text }) => {
 		const authorization = `Bearer ${client.apiKey}`;
 		const response = await fetch(`${url}${path}`, {
@@ -186,27 +186,27 @@ test.each(REFUSED)(
 	},
 );
 
-test("a revoked key is refused at once", async () => {
+test("refuses a revoked key at once", async () => {
 	expect(await command("key", "revoke", keyId)).toMatchObject({ id: keyId, effective: true });
 	const refused = client.models.list().catch((error) => error.code);
 	expect(await refused).toBe("api_key_revoked");
 }, 30_000);
 
-test("it brings the fonts that statements are drawn with", async () => {
+test("contains the fonts of statements", async () => {
 	const person = await operator({ url, db });
 	const month = new Date().toISOString().slice(0, 7);
 	const statement = await person.fetch(`/api/console/credit/statement.pdf?month=${month}`);
 	expect([statement.status, (await statement.text()).slice(0, 5)]).toEqual([200, "%PDF-"]);
 }, 30_000);
 
-test("SIGTERM ends it in order, and it has written nowhere but to DATA_DIR", async () => {
+test("SIGTERM stops it orderly; it has written only to DATA_DIR", async () => {
 	server.kill("SIGTERM");
 	expect(await server.exited).toBe(0);
 	expect(serverLog).not.toContain('"level":"error"');
 	expect(readdirSync(directory).sort()).toEqual([".env", "bunfig.toml"]);
 }, 30_000);
 
-test("without a database, and without secrets in production, it says what to set", async () => {
+test("without a database or production secrets it names the settings", async () => {
 	const { DATABASE_URL: _, ...withoutDatabase } = environment;
 	const noDatabase = await run(["serve"], withoutDatabase);
 	expect(noDatabase.code).toBe(1);

@@ -1,4 +1,4 @@
-/** What lies under `deploy/` fits the service as it is: its variables, probes, ports, metrics, image and drain. */
+/** The files in `deploy/` match the service: variables, probes, ports, metrics, image and drain. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,15 +15,15 @@ import { image } from "./dockerfile.ts";
 const ROOT = join(import.meta.dir, "../..");
 const DEPLOY = join(ROOT, "deploy");
 const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
-/** After its last answer a gateway brings settlements to Postgres and hands its credit back. */
+/** Time after the last answer for writing settlements and returning credit. */
 const AFTER_DRAIN_S = 15;
 
 type Tree = Record<string, unknown>;
-/** The value at a path of keys in what was parsed. */
+/** The value at a path of keys. */
 const at = (tree: unknown, ...path: (string | number)[]) =>
 	path.reduce<unknown>((part, key) => (part as Tree | undefined)?.[key], tree);
 
-/** Templates of the chart become YAML where every value is `x`; steps of control have lines of their own. */
+/** Turns the chart's templates into YAML: each value becomes `x`, control lines are removed. */
 const withoutTemplates = (text: string) =>
 	text
 		.split("\n")
@@ -38,7 +38,7 @@ function parse(path: string, text = read(path)): unknown[] {
 			path,
 			problems: [],
 		});
-		// Compose merges by `<<`; aliases are few.
+		// Compose merges by `<<`, with few aliases.
 		return document.toJS();
 	});
 }
@@ -54,7 +54,7 @@ const container = at(pod, "containers", 0) as Tree;
 const unit = read("systemd/tollgate.service");
 const madeSecrets = [...read("compose/make-env.sh").matchAll(/[A-Z_]{4,}/g)].map(([name]) => name);
 
-/** Read by the runtime and by libraries, not by us. */
+/** Variables that the runtime and libraries read. */
 const FOREIGN = [
 	"BUN_CONFIG_MAX_HTTP_REQUESTS",
 	"MIMALLOC_PURGE_DELAY",
@@ -62,7 +62,7 @@ const FOREIGN = [
 	"DO_NOT_TRACK",
 ];
 
-/** What each way of running it sets, as the process sees it, with an image's own variables beneath. */
+/** Environment of each deployment as the process sees it, over the image's variables. */
 function environments(): Record<string, Record<string, string>> {
 	const fill = (value: unknown) =>
 		String(value).replaceAll(/\$\{\w+:(?:\?|-([^}]*))\}/g, (_, given?: string) => given ?? "s".repeat(64));
@@ -93,7 +93,7 @@ function environments(): Record<string, Record<string, string>> {
 	};
 }
 
-test("each file of YAML can be read, templates of the chart too", () => {
+test("each YAML file is valid, the chart's templates too", () => {
 	const paths = [...new Bun.Glob("**/*.{yaml,yml}").scanSync(DEPLOY)];
 	expect(paths.length).toBeGreaterThan(14);
 	for (const path of paths) parse(path, path.includes("/templates/") ? withoutTemplates(read(path)) : read(path));
@@ -120,7 +120,7 @@ describe("the environment", () => {
 	});
 
 	test.each(Object.entries(environments()))(
-		"of %s sends no traces, and one request in a hundred once told where",
+		"of %s sends no traces, or one request in a hundred with a collector",
 		(_, env) => {
 			const secrets = {
 				DATABASE_URL: "postgres://a:b@c/d",
@@ -142,7 +142,7 @@ describe("the environment", () => {
 		},
 	);
 
-	test("the chart's variables of traces are there exactly where a collector is named", () => {
+	test("the chart sets trace variables only with a collector", () => {
 		const block = /\{\{- with \.Values\.traces\.endpoint \}\}([\s\S]*?)\{\{- end \}\}/.exec(statefulSet)?.[1] ?? "";
 		expect([...statefulSet.matchAll(/OTEL_\w+/g)].map(([name]) => name)).toEqual(
 			[...block.matchAll(/OTEL_\w+/g)].map(([name]) => name),
@@ -150,7 +150,7 @@ describe("the environment", () => {
 		expect(block).toContain("OTEL_EXPORTER_OTLP_ENDPOINT");
 	});
 
-	test("compose's file of secrets has each that must be set, and no other", () => {
+	test("Compose's secrets file has each required secret, no other", () => {
 		const asked = [...read("compose/compose.yaml").matchAll(/\$\{(\w+):\?\}/g)].map(([, name]) => name as string);
 		const mounted = Object.values(compose.secrets as Record<string, { environment: string }>);
 		const needed = new Set([...asked, ...mounted.map(({ environment }) => environment)]);
@@ -158,13 +158,13 @@ describe("the environment", () => {
 		expect([...needed].filter((name) => !madeSecrets.includes(name))).toEqual([]);
 	});
 
-	test("the example of a catalogue is accepted", () => {
+	test("the example catalogue is valid", () => {
 		expect(checkCatalog(catalogue, { VLLM_API_KEY: "key" })).toMatchObject({ ok: true });
 	});
 });
 
 describe("the image", () => {
-	test("is run by its own user, read-only, with a volume at its data folder", () => {
+	test("runs as its own user, read-only, with a volume for its data", () => {
 		expect(image.uid).toBe(65_532);
 		expect(at(pod, "securityContext")).toMatchObject({
 			runAsNonRoot: true,
@@ -178,12 +178,12 @@ describe("the image", () => {
 		for (const [, service] of instances) expect(service).toMatchObject({ read_only: true, cap_drop: ["ALL"] });
 	});
 
-	test("is of this version", () => {
+	test("has this version", () => {
 		expect(at(parse(`${chart}/Chart.yaml`)[0], "appVersion")).toBe(packageJson.version);
 		for (const [, service] of instances) expect(String(service.image)).toEndWith(`:-tollgate:${packageJson.version}}`);
 	});
 
-	test("has a journal's volume and a name for each instance of compose", () => {
+	test("has a journal volume with a name per Compose instance", () => {
 		const volumes = instances.map(([, service]) =>
 			(service.volumes as string[]).filter((volume) => volume.endsWith(`:${image.env.DATA_DIR}`)).join(),
 		);
@@ -197,7 +197,7 @@ describe("the image", () => {
 describe("a stop", () => {
 	const seconds = (text: unknown) => Number(/^(\d+)s?$/.exec(String(text))?.[1]);
 
-	test("gives the drain its time and the settlements after it", () => {
+	test("has time for the drain with its settlements", () => {
 		const { systemd, ...others } = environments();
 		expect(seconds(/^TimeoutStopSec=(.*)$/m.exec(unit)?.[1])).toBeGreaterThanOrEqual(
 			Number(systemd?.DRAIN_S) + AFTER_DRAIN_S,
@@ -212,18 +212,18 @@ describe("a stop", () => {
 		expect(statefulSet).toContain("preStop: { sleep: { seconds: {{ .Values.leaveSeconds }} } }");
 	});
 
-	test("is a signal to the parent alone, and a reload is SIGUSR2 to it", () => {
+	test("signals the parent only; a reload sends SIGUSR2", () => {
 		expect(unit).toMatch(/^KillMode=mixed$/m);
 		expect(unit).toMatch(/^ExecReload=\/bin\/kill -USR2 \$MAINPID$/m);
 	});
 });
 
-describe("what asks the service", () => {
+describe("endpoints in the manifests", () => {
 	const caddy = read("compose/Caddyfile");
 	const prometheus = parse("compose/prometheus.yml")[0];
 	const monitor = parse("monitor", withoutTemplates(read(`${chart}/templates/servicemonitor.yaml`)))[0];
 
-	test("finds its port", () => {
+	test("use the service's port", () => {
 		const targets = at(prometheus, "scrape_configs", 0, "static_configs", 0, "targets") as string[];
 		const behind = [...caddy.matchAll(/\b(tollgate-\d:\d+)/g)].map(([, target]) => target as string);
 		for (const found of [targets, behind])
@@ -231,7 +231,7 @@ describe("what asks the service", () => {
 		expect(at(container, "ports", 0)).toEqual({ name: "http", containerPort: Number(image.env.PORT) });
 	});
 
-	test("finds its paths, and the autoscaler its metric", async () => {
+	test("use existing paths; the autoscaler uses an existing metric", async () => {
 		const upstream = untilEnd(startUpstream());
 		const token = "t".repeat(32);
 		const service = await withService({ models: chatModel({ url: upstream.url }), env: { METRICS_TOKEN: token } });
@@ -251,18 +251,18 @@ describe("what asks the service", () => {
 		expect(text).toContain(`\n${at(metric, "name")}{${label}="${value}"} `);
 	});
 
-	test("has the token of the metrics, and the name of the job that the alerts ask for", () => {
+	test("use the metrics token, the job name of the alerts", () => {
 		expect(at(prometheus, "scrape_configs", 0, "job_name")).toBe("tollgate");
 		expect(at(prometheus, "scrape_configs", 0, "authorization", "credentials_file")).toBe("/run/secrets/metrics_token");
 		expect(at(compose, "secrets", "metrics_token", "environment")).toBe("METRICS_TOKEN");
 		expect(at(monitor, "spec", "endpoints", 0, "authorization", "credentials", "key")).toBe("METRICS_TOKEN");
-		// The operator of Prometheus names the job after this label of the Service, which is the chart's own name.
+		// The Prometheus operator names the job after this label of the Service, the chart's name.
 		expect(at(monitor, "spec", "jobLabel")).toBe("app.kubernetes.io/name");
 		expect(read(`${chart}/templates/_names.tpl`)).toContain("app.kubernetes.io/name: tollgate\n");
 		expect(read("prometheus/tollgate.rules.yml")).toContain('up{job="tollgate"}');
 	});
 
-	test("and the proxy that is believed is the balancer of compose, and no other", () => {
+	test("trust Compose's balancer as the only proxy", () => {
 		const balancer = at(services, "balancer", "networks", "tollgate", "ipv4_address") as string;
 		for (const [, service] of instances) expect(at(service, "environment", "TRUSTED_PROXIES")).toBe(balancer);
 	});

@@ -1,6 +1,6 @@
 /**
- * The image's command as the Dockerfile has it run: its user, its environment, and no place to write but its volume. Where
- * this suite is root it becomes that user; elsewhere it stays who it is, and the folders are read-only by their modes.
+ * The image's command as in the Dockerfile: its user, its environment, only its volume writable. As root the test
+ * becomes that user; otherwise read-only folders have the same effect.
  */
 import { expect, test } from "bun:test";
 import {
@@ -39,7 +39,7 @@ const db = await createTestDatabase();
 atEnd(() => db.drop());
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 
-/** Its file system as the Dockerfile puts it together, but for the base's libraries: nothing in it can be changed. */
+/** The Dockerfile's file system without the base image's libraries, read-only. */
 async function assemble(): Promise<void> {
 	for (const path of ["usr/local/bin", image.volume, "etc/tollgate", "tmp"])
 		mkdirSync(within(path), { recursive: true });
@@ -81,7 +81,7 @@ async function command(...args: string[]): Promise<Record<string, string>> {
 	return JSON.parse(out);
 }
 
-test("it serves as its own user with nothing to write to but its volume, and drains when it is stopped", async () => {
+test("serves as its own user, writes only to its volume, drains at a stop", async () => {
 	await assemble();
 	if (IS_ROOT) expect(statSync(within(image.volume)).uid).toBe(image.uid);
 	const server = spawnThere(image.command.slice(1));
@@ -118,7 +118,7 @@ test("it serves as its own user with nothing to write to but its volume, and dra
 	});
 	expect(stream.status).toBe(200);
 	server.kill(image.stopSignal);
-	// The stream that ran is brought to its end, and then the process ends.
+	// The process ends after the running stream.
 	const text = await stream.text();
 	expect([text.includes('"error"'), text.endsWith("data: [DONE]\n\n")]).toEqual([false, true]);
 	expect(await server.exited).toBe(0);

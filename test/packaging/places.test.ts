@@ -1,7 +1,4 @@
-/**
- * The README's two commands, as real processes, from where people put a checkout: each place is a folder into which a
- * copy of this one is moved. There is no network: whatever asks for a registry or a proxy finds nobody.
- */
+/** Runs the README's two commands in copies of the checkout at unusual places, as real processes without a network. */
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import {
 	chmodSync,
@@ -37,7 +34,7 @@ const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
 const LEFT_OUT = [".git", ".data", "dist"];
 const TEST_DEADLINE_MS = 120_000;
-/** Discard: nobody listens. */
+/** Port 9 (discard): nothing listens there. */
 const NOWHERE = "http://127.0.0.1:9";
 
 let base: string;
@@ -71,7 +68,7 @@ afterAll(() => {
 
 const cluster = () => join(tree, ".data", "demo", "postgres", "cluster");
 
-/** Linked where the file system allows it: only the folders must be a place's own. */
+/** Hard links where possible: only the folders must be new. */
 function copy(from: string, to: string): void {
 	const copied = ["-RPl", "-RP"].some((flags) => {
 		rmSync(to, { recursive: true, force: true });
@@ -80,7 +77,7 @@ function copy(from: string, to: string): void {
 	if (!copied) throw new Error(`${from} could not be copied: is there room in ${base}?`);
 }
 
-/** Moves the copy to the place and gives its folders to who will run it. */
+/** Moves the copy to the place and gives its folders to the user of the test. */
 function moveTo(place: Place): void {
 	const to = join(base, place.path);
 	mkdirSync(dirname(to), { recursive: true });
@@ -95,7 +92,7 @@ function moveTo(place: Place): void {
 	chmodSync(top, place.mode);
 }
 
-/** Nothing of this process's environment, as in a shell of the user's own. */
+/** A minimal environment, as in a new shell of the user. */
 function spawnThere(place: Place, command: readonly string[], env: Record<string, string> = {}) {
 	const drop = IS_ROOT && place.as === "user";
 	const prefix = drop ? ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"] : [];
@@ -117,7 +114,7 @@ function spawnThere(place: Place, command: readonly string[], env: Record<string
 	});
 }
 
-/** What it prints until the `curl` line, and that line. */
+/** Output up to the `curl` line, and that line. */
 async function bannerOf(server: Subprocess<"ignore", "pipe", "pipe">): Promise<{ text: string; curl: string }> {
 	const errors = new Response(server.stderr).text();
 	let text = "";
@@ -129,7 +126,7 @@ async function bannerOf(server: Subprocess<"ignore", "pipe", "pipe">): Promise<{
 	throw new Error(`it ended without a banner: ${text}${await errors}`);
 }
 
-/** `run start` until its model has answered and its console has let somebody in, then Ctrl-C. */
+/** `run start` until the model has answered and the console has signed in a person, then Ctrl-C. */
 async function startAndAsk(place: Place): Promise<void> {
 	const server = spawnThere(place, ["run", "start"], { PORT: String(quietPort()) });
 	running.push(server);
@@ -148,15 +145,15 @@ async function startAndAsk(place: Place): Promise<void> {
 	expect(findPostmaster(cluster())).toBeUndefined();
 }
 
-/** What `run test` does after its checks, for one file that needs a database: all files get theirs in the same way. */
+/** `run test` after its checks, for one file with a database; all files get their database the same way. */
 async function runTest(place: Place): Promise<void> {
-	// The test database of this very run lies in its own temporary folder, and is not to be borrowed.
+	// This run's test database is in its own temporary folder and must not be borrowed.
 	const temporary = join(tree, ".data", "tmp");
 	mkdirSync(temporary, { recursive: true });
 	const drop = IS_ROOT && place.as === "user";
 	const home = join(temporary, `tollgate-test-${drop ? NOBODY : process.getuid?.()}`);
 	if (drop) for (const path of [dirname(temporary), temporary]) chownSync(path, NOBODY, NOBODY);
-	// The start beside it initialises its own.
+	// The parallel start initialises its own.
 	if (!drop) {
 		const folder = memoryFolder(temporary) ?? home;
 		mkdirSync(folder, { recursive: true, mode: 0o755 });
@@ -172,12 +169,12 @@ async function runTest(place: Place): Promise<void> {
 	expect(existsSync(join(home, "lock"))).toBe(true);
 }
 
-/** Bytecode knows no folder, and takes two thirds of the build's work: what is shipped, and all other tests run, has it. */
+/** Without bytecode, which does not depend on the folder and takes two thirds of the build; other tests run it. */
 function buildWithoutBytecode(): void {
 	const path = join(tree, "src", "build.ts");
 	const text = readFileSync(path, "utf8");
 	expect(text).toContain("bytecode: true");
-	// It may be linked to the original.
+	// The cache may be a link to the original.
 	rmSync(path);
 	writeFileSync(path, text.replace("bytecode: true", "bytecode: false"));
 }
@@ -192,7 +189,7 @@ async function buildThere(place: Place): Promise<void> {
 	expect(built.stdout.toString()).toEndWith("+here\n");
 }
 
-/** A home folder that nobody else may enter, whose path has 200 characters, spaces and signs that programs read among them. */
+/** A private home folder whose path has 200 characters, including spaces and special characters. */
 function homeOf(as: Place["as"]): Place {
 	const name = `-O'Brien's %20 #(ü) 😀\n${"a long name ".repeat(20)}`.slice(
 		0,
@@ -204,9 +201,9 @@ function homeOf(as: Place["as"]): Place {
 	return home;
 }
 
-// Where root can test, its own start is the one that needs more than the system gives by itself.
+// As root, the start as root covers this case.
 test.if(LONG || !IS_ROOT)(
-	"the commands and the build work for an ordinary user whose home folder nobody else may enter, where the path has 200 characters, spaces and signs that programs read among them",
+	"start, test or build works in a private home with a long, odd path",
 	async () => {
 		const home = homeOf("user");
 		await Promise.all([startAndAsk(home), buildThere(home), runTest(home)]);
@@ -215,7 +212,7 @@ test.if(LONG || !IS_ROOT)(
 );
 
 test.if(IS_ROOT)(
-	"and for root in such a folder, whose database runs as another user",
+	"start works for root there, with PostgreSQL as another user",
 	async () => {
 		const home = homeOf("root");
 		await Promise.all([startAndAsk(home), ...(LONG ? [runTest(home)] : [])]);

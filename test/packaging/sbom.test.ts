@@ -8,20 +8,20 @@ import { type Bom, bomOf } from "./sbom.ts";
 const ROOT = join(import.meta.dir, "../..");
 const lockText = readFileSync(join(ROOT, "bun.lock"), "utf8");
 const bom = bomOf(lockText);
-/** Read without the writer's help: every line of a package begins with its place and then its name with its version. */
+/** Parsed independently of the writer: each package line begins with its path, then its name with version. */
 const locked = [...lockText.matchAll(/^ {4}"[^"]+": \["((?:@[^/"]+\/)?[^@"]+)@([^"]+)"/gm)].map(
 	([, name, version]) => `${name}@${version}`,
 );
 const fullName = ({ group, name, version }: { group?: string; name: string; version: string }) =>
 	`${group === undefined ? "" : `${group}/`}${name}@${version}`;
 
-test("every package of the lock file stands in the bill of materials with its version, and nothing else", () => {
+test("the bill of materials has exactly the lock file's packages", () => {
 	expect(locked.length).toBeGreaterThan(200);
 	expect(new Set(bom.components.map(fullName))).toEqual(new Set(locked));
 	expect(bom.components).toHaveLength(new Set(locked).size);
 });
 
-test("what the program needs is told from what only tests need, with the hash that it is installed by", () => {
+test("separates run-time packages from test packages, with their hashes", () => {
 	const scopeOf = (name: string, version: string) =>
 		bom.components.find((component) => fullName(component) === `${name}@${version}`)?.scope;
 	for (const [name, version] of Object.entries(packageJson.dependencies))
@@ -35,7 +35,7 @@ test("what the program needs is told from what only tests need, with the hash th
 	}
 });
 
-test("each is named once, and each that is needed is there", () => {
+test("names each package once, with every needed package", () => {
 	const refs = bom.components.map((component) => component["bom-ref"]);
 	expect(new Set(refs).size).toBe(refs.length);
 	const known = new Set([...refs, `pkg:generic/tollgate@${packageJson.version}`]);
@@ -46,7 +46,7 @@ test("each is named once, and each that is needed is there", () => {
 	expect(bom.dependencies).toHaveLength(known.size);
 });
 
-test("the command writes the same bytes each time", async () => {
+test("writes the same bytes each time", async () => {
 	const folder = temporaryFolder();
 	const write = async (name: string) => {
 		const path = join(folder, name);

@@ -1,7 +1,7 @@
 /**
- * Writes what the program is made of, from the lock file, as CycloneDX 1.6 in JSON (https://cyclonedx.org): every
- * package with its version, where it comes from and the hash that it is installed by, and which needs which. The same
- * lock file gives the same bytes. `bun run sbom [FILE]`, default `dist/tollgate.cdx.json`.
+ * Writes the bill of materials of the program from the lock file as CycloneDX 1.6 JSON (https://cyclonedx.org): each
+ * package with version, origin, hash and dependencies. The same lock file gives the same bytes. `bun run sbom [FILE]`,
+ * default `dist/tollgate.cdx.json`.
  */
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,7 +10,9 @@ import packageJson from "../../package.json" with { type: "json" };
 
 const ROOT = join(import.meta.dir, "../..");
 
-/** Of `bun.lock`, version 2: name and version, source, what it needs, and its hash as in `package-lock.json`. */
+/**
+ * An entry of `bun.lock` version 2: name with version, source, dependencies, and the hash as in `package-lock.json`.
+ */
 type LockEntry = readonly [
 	string,
 	string,
@@ -36,7 +38,7 @@ export interface Bom {
 	readonly [field: string]: unknown;
 }
 
-/** `excluded`: for development and tests alone, not in the program. */
+/** `excluded`: for development and tests only, not in the program. */
 export function bomOf(lockText: string): Bom {
 	const lock = parse(lockText, [], { allowTrailingComma: true }) as Lock;
 	const root = lock.workspaces[""] ?? {};
@@ -46,7 +48,7 @@ export function bomOf(lockText: string): Bom {
 	const dependencies = new Map<string, Set<string>>();
 	for (const [place, entry] of Object.entries(lock.packages)) {
 		const ref = purlOf(entry);
-		// One package may stand at several places.
+		// A package may be at several places.
 		const isRequired = required.has(place) || components.get(ref)?.scope === "required";
 		components.set(ref, componentOf(entry, isRequired ? "required" : "excluded"));
 		const known = dependencies.get(ref) ?? new Set();
@@ -109,7 +111,7 @@ function purlOf(entry: LockEntry): string {
 	return `pkg:npm/${name.replace("@", "%40")}@${version}`;
 }
 
-/** The places of what the package at `place` needs: its own copy if it has one, else that of whoever it stands under. */
+/** Places of the dependencies of the package at `place`: its own copy, else the copy of its nearest parent. */
 function neededBy(lock: Lock, place: string): string[] {
 	const facts = lock.packages[place]?.find((part) => typeof part === "object") as LockEntry[2] | undefined;
 	const names = Object.keys({ ...facts?.dependencies, ...facts?.optionalDependencies });
@@ -117,7 +119,7 @@ function neededBy(lock: Lock, place: string): string[] {
 		for (let above = place; ; above = above.slice(0, Math.max(0, above.lastIndexOf("/")))) {
 			const candidate = above === "" ? name : `${above}/${name}`;
 			if (lock.packages[candidate] !== undefined) return [candidate];
-			// Optional ones may be for another platform.
+			// Optional dependencies may be for another platform.
 			if (above === "") return [];
 		}
 	});
@@ -134,7 +136,7 @@ function reachable(needs: ReadonlyMap<string, readonly string[]>, from: readonly
 	return seen;
 }
 
-/** The lock file's own, so that the same one gives the same. */
+/** Derived from the lock file, so that the same file gives the same number. */
 function uuidOf(text: string): string {
 	const hex = new Bun.CryptoHasher("sha256").update(text).digest("hex");
 	return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

@@ -16,15 +16,15 @@ import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 
 /**
- * What an operator keeps elsewhere: a copy of the cluster that was taken while it ran, and the log since. The embedded
- * server comes without `pg_basebackup`, so this does by hand what that does: `pg_backup_start`, a copy, `pg_backup_stop`.
+ * An operator's backup: a copy of the running cluster and the write-ahead log since. The embedded server has no
+ * `pg_basebackup`, so this calls `pg_backup_start`, copies and calls `pg_backup_stop`.
  */
 export interface Backup {
 	readonly settings: Readonly<Record<string, string>>;
 	takeBase(postgres: OwnPostgres): Promise<void>;
-	/** Everything that is committed now can be restored, and nothing that follows. */
+	/** Archives the log up to now; later commits are not restored. */
 	keepLog(postgres: OwnPostgres): Promise<void>;
-	/** In place of what the stopped server had; started, and past its recovery. */
+	/** Replaces the stopped server's data, starts it and waits for the end of recovery. */
 	restoreTo(postgres: OwnPostgres): Promise<void>;
 	remove(): void;
 }
@@ -47,7 +47,7 @@ export function createBackup(): Backup {
 	};
 
 	return {
-		// Under its name only when it is whole.
+		// Renamed only when complete.
 		settings: {
 			archive_mode: "on",
 			archive_command: `cp "%p" "${archive}/%f.part" && mv "${archive}/%f.part" "${archive}/%f"`,
@@ -80,14 +80,14 @@ export function createBackup(): Backup {
 			writeFileSync(join(postgres.cluster, "recovery.signal"), "");
 			const { uid, gid } = statSync(base);
 			for (const name of ["recovery.signal", "backup_label"]) chownSync(join(postgres.cluster, name), uid, gid);
-			// Ready only when it may write: see `hot_standby` of the embedded server.
+			// Ready only when it accepts writes: the embedded server has `hot_standby`.
 			await postgres.start();
 		},
 		remove: () => rmSync(folder, { recursive: true, force: true }),
 	};
 }
 
-/** Files come and go meanwhile, and are torn: the log repairs that. */
+/** Files appear, vanish and are torn during the copy; the log repairs that. */
 function copyRunning(from: string, to: string): void {
 	const copied = Bun.spawnSync(["cp", "-a", from, to], { stderr: "pipe" });
 	const problems = copied.stderr.toString().split("\n");

@@ -1,6 +1,6 @@
 /**
- * The machine of the database is lost with its disk, and an older state is restored: a base backup that was taken under
- * load, and the log up to a moment. src/ops/restore.md is this in words.
+ * The database machine and its disk are lost, and an older state is restored from a base backup taken under load and
+ * the log up to a moment. `src/ops/restore.md` describes the procedure.
  */
 import { describe, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -21,13 +21,15 @@ import { waitFor } from "../support/wait.ts";
 import { createBackup } from "./base-backup.ts";
 
 const RICH = 100_000_000_000;
-/** For forty requests or so, or a dozen: it runs dry when the machine was lost, and must stay so. */
+/**
+ * Covers forty requests, or a dozen in short: the account has spent its credit before the loss and must not regain it.
+ */
 const POOR = LONG ? 1_400_000 : 450_000;
 const REQUESTS = Number(process.env.REQUESTS ?? (LONG ? 40 : 9));
 const USERS = LONG ? 4 : 3;
 const SHORT: Ask = { words: 4, stream: true, maxTokens: 20 };
 const STREAM: Ask = { words: 400, stream: true, maxTokens: 500 };
-/** The gateway may let so much out ahead of its journal. */
+/** Tokens that the gateway may relay ahead of its journal. */
 const QUANTUM = costOf(0, 64);
 
 const backup = createBackup();
@@ -36,7 +38,7 @@ const postgres = await withOwnPostgres({ ...backup.settings, fsync: "off" });
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 2, failures: 0 }));
 const fleet = untilEnd(await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url, instances: 2 }));
 const [first, second] = fleet.members as [FleetMember, FleetMember];
-/** Who serves where the journals were lost. */
+/** Instances that serve after the loss of the journals. */
 const AFTERWARDS = LONG ? fleet.members : [first];
 const journals = mkdtempSync(join(tmpdir(), "tollgate-journals-"));
 atEnd(() => rmSync(journals, { recursive: true, force: true }));
@@ -48,7 +50,7 @@ const chargeOf = (sent: readonly Sent[]) =>
 	sent.reduce((sum, { usage }) => sum + Math.round((usage?.cost ?? 0) * 1e9), 0);
 const usd = (nano: number) => `USD ${(nano / 1e9).toFixed(6)}`;
 
-/** Asks with all keys at those instances until `enough` of the answers are whole, and `meanwhile` is done. */
+/** Sends requests with all keys to the instances until `enough` answers are whole and `meanwhile` is done. */
 async function serve(
 	keys: readonly Key[],
 	enough: number,
@@ -64,7 +66,7 @@ async function serve(
 		for (let turn = user; !done || wholes() < enough; turn++) {
 			const answer = await send(keys[turn % keys.length] as Key, SHORT, at[turn % at.length] as FleetMember);
 			sent.push(answer);
-			// A backup takes a second, and need not see more than some dozens.
+			// A backup takes a second; some dozens of requests during it suffice.
 			await Bun.sleep(20);
 		}
 	});
@@ -85,7 +87,7 @@ const missing = async (sent: readonly Sent[]) => {
 };
 const broken = async () => (await reconcile(fleet.statements)).checks.filter(({ ok }) => !ok);
 
-/** The database with its disk and both instances' processes; the journals as they are in this moment are put by. */
+/** Kills the database with its disk and both instances; keeps a copy of the journals of this moment. */
 async function loseMachine(): Promise<void> {
 	await Promise.all(fleet.members.map((member) => member.crash()));
 	await postgres.crash();
@@ -100,7 +102,7 @@ function placeJournals(kept: boolean): void {
 	}
 }
 
-// What happens before: traffic, a backup in the midst of it, traffic that only the log has, the end of the log, more.
+// Before the loss: traffic, a backup under traffic, traffic that only the log has, the end of the log, more traffic.
 const rich = await fleet.account(RICH);
 const poor = await fleet.account(POOR);
 const keys = [await fleet.key(rich), await fleet.key(rich), await fleet.key(poor)];
@@ -113,7 +115,7 @@ const settled = async () => (await missing(whole([...inBackup, ...inLog]))).leng
 await waitFor(settled, "all usage to be in Postgres");
 await backup.keepLog(postgres);
 
-// An epoch that the restored database will not know, and whose number it will give again.
+// An epoch that the restored database does not know and whose number it assigns again.
 await second.stop("SIGINT");
 await second.start();
 const stranger = await fleet.account(RICH);
@@ -132,12 +134,12 @@ await waitFor(
 await loseMachine();
 const cut = await Promise.all(cutting);
 const acknowledged = whole(afterwards);
-/** By a customer and by a key that came after the end of the log. */
+/** Requests of a customer and a key created after the end of the log. */
 const ofUnknown = acknowledged.filter(({ key }) => key === strangersKey.id || key === newKey.id);
 
-// In short the journals survive: what an attestation that they are lost does is told in `chaos/journal-modes.test.ts`.
-describe.if(LONG)("the journals are lost with it", () => {
-	test("what was acknowledged after the end of the log is lost, exactly that; nothing before it is", async () => {
+// In short the journals are kept; `chaos/journal-modes.test.ts` covers the attestation of lost journals.
+describe.if(LONG)("a restore with lost journals", () => {
+	test("loses exactly what was acknowledged after the end of the log", async () => {
 		placeJournals(false);
 		await backup.restoreTo(postgres);
 		expect(await missing(whole([...inBackup, ...inLog]))).toEqual([]);
@@ -149,7 +151,7 @@ describe.if(LONG)("the journals are lost with it", () => {
 		);
 	}, 60_000);
 
-	test("the operator attests that they are gone, and the credit that they held is there again", async () => {
+	test("frees the lost journals' credit after the operator's attestation", async () => {
 		const [leased] = await fleet.sql`
 			select sum(granted_nano_usd - returned_nano_usd - settled_nano_usd)::bigint as held from lease where budget_id = ${rich} and state = 'open'`;
 		const held = Number(leased?.held);
@@ -165,7 +167,7 @@ describe.if(LONG)("the journals are lost with it", () => {
 		console.log(`journals lost: ${usd(held)} of the account's credit was held until both were recovered`);
 	}, 60_000);
 
-	test("no account spends more than its credit from there on; a key that was revoked in time stays so, a later one must be again", async () => {
+	test("overspends no account, keeps revocations before the end of the log", async () => {
 		await Promise.all(AFTERWARDS.map((member) => member.start()));
 		const last = AFTERWARDS.at(-1) as FleetMember;
 		const sent = await serve(keys, REQUESTS, { at: AFTERWARDS });
@@ -181,12 +183,12 @@ describe.if(LONG)("the journals are lost with it", () => {
 	}, 60_000);
 });
 
-describe("the journals survive", () => {
-	test("not one acknowledged request is lost, and what ran is charged but for a quantum each", async () => {
+describe("a restore with kept journals", () => {
+	test("loses no acknowledged request; running ones are charged but for a quantum", async () => {
 		await postgres.crash();
 		placeJournals(true);
 		await backup.restoreTo(postgres);
-		// Each epoch that the restored books know is closed: what it held is there for what its journal claims.
+		// Closed epochs of the restored books keep their held credit for the claims of their journals.
 		await Promise.all(["i0", "i1"].map(recover));
 		await Promise.all(fleet.members.map((member) => member.start()));
 		await waitFor(() => handedIn(fleet.members), "the journals to be handed in", 30_000);
@@ -194,7 +196,7 @@ describe("the journals survive", () => {
 		const rows = await rowsOf([...acknowledged, ...cut]);
 		const off = [...rows.values()].reduce((sum, row) => sum + row.off, 0);
 		const charged = acknowledged.reduce((sum, { uuid }) => sum + (rows.get(uuid ?? "")?.charged ?? 0), 0);
-		// Whoever is not in the restored books cannot be charged: written off, and on record.
+		// A customer missing in the restored books cannot be charged: the usage is written off and recorded.
 		expect([charged, off]).toEqual([chargeOf(acknowledged) - chargeOf(ofUnknown), chargeOf(ofUnknown)]);
 		expect(off).toBeGreaterThan(0);
 		for (const one of cut) {
@@ -210,20 +212,20 @@ describe("the journals survive", () => {
 		);
 	}, 60_000);
 
-	test("and no account spends more than its credit from there on", async () => {
+	test("overspends no account", async () => {
 		await spendDry(fleet.members);
 		expect(await Promise.all(fleet.members.map((member) => member.stop("SIGINT")))).toEqual([0, 0]);
 		await expectWithinCredit();
 	}, 60_000);
 });
 
-/** As an operator does who knows that no process of it runs. */
+/** An operator who knows that no process of the instance runs does this. */
 async function recover(id: string): Promise<void> {
 	const { exitCode, stderr } = await runHere(["instance", "recover", id, "--journal-lost", "--json"], fleet.env);
 	expect([exitCode, stderr]).toEqual([0, ""]);
 }
 
-/** The poor customer asks until he hears that nothing is left, at each of the instances. */
+/** The poor customer sends requests to each instance until the credit is spent. */
 async function spendDry(members: readonly FleetMember[]): Promise<void> {
 	for (const member of members)
 		await waitFor(

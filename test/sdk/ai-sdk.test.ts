@@ -1,4 +1,3 @@
-/** The AI SDK by way of its OpenAI-compatible provider. */
 import { expect, test } from "bun:test";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { embedMany, generateImage, generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";

@@ -3,13 +3,13 @@ import { dirname, join } from "node:path";
 import type { PackageStep, Tool, ToolFacts } from "../../src/web/snippets/tools.ts";
 
 export interface ToolRun {
-	/** Empty; becomes the home of what is run, and where it is run. */
+	/** Empty folder: home and working directory of the tool. */
 	readonly folder: string;
-	/** The line that fetches packages; without it they are taken to be there already. */
+	/** Command that fetches packages; without it they must exist. */
 	readonly install?: (step: PackageStep) => string;
-	/** The last line goes on while what comes `after` it is done. */
+	/** The last line keeps running while `after` runs. */
 	readonly serves?: boolean;
-	/** Before and after the lines that the page shows. */
+	/** Lines before and after the page's lines. */
 	readonly before?: string;
 	readonly after?: string;
 	readonly env?: Readonly<Record<string, string | undefined>>;
@@ -22,7 +22,7 @@ export interface Outcome {
 	readonly err: string;
 }
 
-/** Does what a page says: writes its files, then gives its lines to one shell, in their order. */
+/** Follows a page: writes its files, then runs its lines in one shell. */
 export async function playTool(tool: Tool, facts: ToolFacts, run: ToolRun): Promise<Outcome> {
 	const lines = ["set -e", run.before ?? ""];
 	for (const step of tool.steps(facts)) {

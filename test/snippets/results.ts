@@ -2,10 +2,10 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TOOLS } from "../../src/web/snippets/tools.ts";
 
-/** A line of the table, its cells in their order: tool, versions, how, when, what came of it. */
+/** A row of the table: tool, versions, method, time, result. */
 export type Row = readonly [id: string, versions: string, way: string, day: string, outcome: string];
 
-/** What stands in the last cell of what went well. */
+/** The last cell of a successful row. */
 export const FINE = "streamed, charged once";
 export const NOT_RUN = "not run";
 

@@ -1,11 +1,8 @@
 /**
- * Does what the pages say, with every tool that can be had, each from its registry at a pinned version and in an empty
- * home, and writes the table `results.md`:
- *
- *   bun run snippets              all of them: some minutes and gigabytes
- *   bun run snippets -- WORD…     those whose id contains one of the words; the others' rows stay
- *
- * Ends with 1 if one of those that were tried did not print the streamed answer or was not charged once.
+ * Runs the pages' instructions with every available tool, each from its registry at a pinned version and in an empty
+ * home, and writes `results.md`.  bun run snippets              all: some minutes and gigabytes bun run snippets --
+ * WORD…     only ids that contain a word; other rows stay  Exit code 1 if a tool did not print the streamed answer or
+ * was not charged exactly once.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,9 +15,9 @@ import { playTool } from "./play-tool.ts";
 import { FINE, type Row, readRows, writeRows } from "./results.ts";
 import { TRIALS, type Trial } from "./trials.ts";
 
-/** Open WebUI alone fetches 7 GB. */
+/** Open WebUI alone downloads 7 GB. */
 const TIMEOUT_MS = 2_700_000;
-/** How this machine's package clients reach their registries; nothing else of the environment is handed on. */
+/** Variables for the machine's package clients; no other variable is passed on. */
 const OF_CLIENTS =
 	/^(PIP_|npm_config_|GO|PYENV_|JAVA_HOME|MAVEN_|SSL_CERT|REQUESTS_CA|NODE_EXTRA_CA|CURL_CA|https?_proxy|no_proxy)/i;
 const CLIENTS = Object.fromEntries(Object.entries(Bun.env).filter(([name]) => OF_CLIENTS.test(name)));

@@ -1,6 +1,6 @@
 /**
- * What the pages tell a customer to run gives him a streamed answer and is charged. Here those tools that need no
- * package but this project's own; `bun run snippets` fetches all of them, its table is `results.md`.
+ * The pages' instructions give a streamed answer and a charge. This file runs tools that need only this project's
+ * packages; `bun run snippets` downloads and runs all.
  */
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

@@ -1,19 +1,19 @@
-/** How each tool of the pages is tried: at which versions, and what a person does that no line of the page says. */
+/** How each tool of the pages is run: versions, and manual steps that no line of the page contains. */
 export interface Trial {
 	readonly versions: Readonly<Record<string, string>>;
 	readonly way: string;
 	readonly before?: string;
 	readonly after?: string;
-	/** Its last line starts a server, which what comes `after` asks. */
+	/** Its last line starts a server, which `after` queries. */
 	readonly serves?: boolean;
 	readonly env?: Readonly<Record<string, string>>;
 	readonly notTried?: string;
 }
 
-/** Python's packages go into a folder of their own. */
+/** Python's packages get their own folder. */
 const VENV = "python3 -m venv .venv && . .venv/bin/activate";
 
-/** What its page does in a browser: the first person signs up, the list of models is read, one of them is asked. */
+/** The steps in the browser: the first person signs up, lists the models and sends a chat. */
 const ASK_OPEN_WEBUI = `
 at=http://localhost:8080
 for attempt in $(seq 300); do curl -sf $at/health > /dev/null && break; sleep 1; done

@@ -17,22 +17,22 @@ const [REQUESTS, ABORTS] = LONG ? [5_000, 1_000] : [600, 120];
 const STREAMS_WANTED = LONG ? 5_000 : 250;
 const STREAM_BYTES_MAX = 48 * 1024;
 
-/** Each stream takes two files of the service and one of this process; the upstream in this process another. */
+/** Each stream takes two files of the service and one of this process; its upstream another one here. */
 function streamsPossible(): number {
 	const limit = Number(/Max open files\s+(\d+)/.exec(readFileSync("/proc/self/limits", "utf8"))?.[1] ?? 1_024);
 	return Math.min(STREAMS_WANTED, Math.floor((limit - 500) / 2));
 }
 
 const READERS = LONG ? 20 : 4;
-/** Of the 105 MB that the upstream has for each of them: what is read at once becomes garbage that a young heap lets lie. */
+/** Of 105 MB that the upstream holds for each: data read at once becomes garbage of the young generation. */
 const GROWTH_BYTES_MAX = 512 * 1024 * 1024;
-/** In the second half of the time: nothing is read any more. */
+/** Growth in the second half, while no data is read. */
 const LATE_GROWTH_BYTES_MAX = 16 * 1024 * 1024;
 const HALF_MS = 2_000;
 
 const KEYS = 4;
 
-/** The service as a process of its own, with an upstream made for load in this process. */
+/** The service as a process, with a load-testing upstream in this process. */
 async function startSoakService() {
 	const folder = temporaryFolder();
 	const upstream = startFastUpstream();
@@ -75,7 +75,7 @@ onLinux(
 			aborts: ABORTS,
 			warmUpShare: 0.3,
 			connections: 32,
-			// A young heap still grows to its size; the long form has the tight limit.
+			// A young heap grows to its size first; the long form has the tight limit.
 			growthBytesMax: 96 * 1024 * 1024,
 			seed: 5,
 		};
@@ -147,7 +147,7 @@ onLinux(
 			begun.push(first.promise);
 		}
 		await Promise.all(begun);
-		// Not waits for something to happen: memory that grew without a bound would show within this time.
+		// A fixed time: unbounded memory growth would show within it.
 		await Bun.sleep(HALF_MS);
 		const half = residentBytes(gateway.pids());
 		await Bun.sleep(HALF_MS);

@@ -1,4 +1,4 @@
-/** Clients that hang up: at once, while they wait, after the first event, in the middle. */
+/** Clients that disconnect at once, while waiting, after the first event or in the middle. */
 
 import type { UpstreamCount } from "../bench/fast-upstream.ts";
 import type { Gateway } from "../bench/gateways.ts";
@@ -12,17 +12,17 @@ import { createRandom } from "../support/random.ts";
 interface Storm {
 	readonly port: number;
 	readonly connections: number;
-	/** Streamed requests that last longer than any of the clients stays. */
+	/** Streamed requests that outlast every client. */
 	readonly requests: readonly Uint8Array[];
 	readonly aborts: number;
 }
 
 const WAIT_MS_MAX = 4;
 const BYTES_MAX = 3_000;
-/** A stream that says nothing for so long is hung up all the same. */
+/** A stream that is silent for so long is aborted too. */
 const SILENT_MS = 5_000;
 
-/** Gives how many requests were sent, each of them hung up on. */
+/** The number of requests sent, each of them aborted. */
 async function stormOf(storm: Storm, dice: (limit: number) => number): Promise<number> {
 	let left = storm.aborts;
 	let sent = 0;
@@ -31,7 +31,7 @@ async function stormOf(storm: Storm, dice: (limit: number) => number): Promise<n
 		while (left > 0) {
 			left -= 1;
 			const over = Promise.withResolvers<void>();
-			/** 0: does not wait for an answer; else so many bytes of it. */
+			/** 0: does not wait for an answer; otherwise the bytes read before the disconnect. */
 			const bytes = dice(2) === 0 ? 0 : 1 + dice(BYTES_MAX);
 			const waitMs = dice(WAIT_MS_MAX);
 			let received = 0;
@@ -66,10 +66,10 @@ export interface SoakParts {
 export interface SoakPlan {
 	readonly requests: number;
 	readonly aborts: number;
-	/** Share of both that runs before the first reading. */
+	/** Share of requests and aborts before the first reading. */
 	readonly warmUpShare: number;
 	readonly connections: number;
-	/** How much more memory it may hold behind the load than before it. */
+	/** Memory allowed above the first reading. */
 	readonly growthBytesMax: number;
 	readonly seed: number;
 }
@@ -97,7 +97,7 @@ const STREAM_EVERY = 8;
 const QUIET_DEADLINE_MS = 20_000;
 /** Idle time before a reading, for the collector. */
 const SETTLE_MS = 1_000;
-/** Connections to upstream and database that are kept for the next request. */
+/** Connections to upstream and database that are kept alive. */
 const KEPT_FILES_MAX = 96;
 const LOAD_DEADLINE_MS = 3_600_000;
 
@@ -176,7 +176,7 @@ export function megabytes(bytes: number): string {
 	return `${(bytes / 1024 / 1024).toFixed(1)} MB`;
 }
 
-/** Waits until nothing runs any more, and reads; after the deadline it reads what still does. */
+/** Waits until nothing runs and reads the figures; after the deadline it reads them anyway. */
 async function readQuiet(parts: Omit<SoakParts, "secrets">): Promise<Reading> {
 	const giveUpAt = performance.now() + QUIET_DEADLINE_MS;
 	for (;;) {

@@ -22,7 +22,7 @@ const built = async (commit = "c") => {
 	return { ...product, text: readFileSync(product.binary, "utf8") };
 };
 
-test("a binary is built for each source, and taken again for the same one", async () => {
+test("builds a binary per source, reuses it for the same source", async () => {
 	const first = await built();
 	expect([first.text, (await built()).text]).toEqual(["build 1", "build 1"]);
 	const changes: (() => void)[] = [
@@ -52,7 +52,7 @@ test("a binary is built for each source, and taken again for the same one", asyn
 	expect(existsSync(first.binary)).toBe(false);
 });
 
-test("a build that fails, or that somebody else has made, is not kept", async () => {
+test("keeps no failed build, none made by another process", async () => {
 	const kept = () => readdirSync(folder).sort();
 	const before = kept();
 	const failing = {
@@ -69,7 +69,7 @@ test("a build that fails, or that somebody else has made, is not kept", async ()
 	expect((await built("given")).text).not.toBe("given");
 });
 
-test("what a killed run had is removed, and what another one has is not", async () => {
+test("removes a killed run's files, keeps a running one's", async () => {
 	const gone = Bun.spawnSync(["true"]).pid;
 	const [killed = "", running = ""] = [gone, process.ppid].map((pid) => mkdtempSync(join(folder, `product-${pid}-`)));
 	(await built()).remove();

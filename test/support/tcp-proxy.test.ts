@@ -11,7 +11,7 @@ const db = await withDatabase();
 const address = new URL(db.url);
 const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
 
-test("a connection that goes silent while it signs in is in no other database's way", async () => {
+test("a connection silent during sign-in blocks no other database", async () => {
 	const goOn = proxy.hold("to client", /^signing in$/);
 	const statements = createStatements(
 		{ clock: systemClock, log: silentLog },

@@ -6,7 +6,7 @@ import { waitFor } from "../support/wait.ts";
 const USERS = 4;
 const SHORT: Ask = { words: 6, stream: true, maxTokens: 30 };
 
-/** As a balancer: it knows who is in rotation, asks them in turn, and repeats nothing. */
+/** A balancer: knows which instances are in rotation, uses them in turn and repeats no request. */
 export function startBalanced(fleet: Fleet, keys: readonly LoadKey[]) {
 	const sent: Sent[] = [];
 	const rotation = new Set(fleet.members);
@@ -25,14 +25,14 @@ export function startBalanced(fleet: Fleet, keys: readonly LoadKey[]) {
 			short.set(member, (short.get(member) ?? 0) + 1);
 			const answer = await send(member, SHORT);
 			short.set(member, (short.get(member) ?? 0) - 1);
-			// Leaves the machine something for who is starting.
+			// Leaves processor time to starting instances.
 			await Bun.sleep(answer.complete ? 50 : 100);
 		}
 	});
 	return {
 		sent,
 		send,
-		/** Whoever had its address before has been served. */
+		/** Requests in flight to the former address have ended. */
 		async leave(member: FleetMember) {
 			rotation.delete(member);
 			await waitFor(() => short.get(member) === 0, "the last short answer", 30_000);

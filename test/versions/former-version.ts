@@ -16,17 +16,17 @@ const ROOT = join(import.meta.dir, "../..");
 const BASELINE = "src/db/migrations/0000_baseline.sql";
 const FILES = ["src", "package.json", "bun.lock", "tsconfig.json"];
 
-/** The version before this one: its source in a folder of its own, bundled. */
+/** The former version: its source in its own folder, bundled. */
 export interface FormerVersion {
-	/** The commit, or that it was made from the present tree. */
+	/** The commit, or a note that the present tree was used. */
 	readonly name: string;
 	readonly program: Program;
 	remove(): void;
 }
 
 /**
- * The last commit of the former version, if this version works beside it and the history has it; else the present tree with
- * other functions, so that the SQL functions of two versions are used on one database all the same.
+ * The last commit of the former version, if this version is compatible and the history has it; else the present tree
+ * with renamed functions, so that two versions' SQL functions still share one database.
  */
 export function takeFormerVersion(): FormerVersion {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-former-"));
@@ -35,13 +35,16 @@ export function takeFormerVersion(): FormerVersion {
 	if (!taken) copyPresentTree(folder);
 	return {
 		name: taken ? commit.slice(0, 8) : "the present tree with other functions",
-		// In a few files: from its source each start takes twice the work.
+		// Bundled into few files, since a start from source takes twice the work.
 		program: [process.execPath, bundle(folder, join(folder, "app"))],
 		remove: () => rmSync(folder, { recursive: true, force: true }),
 	};
 }
 
-/** The commit before the one that gave `package.json` its version, if its minor version and its baseline are the present ones. */
+/**
+ * The commit before the one that gave `package.json` its version, if its minor version and baseline are the present
+ * ones.
+ */
 function formerCommit(): string | undefined {
 	const changed = git("log", "-1", "--format=%H", '-G"version": "', "--", "package.json")?.trim();
 	const commit = changed && git("rev-parse", "--verify", "--quiet", `${changed}^`)?.trim();
@@ -51,7 +54,7 @@ function formerCommit(): string | undefined {
 	return minor(git("show", `${commit}:package.json`) ?? "{}") === present ? commit : undefined;
 }
 
-/** What git writes; undefined if there is none, or it fails. */
+/** Output of Git; undefined if empty or failed. */
 function git(...args: string[]): string | undefined {
 	if (Bun.which("git") === null) return undefined;
 	const { success, stdout } = Bun.spawnSync(["git", ...args], { cwd: ROOT, stderr: "ignore" });
@@ -74,23 +77,23 @@ function copyPresentTree(folder: string): void {
 	symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
 }
 
-/** The packages of the present version, or its own if it needs others; false if those cannot be had. */
+/** Installs the present version's packages, or its own if they differ; false if unavailable. */
 function givePackages(folder: string): boolean {
 	const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 	const sources = [...new Bun.Glob("src/**/*.{ts,tsx}").scanSync({ cwd: folder })];
 	const text = sources.map((path) => readFileSync(join(folder, path), "utf8")).join("\n");
-	// What the source does not name is not needed to run it.
+	// Packages that the source does not name are not needed at run time.
 	const used = Object.keys(dependencies).filter((name) => text.includes(`"${name}"`) || text.includes(`"${name}/`));
 	if (used.every((name) => existsSync(join(ROOT, "node_modules", name)))) {
 		symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
 		return true;
 	}
-	// Without the embedded PostgreSQL, which is large and not used here.
+	// Without the embedded PostgreSQL, which is large and unused here.
 	const options = ["--production", "--frozen-lockfile", "--omit=optional", "--ignore-scripts", "--no-summary"];
 	return Bun.spawnSync([process.execPath, "install", ...options], { cwd: folder, timeout: 120_000 }).success;
 }
 
-/** Bundles the service whose checkout is at `root` to `folder`; gives its program. */
+/** Bundles the checkout at `root` into `folder` and returns its program. */
 function bundle(root: string, folder: string): string {
 	const flags = ["--target=bun", "--splitting", "--minify-syntax", "--minify-whitespace"];
 	const { success, stderr } = Bun.spawnSync(

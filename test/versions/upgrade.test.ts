@@ -1,6 +1,6 @@
 /**
- * Two versions on one database, as in an upgrade and in a rollback: the former one is the real program, taken from the
- * history. The long form: `bun run upgrade`.
+ * Two versions on one database, as in an upgrade and a rollback; the former version is the real program from the
+ * history. Long form: `bun run upgrade`.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -33,12 +33,12 @@ afterAll(() => former.remove());
 
 const PHASE_REQUESTS = 16;
 const ANSWERS = 12;
-/** Most of the time an instance starts, stops or is fenced off: who asks without a rest takes what it needs for that. */
+/** Instances start, stop or are fenced most of the time; clients without a pause would take the processor. */
 const REST_MS_MAX = LONG ? 100 : 200;
 const RICH = 100_000_000_000;
 const LONG_STREAM: Ask = { words: 150, stream: true, maxTokens: 200 };
 
-test(`the former version beside this, forth and back by kill -9${LONG ? " and in order: none refused in order" : ""}, none lost`, async () => {
+test(`versions change by kill -9${LONG ? " or in order" : ""} without a lost request`, async () => {
 	const old = former.program;
 	await withFleet(old, async (fleet, upstream) => {
 		const [first, second] = fleet.members as [FleetMember, FleetMember];
@@ -47,11 +47,12 @@ test(`the former version beside this, forth and back by kill -9${LONG ? " and in
 		const rolled = LONG ? await roll(fleet, upstream, [...forth, ...back, [first, PROGRAM]]) : undefined;
 		const load = await startLoad(fleet, createRandom(1), { users: 3, restMsMax: REST_MS_MAX, accounts: 6 });
 		await served(load, fleet);
-		// Its journal is replayed by the version after it.
+		// The newer version replays its journal.
 		await second.crash();
 		await startAs(second, PROGRAM);
 		await served(load, fleet);
-		// Its journal is replayed by the version before it. At length that boots under the live newer one: it once replaced the functions then.
+		// The older version replays its journal. The long form boots it next to the live newer version, which once replaced
+		// the functions.
 		const newer = LONG ? first : second;
 		await newer.crash();
 		await startAs(newer, old);
@@ -66,7 +67,7 @@ test(`the former version beside this, forth and back by kill -9${LONG ? " and in
 	});
 });
 
-/** Each instance in turn behind a balancer: nobody is refused, and streams that run when it is told to stop come to their end. */
+/** Replaces each instance in turn behind a balancer: no request is refused, and running streams end normally. */
 async function roll(fleet: Fleet, upstream: CountingUpstream, steps: readonly (readonly [FleetMember, Program])[]) {
 	const account = await fleet.account(RICH);
 	const made = [await fleet.key(account), await fleet.key(account)];
@@ -95,8 +96,8 @@ async function roll(fleet: Fleet, upstream: CountingUpstream, steps: readonly (r
 	return { sent, keys, accounts: new Map([[account, RICH]]) };
 }
 
-// What it reads then is what this version writes for all others: `db/migrated.test.ts`.
-test.skipIf(!LONG)("the former version refuses a schema that is broken for it", async () => {
+// `db/migrated.test.ts` covers the marker that this version writes.
+test.skipIf(!LONG)("the former version refuses a schema that breaks it", async () => {
 	const database = await createEmptyDatabase();
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-"));
 	try {
@@ -119,7 +120,7 @@ async function startAs(member: FleetMember, program: Program): Promise<void> {
 	await member.start();
 }
 
-/** Every instance that runs has answered some more requests. */
+/** Waits until every running instance has answered more requests. */
 async function served(load: Load, fleet: Fleet): Promise<void> {
 	const from = load.sent.length;
 	const whole = (index: number) => load.sent.slice(from).filter((one) => one.complete && one.member === index).length;
@@ -146,14 +147,14 @@ async function withFleet(
 	try {
 		const load = await steps(fleet, upstream);
 		await waitFor(() => handedIn(fleet.members), "journals of crashes to be handed in", 30_000);
-		// One that was fenced off while it started learns of it with its next heartbeat, and hands in what it has done since.
+		// An instance fenced during its start learns it from its next heartbeat and hands in its usage.
 		const dead = () => fleet.sql`select 1 from instance_now where state = 'dead'`;
 		await waitFor(async () => (await dead()).length === 0, "nobody to be fenced off", 60_000);
 		expect(await Promise.all(fleet.members.map((member) => member.stop("SIGINT")))).toEqual([0, 0]);
 		const findings = await judge(fleet, load, await upstream.report());
 		const broken = findings.filter((finding) => finding.broken.length > 0);
 		expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);
-		// Nobody was refused but by his own limits, and by an instance that was away for a restart.
+		// Requests are refused only for their own limits or by an instance that restarts.
 		const codes = new Set(load.sent.flatMap(({ status, code }) => (status >= 500 ? [`${status} ${code}`] : [])));
 		expect(
 			[...codes].filter((code) => !/^50[234] (upstream_error|upstream_timeout|service_unavailable)$/.test(code)),

@@ -76,7 +76,7 @@ async function costsAfter(days: number): Promise<Map<string, Cost>> {
 }
 
 test.if(LONG)(
-	"no page of the console and no job of the books reads more the longer the history is",
+	"no console page or job reads more pages after a longer history",
 	async () => {
 		const [short, long] = [await costsAfter(DAYS[0]), await costsAfter(DAYS[1])];
 		const grown: string[] = [];
@@ -93,7 +93,7 @@ test.if(LONG)(
 );
 
 test.if(LONG)(
-	"an epoch of many leases is closed, sealed and removed in steps of which the last reads no more than the first",
+	"closing, sealing or removing a large epoch takes steps of equal size",
 	async () => {
 		const { database, watcher } = await filledDatabase("leases", {
 			usageRows: 1_000,

@@ -109,6 +109,27 @@ describe("requests a minute", () => {
 		expect(admitted()).toBeLessThanOrEqual(1);
 	});
 
+	test("returns the time until the whole limit is free", () => {
+		const { clock, limits, enter } = setUp();
+		clock.advance(60_000 - (clock.wallMs() % 60_000));
+		enter(5);
+		const resetsMs = [10_000, 60_000, 60_000].map((passedMs) => {
+			clock.advance(passedMs);
+			return limits.rateLimitState("key", 5).resetMs;
+		});
+		expect(resetsMs).toEqual([110_000, 50_000, 0]);
+	});
+
+	test("refuses at a check as at the request, and counts nothing there", () => {
+		const { limits, enter } = setUp();
+		const check = (perMinute: number | null, atOnce: number | null) => limits.check("key", perMinute, atOnce);
+		for (let checks = 0; checks < 3; checks++) check(1, 1);
+		expect(enter(1, 1)).toBeUndefined();
+		expect(() => check(1, null)).toThrow("requests a minute");
+		expect(() => check(null, 1)).toThrow("requests at once");
+		check(null, null);
+	});
+
 	test("does not count a withdrawn request", () => {
 		const { enter, limits } = setUp();
 		expect(enter(1)).toBeUndefined();

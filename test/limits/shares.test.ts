@@ -233,3 +233,35 @@ test("an instance admits its share and draws for one more", async () => {
 	}
 	await limits.stop();
 });
+
+test("a key whose share is being drawn is not forgotten", async () => {
+	const { store, state, asks, clock } = build();
+	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
+	let answer = () => {};
+	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
+	const drawn = limits.draw("key", 10, null);
+	await turn();
+	for (let second = 0; second < 3; second++) clock.advance(1_000);
+	state.more = 4;
+	answer();
+	await drawn;
+	await turn();
+	expect([limits.enter("key", 10, null), asks.length]).toEqual([true, 1]);
+});
+
+test("a request that ends returns its place only while others lack it", async () => {
+	const { store, state, asks, clock } = build();
+	const limits = createKeyLimits({ clock, shared: { store, log: silentLog } });
+	state.more = 2;
+	await limits.draw("key", null, 8);
+	for (let request = 0; request < 2; request++) expect(limits.enter("key", null, 8)).toBe(true);
+	limits.leave("key");
+	expect(limits.enter("key", null, 8)).toBe(true);
+	limits.recall("key");
+	limits.leave("key");
+	await turn();
+	expect(asks.map(({ have, seq }) => [have, seq])).toEqual([
+		[0, 1],
+		[1, 2],
+	]);
+});

@@ -14,7 +14,7 @@ import { chatModel } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { withProduct } from "./product.ts";
 
-/** Somebody signs up with an address that is another's, before, after and while its owner does. */
+/** A stranger signs up with another person's address before, after and while its owner does. */
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withProduct({
@@ -25,7 +25,7 @@ const service = await withProduct({
 const STRANGERS = "the stranger's own password";
 const OWNERS = "the owner's own long password";
 
-/** The owner's browser and a stranger's, who knows the address. */
+/** The owner's browser and the browser of a stranger who knows the address. */
 function twoOfOneAddress(): [Person, Person] {
 	const owner = newPerson(service);
 	return [owner, newPerson(service, owner.email)];
@@ -67,7 +67,7 @@ test("an owner who signs up later keeps the own password", async () => {
 	await signUp(owner, OWNERS);
 	const owners = await tokenOf(owner);
 	expect(owners).not.toBe(strangers);
-	// The mail of the stranger's sign-up, opened by mistake, does not bring the stranger's password with it.
+	// Opening the stranger's sign-up mail by mistake does not activate the stranger's password.
 	expect((await verify(owner, strangers)).body.code).toBe("PASSWORD_REQUIRED");
 	expect((await verify(owner, owners)).body).toEqual({ status: true, signedIn: true });
 	expect(await me(owner)).toBe(200);
@@ -94,7 +94,7 @@ test("opening the link with any method proves nothing", async () => {
 		expect(await me(browser)).toBe(401);
 	}
 	expect((await service.db.sql`select 1 from console_user where email = ${owner.email}`).length).toBe(0);
-	// A form of another site, which a browser sends without asking anybody.
+	// A form on another site, which a browser submits without a preflight request.
 	const form = await owner.fetch(old, {
 		method: "POST",
 		headers: { "content-type": "application/x-www-form-urlencoded", origin: "https://other.example" },
@@ -111,7 +111,7 @@ test("proving an address removes unproved credentials", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	const { sql } = service.db;
 	const other = await signedUp(service);
-	// A person with the stranger's password, session, identity elsewhere, second factor and a token for a new password.
+	// A person with the stranger's password, session, social identity, second factor and reset token.
 	await sql`insert into console_user (id, name, email, two_factor_enabled) values ('usr_old', 'Stranger', ${owner.email}, true)`;
 	await sql`
 		insert into auth_account (id, account_id, provider_id, user_id, password)
@@ -160,7 +160,7 @@ test("one of many concurrent proofs of an address counts", async () => {
 		from console_user u join auth_account a on a.user_id = u.id where u.email = ${owner.email}`;
 	expect(row).toEqual({ people: 1, passwords: 1 });
 	expect((await service.db.sql`select 1 from sign_up where email = ${owner.email}`).length).toBe(0);
-	// One that was stored at the very moment of the proof.
+	// A credential that is stored at the moment of the proof.
 	await service.db.sql`
 		insert into sign_up (token_hash, email, name, password, browser_hash, expires_at)
 		values (${new Bun.CryptoHasher("sha256").update("late").digest("hex")}, ${owner.email}, 'x', 'x', 'x', now() + interval '1 day')`;

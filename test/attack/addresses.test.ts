@@ -5,7 +5,7 @@ import { openRaw, parseRaw } from "../support/raw-http.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 
-/** Whatever a client writes into an address, a host or a parameter: the mistake is its own, and never a 5xx. */
+/** Invalid addresses, hosts and parameters are client errors, never a 5xx. */
 
 const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }) });

@@ -6,10 +6,9 @@ import { withProduct } from "./product.ts";
 import { watchSteps } from "./steps.ts";
 
 /**
- * One answer of a model server takes the event loop from nobody, whatever is in it: the largest honest ones, and what a
- * server sends that wants to stop us. By the processor's own time of one step: 5 to 20 ms as a rule, 50 at most where nobody else works. Parsed at once, the
- * vectors took a second and the objects five. In short each shape that has code of its own has its turn, of a size that takes a step
- * long enough wherever it is handled at once.
+ * No answer of a model server blocks the event loop, neither the largest valid ones nor hostile ones. The processor
+ * time of one step is 5 to 20 ms, on an idle machine at most 50. Parsed at once, the vectors took a second and the
+ * objects five. The short form tests each shape with its own code, at a size that is too slow if handled at once.
  */
 const STEP_MS_MAX = 80;
 const TRIES_MAX = 3;
@@ -295,9 +294,9 @@ describe.skipIf(process.platform !== "linux")("a large answer does not block oth
 	for (const [name, play] of Object.entries(CASES).filter(([, { isLong }]) => LONG || !isLong))
 		test(name, async () => {
 			const { body, type } = play.make();
-			// The bytes once, so that a flood is no work of the server's.
+			// Builds the bytes once, so that a flood costs the server nothing.
 			answer = { body: new Blob([body], { type }), type };
-			// Once as a rule: other work makes a step's processor slower, but not thrice in a row.
+			// Other work slows a step down, but not three times in a row.
 			let stepMs = Number.POSITIVE_INFINITY;
 			for (let attempt = 0; attempt < TRIES_MAX && stepMs > STEP_MS_MAX; attempt += 1) {
 				await steps.longest(product);

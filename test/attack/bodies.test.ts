@@ -10,19 +10,19 @@ import { watchLife, withProduct } from "./product.ts";
 import { watchSteps } from "./steps.ts";
 
 /**
- * One request's body takes nothing from anybody else: not the event loop, whatever is in it, and not the memory, however
- * many there are. The figures are for a busy machine; without the bounds they were 5 to 40 seconds and 3 GB.
+ * One request's body blocks neither the event loop nor the memory of others. The limits are for a busy machine; without
+ * the bounds they were 5 to 40 seconds and 3 GB.
  */
 const HELD_MS_MAX = 750;
-/** Other work makes an answer late and a step's processor slower, but not thrice in a row. */
+/** Other work slows an answer or a step down, but not three times in a row. */
 const TRIES_MAX = 3;
 const MB = 1024 * 1024;
-/** What a body of 32 MB takes seconds for without the bounds takes one of 8 a tenth of a second at least. */
+/** A fault that takes seconds with 32 MB takes at least a tenth of a second with 8 MB. */
 const SHARE = LONG ? 1 : 0.25;
 
 /**
- * Of the processor's own time in one step: 15 ms as a rule, 25 for 32 MB of one text, which can be parsed and sent only
- * whole. A busy machine takes its share. Without the bounds it was seconds.
+ * Processor time of one step: usually 15 ms, 25 for 32 MB of one text, which is parsed and sent whole. The limit is for
+ * a busy machine; without the bounds it was seconds.
  */
 const STEP_MS_MAX = 80;
 
@@ -47,7 +47,7 @@ const chat = (content: string) => `{"model":"test-model","messages":[{"role":"us
 const bias = (count: number, name: (at: number) => string) =>
 	`{"model":"test-model","messages":[],"logit_bias":{${Array.from({ length: count }, (_, at) => `"${name(at)}":1`).join(",")}}}`;
 
-/** What is said to it, and what it is: which bound refuses it, or that it goes through to whoever looks at its meaning. */
+/** The name and the body, and the bound that refuses it, if any. */
 type Bodies = Readonly<Record<string, readonly [said: string, make: () => string]>>;
 const SERVED = '"object":"chat.completion"';
 
@@ -79,7 +79,7 @@ const BODIES: Bodies = {
 	],
 };
 
-/** As much of each thing as is let through to the parser and to the checks behind it. */
+/** The largest number of each thing that passes to the parser and the later checks. */
 const WITHIN_BOUNDS: Bodies = {
 	"49,000 biases": ["`messages` is not allowed", () => bias(49_000, String)],
 	"24,000 messages": [
@@ -102,7 +102,7 @@ const WITHIN_BOUNDS: Bodies = {
 	],
 };
 
-/** Each stands before the same bound as a neighbour, and is counted by the same lines: at length alone. */
+/** These meet the same bound as a neighbour, in the same code: tested in the long form only. */
 const TWINS = new Set([
 	"objects without end",
 	"names in one object",
@@ -117,7 +117,7 @@ const ALL = Object.entries({ ...BODIES, ...WITHIN_BOUNDS }).filter(([name]) => L
 
 const IS_LINUX = process.platform === "linux";
 
-/** How late a stranger's question was answered meanwhile, and the longest step of the event loop, both in ms. */
+/** The delay of another customer's answer, and the longest step of the event loop, both in ms. */
 async function heldBy(body: Uint8Array, said: string): Promise<{ lateMs: number; stepMs: number }> {
 	if (IS_LINUX) await steps.longest(product);
 	const stop = watchLife(product.url);
@@ -129,7 +129,7 @@ async function heldBy(body: Uint8Array, said: string): Promise<{ lateMs: number;
 }
 
 describe("a large body does not block others", () => {
-	// What a first request compiles and opens is not what is measured.
+	// Warms up: a first request compiles code and opens connections.
 	beforeAll(async () => void (await (await send(payer, bytes(JSON.stringify(ask())))).text()));
 
 	for (const [name, [said, make]] of ALL)
@@ -185,7 +185,7 @@ describe("endless bodies", () => {
 			const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\nContent-Type: application/json\r\nContent-Length: ${31 * MB}\r\n\r\n`;
 			return openRaw(product.url, `${head}{"model":"`);
 		};
-		// Known to the process, so that nothing of it depends on a look-up.
+		// A known key, so that no look-up is needed.
 		const secrets = [payer, await product.secret("100"), await product.secret("100"), await product.secret("100")];
 		for (const secret of secrets) await (await send(secret, bytes(JSON.stringify(ask())))).text();
 		const clients = [];
@@ -206,7 +206,6 @@ describe("endless bodies", () => {
 		}, "the memory of all to be spoken for");
 		expect((await send(secrets[3] as string, bytes(JSON.stringify(ask())))).status).toBe(200);
 		for (const client of [...clients, third]) client.leave();
-		// What left gives back what it took.
 		await waitFor(
 			async () => (await (await send(secrets[0] as string, bytes(chat(`"${"x".repeat(20 * MB)}"`)))).text()).length > 0,
 			"a large body to be read again",

@@ -6,7 +6,7 @@ import { chatModel } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { withProduct } from "./product.ts";
 
-/** What the sign-in library could do and this service does not let it do, asked for by whatever spelling of its address. */
+/** Features of the sign-in library that this service disables, under every spelling of their paths. */
 
 const upstream = untilEnd(startUpstream());
 const models = chatModel({ url: upstream.url });

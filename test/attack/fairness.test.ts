@@ -10,15 +10,15 @@ import { waitFor } from "../support/wait.ts";
 import { withProduct } from "./product.ts";
 
 /**
- * However much one customer asks for, and however little it reads, another's request is served within a moment. Without
- * turns between accounts it waited ten seconds and more, or was refused. What a moment is for others is told by how many
- * requests of the flood reach the server before theirs: no machine makes those more by being slow.
+ * One customer's flood or unread answers do not delay another's request. Without turns between accounts it waited ten
+ * seconds or was refused. The delay is counted in requests of the flood served before it, which is independent of the
+ * machine.
  */
 const AHEAD_MAX = 60;
 const FLOOD = 1_000;
-/** Of eight places an account has six at most. */
+/** An account has at most six of the eight places. */
 const SHARE = 6;
-/** Who keeps a place from others keeps it for as long as they wait, and these are refused after this. */
+/** Requests of the flood are refused after this wait. */
 const QUEUE_WAIT_S = 30;
 
 const upstream = untilEnd(startUpstream());
@@ -30,7 +30,7 @@ const product = await withProduct({
 const post = (secret: string, body: unknown) =>
 	openRaw(product.url, rawPost("/v1/chat/completions", secret, body, { connection: "close" }));
 
-/** How many requests came to the server from its being sent until it came itself; its whole answer was there. */
+/** Requests that reached the server between its sending and its own arrival; its answer was complete. */
 async function ahead(secret: string, body: unknown, server = upstream): Promise<number> {
 	const before = server.requests.length;
 	const answer = parseRaw(await (await post(secret, body)).ended(60_000));
@@ -42,7 +42,6 @@ async function ahead(secret: string, body: unknown, server = upstream): Promise<
 }
 const messagesOf = (body: unknown) => (body as { messages: unknown }).messages;
 
-/** Those of all customers that wait for a place. */
 async function waiting(): Promise<number> {
 	const figures = await (await fetch(`${product.url}/metrics`)).text();
 	return Number(/^tollgate_requests_waiting (\d+)/m.exec(figures)?.[1]);
@@ -59,12 +58,11 @@ test("a thousand requests of one customer do not delay another", async () => {
 	);
 	const clients = await Promise.all(Array.from({ length: FLOOD }, () => post(flood, ask("flood"))));
 	await waitFor(async () => upstream.open() === SHARE && (await waiting()) === FLOOD - SHARE, "the flood to wait");
-	// Of what hangs nothing comes back, and another's finds a place for all that.
+	// The hanging requests never end, and another customer's still gets a place.
 	for (let nth = 0; nth < 8; nth += 1) expect(await ahead(other, ask("other"))).toBe(0);
 	hold.resolve();
 	const waits: number[] = [];
 	for (let nth = 0; nth < 8; nth += 1) waits.push(await ahead(other, ask("other")));
-	// The flood was not over when the last of them was served.
 	expect(await waiting()).toBeGreaterThan(0);
 	expect(Math.max(...waits)).toBeLessThan(AHEAD_MAX);
 	for (const client of clients) client.leave();

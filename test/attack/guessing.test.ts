@@ -8,7 +8,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** Many guesses from many addresses, at passwords and at codes; and what they cost whom they are about. */
+/** Guesses of passwords and codes from many addresses, and their effect on the owner. */
 
 const upstream = untilEnd(startUpstream());
 const models = chatModel({ url: upstream.url });
@@ -21,7 +21,7 @@ const post = (browser: Person, act: string, body: object) => browser.send("POST"
 const me = async (browser: Person) => (await browser.get("/api/console/me")).status;
 const elsewhere = ({ email }: Person) => newPerson(service, email);
 const timePasses = () => service.db.sql`update rate_count set started_at = started_at - interval '61 minutes'`;
-/** The rows stay: the library answers 500 if one goes between its two looks at it, and nothing but a test has that happen. */
+/** The rows stay: the library answers 500 if one disappears between its two reads, which only a test causes. */
 const limitsByAddressPass = () => service.db.sql`update rate_limit set count = 0`;
 
 async function withFactor() {
@@ -31,7 +31,7 @@ async function withFactor() {
 	const used = totpCode(secret);
 	expect((await post(person, "verify-totp", { code: used })).status).toBe(200);
 	const codes: string[] = body.backupCodes;
-	/** A code that was not used yet: of the step after the present one, which is good already. */
+	/** An unused code: of the next step, which is valid already. */
 	return { person, secret, used, codes, next: () => totpCode(secret, Date.now() + STEP_MS) };
 }
 const wrongFor = (secret: string, nth: number) => {
@@ -75,7 +75,7 @@ test("a person gets ten guessed codes an hour over all challenges", async () => 
 		() => mailsTo(person.email).filter(({ text }) => text.includes("several wrong two-factor codes")).length === 1,
 		"the one mail that warns",
 	);
-	// The right code from a browser that nobody knows is late; the person's own browser has guesses of its own.
+	// From an unknown browser the right code comes too late; the person's own browser has its own count.
 	const stranger = elsewhere(person);
 	await signIn(stranger, PASSWORD);
 	expect((await post(stranger, "verify-backup-code", { code: codes[0] })).status).toBe(429);
@@ -87,7 +87,7 @@ test("a person gets ten guessed codes an hour over all challenges", async () => 
 
 test("a code is valid once", async () => {
 	const { person, used, codes, next } = await withFactor();
-	// The one that it was set up with counts as used.
+	// The code of the set-up counts as used.
 	const late = elsewhere(person);
 	await signIn(late, PASSWORD);
 	expect((await post(late, "verify-totp", { code: used })).status).toBe(401);
@@ -109,7 +109,7 @@ test("a code is valid once", async () => {
 	const backups: number[] = [];
 	const { sql } = service.db;
 	const spending = await sql.begin(async (held) => {
-		// Until all have looked for the code in the list nobody strikes it out.
+		// All requests read the list before any of them removes the code.
 		await held`select from two_factor for update`;
 		const all = thieves.map(async (browser) => {
 			backups.push((await post(browser, "verify-backup-code", { code: codes[1] })).status);
@@ -127,7 +127,7 @@ test("wrong passwords block strangers, not a known browser", async () => {
 	const person = await signedUp(service);
 	const { sql } = service.db;
 	await person.send("POST", "/api/auth/sign-out");
-	// Ten from one address: the eleventh is refused there, whatever it says, and counts against nobody else.
+	// Ten from one address: the eleventh is refused for its address and counts against no account.
 	const one = elsewhere(person);
 	const statuses: number[] = [];
 	for (let nth = 0; nth < 12; nth++) {
@@ -163,7 +163,7 @@ test("a known browser has no advantage at another account", async () => {
 		insert into rate_count (key, count, started_at)
 		values (${`passwords of person:${new Bun.CryptoHasher("sha256").update(person.email).digest("hex")}`}, 100, now())`;
 	expect((await signIn(other, PASSWORD, person.email)).status).toBe(429);
-	// A made-up cookie, and one with another's signature, are none.
+	// A forged cookie, and one with another person's signature, are invalid.
 	const device = [...other.cookies].find(([name]) => name.endsWith(".device"));
 	expect(device).toBeDefined();
 	const [name = "", value = ""] = device ?? [];

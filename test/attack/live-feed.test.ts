@@ -6,12 +6,10 @@ import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** Who may not look any more does not go on looking through a page that is still open. */
-
 const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }), env: PERSON_ENV });
 
-/** An open page: what it heard so far, and whether it was ended. */
+/** An open page: the events it received, and whether it was ended. */
 async function watch(person: Person, path: string) {
 	const response = await person.fetch(path);
 	if (response.status !== 200) throw new Error(`the page was refused: ${response.status}`);
@@ -62,7 +60,6 @@ test("live pages end when their session loses its rights", async () => {
 			throw new Error(`${error}: ${JSON.stringify(Object.entries(pages).map(([who, { isOver }]) => [who, isOver]))}`);
 		},
 	);
-	// What happens now reaches the pages that may still hear it, and none of those.
 	const before = Object.values(pages).map(({ text }) => text);
 	await service.db.sql`update account set name = 'Renamed meanwhile' where id = ${owner.accountId}`;
 	await owner.send("POST", "/api/console/credit/top-ups/transfer", { usd: "100" });

@@ -6,7 +6,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** Nobody is flooded with mails that others ask for, and no mail carries what a stranger wants to say. */
+/** No stranger can flood a mailbox or put a text into a mail. */
 
 const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }), env: PERSON_ENV, jobs: { pace: 10 } });
@@ -27,12 +27,12 @@ test("a mailbox gets at most five mails of a kind an hour", async () => {
 	const all = () => spellings.flatMap((one) => mailsTo(one)).filter((mail, at, list) => list.indexOf(mail) === at);
 	const before = dropped();
 	const answers = await Promise.all(Array.from({ length: 16 }, (_, nth) => signUp(spellings[nth % 4] as string)));
-	// Who asks is not told.
+	// The answer does not reveal the limit.
 	expect(answers.map(({ status }) => status)).toEqual(Array(16).fill(200));
 	await waitFor(() => dropped() === before + 11, "eleven mails to be dropped");
 	await waitFor(() => all().length === 5, "five mails to arrive");
 	expect(new Set(all().map(({ subject }) => subject)).size).toBe(1);
-	// An hour later there is more, and at the end of the day no more.
+	// After an hour there are more, at the end of the day none.
 	for (const expected of [10, 15, 15]) {
 		await service.db
 			.sql`update rate_count set started_at = started_at - interval '61 minutes' where key like 'mails an hour:%'`;
@@ -65,7 +65,7 @@ test("a stranger's reset requests leave mails for the owner", async () => {
 	}
 });
 
-/** What somebody would like others to read, in places where names stand. */
+/** Texts with a message, in fields for names. */
 const NAMES = [
 	"Win at https://evil.example/now",
 	"visit www.evil.example",
@@ -132,7 +132,7 @@ test("an address is exactly one address", async () => {
 		`a@b@example.com`,
 		`@example.com`,
 		`(${victim})x@example.com`,
-		// To a mail program the same mailbox once more, and again with each further dot.
+		// Mail programs may treat these as the same mailbox, with each further dot too.
 		`${victim}.`,
 		`${victim}..`,
 		`a@.example.com`,
@@ -157,7 +157,7 @@ test("subjects contain no text of customers", async () => {
 	expect(boss.email).toContain("@");
 	await owner.send("PUT", "/api/console/alert", { usd: "50" });
 	const alerts = () => mailsTo(owner.email).filter(({ subject }) => subject.startsWith("Credit is low"));
-	// Looked for every five seconds, and delivered by another look; each takes its time beside other files.
+	// Notices are found and delivered by two jobs that run every five seconds.
 	await waitFor(() => alerts().length === 1, "the alert", 45_000);
 	expect(alerts()[0]?.subject).toBe("Credit is low (service)");
 	expect(alerts()[0]?.text).not.toContain("Cheap");

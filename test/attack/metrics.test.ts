@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chatModel, startService, type TestService } from "../support/service.ts";
 import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 
-/** In production the figures of the service are the operator's alone, also where nobody thought of a token. */
+/** In production only the operator sees the metrics, also without a configured token. */
 
 const SECRETS = { KEY_PEPPER: "p".repeat(32), CONSOLE_SECRET: "c".repeat(32) };
 const TOKEN = "t".repeat(32);

@@ -5,7 +5,7 @@ import { atEnd, untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 
-/** Another service that lets people in has asked for no second factor of ours: no operator comes in by it. */
+/** A social provider does not check our second factor, so operators cannot use it. */
 
 const upstream = untilEnd(startUpstream());
 const service = await withService({

@@ -5,7 +5,7 @@ import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 
-/** An operator alone, with a password that leaked or with an account of his own, moves no money. */
+/** A single operator, or a leaked operator's password, moves no money. */
 
 const upstream = untilEnd(startUpstream());
 const SECRETS = { KEY_PEPPER: "p".repeat(64), CONSOLE_SECRET: "s".repeat(64) };
@@ -14,7 +14,6 @@ const service = await withService({
 	env: { NODE_ENV: "production", TOPUP_SECOND_LOOK_USD: "1000", ...SECRETS, ...PERSON_ENV },
 });
 
-/** An operator who has set up a second factor. */
 async function boss(): Promise<Person & { totp: string }> {
 	const person = await operator(service);
 	const enabled = await person.send("POST", "/api/auth/two-factor/enable", { password: PASSWORD });
@@ -30,7 +29,7 @@ const at = (path: string, accountId = customer.accountId) => `/api/console/opera
 const adjustment = (usd: string, reason = "goodwill") => ({ usd, reason, idempotencyKey: crypto.randomUUID() });
 const userIdOf = async (person: Person) => (await person.get("/api/console/me")).body.user.id as string;
 
-/** Every route of operators, with what it takes. */
+/** Every route of operators, with its body. */
 const ROUTES: readonly (readonly [method: string, path: string, body?: unknown])[] = [
 	["GET", "/api/console/operator/summary"],
 	["GET", "/api/console/operator/accounts"],
@@ -60,7 +59,7 @@ test("production operators need a second factor", async () => {
 		expect([path, answer.status, answer.body.error?.code]).toEqual([path, 403, "second_factor_required"]);
 	}
 	expect((await customer.get("/api/console/credit")).body.balance.balanceNanoUsd).toBe(0);
-	// Begun and not confirmed by a code is not set up.
+	// A set-up without a confirmed code does not count.
 	const enabled = await person.send("POST", "/api/auth/two-factor/enable", { password: PASSWORD });
 	expect((await person.get("/api/console/operator/summary")).status).toBe(403);
 	const totp = new URL(enabled.body.totpURI).searchParams.get("secret") ?? "";
@@ -91,11 +90,11 @@ test("operators cannot decide about their own accounts", async () => {
 			expect([path, status, answer.error?.code]).toEqual([path, 403, "forbidden"]);
 		}
 	};
-	// His own account, made at his first visit.
+	// The operator's own account, made at the first visit.
 	const own = (await ann.get("/api/console/me")).body.account.id;
 	const ownTopUp = (await ann.send("POST", "/api/console/credit/top-ups/transfer", { usd: "200" })).body.topUp.id;
 	await refused(ann, own, ownTopUp);
-	// Another's, that he is asked into; belongs to; and has left.
+	// Another account: before, during and after the operator's membership.
 	const invite = await owner.send("POST", "/api/console/invitations", { email: ben.email, role: "owner" });
 	expect(invite.status).toBe(200);
 	await refused(ben, owner.accountId, topUp);
@@ -127,7 +126,7 @@ test("a large adjustment needs a second operator", async () => {
 	const [carl, dora, eve] = [await boss(), await boss(), await boss()];
 	const payee = await signedUp(service);
 	const large = adjustment("1000", "made good for the outage");
-	// However often, in whatever form, by however many at once it is sent: it is one.
+	// The same adjustment in any form, repeated or concurrent, counts once.
 	const sent = await Promise.all(
 		Array.from({ length: 6 }, (_, nth) =>
 			carl.send("POST", at("/adjust", payee.accountId), {
@@ -141,7 +140,7 @@ test("a large adjustment needs a second operator", async () => {
 	expect(others).toEqual([]);
 	expect(row).toMatchObject({ amountNanoUsd: 1000e9, firstBy: carl.email, reason: "made good for the outage" });
 	expect((await dora.get("/api/console/operator/summary")).body.waitingAdjustments).toContainEqual(row);
-	// Nor does another operator send the first one's again, or the first one something else under its key.
+	// Another operator can neither repeat the key nor reuse it for another adjustment.
 	expect((await dora.send("POST", at("/adjust", payee.accountId), large)).status).toBe(409);
 	const changed = { ...large, usd: "999" };
 	expect((await carl.send("POST", at("/adjust", payee.accountId), changed)).status).toBe(409);
@@ -172,7 +171,7 @@ test("many small adjustments count as a large one", async () => {
 	expect((await credit(one)) + (await credit(two))).toBe(900e9);
 	const back = await carl.send("POST", at("/adjust", one.accountId), adjustment("-300"));
 	expect([back.status, back.body.secondLookNeeded]).toEqual([200, true]);
-	// A day later the count begins anew.
+	// A day later the count starts again.
 	await service.db.sql`update credit_adjustment set first_at = first_at - interval '25 hours' where state = 'booked'`;
 	const next = await carl.send("POST", at("/adjust", one.accountId), adjustment("300"));
 	expect([next.status, next.body.secondLookNeeded]).toEqual([200, false]);
@@ -215,7 +214,7 @@ test("one bank transaction pays one top-up", async () => {
 	for (const strange of ["ＢＡＮＫ20261", "BANK\u200b2026/1", "ВANK 2026/1", "--- / ---", "B\u0130NK 1", "--1"])
 		expect([strange, (await confirm(carl, other, strange)).status]).toEqual([strange, 400]);
 	expect(await credit(payer)).toBe(100e9);
-	// Two people who read the same line write it as one of them likes.
+	// People write the same bank reference in different forms.
 	expect((await confirm(carl, large, "Ref 77-A")).body.secondLookNeeded).toBe(true);
 	expect((await confirm(dora, large, "REF 78-A")).status).toBe(409);
 	expect((await confirm(dora, large, "ref77a")).body.topUp.state).toBe("confirmed");
@@ -232,7 +231,7 @@ test("a transaction of a rejected top-up can pay the right one", async () => {
 		(await person.send("POST", `/api/console/operator/top-ups/${id}/${act}`, body)).status;
 	const [rejected, cancelled, right] = [await expected(), await expected(), await expected()];
 	expect(await decide(carl, rejected, "confirm", { transactionReference: "LINE 90" })).toBe(200);
-	// While that one may still be paid by it, no other is.
+	// While that top-up is still pending, the transaction pays no other.
 	expect(await decide(carl, right, "confirm", { transactionReference: "LINE 90" })).toBe(409);
 	expect(await decide(carl, rejected, "reject", { reason: "the wrong one" })).toBe(200);
 	expect(await decide(carl, cancelled, "confirm", { transactionReference: "line-90" })).toBe(200);

@@ -9,7 +9,7 @@ import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { withProduct } from "./product.ts";
 
-/** What is mailed to somebody is read by nobody else, and leads nowhere but here, whatever a request says of itself. */
+/** Mails are readable by their recipient only and link to this service, whatever a request's headers say. */
 
 const upstream = untilEnd(startUpstream());
 const models = chatModel({ url: upstream.url });
@@ -33,7 +33,7 @@ test("without a mail server no page shows mails", async () => {
 		() => silent.serve.lines.some(({ message }) => message.startsWith("SMTP_URL is not set: no mail is sent")),
 		"the log to say that there is no mail",
 	);
-	// Nor does the log hold what would have been mailed.
+	// The log has no content of mails.
 	const [row] = await silent.db
 		.sql`select identifier from verification where identifier like 'reset-password:%' limit 1`;
 	const token = String(row?.identifier).split(":")[1] ?? "";

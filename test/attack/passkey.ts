@@ -1,4 +1,4 @@
-/** A device with one passkey, whose owner is always there. */
+/** A device with one passkey that confirms its user. */
 import { createSign, generateKeyPairSync, randomBytes } from "node:crypto";
 
 const sha256 = (text: string | Uint8Array) => new Bun.CryptoHasher("sha256").update(text).digest();
@@ -6,9 +6,9 @@ const base64url = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64url"
 
 export interface Device {
 	readonly id: string;
-	/** As it is stored: COSE, for ES256. */
+	/** The stored public key: COSE, for ES256. */
 	readonly publicKey: string;
-	/** What a browser sends for a challenge. */
+	/** A browser's answer to a challenge. */
 	answer(challenge: string, origin: string): Record<string, unknown>;
 }
 
@@ -31,7 +31,7 @@ export function createDevice(): Device {
 			count += 1;
 			const counter = Buffer.alloc(4);
 			counter.writeUInt32BE(count);
-			// Somebody is there, and is its owner.
+			// Flags: user present and verified.
 			const data = Buffer.concat([sha256(new URL(origin).hostname), Buffer.of(0x05), counter]);
 			const client = JSON.stringify({ type: "webauthn.get", challenge, origin, crossOrigin: false });
 			const signature = createSign("sha256")

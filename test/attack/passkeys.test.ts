@@ -5,7 +5,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { createDevice } from "./passkey.ts";
 
-/** Whoever left a passkey in somebody's account is out when a password is set anew, at whichever moment he signs in. */
+/** A password reset ends foreign passkeys, also during their sign-in. */
 
 const service = await withService({
 	models: chatModel({ url: "http://127.0.0.1:9", dialect: "vllm" }),
@@ -51,7 +51,7 @@ test("a new password ends a concurrent passkey sign-in", async () => {
 		const token = new URL(await mailedLink(owner)).searchParams.get("token");
 		const newPassword = "another good one, long enough";
 		const reset = () => newPerson(service).send("POST", "/api/auth/reset-password", { token, newPassword });
-		// Held at its last step, while the other goes by: the making of the session, or the passkey's end.
+		// Held at its last step, the session's creation or the passkey's removal, while the other passes.
 		const [when, table] = first === "reset" ? ["insert", "session"] : ["delete", "passkey"];
 		await sql.unsafe(`create trigger test_held before ${when} on ${table} for each row execute function test_held()`);
 		const blocked = await sql.begin(async (hold) => {

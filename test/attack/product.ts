@@ -10,7 +10,7 @@ import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { type TestDatabase, withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** The product as an operator starts it, a process of its own, with customers that paid and others that did not. */
+/** The product in a process of its own, with customers with and without a top-up. */
 export interface Product {
 	readonly serve: ServeProcess;
 	readonly url: string;
@@ -20,7 +20,7 @@ export interface Product {
 }
 
 const PEPPER = "p".repeat(32);
-/** No test here is about how long a guess takes: `planes/apart.test.ts` holds a real console to the full cost. */
+/** Passwords are cheap here: `planes/apart.test.ts` measures the full cost. */
 const CHEAP_SCRYPT = join(import.meta.dir, "../support/cheap-scrypt.ts");
 
 export async function withProduct(options: {
@@ -28,7 +28,7 @@ export async function withProduct(options: {
 	limits?: string;
 	env?: Readonly<Record<string, string>>;
 	logPath?: string;
-	/** Loaded before it and its children, in place of what makes passwords cheap. */
+	/** Preloaded in the process and its children, in place of what makes passwords cheap. */
 	preload?: string;
 }): Promise<Product> {
 	const db = await withDatabase();
@@ -49,7 +49,7 @@ export async function withProduct(options: {
 		serve.kill("SIGKILL");
 		await serve.exited;
 	});
-	// People's part is a process beside it, which takes a moment longer.
+	// The console is a second process, which starts a moment later.
 	if (options.env?.ROLE === "all")
 		await waitFor(async () => (await fetch(`${serve.url}/api/console/public/config`)).ok, "the console to answer");
 	const maker = { statements: db.statements, digest: createDigest(PEPPER), serviceName: "service" };
@@ -79,7 +79,7 @@ export async function withProduct(options: {
 	};
 }
 
-/** Asks again and again whether the process lives, until told to stop: the longest that it took to say so, in ms. */
+/** Polls the process until told to stop; returns the longest delay of an answer in ms. */
 export function watchLife(url: string, everyMs = 50): () => Promise<number> {
 	let worstMs = 0;
 	let stopping = false;

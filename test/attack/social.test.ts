@@ -4,7 +4,7 @@ import { atEnd, untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 
-/** Sign-in by another service, which is played here: what it says of addresses, and what a client makes of the way there and back. */
+/** Sign-in by a simulated provider: unverified addresses, forged callbacks and tokens. */
 
 const upstream = untilEnd(startUpstream());
 const service = await withService({
@@ -44,7 +44,7 @@ const claimsOf = ({ id, email, verified }: typeof present) => ({
 	name: "Some Body",
 });
 
-/** What the other service answers in place of what is asked there; it may throw. */
+/** Replaces the provider's answer; may throw. */
 let says: (place: string) => Response | undefined = () => undefined;
 const real = globalThis.fetch;
 globalThis.fetch = Object.assign(
@@ -125,7 +125,7 @@ for (const provider of ["github", "google"] as const) {
 		present = { id: crypto.randomUUID(), email: `${crypto.randomUUID()}@example.com`, verified: true };
 		const attacker = newPerson(service);
 		const state = await begin(attacker, provider);
-		// The attacker's own way back, opened by somebody else, would sign that one in as the attacker.
+		// The attacker's own callback, opened by a victim, would sign the victim in as the attacker.
 		const lured = await comeBack(victim, provider, state);
 		expect([(await victim.get("/api/console/me")).status, isOurs(lured.headers.get("location") ?? "")]).toEqual([
 			401,

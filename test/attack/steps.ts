@@ -4,11 +4,11 @@ import { temporaryFolder } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Product } from "./product.ts";
 
-/** The steps of a product's event loop, by the processor's own time, on Linux. */
+/** The steps of a process's event loop in processor time, on Linux. */
 export interface Steps {
 	readonly options: { readonly preload: string; readonly env: Readonly<Record<string, string>> };
 	longest(product: Product): Promise<number>;
-	/** Those since the last time that were longer than a millisecond. */
+	/** Steps since the last call that took longer than a millisecond. */
 	taken(product: Product): Promise<number[]>;
 }
 

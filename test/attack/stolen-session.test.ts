@@ -7,7 +7,7 @@ import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 
-/** A session without the password, as a page that was left open or a stolen cookie: what it can do after a while. */
+/** What a session without the password can do after a while: an unattended page or a stolen cookie. */
 
 const upstream = untilEnd(startUpstream());
 const models = chatModel({ url: upstream.url });
@@ -91,7 +91,7 @@ test("the password confirms one session; guesses are limited", async () => {
 	await phone.send("POST", "/api/auth/sign-in/email", { email: owner.email, password: PASSWORD });
 	await minutesPass(60);
 	const rotate = (person: Person) => act(person, ["POST", "/keys", { name: "x" }]);
-	// What a client says of its session itself.
+	// Session fields that a client sends itself.
 	const claim = { authenticatedAt: new Date().toISOString(), authenticated_at: Date.now(), createdAt: new Date() };
 	for (const path of ["update-session", "update-user", "get-session"])
 		await owner.send("POST", `/api/auth/${path}`, { ...claim, session: claim });
@@ -102,7 +102,7 @@ test("the password confirms one session; guesses are limited", async () => {
 	const statuses = guesses.map(({ status }) => status);
 	expect(statuses.filter((status) => status === 400).length).toBeLessThanOrEqual(10);
 	expect((await again(owner, PASSWORD)).status).toBe(429);
-	// The same person's other session is not held up by the guesses, and gets nothing from anybody else's password.
+	// Guesses do not block the same person's other session, and another person's password confirms nothing.
 	const other = await signedUp(service);
 	expect((await again(other, PASSWORD)).status).toBe(200);
 	expect((await rotate(phone)).status).toBe(403);
@@ -111,7 +111,7 @@ test("the password confirms one session; guesses are limited", async () => {
 	expect((await again(newPerson(service), PASSWORD)).status).toBe(401);
 });
 
-/** Of the console's own routes. Those that are neither here nor spared by `ROUTE_RULES` ask all the same. */
+/** The console's own routes without confirmation. All others not in `ROUTE_RULES` require it. */
 const ASKING = [
 	"POST /invitations",
 	"PATCH /members/:userId",
@@ -178,7 +178,7 @@ test("the caps of many small keys add up", async () => {
 	const statuses = new Set(made.map(({ status }) => status));
 	expect([...statuses].toSorted()).toEqual([200, 403]);
 	expect((await spendable()) - before).toBeLessThanOrEqual(100);
-	// A key that is widened, or narrowed and widened again, is no way around it.
+	// Widening a key, also after narrowing it, does not bypass the limit.
 	for (let times = 0; times < 3; times += 1)
 		for (const capUsd of ["100", "1"]) await act(owner, ["PATCH", `/keys/${small}`, { capUsd }]);
 	expect((await act(owner, ["PATCH", `/keys/${small}`, { capUsd: "100" }])).status).toBe(403);

@@ -1,4 +1,3 @@
-/** More requests than the service takes: each beyond the limit hears so at once, and nobody else notices. */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf } from "../support/chat.ts";

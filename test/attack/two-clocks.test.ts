@@ -9,7 +9,7 @@ import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { createDevice } from "./passkey.ts";
 
-/** The console's machine and the database's disagree about the time: what protects people holds all the same. */
+/** Protections hold although the clocks of console and database differ. */
 
 const upstream = untilEnd(startUpstream());
 const models = chatModel({ url: upstream.url });
@@ -17,7 +17,7 @@ const service = await withService({ models, env: PERSON_ENV });
 const { sql } = service.db;
 
 const MINUTE_MS = 60_000;
-/** The console's clock, the sign-in library's with it; the database's stays. */
+/** Moves the console's clock and the sign-in library's; the database's stays. */
 const setApart = (minutes: number) => setSystemTime(new Date(Date.now() + minutes * MINUTE_MS));
 afterEach(() => {
 	setSystemTime();

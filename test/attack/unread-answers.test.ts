@@ -1,6 +1,6 @@
 /**
- * Long answers that a customer asks for at once, which are read one behind the other, or they fill everybody's memory before any is
- * unread; and such as he does not read: they are his to read, and nobody else's memory.
+ * Many long answers at once are read one after the other, so that they do not fill the memory; answers that the client
+ * never reads count against its account only.
  */
 import { expect, test } from "bun:test";
 import { atEnd } from "../support/at-end.ts";
@@ -14,7 +14,10 @@ const MB = 1024 * 1024;
 /** More than the buffers of a connection take. */
 const ANSWER_BYTES = 16 * MB;
 const AT_ONCE = LONG ? 20 : 12;
-/** Without the bound 12 took 1,170 MB, and 20 1,470; with it they take 610 to 760 where nobody is short of memory, and collects late. */
+/**
+ * Without the bound 12 answers took 1,170 MB and 20 took 1,470; with it 610 to 760, on a machine with free memory and
+ * late collections.
+ */
 const MEMORY_BYTES_MAX = 950 * MB;
 
 const answer = Buffer.from(
@@ -45,7 +48,7 @@ const product = await withProduct({
 const AGAIN = { "idempotency-key": "again" };
 const ASK = { model: "chat", messages: [{ role: "user", content: "x" }], max_tokens: 100 };
 
-/** Asks, and reads nothing from the first byte on. */
+/** Sends a request and reads no byte of the answer. */
 async function askUnread(secret: string, headers: Record<string, string> = {}): Promise<RawClient> {
 	const client = await openRaw(product.url, rawPost("/v1/chat/completions", secret, ASK, headers));
 	client.stall();
@@ -88,7 +91,7 @@ test("an account with too many unread answers is refused", async () => {
 	await waitFor(async () => (await statusOf(idle))[1] === "rate_limit_exceeded", "what is unread to be counted");
 	expect(await statusOf(idle, AGAIN)).toEqual([429, "rate_limit_exceeded"]);
 	expect(await statusOf(other)).toEqual([200, undefined]);
-	// One is read to its end, and then all who read none leave.
+	// One answer is read to its end, then all clients leave.
 	first.resume();
 	await waitFor(async () => (await statusOf(idle))[0] === 200, "room for who has read");
 	const fourth = await askUnread(idle);

@@ -4,7 +4,7 @@ import { ask } from "../support/chat.ts";
 import { withService } from "../support/service.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 
-/** Ways to be served without paying, or to reach what is another's: by a route, by a repetition, by many at once. */
+/** Routes, repetitions and concurrency give no free or foreign answer. */
 
 const [first, second] = [untilEnd(startUpstream()), untilEnd(startUpstream())];
 const model = (id: string, url: string, rate: string) => `
@@ -171,7 +171,7 @@ describe("a repeated request", () => {
 		).toBeTrue();
 		const again = await send(secret, { model: "dear" }, headers);
 		expect([again.status, (await again.text()).includes("USD")]).toEqual([409, true]);
-		// One that leaves in the middle of it has been charged all the same, once.
+		// A client that leaves in the middle was charged once.
 		const leaving = new AbortController();
 		const left = await service.post(
 			"/v1/chat/completions",

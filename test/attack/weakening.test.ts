@@ -7,7 +7,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** Somebody has a password, or a session, or both, and wants to stay: by taking the second factor away, or by being quick. */
+/** A thief with the password or a session removes the second factor, or races the owner's changes. */
 
 const upstream = untilEnd(startUpstream());
 const models = chatModel({ url: upstream.url });
@@ -66,14 +66,14 @@ test("session and password cannot remove the second factor", async () => {
 			expect(JSON.stringify(answer.body)).not.toContain("backupCodes");
 		}
 	await limitsPass();
-	// A new secret in place of the former one, the secret itself, and codes by mail.
+	// A new secret, the secret itself, and codes by mail.
 	expect((await auth(person, "two-factor/enable", { password: PASSWORD })).body.code).toBe("TWO_FACTOR_ENABLED");
 	for (const act of ["get-totp-uri", "send-otp", "verify-otp", "view-backup-codes"])
 		expect((await auth(person, `two-factor/${act}`, { password: PASSWORD, code: "123456" })).status).toBe(404);
 	const profile = await auth(person, "update-user", { twoFactorEnabled: false, emailVerified: false, operator: true });
 	expect([profile.status < 500, await isOn()]).toEqual([true, true]);
 	expect((await person.get("/api/console/me")).body.user.operator).toBe(false);
-	// None of it used the backup code up, with which the owner of a lost phone does both.
+	// None of these used up the backup code, with which an owner without a phone can do both.
 	await limitsPass();
 	const anew = await auth(person, "two-factor/generate-backup-codes", { password: PASSWORD, code: next() });
 	expect(anew.body.backupCodes).toHaveLength(10);

@@ -1,4 +1,3 @@
-/** What one operator has booked alone is added up, however much that is. */
 import { expect, test } from "bun:test";
 import { newId } from "../../src/base/id.ts";
 import { adjust } from "../../src/billing/adjustments.ts";
@@ -14,7 +13,7 @@ async function account(): Promise<string> {
 	return id;
 }
 
-/** A hundred adjustments of 100,000 dollars within a day are more than one amount can be. */
+/** A hundred adjustments of USD 100,000 within a day exceed one countable amount. */
 async function operatorWho(booked: string): Promise<string> {
 	const operatorId = newId("usr");
 	await db.sql`

@@ -1,4 +1,4 @@
-/** Automatic top-ups that their people confirm, change, switch off or remove meanwhile. */
+/** Automatic top-ups whose payment the owner confirms, and whose settings change meanwhile. */
 import { afterEach, expect, test } from "bun:test";
 import { saveAutoTopUp, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
 import { waitFor } from "../support/wait.ts";
@@ -47,7 +47,7 @@ test("a payment that needs confirmation is paid once on Stripe's page", async ()
 			...{ payment_status: "paid", status: "complete", amount_total: page.amount, currency: "usd" },
 		};
 		expect(await tell("checkout.session.completed", session)).toBe(200);
-		// Its word alone wakes whoever sees to it: no moment has to pass.
+		// The event alone wakes the job: the clock is not moved.
 		await cards.collect();
 		await turn();
 		expect(await balance(ann)).toBe(110);
@@ -67,7 +67,7 @@ test("a saved, disabled or removed card closes the page of its open payment", as
 	await cards.finish(ann.accountId, "http://service/credit?topup=");
 	const page = stripe.pages.at(-1);
 	if (page === undefined) throw new Error("no page was opened");
-	// It may have been paid already: nothing new begins before that is known.
+	// The payment may have been made already: no other starts before its state is known.
 	stripe.paid.add(page.id);
 	ann.card.nature = "good";
 	await ann.save();
@@ -86,7 +86,6 @@ test("a saved, disabled or removed card closes the page of its open payment", as
 		const ben = await payer("authentication");
 		await spend(ben, 90);
 		await pass(2);
-		// However rarely it was looked at by then.
 		await db.sql`update auto_top_up_attempt set look_at = now() + interval '1 hour' where account_id = ${ben.accountId}`;
 		await off(ben);
 		await turn();
@@ -170,7 +169,6 @@ test("the newest card from Stripe's page is used; its removal removes the settin
 	expect(Object.fromEntries(present.fields)).toMatchObject({ mode: "setup", customer: ann.card.customer });
 	await pass(1);
 	expect(await cardOf()).toBe(ann.card.id);
-	// Its page was replaced by another one while Stripe was asked for it.
 	stripe.give(old);
 	await db.sql`update card_setup set state = 'open' where id = ${old.id}`;
 	await db.sql`update card_setup set look_at = now() where id = ${old.id}`;
@@ -221,7 +219,7 @@ test("top-ups stay within the monthly limit and continue the next month", async 
 			- look_at between interval '0' and interval '5 minutes' as next
 		from auto_top_up where account_id = ${ann.accountId}`;
 	expect(held?.next).toBe(true);
-	// The last moment of the month before, there; and the first of this one.
+	// The last moment of the former month and the first of this one, in the account's zone.
 	await db.sql`
 		update auto_top_up_attempt set begun_at = date_trunc('month', now(), ${zone}) where account_id = ${ann.accountId}`;
 	await db.sql`update auto_top_up set look_at = now() where account_id = ${ann.accountId}`;
@@ -236,7 +234,7 @@ test("top-ups stay within the monthly limit and continue the next month", async 
 	expect(await balance(ann)).toBe(110);
 });
 
-/** What may happen between crossing and charge, and what is bought after it: nothing, or by what is set now. */
+/** What happens between crossing and charge, and the expected purchase after it: none, or one by the new settings. */
 const CHANGES: Record<string, { run: (ann: Payer) => Promise<unknown>; buysCents: number; state?: string }> = {
 	"switched off": { run: ({ accountId }) => switchOffAutoTopUp(db.statements, accountId), buysCents: 0 },
 	suspended: {
@@ -293,7 +291,7 @@ for (const [what, { run, buysCents, state }] of Object.entries(CHANGES)) {
 		}
 		const unpaid = steps.filter(({ before }) => before === 0);
 		expect([unpaid.length > 5, unpaid.length < steps.length]).toEqual([true, true]);
-		// One step is the charge itself: what changes then comes in the same moment.
+		// One step is the charge itself: the change then happens at the same moment.
 		const bought = unpaid.filter(({ after }) => after > 0).length;
 		expect(bought).toBe(buysCents === 0 ? 1 : unpaid.length);
 		if (buysCents > 0) expect(asNow).toBeGreaterThanOrEqual(unpaid.length - 1);
@@ -316,7 +314,7 @@ test("a customer missing at Stripe is created again, and the new card is charged
 	const urls = await Promise.all([open(), open()]);
 	await open();
 	stripe.lie();
-	// Of two at once the first one's customer stands.
+	// Of two concurrent creations the first customer is kept.
 	expect(new Set(asked.filter((customer) => customer !== gone)).size).toBe(1);
 	expect(urls).toHaveLength(2);
 	const page = stripe.pages.at(-1);

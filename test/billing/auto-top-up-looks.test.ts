@@ -4,12 +4,12 @@ import { lookForAlerts } from "../../src/console/alerts/alerts.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { withAutomatic } from "./automatic.ts";
 
-/** What looking for low credit costs does not grow with the accounts, nor what is noted with the time in which nobody looks. */
+/** The cost of a check does not grow with the number of accounts, nor the notes with the time since the last check. */
 
 const { attempts, charges, db, pass, payer, spend } = await withAutomatic();
 const NOTES = 50;
 
-/** Accounts by SQL, all of them noted, every tenth below its line and its threshold. */
+/** Accounts made by SQL, all with a note; every tenth is below its line and its threshold. */
 async function fill(from: number, to: number): Promise<void> {
 	await db.sql.begin(async (sql) => {
 		await sql`insert into account (id, email, name) select 'many' || n, 'many' || n || '@example.com', '' from generate_series(${from}::int, ${to}::int) n`;
@@ -33,16 +33,16 @@ const STATEMENTS = {
 	alerts: `select alerts_look(${NOTES}, '["owner"]')`,
 };
 
-/** Rows that each statement of a turn reads, by PostgreSQL's own count. */
+/** Rows that each statement of a turn reads, as PostgreSQL counts them. */
 async function read({ isSmall }: { isSmall: boolean }): Promise<Record<string, number>> {
 	const rows: Record<string, number> = {};
 	for (const [name, statement] of Object.entries(STATEMENTS)) {
 		await db.sql
 			.begin(async (sql) => {
 				await sql.unsafe(PLANS_AS_USUAL);
-				// What a turn finds: accounts that are marked already.
+				// A turn starts with accounts that are marked already.
 				await sql`update auto_top_up set look_at = now() where account_id in (select 'many' || n * 10 from generate_series(1, 9) n)`;
-				// Of tables of a page or two all rows are read, as is right, by which the larger ones would not be measured.
+				// The planner reads tables of a page or two whole, which would falsify the comparison with large tables.
 				if (isSmall) await sql`set local enable_seqscan = off`;
 				const count = async () => {
 					const [row] =
@@ -88,7 +88,7 @@ test("without card payments an account keeps one mark, bought once cards work", 
 	expect(marked.map(({ account_id }) => account_id)).toEqual([ann.accountId]);
 	await pass(3);
 	expect([charges(ann), charges(ben)]).toEqual([1, 0]);
-	// Who may buy no more this month is not looked at again with each request of his.
+	// An account at its monthly limit is not checked at each request.
 	await spend(ann, 100);
 	await db.sql`update auto_top_up set look_at = now() + interval '1 hour' where account_id = ${ann.accountId}`;
 	await spend(ann, 1);
@@ -130,7 +130,7 @@ test("a clock set back a month blocks no account and exceeds no monthly limit", 
 	const ben = await payer("processing");
 	await spend(ben, 60);
 	await pass(1);
-	// As rows look that were written before the step.
+	// Rows as they were written before the migration.
 	const later = db.sql`interval '31 days'`;
 	await db.sql`update auto_top_up_attempt set begun_at = begun_at + ${later}, look_at = look_at + ${later}`;
 	await spend(ann, 100);

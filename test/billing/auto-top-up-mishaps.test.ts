@@ -1,4 +1,3 @@
-/** Automatic top-ups where Stripe, the bank or the card misbehaves. */
 import { afterEach, expect, test } from "bun:test";
 import { readAutoAttempts, sortAutoTopUps } from "../../src/billing/auto-top-ups.ts";
 import { collectRefunds } from "../../src/billing/stripe-events.ts";
@@ -15,7 +14,7 @@ afterEach(async () => {
 	expect(await broken()).toEqual([]);
 });
 
-/** A payment that was sent, and of which the bank has said nothing yet. */
+/** A sent payment without an answer of the bank. */
 async function undecided() {
 	const ann = await payer("processing");
 	await spend(ann, 90);
@@ -38,7 +37,7 @@ for (const how of MISHAPS) {
 			stripe.cards.upset();
 			await pass(4);
 			expect({ call, charges: charges(ann), balance: await balance(ann) }).toEqual({ call, charges: 1, balance: 110 });
-			// An answer that was lost comes again under the same key: nothing was made at Stripe beside what was charged.
+			// A lost answer is repeated under the same key: Stripe has no object besides the charged payment.
 			const made = stripe.cards.intents.filter(({ customer }) => customer === ann.card.customer);
 			expect({ call, made: made.length }).toEqual({ call, made: 1 });
 		}
@@ -176,7 +175,7 @@ test("a refund event before or with its payment's event stops the card too", asy
 			if (when === "before") await back();
 			expect(await Promise.all(when === "before" ? [paid()] : [paid(), back()])).not.toContain(500);
 			expect([what, when, await setting(ann)]).toMatchObject([what, when, { state: "stopped", reason: what }]);
-			// What two transactions have left to each other is booked all the same.
+			// Concurrent transactions each skipped the booking for the other: it is still made.
 			await collectRefunds(db.tx);
 			expect(await balance(ann)).toBe(100);
 		}
@@ -230,7 +229,7 @@ test("an undecided payment alarms, mails once and is charged once it is decided"
 		} else intent.last_payment_error = { type: "card_error", code: "card_declined", decline_code: "do_not_honor" };
 		await pass(2);
 		expect([...(await open())]).toEqual([]);
-		// A console that looked before the end and says so only now.
+		// A console that read the payment's state before its end and reports it now.
 		await db.sql`update stripe_finding set id = id || ${outcome} where id = ${`open:${attempt.id}`}`;
 		await db.sql`select auto_top_up_undecided(${attempt.id}, 'late')`;
 		expect([...(await open())]).toEqual([]);

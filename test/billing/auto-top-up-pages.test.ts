@@ -1,4 +1,4 @@
-/** Pages of Stripe's on which payments of automatic top-ups wait, and cards that it is to forget: done once, whoever dies or is cut off beside that. */
+/** Stripe pages with unconfirmed payments, and cards to detach: each is handled once, also after a crash. */
 import { afterEach, expect, test } from "bun:test";
 import { createTopUp, getTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
 import { waitFor } from "../support/wait.ts";
@@ -13,13 +13,12 @@ afterEach(async () => {
 	expect(await broken()).toEqual([]);
 });
 
-/** The event of a page on which its payment was made. */
 const paidOn = ({ id, topUpId, amount }: OpenedPage) => ({
 	...{ id, object: "checkout.session", client_reference_id: topUpId, payment_intent: `pi_${id}` },
 	...{ amount_total: amount, currency: "usd", payment_status: "paid", status: "complete" },
 });
 
-/** An automatic top-up that waits for its owner on an open page, whose card would pay the next one. */
+/** An automatic top-up that waits for its owner on an open page; the next one would use that card. */
 async function onPage() {
 	const ann = await payer("authentication");
 	await spend(ann, 90);
@@ -42,7 +41,6 @@ test("a page that is already closed does not block the next top-up", async () =>
 		if (half === "told by its event")
 			await tell("checkout.session.expired", { ...session, payment_status: "unpaid", status: "expired" });
 		if (half === "cancelled by its owner") await rejectTopUp(db.statements, page.topUpId, "test");
-		// Before anybody has looked after it again.
 		await ann.save();
 		await pass(4);
 		const [first, second] = await attempts(ann);

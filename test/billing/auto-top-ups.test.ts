@@ -1,4 +1,3 @@
-/** Automatic top-ups: one charge for one crossing, whichever console dies, sleeps or runs beside. */
 import { afterEach, expect, test } from "bun:test";
 import { LONG } from "../support/long-form.ts";
 import { type Death, withAutomatic } from "./automatic.ts";
@@ -35,7 +34,7 @@ test("credit below the threshold is bought once and credited when paid", async (
 	expect(await balance(ann)).toBeCloseTo(130, 6);
 });
 
-/** Who dies behind a step leaves what one leaves who dies before the next. */
+/** A death after a step leaves the same state as one before the next step. */
 const DONE = LONG ? [false, true] : [true];
 
 test("a console that dies at any step leaves one charge, credited once", async () => {
@@ -69,7 +68,7 @@ test("a console that dies during a failed payment leaves it uncharged, mailed on
 			ann.card.nature = "good";
 			await pass(3);
 			const rows = await attempts(ann);
-			// A card that was not asked yet is good by now.
+			// The card, not charged yet, is valid by now.
 			const isPaid = rows[0]?.state === "succeeded";
 			expect({ at, done, charges: charges(ann), rows: rows.length }).toEqual({
 				at,
@@ -104,7 +103,7 @@ test("a console that slept for days repeats no charge", async () => {
 	await spend(ann, 90);
 	await pass(2);
 	const [attempt] = await attempts(ann);
-	// A console that had read the attempt before all that, and wakes only now.
+	// A console that read the attempt before and continues now.
 	stripe.cards.forgetKeys();
 	await db.sql`update auto_top_up_attempt set state = 'sent', ended_at = null where id = ${attempt?.id ?? ""}`;
 	await pass(2);

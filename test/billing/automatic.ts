@@ -1,4 +1,4 @@
-/** Accounts that are topped up automatically by a card at a played Stripe, and consoles that see to it and may die. */
+/** Accounts with automatic card top-ups at a simulated Stripe, and consoles whose job can die at any step. */
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -33,7 +33,7 @@ export interface AttemptRow {
 	readonly top_up_state: string;
 }
 
-/** At which of its steps a console ends, and whether that step was still carried out; or sleeps before it. */
+/** The step at which a console dies, before or after it takes effect, or sleeps before it. */
 export type Death =
 	| { readonly at: number; readonly done: boolean }
 	| { readonly at: number; readonly sleep: () => Promise<void> };
@@ -42,13 +42,12 @@ export async function withAutomatic() {
 	const db = await withDatabase();
 	const stripe = untilEnd(startStripe());
 	const address = { secretKey: "sk_test_local", apiBase: stripe.url };
-	// Its turns wait for what they have begun, however busy the machine is.
 	const clock = { ...systemClock, after: () => () => {} };
 	const deps = { statements: db.statements, tx: db.tx, clock, log: silentLog };
 	const options = { ...address, webhookSecrets: [SECRET], serviceName: "Tollgate" };
 	const cards = createCardPayments(deps, options);
 
-	/** One turn of a console. Resolves with the number of its steps, or when it is dead: then nothing more comes of it. */
+	/** One turn of a console: resolves with the number of its steps, or when it is dead. */
 	async function turn(death?: Death): Promise<{ steps: number; died: boolean }> {
 		const died = Promise.withResolvers<void>();
 		let steps = 0;
@@ -79,7 +78,7 @@ export async function withAutomatic() {
 		return { steps, died: isDead };
 	}
 
-	/** As time passes: whatever waits for its moment is looked after. */
+	/** Moves the clock to each due moment. */
 	async function pass(turns = 1): Promise<void> {
 		for (let count = 0; count < turns; count++) {
 			await db.sql`update auto_top_up_attempt set look_at = now() - interval '1 minute' where ended_at is null`;
@@ -91,13 +90,13 @@ export async function withAutomatic() {
 
 	return {
 		...{ db, stripe, cards, turn, pass },
-		/** A console with a limit of milliseconds for Stripe's answers, and for the turns that wait for them. */
+		/** A console with limits in milliseconds for Stripe's answers and for turns. */
 		hasty: (callMs: number, turnMs: number, statements = db.statements) =>
 			createCardPayments(
 				{ ...deps, statements, clock: { ...systemClock, after: (_ms, run) => systemClock.after(turnMs, run) } },
 				{ ...options, callMs },
 			),
-		/** With 100 dollars; below 50 it buys 100, at most 1,000 a month. */
+		/** An account with USD 100 that buys USD 100 below USD 50, at most USD 1,000 a month. */
 		async payer(nature: CardNature = "good", amounts: { below?: number; amount?: number; most?: number } = {}) {
 			const { id: accountId } = await createAccount(db.statements, {
 				email: `${crypto.randomUUID()}@example.com`,
@@ -130,7 +129,6 @@ export async function withAutomatic() {
 			const [row] = await db.sql`select state, reason, tell from auto_top_up where account_id = ${accountId}`;
 			return row;
 		},
-		/** Payments of an account that were charged at Stripe. */
 		charges: ({ card }: Payer, customer = card.customer): number =>
 			stripe.cards.charged.filter((id) => stripe.cards.intents.find((one) => one.id === id)?.customer === customer)
 				.length,

@@ -22,7 +22,7 @@ afterEach(async () => {
 	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
 });
 
-/** Paid at Stripe; whether the event came is another matter. */
+/** A payment at Stripe; its event may be missing. */
 async function paidThere(usd?: string): Promise<AtThePage> {
 	const at = await atThePage(usd);
 	stripe.held["checkout/sessions"].unshift(sessionOf(at));
@@ -176,7 +176,7 @@ test("a booked refund or dispute missing at Stripe is a finding", async () => {
 	expect(await findings(`dp_${disputed.paymentId}`)).toHaveLength(1);
 });
 
-/** What a list of the refunds of one payment says, whatever it was asked for. */
+/** Overrides the list of one payment's refunds. */
 const listOfRefunds = (answer: (query: URLSearchParams) => Response) =>
 	stripe.lie(({ url }) => {
 		const { pathname, searchParams } = new URL(url);

@@ -1,4 +1,4 @@
-/** People who pay by card at a service under test, and what Stripe tells of it. */
+/** Customers who pay by card at a service under test, and Stripe's events. */
 import { expect } from "bun:test";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { PERSON_ENV, type Person, signedUp } from "../console/person.ts";
@@ -8,7 +8,7 @@ import { startUpstream } from "../support/upstream-server.ts";
 import { type OpenedPage, signedEvent, startStripe } from "./stripe-server.ts";
 
 export const SECRET = "whsec_present";
-/** Still accepted while the present one takes its place. */
+/** The former signing secret, valid during a replacement. */
 export const OLD_SECRET = "whsec_past";
 
 export type Customer = Person & { accountId: string };
@@ -19,7 +19,7 @@ export interface AtThePage {
 	readonly paymentId: string;
 }
 
-/** A service that takes cards, a Stripe that plays, customers at the payment page, and events as Stripe sends them. */
+/** A service with card payments, a simulated Stripe, customers on its payment page, and signed events. */
 export async function withPayers() {
 	const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 	const stripe = untilEnd(startStripe());
@@ -41,7 +41,7 @@ export async function withPayers() {
 	}
 	const person = await signedUp(service);
 	const userId: string = (await person.get("/api/console/me")).body.user.id;
-	/** An account of its own, of one person who owns them all: to sign up is a tenth of a second. */
+	/** A new account of one shared owner: a sign-up costs a tenth of a second. */
 	async function newCustomer(): Promise<Customer> {
 		const { statements } = service.db;
 		const { id } = await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
@@ -81,7 +81,7 @@ export async function withPayers() {
 			const [row] = await service.db.sql`select state from top_up where id = ${topUpId}`;
 			return row?.state;
 		},
-		/** Open findings of a payment, with those that are fresh. */
+		/** Open findings of a payment, new ones included. */
 		async findings(id: string): Promise<{ kind: string; reason: string }[]> {
 			const rows = await service.db
 				.sql`select kind, reason from stripe_finding where id like ${`%:${id}`} and resolved_at is null order by id`;

@@ -7,7 +7,7 @@ import { createAccount } from "../../src/keys/account-admin.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { usd, withAutomatic } from "./automatic.ts";
 
-/** Refunds of credit that was spent stay owed, for years if need be: that costs nobody else anything. */
+/** Refunds of spent credit stay owed, for years if need be, at no cost to others. */
 
 const { balance, broken, db, spend } = await withAutomatic();
 afterEach(async () => {
@@ -23,7 +23,7 @@ async function paidIn(accountId: string): Promise<string> {
 	return id;
 }
 
-/** Somebody who paid USD 100 by card, has spent `spent` of it, and got all of it back. */
+/** A customer who paid USD 100 by card, spent `spent` of it and got all of it refunded. */
 async function refunded(payment: string, spent: number) {
 	const email = `${crypto.randomUUID()}@example.com`;
 	const { id: accountId } = await createAccount(db.statements, { email, vouched: true });

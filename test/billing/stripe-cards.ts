@@ -1,7 +1,7 @@
 /**
- * The part of Stripe's HTTP interface that saved cards take, as strict as the real one: parameters that it does not know,
- * an Idempotency-Key with other parameters, a payment that is in another state are refused; the first answer to a key is
- * its answer for good, errors of the server too; a payment is charged once, whatever is asked.
+ * The part of Stripe's HTTP interface for saved cards, as strict as Stripe: it refuses unknown parameters, an
+ * Idempotency-Key with other parameters, and calls in a wrong state. A key's first answer is final, server errors
+ * included; a payment is charged once.
  */
 type Json = Record<string, unknown>;
 
@@ -9,7 +9,6 @@ export type CardNature = "good" | "declined" | "funds" | "authentication" | "act
 
 export interface PlayedCard {
 	readonly id: string;
-	/** Null once it is detached. */
 	customer: string | null;
 	nature: CardNature;
 }
@@ -34,7 +33,7 @@ export interface PlayedIntent {
 	last_payment_error: Json | null;
 }
 
-/** What happens to a request: refused before anything, done and its answer lost, or never answered. */
+/** Whether a request is refused before it takes effect, takes effect without an answer, or gets no answer at all. */
 export type Mishap = "error" | "kept error" | "lost" | "busy" | "hang" | undefined;
 
 const FIELDS: Record<string, RegExp> = {
@@ -48,7 +47,7 @@ const FIELDS: Record<string, RegExp> = {
 
 const failed = (status: number, error: Json) => ({ status, body: { error } });
 const refused = (code: string, status = 400) => failed(status, { type: "invalid_request_error", code, message: code });
-/** Amounts have eight digits. */
+/** Stripe's maximum has eight digits. */
 export const CENTS_MAX = 99_999_999;
 const MISSING = refused("resource_missing", 404);
 
@@ -56,7 +55,7 @@ export function createPlayedCards() {
 	const cards = new Map<string, PlayedCard>();
 	const intents: PlayedIntent[] = [];
 	const customers = new Set<string>();
-	/** Every charge that was ever made: the payment's id. */
+	/** The payment id of every charge ever made. */
 	const charged: string[] = [];
 	const answers = new Map<string, { params: string; reply: { status: number; body: Json } | undefined }>();
 	const seen: string[] = [];
@@ -134,12 +133,12 @@ export function createPlayedCards() {
 		if (intent.status === "succeeded" || intent.status === "processing" || intent.status === "canceled")
 			return refused("payment_intent_unexpected_state");
 		intent.status = "canceled";
-		// As Stripe may: the reason is known to who wrote it down.
+		// Stripe may drop the reason of a failure: the service must have stored it.
 		intent.last_payment_error = null;
 		return { status: 200, body: { ...intent } };
 	}
 
-	/** Undefined if the request is of another part. */
+	/** Undefined for a request of another part of the interface. */
 	async function answer(request: Request): Promise<Response | undefined> {
 		const { pathname } = new URL(request.url);
 		if (!/^\/v1\/(customers|payment_intents|payment_methods)(\/|$)/.test(pathname)) return undefined;
@@ -170,7 +169,7 @@ export function createPlayedCards() {
 			how === "kept error"
 				? failed(500, { type: "api_error", message: "secret" })
 				: act(pathname, new URLSearchParams(text));
-		// What was refused for its parameters was never begun: the key is free again.
+		// A request refused for its parameters does not use up its key.
 		if (kept.reply.status === 400 || kept.reply.status === 404) answers.delete(key);
 		return how === "lost" ? mishapReply("error") : reply(kept.reply);
 	}
@@ -179,10 +178,10 @@ export function createPlayedCards() {
 		answer,
 		intents,
 		charged,
-		/** What was asked for, in order: `payment_intents`, `confirm`, `cancel`, … */
+		/** Requests in order: `payment_intents`, `confirm`, `cancel`, … */
 		seen,
 		customers,
-		/** What goes wrong with each request of a name from now on. */
+		/** The fault of each request to an endpoint from now on. */
 		upset(how: (request: string) => Mishap = () => undefined) {
 			mishap = how;
 		},
@@ -192,12 +191,12 @@ export function createPlayedCards() {
 			cards.set(card.id, card);
 			return card;
 		},
-		/** Stripe keeps an answer to a key for a day. */
+		/** Stripe keeps the answer to a key for a day. */
 		forgetKeys: () => answers.clear(),
 	};
 }
 
-/** The client's own repetitions are not what is tested: it is told not to. */
+/** Disables the client's own retries. */
 const NO_REPEAT = { "stripe-should-retry": "false" };
 
 function reply({ status, body }: { status: number; body: Json }): Response {

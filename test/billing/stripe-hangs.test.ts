@@ -7,15 +7,15 @@ import { type Payer, withAutomatic } from "./automatic.ts";
 import type { Slowness } from "./stripe-server.ts";
 
 /**
- * A Stripe that accepts a request and never answers, answers too late what it has done, or a byte now and then: each call has
- * an end, nobody else's payment waits for it, and nothing is charged twice.
+ * Stripe accepts a request and never answers, answers too late, or sends a byte now and then: each call ends, delays no
+ * other payment, and charges once.
  */
 
 const automatic = await withAutomatic();
 const { attempts, balance, broken, charges, db, pass, payer, spend, stripe } = automatic;
-/** Long enough for an answer of a busy machine, short against one that trickles. */
+/** Long enough for a busy machine, short compared with a trickling answer. */
 const CALL_MS = 1_000;
-/** Of whom 20 have a place at once. */
+/** 20 of these have a place at once. */
 const PAYERS = LONG ? 43 : 23;
 const HOW = ["hang", "late", "trickle"] as const;
 
@@ -24,7 +24,7 @@ afterEach(async () => {
 	expect(await broken()).toEqual([]);
 });
 
-/** A database whose answers to some statements are late: what was asked for is done at once. */
+/** A database that answers some statements late, after they took effect. */
 function answersLate(which: RegExp) {
 	const may = Promise.withResolvers<void>();
 	const statements = (async (...query: Parameters<typeof db.statements>) => {
@@ -42,7 +42,7 @@ const isOf = ({ accountId, card }: Payer, request: string) =>
 test("one account's hanging payment delays no other account and is charged once", async () => {
 	const slow: { one: Payer; call: RegExp; how: Slowness }[] = [];
 	const calls = [/^POST \S+\/payment_intents /, /\/confirm /, /\/cancel /];
-	// In short each call has one of them: charged, and answered too late, is the worst.
+	// The short form gives each call one fault: charged but answered too late is the worst.
 	for (const [at, how] of HOW.entries())
 		for (const [nth, call] of calls.entries())
 			if (LONG || nth === at) slow.push({ how, one: await payer(nth === 2 ? "declined" : "good"), call });
@@ -53,7 +53,7 @@ test("one account's hanging payment delays no other account and is charged once"
 	await console.topUpAutomatically();
 	await spend(ben, 90);
 	const ended = console.ended().then(() => "ended");
-	// While those still hang: this one's crossing came behind theirs.
+	// The first payments still hang when this account crosses its line.
 	await waitFor(async () => {
 		await console.topUpAutomatically();
 		return (await balance(ben)) === 110;
@@ -81,7 +81,7 @@ test("a console runs at most 20 payments at Stripe; others start as those end", 
 	});
 	const late = answersLate(/for update skip locked/);
 	const console = automatic.hasty(20_000, 10, late.statements);
-	// Turns that end before they have heard which payments are theirs.
+	// Turns that end before Postgres answers which payments they claimed.
 	for (let turn = 0; turn < 3; turn++) await console.topUpAutomatically();
 	late.answer();
 	await waitFor(() => asked.size >= 20, "20 payments at Stripe");
@@ -120,7 +120,7 @@ test("a console runs at most 10 page calls at Stripe and stops after late statem
 	expect(asked.size).toBe(10);
 	stripe.slow();
 	expect(await ended).toBe(10);
-	// Nobody gives a card there: they would stand before those of the tests behind this one.
+	// Removes pages that would precede those of the next tests.
 	await db.sql`update card_setup set state = 'closed' where state = 'open'`;
 });
 
@@ -186,7 +186,7 @@ test("top-ups, cards and the daily comparison time out if Stripe does not answer
 	expect(await cleared).toBe("not now");
 	stripe.slow();
 	expect(await console.clear()).not.toBeNull();
-	// The page that was made and not heard of is the one that he gets: it is paid once.
+	// The owner gets the page that was created by the timed-out call, and pays once.
 	const { length } = stripe.pages;
 	const url = await console.finish(accountId, whom.back);
 	expect([stripe.pages.length, stripe.pages.some(({ id }) => url.endsWith(id))]).toEqual([length, true]);

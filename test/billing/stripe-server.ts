@@ -2,7 +2,6 @@ import type { Server } from "bun";
 import Stripe from "stripe";
 import { CENTS_MAX, createPlayedCards, type PlayedCard } from "./stripe-cards.ts";
 
-/** A checkout session as the server below has made it. */
 export interface OpenedPage {
 	readonly id: string;
 	readonly topUpId: string;
@@ -13,7 +12,7 @@ export interface OpenedPage {
 
 type StripeObject = { readonly id: string; readonly created?: number } & Readonly<Record<string, unknown>>;
 
-/** Never answered; done, and answered only when the next slowness is set; or answered a byte now and then. */
+/** Never answers, answers when the next slowness is set, or sends a byte now and then. */
 export type Slowness = "hang" | "late" | "trickle" | undefined;
 
 type Lie = Response | undefined;
@@ -33,10 +32,10 @@ function trickled(text: string, { status, headers }: Response): Response {
 	return new Response(body, { status, headers });
 }
 
-/** Objects a page: few, so that tests turn pages. */
+/** Objects per page: few, so that tests need several pages. */
 const PAGE_MAX = 2;
 
-/** One object, or a page of a list with the filters that a list has. */
+/** One object, or a filtered page of a list. */
 function listed(objects: readonly StripeObject[], id: string | undefined, query: URLSearchParams): Response {
 	if (id !== undefined) {
 		const found = objects.find((object) => object.id === id);
@@ -59,14 +58,14 @@ function listed(objects: readonly StripeObject[], id: string | undefined, query:
 }
 
 /**
- * Plays the part of Stripe's HTTP interface that a payment page takes. `withPages`: also the page where people pay, under
- * another name than the service's, so that it is another site to a browser.
+ * The part of Stripe's HTTP interface for payment pages. `withPages` adds the page where people pay, under another host
+ * name: another site to a browser.
  */
 export function startStripe({ withPages = false } = {}) {
 	const pages: OpenedPage[] = [];
 	const expired = new Set<string>();
 	const paid = new Set<string>();
-	/** What its lists hold, newest first, as the test has put it there. */
+	/** The contents of its lists, newest first, set by the test. */
 	const held: Record<"checkout/sessions" | "refunds" | "disputes" | "payment_intents", StripeObject[]> = {
 		"checkout/sessions": [],
 		payment_intents: [],
@@ -74,7 +73,7 @@ export function startStripe({ withPages = false } = {}) {
 		disputes: [],
 	};
 	const cards = createPlayedCards();
-	/** What was given on a page, as Stripe says when it is asked for the page. */
+	/** The card that was given on a page. */
 	const given = new Map<string, Record<string, unknown>>();
 	let meanwhile = async () => {};
 	let failing = false;
@@ -138,7 +137,7 @@ export function startStripe({ withPages = false } = {}) {
 		}
 		const id = /^\/v1\/checkout\/sessions\/([^/]+)\/expire$/.exec(pathname)?.[1];
 		if (request.method === "POST" && id !== undefined) {
-			// As the real one: only a page that is open can be closed, and one that is closed already is none.
+			// As at Stripe: only an open page can be closed, once.
 			if (paid.has(id) || expired.has(id)) {
 				const message = `Only Checkout Sessions with a status in ["open"] can be expired. This Checkout Session has a status of \`${paid.has(id) ? "complete" : "expired"}\`.`;
 				return Response.json({ error: { type: "invalid_request_error", message } }, { status: 400 });
@@ -153,7 +152,7 @@ export function startStripe({ withPages = false } = {}) {
 		payUrl: `http://localhost:${server.port}/pay/`,
 		pages,
 		cards,
-		/** Somebody gives a card on a page, for later or for its payment. */
+		/** Gives a card on a page, to save it or to pay. */
 		give(page: OpenedPage, nature?: Parameters<typeof cards.card>[1]): PlayedCard {
 			const card = cards.card(page.fields.get("customer") ?? "", nature);
 			const method = { ...card, type: "card", card: { brand: "visa", last4: "4242", exp_month: 12, exp_year: 2031 } };
@@ -161,20 +160,20 @@ export function startStripe({ withPages = false } = {}) {
 			given.set(page.id, { status: "complete", [intent]: { id: "intent", payment_method: method } });
 			return card;
 		},
-		/** What happens while it is asked for a page. */
+		/** Runs while a page is being created. */
 		meanwhile(run: () => Promise<void> = async () => {}) {
 			meanwhile = run;
 		},
 		expired,
 		paid,
 		held,
-		/** How each request is answered from now on, by its method, address and body. */
+		/** The answer to each request from now on, by method, path and body. */
 		slow(how: (request: string) => Slowness = () => undefined) {
 			slowness = how;
 			quick.resolve();
 			quick = Promise.withResolvers();
 		},
-		/** What is answered in its place from now on. */
+		/** The replacement answer from now on. */
 		lie(says: typeof lie = () => undefined) {
 			lie = says;
 		},
@@ -197,7 +196,7 @@ function paymentPage({ amount, fields }: OpenedPage): Response {
 
 const signer = new Stripe("sk_test_local");
 
-/** An event as Stripe sends it, with a valid signature. */
+/** An event with a valid signature. */
 export async function signedEvent(
 	secret: string,
 	type: string,

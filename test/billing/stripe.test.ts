@@ -192,7 +192,7 @@ test("a refund of held credit is collected on its return and never overdraws", a
 	const { spentNanoUsd } = (await customer.get("/api/console/credit")).body.balance;
 	expect(spentNanoUsd).toBeGreaterThan(0);
 	expect(await send("charge.refunded", charge(paymentId, 10_000))).toBe(200);
-	// Less than a cent stays of what was spent, and the cent that it broke is owed.
+	// Less than a cent is left after spending; the broken cent stays owed.
 	await waitFor(async () => (await balance(customer)) < 10_000_000, "the rest to be collected", 20_000);
 	expect(await balance(customer)).toBeGreaterThanOrEqual(0);
 	const [payment] = await service.db.sql`select booked_refund_cents from stripe_payment where id = ${paymentId}`;
@@ -210,7 +210,7 @@ test("a dispute takes its amount, spent or not, and suspends until it is won", a
 	expect(await balance(customer)).toBe(before - 100e9);
 	expect(await accountState(customer)).toBe("suspended");
 	expect(await stateOf(page.topUpId)).toBe("disputed");
-	// Asked by what costs nothing: until then a request is admitted, and charged.
+	// Probed with a free request, since any other is charged.
 	await waitFor(async () => (await service.get("/v1/models", secret)).status === 403, "the suspension to be in force");
 	const refused = await service.post("/v1/chat/completions", secret, body);
 	expect(refused.status).toBe(403);
@@ -270,7 +270,6 @@ test("an operator's suspension outlasts a won dispute", async () => {
 	};
 	await send("charge.dispute.created", dispute(paymentId, "needs_response", 3_000));
 	expect(await accountState(customer)).toBe("suspended");
-	// Opened again meanwhile or not: the last word is a person's.
 	await decide("unsuspend");
 	await decide("suspend");
 	await send("charge.dispute.closed", dispute(paymentId, "won", 3_000));
@@ -286,7 +285,7 @@ test("an inquiry takes nothing and suspends nothing", async () => {
 	expect(await accountState(customer)).toBe("active");
 });
 
-/** In short each comes in each place, and right behind each other. */
+/** The short form puts each event in each place, and after each other event. */
 const ORDERS: readonly (readonly number[])[] = [
 	[0, 1, 3, 2],
 	[1, 2, 0, 3],
@@ -312,7 +311,7 @@ test("a payment's events in any order give the same books", async () => {
 }, 60_000);
 
 let shared: Customer | undefined;
-/** As `atThePage`, always the same customer. */
+/** As `atThePage`, for the same customer. */
 async function atThePageOf(known: Customer | undefined, usd: string) {
 	shared = known ?? (await newCustomer());
 	const made = await shared.send("POST", "/api/console/credit/top-ups/card", { usd });

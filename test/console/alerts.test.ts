@@ -15,7 +15,7 @@ import { foldAll } from "../support/sums.ts";
 import { zoneByDay } from "../support/zone-by-day.ts";
 import { written } from "./mailbox.ts";
 
-/** What an account wants to hear of is told once for each crossing, however many consoles look, and to nobody who did not ask. */
+/** Each crossing is reported once to the recipients who enabled it, whatever the number of consoles. */
 
 const db = await withDatabase();
 const never = new AbortController().signal;
@@ -83,7 +83,7 @@ async function topUp(accountId: string): Promise<void> {
 	await confirmTopUp(db.statements, (await createTopUp(db.statements, made)).id, "test");
 }
 
-/** Several consoles at once, each looking and telling twice. */
+/** Several consoles check and send concurrently, each twice. */
 async function lookAndTell(): Promise<void> {
 	await Promise.all(Array.from({ length: 4 }, () => lookForAlerts(db.statements)));
 	await lookForAlerts(db.statements);
@@ -168,7 +168,7 @@ test("the credit page names the recipients of the low-credit mail and its balanc
 	expect(promise).toContain("when the balance falls below $0.50");
 	const id = await newAccount(["credit.low"], 1_000_000_000);
 	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500000000)`;
-	// Little is available, since much is held.
+	// The balance is high, the available credit low because of holds.
 	await db.sql`insert into lease (budget_id, instance_id, epoch, granted_nano_usd, state) values (${id}, 'gone', 1, 800000000, 'open')`;
 	await db.sql`update budget set drawn_nano_usd = drawn_nano_usd + 800000000 where id = ${id}`;
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
@@ -243,7 +243,7 @@ test("a confirmed top-up is reported once", async () => {
 	await db.sql`delete from alert_mark where account_id = ${id}`;
 	await db.sql`update batch_notice_setting set events_at = now() where account_id = ${id}`;
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
-	// What was confirmed before the account asked is not told.
+	// Top-ups confirmed before the account enabled the notice.
 	await lookAndTell();
 	expect(calls.map(({ body }) => JSON.parse(body).data)).toEqual([
 		{ id: topUp, amount_usd: "250.00", method: "transfer" },
@@ -273,7 +273,7 @@ test("the threshold and the event send one mail, to roles that manage credit", a
 		await lookAndTell();
 		expect(mails.map(({ to }) => to).sort()).toEqual([`billing_${id}@example.com`, `owner_${id}@example.com`]);
 		expect(mails[0]?.text).toContain(`https://service.example/credit?account=${id}`);
-		// For others there is no notice at all, not even one that failed.
+		// Other members have no notice row, not even a failed one.
 		expect(await db.sql`select 1 from batch_notice where account_id = ${id} and channel = 'mail'`).toHaveLength(2);
 		expect(told()).toEqual(events.map((type) => [type, null]));
 	}
@@ -293,12 +293,12 @@ test("credit is booked without waiting for a check and is reported by the next o
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
 	await db.sql.begin(async (look) => {
 		await look`select alerts_look(20, '["owner"]')`;
-		// A lock that this waited for would end it after half a second, again and again.
+		// A lock that the booking waited for would fail it after half a second.
 		await topUp(id);
 	});
 	await lookAndTell();
 	expect(told()).toEqual([["top_up.confirmed", null]]);
-	// What is booked and not committed yet is no look's to forget.
+	// A check must not delete the note of an uncommitted booking.
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
 	await db.sql.begin(async (booking) => {
 		await booking`insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, note)
@@ -339,7 +339,7 @@ test("a retirement is reported to recent users 30 and 7 days before; a new day a
 	expect(await look(7.001)).toEqual(none);
 	expect(await look(7)).toEqual(told);
 	expect(mails[0]?.text).toContain("The model leaves is retired on 2027-01-01");
-	// Nobody asked for it, and nothing in the settings keeps it away.
+	// A mandatory mail: no setting disables it.
 	for (const { text, german } of mails) {
 		expect(text).toContain("\nYou receive this mail because your account used the model recently.\n");
 		expect(german?.text).toContain(
@@ -376,7 +376,7 @@ test("an hour above three times the same hour's average is reported once a day",
 	const WEEK = 7 * 24;
 	const other = await newAccount(["spend.unusual"]);
 	const theirs = await newKey(other);
-	// Another hour of that week was dear; the same hour was not.
+	// A high cost in another hour of that week does not count.
 	await spend(other, theirs, 90_000_000_000, WEEK + 1);
 	await spend(other, theirs, 4_000_000_000, 2 * WEEK);
 	await spend(other, theirs, 12_000_000_000);
@@ -389,7 +389,7 @@ test("an hour above three times the same hour's average is reported once a day",
 	expect(calls.map(({ body }) => JSON.parse(body).data)).toEqual([
 		{ hour: expect.stringMatching(/:00:00Z$/), spent_usd: "12.000000001", most_usd: "4.00" },
 	]);
-	// Of little money nothing is unusual.
+	// Small costs are never unusual.
 	const small = await newAccount(["spend.unusual"]);
 	const smallKey = await newKey(small);
 	await spend(small, smallKey, 1, WEEK + 1);
@@ -434,7 +434,7 @@ test("a check that dies is repeated; a repeated delivery has the same content", 
 	expect([calls[1]?.id, calls[1]?.body]).toEqual([calls[0]?.id ?? "", calls[0]?.body ?? ""]);
 });
 
-/** Notices by SQL, due for an hour, of accounts of their own or of one. */
+/** Notices inserted by SQL, due for an hour, of one account or of one account each. */
 async function crowd(type: string | null, from: number, to: number, account: string | null = null): Promise<void> {
 	await db.sql`
 		insert into batch_notice (batch_id, account_id, channel, user_id, type, data, next_at)
@@ -458,7 +458,7 @@ test("low credit is reported within a turn whatever waits, and every lane advanc
 		return Object.fromEntries(rows.map(({ type, rows }) => [type, rows]));
 	};
 	expect(await tried()).toEqual({ batch: 4, "credit.low": 2, "model.retiring": 14 });
-	// More of them than a turn sends leave the others their places.
+	// More of one kind than a turn sends leave the places of other kinds.
 	await db.sql`update batch_notice set attempts = 0`;
 	await crowd("key.expiring", 20_001, 20_100);
 	await db.sql`update batch_notice set next_at = now() - interval '1 minute' where account_id = 'flood'`;
@@ -494,7 +494,7 @@ test("a turn reads the same rows for a hundred times the waiting notices", async
 					select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) as rows from pg_stat_xact_user_tables where relname = 'batch_notice'`;
 				return Number(row?.rows ?? 0);
 			};
-			// Of earlier turns on this connection some are not handed over yet.
+			// PostgreSQL may still report reads of earlier turns on this connection.
 			const before = await count();
 			await sendNotices({ ...deps, statements }, "mail", never);
 			rows = (await count()) - before;
@@ -506,7 +506,6 @@ test("a turn reads the same rows for a hundred times the waiting notices", async
 	await crowd("model.retiring", 1, 400);
 	const small = await readBy();
 	await crowd("model.retiring", 401, 40_000);
-	// Before PostgreSQL has counted them, and after.
 	const large = await readBy();
 	await db.sql`analyze batch_notice`;
 	const counted = await readBy();

@@ -14,7 +14,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { type Answer, mailedLink, operator, PERSON_ENV, signedUp } from "./person.ts";
 
-/** No act without its line in the audit log, at whatever moment the console dies: both are committed together. */
+/** An act and its audit line commit together, so that a crash leaves both or neither. */
 
 const service = await withService({
 	models: chatModel({ url: "http://127.0.0.1:9", dialect: "vllm" }),
@@ -24,7 +24,7 @@ const { sql, statements } = service.db;
 const owner = await signedUp(service);
 const { accountId } = owner;
 const boss = await operator(service);
-// Who comes for the first time is given an account of his own.
+// The first sign-in creates an account.
 await boss.get("/api/console/me");
 const script = await managementClient(service);
 const friend = await signedUp(service);
@@ -79,7 +79,7 @@ await sql`
 	values ('batch_1', ${accountId}, 'webhook', 'failed', now() + interval '1 day')`;
 const by = (action: AuditAction) => noted({ actor: "somebody", action, ip: null });
 
-/** Each act by the name under which it stands in the log, in an order in which all succeed. */
+/** Each act by its name in the log, in an order in which all succeed. */
 const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | object>])[] = [
 	["key.create", () => call("POST", "/keys", { name: "new" })],
 	["key.update", () => call("PATCH", `/keys/${changed}`, { name: "other" })],
@@ -142,7 +142,7 @@ const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | obje
 	["management_key.revoke", () => revokeManagementKey(statements, managementKey.id, byCommand).then(() => ({}))],
 ];
 
-/** All that such acts change, as text, without what jobs and look-ups change beside them. */
+/** All tables that acts change, as text, without those that jobs and look-ups change. */
 async function all(): Promise<string> {
 	const [row] = await sql`
 		select concat((select json_agg(x order by id) from account x),

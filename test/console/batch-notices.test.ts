@@ -12,7 +12,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { written } from "./mailbox.ts";
 
-/** At the end of a batch whoever wants to hear of it does: at least once, and once unless something broke just then. */
+/** The end of a batch is reported at least once, and exactly once without a failure at that moment. */
 
 const db = await withDatabase();
 const books = createBatchBooks({ statements: db.statements });
@@ -88,7 +88,6 @@ async function ended(accountId: string, ending: BatchEnding = "completed", keyId
 	const id = (await begin(accountId, keyId))?.id ?? "";
 	const run = (await books.take(id))?.batch.run ?? 0;
 	expect(await books.end(id, run, { ending, output: "file_out", error: null })).toBe(true);
-	// Whoever did not hear of it says it again.
 	await books.end(id, run, { ending, output: "file_out", error: null });
 	return id;
 }
@@ -98,10 +97,9 @@ const tell = async () => {
 };
 const rows = () =>
 	db.sql`select state, attempts, answer, problem, next_at > now() + interval '1 minute' as later from batch_notice`;
-/** What a mail server said to one of its commands, as the client of it tells. */
+/** The mail client's error with the server's reply to a command. */
 const refusedAt = (command: string, responseCode: number) =>
 	Object.assign(new Error("refused"), { command, responseCode });
-/** As if the time until the next attempt had passed. */
 const wait = () => db.sql`update batch_notice set next_at = now()`;
 
 test("sends no notice unless the account enables it", async () => {
@@ -129,7 +127,7 @@ test("sends each ending as OpenAI's event, signed, without customer text", async
 	}
 	expect(calls.map(({ secret }) => secret)).toEqual(Array(4).fill(client.webhookSecret));
 	await wait();
-	// A runner that says the end again, long after it was told.
+	// A runner repeats the end of a batch long after its notice.
 	await books.end(ids.get("failed") ?? "", 1, { ending: "failed", output: null, error: null });
 	await tell();
 	expect(calls).toHaveLength(4);
@@ -192,9 +190,9 @@ test("repeats an attempt of a dead console under the same id", async () => {
 	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
 	await ended(id);
 	onCall = onMail = () => new Promise<never>(() => {});
-	// Its time stands still: who is dead notices no deadline either.
+	// The clock stands still: a dead console's deadlines do not fire.
 	const dying = { ...deps, clock: createManualClock() };
-	// One after the other: of two that claim at once one leaves it to its next turn.
+	// One after the other: of two concurrent claims one waits for its next turn.
 	void sendNotices(dying, "webhook", never);
 	await waitFor(() => calls.length === 1, "the webhook to be under way");
 	void sendNotices(dying, "mail", never);
@@ -237,7 +235,6 @@ test("retries at growing intervals and gives up after three days", async () => {
 	await tell();
 	expect([calls.length, mails.length]).toEqual([8, 8]);
 	expect((await rows()).map(({ state }) => state)).toEqual(["failed", "failed"]);
-	// As TollgateNoticesFail hears of it.
 	expect(noted.slice(-2)).toEqual(["webhook failed", "mail failed"]);
 
 	calls.length = 0;
@@ -296,7 +293,6 @@ test("a dead receiver does not delay other accounts", async () => {
 	await tell();
 	expect(calls.filter(({ url }) => url.includes("dead"))).toHaveLength(4);
 	expect(calls.find(({ url }) => url.includes("well"))?.id).toBe(last.replace("batch_", "evt_"));
-	// Once it failed everything else of it waits too.
 	await tell();
 	expect(calls).toHaveLength(5);
 	onCall = async () => ({ status: 200 });

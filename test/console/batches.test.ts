@@ -8,8 +8,6 @@ import { reply, startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailedLink, newPerson, operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 
-/** Batches as people see them: begun with a file, followed, ended, their answers fetched. */
-
 const upstream = untilEnd(startUpstream());
 const model = chatModel({ url: upstream.url }).replace("[chat, completions]", "[chat, completions, batch]");
 const service = await withService({ models: model, env: PERSON_ENV });
@@ -111,7 +109,7 @@ describe("a batch in the console", () => {
 		const shown = await over(id);
 		expect([shown.state, shown.problems[0].line]).toEqual(["failed", 2]);
 
-		// None is answered before it is ended, and not all of them are on their way.
+		// More lines than run at once: some are running and some wait when the batch is cancelled.
 		const gate = Promise.withResolvers<void>();
 		upstream.always(() => reply().text("an answer").behind(gate.promise));
 		const lines = Array.from({ length: 60 }, (_, n) => chatLine(`line ${n}`)).join("\n");
@@ -143,10 +141,9 @@ describe("a batch in the console", () => {
 		const asked = { mail: "owners", webhookUrl: hook, events: ["credit.low"] };
 		expect((await ann.send("PUT", path, asked)).body.events).toEqual(["credit.low"]);
 		expect((await ann.send("PUT", path, { ...asked, events: ["credit.high"] })).status).toBe(400);
-		// Who says nothing of them leaves them.
+		// A change without notice settings keeps them.
 		expect((await put(ann, hook)).body.events).toEqual(["credit.low"]);
 		expect((await ann.send("POST", `${path}/evt_none/replay`)).status).toBe(404);
-		// Shown once, and the same until it is made anew.
 		expect((await put(ann, "https://hook.invalid/?token=other")).body.secret).toBeNull();
 		const second = (await ann.send("POST", `${path}/secret`)).body.secret;
 		expect([second === first.secret, second.length]).toEqual([false, first.secret.length]);
@@ -161,8 +158,7 @@ describe("a batch in the console", () => {
 		expect((await carl.send("POST", `${path}/secret${at}`)).status).toBe(403);
 		expect((await bob.get(`${path}${at}`)).status).toBe(404);
 
-		// What is being saved while somebody makes the secret anew, or says in another tab what else is told, does not bring
-		// the former ones back.
+		// A concurrent save of other settings keeps the new secret, and the other tab's change.
 		const saltOf = async () =>
 			(
 				await service.db.sql`select webhook_salt as salt from batch_notice_setting where account_id = ${ann.accountId}`
@@ -176,7 +172,7 @@ describe("a batch in the console", () => {
 		});
 		const saved = (await saving.waits).body;
 		expect([saved.secret, await saltOf(), saved.events]).toEqual([null, "made anew", ["spend.unusual"]]);
-		// Of several who set one up at the same moment one is shown the secret, and that one holds.
+		// Of concurrent set-ups one returns its secret, which is the valid one.
 		await put(ann, null);
 		const shown = (await Promise.all(Array.from({ length: 8 }, () => put(ann, hook)))).map(({ body }) => body.secret);
 		expect(shown.filter((secret) => secret !== null)).toHaveLength(1);
@@ -245,7 +241,7 @@ describe("a batch in the console", () => {
 		const { id } = (await (await begin(cleo, own.key.id, chatLine("a"))).json()) as { id: string };
 		const shown = await over(id, cleo);
 		expect((await cleo.fetch(`/api/console/batch-files/${shown.outputFileId}`)).status).toBe(200);
-		// Over already: that is all that stands in the way.
+		// The batch has ended: only this refuses the cancellation.
 		expect((await cleo.send("POST", `/api/console/batches/${id}/cancel`)).body.error.code).toBe("conflict");
 	}, 60_000);
 

@@ -162,19 +162,18 @@ test("a token is valid once, for its provider, client, sign-in and browser", asy
 	const state = sent.get("state") ?? "";
 	expect(sent.get("code_challenge_method")).toBe("S256");
 	const code = liar.tell({ claims: claimsFor(sent) });
-	// A link that another person is made to open signs nobody in.
 	expect(await back(eve, { code, state })).toBe("/sign-in?company=stale");
 	expect((await eve.get("/api/console/me")).status).toBe(401);
 	expect(await back(ann, { code, state: "made up" })).toBe("/sign-in?company=stale");
 	expect(await back(ann, { code, state })).toBe("/keys");
 	expect(await back(ann, { code, state })).toBe("/sign-in?company=stale");
-	// A browser with a journey of its own is not taken on another's.
+	// A browser with its own sign-in does not continue another's.
 	const hers = await begin(eve);
 	const second = await begin(ann);
 	expect(await back(eve, { code: liar.tell({ claims: claimsFor(second) }), state: second.get("state") ?? "" })).toBe(
 		"/sign-in?company=stale",
 	);
-	// Replayed: the token of one journey in the next.
+	// A replay: one sign-in's token in the next.
 	const third = await begin(ann);
 	expect(await back(ann, { code: liar.tell({ claims: claimsFor(hers) }), state: third.get("state") ?? "" })).toBe(
 		"/sign-in?company=failed",
@@ -213,7 +212,7 @@ test("a provider signs in only verified addresses of its domain, never operators
 	for (const email_verified of [false, undefined, "true"])
 		expect(await tried({ sub: "x2", email: `eve@${DOMAIN}`, email_verified })).toBe(why("not_verified"));
 	expect(await tried({ sub: "ada-1" })).toBe("/keys");
-	// The address was given to somebody else.
+	// The address now belongs to another user of the provider.
 	expect(await tried({ sub: "ada-2" })).toBe(why("other_person"));
 	await sql`insert into console_user (id, name, email, email_verified, operator) values
 		('usr_op', 'Op', ${`op@${DOMAIN}`}, true, true), ('usr_un', 'Un', ${`un@${DOMAIN}`}, false, false)`;
@@ -261,7 +260,7 @@ test("company sign-in opens only the company's account, not the person's own", a
 			).body.code,
 		).toBe("OWN_SIGN_IN_REQUIRED");
 	expect((await eva.get("/api/auth/list-accounts")).status).toBe(403);
-	// The claim takes the role back, and what it let her invite to; an owner's it never touches.
+	// The claim lowers the role and voids her invitations; an owner's role never changes.
 	const friend = { email: "friend@elsewhere.example", role: "admin" };
 	expect((await eva.send("POST", "/api/console/invitations", friend)).status).toBe(200);
 	const invited = () => sql`select email from invitation where account_id = ${owner.accountId}`;
@@ -276,7 +275,7 @@ test("company sign-in opens only the company's account, not the person's own", a
 	expect((await meOf(eva)).accounts).toMatchObject([{ role: "owner" }]);
 	await sql`update member set role = 'viewer' where account_id = ${owner.accountId} and user_id = ${me.user.id}`;
 
-	// Only by the company: the password opens the person's own account, and no other but an owner's.
+	// With required company sign-in a password opens the person's own account only; an owner's is exempt.
 	expect((await own.get(`/api/console/overview?${at}`)).status).toBe(200);
 	await set({ required: true, clientSecret: null as never });
 	expect((await own.get(`/api/console/overview?${at}`)).status).toBe(403);
@@ -307,7 +306,7 @@ test("changed settings end company sessions; a secret is sent to no other issuer
 	expect(await back(ada, { code: liar.tell({ claims: claimsFor(sent) }), state: sent.get("state") ?? "" })).toBe(
 		"/sign-in?company=stale",
 	);
-	// A domain is one account's, and another domain is to be proved anew.
+	// A domain belongs to one account; another domain needs its own proof.
 	const thief = await signedUp(service);
 	await thief.send("PUT", PATH, SETTINGS);
 	await expect(proved(thief.accountId)).rejects.toMatchObject({ code: "conflict" });

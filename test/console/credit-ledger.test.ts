@@ -9,7 +9,7 @@ import { writeUsage } from "./usage-rows.ts";
 const db = await withDatabase();
 const DAYS = 40;
 
-/** An account with usage of each day and entries among it, some at the very moment a day begins. */
+/** An account with usage on each day and entries in between, some at midnight exactly. */
 async function account(id: string, rows: number): Promise<void> {
 	const { sql } = db;
 	await sql`insert into account (id, email, name) values (${id}, ${`${id}@example.com`}, ${id})`;
@@ -74,7 +74,6 @@ test("handles accounts without usage or movements, and a bad cursor", async () =
 		expect(ledgerPage(db.statements, "acc_new", { asked: 10, after })).rejects.toThrow(
 			"`after` must be `next` of the previous page.",
 		);
-	// A balance that cannot be is shown to who put it into the address.
 	const [told] = await ledgerPage(db.statements, "acc_new", {
 		asked: 10,
 		after: "99999999999999999.999999999999999999.x",
@@ -86,7 +85,7 @@ test("the total of an account's hours follows every change", async () => {
 	const { kept, summed } = await totals();
 	expect(kept.length).toBe(2);
 	expect(kept).toEqual(summed);
-	// More of the same hours and new ones, as a fold brings them.
+	// Further usage in known hours and in new ones, as a fold adds it.
 	await writeUsage(db, { accountId: "acc_b", keyIds: ["key_acc_b"], rows: 50, days: 1, models: 2 });
 	await db.sql`update usage_event set settled_at = clock_timestamp() where account_id = 'acc_b' and admitted_at > now() - interval '1 day'`;
 	await foldAll(db.statements);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { csvLine, csvResponse } from "../../src/base/csv.ts";
 
-/** What a spreadsheet in some language would run: each cell that it could make of a value, without blanks in front. */
+/** Texts that some spreadsheet runs as a formula, without leading blanks. */
 function cells(line: string): string[] {
 	const value = line
 		.replace(/\r\n$/, "")

@@ -1,4 +1,4 @@
-/** Files for spreadsheets: under each head stands what it names, of a request in which no two values are alike. */
+/** Every value of this request is different, so that a swapped column is noticed. */
 import { expect, test } from "bun:test";
 import { chatModel, withService } from "../support/service.ts";
 import { foldAll } from "../support/sums.ts";

@@ -8,7 +8,7 @@ import { forgetOldShares } from "../../src/keys/limit-shares.ts";
 import { forgetActs } from "../../src/ops/audit.ts";
 import { withDatabase } from "../support/database.ts";
 
-/** What a job removes it removes faster than it comes: a table that is filled faster than that would grow for ever. */
+/** A job must remove rows faster than they arrive, or its table grows for ever. */
 
 const db = await withDatabase();
 const ROWS = 2_500;

@@ -13,7 +13,7 @@ await sql`insert into api_key (id, account_id, name, digest, prefix, last_four, 
 afterEach(() => void setSystemTime());
 
 test("the log shows a long request once it ended, with any filter", async () => {
-	// Over the turn of an hour, and before the sums have it.
+	// The request crosses an hour and is not in the sums yet.
 	const nowMs = Date.UTC(2026, 10, 20, 12, 20);
 	const at = new Date(nowMs - 30 * 60_000);
 	await sql`

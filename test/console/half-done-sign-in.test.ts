@@ -1,4 +1,4 @@
-/** What changes how somebody signs in, cut off at any of its statements: it is done with all that it ends, or it is not done and may be repeated. */
+/** Changes of credentials that are cut off at one of their statements: done with all their effects, or repeatable. */
 import { afterEach, beforeEach, expect, setSystemTime, test } from "bun:test";
 import { createDevice } from "../attack/passkey.ts";
 import { chatModel, withService } from "../support/service.ts";
@@ -19,7 +19,7 @@ await sql`
 	end $$`;
 const NEW_PASSWORD = "another good one, long enough";
 
-/** The connection of whoever does so to a row of this table ends before that is done. */
+/** Cuts the connection when it changes a row of this table. */
 async function cutAt<T>([act, table]: readonly [string, string], run: () => Promise<T>): Promise<T> {
 	await sql.unsafe(`create trigger test_cut before ${act} on ${table} for each row execute function test_cut()`);
 	try {
@@ -41,7 +41,7 @@ async function withTotp(person: Person): Promise<string> {
 	return new URL(enabled.body.totpURI).searchParams.get("secret") ?? "";
 }
 const STEP_MS = 30_000;
-// In the middle of a step, where each test stays: the code of the step before is none any more where one ends meanwhile.
+// Mid-step, so that no code expires during the test.
 beforeEach(() => {
 	setSystemTime(new Date((Math.floor(Date.now() / STEP_MS) + 0.5) * STEP_MS));
 });
@@ -49,7 +49,7 @@ afterEach(() => {
 	setSystemTime();
 });
 
-/** A code is good once, and for a step before and behind its own. */
+/** A code is valid once, from one step before to one after its own. */
 const codeOf = (secret: string, stepsAhead: number) => totpCode(secret, Date.now() + stepsAhead * STEP_MS);
 const confirm = (person: Person, secret: string, stepsAhead = 0) =>
 	person.send("POST", "/api/auth/two-factor/verify-totp", { code: codeOf(secret, stepsAhead) });
@@ -129,7 +129,6 @@ test("a second factor's removal stopped at its last step leaves the next set-up 
 	const off = (stepsAhead: number) =>
 		owner.send("POST", "/api/auth/two-factor/disable", { password: PASSWORD, code: codeOf(former, stepsAhead) });
 	expect((await cutAt(["delete", "two_factor"], () => off(1))).status).toBe(503);
-	// It is on or off, and the page says which.
 	if ((await owner.get("/api/console/me")).body.user.twoFactorEnabled) expect((await off(-1)).status).toBe(200);
 	const secret = await withTotp(owner);
 	expect((await confirm(owner, secret)).status).toBe(200);

@@ -9,7 +9,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { PERSON_ENV, signedUp } from "./person.ts";
 
-/** Of what there are only so many at most there are no more, however many are asked for at once, by whichever console. */
+/** Limits on counts hold under concurrent creations by several consoles. */
 
 const service = await withService({
 	models: chatModel({ url: "http://127.0.0.1:9", dialect: "vllm" }),
@@ -84,10 +84,10 @@ test("eight concurrent creations with one token return one key's secret", async 
 	expect(new Set(made.map((answer) => `${answer.body.key.id} ${answer.body.secret}`)).size).toBe(1);
 });
 
-/** Whether the second one is made that begins while the first, for which there was room, is not committed. */
+/** The second creation begins while the first, which took the last place, is uncommitted. */
 async function secondIsMade(make: (by: Statements, nth: number) => Promise<unknown>): Promise<boolean> {
 	const { second } = await sql.begin(async (held) => {
-		// Mails are counted by statements of their own, which are committed by then.
+		// Mails are counted by separate statements, committed before.
 		const inTransaction = ((...query: Parameters<typeof sql>) =>
 			query[0].join("").includes("rate_count")
 				? statements(query[0] as TemplateStringsArray, ...(query.slice(1) as []))
@@ -125,7 +125,7 @@ test("invitations of an account stay within the limit", async () => {
 			({ email, role }) => [email, role],
 		);
 	expect(await open()).toHaveLength(50);
-	// Who is invited again, as by a mail that was lost, takes no other place.
+	// A repeated invitation of an address takes no further place.
 	const again = await owner.send("POST", "/api/console/invitations", { email: "7@example.com", role: "developer" });
 	expect(again.status).toBe(200);
 	expect(await open()).toHaveLength(50);

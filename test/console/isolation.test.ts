@@ -10,7 +10,7 @@ import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 
-/** What is Ann's, by the name of the parameter that asks for it. */
+/** Ann's objects, by the name of the path parameter. */
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
@@ -44,7 +44,7 @@ interface Route {
 	readonly path: string;
 }
 
-/** Valid bodies, so that nothing but the right to do it decides. */
+/** Valid bodies, so that only the caller's rights decide. */
 const BODIES: Record<string, unknown> = {
 	"PATCH /account": { name: "taken" },
 	"POST /invitations": { email: "y@example.com", role: "viewer" },
@@ -179,7 +179,7 @@ test("other accounts' ids are not found for a customer", async () => {
 		const path = hersAt(route);
 		if (route.path.includes(":")) {
 			const { status } = await call(bob, route, path);
-			// One's own sessions are looked for among one's own.
+			// A session id is searched among the caller's own sessions.
 			expect({ route, status }).toEqual({ route, status: 404 });
 		}
 		const named = await call(bob, route, `${path}?account=${ann.accountId}`);
@@ -206,7 +206,7 @@ test("other accounts' ids are not found for a customer", async () => {
 	expect((await bob.get(`/api/console/requests?project=${hers.project}`)).body.items).toEqual([]);
 	expect((await bob.get("/api/console/projects")).body.items).toEqual([]);
 	expect((await bob.get(`/api/console/keys?project=${hers.project}`)).body.items).toEqual([]);
-	// Not into a project of another account's, neither made nor moved.
+	// A key is neither created in nor moved to another account's project.
 	expect((await bob.send("POST", "/api/console/keys", { name: "x", projectId: hers.project })).status).toBe(404);
 	const own = (await bob.send("POST", "/api/console/keys", { name: "own" })).body.key.id;
 	expect((await bob.send("PATCH", `/api/console/keys/${own}`, { projectId: hers.project })).status).toBe(404);
@@ -260,7 +260,7 @@ test("every route answers each role as the table says", async () => {
 		[{ method: "POST", path: "/playground/chat" }, "requests.send"],
 	];
 	const roles = ROLES.filter((one) => one !== "owner");
-	/** In short a route is asked by one who may and by one who may not, each role in its turn. */
+	/** The short form tests each route with one allowed and one refused role, in turn. */
 	const isAsked = (role: Role, right: Right, nth: number) => {
 		const alike = roles.filter((one) => may(one, right) === may(role, right));
 		return LONG || alike[nth % alike.length] === role;
@@ -273,7 +273,7 @@ test("every route answers each role as the table says", async () => {
 		for (const [nth, [route, right]] of [...asked, ...others].entries()) {
 			if (right === undefined || right === "person" || right === "anybody" || right === "operator") continue;
 			if (!isAsked(role, right, nth)) continue;
-			// What is allowed is asked of ids that do not exist: it is not to be done, five times over.
+			// Allowed calls use unknown ids, so that none takes effect.
 			const mine = may(role, right);
 			const path = mine ? `/api/console${route.path.replace(/:\w+/, "none")}` : hersAt(route);
 			const { status, body } = await call(person, route, `${path}?account=${ann.accountId}`);
@@ -316,7 +316,7 @@ test("a developer makes own keys and sees no others; an unknown role has no righ
 	}
 	for (const path of ["playground/chat?", "batch-start?endpoint=/v1/chat/completions&"])
 		expect((await dev.send("POST", `/api/console/${path}key=${hers.key}&${at}`, {})).status).toBe(404);
-	// A replacement is his too, also one that an owner made.
+	// A rotated key stays its maker's, also if an owner rotated it.
 	const replaced = (await ann.send("POST", `/api/console/keys/${own}/rotate`, { graceMs: 60_000 })).body.key.id;
 	expect(await ids()).toEqual([replaced, own]);
 	expect((await dev.send("PATCH", `/api/console/keys/${replaced}?${at}`, { name: "y" })).status).toBe(200);

@@ -43,7 +43,7 @@ test("the console shows every step from the first top-up to a revoked key", asyn
 	const empty = await customer.get("/api/console/overview");
 	expect(empty.body.checklist).toEqual({ signedIn: true, toppedUp: false, keyMade: false, firstRequest: false });
 
-	// Less than the least, more than the most, and what no bank can pay.
+	// Below the minimum, above the maximum, and with fractions of a cent.
 	for (const usd of [
 		"0",
 		"99.99",
@@ -85,11 +85,11 @@ test("the console shows every step from the first top-up to a revoked key", asyn
 
 	const isSeen = async () => {
 		const overview = await customer.get("/api/console/overview");
-		// In a month that has begun since nothing was spent.
+		// A month without spending so far.
 		const isSpent = overview.body.monthSpentNanoUsd > 0 || new Date().getUTCMonth() !== month;
 		return overview.body.checklist.firstRequest && isSpent;
 	};
-	// Transactions of other files' databases hold the sums back.
+	// Transactions of other test files delay the sums.
 	await waitFor(isSeen, "the request to reach the overview", FOLD_MS);
 	const log = await customer.get("/api/console/requests");
 	expect(log.body.items).toHaveLength(1);
@@ -137,7 +137,7 @@ test("the playground chats with a key, is billed to it, and ends with it", async
 	const streamed = await customer.send("POST", path, { ...ask, stream: true });
 	expect(streamed.headers.get("content-type")).toContain("text/event-stream");
 	expect(streamed.body).toEndWith("data: [DONE]\n\n");
-	// What breaks after the first byte is said in the reader's language, and what was charged comes after it.
+	// An error after the first byte is in the reader's language and is followed by the charge.
 	for (const [language, said] of [
 		["en", '"message":"The model server failed to answer."'],
 		["de", '"message":"Der Modellserver konnte nicht antworten."'],
@@ -195,7 +195,7 @@ test("a large transfer needs a second operator who names the same transaction", 
 		const [first, second] = [await operator(strict), await operator(strict)];
 		const expected = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "1000" });
 		const { topUp: made, transferDetails } = expected.body;
-		// Who is to pay is told where to, on the page and with the reference; who is not signed in is not.
+		// The page and its reference show the bank details, only to signed-in customers.
 		expect(transferDetails).toBe("Example Bank\nIBAN DE00 1234");
 		expect((await customer.get("/api/console/credit")).body.transferDetails).toBe(transferDetails);
 		expect(JSON.stringify((await customer.get("/api/console/public/config")).body)).not.toContain("IBAN");

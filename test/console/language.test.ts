@@ -61,7 +61,7 @@ test("mails are in the recipient's language: the browser's, then the setting", a
 	const token = new URL(/\S+\/verify\?\S+/.exec(asked.text)?.[0] ?? "").searchParams.get("token");
 	await person.send("POST", "/api/auth/verify-email", { token }, german);
 	expect((await person.get("/api/console/me")).body.user.language).toBe("de");
-	// Somebody asks in English: it goes by who gets it.
+	// The request is in English: the recipient's language decides.
 	const reset = () =>
 		newPerson(service).send("POST", "/api/auth/request-password-reset", { email: person.email, redirectTo: "/reset" });
 	await reset();
@@ -106,7 +106,7 @@ test("errors are in the reader's language; programs always get English", async (
 	expect((await inGerman("POST", "/api/console/no-such", {}))[1]).toBe("Diese Seite gibt es nicht.");
 	const stranger = await newPerson(service).get("/api/console/me", { headers: german });
 	expect(stranger.body.error.message).toBe("Bitte melden Sie sich an.");
-	// The gateway writes the German itself.
+	// The gateway writes this German text itself.
 	const { key } = (await person.send("POST", "/api/console/keys", { name: "a" })).body;
 	const chat = { model: "none", messages: [{ role: "user", content: "a" }] };
 	expect(await inGerman("POST", `/api/console/playground/chat?key=${key.id}`, chat)).toEqual([
@@ -148,7 +148,7 @@ test("receipts, statements and status are translated; their data is not", async 
 		expect((await asked(`/api/console/credit/statement?month=${month}`, language)).text).toContain(`<br>${title} `);
 	const csv = `/api/console/credit/statement.csv?month=${month}`;
 	expect((await asked(csv, "de")).text).toBe((await asked(csv, "en")).text);
-	// Kept for a second: one language does not get the other's.
+	// The page is cached for a second, for each language separately.
 	for (const language of ["en", "de", "en", "de"]) {
 		const page = await asked("/status", language);
 		expect(page.text).toContain(`<html lang="${language}">`);
@@ -161,7 +161,7 @@ test("receipts, statements and status are translated; their data is not", async 
 			const [english = "", german = ""] = [id, server[id]].map((text) => text.replace("{time}.", ""));
 			expect([id, has(english), has(german)]).toEqual([id, language === "en", language === "de"]);
 		}
-		// Only until the first look at the service, which is in the middle of a minute, whichever comes first.
+		// The first observation is in the middle of a minute; until then there is no history.
 		expect(has(language === "de" ? "no data yet" : server["no data yet"])).toBe(false);
 	}
 	const { text } = await asked("/status", "de", "application/json");

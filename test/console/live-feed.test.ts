@@ -8,7 +8,7 @@ import { waitFor } from "../support/wait.ts";
 const all: HoldingRights = async (rights) => new Set(rights);
 const rightOf = (userId: string) => ({ userId, sessionId: "s", accountId: null });
 
-/** A feed behind a real server, so that a leaving client leaves as browsers do. */
+/** A feed on a real server, so that a client leaves as a browser does. */
 function serve() {
 	const clock = createManualClock();
 	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
@@ -37,7 +37,6 @@ test("a closed page is forgotten, with its topics", async () => {
 	expect(feed.size()).toBe(5);
 	const watched = reads();
 	clock.advance(2_000);
-	// One reading serves all five.
 	await waitFor(() => reads() === watched + 1, "the topic to be read");
 	for (const one of leaving) one.abort();
 	await waitFor(() => feed.size() === 0, "the pages to be forgotten");
@@ -151,7 +150,6 @@ test("a page whose right ended gets no further event", async () => {
 	await Promise.all([a.ended, b.ended]);
 	expect([a.heard.length, b.heard.length]).toEqual([1, 1]);
 	await waitFor(() => c.heard.length === 2, "the one whose right holds to hear more");
-	// One question for all of them.
 	expect(asked).toBe(1);
 	ask = async () => {
 		throw new Error("away");

@@ -1,4 +1,3 @@
-/** What people see while the database is away. */
 import { expect, spyOn, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
@@ -39,7 +38,7 @@ test("while the database is away pages and sign-in are a 503, later they work ag
 		await admin.end();
 	}
 	await waitFor(async () => (await person.get("/api/console/me")).status === 200, "the console to work again");
-	// What is wrong with a request is still said as it was.
+	// Invalid requests still get their own errors.
 	expect((await stranger.send("POST", "/api/auth/sign-in/email", { email: person.email, password: "no" })).status).toBe(
 		401,
 	);

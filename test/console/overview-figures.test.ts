@@ -1,4 +1,4 @@
-/** What the first pages of customers and operators say of what is not all shown, or not kept any more. */
+/** First pages whose lists are truncated, or whose rows are deleted. */
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";

@@ -2,13 +2,13 @@ import { createOperator } from "../../src/console/operator/operator-admin.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { MAIL_ENV, newMail } from "./mailbox.ts";
 
-/** Somewhere that people can sign up: a service in this process, or one of its own. */
+/** A service for sign-ups, in this process or another. */
 export interface PeopledService {
 	readonly url: string;
 	readonly db: Pick<TestDatabase, "statements">;
 }
 
-/** Mails arrive; each person has an address of their own, so that rate limits by address do not join strangers. */
+/** Each person has an address of their own, so that rate limits by address do not affect other tests. */
 export const PERSON_ENV = { TRUSTED_PROXIES: "127.0.0.1", ...MAIL_ENV };
 export const PASSWORD = "correct horse battery staple";
 
@@ -19,7 +19,7 @@ export interface Answer {
 	readonly body: any;
 }
 
-/** Somebody with a browser: keeps cookies, names the origin on every change, as a page of the service does. */
+/** A person's browser: keeps cookies and sends the origin with every change. */
 export interface Person {
 	readonly email: string;
 	readonly cookies: Map<string, string>;
@@ -79,7 +79,7 @@ export function newPerson(service: PeopledService, email = `${crypto.randomUUID(
 	};
 }
 
-/** The link of the newest mail to a person of those that were not looked into before. */
+/** The link of the newest unread mail to a person. */
 export async function mailedLink(person: Pick<Person, "email">): Promise<string> {
 	const { text } = await newMail(person.email);
 	const link = /https?:\/\/\S+/.exec(text)?.[0];
@@ -87,13 +87,13 @@ export async function mailedLink(person: Pick<Person, "email">): Promise<string>
 	return link;
 }
 
-/** Presses the button of the page that the newest mail's link leads to. */
+/** Presses the button of the page that the newest mail links to. */
 export async function confirmAddress(person: Person, more: Record<string, unknown> = {}): Promise<Answer> {
 	const token = new URL(await mailedLink(person)).searchParams.get("token");
 	return person.send("POST", "/api/auth/verify-email", { token, ...more });
 }
 
-/** Signed up, verified and signed in, with an account. */
+/** A person with a verified address, a session and an account. */
 export async function signedUp(
 	service: PeopledService,
 	more: Record<string, unknown> = {},
@@ -123,7 +123,7 @@ export async function operator(service: PeopledService): Promise<Person> {
 	return person;
 }
 
-/** A top-up by transfer that an operator has confirmed. */
+/** A bank transfer confirmed by an operator. */
 export async function topUp(customer: Person, confirmer: Person, usd = "100"): Promise<string> {
 	const made = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd });
 	const { id } = made.body.topUp;

@@ -6,8 +6,6 @@ import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
-/** The request log with what was refused in it. */
-
 const sent: { id: string; refused: boolean }[] = [];
 
 async function make(settings: Record<string, unknown>) {

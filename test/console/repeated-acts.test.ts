@@ -4,7 +4,7 @@ import { atEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { type Answer, operator, PERSON_ENV, signedUp } from "./person.ts";
 
-/** What a form makes is made once, also where its answer was lost and the button is pressed again. */
+/** A form submitted again after a lost answer creates nothing twice. */
 
 const stripe = startStripe();
 atEnd(() => stripe.stop());
@@ -27,7 +27,7 @@ interface Form {
 	readonly other: Record<string, unknown>;
 	readonly action: string;
 	readonly by?: typeof boss;
-	/** What of the answer is the same, each time. */
+	/** The part of the answer that must stay the same. */
 	readonly told: (answer: Answer) => unknown;
 }
 
@@ -37,7 +37,7 @@ const name = { input: { name: "one" }, other: { name: "another" } };
 const usd = { input: { usd: "100" }, other: { usd: "200" } };
 const [scopes, role] = [["keys:read"], "viewer"];
 
-/** Every form of the console that makes something. */
+/** Every form of the console that creates something. */
 const FORMS: readonly Form[] = [
 	{ path: "/credit/top-ups/transfer", ...usd, action: "topup.create", told: topUpOf },
 	{ path: "/credit/top-ups/card", ...usd, action: "topup.create", told: topUpOf },

@@ -1,4 +1,4 @@
-/** A month on paper: it adds up to the nano-dollar, stays as it was once it is closed, and each line of it is in the log. */
+/** A monthly statement adds up to the nano-dollar, never changes once closed, and each line is in the log. */
 import { expect, spyOn, test } from "bun:test";
 import { getDocument } from "pdfjs-dist/legacy/build/pdf.mjs";
 import { server } from "../../src/base/de.json";
@@ -20,7 +20,7 @@ const db = await withDatabase();
 const ID = "acc_books";
 const ORIGIN = "https://models.example";
 const NOBODY = { company: "", address: "", vatId: "" };
-/** It stays this month for what is asked here, whenever it ends. */
+/** A fixed date, so that the month does not end during the test. */
 const now = new Date();
 const asked = await statementsAt(db, now.getTime());
 /** The three months before this one, and this one. */
@@ -60,7 +60,7 @@ async function use(at: string, charged: number, model = "m-1", project: string |
 		on conflict (budget_id, instance_id, epoch) do update set granted_nano_usd = lease.granted_nano_usd + ${charged}, settled_nano_usd = lease.settled_nano_usd + ${charged}`;
 }
 
-/** As when all days before it have been sealed. */
+/** The earlier days count as sealed. */
 async function sealedUntil(day: string): Promise<void> {
 	await db.sql`insert into seal_cursor (id, day, entries_from, closed_until, usage_at, usage_id, usage_hash, op_at, op_id)
 		values (1, ${day}, now(), now(), now(), gen_random_uuid(), '', now(), gen_random_uuid())
@@ -88,7 +88,7 @@ test("a month opens with the closing balance of the month before", async () => {
 
 test("a closed month never changes; later records belong to a later month", async () => {
 	await sealedUntil(`${third}-01`);
-	// Many at once, as people open the page.
+	// Concurrent, as when several people open the page.
 	await Promise.all(Array.from({ length: 8 }, () => closeMonths(asked, ID)));
 	expect((await listMonths(asked, ID)).map(({ state }) => state)).toEqual(["running", "over", "closed", "closed"]);
 	const before = { first: await read(first), second: await read(second) };
@@ -102,12 +102,12 @@ test("a closed month never changes; later records belong to a later month", asyn
 	expect(after.second.openingNanoUsd).toBe(after.first.closingNanoUsd);
 	expect(after.third.lateNanoUsd).toBe(82n);
 	expect(after.third.openingNanoUsd).toBe(after.second.closingNanoUsd);
-	// The lines of each add up too: with what came late, and with what stands on a later one.
+	// Lines add up too, with late settlements and those listed in a later month.
 	for (const statement of Object.values(after)) {
 		const sum = statementLines(statement, place).reduce((total, { amountNanoUsd }) => total + amountNanoUsd, 0n);
 		expect(statement.openingNanoUsd + sum).toBe(statement.closingNanoUsd);
 	}
-	// Closing the third takes the difference with it; the fourth has none.
+	// The third month's closing includes the difference; the fourth has none.
 	await sealedUntil(`${present}-01`);
 	const closed = await read(third);
 	expect(closed).toEqual({ ...after.third, state: "closed" });
@@ -228,7 +228,7 @@ test("a PDF refuses other scripts, which the page shows", async () => {
 	}
 	const lines = statementLines(statement, place).map((line) => ({ ...line, description: "北京 office" }));
 	await expect(statementPdf(documentOf({ statement, lines }))).rejects.toThrow("Print the statement's page instead");
-	// Signs that nobody sees are of no script.
+	// Invisible characters belong to no script.
 	await statementPdf(documentOf({ statement, buyer: { ...NOBODY, company: "A\u200bcme\u2067" } }));
 });
 
@@ -280,7 +280,8 @@ test("a PDF of 3,000 movements has few pages and yields the event loop", async (
 	const statement = await read(second);
 	const line = statementLines(statement, place)[0];
 	if (line === undefined) throw new Error("there is a line");
-	// To cut one to its width is most of the work. Wrapped they would take two pages more, as all of them would take thirty.
+	// Most of the time is spent cutting names to their width. Wrapping would add two pages; wrapping all would make
+	// thirty.
 	const lines = Array.from({ length: 3_000 }, (_, at) => ({
 		...line,
 		description: "a long ".repeat(at % 10 === 0 ? 70 : 1),
@@ -297,7 +298,7 @@ test("a PDF of 3,000 movements has few pages and yields the event loop", async (
 		turnsOfRows = turns.mock.calls.length;
 		for (const spy of [clock, turns]) spy.mockRestore();
 	});
-	// Others have theirs behind each row that took long.
+	// Later PDFs wait for the event loop after each slow row.
 	expect(turnsOfRows).toBeGreaterThanOrEqual(300);
 	const { text, pages } = await pdfOf(bytes);
 	expect(pages).toBeLessThan(8);

@@ -6,7 +6,7 @@ import { createWebhookSender, webhookSecret } from "../../src/console/notices/we
 import { atEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** Servers whose addresses customers write down answer what they like: each call ends, and nothing else does by it. */
+/** Servers at addresses that customers entered may answer anything: each call ends and affects no other. */
 
 const open = new Set<Socket>();
 let says = "";

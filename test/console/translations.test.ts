@@ -19,7 +19,7 @@ const read = (path: string) => readFileSync(join(SOURCE, path), "utf8");
 const german = (id: string, values = {}) => translate("de", { id, values });
 const marks = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name).sort();
 
-/** Programs and operators' terminals read what these files throw, in English. */
+/** Errors of these files are read by programs and operators, in English. */
 const FOR_PROGRAMS =
 	/^(console\/brand|billing\/stripe-events|keys\/bearer|keys\/failed-attempts|db\/(embedded|function-set|granted-|migrate|own-|pooler|required-|postgres-|reachable-|server-|way)|ledger|cluster)/;
 const thrown = ["console", "billing", "keys", "files", "batch", "db", "limits", "money"]
@@ -74,7 +74,6 @@ describe("errors that people read", () => {
 		expect([...codes].filter((code) => !Object.hasOwn(signIn, code))).toEqual([]);
 		for (const { code, text } of ofSignIn)
 			expect([code, marks(text)]).toEqual([code, marks((signIn as Record<string, string>)[code] ?? "")]);
-		// One code, one text.
 		const texts = ofSignIn.filter(({ code, text }) =>
 			ofSignIn.some((other) => other.code === code && other.text !== text),
 		);

@@ -28,7 +28,7 @@ test("a request attested as lost, then settled, counts once", async () => {
 	await sql`select lease_close('lost', ${epoch}, true, 100, '[]')`;
 	const late = (id: string | undefined) =>
 		sql`select ledger_settle_late('lost', ${epoch}, ${JSON.stringify(settledEvent("acc", "key", 7, { id: id as string, at: admittedMs, budgets: ["proj_1"] }))}::text::json)`;
-	// One before the sums have it, one that they have for a while, one that they have for certain.
+	// Before the sums have the row, while they may, and once they surely do.
 	await late(ids[0]);
 	await foldAll(statements);
 	await late(ids[1]);

@@ -4,7 +4,7 @@ import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { foldAll } from "../support/sums.ts";
 
-/** A database whose clock is set: what stands in `steps` is taken for the server's own. */
+/** A database with a settable clock: `steps` replaces the server's time. */
 async function withClock() {
 	const database = await createTestDatabase();
 	const { sql } = database;
@@ -23,7 +23,7 @@ async function withClock() {
 		fold: () => foldUsage(statements),
 		foldAll: () => foldAll(statements),
 		setAhead: (minutes: number) => sql`update steps.ahead set by = make_interval(mins => ${minutes}::integer)`,
-		/** Settled at that moment by the clock as it is then; undefined: when its transaction began. */
+		/** Settled at this moment by the clock as it is then; undefined: when its transaction began. */
 		insert: (on: typeof sql | TransactionSql, ahead = 0) => on`
 			insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 				reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at, settled_at)
@@ -37,7 +37,7 @@ async function withClock() {
 	};
 }
 
-/** Begins a transaction, does `work` in it and leaves it open: gives its end. */
+/** Begins a transaction, runs `work` and leaves it open; returns its end. */
 async function leftOpen(
 	sql: Awaited<ReturnType<typeof withClock>>["sql"],
 	work: (tx: TransactionSql) => Promise<unknown>,
@@ -69,7 +69,6 @@ test("a row with a slow commit or a leaping clock is summed once", async () => {
 		await foldAll();
 		await foldAll();
 		expect(await count()).toBe(1);
-		// Nothing of it stays behind: the sums go by the clock again.
 		await insert(sql, 6);
 		await foldAll();
 		expect(await count()).toBe(2);
@@ -84,7 +83,7 @@ test("rows settled after the clock was set back are summed once", async () => {
 		await setAhead(10);
 		await insert(sql, 10);
 		await foldAll();
-		// Counted for their age alone, while somebody's transaction holds the numbers back.
+		// Rows are counted by age alone while an open transaction holds the numbers back.
 		const other = await leftOpen(sql, (tx) => tx`create table other ()`);
 		await insert(sql, 2);
 		await insert(sql, 10);

@@ -1,6 +1,6 @@
 import type { TestDatabase } from "../support/database.ts";
 
-/** Writes settled requests of an account straight into the table, spread over the last `days`. */
+/** Inserts settled requests of an account, spread over the last `days`. */
 export async function writeUsage(
 	db: TestDatabase,
 	of: {
@@ -9,7 +9,7 @@ export async function writeUsage(
 		rows: number;
 		days: number;
 		models: number;
-		/** In which each seventh was used, by whatever key; or all but the oldest 50. */
+		/** The project of every seventh request, by any key, or of all but the oldest 50. */
 		projectId?: string;
 		allInProject?: boolean;
 	},
@@ -32,12 +32,12 @@ export async function writeUsage(
 			from (select n, now() - interval '2 minutes' - n * (${of.days}::int * interval '1 day' / ${of.rows}::int) as at
 				from generate_series(${from}::int, ${from + count - 1}::int) n) g`;
 	};
-	// As many at a time as the client has connections.
+	// One statement per connection of the client.
 	const starts = Array.from({ length: Math.ceil(of.rows / perStatement) }, (_, at) => at * perStatement);
 	await Promise.all(starts.map(write));
 }
 
-/** Writes refused requests of an account, the same way. */
+/** Inserts refused requests of an account. */
 export async function writeRefusals(
 	db: TestDatabase,
 	of: { accountId: string; keyIds: readonly string[]; rows: number; days: number; models: number },

@@ -80,7 +80,7 @@ test("a row committed after a fold is counted once by the next fold", async () =
 			await release.promise;
 		});
 		await opened.promise;
-		// Later ones are committed first, and a fold in between moves on past their moments.
+		// Later rows commit first; a fold in between passes their moments.
 		await db.tx.execute(insert(crypto.randomUUID()));
 		await foldUsage(db.statements);
 		await db.tx.execute(insert(crypto.randomUUID()));
@@ -92,7 +92,7 @@ test("a row committed after a fold is counted once by the next fold", async () =
 		expect(await count()).toBe(3);
 		await rebuildAll(db.statements);
 		expect(await count()).toBe(3);
-		// A restored database counts its transactions anew.
+		// A restored database restarts its transaction numbers.
 		await db.sql`update usage_cursor set horizon = 9000000000000`;
 		await foldUsage(db.statements);
 		await foldAll(db.statements);
@@ -173,7 +173,7 @@ test("the longest range is accepted, and refused with a millisecond more", async
 });
 
 test("the live overview sends a new request and forgets closed pages", async () => {
-	// With no request yet: the newest ones are so by the clock, which may have been set back since others.
+	// The newest requests are the newest by the clock, which may have been set back.
 	const watcher = await signedUp(service);
 	await topUp(watcher, await operator(service));
 	const { secret } = (await watcher.send("POST", "/api/console/keys", { name: "watched" })).body;
@@ -209,7 +209,6 @@ test("owners get one mail each time the credit falls below the threshold", async
 	await waitFor(() => heard().length === 1, "a mail", 40_000);
 	await Promise.all(Array.from({ length: 4 }, () => lookForAlerts(service.db.statements)));
 	await topUp(customer, await operator(service));
-	// One that comes while the service itself looks does nothing.
 	await waitFor(async () => {
 		await lookForAlerts(service.db.statements);
 		const [row] = await service.db.sql`select armed from credit_alert where account_id = ${customer.accountId}`;
@@ -253,7 +252,7 @@ test("usage stays in its project when the key moves", async () => {
 	const [search, support] = [await make("search"), await make("support")];
 	const mover = (await customer.send("POST", "/api/console/keys", { name: "mover", projectId: search })).body;
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
-	/** While the gateway reads a moved key again it says so. */
+	/** The gateway reports a moved key while it reads it again. */
 	const ask = async (model = "test-model"): Promise<number> => {
 		let status = 503;
 		await waitFor(async () => {
@@ -279,7 +278,7 @@ test("usage stays in its project when the key moves", async () => {
 	expect(await ask()).toBe(200);
 	await move(support);
 	expect([await ask(), await ask()]).toEqual([200, 200]);
-	// It waits for a sum that has both, and what comes behind adds to both tables.
+	// Waits for a sum with both; later usage adds to both tables.
 	await service.settled();
 	await foldAll(statements);
 	await move(null);
@@ -321,7 +320,7 @@ test("usage stays in its project when the key moves", async () => {
 	expect((await found(`project=${search}`)).sort()).toEqual(["ok", "ok", "refused"]);
 	expect(await found(`project=${search}&status=refused${mine}`)).toEqual(["refused"]);
 	expect(await found(`project=${support}&status=failed`)).toEqual([]);
-	// In none: one of the moved key's, and all that other keys asked for.
+	// In no project: one request of the moved key, and those of other keys.
 	for (const with_ of ["", "&model=test-model", "&status=ok"])
 		expect([with_, await found(`project=none${mine}${with_}`)]).toEqual([with_, ["ok"]]);
 	const [inNone] = await service.db.sql`

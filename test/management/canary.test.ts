@@ -1,4 +1,6 @@
-/** No secret of the management interface, nor of a key that it makes, nor a token, stands in the log or the database. */
+/**
+ * Secrets of management keys and created keys, and idempotency tokens, appear neither in the log nor in the database.
+ */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";

@@ -1,4 +1,3 @@
-/** `/openapi.json` says of each route of the management interface what it really answers, and which right it takes. */
 import { expect, test } from "bun:test";
 import { MANAGEMENT_ROUTES, type ManagementRouteName } from "../../src/management/management-routes.ts";
 import { untilEnd } from "../support/at-end.ts";
@@ -24,7 +23,7 @@ function assertDescribed(name: ManagementRouteName, { status, body }: Management
 }
 
 test("every answer matches its description", async () => {
-	// What is used at midnight is of the one day or of the other.
+	// Usage around midnight belongs to either day.
 	const day = (ahead: number) => new Date(Date.now() + ahead * 86_400_000).toISOString().slice(0, 10);
 	const usage = `/usage?from=${day(0)}&to=${day(1)}&account_id=${accountId}`;
 	await (

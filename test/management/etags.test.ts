@@ -1,4 +1,3 @@
-/** A change that names the state it was made for is not made in another. */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";

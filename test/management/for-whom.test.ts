@@ -1,4 +1,6 @@
-/** A management key acts for the operator who made it in the console: it is no way past a second look or past what he may not touch. */
+/**
+ * A management key acts for the operator who made it and bypasses neither the second operator nor the closed accounts.
+ */
 import { expect, test } from "bun:test";
 import { operator, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";

@@ -1,4 +1,4 @@
-/** Every route of the management interface, as each kind of caller: a right is needed, the right one, and it ends. */
+/** Every route, as each kind of caller: it needs the right scope, and the right ends. */
 import { expect, test } from "bun:test";
 import { newId } from "../../src/base/id.ts";
 import { revokeManagementKey } from "../../src/keys/management-key-admin.ts";
@@ -25,7 +25,7 @@ const projectId = newId("proj");
 await createProject(service.db.statements, accountId, { name: "hers" }, projectId);
 const worker = await memberOf(service, accountId);
 let tokens = 0;
-/** Valid, so that nothing but the right to do it decides. */
+/** Valid bodies, so that only the scope decides. */
 function bodyFor({ path, method }: ManagementRoute): object {
 	tokens += 1;
 	const token = { client_token: `isolation-${tokens}` };
@@ -53,7 +53,7 @@ const pathOf = ({ path, query }: ManagementRoute) => {
 	return `${path.replace("/v1/management", "").replace("{id}", id)}?${[...account, ...range].join("&")}`;
 };
 
-/** From an address of its own, so that guesses of one test do not count against another's. */
+/** From its own address, so that guesses of other tests do not count. */
 let lastAddress = 0;
 function call(caller: string | undefined, route: ManagementRoute, address?: string) {
 	lastAddress += 1;
@@ -96,7 +96,7 @@ test("each scope opens only its own routes", async () => {
 	for (const scope of MANAGEMENT_SCOPES) {
 		const client = await managementClient(service, { scopes: [scope] });
 		for (const route of routes) {
-			// A key that was replaced once is not replaced again, an archived project not changed: what was allowed is said by the code.
+			// A key rotated or a project archived before is refused by its code: the scope allowed the call.
 			const { status, body } = await call(client.secret, route);
 			const isForbidden = status === 403 && body.error.code === "forbidden";
 			expect([scope, route.path, route.method, isForbidden]).toEqual([
@@ -158,7 +158,7 @@ test("a right that ends while the body is read allows nothing", async () => {
 		`content-length: ${text.length}`,
 	];
 	socket.write(`${head.join("\r\n")}\r\n\r\n${text.slice(0, 5)}`);
-	// Its use is written down once it was let in.
+	// The use of a key is recorded after its admission.
 	await waitFor(async () => {
 		const [row] = await service.db.sql`select last_used_at from management_key where id = ${client.id}`;
 		return row?.last_used_at !== null;

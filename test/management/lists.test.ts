@@ -1,5 +1,3 @@
-/** Lists are read whole, page by page, once each, whatever is made meanwhile; usage is that of the sums. */
-
 import { expect, test } from "bun:test";
 import { writeUsage } from "../console/usage-rows.ts";
 import { untilEnd } from "../support/at-end.ts";
@@ -98,7 +96,6 @@ test("only account members join a project, once; their removal decides on their 
 	expect((await script.get(path)).body.data).toHaveLength(1);
 	const gone = await remove("revoke");
 	expect([gone.status, gone.body.revoked_keys, gone.body.in_force.effective]).toEqual([200, [inside.id], true]);
-	// Whoever waited in vain may wait again; who says nothing of keys hears that there is nobody.
 	expect((await remove("revoke")).body).toMatchObject({ revoked_keys: [], in_force: { effective: true } });
 	expect((await remove()).status).toBe(404);
 	const states = [inside, outside].map(async ({ id }) => (await script.get(`/keys/${id}`)).body.state);
@@ -177,7 +174,7 @@ test("usage by account, day, key and model adds up to the settled sum, in pages"
 	const [one, other] = [await service.customer(), await service.customer()];
 	for (const { accountId, keyId } of [one, other])
 		await writeUsage(service.db, { accountId, keyIds: [keyId, `${keyId}_b`], rows: 60, days: 3, models: 2 });
-	// What the tests before this one asked for is in the sums too.
+	// Waits until requests of earlier tests are in the sums.
 	await service.settled();
 	await rebuildAll(service.db.statements);
 	const nowMs = Date.now();
@@ -207,7 +204,7 @@ test("usage by account, day, key and model adds up to the settled sum, in pages"
 		[`from=${day(40)}&to=${day(0)}`, "from"],
 		[`from=${day(500)}&to=${day(0)}&account_id=${one.accountId}`, "from"],
 		[`from=2027-13-01&to=${day(0)}`, "from"],
-		// The parser takes the day after a month's last for the next month's first, whose usage would be told twice.
+		// A wrapped date would be the next month's first day and count its usage twice.
 		["from=2026-02-30&to=2026-03-05", "from"],
 		["from=2026-02-28&to=2026-02-29", "to"],
 		["from=0000-01-01&to=0000-01-02", "from"],

@@ -24,7 +24,7 @@ export interface ManagementKeyOptions {
 	readonly madeBy?: string;
 }
 
-/** A client with a key that may do everything, or what is said. Paths are those behind `/v1/management`. */
+/** A client whose key has all scopes, or the given ones. Paths follow `/v1/management`. */
 export async function managementClient(
 	service: TestService,
 	{ scopes = MANAGEMENT_SCOPES, expiresAtMs, madeBy = "cli" }: ManagementKeyOptions = {},

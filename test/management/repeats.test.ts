@@ -1,4 +1,4 @@
-/** A creation that is repeated with its token makes no second one, and tells the same; nothing that tells it is stored. */
+/** A creation repeated with its token returns the first result; the stored claim reveals no secret. */
 import { expect, test } from "bun:test";
 import { createDigest } from "../../src/keys/digest.ts";
 import { claimSubject, forgetOldManagementClaims } from "../../src/keys/management-claim.ts";
@@ -28,7 +28,6 @@ test("concurrent account creations with one token create one", async () => {
 	const id = one(answers.map(({ body }) => body.id));
 	const rows = await sql`select id, name from account where email = ${email.toLowerCase()}`;
 	expect([...rows]).toEqual([{ id, name: "Raced" }]);
-	// Without the token, or with another, there is one already.
 	expect((await script.send("POST", "/accounts", { email })).status).toBe(409);
 	const another = { "idempotency-key": "another" };
 	expect((await script.send("POST", "/accounts", { email, name: "Raced" }, another)).status).toBe(409);

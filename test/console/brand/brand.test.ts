@@ -1,4 +1,3 @@
-/** The operator's own name, logo and terms: in the pages, in mails, and what people agreed to. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,9 +1,8 @@
-/** Whatever colour an operator has: what is drawn with it can be read. */
 import { expect, test } from "bun:test";
 import { CONTRAST_MIN, contrast, paletteOf } from "../../../src/console/brand/palette.ts";
 import { createRandom } from "../../support/random.ts";
 
-/** Panels and pages of the style sheets, which the text of an accent stands on. */
+/** The backgrounds of the style sheets on which accent text appears. */
 const GROUNDS = { light: ["#ffffff", "#f5f7f8", "#fafbfb"], dark: ["#131618", "#191d20", "#1f2428"] } as const;
 const EDGES = ["#000000", "#ffffff", "#808080", "#ffff00", "#00ff00", "#0000ff", "#ff0000", "#fefefe", "#010101"];
 

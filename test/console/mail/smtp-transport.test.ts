@@ -7,7 +7,7 @@ import { waitFor } from "../../support/wait.ts";
 
 const PASSWORD = "canary/7f:3 ü";
 
-/** A mail server that repeats whatever it does not know, as some do; it knows only that there are ways to sign in. Gives its address. */
+/** A mail server that quotes unknown commands, the sign-in among them. Returns its address. */
 function startParrot(ways: string): string {
 	const server = Bun.listen({
 		hostname: "127.0.0.1",

@@ -25,6 +25,23 @@ export type DocsNode =
 			readonly props: { readonly children?: readonly DocsNode[]; readonly href?: string; readonly language?: string };
 	  };
 
+/** The texts below each heading of a page; text before the first one is below the page's title. */
+export function passagesOf(nodes: readonly DocsNode[], to: string, title: string) {
+	const passages = [{ to, heading: title, text: title }];
+	for (const node of nodes) {
+		const text = textOf(node);
+		const last = passages.at(-1);
+		if (isHeading(node)) passages.push({ to: `${to}#${anchorOf(text)}`, heading: `${title}: ${text}`, text });
+		else if (last) last.text += ` ${text}`;
+	}
+	return passages;
+}
+
+const isHeading = (node: DocsNode): boolean => typeof node !== "string" && /^h[23]$/.test(node.type);
+const anchorOf = (heading: string): string => heading.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+const textOf = (node: DocsNode): string =>
+	typeof node === "string" ? node : (node.props.children ?? []).map(textOf).join("");
+
 /** Draws a page. `{{name}}` is a value of this service; a code block of language `show` names a component. */
 export function DocsText({ nodes }: { nodes: readonly DocsNode[] }) {
 	const { config } = useSession();
@@ -43,7 +60,8 @@ type Fill = (text: string) => string;
 const drawAll = (nodes: readonly DocsNode[] = [], fill: Fill): ReactNode[] =>
 	nodes.map((node, place) => (typeof node === "string" ? fill(node) : draw(node, fill, place)));
 
-function draw({ type, props }: Exclude<DocsNode, string>, fill: Fill, key: number): ReactNode {
+function draw(node: Exclude<DocsNode, string>, fill: Fill, key: number): ReactNode {
+	const { type, props } = node;
 	const { children, href = "", language } = props;
 	if (type === "pre") {
 		const text = fill((children ?? []).join("")).trimEnd();
@@ -65,7 +83,8 @@ function draw({ type, props }: Exclude<DocsNode, string>, fill: Fill, key: numbe
 				<table className="data cards">{inner}</table>
 			</div>
 		);
-	return createElement(type, { key, ...(type === "a" ? { href } : {}) }, ...inner);
+	const heading = isHeading(node) ? { id: anchorOf(textOf(node)), tabIndex: -1 } : {};
+	return createElement(type, { key, ...(type === "a" ? { href } : {}), ...heading }, ...inner);
 }
 
 const PARTS: Readonly<Record<string, () => ReactNode>> = {

@@ -160,6 +160,20 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 		expect(await page.locator("table.data tbody tr").count()).toBe(1);
 	});
 
+	test("the docs search finds a passage", async () => {
+		const { page } = await windows.of("visitor", 1440, "light");
+		await page.goto("/docs");
+		await page.getByRole("textbox", { name: "Search the docs" }).waitFor();
+		await settled(page);
+		await page.keyboard.press("/");
+		await page.keyboard.type("spending cap");
+		const found = page.getByRole("list", { name: "Found" });
+		await found.getByRole("link", { name: "Keys" }).first().click();
+		await page.waitForURL("**/docs/limits#keys");
+		await page.locator("h2:focus").getByText("Keys").waitFor();
+		expect(await found.count()).toBe(0);
+	});
+
 	test("the first page is painted within a second", async () => {
 		const tries: number[] = [];
 		const isQuick = () => tries.some((paintMs) => paintMs < 1_000);

@@ -39,7 +39,7 @@ const scan = (pattern: string) =>
 const source = scan("src/**/*.{ts,tsx}")
 	.filter((path) => !path.endsWith(".d.ts"))
 	.map(read);
-/** What is written for readers of the source: no results of benchmarks, and no pages of the console. */
+/** Papers for readers of the source: without results of benchmarks and pages of the console. */
 const papers = scan("**/*.md")
 	.filter((path) => !path.startsWith("test/bench/results/") && !path.startsWith("src/web/docs/"))
 	.map(read);
@@ -110,7 +110,7 @@ describe("the source", () => {
 
 	test("names each growing database table once", () => {
 		const rows = markdownTable(read("src/db/README.md").text, "### What grows");
-		// What migrations are known by is made by no migration.
+		// No migration creates the table of applied migrations.
 		const tables = source.flatMap(({ path, text }) => {
 			const pattern = path.endsWith(".sql.ts") ? /pgTable\(\s*"(\w+)"/g : /create table if not exists (\w+)/g;
 			return [...text.matchAll(pattern)].map(([, name = ""]) => name);

@@ -1,4 +1,4 @@
-/** Tables for readers that say what the source says: whoever changes the one finds out about the other here. */
+/** Tables in papers equal the source: a change of one requires a change of the other. */
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { markdownTable } from "./support/source-rules.ts";
 const SOURCE = join(import.meta.dir, "../src");
 const paper = (path: string) => readFileSync(join(SOURCE, path), "utf8");
 const rowsOf = (path: string, heading: string) => markdownTable(paper(path), heading);
-/** What stands in code marks behind the bar of a row's first cell, before marks are taken off. */
+/** Texts in code marks after the bar in a row's first cell, before marks are removed. */
 const listed = (cell = "") => cell.split(", ").filter(Boolean);
 const firsts = (rows: readonly string[][]) => rows.flatMap(([first]) => listed(first));
 

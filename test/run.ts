@@ -1,6 +1,6 @@
 /**
- * Runs the tests in five processes, a part of them in six, on one test database: `bun test/run.ts [path…]`, by default all
- * of them. Failures are printed again at the end. The exit code is 1 if a test, a file or the runner failed.
+ * Runs the tests in five processes, or six for a part, on one test database: `bun test/run.ts [path…]`, default all.
+ * Prints failures again at the end. Exit code 1 if a test, a file or the runner failed.
  */
 import { join, relative } from "node:path";
 import { TEST_MS_MAX } from "./support/at-end.ts";
@@ -10,8 +10,8 @@ import { writeDurations } from "./support/file-order.ts";
 import { testHome, testPostgres } from "./support/postgres.ts";
 
 /**
- * More than twice the processors that it is meant for: tests wait for deadlines and other processes for more than half of their time. A
- * part has nobody else's work beside its longest waits, and takes a fifth less with six.
+ * More than twice the processors it is meant for, since tests wait for more than half of their time. A part has no
+ * other work during its longest waits and is a fifth faster with six.
  */
 const PROCESSES_WHOLE = 5;
 const PROCESSES_PART = 6;
@@ -37,12 +37,12 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 	});
 }
 
-// Held for the whole run, so that no file has to start it, and none stops it.
+// Held for the whole run, so that no file starts or stops the server.
 const [database, product] = await Promise.all([testPostgres(), buildProduct(testHome())]);
 const startedAtMs = performance.now();
 let exitCode = 0;
 try {
-	// The longest come first, so that none is left for the end.
+	// Longest first, so that no long file is left for the end.
 	const timingsPath = join(testHome(), "timings.json");
 	writeDurations(timingsPath, files);
 	await run(files, [
@@ -62,7 +62,7 @@ process.exitCode = stopped ? 1 : exitCode;
 
 async function run(some: readonly string[], options: readonly string[]): Promise<void> {
 	const colours = process.stdout.isTTY ? { FORCE_COLOR: "1" } : {};
-	// Tests talk to this machine alone, whatever proxy stands in front of others.
+	// Tests connect to this machine only, whatever proxy is configured.
 	const direct = [process.env.NO_PROXY, "localhost", "127.0.0.1", "[::1]"].filter(Boolean).join(",");
 	const child = Bun.spawn(
 		[process.execPath, "test", `--timeout=${TEST_MS_MAX}`, ...options, ...some.map((file) => `./${file}`)],
@@ -73,7 +73,7 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 				...colours,
 				NO_PROXY: direct,
 				no_proxy: direct,
-				// As the product does, or a thread of each process looks for memory to give back many times a second.
+				// As in the product; otherwise a thread of each process searches for memory to return many times a second.
 				MIMALLOC_PURGE_DELAY: "5000",
 				MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "5000",
 				TEST_POSTGRES_HELD: "1",
@@ -85,7 +85,7 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 	);
 	running = child;
 	await Promise.all([
-		// Bun's report goes to stderr, what tests print to stdout.
+		// Bun's report is on stderr, the tests' output on stdout.
 		pass(child.stdout, process.stdout, () => {}),
 		pass(child.stderr, process.stderr, failures.read),
 	]);

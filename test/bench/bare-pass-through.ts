@@ -1,9 +1,9 @@
 /**
- * The floor: the least that a gateway on this runtime can do. One look-up of the key, both bodies read and parsed, the
- * texts passed on as they came. No credit, no limits, no deadlines, no journal.
+ * The floor: the least that a gateway on this runtime can do. It looks the key up, reads and parses both bodies, and
+ * passes the texts on unchanged, without credit, limits, deadlines or a journal.
  *
- * With READS=1 it looks at the events of a stream, as everything must that knows what was delivered: reads each piece,
- * parses it, and writes it under another head. That is the floor of counting, the other one that of passing on.
+ * With READS=1 it reads the events of a stream, as a gateway that counts must: it parses each and writes it with
+ * another head. This is the floor of counting; without READS it is the floor of relaying.
  *
  *     UPSTREAM=http://127.0.0.1:9000/v1 KEYS=a,b bun test/bench/bare-pass-through.ts        prints `{"port":…}`
  */
@@ -32,7 +32,7 @@ const server = Bun.serve({
 });
 process.stdout.write(`${JSON.stringify({ port: server.port })}\n`);
 
-/** Whole events come in every piece: this upstream never cuts one. */
+/** Each read has whole events, since this upstream never splits one. */
 function reread(answer: Response): ReadableStream<string> {
 	const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
 	return new ReadableStream<string>({

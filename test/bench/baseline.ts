@@ -1,4 +1,4 @@
-/** Another checkout of the product, built and run beside this one, so that both are measured in the same minutes. */
+/** Builds and runs another checkout of the product, so that both are measured in the same minutes. */
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { runCli } from "../cli/run-cli.ts";
@@ -15,7 +15,7 @@ export interface Baseline {
 
 export interface BaselineOptions {
 	readonly path: string;
-	/** Empty: the baseline's own command line makes its schema, customer and keys, whatever its version. */
+	/** Empty: the baseline's own commands create its schema, customer and keys, whatever its version. */
 	readonly databaseUrl: string;
 	readonly upstreamPort: number;
 	readonly folder: string;

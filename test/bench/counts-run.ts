@@ -1,5 +1,5 @@
 /**
- * Counts what a small request and an event of a stream cost, and what an open stream holds, of the service and of the bare
+ * Counts the cost of a small request, of a stream's event and of an open stream, for the service and the bare
  * pass-through. Replaces `results/counts.md`.
  *
  *     bun run bench:counts
@@ -29,7 +29,7 @@ const WORK = [
 ] as const;
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-counts-"));
-// Postgres runs as a user of its own and must reach its directory.
+// Postgres runs as its own user, who must reach its directory.
 chmodSync(folder, 0o755);
 const upstream = startFastUpstream();
 const postgres = await startBenchPostgres(join(folder, "postgres"));

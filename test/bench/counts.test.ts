@@ -1,4 +1,6 @@
-/** What a request may allocate and ask of the system, counted: a figure that grows here is a slower gateway everywhere. */
+/**
+ * Budgets of allocations and system calls per request: a count that grows makes the gateway slower on every machine.
+ */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { PROGRAM } from "../cli/run-cli.ts";
@@ -23,12 +25,12 @@ import { chatRequestBytes } from "./raw-connection.ts";
 
 const CONNECTIONS = 32;
 const DEADLINE_MS = 60_000;
-/** The compiler does away with a few objects late, on a busy machine later still: a window over the budget is followed by another. */
+/** The compiler removes a few objects late, and later on a busy machine, so a window over the budget is repeated. */
 const WINDOWS_MAX = 8;
-/** Requests, with a young collection behind each round. */
+/** Requests, with a young collection after each round. */
 const KEPT_ROUNDS = 6;
 const KEPT_ROUND = 500;
-/** What is still on its way to its end when the collector comes by, on a busy machine a round's half. */
+/** Requests that still run when the collector starts; on a busy machine half a round. */
 const KEPT_SHARE_MAX = 0.4;
 const TABLES_OWN_MAX = 600;
 const TABLES_SHARE_MAX = 0.13;
@@ -45,11 +47,11 @@ const { secrets } = await database.customer(8);
 const how = counted(folder, "gateway");
 const gateway = await productWith(how, "gateway");
 const collecting = collected(folder, "collecting");
-/** What is kept of requests and by open streams is counted at length alone. */
+/** The long form alone counts what requests and open streams retain. */
 const own = LONG ? await productWith(collecting, "collecting") : gateway;
 
 async function productWith({ flags, env }: Counted, name: string) {
-	// In quotes, as a path may have spaces.
+	// In quotes, as a path may contain spaces.
 	const BUN_OPTIONS = `"${flags.join("=")}"`;
 	const options = { databaseUrl: url, upstreamPort: upstream.port, folder: join(folder, name), pinned: false };
 	return untilEnd(await startProduct({ command: PROGRAM, env: { ...env, BUN_OPTIONS, DRAIN_S: "1" }, ...options }));
@@ -66,8 +68,8 @@ function loadOf(target: { readonly port: number }, body: string): LoadOptions {
 }
 
 /**
- * What is over the budget, in words; empty if nothing is. What the process does beside its requests, once a second or so, only
- * ever adds: of some windows the least counts.
+ * Violations of the budget; empty if none. Background work of the process only adds, so the lowest of some windows
+ * counts.
  */
 async function excess(
 	body: string,
@@ -89,7 +91,7 @@ async function excess(
 	return over;
 }
 
-/** At most, of each kind and in all; what is not named has no budget of its own. */
+/** Maxima by kind and in total; a kind without a maximum is limited by the total alone. */
 interface Budget {
 	readonly objects: number;
 	readonly bytes: number;
@@ -98,7 +100,7 @@ interface Budget {
 	readonly byKind: Readonly<Record<string, number>>;
 }
 
-/** What is over its budget, in words; empty if nothing is. */
+/** Violations of the budget; empty if none. */
 function excessOf({ byKind, ...counts }: Omit<Counts, "load">, budget: Budget): string[] {
 	const rows: [string, number, number][] = Object.entries(budget.byKind).map(([kind, most]) => [
 		kind,
@@ -110,8 +112,8 @@ function excessOf({ byKind, ...counts }: Omit<Counts, "load">, budget: Budget): 
 }
 
 /*
- * Objects are counted exactly, so there is room for less than one string, promise or closure more a request; what the
- * compiler may or may not do without has more. System calls and sleeps depend on how much comes at once.
+ * Object counts are exact: the margin is less than one string, promise or closure per request, and more for kinds that
+ * the compiler may remove. System calls and sleeps depend on concurrency.
  */
 const REQUEST: Budget = {
 	objects: 145,
@@ -135,7 +137,7 @@ const EVENT: Budget = {
 	byKind: { string: 8.4, Promise: 2.8, Array: 2.2, Function: 1.2, AsyncFunctionGenerator: 0.6 },
 };
 
-/** Alive after a whole collection. */
+/** Alive after a full collection. */
 const OPEN_STREAM: Budget = {
 	objects: 77,
 	bytes: 6_700,
@@ -168,10 +170,11 @@ test.if(LONG)(
 			const load = { ...loadOf(own, chatBody(model, SMALL_PROMPT_BYTES)), requestsMax: KEPT_ROUND };
 			const kept = await keptRun(own, collecting, load, KEPT_ROUNDS);
 			const requests = KEPT_ROUNDS * KEPT_ROUND;
-			// Of each request one of each, or two. Of 3,000 five were kept, and 2,400 when those that run stood in Sets.
+			// Each request has one or two of each kind. Of 3,000 requests five were retained, and 2,400 when Sets held the
+			// running ones.
 			const most = Math.max(...["Request", "Response", "AbortController"].map((kind) => kept[kind] ?? 0));
 			expect([model, most, most < KEPT_SHARE_MAX * requests]).toEqual([model, most, true]);
-			// Of Maps and Sets: 480 are the program's own, and were 1,700 when lines of those who wait stood in them.
+			// Maps and Sets: the program has 480 of its own, and had 1,700 when they held the waiting requests.
 			const tables = kept["Cell Butterfly"] ?? 0;
 			expect([model, tables, tables < TABLES_OWN_MAX + TABLES_SHARE_MAX * requests]).toEqual([model, tables, true]);
 		}
@@ -184,7 +187,7 @@ test.if(LONG)(
 	async () => {
 		const body = streamBody("idle");
 		const request = (stream: number) => chatRequestBytes(own, secrets[stream % secrets.length] as string, body);
-		// What the compiler and the rest of the program keep meanwhile counts with the streams: it comes once, they hold theirs each time.
+		// Objects of the compiler and the rest of the program count once, those of streams each time.
 		let over: string[] = [];
 		for (let round = 0; round < OPEN_STREAM_ROUNDS_MAX && (round === 0 || over.length > 0); round++) {
 			const held = await openStreamCounts(own, collecting, OPEN_STREAMS, request, () => upstream.release());
@@ -195,7 +198,7 @@ test.if(LONG)(
 	DEADLINE_MS,
 );
 
-/** A stream's counts by event: its request is among them, spread over all of them. */
+/** A stream's counts per event include its request, spread over all events. */
 function eventOf({ byKind, load, ...sums }: Counts): Counts {
 	const each = (count: number) => count / STREAM_EVENTS;
 	const { objects, bytes, writes, sleeps } = sums;

@@ -1,4 +1,7 @@
-/** What a request costs in counts, which a busy machine does not change: objects, bytes, system calls, switches. */
+/**
+ * Counts the cost of a request in units that a busy machine does not change: objects, bytes, system calls, context
+ * switches.
+ */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Gateway } from "./gateways.ts";
@@ -7,13 +10,13 @@ import type { LoadOptions, LoadResult } from "./load.ts";
 import { runLoad } from "./load.ts";
 import { sleepsOf, writeCallsOf } from "./process-usage.ts";
 
-/** Each a request's, on average. */
+/** Averages per request. */
 export interface Counts {
-	/** Cells that the collector has to find dead. */
+	/** Dead cells that the collector has to find. */
 	readonly objects: number;
-	/** Of the heap's blocks, and what they hold outside of it. */
+	/** Bytes of the heap's blocks with their external memory. */
 	readonly bytes: number;
-	/** By the runtime's own names; closures are `Function`, what they hold on to `JSLexicalEnvironment`. */
+	/** By the runtime's names; closures are `Function`, their scopes are `JSLexicalEnvironment`. */
 	readonly byKind: Readonly<Record<string, number>>;
 	/** System calls that write to a file or wake a thread. */
 	readonly writes: number;
@@ -22,7 +25,7 @@ export interface Counts {
 	readonly load: LoadResult;
 }
 
-/** What a process needs to be counted, by `countedRun`. */
+/** Set-up of a process for `countedRun`. */
 export interface Counted {
 	/** Arguments of the runtime before the program. */
 	readonly flags: readonly string[];
@@ -36,13 +39,13 @@ interface HeapReport {
 }
 
 const REPORT_DEADLINE_MS = 10_000;
-/** For what a request leaves behind it: a batch on its way to Postgres. */
+/** For work that follows a request, such as its batch on the way to Postgres. */
 const SETTLE_MS = 150;
 
-/** The collector is off in such a process: it serves some ten thousand requests at most. */
+/** The collector is off in this process, so it serves some ten thousand requests at most. */
 export const counted = (folder: string, name: string) => reporting(folder, name, { BUN_JSC_useGC: "0" });
 
-/** Such a process is counted by `keptRun` and `openStreamCounts`. */
+/** For `keptRun` and `openStreamCounts`. */
 export const collected = (folder: string, name: string) => reporting(folder, name, { HEAP_COLLECTS: "young" });
 
 function reporting(folder: string, name: string, how: Readonly<Record<string, string>>): Counted {
@@ -54,7 +57,7 @@ function reporting(folder: string, name: string, how: Readonly<Record<string, st
 	};
 }
 
-/** Runs a load so many times with a young collection behind each, and gives what is alive in the end, by kind. */
+/** Repeats a load with a young collection after each round, and returns the live objects at the end by kind. */
 export async function keptRun(
 	gateway: Pick<Gateway, "pids">,
 	{ reportPath }: Counted,
@@ -70,13 +73,15 @@ export async function keptRun(
 	return kept;
 }
 
-/** What a process holds of each open stream. */
+/** Objects that a process retains per open stream. */
 export type LiveCounts = Pick<Counts, "objects" | "bytes" | "byKind">;
 
-/** Bytes of each upstream stream's first piece, as the runtime counts it: mostly room that was never touched. */
+/** Bytes of each upstream stream's first read as the runtime counts them: mostly memory that was never touched. */
 const FIRST_PIECE_BYTES = 256 * 1024;
 
-/** Opens so many streams, that have an event each and wait for the next, twice: what is made once is made by then. */
+/**
+ * Opens `count` streams twice, each with one event and then silence; objects created once exist after the first time.
+ */
 export async function openStreamCounts(
 	{ pids, port }: Pick<Gateway, "pids" | "port">,
 	{ reportPath }: Counted,
@@ -107,7 +112,7 @@ export async function openStreamCounts(
 	};
 }
 
-/** Runs a load and counts what it made the gateway's process do. Warm it up before. */
+/** Runs a load and counts what the gateway's process did. Warm it up before. */
 export async function countedRun(
 	gateway: Pick<Gateway, "pids">,
 	{ reportPath }: Counted,
@@ -136,7 +141,7 @@ export async function countedRun(
 	};
 }
 
-/** The least of each. */
+/** The lowest of each. */
 export function leastOf(windows: readonly Counts[]): Counts {
 	const [first, ...others] = windows;
 	if (first === undefined) throw new Error("there is no window");

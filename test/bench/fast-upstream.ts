@@ -1,12 +1,12 @@
 /**
- * A model server made for measuring: raw sockets, answers prepared beforehand, its own count of what it served.
+ * A model server for measurements: raw sockets, prepared answers, its own count of served requests.
  *
  *     bun test/bench/fast-upstream.ts        prints `{"port":…}` once it listens
  *
- * The model that a request names says how it is answered, so that every gateway can be pointed at one address:
- * `plain` a whole answer of 600 bytes, `stream` 100 events 5 ms apart, `burst` the same events with no pause, `idle` one
- * event and then silence until `POST /release`, `flood` 100 MB of events as fast as they are taken. `GET /count` gives the
- * count so far. Every tenth of a usage differs, so that a mix-up of two requests shows in the sums.
+ * The request's model selects the answer, so that every gateway can use one address: `plain` a whole answer of 600
+ * bytes, `stream` 100 events 5 ms apart, `burst` the same events without a pause, `idle` one event and then silence
+ * until `POST /release`, `flood` 100 MB of events as fast as the client reads. `GET /count` returns the count so far.
+ * Every tenth usage differs, so that a mix-up of two requests shows in the sums.
  */
 import type { Socket } from "bun";
 import { sharedMs } from "./shared-clock.ts";
@@ -15,7 +15,7 @@ export interface UpstreamCount {
 	requests: number;
 	prompt: number;
 	completion: number;
-	/** Requests whose client hung up before the end. */
+	/** Requests whose client disconnected before the end. */
 	aborted: number;
 	open: number;
 }
@@ -23,7 +23,7 @@ export interface UpstreamCount {
 export interface FastUpstream {
 	readonly port: number;
 	count(): UpstreamCount;
-	/** Ends the streams that say nothing. */
+	/** Ends the silent streams. */
 	release(): void;
 	stop(): void;
 }
@@ -31,7 +31,7 @@ export interface FastUpstream {
 export const STREAM_EVENTS = 100;
 export const STREAM_GAP_MS = 5;
 export const PLAIN_BODY_BYTES = 600;
-/** Digits of the time at which an event left, microseconds of the shared clock. */
+/** Digits of an event's departure time, in microseconds of the shared clock. */
 export const STAMP_DIGITS = 16;
 const EVENT_BYTES = 150;
 const FLOOD_EVENTS = 700_000;
@@ -39,19 +39,19 @@ const VARIANTS = 16;
 const PROMPT_TOKENS = 100;
 const COMPLETION_TOKENS = 10;
 const HEAD_BYTES_MAX = 32 * 1024;
-/** The model's name stands at the beginning of a body; of one where it does not, all is kept and looked through. */
+/** The model's name is at the start of a body; otherwise the whole body is kept and searched. */
 const MODEL_WITHIN_BYTES = 96;
 const MODEL = /"model": ?"([a-z]+)/;
 
 type Kind = "plain" | "stream" | "burst" | "idle" | "flood";
 
 interface Connection {
-	/** What came of a head, or of a body up to its model, so far. */
+	/** State of parsing a head, or a body up to its model. */
 	carry: Buffer | undefined;
 	remaining: number;
 	kind: Kind | undefined;
 	stream: Stream | undefined;
-	/** What the socket has not taken yet. */
+	/** Bytes that the socket has not accepted yet. */
 	unsent: Buffer | undefined;
 }
 
@@ -101,9 +101,9 @@ function stampedEvent(): string {
 export function startFastUpstream(): FastUpstream {
 	const count: UpstreamCount = { requests: 0, prompt: 0, completion: 0, aborted: 0, open: 0 };
 	const plain = Array.from({ length: VARIANTS }, (_, variant) => plainAnswer(variant));
-	/** Streams by the millisecond of the gap in which their events leave, so that they do not all leave at once. */
+	/** Streams by the millisecond within the gap at which their events leave, so that they do not all leave at once. */
 	const slots = Array.from({ length: STREAM_GAP_MS }, () => new Set<Stream>());
-	/** Those that end when they are told to. */
+	/** Streams that end on release. */
 	const released = new Set<Stream>();
 	let next = 0;
 	let ticks = 0;
@@ -170,7 +170,7 @@ export function startFastUpstream(): FastUpstream {
 		else if (kind === "idle") released.add(stream);
 	}
 
-	/** Writes until the socket takes no more; goes on when it drains. */
+	/** Writes until the socket is full; continues when it drains. */
 	function flood(stream: Stream): void {
 		while (stream.socket.data.unsent === undefined && stream.sent < FLOOD_EVENTS) {
 			const events = Math.min(100, FLOOD_EVENTS - stream.sent);
@@ -180,7 +180,7 @@ export function startFastUpstream(): FastUpstream {
 		if (stream.sent >= FLOOD_EVENTS) finish(stream);
 	}
 
-	/** GETs and releases: everything that is no inference. */
+	/** GETs and releases: all requests without inference. */
 	function answerControl(socket: Socket<Connection>, head: string): void {
 		let body = '{"object":"list","data":[]}';
 		if (head.startsWith("GET /count")) body = JSON.stringify(count);

@@ -1,4 +1,4 @@
-/** What a run measured: one value a round for each gateway, so that ratios are taken within a round. */
+/** Measurements of a run: one value per round and gateway, so that ratios are taken within a round. */
 import type { Spread } from "./statistics.ts";
 import { spreadOf } from "./statistics.ts";
 
@@ -6,7 +6,7 @@ export interface Figure {
 	readonly scenario: string;
 	readonly name: string;
 	readonly unit: string;
-	/** Whose figure it is: a gateway's name. */
+	/** Name of the measured gateway. */
 	readonly row: string;
 	/** In the order of the rounds. */
 	readonly values: number[];
@@ -33,7 +33,7 @@ export function createFigures(): Figures {
 	};
 }
 
-/** `a` ÷ `b`, round by round; undefined if they were not measured side by side. */
+/** `a` ÷ `b` per round; undefined unless both were measured in the same rounds. */
 export function ratioOf(a: Figure | undefined, b: Figure | undefined): Spread | undefined {
 	if (!a || !b || a.values.length === 0 || a.values.length !== b.values.length) return undefined;
 	const ratios = a.values.map((value, round) => value / (b.values[round] as number));

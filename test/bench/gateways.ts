@@ -1,4 +1,4 @@
-/** The gateways that are compared, each a process of its own on the gateway's core, all in front of one upstream. */
+/** The compared gateways, each a process on the gateway's core, all with one upstream. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onGatewayCore } from "./machine.ts";
@@ -39,12 +39,12 @@ export function processGateway(name: string, port: number, child: Bun.Subprocess
 	};
 }
 
-/** What every process is started with, so that nothing of the caller's environment reaches what is measured. */
+/** Environment of every process, so that the caller's environment does not affect the measurement. */
 export function baseEnvironment(): Record<string, string> {
 	return { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/", BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
 }
 
-/** `reads`: it looks at the events of a stream instead of passing its bytes on. */
+/** `reads`: reads the events of a stream instead of relaying its bytes. */
 export function startBare(upstreamPort: number, secrets: readonly string[], reads = false): Promise<Gateway> {
 	const script = join(import.meta.dir, "bare-pass-through.ts");
 	const name = reads ? "bare Bun, reading" : "bare Bun";
@@ -101,7 +101,7 @@ http {
 `;
 }
 
-/** The upstream itself, for what a gateway adds. */
+/** The upstream itself, as the reference for added time. */
 export function directGateway(upstreamPort: number): Gateway {
 	return { name: "direct", port: upstreamPort, pids: () => [], stop: async () => {} };
 }

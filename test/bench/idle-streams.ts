@@ -1,17 +1,17 @@
-/** Streams that stay open: each has had its first event and waits for the next. */
+/** Open streams: each has had its first event and waits for the next. */
 import type { RawConnection } from "./raw-connection.ts";
 import { openConnection } from "./raw-connection.ts";
 
 export interface IdleStreams {
 	open(): number;
-	/** Resolves when all that were opened have ended with status 200; rejects after a minute. */
+	/** Resolves when all opened streams have ended with status 200; rejects after a minute. */
 	ended(): Promise<void>;
 	close(): void;
 }
 
 const DEADLINE_MS = 60_000;
 
-/** Opens so many streams and waits until each has had an event. */
+/** Opens `count` streams and waits until each has had an event. */
 export async function openIdleStreams(
 	port: number,
 	streams: number,

@@ -1,4 +1,4 @@
-/** What a gateway adds to the time of a whole answer, against the upstream asked directly by the same client. */
+/** Time that a gateway adds to a whole answer, against direct requests of the same client to the upstream. */
 import type { Figures } from "./figures.ts";
 import { directGateway } from "./gateways.ts";
 import { runLoad } from "./load.ts";
@@ -16,7 +16,7 @@ export async function latency(world: World, figures: Figures): Promise<void> {
 	const { mode } = world;
 	const body = chatBody("plain", SMALL_PROMPT_BYTES);
 	const direct = directGateway(world.upstreamPort);
-	// One at a time comes last: the runtime has compiled by then what many needed, and its compilers are on the gateway's core.
+	// Single requests are measured last, since compilers run on the gateway's core until then.
 	for (const connections of [32, 1]) {
 		for (let round = 0; round <= mode.rounds; round++) {
 			let base: Float64Array | undefined;

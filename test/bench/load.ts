@@ -1,4 +1,4 @@
-/** Closed-loop load: so many connections, each sending its next request when the last one was answered. */
+/** Closed-loop load: each connection sends its next request when the last one was answered. */
 import type { RawConnection } from "./raw-connection.ts";
 import { openConnection } from "./raw-connection.ts";
 
@@ -7,27 +7,27 @@ export interface LoadOptions {
 	readonly connections: number;
 	/** The request of a connection, by its number. */
 	request(connection: number): Uint8Array;
-	/** No request is sent after it; those under way are waited for. */
+	/** Time after which no request is sent; running ones are awaited. */
 	readonly durationMs: number;
-	/** No request is sent beyond so many. */
+	/** Maximum number of requests. */
 	readonly requestsMax?: number;
-	/** Called when all connections stand and are warm, before the first request that counts. */
+	/** Called when all connections are open and warm, before the first counted request. */
 	begin?(): void;
 }
 
 export interface LoadResult {
 	readonly requests: number;
-	/** Answers with another status than 200, and connections that broke. */
+	/** Answers with another status than 200, and broken connections. */
 	readonly failures: number;
 	readonly firstFailure: string | undefined;
 	/** From the first request to the last answer. */
 	readonly elapsedMs: number;
-	/** Milliseconds of each answer, in no order. */
+	/** Milliseconds of each answer, unordered. */
 	readonly latenciesMs: Float64Array;
 }
 
 const LATENCIES_MAX = 2_000_000;
-/** How long a request may take before the load is given up. */
+/** Timeout of a request, which fails the load. */
 const STUCK_MS = 30_000;
 
 export async function runLoad(options: LoadOptions): Promise<LoadResult> {

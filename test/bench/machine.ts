@@ -1,4 +1,4 @@
-/** Which processor core runs what, and what the machine is. */
+/** Assigns processes to processor cores and describes the machine. */
 import { writeFileSync } from "node:fs";
 import { availableParallelism, constants, cpus, release, setPriority, totalmem } from "node:os";
 
@@ -10,15 +10,15 @@ export function onGatewayCore(argv: readonly string[]): string[] {
 	return CORES ? ["taskset", "-c", String(CORES.gateway), ...argv] : [...argv];
 }
 
-/** Moves this process, and what it starts from now on, to the core of the rest. */
+/** Moves this process, and its later children, to the other core. */
 export function moveToRestCore(): void {
 	if (CORES)
 		Bun.spawnSync(["taskset", "-a", "-p", "-c", String(CORES.rest), String(process.pid)], { stdout: "ignore" });
 }
 
 /**
- * Everything else on their core goes before these processes, for as long as they live. Linux shares a core among sessions
- * first, where that is on, and each backend of PostgreSQL is one of its own.
+ * Gives these processes lower priority than all others on their core. Linux may share a core among sessions first, and
+ * each PostgreSQL backend is its own session.
  */
 export function letOthersPass(pids: readonly number[]): void {
 	const last = constants.priority.PRIORITY_LOW;
@@ -27,12 +27,12 @@ export function letOthersPass(pids: readonly number[]): void {
 			setPriority(pid, last);
 			writeFileSync(`/proc/${pid}/autogroup`, String(last));
 		} catch {
-			// A process that has just ended, somebody else's, or a kernel without such groups.
+			// The process has ended or belongs to another user, or the kernel has no such groups.
 		}
 	}
 }
 
-/** The command line that runs `argv` on whichever core is free. */
+/** The command line that runs `argv` on any free core. */
 export function onAnyCore(argv: readonly string[]): string[] {
 	return CORES ? ["taskset", "-c", `0-${availableParallelism() - 1}`, ...argv] : [...argv];
 }

@@ -1,4 +1,4 @@
-/** Resident memory that an open stream costs, in fresh processes. */
+/** Resident memory of an open stream, in fresh processes. */
 import type { Figures } from "./figures.ts";
 import type { Gateway } from "./gateways.ts";
 import { startBare } from "./gateways.ts";
@@ -9,12 +9,12 @@ import { streamBody } from "./prompts.ts";
 import { chatRequestBytes } from "./raw-connection.ts";
 import type { Answers, World } from "./world.ts";
 
-/** Opened one after the other, on top of those that are open. */
+/** Opened one after the other, on top of the open ones. */
 const STEPS = [1_000, 4_000];
-/** Few: a heap that grew in the warm-up would take the first streams in without growing. */
+/** Few: a heap that grew in the warm-up would hold the first streams without growing. */
 const WARM_UP_STREAMS = 200;
 const SETTLE_MS = 1_500;
-/** Memory is given back in a quiet moment, and by the allocator somewhat later: as long as nothing more went it is over. */
+/** The allocator returns memory in idle time; the process is settled when no more is returned. */
 const STEADY_MS = 4_000;
 const GIVEN_BACK_MS_MAX = 20_000;
 const LOOK_MS = 500;

@@ -1,11 +1,11 @@
-/** What processes cost, read from /proc: exact whatever else runs on the machine. */
+/** Resource usage of processes from /proc, independent of other load on the machine. */
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Linux counts processor time in hundredths of a second for all programs. */
+/** Linux reports processor time in hundredths of a second. */
 const TICK_MICROS = 10_000;
 const PAGE_BYTES = 4096;
 
-/** User and system time of the processes, all threads and reaped children, microseconds. */
+/** User and system time of the processes with all threads and reaped children, microseconds. */
 export function cpuMicros(pids: readonly number[]): number {
 	let ticks = 0;
 	for (const pid of pids) for (const field of [11, 12, 13, 14]) ticks += Number(statOf(pid)[field]);
@@ -17,12 +17,12 @@ export function residentBytes(pids: readonly number[]): number {
 	return pids.reduce((sum, pid) => sum + Number(statOf(pid)[21]) * PAGE_BYTES, 0);
 }
 
-/** System calls of all threads that wrote to a file, a pipe or an event counter; what goes to a socket is not among them. */
+/** Write system calls of all threads to files, pipes and event counters; sends to sockets are not included. */
 export function writeCallsOf(pid: number): number {
 	return numberIn(`/proc/${pid}/io`, /^syscw: (\d+)/m);
 }
 
-/** How often threads of the process gave up the processor because they had nothing to do. Those that have ended are not counted. */
+/** Voluntary context switches of the process's threads, without ended ones. */
 export function sleepsOf(pid: number): number {
 	return readdirSync(`/proc/${pid}/task`).reduce(
 		(sum, thread) => sum + numberIn(`/proc/${pid}/task/${thread}/status`, /^voluntary_ctxt_switches:\s+(\d+)/m),
@@ -34,7 +34,7 @@ function numberIn(path: string, pattern: RegExp): number {
 	try {
 		return Number(pattern.exec(readFileSync(path, "utf8"))?.[1] ?? 0);
 	} catch {
-		// A thread that has just ended.
+		// The thread has ended.
 		return 0;
 	}
 }
@@ -43,7 +43,7 @@ export function openFiles(pid: number): number {
 	return readdirSync(`/proc/${pid}/fd`).length;
 }
 
-/** The process and all that descend from it. */
+/** The process and its descendants. */
 export function processTree(root: number): number[] {
 	const parents = new Map<number, number>();
 	for (const name of readdirSync("/proc")) {
@@ -56,7 +56,7 @@ export function processTree(root: number): number[] {
 	return tree;
 }
 
-/** The fields of /proc/PID/stat behind the name, from the state on; empty if the process is gone. */
+/** Fields of /proc/PID/stat after the name, from the state on; empty if the process has ended. */
 function statOf(pid: number): string[] {
 	try {
 		const text = readFileSync(`/proc/${pid}/stat`, "utf8");

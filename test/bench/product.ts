@@ -1,4 +1,4 @@
-/** The product as it ships: compiled, in production settings, with a real Postgres and customers in it. */
+/** The product as shipped: compiled, with production settings, a real Postgres and customers. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import postgres from "postgres";
@@ -22,30 +22,30 @@ import { processTree } from "./process-usage.ts";
 export const KEY_PEPPER = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 export const SERVICE_NAME = "service";
 const CREDIT_NANO_USD = nanoUsd(1_000_000 * 1e9);
-/** Dollars a million tokens, so that a token costs whole nano-dollars and nothing is rounded. */
+/** Dollars per million tokens, so that a token costs whole nano-dollars without rounding. */
 const INPUT_NANO_PER_TOKEN = 1_000;
 const OUTPUT_NANO_PER_TOKEN = 2_000;
 /** The books of a million customers are one long statement. */
 const STATEMENT_DEADLINE_MS = 30_000;
 const READY_DEADLINE_MS = 60_000;
 const SCARCE_PLACES = 4;
-/** A Postgres of the bench's own, with its usual durability. */
+/** A PostgreSQL server of the benchmark, with the usual durability. */
 export interface BenchPostgres {
 	readonly version: string;
-	/** The address of a new database without a schema. */
+	/** The URL of a new database without a schema. */
 	emptyDatabase(name: string): Promise<string>;
 	database(name: string): Promise<BenchDatabase>;
 	pids(): number[];
-	/** From now on whoever measures times does not wait for Postgres on the core that both share. */
+	/** Lowers PostgreSQL's priority on the shared core for the measurement of times. */
 	standBack(): void;
 	stop(): Promise<void>;
 }
 
 export interface BenchDatabase extends Database {
 	readonly sql: postgres.Sql;
-	/** Makes an account with credit and keys; gives their secrets. */
+	/** Creates an account with credit and keys; returns their secrets. */
 	customer(keys: number): Promise<{ accountId: string; keyIds: string[]; secrets: string[] }>;
-	/** Waits until nothing is running or queued, and at least so many requests are there, then gives the books. */
+	/** Waits until nothing runs or is queued and at least `requests` are stored, then returns the books. */
 	books(requestsMin?: number): Promise<Books>;
 	close(): Promise<void>;
 }
@@ -54,11 +54,11 @@ export interface Books {
 	readonly requests: number;
 	readonly charged: number;
 	readonly reconciled: boolean;
-	/** Checks that do not hold. */
+	/** Failed checks. */
 	readonly broken: string[];
 }
 
-/** The programs that come with the product, or another build of them in `POSTGRES_HOME`. */
+/** The programs of the product, or another build in `POSTGRES_HOME`. */
 export async function startBenchPostgres(folder: string): Promise<BenchPostgres> {
 	const home = process.env.POSTGRES_HOME;
 	const binaries = home === undefined ? {} : { binaries: { folder: resolve(home), version: "of-the-bench" } };
@@ -85,7 +85,7 @@ export async function startBenchPostgres(folder: string): Promise<BenchPostgres>
 	};
 }
 
-/** Opens a database that exists, and migrates it. */
+/** Opens and migrates an existing database. */
 export async function openBenchDatabase(
 	address: string,
 	statementDeadlineMs = STATEMENT_DEADLINE_MS,
@@ -125,7 +125,7 @@ export async function openBenchDatabase(
 						(select count(*) from reservation) as open from usage_event`;
 				const requests = Number(row?.requests);
 				if (requests === before && requests >= requestsMin && Number(row?.open) === 0) {
-					// So many rows came so quickly that the planner has no idea of them.
+					// After so many new rows the planner needs statistics.
 					await sql`analyze`;
 					const { ok, checks } = await reconcile(statements);
 					const broken = checks.filter((check) => !check.ok).map(({ name, detail }) => `${name}: ${detail}`);
@@ -142,27 +142,27 @@ export async function openBenchDatabase(
 	};
 }
 
-/** What the service must have charged for what the upstream says it served. */
+/** The charge that corresponds to the upstream's count. */
 export function chargeOf(count: { prompt: number; completion: number }): number {
 	return count.prompt * INPUT_NANO_PER_TOKEN + count.completion * OUTPUT_NANO_PER_TOKEN;
 }
 
 export interface ProductOptions {
-	/** What to run before `serve`: the binary, or the runtime and `src/main.ts`. */
+	/** Command before `serve`: the binary, or the runtime with `src/main.ts`. */
 	readonly command: readonly string[];
 	readonly databaseUrl: string;
 	readonly upstreamPort: number;
-	/** For its journal and its catalogue. */
+	/** Folder of its journal and catalogue. */
 	readonly folder: string;
 	readonly workers?: number;
-	/** False: on whichever core is free. */
+	/** False: on any free core. */
 	readonly pinned?: boolean;
 	readonly env?: Record<string, string>;
 	/** Lines under `limits:` of the catalogue. */
 	readonly limits?: string;
 }
 
-/** Starts it and waits until it is ready; `readyMs` is how long that took. */
+/** Starts it and waits until it is ready; `readyMs` is the duration. */
 export async function startProduct(options: ProductOptions): Promise<Gateway & { readyMs: number }> {
 	mkdirSync(options.folder, { recursive: true });
 	const configPath = join(options.folder, "tollgate.yaml");
@@ -185,10 +185,10 @@ export async function startProduct(options: ProductOptions): Promise<Gateway & {
 			CONFIG: configPath,
 			PORT: String(port),
 			JOURNAL: "process",
-			// What is measured is the process that answers; several of them need a parent.
+			// Measures the process that answers; several workers need a parent.
 			ROLE: (options.workers ?? 1) > 1 ? "all" : "gateway",
 			WORKERS: String(options.workers ?? 1),
-			// A queue that the last window left behind is settled before the books are read.
+			// Waits for the last window's queue before the books are read.
 			DRAIN_S: "60",
 			...options.env,
 		},

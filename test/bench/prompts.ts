@@ -1,8 +1,10 @@
-/** Bodies of chat requests: the model first, as most clients send it, and text that no compression flatters. */
+/**
+ * Bodies of chat requests: the model first, as most clients send it, and text that does not compress unusually well.
+ */
 const WORDS =
 	"river stone market window history garden reason letter morning system weather bridge paper music number forest voice engine";
 
-/** Deterministic prose of at least so many bytes. */
+/** Deterministic prose of at least `bytes`. */
 function proseOf(bytes: number): string {
 	const words = WORDS.split(" ");
 	let seed = 12_345;
@@ -15,7 +17,7 @@ function proseOf(bytes: number): string {
 	return text;
 }
 
-/** A conversation of which the text is about `promptBytes` long, in messages of up to 8 KB. */
+/** A conversation with about `promptBytes` of text in messages of up to 8 KB. */
 export function chatBody(model: string, promptBytes: number, more: Record<string, unknown> = {}): string {
 	const messages: { role: string; content: string }[] = [{ role: "system", content: "You are a helpful assistant." }];
 	for (let left = promptBytes; left > 0; left -= 8192) {

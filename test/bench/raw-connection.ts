@@ -1,21 +1,21 @@
-/** A client's side of one kept-alive HTTP/1.1 connection, cheap enough not to be what is measured. */
+/** A client of one HTTP/1.1 keep-alive connection, cheap enough not to affect the measurement. */
 import type { Socket } from "bun";
 
 export interface ConnectionHandlers {
-	/** The answer to the request that was sent last is complete. */
+	/** The answer to the last request is complete. */
 	answered(status: number, bodyBytes: number): void;
-	/** A piece of a body as it comes, framing removed. Valid during the call only. */
+	/** A part of a body without framing. Valid during the call only. */
 	body?(bytes: Buffer): void;
-	/** The connection ended while an answer was due. */
+	/** The connection ended while an answer was pending. */
 	broke(reason: string): void;
 }
 
 export interface RawConnection {
 	/** One request at a time: head and body. */
 	send(request: Uint8Array): void;
-	/** True while an answer is due. */
+	/** True while an answer is pending. */
 	busy(): boolean;
-	/** Reads no more, or again. */
+	/** Pauses or resumes reading. */
 	pause(): void;
 	resume(): void;
 	close(): void;
@@ -56,7 +56,7 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 		} else phase = /\r\ntransfer-encoding: *chunked/i.test(head) ? "chunk size" : "until close";
 	}
 
-	/** Takes one step from `at`; gives where the next one begins, -1 if it takes more bytes. */
+	/** Parses one step from `at`; returns the next position, or -1 if more bytes are needed. */
 	function step(view: Buffer, at: number): number {
 		if (phase === "head") {
 			const end = view.indexOf("\r\n\r\n", at);
@@ -87,7 +87,7 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 		if (remaining > 0) return at + now;
 		if (phase === "fixed") complete();
 		else {
-			// The line break behind the chunk.
+			// The line break after the chunk.
 			if (view.length < at + now + 2) return -2 - (at + now);
 			phase = "chunk size";
 			return at + now + 2;

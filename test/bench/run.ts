@@ -1,5 +1,5 @@
 /**
- * Measures the product as it ships beside a bare Bun pass-through and nginx, in interleaved rounds on pinned cores.
+ * Measures the shipped product against a bare Bun pass-through and nginx, in interleaved rounds on pinned cores.
  *
  *     bun run bench                                all scenarios, windows of 6 s: about ten minutes
  *     bun run bench -- --quick                     short windows: about two minutes
@@ -7,8 +7,8 @@
  *     bun run bench -- --baseline ../before        another checkout (or its binary) in the same rounds
  *     … --rounds 5 --window 3                      other rounds and windows (s)
  *
- * A run over all scenarios with the usual rounds and windows and without a baseline replaces `results/bench.md`.
- * Exit code 1 if a check of the run's own results fails.
+ * A run over all scenarios with the usual rounds and windows and without a baseline replaces `results/bench.md`. Exit
+ * code 1 if a check of the run's own results fails.
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -23,7 +23,7 @@ import { first, stream } from "./stream.ts";
 import type { BenchMode, World } from "./world.ts";
 import { startWorld } from "./world.ts";
 
-/** Times are measured last: PostgreSQL gets a lower priority for them and keeps it. */
+/** Times are measured last, since they lower PostgreSQL's priority for good. */
 const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Promise<void>>> = {
 	plain,
 	stream,

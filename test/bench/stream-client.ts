@@ -1,4 +1,4 @@
-/** Streams in a closed loop, with the time of every event: so many at once, each followed by the next. */
+/** Streams in a closed loop with the time of each event: `count` at once, each followed by the next. */
 import { STAMP_DIGITS, STREAM_EVENTS } from "./fast-upstream.ts";
 import type { RawConnection } from "./raw-connection.ts";
 import { openConnection } from "./raw-connection.ts";
@@ -8,14 +8,14 @@ export interface StreamOptions {
 	readonly port: number;
 	readonly streams: number;
 	request(stream: number): Uint8Array;
-	/** No stream is begun after it; those under way are waited for. */
+	/** Time after which no stream starts; running ones are awaited. */
 	readonly durationMs: number;
 	begin?(): void;
 }
 
 export interface StreamResult {
 	readonly streams: number;
-	/** Events with text; roles, usage and ends are not counted. */
+	/** Events with text, without roles, usage and ends. */
 	readonly events: number;
 	readonly failures: number;
 	readonly firstFailure: string | undefined;
@@ -24,7 +24,7 @@ export interface StreamResult {
 	readonly firstMs: Float64Array;
 	/** From an event's departure upstream to its arrival here. */
 	readonly delaysMs: Float64Array;
-	/** Between two events of a stream that did not arrive together. */
+	/** Between two events of a stream that arrived in separate reads. */
 	readonly gapsMs: Float64Array;
 }
 
@@ -37,7 +37,7 @@ interface OpenStream {
 	events: number;
 	sawUsage: boolean;
 	sawEnd: boolean;
-	/** The beginning of an event whose end has not come. */
+	/** The start of an incomplete event. */
 	carry: string;
 }
 
@@ -72,7 +72,7 @@ export async function runStreams(options: StreamOptions): Promise<StreamResult> 
 	}
 
 	function take(stream: OpenStream, bytes: Buffer): void {
-		// The clock by which the upstream stamps its events.
+		// The clock of the upstream's timestamps.
 		const atMs = sharedMs();
 		const text = stream.carry + bytes.toString("latin1");
 		let from = 0;

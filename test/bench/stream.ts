@@ -1,4 +1,4 @@
-/** Streamed answers: processor time of an event and of a short stream, and what a gateway adds to their times. */
+/** Streamed answers: processor time of an event and of a short stream, and the time that a gateway adds. */
 import type { Figures } from "./figures.ts";
 import type { Gateway } from "./gateways.ts";
 import { directGateway } from "./gateways.ts";
@@ -11,7 +11,7 @@ import type { World } from "./world.ts";
 
 const STREAMS = 64;
 const WINDOW_MS_MIN = 1_500;
-/** So many that the runtime compiles what they need before one at a time is timed: its compilers are on the gateway's core. */
+/** Enough for the runtime to compile before single streams are timed, since its compilers run on the gateway's core. */
 const WARM_UP_STREAMS = 32;
 
 async function measure(
@@ -47,7 +47,7 @@ export async function stream(world: World, figures: Figures): Promise<void> {
 	const gateways = streamGateways(world);
 	const direct = directGateway(world.upstreamPort);
 	for (let round = 0; round <= mode.rounds; round++) {
-		// Streams leave the core half idle, so that a short window would hold few ticks of its clock.
+		// Streams leave the core half idle, so a short window would have few ticks of its clock.
 		const durationMs = round === 0 ? mode.warmUpMs : Math.max(mode.windowMs, WINDOW_MS_MIN);
 		let base: StreamResult | undefined;
 		for (const gateway of [direct, ...gateways]) {
@@ -82,7 +82,7 @@ export async function stream(world: World, figures: Figures): Promise<void> {
 	}
 }
 
-/** One stream at a time: how much later its first event comes than without a gateway. */
+/** One stream at a time: the delay of its first event against a direct request. */
 export async function first(world: World, figures: Figures): Promise<void> {
 	const { mode } = world;
 	const gateways = streamGateways(world);

@@ -1,4 +1,4 @@
-/** Everything that a run of the bench needs, started in order and stopped in reverse. */
+/** All parts of a benchmark run, started in order and stopped in reverse. */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,15 +30,15 @@ export interface World {
 	/** Floors and product, in the order of a round. */
 	readonly gateways: readonly Gateway[];
 	readonly product: Gateway;
-	/** The floor of looking at every event of a stream; measured in streams alone. */
+	/** The floor of reading every event of a stream; measured for streams only. */
 	readonly readingFloor: Gateway;
 	readonly checks: Check[];
 	upstreamCount(): Promise<UpstreamCount>;
 	/** The bytes of one request, for each key. */
 	requests(gateway: Gateway, body: string): (connection: number) => Uint8Array;
-	/** Runs `work`; what the upstream serves meanwhile must be in the gateway's books if it is the product. */
+	/** Runs `work`, and for the product compares the upstream's count with its books. */
 	charged<T extends Answers>(gateway: Gateway, work: () => Promise<T>): Promise<T>;
-	/** A database and a process of its own for a scenario. */
+	/** A database and a process for one scenario. */
 	isolated(name: string): Promise<Isolated>;
 	/** Ends the product and compares its books with the upstream's count. */
 	stop(): Promise<void>;
@@ -48,11 +48,11 @@ export interface Isolated {
 	readonly gateway: Gateway & { readonly readyMs: number };
 	readonly database: BenchDatabase;
 	readonly secrets: readonly string[];
-	/** Ends the process and checks its books against what the upstream served within `charged`. */
+	/** Ends the process and compares its books with the upstream's count within `charged`. */
 	stop(): Promise<void>;
 }
 
-/** Something that must hold for the figures to count. */
+/** A condition that must hold for the figures to be valid. */
 export interface Check {
 	readonly name: string;
 	readonly ok: boolean;
@@ -70,7 +70,7 @@ const NO_COUNT: Served = { requests: 0, prompt: 0, completion: 0 };
 
 export async function startWorld(mode: BenchMode, say: (line: string) => void): Promise<World> {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-bench-"));
-	// Postgres runs as a user of its own and must reach its directory.
+	// Postgres runs as its own user, who must reach its directory.
 	chmodSync(folder, 0o755);
 	const ends: (() => Promise<unknown> | unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
 	const runEnds = async () => {
@@ -166,7 +166,7 @@ async function build(
 		async charged(gateway, work) {
 			const before = await upstreamCount();
 			const result = await work();
-			// What was cut off goes on upstream for a moment, and must not be counted to the next gateway.
+			// Aborted requests continue upstream for a moment and must not count for the next gateway.
 			const { open } = before;
 			for (let wait = 0; wait < CUT_OFF_WAITS && (await upstreamCount()).open > open; wait++) await Bun.sleep(20);
 			served.set(gateway, plusDifference(served.get(gateway) ?? NO_COUNT, before, await upstreamCount()));

@@ -8,14 +8,14 @@ import { nextMidnight, renewalAt } from "./midnight.ts";
 import type { Excuse } from "./touched.ts";
 import { judgeWarm } from "./warm.ts";
 
-/** A run that is found broken is repeated with `CHAOS_SEED`; the long form is `bun run chaos`. */
+/** Repeat a failed run with `CHAOS_SEED`; the long form is `bun run chaos`. */
 const SEED = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const FOR_MS = LONG ? 6_000 : 3_000;
-/** Each costs its start, and some more by its faults. */
+/** Each instance costs its start and time in its faults. */
 const INSTANCES = LONG ? 3 : 2;
-/** A run in which nothing happened proves nothing. */
+/** A run without events proves nothing. */
 const AT_LEAST = { answers: 40, faults: 3 };
-/** The faults are what it is about: users without a rest would take the processors from the tests beside it. */
+/** Users pause between requests, so that parallel tests keep some processor time. */
 const REST_MS_MAX = 60;
 const LOGS = join(tmpdir(), `tollgate-chaos-logs-${SEED}`);
 
@@ -33,7 +33,7 @@ test(`four counts agree after ${FOR_MS / 1_000} s of faults (seed ${SEED})`, asy
 	expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);
 	expect(Object.keys(result.faults).length).toBeGreaterThanOrEqual(AT_LEAST.faults);
 	expect(result.answers["200 whole"]).toBeGreaterThanOrEqual(AT_LEAST.answers);
-	// So short a run may have no crash to recover from, nobody whom no fault touched, and no cap that is spent between faults.
+	// A run this short may have no crash to recover from, no untouched customer, and no cap that is spent between faults.
 	const rare = /recovered|warm|none left/;
 	const empty = result.findings.filter(({ checked, claim }) => checked === 0 && !rare.test(claim));
 	expect(empty.map(({ claim }) => claim)).toEqual([]);
@@ -43,7 +43,7 @@ const WHOLE = { status: 200, complete: true };
 const REFUSED = { status: 503, code: "service_unavailable", uuid: "00000000-0000-7000-8000-000000000009" };
 const NO_EXCUSE: readonly Excuse[] = [];
 
-/** A second of the run each, from the first one on; the last one is judged. */
+/** Each lasts a second of the run; the last one is judged. */
 function refusals(
 	requests: readonly Partial<Sent>[],
 	{

@@ -19,19 +19,19 @@ import { judgeWarm } from "./warm.ts";
 
 export interface ChaosOptions {
 	seed: number;
-	/** How long faults are made; the start and the verdict come on top. */
+	/** How long faults happen; the start and the verdict take additional time. */
 	forMs: number;
-	/** Three, unless it is told otherwise. */
+	/** Default 3. */
 	instances?: number;
 	users?: number;
 	restMsMax?: number;
-	/** Goes on for longer until so many were answered whole and so many kinds of faults were made: a busy machine carries less. */
+	/** Extends the run until so many whole answers and kinds of faults were seen, as a busy machine serves fewer. */
 	atLeast?: { readonly answers: number; readonly faults: number };
-	/** The program of the version before this one: both serve, and instances change from one to the other and back. */
+	/** The former version's program: instances switch between both versions. */
 	former?: Program;
-	/** One that comes while it runs: days of caps end by it, and at that moment something happens. */
+	/** A midnight during the run: daily caps end at it, and faults happen at that moment. */
 	midnight?: Midnight;
-	/** Where the logs of the instances and of PostgreSQL go if a claim does not hold or the run fails. */
+	/** Folder for the logs of instances and PostgreSQL after a failed claim or run. */
 	logFolder?: string;
 	onFault?: (name: string) => void;
 }
@@ -40,26 +40,26 @@ export interface ChaosResult {
 	readonly seed: number;
 	readonly findings: readonly Finding[];
 	readonly faults: Readonly<Record<string, number>>;
-	/** Answers by status and code, "left" and "cut off". */
+	/** Answers by status and code, with "left" and "cut off". */
 	readonly answers: Readonly<Record<string, number>>;
-	/** Refusals of customers to whom nothing was done, by what they heard and why. */
+	/** Refusals of untouched customers, by code and cause. */
 	readonly refusals: Readonly<Record<string, number>>;
 	readonly endings: Readonly<Record<string, number>>;
 	readonly requests: number;
 	readonly tokens: number;
 	readonly chargedNanoUsd: number;
-	/** Of revocations and suspensions during the run, milliseconds. */
+	/** Durations of revocations and suspensions, milliseconds. */
 	readonly closings: readonly number[];
 }
 
-/** How long the end may take: the last leases, the last restarts, the last flushes. */
+/** Time limit of the end: the last leases, restarts and flushes. */
 const QUIESCE_MS = 30_000;
-/** A run that has too little yet goes on for so many times as long as it was meant to last. */
+/** A run with too little activity is extended at most this many times its length. */
 const LONGER_MAX = 4;
 
 /**
- * Some instances, a database and an upstream, all real processes, under traffic and faults. What comes out are claims
- * that hold or not; it throws only if the run itself could not be carried out.
+ * Runs instances, a database and an upstream as real processes under traffic and faults. Returns claims that hold or
+ * not; throws only if the run itself fails.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 	const random = createRandom(options.seed);
@@ -135,7 +135,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 		const exits = await Promise.all(
 			fleet.members.map((member) => inTime(member.stop("SIGINT"), `instance ${member.index}`)),
 		);
-		// A death in the last moment leaves a journal: the next start of the same identity hands it in.
+		// A late crash leaves a journal, which the next start of the same instance hands in.
 		const again = fleet.members.filter((member) => member.journals().length > 0);
 		await Promise.all(again.map((member) => member.start()));
 		await waitFor(() => handedIn(again), "journals of deaths to be handed in", 30_000);
@@ -188,7 +188,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 	}
 }
 
-/** Every second one changes the version, if there are two. */
+/** Every second instance changes its version, if there are two. */
 function memberFaults(fleet: Fleet, random: Random, touched: Touched, former: Program | undefined): Fault[] {
 	const faults = instanceFaults(fleet, random, touched);
 	if (former === undefined) return faults;
@@ -196,7 +196,7 @@ function memberFaults(fleet: Fleet, random: Random, touched: Touched, former: Pr
 	return faults.flatMap((fault, at) => [fault, changes[at % changes.length] as Fault]);
 }
 
-/** One fault after the other: what is due, else each kind once in a random order, then again in another one. */
+/** One fault after another: a due one, else each kind once in a random order, repeatedly. */
 function lane(
 	random: Random,
 	faultsOf: (random: Random) => Fault[],

@@ -1,20 +1,20 @@
 import { MODEL } from "./fleet.ts";
 
-/** One request as its client saw it. */
+/** A request as the client saw it. */
 export interface Sent {
-	/** Without it the gateway never answered. */
+	/** Undefined: the gateway never answered. */
 	uuid: string | undefined;
 	readonly member: number;
 	readonly key: string;
 	readonly streamed: boolean;
-	/** Wall time by this machine's monotonic clock. */
+	/** Wall time of this machine's monotonic clock. */
 	readonly sentAtMs: number;
 	status: number;
-	/** The error's code, from the status or from an event of the stream. */
+	/** The error's code, from the answer or a stream's event. */
 	code: string | undefined;
 	retryAfter: string | null;
 	tokens: number;
-	/** The answer arrived whole, with its usage. */
+	/** The answer was complete, with its usage. */
 	complete: boolean;
 	left: boolean;
 	usage: { prompt_tokens: number; completion_tokens: number; cost: number } | undefined;
@@ -26,10 +26,10 @@ export interface Ask {
 	readonly words: number;
 	readonly stream: boolean;
 	readonly maxTokens: number;
-	/** Hangs up after so many tokens, or after so many milliseconds. */
+	/** Disconnects after so many tokens or milliseconds. */
 	readonly leaveAfterTokens?: number;
 	readonly leaveAfterMs?: number;
-	/** Called with the first event with text that arrives. */
+	/** Called at the first event with text. */
 	readonly onFirstToken?: () => void;
 }
 
@@ -39,7 +39,7 @@ export function nowMs(): number {
 	return performance.timeOrigin + performance.now();
 }
 
-/** Sends one chat and reads its answer. Never rejects. */
+/** Sends a chat and reads its answer. Never rejects. */
 export async function sendChat(
 	to: { member: number; url: string },
 	key: { id: string; secret: string },
@@ -81,7 +81,7 @@ export async function sendChat(
 		if (response.status === 200 && ask.stream) await readStream(response, sent, ask, leave);
 		else await readWhole(response, sent);
 	} catch {
-		// Hung up, reset or refused: what arrived until then is noted.
+		// The connection was aborted, reset or refused; keeps the received part.
 	} finally {
 		clearTimeout(deadline);
 		clearTimeout(leaving);
@@ -142,7 +142,7 @@ function noteEvent(event: string, sent: Sent): void {
 	if (json.choices?.[0]?.delta?.content) sent.tokens += 1;
 }
 
-/** The UUID of a request in either of its forms: `req_<32 digits>` to clients, the UUID itself to the upstream. */
+/** The UUID of a request id: `req_<32 digits>` for clients, the UUID itself for the upstream. */
 export function uuidOf(requestId: string | null): string | undefined {
 	const digits = requestId?.replace(/^req_/, "").replaceAll("-", "") ?? "";
 	return digits

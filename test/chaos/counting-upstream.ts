@@ -1,16 +1,16 @@
 /**
- * The scripted upstream as a process of its own that keeps its own count for each request id:
- * `bun test/chaos/counting-upstream.ts '{"gapMsMax":8,"failures":0.02}'` prints `{"url":…,"reportUrl":…}` and runs
- * until it is killed. `startCountingUpstream` starts it and reads its reports.
+ * The scripted upstream as a process that counts for each request id: `bun test/chaos/counting-upstream.ts
+ * '{"gapMsMax":8,"failures":0.02}'` prints `{"url":…,"reportUrl":…}` and runs until killed. `startCountingUpstream`
+ * starts it and reads its reports.
  */
 import { createRandom } from "../support/random.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 
-/** What the upstream itself knows of one request that reached it. */
+/** The upstream's own record of one received request. */
 export interface Arrival {
 	/** The gateway's `x-request-id`. */
 	readonly requestId: string;
-	/** Wall time by this machine's monotonic clock. */
+	/** Wall time of this machine's monotonic clock. */
 	readonly arrivedAtMs: number;
 	readonly prompt: number;
 	readonly sent: number;
@@ -26,14 +26,14 @@ export interface CountingUpstream {
 }
 
 export interface CountingOptions {
-	/** Each stream trickles with a pause between 0 and this. */
+	/** The pause between tokens of a stream is between 0 and this. */
 	gapMsMax: number;
-	/** Share of requests that fail: with a status, an early end, a reset in the middle. */
+	/** Share of requests that fail: by a status, an early end, or a reset in the middle. */
 	failures: number;
 	/** Share of requests whose tokens come so slowly that they run for seconds. */
 	slow?: number;
 	dialect?: "vllm" | "openai";
-	/** What is decided for each request, in the order of their arrival. */
+	/** Drawn for each request in the order of arrival. */
 	seed?: number;
 }
 

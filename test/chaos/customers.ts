@@ -6,14 +6,16 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, startFleet } from "./fleet.ts";
 
 const USERS = 2;
-/** By then the instance has a slice that outlasts a lease. */
+/** After this the instance has a slice that outlasts a lease. */
 const WARM_MS = 2_500;
-/** Where the gate or the end is what it is about, and not how long credit lasts. */
+/** Enough for tests of the gate or the stop, which do not depend on the credit's lifetime. */
 export const KNOWN_MS = 300;
 
 type Key = { readonly id: string; readonly secret: string };
 
-/** Instances and their busy customers, for all tests of a file: who is asked without a pause while the database is away. */
+/**
+ * Instances with busy customers for all tests of a file, which send requests continuously while the database is down.
+ */
 export async function withCustomers({ databaseUrl, instances }: { databaseUrl: string; instances: number }) {
 	const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 1, failures: 0 }));
 	const fleet = untilEnd(await startFleet({ databaseUrl, upstreamUrl: upstream.url, instances }));
@@ -22,7 +24,7 @@ export async function withCustomers({ databaseUrl, instances }: { databaseUrl: s
 	const ask = (key: Key, at = 0, to = member): Promise<Sent> =>
 		sendChat({ member: to.index, url: to.url }, key, { words: 4, stream: at % 2 === 0, maxTokens: 50 });
 
-	/** Asks without a pause until told to stop. */
+	/** Sends requests continuously until `stop`. */
 	function keepAsking(key: Key, to = member) {
 		const sent: Sent[] = [];
 		let stopping = false;
@@ -30,7 +32,7 @@ export async function withCustomers({ databaseUrl, instances }: { databaseUrl: s
 			while (!stopping) {
 				const answer = await ask(key, at, to);
 				sent.push(answer);
-				// Leaves the machine something for the tests beside this one.
+				// Leaves processor time to parallel tests.
 				await Bun.sleep(120);
 			}
 		});
@@ -51,8 +53,8 @@ export async function withCustomers({ databaseUrl, instances }: { databaseUrl: s
 	}
 
 	/**
-	 * A busy customer for so long. One that nobody has seen before may hear 503 as long as connections of the outage before
-	 * are timing out, and nothing else; the time begins behind that.
+	 * A key with traffic for `forMs`. A new key may get 503 while connections of an earlier outage time out; the time
+	 * begins after that.
 	 */
 	async function warmKey(forMs = WARM_MS, to = member) {
 		const account = await fleet.account();

@@ -20,17 +20,17 @@ import { chatModel } from "../support/service.ts";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
 import { quietPort, type ServeProcess, startServe } from "./serve-process.ts";
 
-/** USD 1 a million input tokens, USD 2 a million output tokens: see `chatModel`. */
+/** USD 1 per million input tokens, USD 2 per million output tokens; see `chatModel`. */
 export const NANO_USD_A_PROMPT_TOKEN = 1_000;
 export const NANO_USD_AN_OUTPUT_TOKEN = 2_000;
 export const MODEL = "test-model";
 export const LEASE_TTL_MS = 5_000;
-/** Where leases are not what it is about: nobody loses one because the machine is busy. */
+/** For tests that are not about leases: long enough for a busy machine. */
 export const LEASE_TTL_S_QUIET = "20";
-/** As the command line: covers clocks that run at different rates. */
+/** Same default as the command line: covers clocks with different rates. */
 export const GRACE_MS = 1_000;
 
-/** One instance: its identity, port and folder outlive its processes. */
+/** An instance: its identity, port and folder outlive its processes. */
 export interface FleetMember {
 	readonly index: number;
 	readonly url: string;
@@ -38,30 +38,30 @@ export interface FleetMember {
 	readonly proxy: TcpProxy;
 	readonly logPath: string;
 	process(): ServeProcess | undefined;
-	/** The program that it is: this version's, unless it was told otherwise. */
+	/** Its program; default: the present version. */
 	readonly program: Program;
-	/** From its next start on it is of another version. */
+	/** Sets the version of its next start. */
 	become(program: Program): void;
-	/** Starts it and waits until it listens; tries again until then. */
+	/** Starts it and waits until it listens; retries until then. */
 	start(): Promise<ServeProcess>;
 	crash(): Promise<void>;
-	/** By SIGTERM it serves on for a quarter of `DRAIN_S` first, by SIGINT hardly; gives the exit code. */
+	/** SIGTERM: serves for a quarter of `DRAIN_S` first; SIGINT: stops at once. Returns the exit code. */
 	stop(signal?: "SIGTERM" | "SIGINT"): Promise<number>;
-	/** Folders of epochs whose journal was not handed in. */
+	/** Folders of epochs whose journals were not handed in. */
 	journals(): string[];
 }
 
-/** Several real instances of the service on one database, and the operator's side of it in this process. */
+/** Real instances of the service on one database; the operator's side runs in this process. */
 export interface Fleet {
 	readonly members: readonly FleetMember[];
 	readonly statements: Statements;
 	readonly sql: postgres.Sql;
 	readonly env: Readonly<Record<string, string>>;
 	readonly folder: string;
-	/** An account that an operator vouches for. `credit` in nano-dollars; a top-up is USD 100, the rest an adjustment. */
+	/** A vouched account. `credit` in nano-dollars: top-ups of USD 100 and an adjustment for the rest. */
 	account(credit?: number): Promise<string>;
 	key(accountId: string, settings?: KeySettings): Promise<{ id: string; secret: string }>;
-	/** Waits as `key revoke` does. */
+	/** Waits like `key revoke`. */
 	applied(entry: AppendedEntry, deadlineMs?: number): Promise<FenceResult>;
 	stop(): Promise<void>;
 }
@@ -70,23 +70,23 @@ export interface FleetOptions {
 	databaseUrl: string;
 	upstreamUrl: string;
 	instances?: number;
-	/** YAML of the model; by default `chatModel`, many at once. */
+	/** YAML of the model; default: `chatModel` with high concurrency. */
 	model?: string;
 	dialect?: string;
 	env?: Readonly<Record<string, string>>;
-	/** Of all instances at first: the former version, which then makes the schema, as it did. */
+	/** Program of all instances at first: the former version, which then creates the schema. */
 	program?: Program;
 	/** Loaded before each process. */
 	preload?: string;
-	/** Restart attempts while the database may be away. */
+	/** Restart attempts while the database may be down. */
 	startWithinMs?: number;
 }
 
 const TOP_UP = 100_000_000_000;
 
 /**
- * Whether instances that run have handed in what crashes left: each has the journal of its own epoch alone. That happens
- * beside the traffic, and a stop waits for it no longer than its drain time.
+ * Whether running instances have handed in the journals that crashes left. This happens during traffic, and a stop
+ * waits for it no longer than its drain time.
  */
 export function handedIn(members: readonly FleetMember[]): boolean {
 	return members.every((member) => member.journals().length <= 1);

@@ -21,17 +21,17 @@ const STREAM: Ask = { words: 8, stream: true, maxTokens: 60 };
 const WHOLE: Ask = { words: 8, stream: false, maxTokens: 60 };
 const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };
 
-/** Finished before a kill, and cut by it: where the disk is lost, half as many run. */
+/** Requests finished before a kill, and requests cut by it; half as many if the disk is lost. */
 const [FINISHED, CUT] = AT_LENGTH ? [10, 12] : [4, 4];
 
 type Mode = "process" | "host" | "remote";
 /**
- * Where the disk's power does not fail, `host` is `process`: what it waits for is told in `ledger/journal.test.ts` and `ledger/ledger.test.ts`,
- * what `kill -9` leaves of it in `spent.test.ts` and `restore/restore.test.ts`, where Postgres is away in `outage.test.ts`.
+ * Without power loss `host` behaves like `process`. `ledger/journal.test.ts` and `ledger/ledger.test.ts` cover its
+ * waits; `spent.test.ts` and `restore/restore.test.ts` cover `kill -9`; `outage.test.ts` covers a missing Postgres.
  */
 const MODES: readonly Mode[] = AT_LENGTH ? ["process", "host", "remote"] : ["remote"];
 
-/** One instance in one mode, with a database and a customer of its own. */
+/** One instance in one mode, with its own database and customer. */
 interface Place {
 	readonly mode: Mode;
 	readonly fleet: Fleet;
@@ -41,14 +41,14 @@ interface Place {
 	rowOf(one: Sent): Promise<{ charged: number } | undefined>;
 }
 
-// Durable as in production: what a mode waits for is what it costs.
+// Durable as in production, since a mode's cost is what it waits for.
 const postgres = await withOwnPostgres();
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 4, failures: 0 }));
 const places = new Map<Mode, Place>();
 const admin = connect(postgres.url, { max: 1, onnotice: () => {} });
 await admin.unsafe("create database migrated");
 await migrate({ log: silentLog }, databaseOf("migrated"));
-// One after the other: a database is not copied while it is being copied.
+// Sequential, since PostgreSQL cannot copy a database twice at once.
 for (const mode of MODES) await admin.unsafe(`create database mode_${mode} template migrated`);
 await admin.end();
 await Promise.all(MODES.map(async (mode) => places.set(mode, await startPlace(mode))));
@@ -85,7 +85,7 @@ async function startPlace(mode: Mode): Promise<Place> {
 		account,
 		ask: (what) => sendChat({ member: 0, url: member.url }, key, what),
 		async rowOf(one) {
-			// Its client heard nothing of it, not even its id.
+			// Its client received nothing, not even its id.
 			if (one.uuid === undefined) return undefined;
 			const [row] = await fleet.sql`
 				select charged_nano_usd::bigint as charged from usage_event where request_id = ${one.uuid}`;
@@ -94,7 +94,7 @@ async function startPlace(mode: Mode): Promise<Place> {
 	};
 }
 
-/** Long streams, and how many of them their clients have had something of: what a mode promises is promised from then on. */
+/** Starts long streams and counts those whose clients have a token: a mode's promise applies from then on. */
 function begin(ask: Place["ask"], count: number) {
 	let heard = 0;
 	const onFirstToken = () => {
@@ -104,7 +104,7 @@ function begin(ask: Place["ask"], count: number) {
 	return { running, heard: () => heard };
 }
 
-/** Of what arrived at the upstream after the first `since`, those of which more than so many tokens have left it. */
+/** Requests that arrived after the first `since` and have sent more than `tokens`. */
 const underWay = async (since: number, tokens: number): Promise<number> =>
 	(await upstream.report()).slice(since).filter((one) => one.sent > tokens).length;
 
@@ -123,7 +123,7 @@ for (const mode of MODES) {
 			for (let at = 0; at < SAMPLES; at++) {
 				const [stream, answer] = [await ask(STREAM), await ask(WHOLE)];
 				expect([stream.complete, answer.complete]).toEqual([true, true]);
-				// What Postgres knows in the very moment in which the client has the last byte.
+				// Reads Postgres at the moment when the client has the last byte.
 				if (await rowOf(answer)) known += 1;
 				const { arrivedAtMs } = (await arrivalOf(stream)) as Arrival;
 				first.push((stream.firstByteMs ?? 0) - arrivedAtMs);
@@ -145,7 +145,7 @@ for (const mode of MODES) {
 			try {
 				await waitFor(async () => (await upstream.report()).length > before, "the upstream to be asked", 10_000);
 				const askedAtMs = nowMs();
-				// Long enough for the whole answer, far shorter than the lease.
+				// Longer than the whole answer, much shorter than the lease.
 				await waitFor(() => nowMs() - askedAtMs > 600, "a while");
 			} finally {
 				thawedAtMs = nowMs();
@@ -154,7 +154,7 @@ for (const mode of MODES) {
 			const answer = await asking;
 			expect(answer).toMatchObject({ status: 200, complete: true });
 			const waited = (answer.firstByteMs ?? 0) > thawedAtMs;
-			// Postgres does not matter to the other modes; the disk is asked in `host`, which took well below this.
+			// The other modes do not depend on Postgres; `host` waits for the disk, which took much less than this.
 			expect(waited).toBe(mode === "remote");
 			await waitFor(async () => (await rowOf(answer)) !== undefined, "its usage to be in Postgres");
 		}, 30_000);
@@ -168,7 +168,7 @@ for (const mode of MODES) {
 			const cut = await Promise.all(running);
 			expect(cut.some((one) => one.tokens > 0 && !one.complete)).toBe(true);
 			await member.start();
-			// The journal is handed in beside the traffic.
+			// The journal is handed in during traffic.
 			const recorded = async () =>
 				(await Promise.all([...finished, ...cut].filter(({ uuid }) => uuid !== undefined).map(rowOf))).every(Boolean);
 			await waitFor(recorded, "the journal to be handed in", 20_000);
@@ -195,7 +195,7 @@ for (const mode of MODES) {
 }
 
 test("each mode loses what it states with the disk", async () => {
-	// All at once: each has to wait for the end of a lease.
+	// Concurrent: each has to wait for the end of a lease.
 	const acted = [...places.values()];
 	const finished = await Promise.all(
 		acted.map(({ ask }) => Promise.all(Array.from({ length: FINISHED }, () => ask(WHOLE)))),
@@ -215,7 +215,7 @@ test("each mode loses what it states with the disk", async () => {
 	);
 }, 90_000);
 
-/** From the end of the lease to the instance that serves again without the journal. */
+/** From the end of the lease until the instance serves without its journal. */
 async function loseDisk(place: Place, finished: readonly Sent[], cut: readonly Sent[]): Promise<void> {
 	const { mode, fleet, member, account, ask, rowOf } = place;
 	const live = () => fleet.sql`select 1 from instance_now where state = 'live' and lease_until > clock_timestamp()`;

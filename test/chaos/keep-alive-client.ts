@@ -1,20 +1,20 @@
 import type { Socket } from "bun";
 
-/** How one request on a raw connection ended. */
+/** The end of one request on a raw connection. */
 export interface Exchange {
 	/** 0: the connection ended before an answer. */
 	readonly status: number;
-	/** It was the first one of its connection. */
+	/** The first request of its connection. */
 	readonly fresh: boolean;
-	/** The answer said that the connection ends. */
+	/** The answer announced the end of the connection. */
 	readonly last: boolean;
 }
 
 const DEADLINE_MS = 15_000;
 
 /**
- * A client that holds one connection and uses it for request after request, until the server says `connection: close`
- * or ends it; then it takes a new one. It never repeats a request, so every failure is seen.
+ * A client that reuses one connection until the server ends it or sends `connection: close`, then opens another. It
+ * never repeats a request, so each failure is visible.
  */
 export function createKeepAliveClient(url: string) {
 	const { hostname, port } = new URL(url);
@@ -47,7 +47,7 @@ export function createKeepAliveClient(url: string) {
 		connection = { socket, fresh: true };
 	}
 
-	/** One request and its whole answer. Never rejects. */
+	/** Sends a request and reads its whole answer. Never rejects. */
 	async function ask(request: { method: string; path: string; secret: string; body?: string }): Promise<Exchange> {
 		if (ended) connection = undefined;
 		try {
@@ -82,7 +82,7 @@ export function createKeepAliveClient(url: string) {
 
 	return {
 		ask,
-		/** The next request takes a new connection. */
+		/** The next request opens a connection. */
 		close() {
 			connection?.socket.end();
 			connection = undefined;

@@ -19,7 +19,7 @@ export interface LoadKey {
 	readonly homes: Home[];
 }
 
-/** What the run decides of a key that it makes. */
+/** Properties of a key that the run creates. */
 export interface NewKey {
 	readonly cap?: number | undefined;
 	readonly period?: CapPeriod;
@@ -27,8 +27,8 @@ export interface NewKey {
 }
 
 /**
- * From `fromMs` to `untilMs` nothing of `subject` may have been admitted: its revocation or suspension had returned. `isCap`: it
- * was the end of a project's cap.
+ * From `fromMs` to `untilMs` no request of `subject` may be admitted, because its revocation or suspension had
+ * returned. `isCap`: a project's cap that had ended.
  */
 export interface Closed {
 	readonly subject: string;
@@ -45,30 +45,30 @@ export interface Load {
 	readonly accounts: ReadonlyMap<string, number>;
 	readonly closed: readonly Closed[];
 	readonly projects: readonly LoadProject[];
-	/** By which the days of caps begin. */
+	/** Time zone of daily caps. */
 	readonly timeZone: string;
-	/** Keys that nobody revokes or moves, with credit to spare at every level, of accounts that nobody suspends. */
+	/** Keys that are never revoked or moved, with spare credit at every level, of accounts that are never suspended. */
 	readonly steady: ReadonlySet<string>;
-	/** Keys with a cap, or in a project with one, that begins anew. */
+	/** Keys with a renewing cap, or in a project with one. */
 	renewed(): string[];
-	/** Stops asking; resolves when every answer is in. */
+	/** Stops the traffic; resolves when every answer has arrived. */
 	stop(): Promise<void>;
 }
 
 export interface LoadOptions {
 	users: number;
-	/** So long at most does a user rest between two requests: they leave the machine something for what is beside them. By default none does. */
+	/** Longest pause of a user between two requests, which leaves processor time to parallel work. Default: no pause. */
 	restMsMax?: number;
 	accounts: number;
-	/** More users, of each instance so many, who send short requests by keys to which nothing is done, one after the other. */
+	/** Additional users for each instance, who send short sequential requests with untouched keys. */
 	regulars?: number;
-	/** Some accounts have projects, and somebody who changes them; `period` of all caps that begin anew, by default several. */
+	/** Some accounts have projects that change; `period` of all renewing caps, by default several. */
 	projects?: { readonly period?: CapPeriod };
 	timeZone?: string;
 }
 
 const RICH = 100_000_000_000;
-/** Enough for some hundred requests: these accounts and keys run dry during the run. */
+/** Enough for some hundred requests: these accounts and keys are spent during the run. */
 const POOR = 12_000_000;
 const CAP = 6_000_000;
 
@@ -98,7 +98,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		await addKey(account);
 		await addKey(account, { cap: at % 2 === 0 ? CAP : undefined });
 	}
-	/** Suspended in turn; the others are not. */
+	/** These accounts are suspended in turn, no others. */
 	const suspendable = [...accounts.keys()].slice(0, 2);
 	const isSteady = ({ account, cap, homes }: LoadKey) =>
 		cap === undefined && homes[0]?.project === null && accounts.get(account) === RICH && !suspendable.includes(account);
@@ -108,7 +108,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		...{ addKey, insist, close, retire, period: options.projects.period },
 	};
 	const projects = changing && (await startProjects(fleet, changing));
-	// Those that are revoked are made later.
+	// Keys to revoke are created later.
 	const steady = new Set([...keys.filter(isSteady).map(({ id }) => id), ...(projects?.steady ?? [])]);
 
 	async function user(own: Random): Promise<void> {
@@ -129,7 +129,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		}
 	}
 
-	/** Whoever is refused comes again at once: a refusal of a moment is met. */
+	/** A refused user retries at once, so that a brief refusal is seen. */
 	async function regular(own: Random, member: FleetMember): Promise<void> {
 		const known = keys.filter(({ id }) => steady.has(id));
 		while (!stopping) {
@@ -139,7 +139,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		}
 	}
 
-	/** Until it is carried out: the database may be away. */
+	/** Repeated until done, since the database may be down. */
 	async function insist<T>(work: () => Promise<T>): Promise<T> {
 		for (;;) {
 			try {
@@ -160,7 +160,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		return entry;
 	}
 
-	/** Still used for a while: it must be refused. */
+	/** Traffic continues for a while; it must be refused. */
 	function retire(key: LoadKey): void {
 		setTimeout(() => active.splice(active.indexOf(key), 1), 1_500);
 	}
@@ -210,7 +210,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 	};
 }
 
-/** What an account has left, in nano-dollars. */
+/** The account's available credit in nano-dollars. */
 export async function balanceOf(fleet: Fleet, account: string) {
 	return await accountBalance(fleet.statements, account);
 }

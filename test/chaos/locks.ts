@@ -7,16 +7,16 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { type Fleet, type FleetMember, handedIn, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
 
-/** What may be noticed while a table is locked whole, or a connection is silent, for longer than a lease. */
+/** Permitted effects while a table is locked or a connection is silent for longer than a lease. */
 interface LockTerms {
-	/** Gates close when the lease is over, open again by themselves, and meanwhile everybody hears 503. */
+	/** Gates close when the lease ends, every request gets 503, and gates open again without help. */
 	readonly closesGates?: true;
 	/** A revocation waits for the table. */
 	readonly delaysRevocations?: true;
 	readonly why: string;
 }
 
-/** Of all other tables, those too that are yet to be made, nobody whose key and credit an instance knows notices anything. */
+/** A lock on any other table, including future ones, affects no request whose key and credit an instance knows. */
 const LOCKED_TABLES: Readonly<Record<string, LockTerms>> = {
 	"public.instance_beat": {
 		closesGates: true,
@@ -32,28 +32,28 @@ const LOCKED_TABLES: Readonly<Record<string, LockTerms>> = {
 	"public.api_key": { delaysRevocations: true, why: "the key's own row says that it is revoked" },
 };
 
-/** A connection that goes silent is given up and made anew; a revocation may wait for the next heartbeat or for a lease. */
+/** A silent connection is replaced; a revocation may wait for the next heartbeat or a lease. */
 const SILENT_CONNECTION: LockTerms = {
 	delaysRevocations: true,
 	why: "the instance that cannot be reached is waited for, at most for its lease",
 };
 
 interface Seen {
-	/** Whose key and credit were known. */
+	/** Requests whose key and credit were known. */
 	readonly served: number;
 	readonly refused: Readonly<Record<string, number>>;
-	/** How long the gate of an instance was closed, the longest. */
+	/** The longest time that an instance's gate was closed. */
 	readonly closedMs: number;
-	/** Each took so long; undefined: it was given up. */
+	/** Durations; undefined: abandoned. */
 	readonly revocationsMs: readonly (number | undefined)[];
-	/** From when it was let go until everybody was served again; undefined: not in time. */
+	/** Time from the release until every request was served again; undefined: not in time. */
 	readonly recoveredMs: number | undefined;
 }
 
-/** On a machine that does other things too. */
+/** Allows for other work on the machine. */
 const PROMPT_MS = 2_500;
 
-/** Where what was seen is more than may be noticed. */
+/** Effects beyond the permitted ones. */
 function breaches(terms: LockTerms | undefined, seen: Seen): string[] {
 	const breached: string[] = [];
 	const codes = Object.keys(seen.refused);
@@ -80,20 +80,20 @@ export interface LockReport {
 }
 
 export interface LockOptions {
-	/** Tables and connections whose name contains it; all of them if absent. */
+	/** Tables and connections whose name contains this; default all. */
 	only?: string | undefined;
 	onReport?: (report: LockReport) => void;
 }
 
-/** Longer than any instance may go on without renewing its lease. */
+/** Longer than an instance may run without renewing its lease. */
 const HELD_MS = 2 * LEASE_TTL_MS;
 const RECOVER_MS_MAX = 6 * LEASE_TTL_MS;
 const CUSTOMERS = 3;
 const REVOCATIONS = 3;
 
 /**
- * Locks each table of the schema whole, and then silences each connection of one instance, for twice a lease, while two
- * real instances serve; and says who noticed. The tables are those of the catalogue: a new one is in by itself.
+ * Locks each table of the schema, then silences each connection of one instance, for twice a lease while two real
+ * instances serve, and reports the effects. The tables come from the database's catalogue, so new ones are included.
  */
 export async function runLocks(options: LockOptions = {}): Promise<{ reports: LockReport[]; broken: string[] }> {
 	const ends: (() => Promise<unknown>)[] = [];
@@ -155,7 +155,7 @@ interface Traffic {
 	stop(): Promise<void>;
 }
 
-/** Customers whose keys and credit both instances know, asking without a long pause. */
+/** Customers whose keys and credit both instances know, with requests at short intervals. */
 async function startTraffic(fleet: Fleet): Promise<Traffic> {
 	const sent: Sent[] = [];
 	let stopping = false;
@@ -190,7 +190,7 @@ async function startTraffic(fleet: Fleet): Promise<Traffic> {
 const isSmooth = (sent: readonly Sent[], last: number) =>
 	sent.length >= last && sent.slice(-last).every(({ complete }) => complete);
 
-/** What is seen while `hold` carries out what it is given. */
+/** Observed effects while `hold` runs. */
 async function watch(
 	fleet: Fleet,
 	traffic: Traffic,

@@ -8,21 +8,21 @@ import { TIGHT } from "./projects.ts";
 import type { Excuse, Touched } from "./touched.ts";
 import { type Finding, finding, type UsageRow } from "./verdict.ts";
 
-/** A day's end that comes of itself: the clocks of all processes are the machine's. */
+/** A real end of a day: all processes use the machine's clock. */
 export interface Midnight {
 	readonly timeZone: string;
 	readonly atMs: number;
 }
 
-/** What is done at midnight begins so long before. A fault takes no longer, so that lanes are free by then. */
+/** Faults at midnight are prepared this long before. Other faults take less time, so that lanes are free by then. */
 const CLEAR_MS = 20_000;
-/** Until then everybody whom nothing happened to must have been served on the new day. */
+/** By then every untouched customer must have been served on the new day. */
 const AFTER_MS = 20_000;
 
-/** So long the slow ones of the upstream run. */
+/** Duration of the upstream's slow requests. */
 const SLOW_MS = 3_000;
 
-/** The zone whose day is the next to end, from `fromMs` on: one of them ends each full hour. */
+/** The zone with the next end of a day after `fromMs`; a day ends somewhere every full hour. */
 export function nextMidnight(fromMs: number): Midnight {
 	const from = Temporal.Instant.fromEpochMilliseconds(Math.ceil(fromMs));
 	const ends = Intl.supportedValuesOf("timeZone").map((timeZone) => {
@@ -32,14 +32,14 @@ export function nextMidnight(fromMs: number): Midnight {
 	return ends.reduce((first, one) => (one.atMs < first.atMs ? one : first));
 }
 
-/** Of a cap's first requests on a new day nobody is warm, wherever he was before. */
+/** A cap's first requests on a new day count as not warm. */
 export const renewalAt = ({ atMs }: Midnight): Excuse => ({
 	why: "had a new day's credit to fetch",
 	fromMs: atMs,
 	untilMs: atMs,
 });
 
-/** What happens at midnight itself, once, as soon as it is near; a lane each. */
+/** Faults at midnight, each once, one lane each. */
 export function midnightFaults(
 	{ atMs }: Midnight,
 	{ fleet, postgres, touched }: { fleet: Fleet; postgres: OwnPostgres; touched: Touched },
@@ -92,14 +92,14 @@ export function midnightFaults(
 	return { member: once(members), database: once(random.fraction() < 0.4 ? away : alone) };
 }
 
-/** What is to be said of the boundary itself. All instances have been stopped. */
+/** Claims about the day boundary. All instances have been stopped. */
 export function judgeMidnight(
 	{ atMs, timeZone }: Midnight,
 	load: Load,
 	rows: readonly UsageRow[],
 	touched: Touched,
 ): Finding[] {
-	// How long one ran that a crash ended is not known: it may have been until midnight, at which there was one.
+	// The end of a request in a crash is unknown; it may have been at midnight.
 	const ranOver = ({ basis, admitted_ms: fromMs, duration_ms: forMs }: UsageRow) =>
 		fromMs < atMs && fromMs + (basis === "recovered" ? SLOW_MS : forMs) >= atMs;
 	const over = rows.filter((row) => row.budgets !== null && ranOver(row));

@@ -6,18 +6,18 @@ import { KNOWN_MS, withCustomers } from "./customers.ts";
 import { type FleetMember, LEASE_TTL_MS } from "./fleet.ts";
 import { withOwnPostgres } from "./own-postgres.ts";
 
-/** The gate closes a fifth of the lease (at most 2 s) before its end, and the last heartbeat is up to 1 s old. */
+/** The gate closes a fifth of the lease (at most 2 s) before its end; the last heartbeat may be 1 s old. */
 const SURVIVED_MS = LEASE_TTL_MS - LEASE_TTL_MS / 5 - 1_000;
 
 const postgres = await withOwnPostgres();
-/** The second one serves where Postgres is away to the first alone. */
+/** The second instance serves while the first cannot reach Postgres. */
 const instances = LONG ? 2 : 1;
 const { fleet, member, ask, keepAsking, rowsOf, warmKey } = await withCustomers({
 	databaseUrl: postgres.url,
 	instances,
 });
 
-/** A test that failed in the middle leaves the others what they need. */
+/** Repairs the state for later tests if a test failed midway. */
 afterEach(async () => {
 	await postgres.start();
 	if (member.process()) member.proxy.thaw(false);
@@ -45,10 +45,10 @@ describe("Postgres is away", () => {
 		const asking = keepAsking(key);
 		const [strange, wrong] = await Promise.all([ask(stranger), ask(unmade)]);
 		expect([strange.status, strange.code, strange.retryAfter]).toEqual([503, "service_unavailable", "1"]);
-		// This one's checksum is wrong, so no database is needed to know.
+		// A wrong checksum needs no database.
 		expect(wrong.status).toBe(401);
 		await waitFor(() => nowMs() - goneAtMs > SURVIVED_MS - 500, "the outage to last", LEASE_TTL_MS);
-		// Before the database starts, which on a busy machine takes longer than what is left of the lease.
+		// Before the database starts, which may outlast the lease on a busy machine.
 		const ready = await readiness();
 		const during = await asking.stop();
 		await postgres.start();
@@ -65,7 +65,7 @@ describe("Postgres is away", () => {
 				Math.round(one.sentAtMs - goneAtMs),
 			]),
 		).toEqual([]);
-		// How many a busy machine carries in that time is not what is asked.
+		// The number of requests depends on the machine and is not checked.
 		expect(during.length).toBeGreaterThan(4);
 		expect(ready).toEqual({ status: 200, body: expect.anything() });
 
@@ -83,12 +83,12 @@ describe("Postgres is away", () => {
 		const asking = keepAsking(key);
 		await waitFor(() => asking.sent.some((one) => one.status === 503), "the gate to close", 2 * LEASE_TTL_MS);
 		const closedAfterMs = nowMs() - goneAtMs;
-		// By when they were sent: a busy machine hears late of a gate that is closed.
+		// By the time of sending: a busy machine notices a closed gate late.
 		expect(servedAfter(asking.sent, stoppedAtMs + LEASE_TTL_MS)).toEqual([]);
 		const closed = await readiness();
 		expect(closed.status).toBe(503);
 		expect(closed.body.reasons).toEqual(["the lease is over: the database has not answered a heartbeat in time"]);
-		// Nothing but 503 from here on, until Postgres is back.
+		// Only 503 from here on, until Postgres is back.
 		const refused = await Promise.all(Array.from({ length: 5 }, (_, at) => ask(key, at)));
 		expect(refused.map((one) => [one.status, one.code])).toEqual(Array(5).fill([503, "service_unavailable"]));
 		await waitFor(() => nowMs() - goneAtMs > LEASE_TTL_MS * 1.1, "the lease to be over for good", 3 * LEASE_TTL_MS);
@@ -109,7 +109,7 @@ describe("Postgres is away", () => {
 		await waitFor(async () => (await rowsOf(account)).charged >= paid, "all usage to be in Postgres");
 	}, 60_000);
 
-	// To this one it is the same as above.
+	// For this instance it is the same outage as above.
 	test.if(LONG)(
 		"half-open for one instance: it stops in time, returns; the other serves",
 		async () => {

@@ -7,29 +7,29 @@ import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { quietPort } from "./serve-process.ts";
 
-/** A PostgreSQL server of its own that can be stopped, killed, paused and started again on the same port. */
+/** A PostgreSQL server that can be stopped, killed, paused and restarted on the same port. */
 export interface OwnPostgres {
 	readonly url: string;
 	readonly port: number;
-	/** Its data folder, for who takes or restores a backup. */
+	/** Its data folder, for backup and restore. */
 	readonly cluster: string;
 	readonly logPath: string;
 	stop(): Promise<void>;
 	crash(): Promise<void>;
-	/** SIGSTOP to all its processes: connections stay open and nothing answers. */
+	/** SIGSTOP to all its processes: connections stay open without answers. */
 	pause(): void;
 	resume(): void;
 	start(): Promise<void>;
 	isUp(): boolean;
-	/** Ends it, whatever state it is in, and removes its files. */
+	/** Ends it in any state and removes its files. */
 	destroy(): Promise<void>;
 }
 
 const START_ATTEMPTS_MAX = 40;
-/** What a killed server shared with its processes goes with its folder; in the system's memory it would stay for good. */
+/** Shared memory of a killed server is a file in its folder; in system memory it would leak. */
 const IN_FILES = { dynamic_shared_memory_type: "mmap" };
 
-/** One for all tests of a file: awaited at its top, gone after its last test. */
+/** For all tests of a file: awaited at the top, removed after the last test. */
 export async function withOwnPostgres(settings: Readonly<Record<string, string>> = {}): Promise<OwnPostgres> {
 	const postgres = await startOwnPostgres(settings);
 	atEnd(() => postgres.destroy());
@@ -39,7 +39,7 @@ export async function withOwnPostgres(settings: Readonly<Record<string, string>>
 /** `settings` are further `-c name=value`; by default durable as in production. */
 export async function startOwnPostgres(settings: Readonly<Record<string, string>> = {}): Promise<OwnPostgres> {
 	const dataDir = mkdtempSync(join(quickFolder(), "tollgate-chaos-postgres-"));
-	// The server may run as another user, who must get through.
+	// The server may run as another user, who needs access.
 	mkdirSync(dataDir, { recursive: true, mode: 0o755 });
 	Bun.spawnSync(["chmod", "755", dataDir]);
 	await placeCluster(dataDir);
@@ -62,7 +62,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 			try {
 				process.kill(pid, name);
 			} catch {
-				// It ended meanwhile.
+				// It has ended already.
 			}
 		}
 	};
@@ -84,7 +84,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 		},
 		pause() {
 			paused = true;
-			// The postmaster first, so that it makes no new process meanwhile.
+			// The postmaster first, so that it starts no new process.
 			signal("SIGSTOP");
 		},
 		resume() {

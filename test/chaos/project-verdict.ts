@@ -12,15 +12,15 @@ type Judged = Pick<Load, "sent" | "keys" | "accounts" | "closed" | "projects" | 
 /** Records have whole milliseconds. */
 const ROUNDED_MS = 2;
 
-/** A limit, and what was decided about it. */
+/** A limit with the decisions about it. */
 interface Cap {
 	readonly budget: string;
 	readonly caps: readonly CapStep[];
 }
 
 /**
- * The same four counts, by project and by period of caps that begin anew. All instances have been stopped. `excuses`: when
- * credit may lie where nobody can ask for it.
+ * The four counts by project and by period of renewing caps. All instances have been stopped. `excuses`: times when
+ * credit may be at an unreachable instance.
  */
 export async function judgeProjects(
 	fleet: Fleet,
@@ -49,7 +49,7 @@ export async function judgeProjects(
 	];
 }
 
-/** Each project's lifetime cap, and each period that anything was booked on. */
+/** Each project's lifetime cap, and each period with bookings. */
 function capsOf(load: Judged, budgets: readonly string[]): Cap[] {
 	const steps = new Map<string, { period: CapPeriod; caps: readonly CapStep[] }>();
 	for (const { id, period, caps } of load.projects) steps.set(id, { period, caps });
@@ -62,7 +62,7 @@ function capsOf(load: Judged, budgets: readonly string[]): Cap[] {
 	});
 }
 
-/** What was admitted until a cap was raised fits under the highest one until then. */
+/** Requests admitted before a cap was raised fit under the highest former cap. */
 function overspent(budget: string, steps: readonly CapStep[], rows: readonly UsageRow[]): string | undefined {
 	const sorted = [...rows].sort((a, b) => a.admitted_ms - b.admitted_ms);
 	let spent = 0;
@@ -80,7 +80,7 @@ function overspent(budget: string, steps: readonly CapStep[], rows: readonly Usa
 	return undefined;
 }
 
-/** Less than any request reserves was left of the cap: whoever is admitted behind that was admitted by what was before. */
+/** Less than any reservation was left of the cap, so a later admission used a former cap. */
 function ofCuts({ closed }: Judged, rows: readonly UsageRow[]): Finding {
 	const cuts = closed.filter(({ isCap }) => isCap);
 	return finding("nobody was admitted under a cap whose end had returned", cuts, (cut) => {
@@ -106,7 +106,7 @@ function homesBetween(homes: LoadKey["homes"], fromMs: number, untilMs: number):
 	return homes.filter((home, at) => at >= settled && home.fromMs <= untilMs).map(({ project }) => project);
 }
 
-/** By the account's calendar; not the product's way of reckoning it. */
+/** The account's calendar, computed independently of the product. */
 function dayIn(timeZone: string, atMs: number): string {
 	return new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(atMs);
 }
@@ -119,7 +119,7 @@ function firstDay(period: CapPeriod, day: string): string {
 	return date.toISOString().slice(0, 10);
 }
 
-/** The budgets of periods that a request of this key and project draws on. */
+/** Period budgets that a request of this key and project uses. */
 function periodsAt(key: LoadKey, project: LoadProject | undefined, day: string): string[] {
 	const capped = [project, key.cap === undefined ? undefined : key].filter((one) => one !== undefined);
 	return capped
@@ -127,7 +127,7 @@ function periodsAt(key: LoadKey, project: LoadProject | undefined, day: string):
 		.map(({ id, period }) => `${id}:${period}:${firstDay(period, day)}`);
 }
 
-/** The client had not asked before, the upstream was asked afterwards: the admission lies between. */
+/** The admission is between the client's sending and the upstream's arrival. */
 function ofPeriods(
 	rows: readonly UsageRow[],
 	keys: ReadonlyMap<string, LoadKey>,
@@ -159,7 +159,7 @@ function ofPeriods(
 	});
 }
 
-/** From the upstream's and the clients' counts alone, where they say by which project and on which day it was. */
+/** From the upstream's and the clients' counts only, where they determine project and day. */
 function ofServed(
 	load: Judged,
 	keys: ReadonlyMap<string, LoadKey>,
@@ -207,8 +207,8 @@ const LACKING: Readonly<Record<string, "account" | "project" | "key">> = {
 };
 
 /**
- * A 402 must fit the books: what was spent by then and what ran meanwhile leaves less than a request takes. Judged where
- * no instance was away, in which credit may have lain.
+ * Each 402 must match the books: spent and held amounts of its moment leave less than a reservation. Skipped where an
+ * unreachable instance may have held credit.
  */
 function ofRefusals(
 	load: Judged,
@@ -224,7 +224,7 @@ function ofRefusals(
 			code in LACKING &&
 			!excuses.some(({ fromMs, untilMs }) => fromMs <= endMs && sentAtMs <= untilMs),
 	);
-	/** Undefined if what was spent and held then leaves too little. */
+	/** Undefined if spent and held amounts then leave too little. */
 	const room = (one: Sent, budget: string, caps: readonly CapStep[]): string | undefined => {
 		const endMs = one.endMs ?? one.sentAtMs;
 		const settled = caps.findLastIndex(({ inForceMs }) => inForceMs <= one.sentAtMs);
@@ -261,7 +261,7 @@ function ofRefusals(
 					limits.push({ budget: `${owner.id}:${owner.period}:${firstDay(owner.period, day)}`, caps });
 		}
 		const roomy = limits.map(({ budget, caps }) => room(one, budget, caps));
-		// One of them is the one that it was.
+		// One of the possible values is the true one.
 		return roomy.every((text) => text !== undefined)
 			? `${one.uuid}, ${one.code}: ${roomy.join(", ") || "no such cap"}`
 			: undefined;

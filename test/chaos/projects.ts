@@ -9,7 +9,7 @@ import { nowMs } from "./chat-client.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Closed, LoadKey, NewKey } from "./load.ts";
 
-/** Something decided: from `fromMs` on it may hold, from `inForceMs` on nothing else does; infinite until that is known. */
+/** A decision: it may apply from `fromMs`, and applies alone from `inForceMs`, infinite until known. */
 interface Decided {
 	readonly fromMs: number;
 	inForceMs: number;
@@ -36,9 +36,9 @@ export interface LoadProject {
 
 export interface Projects {
 	readonly projects: readonly LoadProject[];
-	/** Keys of projects that have credit to spare, whom nobody moves. */
+	/** Keys of projects with spare credit that are never moved. */
 	readonly steady: readonly string[];
-	/** Moves keys, changes caps, archives, until it is told to stop. */
+	/** Moves keys, changes caps and archives until stopped. */
 	change(random: Random): Promise<void>;
 }
 
@@ -48,26 +48,26 @@ export interface ProjectDeps {
 	isStopping(): boolean;
 	addKey(account: string, key: NewKey): Promise<LoadKey>;
 	insist<T>(work: () => Promise<T>): Promise<T>;
-	/** Waits until it is in force everywhere; from then on nothing of `subject` may be admitted. */
+	/** Waits until the change is in force everywhere; from then on no request of `subject` may be admitted. */
 	close(subject: string, change: () => Promise<AppendedEntry>, isCap?: boolean): Promise<Closed>;
 	retire(key: LoadKey): void;
 }
 
-/** Never reached, and reached by some ten requests. */
+/** A cap that is never reached, and a cap for some ten requests. */
 const ROOMY = 50_000_000_000;
 export const TIGHT = 3_000_000;
-/** By so much a cap is raised at most. */
+/** Largest raise of a cap. */
 const RAISED_BY = 2_000_000;
-/** Less than any request reserves. */
+/** Less than any reservation. */
 const NOTHING = 1;
 
-/** By the account's place among those of the run: the third, sixth and ninth are poor, the first two are suspended at times. */
+/** By the account's index: the third, sixth and ninth are poor, the first two are suspended at times. */
 const PLAN: readonly {
 	account: number;
 	cap: number;
 	period: CapPeriod;
 	changes?: boolean;
-	/** Its last key is moved among the account's projects. */
+	/** Its last key moves among the account's projects. */
 	moves?: boolean;
 	keys: readonly NewKey[];
 }[] = [
@@ -80,7 +80,7 @@ const PLAN: readonly {
 	{ account: 7, cap: TIGHT, period: "month", changes: true, moves: true, keys: [{}, {}] },
 ];
 
-/** Projects with several keys each, among the accounts of a run; all times by `nowMs`. */
+/** Projects with several keys each among the accounts of a run; all times by `nowMs`. */
 export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Projects> {
 	const { insist, close } = deps;
 	const projects: LoadProject[] = [];
@@ -130,7 +130,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 	const raised = ({ caps }: LoadProject, random: Random) =>
 		(caps.at(-1)?.cap ?? 0) + Math.floor(random.between(1, RAISED_BY));
 
-	/** The cap is nearly nothing for a while, just when it was raised and instances hold what came with that. */
+	/** The cap is nearly nothing for a while, right after it was raised and instances drew credit under it. */
 	async function cut(project: LoadProject, random: Random): Promise<void> {
 		const highest = raised(project, random) + RAISED_BY;
 		await setCap(project, highest);
@@ -152,7 +152,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 		home.inForceMs = nowMs();
 	}
 
-	/** To another project of its account, or out of all. */
+	/** Moves the key to another project of its account, or out of all. */
 	async function moveOne(key: LoadKey, random: Random): Promise<void> {
 		const own = projects.filter(({ account, isArchived }) => account === key.account && !isArchived);
 		const others = [...own.map(({ id }) => id), null].filter((id) => id !== key.homes.at(-1)?.project);
@@ -180,7 +180,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 				() => cut(random.pick(changed), random),
 			];
 			const raise = (project: LoadProject) => setCap(project, raised(project, random));
-			// Each of them once in a random order, then again in another one.
+			// Each kind once in a random order, repeatedly.
 			for (let queue: typeof acts = []; !deps.isStopping(); await Bun.sleep(random.between(50, 500))) {
 				if (queue.length === 0) queue = random.shuffled(acts);
 				await queue.pop()?.();

@@ -3,17 +3,17 @@ import { nowMs, uuidOf } from "./chat-client.ts";
 import { type Fleet, type FleetMember, MODEL } from "./fleet.ts";
 import { type Finding, finding, type UsageRow } from "./verdict.ts";
 
-/** One Idempotency-Key: the same request again and again, to whichever instance, until it came to an outcome. */
+/** One Idempotency-Key: the same request is repeated to any instance until it has an outcome. */
 export interface Repeated {
-	/** The API key's id, which has nothing else, one after the other. */
+	/** Id of the API key, used only for these requests, one at a time. */
 	readonly keyId: string;
 	readonly fromMs: number;
 	untilMs: number;
-	/** answered: a whole answer came. charged: it was sent before, and is not told again. */
+	/** answered: a whole answer. charged: it was sent before, and its answer is not stored. */
 	outcome: "answered" | "charged" | undefined;
-	/** What came instead, in turn: statuses, 0 for none. */
+	/** Other results in order: statuses, or 0 without an answer. */
 	readonly heard: number[];
-	/** Request ids, of whole answers. */
+	/** Request ids of whole answers. */
 	readonly answeredBy: Set<string>;
 	/** Texts of whole answers. */
 	readonly answers: Set<string>;
@@ -21,17 +21,17 @@ export interface Repeated {
 
 export interface Repeats {
 	readonly all: readonly Repeated[];
-	/** Resolves when each that was begun came to its outcome, or was given up. */
+	/** Resolves when each request has its outcome or was abandoned. */
 	stop(): Promise<void>;
 }
 
-/** A first request's instance may be paused for longer than its lease, and another minute is waited for it. */
+/** A first request's instance may be paused for longer than its lease, plus a minute of waiting. */
 const GIVEN_UP_MS = 120_000;
 const DEADLINE_MS = 20_000;
-/** Told again afterwards, by others. */
+/** Replayed afterwards by other instances. */
 const TOLD_AGAIN = 2;
 
-/** Customers who repeat what they do not know the outcome of, `users` of them. */
+/** `users` customers who repeat requests with unknown outcomes. */
 export async function startRepeats(fleet: Fleet, random: Random, users: number): Promise<Repeats> {
 	const all: Repeated[] = [];
 	let stopping = false;
@@ -94,7 +94,7 @@ async function send(one: Repeated, ask: RequestInit, to: FleetMember): Promise<v
 		}
 		if (status === 409 && response.headers.get("x-should-retry") === "false") one.outcome ??= "charged";
 	} catch {
-		// Reset, refused or too late: what it came to is not known, which is what the key is for.
+		// Reset, refused or too late: the outcome is unknown, as the key is meant for.
 	}
 	one.heard.push(status);
 }

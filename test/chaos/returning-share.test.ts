@@ -8,10 +8,10 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, startFleet } from "./fleet.ts";
 
 const AT_ONCE = 10;
-/** Longer than a gateway takes to be back whose heartbeats were held. */
+/** Longer than a gateway needs to return after its heartbeats were held. */
 const RUNS_MS = 10_000;
 
-// Of one database with as many gateways it is told in `limits/share-epochs.test.ts` and `limits/shared-limits.test.ts`.
+// `limits/share-epochs.test.ts` and `limits/shared-limits.test.ts` cover many gateways of one database.
 test.if(LONG)(
 	"a gateway silent beyond its lease returns within its share of the limit",
 	async () => {
@@ -37,7 +37,7 @@ test.if(LONG)(
 		release();
 		await waitFor(async () => (await fetch(`${returner.url}/readyz`)).ok, "it to be back");
 		const answer = await ask(returner, 3);
-		// Else they ended too early to say anything.
+		// Earlier ends would prove nothing.
 		expect(await upstream.open()).toBe(AT_ONCE);
 		expect(answer).toMatchObject({ status: 429, code: "rate_limit_exceeded" });
 		await Promise.all(running);

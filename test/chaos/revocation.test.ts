@@ -10,17 +10,20 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { summaryOf } from "./figures.ts";
 import { type Fleet, GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 
-/** One that is told at once, and one that is paused; each more costs its start. */
+/** One live instance and one paused; each more costs its start. */
 const INSTANCES = LONG ? 3 : 2;
-/** `bun test` runs a short form, one at each instance; the figures of more are printed with `REVOKES=300`. */
+/** The short form has one revocation per instance; `REVOKES=300` prints figures of more. */
 const REVOKES = Number(process.env.REVOKES ?? (LONG ? 12 : INSTANCES));
 /** One of each kind at each instance. */
 const USERS = 2 * INSTANCES;
-/** Between the deadline that a revocation knows and its return: polls of at most 100 ms, two statements, a busy machine. Less than a second lease. */
+/**
+ * From the deadline of a revocation to its return: polls of at most 100 ms, two statements, a busy machine. Less than a
+ * second lease.
+ */
 const MARGIN_MS = 4_000;
-/** Who is not told of a revocation finds it with the next heartbeat, a second after the last. */
+/** An instance without the notification finds the revocation with its next heartbeat, a second after the last. */
 const TOLD_MS_MAX = 600;
-/** An admission's time is recorded in whole milliseconds. */
+/** Admission times are recorded in whole milliseconds. */
 const RECORD_MS = 1;
 
 const database = await withDatabase();
@@ -30,12 +33,12 @@ const fleet = untilEnd(
 );
 
 /**
- * Who was served asks again after so long: a hundred requests a second and more are under way at any moment of a revocation, and the
- * machine is not theirs alone.
+ * Pause after a served request: over a hundred requests a second run at any moment of a revocation, on a shared
+ * machine.
  */
 const SERVED_REST_MS = LONG ? 15 : 40;
 
-/** Asks all instances with the key until it is told to stop; who is refused comes again so soon. */
+/** Sends requests with the key to all instances until stopped; pause after a refusal. */
 function keepAsking(key: { id: string; secret: string }, againMs = 5) {
 	const sent: Sent[] = [];
 	let stopping = false;
@@ -72,7 +75,7 @@ async function arrivalsAfter(sinceMs: number, sent: readonly Sent[]) {
 	);
 }
 
-/** Returns when it has just renewed its lease: its next heartbeat is as far away as one can be. */
+/** Returns right after a renewed lease, when the next heartbeat is farthest away. */
 async function justRenewed(id: string): Promise<void> {
 	const beat = async () =>
 		(await fleet.sql`select beat from instance_now where id = ${id} and state = 'live'`)[0]?.beat;
@@ -80,7 +83,7 @@ async function justRenewed(id: string): Promise<void> {
 	await waitFor(async () => (await beat()) !== before, `the heartbeat of ${id}`);
 }
 
-/** When the gateway admitted it, by its own record; waits until that has reached Postgres. */
+/** The gateway's recorded time of admission; waits until the record is in Postgres. */
 async function admittedAt(uuid: string): Promise<number> {
 	let at: number | undefined;
 	await waitFor(async () => {
@@ -100,7 +103,7 @@ describe("revocation on several instances under load", () => {
 		let before = 0;
 		let arrivedLate = 0;
 		let matched = 0;
-		// More for an instance that no try has found quick yet: a machine that runs other tests may stand still in each of some.
+		// Further tries for an instance without a fast one, since other tests may stall the machine.
 		const late = () => soonest.findIndex((tookMs) => tookMs >= TOLD_MS_MAX);
 		for (let at = 0; at < REVOKES || (at < 3 * REVOKES && late() >= 0); at++) {
 			const key = await fleet.key(account);
@@ -144,7 +147,7 @@ describe("revocation on several instances under load", () => {
 			expect([index, tookMs, tookMs < TOLD_MS_MAX]).toEqual([index, tookMs, true]);
 	}, 120_000);
 
-	// That it waits is told in `cluster/taking-rights.test.ts`.
+	// `cluster/taking-rights.test.ts` covers the wait itself.
 	test.if(LONG)(
 		"holds for the command line's `key revoke`",
 		async () => {
@@ -179,13 +182,13 @@ describe("revocation on several instances under load", () => {
 		console.log(`one of ${INSTANCES} instances paused: revoked after ${tookMs.toFixed(0)} ms`);
 		expect(effective).toBe(true);
 		expect(tookMs).toBeLessThan(LEASE_TTL_MS + GRACE_MS + MARGIN_MS);
-		// Requests for it wait in its sockets by now; it must refuse them when it reads them.
+		// Requests with the key are in the paused instance's sockets; it must refuse them when it reads them.
 		const waiting = Array.from({ length: 8 }, () =>
 			sendChat({ member: 1, url: paused.url }, key, { words: 3, stream: false, maxTokens: 20 }),
 		);
 		paused.process()?.kill("SIGCONT");
 		const answers = await Promise.all(waiting);
-		// A connection that was idle for too long meanwhile is closed instead.
+		// A connection that was idle for too long is closed instead.
 		for (const { code } of answers.filter(({ status }) => status !== 0))
 			expect(["api_key_revoked", "service_unavailable"]).toContain(code as string);
 		await asking.stop();
@@ -194,7 +197,7 @@ describe("revocation on several instances under load", () => {
 		for (const arrival of await arrivalsAfter(returnedMs, [...asking.sent, ...answers])) {
 			expect(await admittedAt(uuidOf(arrival.requestId) ?? "")).toBeLessThanOrEqual(returnedMs + RECORD_MS);
 		}
-		// It comes back by itself, as a new epoch that knows of the revocation.
+		// It returns as a new epoch that knows the revocation.
 		const other = await fleet.key(await fleet.account());
 		const giveUpAtMs = performance.now() + 30_000;
 		let status = 0;

@@ -1,14 +1,14 @@
 /**
- * Real processes under faults for some minutes: `bun run chaos -- --minutes 5 --seed 42`. Without a seed it takes one
+ * Real processes under faults for some minutes: `bun run chaos -- --minutes 5 --seed 42`. Without a seed it draws one
  * and prints it. Exit code 1 if a claim does not hold.
  *
- * `bun run chaos -- --midnight --minutes 5`: waits until the next midnight of some time zone, of which there is one each full
- * hour, lies in the middle of the run; caps of a day begin anew by it.
+ * `bun run chaos -- --midnight --minutes 5`: waits so that a midnight of some time zone, which comes every full hour,
+ * is in the middle of the run; daily caps end there.
  *
- * `bun run chaos -- --locks [--only NAME]`: each table of the schema is locked whole, and each connection of an instance
- * silenced, for twice a lease; a line each says who noticed (about 20 minutes for all).
+ * `bun run chaos -- --locks [--only NAME]`: locks each table of the schema, then silences each connection of an
+ * instance, for twice a lease; prints a line of effects each (about 20 minutes for all).
  *
- * `bun run upgrade -- --minutes 5`: the same with the version before this one, to which and from which instances change.
+ * `bun run upgrade -- --minutes 5`: the same with the former version; instances switch between both.
  */
 import { tmpdir } from "node:os";
 import { join } from "node:path";

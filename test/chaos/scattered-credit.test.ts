@@ -13,12 +13,12 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN, startFleet } from "./fleet.ts";
 import { costOf } from "./verdict.ts";
 
-/** Every request is the same one, so what it reserves and what it costs are known. */
+/** All requests are equal, so their reservation and cost are known. */
 const ASK: Ask = { words: 10, stream: false, maxTokens: 60 };
-/** "echo:" and ten words come back; the prompt is ten words and three marks. */
+/** "echo:" and ten words come back; the prompt is ten words and three tokens of overhead. */
 const CHARGE = costOf(13, 11);
 const CAP_REQUESTS = LONG ? 40 : 6;
-/** One at each instance, or some. */
+/** One request per instance, or several. */
 const AT_ONCE = LONG ? 9 : 3;
 
 const database = await withDatabase();
@@ -27,7 +27,7 @@ const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl
 
 const requiredOf = (text: string) => Math.round(Number(/may cost up to USD ([\d.]+)/.exec(text)?.[1]) * 1e9);
 
-/** What one request reserves, as its own refusal says. */
+/** A request's reservation, as stated by its refusal. */
 async function needOf(): Promise<number> {
 	const key = await fleet.key(await fleet.account(1));
 	const response = await fetch(`${fleet.members[0]?.url}/v1/chat/completions`, {
@@ -69,7 +69,7 @@ describe("credit spread over three instances", () => {
 			const key = await fleet.key(account);
 			const { served, last } = await spendDown(key, seed + 1);
 			expect([last.status, last.code]).toEqual([402, "insufficient_quota"]);
-			// Settled requests free what they did not use, so a request fits as long as the rest covers its bound.
+			// Settled requests release the unused part, so a request fits while the rest covers its bound.
 			const affordable = Math.floor((Math.max(need, credit) - need) / CHARGE) + 1;
 			figures.push(`${served}/${affordable}`);
 			expect(served).toBe(affordable);
@@ -102,7 +102,7 @@ describe("credit spread over three instances", () => {
 		const credit = need * 3 * AT_ONCE;
 		const account = await fleet.account(credit);
 		const key = await fleet.key(account);
-		// Each instance has its slice by now.
+		// Each instance now has its slice.
 		for (let member = 0; member < 3; member++) expect((await askOf(key, member)).status).toBe(200);
 		let served = 3;
 		for (let round = 0; ; round++) {
@@ -110,7 +110,7 @@ describe("credit spread over three instances", () => {
 			served += answers.filter((one) => one.status === 200).length;
 			const refused = answers.filter((one) => one.status !== 200);
 			for (const one of refused) expect([one.status, one.code]).toEqual([402, "insufficient_quota"]);
-			// All at once may hold more than there is; only a round that fits in any case must be served whole.
+			// Concurrent bounds may exceed the credit; only a round that always fits must be served whole.
 			const left = credit - served * CHARGE;
 			if (left >= need * 2 * AT_ONCE) expect(refused).toEqual([]);
 			if (answers.every((one) => one.status !== 200)) break;
@@ -124,10 +124,10 @@ describe("credit spread over three instances", () => {
 		expect((await reconcile(fleet.statements)).checks.filter((check) => !check.ok)).toEqual([]);
 	}, 60_000);
 
-	/** An account whose credit lies at one instance and covers one request more, with a key. */
+	/** An account with a key whose credit is at one instance and covers one more request. */
 	async function allAt(member: FleetMember): Promise<{ id: string; secret: string }> {
 		const key = await fleet.key(await fleet.account((await needOf()) + CHARGE));
-		// The account's limit was lowered to that, and whoever hears of it later gives back what he has.
+		// The account's limit was lowered to that; an instance that learns it later returns its credit.
 		const behind = () => fleet.sql`
 			select 1 from instance_now where state = 'live' and applied_seq < (select max(seq) from control_log)`;
 		await waitFor(async () => (await behind()).length === 0, "every instance to know the account's limit");
@@ -153,7 +153,7 @@ describe("credit spread over three instances", () => {
 		const key = await allAt(mover);
 		const release = mover.proxy.hold("to server", / ledger$/);
 		await database.sql.begin(async (sql) => {
-			// It does not come so far as to begin: its old epoch is over, and there is no new one that would look after it.
+			// It never becomes live: its old epoch is over, and no new one looks after its credit.
 			await sql`select pg_advisory_xact_lock(hashtextextended('instance i2', 0))`;
 			await moveToAnotherServer(database.sql);
 			const anew = () => fleet.sql`select 1 from instance_now where state = 'live' and id = 'i0' and epoch = 2`;
@@ -168,5 +168,5 @@ describe("credit spread over three instances", () => {
 	}, 30_000);
 });
 
-// The figures above rest on these rates.
+// The figures above depend on these rates.
 expect([NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN]).toEqual([1_000, 2_000]);

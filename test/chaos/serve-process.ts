@@ -1,14 +1,14 @@
 import { createWriteStream } from "node:fs";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
 
-/** One `serve` as a process of its own. */
+/** One `serve` process. */
 export interface ServeProcess {
 	readonly pid: number;
 	readonly url: string;
-	/** The last lines of its log, parsed; workers write to the same one. */
+	/** The last lines of its log, parsed; workers write to the same log. */
 	readonly lines: readonly LogLine[];
 	kill(signal: NodeJS.Signals): void;
-	/** The next line, from `from` on, that `matches`. Rejects at the process's end or after the deadline. */
+	/** The next line from `from` on that `matches`. Rejects at the end of the process or after the deadline. */
 	logged(matches: (line: LogLine) => boolean, what: string, from?: number): Promise<LogLine>;
 	readonly exited: Promise<number>;
 	hasExited(): boolean;
@@ -17,12 +17,12 @@ export interface ServeProcess {
 export type LogLine = Readonly<Record<string, unknown>> & { readonly message: string };
 
 const LINES_MAX = 5_000;
-/** Processes that start one after the other on a machine that tests beside other work; only a failure waits so long. */
+/** For sequential starts on a machine with parallel tests; only a failure waits so long. */
 const WAIT_MS = 60_000;
 
 /**
- * Starts `serve`, a gateway alone unless `env` has another ROLE, and waits for `ready` (default: it listens). Rejects if
- * it ends before. `logPath`: where all that it writes is kept. `program`: another version. `preload`: loaded before it and its
+ * Starts `serve`, a gateway unless `env` has another ROLE, and waits for `ready` (default: it listens). Rejects if it
+ * ends earlier. `logPath` keeps its output; `program` is another version; `preload` is loaded before it and its
  * children.
  */
 export async function startServe(
@@ -115,8 +115,8 @@ export async function startServe(
 }
 
 /**
- * Below the ports that the system gives to outgoing connections, so that nobody takes it while its owner is away. One that a
- * service chose itself (0) is of those, and may be gone when it has made its database ready.
+ * Below the system's ports for outgoing connections, so that no other process takes it during a restart. A port chosen
+ * with 0 may be taken by the time the database is ready.
  */
 export function quietPort(): number {
 	for (let attempt = 0; attempt < 100; attempt++) {

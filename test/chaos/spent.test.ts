@@ -12,7 +12,7 @@ import { sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, handedIn, startFleet } from "./fleet.ts";
 
-/** `bun test` runs a short form; `KILLS=10` is the long one. The second finds what the first has handed in. */
+/** The short form; `KILLS=10` is the long one. The second process finds the first one's journal. */
 const KILLS = Number(process.env.KILLS ?? 2);
 const USERS = 8;
 const PAID = 100_000_000_000;
@@ -37,7 +37,7 @@ test(
 				const ask = { words: 20 + 30 * nth, stream: nth % 3 > 0, maxTokens: 300 };
 				const { tokens, status } = await sendChat({ member: 0, url: member.url }, key, ask);
 				if (tokens > 0 || status === 200) served += 1;
-				// Leaves the machine something for who is starting, and for the tests beside this one.
+				// Leaves processor time to starting processes and parallel tests.
 				await Bun.sleep(20);
 			}
 		});
@@ -51,7 +51,7 @@ test(
 		await Promise.all(users);
 		await waitFor(() => handedIn([member]), "journals to be handed in", 30_000);
 		const running = async () => (await sql`select 1 from reservation limit 1`).length;
-		// Most requests are over before Postgres hears of them: no row says that their settlements still wait.
+		// Most requests end before their settlement reaches Postgres, and no row shows the waiting settlements.
 		const queued = async () => /^tollgate_settlements_queued (\d+)$/m.exec(await metrics())?.[1];
 		await waitFor(async () => (await queued()) === "0" && (await running()) === 0, "everything to be settled", 30_000);
 
@@ -66,7 +66,7 @@ test(
 		const ofCap = await keyBalance(statements, key.id);
 		const spent = Number(rows?.charged);
 		expect(spent).toBeGreaterThan(0);
-		// Requests were running when it was killed.
+		// Requests were running at the kill.
 		expect(rows?.recovered).toBeGreaterThan(0);
 		expect({
 			account: Number((await accountBalance(statements, accountId)).spent),

@@ -1,7 +1,7 @@
 import { nowMs } from "./chat-client.ts";
 import { type Fleet, LEASE_TTL_MS } from "./fleet.ts";
 
-/** What a fault does to instances: their process is away or begins anew, or it cannot be heard by the database. */
+/** Effects of a fault on instances: the process is down or starting, or the database cannot be reached. */
 export type TouchKind = "away" | "cut off";
 
 export interface Span {
@@ -32,35 +32,35 @@ export interface Excuse extends Span {
 	readonly why: string;
 }
 
-/** What the run did to whom, noted as it is done. */
+/** Recorded faults of a run, by instance. */
 export interface Touched {
-	/** Noted even if the work fails. */
+	/** Recorded even if the work fails. */
 	during<T>(kind: TouchKind, member: number | undefined, work: () => Promise<T>): Promise<T>;
-	/** Looks at `/readyz` and at the machine itself until it is stopped. */
+	/** Watches `/readyz` and stalls of the machine until stopped. */
 	watch(fleet: Fleet): { stop(): Promise<void> };
-	/** When this instance may refuse whom it knows. All that is going on has ended. */
+	/** Spans in which this instance may refuse a known customer. All spans must have ended. */
 	excuses(member: number): Excuse[];
-	/** Whether nothing at all was done to it or to all of them, nor follows from it. All that is going on has ended. */
+	/** Whether no fault and no consequence of a fault touched the instance. All spans must have ended. */
 	isQuiet(member: number, fromMs: number, untilMs: number): boolean;
 }
 
-/** As the product has it: a fifth of the lease, a heartbeat each second, and sooner after one that failed. */
+/** As in the product: a fifth of the lease, a heartbeat each second, sooner after a failure. */
 const MARGIN_MS = LEASE_TTL_MS / 5;
 const HEARTBEAT_MS = 1_000;
 const REPEAT_MS = 200;
-/** A heartbeat takes its time on a machine that does other things too. */
+/** Duration of a heartbeat on a busy machine. */
 const LATE_MS = 800;
 /**
- * The newest heartbeat may be that old when an instance is cut off; its gate is open for the rest of the lease, and the
- * next one must be there by then.
+ * The newest heartbeat may be this old when an instance is cut off; its gate is open for the rest of the lease, and the
+ * next heartbeat must arrive by then.
  */
 const PROMISED_MS = LEASE_TTL_MS - MARGIN_MS - HEARTBEAT_MS - REPEAT_MS - LATE_MS;
-/** Between two faults an instance that can be heard has renewed its lease after so long; sooner, if it was seen to. */
+/** Between two faults a reachable instance has renewed its lease after this time, or earlier if seen. */
 const RENEWED_MS = 2 * HEARTBEAT_MS + LATE_MS;
-/** By then it must admit again, whatever it says of itself. */
+/** By then it must admit again, whatever it reports. */
 const READY_WITHIN_MS = 10_000;
 const LOOK_MS = 100;
-/** The run's own process did not get to run: nor did the others, for what is known. */
+/** This process stalled, so the others may have stalled too. */
 const STALLED_MS = 400;
 
 export function createTouched(): Touched {
@@ -74,7 +74,7 @@ export function createTouched(): Touched {
 		return Math.min(ready?.answeredAtMs ?? Number.POSITIVE_INFINITY, fromMs + READY_WITHIN_MS);
 	}
 
-	/** When it knows that its lease goes on after `fromMs`: one that could not be heard is ready until that ends. */
+	/** When its lease is known to continue after `fromMs`: an unreachable instance is ready until its lease ends. */
 	function renewedAfter(member: number, fromMs: number): number {
 		const renewal = renewals.find(({ member: whose, atMs }) => whose === member && atMs >= fromMs);
 		return Math.min((renewal?.atMs ?? Number.POSITIVE_INFINITY) + LATE_MS, fromMs + READY_WITHIN_MS);
@@ -93,7 +93,7 @@ export function createTouched(): Touched {
 		looks.push({ member, askedAtMs, answeredAtMs: nowMs(), isReady });
 	}
 
-	/** Database and run are on one machine, and so by one clock. */
+	/** Database and run share the machine's clock. */
 	async function lookAtLeases({ members, statements }: Fleet): Promise<void> {
 		const rows = await statements<{ id: string; at: number }>`
 			select id, extract(epoch from max(lease_until)) * 1000 as at from instance_now where state = 'live' group by id`.catch(
@@ -105,7 +105,7 @@ export function createTouched(): Touched {
 		}
 	}
 
-	/** Spans between which the instance did not renew its lease are one. */
+	/** Spans without a renewed lease in between are joined. */
 	function joined(member: number, spans: readonly Span[]): Span[] {
 		const whole: Span[] = [];
 		for (const { fromMs, untilMs } of [...spans].sort((a, b) => a.fromMs - b.fromMs)) {
@@ -177,7 +177,7 @@ export function createTouched(): Touched {
 		},
 		isQuiet(member, fromMs, untilMs) {
 			const own = touches.filter((touch) => touch.member === undefined || touch.member === member);
-			// Who could not be heard has to be reached again, and has work waiting.
+			// An unreachable instance must reconnect and has work waiting.
 			const spans = own.map((touch) => ({ fromMs: touch.fromMs, untilMs: touch.untilMs + RENEWED_MS }));
 			return ![...spans, ...touched.excuses(member)].some((span) => span.fromMs <= untilMs && fromMs <= span.untilMs);
 		},

@@ -5,7 +5,7 @@ import type { Arrival } from "./counting-upstream.ts";
 import { type Fleet, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "./fleet.ts";
 import { balanceOf, type Closed, type Load } from "./load.ts";
 
-/** One claim about the books, how many facts it was checked on, and where it does not hold. */
+/** A claim about the books, the number of facts checked, and the violations. */
 export interface Finding {
 	readonly claim: string;
 	readonly checked: number;
@@ -17,7 +17,7 @@ export interface UsageRow {
 	account_id: string;
 	key_id: string;
 	project_id: string | null;
-	/** Beside its account's and its key's. */
+	/** Besides its account's and its key's. */
 	budgets: string[] | null;
 	basis: string;
 	ending: string;
@@ -29,18 +29,18 @@ export interface UsageRow {
 	count: number;
 }
 
-/** What of the traffic is held against the books. */
+/** The traffic that is compared with the books. */
 type Judged = Pick<Load, "sent" | "keys" | "accounts" | "closed">;
 
-/** The gateway may let so many output tokens out ahead of its journal. */
+/** Output tokens that the gateway may relay ahead of its journal. */
 const QUANTUM_TOKENS = 64;
 
 export const costOf = (prompt: number, completion: number) =>
 	prompt * NANO_USD_A_PROMPT_TOKEN + completion * NANO_USD_AN_OUTPUT_TOKEN;
 
 /**
- * Holds four counts against each other, all of them made by different parties: the upstream's, the clients', the
- * ledger's rows and the balances. All instances have been stopped.
+ * Compares four independent counts: the upstream's, the clients', the ledger's rows and the balances. All instances
+ * have been stopped.
  */
 export async function judge(fleet: Fleet, load: Judged, arrivals: readonly Arrival[]): Promise<Finding[]> {
 	const rows = await usageRows(fleet);
@@ -91,7 +91,7 @@ function ofRequests(
 	return [
 		finding("a complete answer is charged to the nano-dollar what the upstream counted", whole, (one) => {
 			const row = rows.get(one.uuid ?? "");
-			// A request that failed before its first token is sent again: the last one answered.
+			// A request that failed before its first token is sent again; the last attempt counts.
 			const arrival = served.get(one.uuid ?? "")?.at(-1);
 			if (!row || !arrival) return `${one.uuid}: row ${!!row}, arrival ${!!arrival}`;
 			const cost = costOf(arrival.prompt, arrival.sent);
@@ -111,7 +111,7 @@ function ofRequests(
 			(one) => {
 				const row = rows.get(one.uuid ?? "");
 				const prompt = served.get(one.uuid ?? "")?.[0]?.prompt ?? 0;
-				// What the journal allowed and may not have been delivered any more is not charged.
+				// Tokens that the journal allowed but that may not have been delivered are not charged.
 				const least = costOf(prompt, one.tokens) - (row?.basis === "recovered" ? costOf(0, QUANTUM_TOKENS) : 0);
 				return row && row.charged + row.off >= least ? undefined : `${one.uuid}: ${least} > ${JSON.stringify(row)}`;
 			},
@@ -163,7 +163,7 @@ function ofClosed(rows: readonly UsageRow[], load: Judged): Finding {
 	});
 }
 
-/** Of those whom something was taken from, after that was in force. The record has whole milliseconds. */
+/** Requests admitted after a revocation or limit was in force. Records have whole milliseconds. */
 export function lateRows(rows: readonly UsageRow[], { subject, fromMs, untilMs }: Closed): UsageRow[] {
 	return rows.filter(
 		(row) =>

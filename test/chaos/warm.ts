@@ -3,22 +3,22 @@ import type { Arrival } from "./counting-upstream.ts";
 import type { Excuse } from "./touched.ts";
 import type { Finding } from "./verdict.ts";
 
-/** What became of the requests of customers to whom nothing was done. */
+/** Outcomes of requests of untouched customers. */
 export interface WarmVerdict {
 	readonly finding: Finding;
-	/** Why the others were refused: each refusal has one cause. */
+	/** Reasons for the other refusals; each refusal has one cause. */
 	readonly causes: Readonly<Record<string, number>>;
 }
 
-/** An instance gives credit back that nobody used for a minute; who came within half of that is known and has credit there. */
+/** An instance returns credit that is idle for a minute; a key used within half a minute has credit there. */
 const WARM_MS = 30_000;
 
 /**
- * Which requests count: of a customer with credit to spare, whose key nobody revoked and no cap bounds, whose account
- * nobody suspended (`steady`); warm, that is, the same instance gave the same key a whole answer in the last 30 s, and
- * nothing has excused that instance in between; and nothing excuses it while the request runs. Those are never refused.
- * One that the model server got was admitted: what became of it there is the model server's. Until then, no answer at all
- * is a refusal too. `renewals`: when a cap of a key began anew, whose credit each instance has to fetch then.
+ * Which requests count: the customer is `steady` (spare credit, no cap, key never revoked, account never suspended);
+ * the request is warm (the same instance gave the same key a whole answer in the last 30 s, with no excuse since); and
+ * nothing excuses the instance while it runs. Such requests are never refused. A request that reached the model server
+ * counts as admitted; before that, no answer is a refusal too. `renewals`: when a cap of a key was renewed and each
+ * instance had to fetch credit.
  */
 export function judgeWarm(
 	sent: readonly Sent[],
@@ -56,12 +56,12 @@ export function judgeWarm(
 	return { finding: { claim, checked: warm, broken }, causes };
 }
 
-/** Why this request may be refused; undefined if nothing allows it. */
+/** Why this request may be refused; undefined if nothing permits it. */
 function causeOf(one: Sent, excuses: readonly Excuse[], answered: readonly Sent[]): string | undefined {
 	const endMs = one.endMs ?? one.sentAtMs;
 	const now = excuses.find(({ fromMs, untilMs }) => fromMs <= endMs && one.sentAtMs <= untilMs);
 	if (now) return `the instance ${now.why}`;
-	// The newest first: it is the one that counts, mostly.
+	// Newest first, since it usually decides.
 	const wasAnswered = answered.findLast(
 		(before) =>
 			before !== one &&

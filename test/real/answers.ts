@@ -1,4 +1,4 @@
-/** Of answers: that they are the server's, and cost what it counted. */
+/** Checks of answers: they are the server's, at the price of its count. */
 import type OpenAI from "openai";
 import { assembled, booked, type Checks, costOf, GREEDY, must, textOf } from "./world.ts";
 
@@ -78,7 +78,7 @@ export const ANSWER_CHECKS: Checks = {
 	async "tokens that the server had at hand cost what they should, whole and streamed"(world) {
 		if (!world.server.tellsCached) return undefined;
 		const { client, accountId } = await world.customer();
-		// vLLM keeps whole blocks of 128 tokens.
+		// vLLM caches whole blocks of 128 tokens.
 		const messages = [{ role: "user" as const, content: "the quick fox and the lazy dog, again. ".repeat(12) }];
 		const first = await client.chat.completions.create({ ...GREEDY, messages, max_tokens: 5 });
 		const second = await assembled(client, { messages, max_tokens: 5 });
@@ -101,7 +101,7 @@ export const ANSWER_CHECKS: Checks = {
 
 	async "several choices are all of them paid for, and where the server makes one alone, that is said"(world) {
 		const { client, accountId } = await world.customer();
-		// vLLM makes one alone of what is greedy.
+		// vLLM returns one choice for greedy sampling.
 		const body = { ...GREEDY, temperature: 1, max_tokens: 20, n: 2 };
 		if (!world.server.parameters.includes("n")) {
 			const { data, response } = await client.chat.completions.create(body).withResponse();

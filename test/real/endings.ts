@@ -1,4 +1,4 @@
-/** Of answers that end otherwise, or of many that run at once. */
+/** Checks of irregular endings and of concurrent answers. */
 import OpenAI from "openai";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
@@ -13,7 +13,7 @@ export const ENDING_CHECKS: Checks = {
 			sent += 1;
 		};
 		for (let nth = 0; nth < 250; nth += 1) await send();
-		// Servers and libraries for them keep a connection for 5 s without being told.
+		// Servers and their libraries keep idle connections for 5 s by default.
 		for (const pauseMs of [4_900, 4_980, 5_000, 5_020, 5_100]) {
 			await Bun.sleep(pauseMs);
 			await send();
@@ -56,7 +56,7 @@ export const ENDING_CHECKS: Checks = {
 		if (!world.server.refusesLongPrompts) return undefined;
 		const { client, accountId } = await world.customer();
 		const other = await world.customer();
-		// Streamed, this server answers it with an empty 200, which cannot be told from a fault of its own: a 502.
+		// This server answers the stream with an empty 200, indistinguishable from a fault of its own: a 502.
 		const messages = [{ role: "user" as const, content: "x1 ".repeat(2_500) }];
 		const statuses = new Set<number>();
 		for (let nth = 0; nth < 8; nth += 1) {
@@ -133,7 +133,7 @@ export const ENDING_CHECKS: Checks = {
 		leaving.abort();
 		await waitFor(async () => (await world.service.usage(accountId)).length === 1, "the row of the request", 20_000);
 		const { rows, spent } = await booked(world, accountId);
-		// On a busy machine events lie about on their way until the server is done.
+		// On a busy machine events may be in transit when the server is done.
 		must(rows[0]?.ending === "client_left", `ending ${rows[0]?.ending}, left behind ${leftMs} ms`);
 		const next = await client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
 		must(next.usage?.completion_tokens === 5, "the next request was not served");

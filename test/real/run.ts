@@ -27,7 +27,7 @@ import { VECTOR_CHECKS } from "./vectors.ts";
 import { type Checks, must, type RealWorld } from "./world.ts";
 
 const CONTEXT_LENGTH = 4_096;
-/** Some load a gigabyte of modules first. */
+/** Some servers load a gigabyte of modules first. */
 const START_MS_MAX = 240_000;
 
 const BOOKS: Checks = {
@@ -133,7 +133,7 @@ async function build(
 		},
 	};
 
-	/** In a group of its own, since some have the model in another process. */
+	/** In its own process group, since some servers have the model in another process. */
 	function start() {
 		const log = join(folder, "server.log");
 		const child = Bun.spawn([...server.command(place)], {

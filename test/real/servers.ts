@@ -1,8 +1,8 @@
-/** The real model servers that can be had here, each with one model of random weights. */
+/** Real model servers, each with one model of random weights. */
 import { join } from "node:path";
 
 export interface Place {
-	/** What runs it: a Python with its package, or the server itself. */
+	/** The executable: a Python with the package, or the server itself. */
 	readonly program: string;
 	readonly folder: string;
 	/** The model: a GGUF file, or a folder for `hugging-face`. */
@@ -15,21 +15,21 @@ export interface RealServer {
 	readonly format: "gguf" | "hugging-face";
 	readonly dialect: string;
 	readonly model: string;
-	/** What it takes at once, as it is started here. */
+	/** Its concurrency as started here. */
 	readonly places: number;
 	readonly parameters: readonly string[];
 	/** Its stream ends with its own count. */
 	readonly countsStreams: boolean;
-	/** A prompt that is too long is refused; else it is cut in silence, or answered beyond the context. */
+	/** Whether an overlong prompt is refused, instead of cut silently or answered beyond the context. */
 	readonly refusesLongPrompts: boolean;
-	/** It says which tokens of a prompt it had at hand. */
+	/** Whether it reports the cached tokens of a prompt. */
 	readonly tellsCached: boolean;
 	readonly serves: readonly ("chat" | "embeddings" | "rankings")[];
-	/** It can make a model of noise call a tool. */
+	/** Whether it can make a model of noise call a tool. */
 	readonly callsTools: boolean;
 	command(place: Place): readonly string[];
 	env?(place: Place): Record<string, string>;
-	/** When it answers: what it needs to know the model. */
+	/** Path that answers once the server knows the model. */
 	prepare?(place: Place): readonly string[];
 	version(program: string): string;
 }
@@ -67,7 +67,7 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		format: "gguf",
 		dialect: "openai",
 		model: "tiny",
-		// It takes one request at a time and gives a running stream up for the next.
+		// It runs one request at a time and aborts a running stream for the next.
 		places: 1,
 		parameters: [...USUAL, "logprobs", "top_logprobs"],
 		countsStreams: false,
@@ -131,11 +131,11 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		tellsCached: false,
 		serves: ["chat"],
 		callsTools: false,
-		// It takes requests for the name alone that it was started with, here that of the folder.
+		// It accepts only the model name of its start, here the folder's.
 		command: ({ program, port }) => [
 			...[program, "serve", "--device", "cpu", "--host", "127.0.0.1", "--port", String(port), "tiny"],
 		],
-		// It looks through what was fetched before it says which models it has.
+		// It lists downloaded models only after a scan.
 		env: ({ folder }) => ({ OMP_NUM_THREADS: "1", HF_HUB_OFFLINE: "1", HF_HUB_CACHE: folder }),
 		version: (program) => numbered(said(program, "version")),
 	},

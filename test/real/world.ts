@@ -1,4 +1,4 @@
-/** What the checks before a real model server are given, and how they count. */
+/** Inputs of the checks with a real model server, and their results. */
 import type OpenAI from "openai";
 import { priceOf } from "../support/chat.ts";
 import type { TestService } from "../support/service.ts";
@@ -8,7 +8,7 @@ export interface RealWorld {
 	readonly service: TestService;
 	readonly server: RealServer;
 	readonly contextLength: number;
-	/** The same SDK, straight to the model server. */
+	/** The same SDK, directly to the model server. */
 	readonly direct: OpenAI;
 	customer(): Promise<Customer>;
 	kill(): Promise<void>;
@@ -29,7 +29,7 @@ export function must(condition: unknown, what: string): asserts condition {
 	if (!condition) throw new Error(what);
 }
 
-/** The rows of an account whose requests are over; what it spent is their sum. */
+/** Usage rows of an account without running requests; their sum is its spent amount. */
 export async function booked({ service }: RealWorld, accountId: string) {
 	await service.settled();
 	const rows = await service.usage(accountId);
@@ -39,7 +39,7 @@ export async function booked({ service }: RealWorld, accountId: string) {
 	return { rows, spent };
 }
 
-/** What it says, or thinks: a model of noise does not leave off thinking. */
+/** Text or thoughts: a model of noise does not stop thinking. */
 export function textOf(said: { content?: string | null } | undefined): string | undefined {
 	const { content, reasoning_content, reasoning } = (said ?? {}) as Record<string, string | null | undefined>;
 	return content || reasoning_content || reasoning || undefined;
@@ -63,12 +63,12 @@ export async function assembled(client: OpenAI, body: Record<string, unknown>) {
 	return { text, finish, usage };
 }
 
-/** What an answer costs by what it says of itself; tokens that were at hand at half the price. */
+/** The cost of an answer by its own usage; cached tokens at half the price. */
 export function costOf(usage: OpenAI.CompletionUsage | undefined): number {
 	if (usage === undefined) return 0;
 	const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
 	return priceOf(usage.prompt_tokens - cached / 2, usage.completion_tokens);
 }
 
-/** Says what it saw, or throws; undefined where the server has no such thing. */
+/** Returns the observation, or throws; undefined if the server lacks the feature. */
 export type Checks = Readonly<Record<string, (world: RealWorld) => Promise<string | undefined>>>;

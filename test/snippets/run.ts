@@ -1,8 +1,11 @@
 /**
  * Runs the pages' instructions with every available tool, each from its registry at a pinned version and in an empty
- * home, and writes `results.md`.  bun run snippets              all: some minutes and gigabytes bun run snippets --
- * WORD…     only ids that contain a word; other rows stay  Exit code 1 if a tool did not print the streamed answer or
- * was not charged exactly once.
+ * home, and writes `results.md`:
+ *
+ *   bun run snippets              all: some minutes and gigabytes
+ *   bun run snippets -- WORD…     only ids that contain a word; other rows stay
+ *
+ * Exit code 1 if a tool did not print the streamed answer or was not charged exactly once.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,8 +1,10 @@
 /**
  * A million requests and 100,000 aborted ones on the shipped product, then a check of its memory, open files and books.
- * bun run soak                                        some minutes bun run soak -- --requests 100000 --aborts 10000
- * shorter  Prints a table and, with the full numbers, writes it to `test/bench/results/soak.md`. Exit code 1 for
- * leftovers.
+ *
+ *     bun run soak                                        some minutes
+ *     bun run soak -- --requests 100000 --aborts 10000    shorter
+ *
+ * Prints a table and, with the full numbers, writes it to `test/bench/results/soak.md`. Exit code 1 for leftovers.
  */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

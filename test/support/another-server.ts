@@ -1,6 +1,6 @@
 import type postgres from "postgres";
 
-/** From here on the database says that it lives on another server, as where a standby took over. */
+/** Makes the database report another server identity, as after a standby's takeover. */
 export async function moveToAnotherServer(sql: postgres.ISql): Promise<void> {
 	await sql`create or replace function server_mark() returns text language plpgsql as 'begin return ''another/1''; end'`;
 }

@@ -3,32 +3,32 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A test beside others on a busy machine; only one that hangs takes so long. */
+/** For tests on a busy machine; only a hanging test takes so long. */
 export const TEST_MS_MAX = 60_000;
 const END_MS_MAX = 60_000;
-/** The runtime names no hook that is cut off. */
+/** The runtime's error for a hook that times out lacks its name. */
 const LATE_MS = 20_000;
-/** What is to run at the end of the file that is under way, and of those before it that could not be loaded to their end. */
+/** Cleanups of the current file, and of former files that failed to load. */
 let ends: { file: string; registered: (() => unknown)[] } | undefined;
 
-/** The file whose tests have a time of their own. */
+/** The file that has set its own timeout. */
 let patient: string | undefined;
 
-/** For a file whose tests need more than that: said before or after what it stops at its end. */
+/** Sets the timeout of this file's tests, before or after registering its cleanups. */
 export function testsMayTake(ms: number): void {
 	patient = Bun.main;
 	setDefaultTimeout(ms);
 }
 
-/** Run after the last test of the file, the last that was registered first: what it was made from is still there. */
+/** Runs cleanups after the last test of the file, in reverse order, so that the dependencies of each still exist. */
 export function atEnd(end: () => unknown): void {
-	// A file that throws while it is loaded never comes to its end; what it left is stopped with the next one.
+	// A file that throws while loading never reaches its end; its cleanups run with the next file's.
 	if (ends?.file !== Bun.main) {
 		const registered = ends?.registered ?? [];
 		ends = { file: Bun.main, registered };
-		// Bun's own 5 s, which no file of settings changes, are too short for a test that has something to stop.
+		// Bun's default of 5 s, which no configuration file changes, is too short for tests that stop a service.
 		if (patient !== Bun.main) setDefaultTimeout(TEST_MS_MAX);
-		// Bun runs these in the order in which they were registered, so there is one for all.
+		// Bun runs hooks in order of registration, so a single hook runs all cleanups.
 		afterAll(async () => {
 			ends = undefined;
 			for (const one of registered.reverse()) {
@@ -47,7 +47,7 @@ export function untilEnd<T extends { stop(): unknown }>(server: T): T {
 	return server;
 }
 
-/** An empty folder that is there for all tests of the file. */
+/** An empty folder for all tests of the file. */
 export function temporaryFolder(): string {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-"));
 	atEnd(() => rmSync(folder, { recursive: true, force: true }));

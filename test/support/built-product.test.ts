@@ -12,7 +12,7 @@ for (const path of ["src/main.ts", "src/deep/part.ts", "package.json", "bun.lock
 
 let builds = 0;
 async function build(outfile: string): Promise<string> {
-	// Which one is the oldest is told by milliseconds.
+	// Ages are compared in milliseconds.
 	await Bun.sleep(2);
 	writeFileSync(outfile, `build ${++builds}`);
 	return outfile;
@@ -42,10 +42,10 @@ test("builds a binary per source, reuses it for the same source", async () => {
 		change();
 		texts.push((await built()).text);
 	}
-	// The one that is as it was before the hidden file has the binary of then.
+	// Without the hidden file the source equals the first one and gets its binary.
 	expect(texts).toEqual(["build 2", "build 3", "build 2", "build 4", "build 5", "build 6", "build 7"]);
 	expect((await built("d")).text).toBe("build 8");
-	// Who runs one has it for as long as it likes, though it is no more kept.
+	// A running test keeps its binary even after its removal from the cache.
 	expect(readFileSync(first.binary, "utf8")).toBe("build 1");
 	expect(readdirSync(folder).filter((name) => name.startsWith("built-"))).toHaveLength(2);
 	first.remove();

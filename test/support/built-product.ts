@@ -14,10 +14,10 @@ import { buildBinary, builtCommit } from "../packaging/build-binary.ts";
 import { isRunning } from "./processes.ts";
 
 const ROOT = join(import.meta.dir, "../..");
-/** What the binary is made from. Packages are those of the lock file. */
+/** Files that the binary is made from; the lock file stands for the packages. */
 const SOURCES = ["src/**/*", "package.json", "bun.lock", "tsconfig.json", "bunfig.toml"];
 const KEPT = "built-";
-/** Of as many sources binaries are kept: who changes back and forth between two builds neither anew. */
+/** Number of sources whose binaries are kept, so that switching between two rebuilds neither. */
 const KEPT_MAX = 2;
 
 interface Building {
@@ -27,9 +27,9 @@ interface Building {
 }
 
 /**
- * The binary as it is shipped, for processes that a run of the tests starts: from source each start takes twice the work.
- * It lies in `folder`, from which programs can be run, until it is removed. One that a former run has built from the same
- * source is taken again, as to build it takes longer than many a part of the tests.
+ * The binary as shipped, for processes that a test run starts: a start from source takes twice the work. It is in
+ * `folder`, which allows execution, until removed. A former run's binary of the same source is reused, since a build is
+ * slow.
  */
 export async function buildProduct(
 	folder: string,
@@ -45,11 +45,11 @@ export async function buildProduct(
 	const kept = join(folder, `${KEPT}${digestOf(root, commit)}`);
 	try {
 		if (existsSync(kept)) {
-			// The run has a name of its own for it: the other may be removed meanwhile.
+			// A link with a name of this run: the other name may be removed at any time.
 			linkSync(kept, binary);
 		} else {
 			const made = await build(binary);
-			// Another one, which the caller has named: that is nobody's to keep.
+			// A binary named by the caller is never removed.
 			if (made !== binary) return { binary: made, remove };
 			linkSync(binary, join(home, "kept"));
 			renameSync(join(home, "kept"), kept);

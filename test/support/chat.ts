@@ -1,12 +1,12 @@
 import { expect } from "bun:test";
 import type { TestService } from "./service.ts";
 
-/** The least chat request. The echoing upstream counts one token a word, and three more a message. */
+/** The smallest chat request. The echoing upstream counts one token per word, and three more per message. */
 export function ask(text = "one two three", more: Record<string, unknown> = {}): Record<string, unknown> {
 	return { model: "test-model", messages: [{ role: "user", content: text }], ...more };
 }
 
-/** What `chatModel` charges: USD 1 a million prompt tokens, USD 2 a million output tokens, in nano-dollars. */
+/** The charge of `chatModel` in nano-dollars: USD 1 per million prompt tokens, USD 2 per million output tokens. */
 export function priceOf(prompt: number, completion: number): number {
 	return prompt * 1_000 + completion * 2_000;
 }
@@ -17,7 +17,7 @@ export interface ErrorAnswer {
 	readonly error: Record<string, unknown>;
 }
 
-/** Reads an answer that must be an error in our shape: exactly `error` with its four fields and the extra ones named. */
+/** Reads an error answer: exactly `error` with its four fields and the named extra ones. */
 export async function errorOf(response: Response, extra: readonly string[] = []): Promise<ErrorAnswer> {
 	const text = await response.text();
 	expect(response.headers.get("content-type")).toBe("application/json");
@@ -34,7 +34,7 @@ export async function errorOf(response: Response, extra: readonly string[] = [])
 	return { status: response.status, headers: response.headers, error: body.error };
 }
 
-/** Nothing was charged and nothing is held: the account has all that was paid in. */
+/** Expects no charge and no held amount: the balance is the amount paid in. */
 export async function expectUncharged(service: TestService, accountId: string): Promise<void> {
 	await service.settled();
 	const balance = await service.balance(accountId);
@@ -43,8 +43,8 @@ export async function expectUncharged(service: TestService, accountId: string): 
 }
 
 /**
- * The one row of an account's only request, once all is settled: its charge is what the account spent, nothing is held,
- * and the books hold.
+ * The only usage row of an account once all is settled: its charge is the spent amount, nothing is held, and the books
+ * reconcile.
  */
 export async function onlyUsage(
 	service: TestService,

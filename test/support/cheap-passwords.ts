@@ -1,12 +1,12 @@
 import { mock } from "bun:test";
 import { randomBytes, scryptSync } from "node:crypto";
 
-/** The library's functions have 16,384, which `planes/apart.test.ts` holds a real console to: 65 ms of a processor each. */
+/** The library uses 16,384 (65 ms of processor time each); `planes/apart.test.ts` checks a real console. */
 const COST = 2;
 
 /**
- * Has the services in this process hash passwords by the same function at a cost that is nothing: what a test is about
- * is never how long a guess takes, and a run signs up hundreds of people.
+ * Lowers the cost of the services' password hashes in this process: a run signs up hundreds of people, and no test
+ * depends on the cost.
  */
 export function hashPasswordsCheaply(): void {
 	const hash = (password: string, salt: string) =>

@@ -14,14 +14,14 @@ export interface TestDatabase extends Database {
 	drop(): Promise<void>;
 }
 
-/** A database for all tests of a file: awaited at its top, dropped after its last test. */
+/** A database for all tests of a file: awaited at the top, dropped after the last test. */
 export async function withDatabase(): Promise<TestDatabase> {
 	const database = await createTestDatabase();
 	atEnd(() => database.drop());
 	return database;
 }
 
-/** An empty database of its own, as an address that knows of no functions. */
+/** The URL of an empty database without functions. */
 export async function createEmptyDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
 	const server = await testPostgres();
 	const name = uniqueName("test_empty");
@@ -35,7 +35,7 @@ export async function createEmptyDatabase(): Promise<{ readonly url: string; dro
 export async function createMigratedDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
 	const server = await testPostgres();
 	const name = uniqueName("test");
-	// Less work than a copy through the log, of which nobody here is in need, as long as the files are in memory.
+	// Cheaper than a copy through the log while the files are in memory; no test needs the log.
 	await server.asAdmin(`create database ${name} template ${server.template} strategy file_copy`);
 	return {
 		url: server.urlOf(name),
@@ -43,14 +43,14 @@ export async function createMigratedDatabase(): Promise<{ readonly url: string; 
 	};
 }
 
-/** A migrated database of its own, cloned from the template in some 20 ms of a processor. */
+/** A migrated database, cloned from the template in 20 ms of processor time. */
 export async function createTestDatabase(): Promise<TestDatabase> {
 	const { url: address, drop } = await createMigratedDatabase();
 	ofClones ??= (await preparedUrl(address)).slice(address.length);
 	return clientsOf(`${address}${ofClones}`, drop);
 }
 
-/** What addresses of migrated databases have besides: asked of the first clone, and the same for all. */
+/** Parameters of migrated databases' URLs: read from the first clone, the same for all. */
 let ofClones: string | undefined;
 
 async function preparedUrl(address: string): Promise<string> {
@@ -63,7 +63,7 @@ export async function testDatabaseAt(address: string): Promise<TestDatabase> {
 	return clientsOf(await preparedUrl(address), async () => {});
 }
 
-/** `ended` is called when its clients have ended. */
+/** Called when its clients have ended. */
 function clientsOf(url: string, ended: () => Promise<void>): TestDatabase {
 	const database = createDatabase({ clock: systemClock, log: silentLog }, { url, applicationName: "test" });
 	const transactional = createTransactional(

@@ -11,20 +11,20 @@ import { reply, type SeenRequest, startUpstream, type UpstreamServer } from "./u
 import { CHAT_DIALECTS, SINGLE_CHOICE } from "./upstream-wire.ts";
 
 /**
- * A matrix of tests: one behaviour of the upstream or the client, in every chat dialect, through one whole service. The
- * six dialects act at once, each with a customer of its own; then each is checked by itself.
+ * A matrix of tests: one behaviour of the upstream or the client in every chat dialect, through one whole service. The
+ * six dialects run concurrently with a customer each; then each is checked.
  */
 
-/** Servers that count on every event; what the others delivered of a broken answer is estimated. */
+/** Dialects that report usage with every event; for others a broken answer's usage is estimated. */
 const RUNNING_USAGE: readonly DialectName[] = ["vllm", "sglang"];
-/** What upstreams say and clients must not see: names, paths, errors and fields of their own. */
+/** Names, paths, errors and fields of upstreams that clients must not see. */
 const FOREIGN =
 	/served-name|upstream-model|chatcmpl-upstream|secret|gguf|\/srv|timings|__verbose|token_ids|matched_stop|lie_/;
 const CREDIT = 100e9;
 const BREAK_OFF_MS = 1_000;
 
 const QUESTION = "one two three";
-/** Tokens of the question by the upstream's count, and by the estimate: 17 bytes with the role, 4 a message. */
+/** Tokens of the question by the upstream's count, and by the estimate: 17 bytes with the role, 4 per message. */
 export const PROMPT = 6;
 export const PROMPT_ESTIMATE = 9;
 
@@ -33,7 +33,7 @@ export interface Place {
 	readonly service: TestService;
 	readonly upstream: UpstreamServer;
 	readonly secret: string;
-	/** The request as bytes, with these fields besides; the connection closes after the answer. */
+	/** The request as bytes with additional fields; the connection closes after the answer. */
 	send(more: Record<string, unknown>, ...answers: Reply[]): Promise<{ client: RawClient; nth: number }>;
 }
 
@@ -56,7 +56,10 @@ export interface Charge {
 }
 
 export interface Matrix {
-	/** Of two cells that differ in what no dialect has code of its own for each takes half of them, by its `half`; all with LONG. */
+	/**
+	 * Runs all cells with LONG. Otherwise, of two cells that differ only in code common to all dialects, each dialect
+	 * runs its `half`.
+	 */
 	cell<Acted>(
 		name: string,
 		act: (place: Place) => Promise<Acted>,
@@ -66,8 +69,8 @@ export interface Matrix {
 }
 
 /**
- * To be awaited once in a test file: the service of all its tests. Where each cell waits for seconds they act one after the
- * other from the start, `ahead` of their tests and beside the cells of another matrix.
+ * Awaited once per test file: the service of all its tests. Cells that wait for seconds run one after the other from
+ * the start, `ahead` of their tests and parallel to another matrix.
  */
 export async function dialectMatrix(limits: string, { ahead = false } = {}): Promise<Matrix> {
 	const upstreams = new Map(CHAT_DIALECTS.map((dialect) => [dialect, untilEnd(startUpstream({ dialect }))]));
@@ -97,7 +100,7 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 		};
 	}
 
-	/** A replica that only ever failed would be taken out: what comes after a failure is served as ever. */
+	/** A replica with failures only would be removed, so a success follows each failure. */
 	async function serveOn({ send }: Place): Promise<void> {
 		const { client } = await send({}, reply().text("fine"));
 		expect(parseRaw(await client.ended()).status).toBe(200);
@@ -126,7 +129,7 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 			}
 
 			const begun = ahead ? lastAhead.then(run) : undefined;
-			// Its own tests say what became of it.
+			// The dialect's own tests check the outcome.
 			if (begun !== undefined) lastAhead = begun.catch(() => {});
 			describe(name, () => {
 				let done: Awaited<ReturnType<typeof run>>;
@@ -144,7 +147,7 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 	};
 }
 
-/** What is charged for a broken answer: by the upstream's count where it counts as it goes, else by the estimate. */
+/** The charge of a broken answer: the upstream's count if it reports one with each event, else the estimate. */
 export function deliveredCharge(
 	dialect: DialectName,
 	tokens: { counted: number; estimated: number },
@@ -185,7 +188,7 @@ export function expectFree(cell: Cell<unknown>, ending: string, status: number):
 
 type Json = Record<string, unknown>;
 
-/** The JSON events of a whole stream, checked for what holds of every stream: form, head, one usage record, the end. */
+/** The JSON events of a whole stream, after checks of form, head, a single usage record and the end. */
 export function streamedEvents(cell: Cell<string>, includeUsage: boolean): Json[] {
 	const { status, headers, body } = parseRaw(cell.acted);
 	expect(status).toBe(200);
@@ -211,7 +214,7 @@ export function streamedEvents(cell: Cell<string>, includeUsage: boolean): Json[
 	return events;
 }
 
-/** The record in the answer says what the row says, to the nano-dollar. */
+/** The answer's usage record equals the row's to the nano-dollar. */
 export function expectUsageOf({ usage }: Json, row: Row): void {
 	expect(usage).toEqual({
 		prompt_tokens: row.prompt_tokens,
@@ -232,7 +235,7 @@ export function wholeAnswer(cell: Cell<string>, status: number): Json {
 	return JSON.parse(answer.body);
 }
 
-/** Goes once `ready`, and gives the upstream's side of it, which is over within a second. */
+/** Disconnects once `ready`, and returns the upstream's side, which ends within a second. */
 export async function leaveWhen(
 	{ upstream, send }: Place,
 	more: Json,

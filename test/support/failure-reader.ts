@@ -1,18 +1,18 @@
-/** Finds what failed in what `bun test` writes, so that it can be told once more. */
+/** Finds failures in the output of `bun test`, to print them again at the end. */
 export interface FailureReader {
 	read(text: string): void;
 	end(): void;
-	/** Each with the file that it is of, and what was written since the test before. */
+	/** Each with its file, and the output since the test before. */
 	found(): readonly string[];
 }
 
-/** Of one failure; the rest of it is in the output above. */
+/** Lines of one failure; the rest is in the output above. */
 const LINES_MAX = 200;
 const FAILURES_MAX = 100;
 
 const FILE = /^test\/\S+\.test\.ts:$/;
 const PASSED = /^\((pass|skip|todo)\) /;
-/** A test's, or a whole file's: its process died. */
+/** A test, or a whole file whose process died. */
 const FAILED = /^(\(fail\)|✗) /;
 const OUTSIDE = "# Unhandled error between tests";
 const LIST = /^\d+ tests? failed:$/;
@@ -44,7 +44,7 @@ export function createFailureReader(): FailureReader {
 		} else lines.push(line);
 	}
 
-	/** An error outside of any test is told by no line at its end. */
+	/** An error outside of tests has no closing line. */
 	function flush(): void {
 		const at = lines.indexOf(OUTSIDE);
 		lines = at === -1 ? [] : lines.slice(at);

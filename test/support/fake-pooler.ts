@@ -1,8 +1,8 @@
 import type { Socket } from "bun";
 
 /**
- * A pooler before PostgreSQL, as far as its faults go: it keeps some of what a connection begins with from the server, refuses
- * it, gives all clients one session of the server by turns, a transaction each, or answers nobody whom it let in.
+ * The faults of a connection pooler for PostgreSQL: it drops or refuses some start-up parameters, shares one server
+ * session among all clients by transaction, or accepts clients without answering.
  */
 export interface FakePooler {
 	readonly url: string;
@@ -26,7 +26,7 @@ interface Client {
 interface Backend {
 	socket: Socket<unknown> | undefined;
 	readonly waiting: Buffer[];
-	/** Whose turn it is; undefined between two transactions. */
+	/** The client whose transaction runs; undefined between transactions. */
 	owner: Client | undefined;
 	unread: Buffer;
 }
@@ -36,7 +36,7 @@ const TERMINATE = 0x58;
 const READY = 0x5a;
 const IDLE = 0x49;
 const SSL_REQUEST = 80_877_103;
-/** AuthenticationOk, then ready and in no transaction. */
+/** AuthenticationOk, then ReadyForQuery outside a transaction. */
 const WELCOME = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, READY, 0, 0, 0, 5, IDLE]);
 
 export function startFakePooler(url: string, options: FakePoolerOptions): FakePooler {
@@ -67,7 +67,7 @@ export function startFakePooler(url: string, options: FakePoolerOptions): FakePo
 		if (!options.isSilent || client.backend?.owner !== undefined) serve(client);
 	}
 
-	/** False while its first message is not whole, or refused. */
+	/** False while its first message is incomplete or refused. */
 	function begin(client: Client): boolean {
 		if (client.unread.length < 8 || client.unread.length < client.unread.readInt32BE(0)) return false;
 		const length = client.unread.readInt32BE(0);
@@ -113,7 +113,7 @@ export function startFakePooler(url: string, options: FakePoolerOptions): FakePo
 		return backend;
 	}
 
-	/** Whole messages to the server, while it is this client's turn. */
+	/** Whole messages to the server while this client's transaction runs. */
 	function serve(client: Client): void {
 		const { backend } = client;
 		if (backend === undefined) return;
@@ -131,7 +131,7 @@ export function startFakePooler(url: string, options: FakePoolerOptions): FakePo
 		}
 	}
 
-	/** To whose turn it is, which ends where a transaction does. */
+	/** Sends to the client whose transaction runs; the transaction's end ends its turn. */
 	function answer(backend: Backend, bytes: Uint8Array): void {
 		backend.unread = Buffer.concat([backend.unread, bytes]);
 		while (backend.unread.length >= 5 && backend.unread.length > backend.unread.readInt32BE(1)) {

@@ -2,13 +2,13 @@ import { parseSync } from "oxc-parser";
 
 type Node = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** What refuses, and what its text is handed to on the way there. */
+/** Functions that create faults, and those that receive their texts. */
 const REFUSES = /^(Fault|KeyFault|ConsoleError)$/;
 const HANDS_ON = /^(check|refuse|faultOfSql|badInput|missing|invalid|notJson|problemOf|signInError|write)$/;
 
-/** A text that a file refuses with, the names of the values it is given, and the code before it. */
+/** A text of a fault in a file, the names of its values, and the code before it. */
 export interface FaultText {
-	/** A value that is written into it is `x1`: such a text has no translation. */
+	/** Marks a value inserted into the text (`x1`): such a text has no translation. */
 	readonly text: string;
 	readonly values: readonly string[];
 	readonly code: string;

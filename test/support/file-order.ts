@@ -1,13 +1,13 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import durations from "../durations.json" with { type: "json" };
 
-/** Of a file that nobody has timed yet: few take longer, and they are listed. */
+/** Default duration of a file without a measurement: slow files have one. */
 const UNKNOWN_MS = 2_000;
 
 /**
- * Writes to `path` how long each of `files` takes, for Bun to begin with the longest; what it measures it writes there
- * too. It keeps to the order only where it knows all of them, so the first run of a clone and a new file are given
- * durations as well: those of `durations.json`, in milliseconds, which are from another machine and good for the order.
+ * Writes the durations of `files` to `path`, so that Bun starts with the longest; Bun writes its measurements there
+ * too. Bun needs a duration for every file, so a fresh clone and new files get those of `durations.json`, in
+ * milliseconds of another machine, which suffice for the order.
  */
 export function writeDurations(path: string, files: readonly string[]): void {
 	const known: Record<string, number> = { ...durations, ...measured(path) };
@@ -20,7 +20,7 @@ function measured(path: string): Record<string, number> {
 	try {
 		return JSON.parse(readFileSync(path, "utf8")).files ?? {};
 	} catch {
-		// A run that was killed wrote half of it.
+		// A killed run may leave a truncated file.
 		return {};
 	}
 }

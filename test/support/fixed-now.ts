@@ -6,8 +6,8 @@ import { atEnd } from "./at-end.ts";
 import type { TestDatabase } from "./database.ts";
 
 /**
- * Statements that are told one moment whenever they ask for `now()`: a schema before the server's own says so. For what is
- * of this month or this day, which else ends in the middle of some test.
+ * Statements with a fixed `now()`, through a schema that precedes the server's own; for tests of this month or day,
+ * which might end during the test.
  */
 export async function statementsAt({ sql, url }: TestDatabase, atMs: number): Promise<Statements> {
 	await sql`create schema fixed`;

@@ -1,7 +1,7 @@
 import type { LedgerStore } from "../../src/ledger/store.ts";
 import { maxUsd } from "../../src/money/nano-usd.ts";
 
-/** Grants whatever is asked, as soon as `granted` comes; takes every batch. */
+/** Grants every amount as soon as `granted` resolves; accepts every batch. */
 export const generousStore = (granted?: () => Promise<void> | undefined): LedgerStore => ({
 	async grant(requests) {
 		await granted?.();

@@ -1,14 +1,14 @@
 /**
- * A process that holds an instance lease and does as it is told, one command a line on its standard input:
+ * A process with an instance lease that reads commands from standard input, one per line:
  *
  *   open ID AMOUNT            reserves and prints `opened ID`, or `refused ID`
  *   progress ID DELIVERED BOUND
  *   settle ID COST            prints `settled ID`
- *   stop [DRAIN_MS]           stops in good order within 5 s or so many ms, prints `stopped true|false`, ends
+ *   stop [DRAIN_MS]           stops in order within 5 s or DRAIN_MS, prints `stopped true|false`, ends
  *
  * Usage: instance-lease-child DATABASE_URL DATA_DIR INSTANCE[,INSTANCE…] LEASE_TTL_MS
  *
- * Of several instances a request is that one's by whose name its ID ends, behind a hyphen, or the first one's.
+ * With several instances an ID ends with a hyphen and its instance's name; without one it belongs to the first.
  */
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";

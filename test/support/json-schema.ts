@@ -1,10 +1,12 @@
-/** As much of JSON Schema 2020-12 as the service's own description uses. An unknown keyword is an error, not a pass. */
+/**
+ * The subset of JSON Schema 2020-12 that the service's description uses. An unknown keyword is an error, not a pass.
+ */
 
 type Schema = Readonly<Record<string, unknown>>;
 
 const ANNOTATIONS = new Set(["description", "format", "contentMediaType", "title"]);
 
-/** The first violation as text, undefined if the value is valid. `root` is the document that `$ref`s point into. */
+/** The first violation as text, undefined if the value is valid. `root` is the document of the `$ref`s. */
 export function violationOf(root: unknown, schema: Schema, value: unknown, path = "$"): string | undefined {
 	for (const [keyword, rule] of Object.entries(schema)) {
 		if (ANNOTATIONS.has(keyword)) continue;

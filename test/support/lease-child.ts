@@ -8,8 +8,8 @@ export interface LeaseChild {
 	ask(command: string, answer: string): Promise<string>;
 	heard(line: string): Promise<string>;
 	/**
-	 * `kill -9`, if it still runs. What it had sent, as the heartbeat of an instance that is just live, is carried out all the
-	 * same, and is over when this resolves: where it came late, the lease began anew that a test had seen end.
+	 * `kill -9`, if it still runs. Resolves once Postgres has finished the statements that the process had sent: a late
+	 * heartbeat would otherwise extend a lease that a test saw end.
 	 */
 	end(): Promise<void>;
 }

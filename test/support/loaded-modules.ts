@@ -1,4 +1,4 @@
-/** Loaded before a process (`bun --preload`): on SIGUSR2 it writes the paths of all modules that it has loaded to `MODULES_FILE`. */
+/** Preloaded into a process (`bun --preload`): on SIGUSR2 writes the paths of all loaded modules to `MODULES_FILE`. */
 import { renameSync, writeFileSync } from "node:fs";
 
 const path = Bun.env.MODULES_FILE;

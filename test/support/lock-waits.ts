@@ -1,8 +1,8 @@
 import type postgres from "postgres";
 
 /**
- * How many statements of this database wait for a lock; with `query`, of those like it. Other files' databases stand on the same
- * server and have waits of their own. Asked outside of the transaction that holds the lock: within one the first answer stays.
+ * Number of this database's statements that wait for a lock; with `query`, of statements like it. Call it outside the
+ * transaction with the lock, where the first result would be repeated.
  */
 export async function lockWaits(sql: postgres.Sql, query = "%"): Promise<number> {
 	const [row] = await sql<{ waits: number }[]>`

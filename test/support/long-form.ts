@@ -1,5 +1,5 @@
 /**
- * True where tests run at full length (`bun run test:long`): every case of a product, and the numbers that one would wish for. In short,
- * which is what a change is tested by, each value has its turn.
+ * True for full-length runs (`bun run test:long`) with every combination and large numbers. In the short form each
+ * value is used once.
  */
 export const LONG = Bun.env.LONG === "1";

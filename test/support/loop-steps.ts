@@ -1,7 +1,7 @@
 /**
- * Loaded before a process that is attacked (`bun --preload`): how much of the processor's time each step of its event loop
- * took, which a busy machine does not lengthen (other systems than Linux tell the time that passed). On SIGWINCH it writes
- * the long ones since the last time, in ms, to `STEPS_DIR/<pid>` and begins anew.
+ * Preloaded into an attacked process (`bun --preload`): measures the processor time of each event-loop step, which a
+ * busy machine does not lengthen (elapsed time on systems other than Linux). On SIGWINCH it writes the long steps since
+ * the last time, in ms, to `STEPS_DIR/<pid>` and resets.
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const schedule = `/proc/self/task/${process.pid}/schedstat`;
 const spentMs = existsSync(schedule)
 	? () => Number(readFileSync(schedule, "utf8").split(" ")[0]) / 1e6
 	: () => performance.now();
-/** A shorter step is nobody's worry. */
+/** Shorter steps are not recorded. */
 const LONG_MS = 1;
 let steps: number[] = [];
 let lastMs = 0;

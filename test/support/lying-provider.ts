@@ -1,16 +1,16 @@
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 
-/** What a provider says of who came; a test changes it to lie. */
+/** The provider's claims about the person; a test changes them to lie. */
 export interface Told {
 	claims: JWTPayload;
 	foreignKey?: boolean;
 	unsigned?: boolean;
-	/** Gives the code to whoever knows it, without the verifier. */
+	/** Accepts the code without its verifier. */
 	answer?: Response;
 }
 
-/** An OpenID provider that signs whatever it is told to, and notes what it was asked. */
-/** `login`: who comes to its page, and is sent on at once. */
+/** An OpenID provider that signs any claims and records its requests. */
+/** `login`: the person at its page, who is redirected at once. */
 export async function startLyingProvider(login: (sent: URLSearchParams) => JWTPayload = () => ({})) {
 	const [own, foreign] = [await generateKeyPair("RS256"), await generateKeyPair("RS256")];
 	const jwk = { ...(await exportJWK(own.publicKey)), kid: "1", alg: "RS256", use: "sig" };

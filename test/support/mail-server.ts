@@ -2,18 +2,18 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import type { Socket } from "bun";
 
 export interface ReceivedMail {
-	/** Whom the envelope names, in lower case. */
+	/** Recipients of the envelope, in lower case. */
 	readonly to: readonly string[];
 	readonly subject: string;
 	readonly text: string;
 	readonly head: string;
 }
 
-/** A mail server on this machine that takes whatever is sent, from this process and from others. */
+/** A mail server on this machine that accepts all mails, from this process and others. */
 export interface MailServer {
 	readonly url: string;
 	readonly mails: readonly ReceivedMail[];
-	/** For who waits in vain: how many connections there were, and whether one can be made now. Listens again where none can. */
+	/** Diagnosis of a missing mail: the number of connections and whether one succeeds now. Listens again if it fails. */
 	look(): Promise<string>;
 	stop(): void;
 }
@@ -25,7 +25,7 @@ interface Session {
 	isData: boolean;
 }
 
-/** The first mails hear `refusals`, one each, and are not kept. */
+/** The first mails get `refusals`, one each, and are not kept. */
 export function startMailServer(refusals: readonly string[] = []): MailServer {
 	const mails: ReceivedMail[] = [];
 	const waiting = [...refusals];
@@ -68,7 +68,7 @@ export function startMailServer(refusals: readonly string[] = []): MailServer {
 	};
 }
 
-/** What the kernel says of a port on which this process listens. */
+/** The kernel's state of this process's listening port. */
 function stateOf(port: number): string {
 	const at = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
 	const lines = readFileSync("/proc/net/tcp", "utf8")
@@ -90,7 +90,7 @@ function linkOf(descriptor: string): string {
 	}
 }
 
-/** Whether somebody who connects is greeted within some seconds. */
+/** Whether a new connection is greeted within some seconds. */
 async function greets(port: number): Promise<boolean> {
 	const greeted = Promise.withResolvers<boolean>();
 	const socket = { open() {}, data: () => greeted.resolve(true), close: () => greeted.resolve(false), error() {} };

@@ -13,17 +13,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 
-/** Linux' folder in memory, which a container may have too small. */
+/** Linux' folder in memory, which may be too small in a container. */
 const MEMORY = "/dev/shm";
-/** A run needs half of it at most; the rest is for other runs and for whoever else has files there. */
+/** A run needs half of it at most; the rest is for parallel runs and other programs. */
 const ROOM_BYTES_MIN = 1024 ** 3;
 const PREFIX = "tollgate-test-";
-/** Says whose folder it is: it goes when that does. */
+/** Names the owner folder: the memory folder is removed after it. */
 const OWNER = "owner";
 
 /**
- * A folder in memory that belongs to this user and to the folder `owner`, and is found again by the next run; undefined
- * where there is none, or no room.
+ * A folder in memory of this user for the folder `owner`, reused by the next run; undefined without such memory or
+ * room.
  */
 export function memoryFolder(owner: string, memory = MEMORY): string | undefined {
 	try {
@@ -41,24 +41,24 @@ export function memoryFolder(owner: string, memory = MEMORY): string | undefined
 	return folder;
 }
 
-/** Where files of servers that a test starts itself are made with little work: in memory, or where all others are. */
+/** A place for data of servers that a test starts: in memory if possible, else the temporary folder. */
 export function quickFolder(): string {
 	return memoryFolder(tmpdir()) ?? tmpdir();
 }
 
-/** Removes those whose owners are gone. */
+/** Removes folders without an owner. */
 export function sweepMemory(memory = MEMORY): void {
 	if (!existsSync(memory)) return;
 	for (const name of readdirSync(memory)) {
 		if (!name.startsWith(PREFIX)) continue;
 		const folder = join(memory, name);
 		try {
-			// One that is being made has no owner yet.
+			// A folder under construction has no owner yet.
 			const isLeft = !existsSync(readFileSync(join(folder, OWNER), "utf8"));
 			const isServed = findPostmaster(join(folder, "postgres", "cluster")) !== undefined;
 			if (isLeft && !isServed) rmSync(folder, { recursive: true, force: true });
 		} catch {
-			// Another user's, or somebody else removes it right now.
+			// It belongs to another user, or another process is removing it.
 		}
 	}
 }

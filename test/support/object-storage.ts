@@ -1,8 +1,8 @@
 import { untilEnd } from "./at-end.ts";
 
 /**
- * As much of an S3-compatible service as files need, in memory; signatures are not looked at. What real ones do is tried by
- * `bun test/files/run.ts`.
+ * An in-memory subset of S3 as far as files need it, without checks of signatures. `bun test/files/run.ts` tests real
+ * storages.
  */
 export function startObjectStorage() {
 	const objects = new Map<string, Uint8Array<ArrayBuffer>>();

@@ -1,10 +1,10 @@
 import { parseSync } from "oxc-parser";
 
-/** What a file of the pages says: the texts that it asks the catalogue for, and those that it says past it. */
+/** Texts of a page's source file: those that it takes from the catalogue, and those that it contains itself. */
 export interface PageTexts {
-	/** Every text in quotes, wherever it stands: a text may be chosen from a table. */
+	/** Every quoted text, since a text may be chosen from a table. */
 	readonly quoted: readonly string[];
-	/** Words that a reader would see in English whatever his language. */
+	/** Words that a reader would see in English in every language. */
 	readonly literal: readonly string[];
 }
 
@@ -13,7 +13,7 @@ type Node = Readonly<Record<string, unknown>> & { readonly type: string };
 /** Attributes and fields whose text is for people. */
 const FOR_PEOPLE =
 	/^(label|title|description|placeholder|alt|lead|aria-label|aria-valuetext|nothingFoundMessage|empty|why)$/;
-/** What stands in these is code. */
+/** Elements whose content is code. */
 const CODE = /^(code|kbd|pre|style|svg)$/;
 
 export function pageTexts(path: string, source: string): PageTexts {
@@ -28,7 +28,7 @@ export function pageTexts(path: string, source: string): PageTexts {
 		if (node.type === "JSXText") literal.push(...said(String(node.value)));
 		if (node.type === "JSXAttribute" && FOR_PEOPLE.test(nameOf(node.name))) literal.push(...saidBy(node.value));
 		if (node.type === "Property" && FOR_PEOPLE.test(nameOf(node.key))) literal.push(...saidBy(node.value));
-		// What stands among texts of the catalogue is read with them.
+		// Names in catalogue texts, which are translated with them.
 		if (node.type === "ArrayExpression" && (node.elements as unknown[]).some(isAsked))
 			for (const one of node.elements as unknown[]) if (isChoice(one)) literal.push(...saidBy(one));
 		if (node.type === "JSXElement" && CODE.test(nameOf((node.openingElement as Node).name))) return;
@@ -43,7 +43,7 @@ export function pageTexts(path: string, source: string): PageTexts {
 	return { quoted, literal: [...new Set(literal)] };
 }
 
-/** The words of a text in quotes, or of one of several that are chosen between; none of what the catalogue is asked for. */
+/** The words of a quoted text, or of a choice between several, without catalogue texts. */
 function saidBy(value: unknown): string[] {
 	if (!isNode(value)) return [];
 	if (value.type === "JSXExpressionContainer") return saidBy(value.expression);
@@ -53,7 +53,7 @@ function saidBy(value: unknown): string[] {
 	return said(textOf(value) ?? "");
 }
 
-/** Whether the catalogue is asked for it, in one of its cases at least. */
+/** Whether it is taken from the catalogue, in at least one of its cases. */
 function isAsked(value: unknown): boolean {
 	if (!isNode(value)) return false;
 	if (isChoice(value)) return isAsked(value.consequent) || isAsked(value.alternate);

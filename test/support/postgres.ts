@@ -11,11 +11,11 @@ import { memoryFolder } from "./memory-folder.ts";
 /**
  * One PostgreSQL for all test runs of this user, with a migrated template that each test file clones. The first file
  * that needs it starts it. Each run holds a lock that the kernel frees when the run dies, and the last run to end in
- * order stops the server (`stopTestPostgres`, called by `preload.ts`); a killed run's server is adopted by the next.
+ * order stops the server (`stopTestPostgres`, called by `preload.ts`); the next run adopts a killed run's server.
  */
 export interface TestPostgres {
 	adminUrl: string;
-	/** There, on connections that are kept: one for each statement is more work than most statements. */
+	/** Over persistent connections, since a connection per statement costs more than most statements. */
 	asAdmin(statement: string): Promise<void>;
 	urlOf(database: string): string;
 	template: string;
@@ -25,32 +25,33 @@ export interface TestPostgres {
 
 const HOME = join(tmpdir(), `tollgate-test-${process.getuid?.() ?? 0}`);
 
-/** What is kept from one run to the next. */
+/** State that is kept between runs. */
 export function testHome(): string {
 	return HOME;
 }
 
-/** Durability is not what these tests are about, and a test machine's disk is slow. */
+/** No durability: these tests do not need it, and the disk is slow. */
 export const FAST = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 const SETTINGS = {
 	...FAST,
 	max_connections: "800",
 	max_wal_size: "256MB",
-	// With no standby to tell of it, a transaction that locks tables is given no number, and nobody who folds sums waits for it (`sums.ts`).
+	// Without a standby, transactions that lock tables get no transaction id and do not delay the folding of sums
+	// (`sums.ts`).
 	wal_level: "minimal",
 	max_wal_senders: "0",
-	// Databases live for seconds, hundreds at once: what looks after them in the background finds nothing worth its work.
+	// Databases live for seconds, hundreds at once: background maintenance finds nothing worth its work.
 	autovacuum: "off",
-	// By default the first five plans of a statement that a session repeats are made for its values, and few sessions here come to a sixth:
-	// to make one alone is a tenth less work for the server.
+	// PostgreSQL plans a prepared statement's first five executions by value; few sessions here reach the sixth. A
+	// generic plan from the start saves a tenth of the server's work.
 	plan_cache_mode: "force_generic_plan",
 };
 
-/** Sent first by a session that counts what a plan reads. */
+/** Sent first by a session that counts the reads of a plan. */
 export const PLANS_AS_USUAL = "set plan_cache_mode = auto";
 
-/** Where the server's files lie: a database is a copy of 640 of them, and a disk takes ten times as much work to make one. */
+/** Folder of the server's files: a database is a copy of 640 files, ten times as much work on a disk. */
 function serverFolder(): string {
 	return memoryFolder(tmpdir()) ?? HOME;
 }
@@ -62,7 +63,7 @@ export function testPostgres(): Promise<TestPostgres> {
 	return shared;
 }
 
-/** After the last test of the run; where another process holds it for a run of several, there is nothing to do. */
+/** After the last test of the run; nothing to do if a process holds the server for a run of several. */
 export async function stopTestPostgres(): Promise<void> {
 	if (Bun.env.TEST_POSTGRES_HELD !== undefined) return;
 	const running = shared;
@@ -81,7 +82,7 @@ async function start(): Promise<TestPostgres> {
 		const template = `template_${schemaDigest()}`;
 		if (!server.adopted) await dropLeftovers(adminUrl, template);
 		await makeTemplate(adminUrl, urlOf(template), template);
-		// None is closed for being idle: to a statement that is sent in the moment in which it is, the driver may never say what came of it.
+		// Idle connections are not closed: the driver may lose the result of a statement sent at that moment.
 		const admin = postgres(adminUrl, { max: 2, onnotice: () => {} });
 		if (!server.adopted) await provePasswordCheaply(admin, server.url);
 		return {
@@ -99,7 +100,7 @@ async function start(): Promise<TestPostgres> {
 	}
 }
 
-/** A client hashes its password 4,096 times for each connection, of which a run of the tests makes thousands. */
+/** SCRAM hashes a password 4,096 times per connection, and a run opens thousands. */
 async function provePasswordCheaply(admin: postgres.Sql, url: string): Promise<void> {
 	const { username, password } = new URL(url);
 	await admin.begin(async (tx) => {
@@ -108,7 +109,7 @@ async function provePasswordCheaply(admin: postgres.Sql, url: string): Promise<v
 	});
 }
 
-/** Databases of runs that were killed, and templates of other schemas. */
+/** Databases of killed runs, and templates of other schemas. */
 async function dropLeftovers(adminUrl: string, template: string): Promise<void> {
 	const admin = postgres(adminUrl, { max: 1, onnotice: () => {} });
 	try {
@@ -132,7 +133,8 @@ async function makeTemplate(adminUrl: string, templateUrl: string, template: str
 		await admin.unsafe(`drop database if exists ${template}`);
 		await admin.unsafe(`create database ${template}`);
 		await migrate({ log: silentLog }, templateUrl);
-		// The first connection after a change of the catalogue writes down what each one needs of it; else those of every clone do.
+		// The first connection after a change of the catalogue writes a cache file, which every clone's connections would
+		// otherwise write.
 		const reader = postgres(templateUrl, { max: 1, onnotice: () => {} });
 		await reader`select 1`;
 		await reader.end();
@@ -142,7 +144,7 @@ async function makeTemplate(adminUrl: string, templateUrl: string, template: str
 	}
 }
 
-/** Names the template after the schema, so that a changed migration makes a new one. */
+/** Names the template by the schema, so that a changed migration makes another one. */
 function schemaDigest(): string {
 	const root = join(import.meta.dir, "../../src/db");
 	const hash = new Bun.CryptoHasher("sha256");

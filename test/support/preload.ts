@@ -4,5 +4,5 @@ import { stopTestPostgres } from "./postgres.ts";
 
 hashPasswordsCheaply();
 
-// Outside of all files, so that it runs once, after the last one; after each in processes that share them.
+// Outside of all files, so that it runs once after the last one, or after each in processes that share them.
 afterAll(stopTestPostgres, 60_000);

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** The processes that `parent` has started and that have not ended. */
+/** Running child processes of `parent`. */
 function childrenOf(parent: number): number[] {
 	return readdirSync("/proc")
 		.filter((name) => /^\d+$/.test(name))
@@ -12,7 +12,7 @@ export function isRunning(pid: number): boolean {
 	return parentOf(pid) !== undefined;
 }
 
-/** Memory that it has, with what it shares with others. */
+/** Resident memory, with memory shared with others. */
 export function residentBytes(pid: number): number {
 	return Number(/^Rss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1]) * 1024;
 }
@@ -22,7 +22,7 @@ export function environmentOf(pid: number): Record<string, string> {
 	return Object.fromEntries(entries.map((entry) => [entry.split("=")[0], entry.slice(entry.indexOf("=") + 1)]));
 }
 
-/** Children of a `serve` that do what `role` says. */
+/** Children of a `serve` with this role. */
 export function childrenWithRole(parent: number, role: "gateway" | "console"): number[] {
 	return childrenOf(parent).filter((pid) => {
 		try {
@@ -33,7 +33,7 @@ export function childrenWithRole(parent: number, role: "gateway" | "console"): n
 	});
 }
 
-/** Undefined if it has ended, whether or not somebody has taken note of it. */
+/** Undefined if it has ended, reaped or not. */
 function parentOf(pid: number): number | undefined {
 	try {
 		const [state, parent] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop()?.split(" ") ?? [];

@@ -1,4 +1,4 @@
-/** A seeded source of decisions: the same seed gives the same ones, in the same order. */
+/** A seeded source of random decisions: the same seed gives the same sequence. */
 export interface Random {
 	fraction(): number;
 	between(from: number, to: number): number;
@@ -7,11 +7,11 @@ export interface Random {
 	pick<T>(list: readonly T[]): T;
 	shuffled<T>(list: readonly T[]): T[];
 	uuid(): string;
-	/** A source of its own, so that what one lane draws does not shift another's. */
+	/** An independent source, so that one lane's draws do not shift another's. */
 	fork(): Random;
 }
 
-/** mulberry32: small, fast, good enough to explore with. */
+/** mulberry32: small, fast, good enough for exploration. */
 export function createRandom(seed: number): Random {
 	let state = seed >>> 0;
 	function fraction(): number {

@@ -1,4 +1,4 @@
-/** Answers of a model server written out by hand: the JSON of a whole one, the events of a streamed one. */
+/** Answers of a model server as literal bytes: the JSON of a whole answer, the events of a stream. */
 import { type Reply, reply } from "./upstream-reply.ts";
 
 type Json = Record<string, unknown>;

@@ -1,10 +1,10 @@
 import { connect } from "node:net";
 import { waitFor } from "./wait.ts";
 
-/** Far beyond what anything here takes: who asks how long something takes measures it. */
+/** Far beyond any expected wait; tests of durations measure them. */
 const WAIT_MS = 20_000;
 
-/** A client on a bare socket: what it sends and what it sees are bytes. */
+/** A client on a bare socket, which sends and receives bytes. */
 export interface RawClient {
 	text(): string;
 	/** Resolves with everything received once `part` is in it; rejects after the deadline. */
@@ -14,11 +14,11 @@ export interface RawClient {
 	write(data: string | Uint8Array): void;
 	stall(): void;
 	resume(): void;
-	/** Goes without a word, as a killed process does. */
+	/** Disconnects without notice, as a killed process does. */
 	leave(): void;
 }
 
-/** An answer taken apart, with the chunks of its body joined. */
+/** A parsed answer, with the chunks of its body joined. */
 export interface RawResponse {
 	readonly status: number;
 	readonly headers: Headers;
@@ -75,7 +75,7 @@ export function rawPost(path: string, secret: string, body: unknown, headers: Re
 	return `POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n${text}`;
 }
 
-/** Takes the first answer in `text` apart. */
+/** Parses the first answer in `text`. */
 export function parseRaw(text: string): RawResponse {
 	const end = text.indexOf("\r\n\r\n");
 	if (end < 0) throw new Error(`no whole header in ${JSON.stringify(text)}`);
@@ -101,7 +101,7 @@ function joinChunks(text: string): string {
 	return body;
 }
 
-/** All answers in `text`, one behind the other. Throws if their framing is not exact, or anything else is there. */
+/** Parses all answers in `text`. Throws unless their framing is exact and nothing else follows. */
 export function answersIn(text: string): RawResponse[] {
 	const bytes = Buffer.from(text);
 	const answers: RawResponse[] = [];

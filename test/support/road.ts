@@ -1,4 +1,4 @@
-/** The road of a request without sockets and without Postgres: the real one, between an upstream and a journal in the test's hands. */
+/** The real path of a request without sockets and Postgres: the test controls the upstream and the journal. */
 import { createAdmission } from "../../src/admission/admission.ts";
 import { createOpenRequests } from "../../src/admission/open-requests.ts";
 import { newUuid } from "../../src/base/id.ts";
@@ -45,17 +45,17 @@ export const roadModel: Model = modelOver([], {
 	},
 });
 
-/** What `tokens` of output cost by the upstream's count. */
+/** The cost of `tokens` of output by the upstream's count. */
 export const costOf = (tokens: number) => PROMPT * INPUT + tokens * OUTPUT;
 
-/** One call to the upstream, answered by the test. */
+/** A call to the upstream, answered by the test. */
 export class ScriptedCall {
 	usage: TokenUsage | undefined;
 	tokens = 0;
 	isClosed = false;
-	/** Whether it falls silent, like one that hangs, instead of failing when it is aborted. */
+	/** Whether it hangs instead of failing when it is aborted. */
 	isDeaf = false;
-	/** Whether it says what it has used as it goes. */
+	/** Whether it reports usage with each event. */
 	counts = true;
 	readonly signal: AbortSignal;
 	readonly #waiting: PromiseWithResolvers<readonly ChatChunk[] | null>[] = [];
@@ -69,7 +69,7 @@ export class ScriptedCall {
 		else signal.addEventListener("abort", () => this.#aborted());
 	}
 
-	/** The caller wants no more of it: he says so by the signal, or of a stream by this, or by both. */
+	/** The caller aborted the call, by the signal, by ending the stream, or both. */
 	close(): void {
 		if (!this.isClosed && !this.signal.aborted) this.#aborted();
 		this.isClosed = true;
@@ -87,7 +87,7 @@ export class ScriptedCall {
 		this.#reply.reject(failure);
 	}
 
-	/** Output arrives: one token a word. */
+	/** Output arrives: one token per word. */
 	arrive(...words: string[]): void {
 		this.tokens += words.length;
 		if (this.counts) this.count();
@@ -95,7 +95,7 @@ export class ScriptedCall {
 		this.#put(words.map((word) => ({ ...delta(word), outputBytes: word.length })));
 	}
 
-	/** The proper end, with a count of all. */
+	/** The regular end, with the complete usage. */
 	end(): void {
 		this.count();
 		this.#put(null);
@@ -118,7 +118,7 @@ export class ScriptedCall {
 		this.usage = { promptTokens: PROMPT, completionTokens: this.tokens, cachedTokens: 0, reasoningTokens: 0 };
 	}
 
-	/** As an AnswerStream has it. */
+	/** The same shape as an AnswerStream. */
 	next(): Promise<readonly ChatChunk[] | null> {
 		const step = Promise.withResolvers<readonly ChatChunk[] | null>();
 		const ready = this.#ready.shift();
@@ -140,13 +140,13 @@ export class ScriptedCall {
 	}
 }
 
-/** A journal whose disk is the test's to slow down and to break. */
+/** A journal whose disk the test can slow down or break. */
 function scriptedJournal() {
 	const control = {
 		progress: [] as (Progress & { id: string })[],
 		settled: 0,
 		isBroken: false,
-		/** Whether what was written is on disk at once; else each `durable` waits in `syncs`. */
+		/** Whether writes are on disk at once; else each `durable` waits in `syncs`. */
 		isDurable: true,
 		syncs: [] as PromiseWithResolvers<void>[],
 	};
@@ -193,7 +193,7 @@ export function createRoad(options: RoadOptions = {}) {
 	const gaps: number[] = [];
 	const note = (message: string) => void logged.push(message);
 	const log: Log = { debug: note, info: note, warn: note, error: note, with: () => log, isOn: () => true };
-	/** While it is set, credit is held back, and whoever asks for some waits. */
+	/** While set, grants are held back and requests for credit wait. */
 	let credit: { asked: PromiseWithResolvers<void>; granted: PromiseWithResolvers<void> } | undefined;
 	const store = generousStore(() => {
 		credit?.asked.resolve();
@@ -286,23 +286,23 @@ export function createRoad(options: RoadOptions = {}) {
 		refused,
 		counted,
 		logged,
-		/** Milliseconds that readers which kept up waited for the next event. */
+		/** Total wait of fast readers for the next event, milliseconds. */
 		gaps,
 		calls,
-		/** Holds credit back until `grant`; `asked` resolves when a request waits for it. */
+		/** Holds grants back until `grant`; `asked` resolves when a request waits for credit. */
 		withholdCredit() {
 			credit = { asked: Promise.withResolvers(), granted: Promise.withResolvers() };
 			return { asked: credit.asked.promise, grant: credit.granted.resolve };
 		},
-		/** The nth call to the upstream, 1 the first, as soon as there is one. */
+		/** The nth call to the upstream (the first is 1), once it exists. */
 		call(nth = 1): Promise<ScriptedCall> {
 			return arrival(nth).promise;
 		},
-		/** From now on others wait for a place, or none does. */
+		/** Whether other requests wait for a place from now on. */
 		contend(others: boolean): void {
 			contended = others;
 		},
-		/** Nothing is left of any request: no hold, no place of the key's, no stream, no timer but the parts' own. */
+		/** Expects no leftovers of requests: no hold, place, stream or timer except the parts' own. */
 		leftovers: () => ({
 			running: ledger.view().running,
 			held: [...ledger.slices()].map(({ held }): NanoUsd => held),
@@ -334,7 +334,7 @@ export interface TextReader {
 	cancel(): Promise<void>;
 }
 
-/** The body of an answer, which holds text. */
+/** The body of an answer with text. */
 export function readerOf(response: Response): TextReader {
 	const reader = (response.body as ReadableStream<Uint8Array>).getReader();
 	const decoder = new TextDecoder();

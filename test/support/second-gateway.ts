@@ -5,8 +5,8 @@ import { atEnd, temporaryFolder } from "./at-end.ts";
 import { preparedDatabase, type TestService } from "./service.ts";
 
 /**
- * Another instance beside a service, on its database (by `databaseUrl`, if given) and with its catalogue, until the end of
- * the file. `more` is further environment.
+ * Another instance of a service with its database (or `databaseUrl`) and its catalogue, until the end of the file.
+ * `more` is additional environment.
  */
 export async function secondGateway(
 	service: TestService,

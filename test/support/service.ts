@@ -20,14 +20,14 @@ import { untilEnd } from "./at-end.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { waitFor } from "./wait.ts";
 
-/** The whole service in this process, on a port of its own, with a database of its own. */
+/** The whole service in this process, with its own port and database. */
 export interface TestService {
 	readonly app: App;
 	readonly url: string;
 	readonly db: TestDatabase;
 	readonly dataDir: string;
 	readonly logged: readonly Record<string, unknown>[];
-	/** An account with confirmed credit, or none. Amounts in decimal dollars. */
+	/** An account with or without confirmed credit. Amounts in decimal dollars. */
 	account(options?: { credit?: string | null; exactCredit?: number }): Promise<string>;
 	key(accountId: string, settings?: KeySettings): Promise<{ id: string; secret: string }>;
 	customer(options?: {
@@ -36,12 +36,12 @@ export interface TestService {
 	}): Promise<{ accountId: string; keyId: string; secret: string }>;
 	post(path: string, secret: string | undefined, body: unknown, init?: RequestInit): Promise<Response>;
 	get(path: string, secret?: string): Promise<Response>;
-	/** Resolves when everything settled so far is in Postgres: no running requests, nothing queued. */
+	/** Resolves when Postgres has every settlement: no running requests, nothing queued. */
 	settled(): Promise<void>;
 	usage(accountId: string): Promise<Record<string, string | number | null>[]>;
 	balance(accountId: string): Promise<Balance>;
 	reconciled(): Promise<readonly Check[]>;
-	/** Takes another catalogue, as on SIGHUP. */
+	/** Replaces the catalogue, as on SIGHUP. */
 	serve(models: string, limits?: string): Promise<void>;
 	stop(): Promise<void>;
 }
@@ -51,18 +51,18 @@ export interface ServiceOptions {
 	readonly limits?: string;
 	readonly brand?: string;
 	readonly env?: Record<string, string>;
-	/** By default one of its own. It is dropped with the service. */
+	/** Default: its own database, which is dropped with the service. */
 	readonly database?: TestDatabase;
 	readonly clock?: Clock;
-	/** How often the console's jobs look for something to do; by default not once in the life of a test, of which few are about them. */
+	/** Interval of the console's jobs; by default never within a test. */
 	readonly jobs?: JobOptions | undefined;
 }
 
-/** Each looks for the first time after half an hour and more. */
+/** Each job first runs after half an hour or more. */
 const NO_JOBS: JobOptions = { pace: 1 / 1_000 };
 export const JOBS_AS_USUAL: JobOptions = {};
 
-/** A service for all tests of a file: awaited at its top, stopped after its last test. */
+/** A service for all tests of a file: awaited at the top, stopped after the last test. */
 export async function withService(options: ServiceOptions): Promise<TestService> {
 	return untilEnd(await startService(options));
 }
@@ -140,7 +140,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
 			}, "all requests to be settled in Postgres");
 		},
 		async usage(accountId) {
-			// Ids of one process never go back, which its clock may.
+			// Ids of one process never decrease, while its clock may.
 			return await db.sql`select * from usage_event where account_id = ${accountId} order by request_id`;
 		},
 		balance: (accountId) => accountBalance(db.statements, accountId),
@@ -159,7 +159,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
 	return service;
 }
 
-/** As a supervisor's children get it: a clone has its schema, and to look at all of it once more is a fifth of a service's work. */
+/** As a supervisor's children get it: a clone has its schema, and another check costs a fifth of the start. */
 export function preparedDatabase(url: string): OpenDatabase | undefined {
 	return isPrepared(url) ? { url, release: async () => true } : undefined;
 }
@@ -168,7 +168,7 @@ function catalogText(models: string, limits?: string, brand?: string): string {
 	return `models:\n${models}\n${limits ? `limits:\n${limits}\n` : ""}${brand ? `brand:\n${brand}\n` : ""}`;
 }
 
-/** YAML of one chat model with round rates: USD 1 a million input tokens, USD 2 a million output tokens. */
+/** YAML of one chat model with round rates: USD 1 per million input tokens, USD 2 per million output tokens. */
 export function chatModel(options: { id?: string; url: string; dialect?: string; extra?: string }): string {
 	return `  - id: ${options.id ?? "test-model"}
     kind: chat

@@ -2,16 +2,16 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const FLUSH_TURNS = 10;
 const FLUSH_MS = 20;
-/** For the other end to read it, on a busy machine. A listening socket, or a reader that is stalled, may take all of it. */
+/** Time for the other end to read on a busy machine. A listening socket or a stalled reader may take all of it. */
 const READ_MS_MAX = 1_000;
 
 /**
- * Resolves once what was written to sockets of this port has left, and been read: by a program of this process to its end, of
- * another's it is known only that it left the kernel.
+ * Resolves once bytes written to sockets of this port were sent and read: fully by a program of this process; of other
+ * processes only the kernel's queue is known.
  */
 export async function untilRead(port: number): Promise<void> {
 	await Bun.sleep(FLUSH_MS);
-	// A loop that was held up has the end of a pause before what lies at its sockets.
+	// A loop that was blocked runs expired pauses before it reads its sockets.
 	await turns();
 	const giveUpAt = performance.now() + READ_MS_MAX;
 	while ((hasUnread(port) || isFetching()) && performance.now() < giveUpAt) await Bun.sleep(5);
@@ -23,8 +23,8 @@ async function turns(): Promise<void> {
 }
 
 /**
- * Whether bytes lie at a socket of this port, sent and not read by the other end. The kernel's own table (proc(5),
- * `/proc/net/tcp`) says so; where there is none, nothing is known to lie there.
+ * Whether a socket of this port has unread bytes, by the kernel's table (proc(5), `/proc/net/tcp`); false where there
+ * is none.
  */
 function hasUnread(port: number): boolean {
 	return ["/proc/net/tcp", "/proc/net/tcp6"].some((table) => {
@@ -38,8 +38,8 @@ function hasUnread(port: number): boolean {
 }
 
 /**
- * Whether the thread that reads for the runtime's `fetch` is at work (proc(5), `/proc/self/task`): on a busy machine it can be held up
- * between taking bytes from a socket and handing them to the program, and a connection that breaks by then takes them along.
+ * Whether the thread that reads for the runtime's `fetch` is busy (proc(5), `/proc/self/task`): on a busy machine it
+ * may hold bytes that it took from a socket, which are lost if the connection breaks then.
  */
 function isFetching(): boolean {
 	fetchThread ??= threadsOf().find((thread) => linesOf(`${thread}/comm`)[0] === "HTTP Client");

@@ -2,12 +2,12 @@ import { foldUsage, rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { waitFor } from "./wait.ts";
 
-/** A fold takes rows that are older than a minute whatever else is open. */
+/** Folding takes rows older than a minute even while older transactions are open. */
 export const FOLD_MS = 70_000;
 
 /**
- * Folds until all that is committed by now is in the sums. A fold leaves what is younger than the oldest transaction of
- * the whole server to the next one, and the databases of other test files are on the same server.
+ * Folds until the sums have everything committed so far. A fold skips rows younger than the oldest transaction of the
+ * server, which may belong to another file's database.
  */
 export async function foldAll(statements: Statements): Promise<void> {
 	const [now] = await statements<{ xid: string }>`select pg_current_xact_id()::text as xid`;
@@ -23,7 +23,7 @@ export async function foldAll(statements: Statements): Promise<void> {
 	);
 }
 
-/** Throws the sums away and makes them anew, of all that is committed by now. */
+/** Rebuilds the sums from everything committed so far. */
 export async function rebuildAll(statements: Statements): Promise<void> {
 	await rebuildUsage(statements);
 	await foldAll(statements);

@@ -1,29 +1,26 @@
 import type { Socket } from "bun";
 
-/**
- * A TCP proxy that can do to a connection what a network does: cut it, refuse it, or say nothing more without closing
- * it (half-open).
- */
+/** A TCP proxy that can cut or refuse a connection, or make it silent without closing it (half-open). */
 export interface TcpProxy {
 	readonly port: number;
 	accepted(): number;
-	/** Nothing passes any more on the connections that exist and on new ones; they stay open. */
+	/** Blocks all existing and new connections, which stay open. */
 	freeze(): void;
-	/** As `freeze`, for the connections that exist alone: new ones pass. They stay silent for good. */
+	/** Like `freeze`, for existing connections only, and for good. */
 	freezeExisting(): void;
 	/**
-	 * What goes this way on connections that call themselves so, also on new ones, waits until what this returns is called, and
-	 * then goes on at once. The other way it passes.
+	 * Holds back data in this direction on connections with this application name, new ones included, until the returned
+	 * function is called. The other direction passes.
 	 */
 	hold(way: Way, name: RegExp): () => void;
-	/** Ends the freeze. `late`: what was held back arrives now; otherwise the frozen connections are reset. */
+	/** Ends the freeze. `late`: delivers the data held back; otherwise the frozen connections are reset. */
 	thaw(late: boolean): void;
 	reset(): void;
 	cut(): void;
 	restore(): void;
 	/** Connections that pass or are frozen. */
 	open(): number;
-	/** Those that pass, each with what it calls itself to Postgres. */
+	/** Passing connections with their PostgreSQL application names. */
 	connections(): readonly ProxiedConnection[];
 	stop(): void;
 }
@@ -33,18 +30,18 @@ type Way = "to server" | "to client";
 export interface ProxiedConnection {
 	/** The application name of its start-up message; empty if it has none. */
 	readonly name: string;
-	/** It alone goes silent, for good, and stays open. */
+	/** Makes this connection alone silent for good, but open. */
 	freeze(): void;
 }
 
-/** Its type and length: the first one ends the signing in. */
+/** Type and length of the message: the first ReadyForQuery ends the sign-in. */
 const READY_FOR_QUERY = Buffer.from([0x5a, 0, 0, 0, 5]);
 
 interface Pair {
 	readonly client: Socket<Pair>;
 	name: string | undefined;
 	server: Socket<unknown> | undefined;
-	/** Postgres has said that it takes statements. */
+	/** Postgres has announced that it accepts statements. */
 	isSignedIn: boolean;
 	silent: boolean;
 	readonly toServer: Uint8Array[];
@@ -115,8 +112,8 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 	}
 
 	/**
-	 * For good. Who is signing in goes silent towards the client alone: a server process that waits for a client's proof takes part in
-	 * nothing else, and no database of any test can be made or dropped until it has ended.
+	 * For good. During sign-in only the client's side goes silent: a server process that waits for a client's proof
+	 * blocks every create and drop of a database.
 	 */
 	function silence(pair: Pair): void {
 		pair.silent = true;

@@ -5,7 +5,7 @@ import { createAnswerMemory } from "../../src/upstream/call/answer-memory.ts";
 
 type Bounds = Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax">;
 
-/** Of a gateway that asks no server. */
+/** For a gateway that calls no model server. */
 export function unreadAnswersAlone(bounds: Bounds = DEFAULT_LIMITS, clock: Clock = systemClock): UnreadAnswers {
 	const limits = () => bounds;
 	return createUnreadAnswers({ answers: createAnswerMemory({ clock }, { limits }), limits });

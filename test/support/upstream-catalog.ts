@@ -1,4 +1,4 @@
-/** Models over scripted upstreams, and chat calls to them, for tests that need no catalogue of their own. */
+/** Models with scripted upstreams, and chat calls to them, for tests without a catalogue of their own. */
 import type { CatalogSnapshot, Model, RateCard, UpstreamSpec } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS, type ServiceLimits } from "../../src/catalog/service-limits.ts";
 import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
@@ -56,7 +56,7 @@ export function snapshotOf(...models: Model[]): CatalogSnapshot {
 	};
 }
 
-/** Whose chat it is and what it asks for. */
+/** The customer and the content of a chat. */
 export type ChatCall = CallContext & ChatCallInput;
 
 export function chatCall({ prompt, ...more }: Partial<Omit<ChatCall, "prompt">> & { prompt?: unknown } = {}): ChatCall {
@@ -88,18 +88,18 @@ export function askChat(
 	return upstreams.call(model, chatWhole(model, call, call));
 }
 
-/** Limits with everything as by default but for what a test shortens. */
+/** The default limits, with shorter ones by test. */
 export function limitsWith(more: Partial<ServiceLimits>): ServiceLimits {
 	return { ...DEFAULT_LIMITS, ...more };
 }
 
-/** What a stream gave until its end or its failure. */
+/** Events of a stream until its end or failure. */
 export interface Collected {
 	chunks: ChatChunk[];
 	text: string[];
 	finish: string[];
 	outputBytes: number;
-	/** Undefined after a proper end. */
+	/** Undefined after a regular end. */
 	error: unknown;
 }
 

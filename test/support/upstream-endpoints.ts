@@ -1,6 +1,6 @@
 /**
- * A scripted model server for everything but chats: completions, embeddings, reranking, images and transcriptions, in
- * the form of the family that it plays. It answers by itself; `next` scripts single answers.
+ * A scripted model server for all endpoints but chats: completions, embeddings, reranking, images and transcriptions,
+ * in the format of its family. It answers by default; `next` scripts single answers.
  *
  *     const upstream = startEndpoints("vllm");
  *     upstream.next(() => Response.json({ error: "no" }, { status: 500 }));
@@ -16,7 +16,7 @@ export interface SeenCall {
 	/** Parsed JSON, or the text fields of a form (lists as arrays). */
 	readonly body: Json;
 	readonly file: File | undefined;
-	/** Resolves when the client has hung up before the end of the answer. */
+	/** Resolves when the client has disconnected before the end of the answer. */
 	readonly aborted: Promise<void>;
 }
 
@@ -95,7 +95,7 @@ function answerOf(dialect: DialectName, { path, body }: SeenCall): Response {
 	return Response.json({ error: { message: "no such address", type: "not_found", code: 404 } }, { status: 404 });
 }
 
-/** Each choice says three words; a prompt has a token a word, or the tokens that it is. */
+/** Each choice has three words; a prompt has a token per word, or its given tokens. */
 const WORDS = [" one", " two", " three"];
 const FOREIGN = { prompt_token_ids: [1, 2], kv_transfer_params: { host: "10.0.0.1" }, secret_path: "/srv/model" };
 
@@ -187,7 +187,7 @@ export function brokenSse(payloads: readonly string[], more: { stall?: Promise<u
 	const stream = new ReadableStream({
 		async start(controller) {
 			controller.enqueue(payloads.map((payload) => `data: ${payload}\n\n`).join(""));
-			// An error drops what the runtime has not sent yet: give it the time.
+			// An error drops data that the runtime has not sent yet, so it comes later.
 			await (more.stall ?? Bun.sleep(150));
 			controller.error(new Error("scripted break"));
 		},
@@ -195,7 +195,7 @@ export function brokenSse(payloads: readonly string[], more: { stall?: Promise<u
 	return new Response(stream, { headers: { "content-type": "text/event-stream" } });
 }
 
-/** The vector of an input: its size and two fractions that float32 keeps exactly. */
+/** The vector of an input: its length and two fractions that float32 stores exactly. */
 export function vectorOf(input: unknown): number[] {
 	return [(input as string | number[]).length, 0.5, -0.25];
 }
@@ -207,13 +207,13 @@ function embeddingAnswer(dialect: DialectName, body: Json): Response {
 		return Response.json({ message, code: 422, type: "Validation" }, { status: 422 });
 	}
 	const tokens = inputs.reduce<number>((sum, one) => sum + tokensOf(one), 0);
-	// In reverse, as a server may answer: the index counts.
+	// In reverse order, as a server may answer: the index decides.
 	const data = inputs.map((input, index) => ({ object: "embedding", index, embedding: vectorOf(input) })).reverse();
 	const usage = { prompt_tokens: tokens, total_tokens: tokens };
 	return Response.json({ object: "list", data, model: "/models/secret", usage, ...FOREIGN });
 }
 
-/** The score of a document: its length, so that the longest is the best. */
+/** The score of a document is its length, so the longest is first. */
 function rerankAnswer(dialect: DialectName, body: Json): Response {
 	const documents = (dialect === "tei" ? body.texts : body.documents) as string[];
 	const tokens = documents.reduce((sum, text) => sum + tokensOf(text) + tokensOf(body.query), 0);
@@ -312,7 +312,7 @@ function transcriptionAnswer(dialect: DialectName, body: Json): Response {
 	return Response.json({ text, usage: { type: "duration", seconds: 7 }, path: "/srv" });
 }
 
-/** One second of silence a `seconds`, as a WAV file of 16 kHz mono. */
+/** `seconds` of silence as a WAV file of 16 kHz mono. */
 export function wavOf(seconds: number): Uint8Array<ArrayBuffer> {
 	const bytes = Buffer.alloc(44 + seconds * 32_000);
 	bytes.write("RIFF", 0, "latin1");
@@ -330,10 +330,10 @@ export function wavOf(seconds: number): Uint8Array<ArrayBuffer> {
 	return new Uint8Array(bytes);
 }
 
-/** Words of the scripted servers that no client may read. */
+/** Texts of the scripted servers that no client may read. */
 export const SECRET_WORDS = /upstream-|secret|srv|meta_info|local_path|seed|billed_units":\{"search_units":77/;
 
-/** YAML of a deployment of any kind. `rates` and `parameters` as they stand in the file. */
+/** YAML of a deployment of any kind. `rates` and `parameters` as in the file. */
 export function deployment(options: {
 	id: string;
 	kind: string;

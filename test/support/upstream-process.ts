@@ -1,6 +1,6 @@
 /**
- * The echoing upstream as a process of its own, for chaos tests and benchmarks:
- * `bun test/support/upstream-process.ts --port 0 --dialect vllm --gap-ms 5 --words 100` prints `{"port":…,"url":…}`, runs until killed.
+ * The echoing upstream as a process for chaos tests and benchmarks: `bun test/support/upstream-process.ts --port 0
+ * --dialect vllm --gap-ms 5 --words 100` prints `{"port":…,"url":…}` and runs until killed.
  */
 import { parseArgs } from "node:util";
 import type { DialectName } from "../../src/catalog/model.ts";
@@ -11,7 +11,7 @@ const { values } = parseArgs({
 		port: { type: "string", default: "0" },
 		dialect: { type: "string", default: "openai" },
 		"gap-ms": { type: "string", default: "0" },
-		/** Answer with so many words instead of the echo. */
+		/** Answers with so many words instead of the echo. */
 		words: { type: "string" },
 	},
 });

@@ -1,6 +1,6 @@
 import { wordsOf } from "./upstream-reply.ts";
 
-/** The echoing upstream's own count of prompt tokens. */
+/** The echoing upstream's count of prompt tokens. */
 export function wordCount(body: Record<string, unknown>): number {
 	const messages = Array.isArray(body.messages) ? body.messages : [];
 	return messages.reduce((sum, message) => sum + 3 + wordsOf(textOf(message)).length, 0);

@@ -1,4 +1,4 @@
-/** What a scripted upstream says to one request, in words that no dialect owns. See `upstream-server.ts`. */
+/** A scripted answer to one request, independent of dialects. See `upstream-server.ts`. */
 
 export interface ScriptUsage {
 	prompt: number;
@@ -12,7 +12,7 @@ export type Piece =
 	/** The first piece of a call has its id and name, later ones only more arguments. */
 	| { kind: "tool"; index: number; id?: string; name?: string; arguments: string };
 
-/** How the answer breaks off, once so many pieces of the first choice have been sent. */
+/** How the answer breaks off after so many pieces of the first choice. */
 export interface Break {
 	after: number;
 	how: "reset" | "end" | "stall" | "error";
@@ -20,13 +20,13 @@ export interface Break {
 }
 
 export interface Script {
-	/** Undefined: echo the last message. */
+	/** Undefined: echoes the last message. */
 	pieces: Piece[] | undefined;
 	finish: string;
-	/** Undefined: count the pieces. Null: send none. */
+	/** Undefined: counts the pieces. Null: sends no usage. */
 	usage: ScriptUsage | null | undefined;
 	gapMs: number;
-	/** Go on after so many pieces only once this resolves. */
+	/** Waits for this after so many pieces. */
 	pause: { after: number; until: Promise<void> } | undefined;
 	delayMs: number;
 	gate: Promise<void> | undefined;
@@ -37,7 +37,7 @@ export interface Script {
 		| "reset"
 		| undefined;
 	endMarker: boolean;
-	/** Answer a streamed request with one JSON body. */
+	/** Answers a streamed request with one JSON body. */
 	whole: boolean;
 	/** Merged into every event and body, and into every choice and delta. */
 	lies: { top: object; choice: object; delta: object };
@@ -48,27 +48,27 @@ export interface Reply {
 	readonly script: Script;
 	text(text: string | string[]): Reply;
 	reasoning(text: string | string[]): Reply;
-	/** Arguments go out in two pieces. */
+	/** Arguments are sent in two pieces. */
 	toolCall(name: string, args: object, id?: string): Reply;
 	stop(): Reply;
 	length(): Reply;
-	/** Any finish reason, legal or not. */
+	/** Any finish reason, valid or not. */
 	finish(reason: string): Reply;
 	usage(usage: ScriptUsage | null): Reply;
-	/** Each event this many milliseconds after the one before. */
+	/** Pause between events, milliseconds. */
 	trickle(gapMs: number): Reply;
 	delay(delayMs: number): Reply;
-	/** Says nothing at all before this resolves. */
+	/** Sends nothing before this resolves. */
 	behind(gate: Promise<void>): Reply;
-	/** Says nothing more after so many pieces until this resolves. */
+	/** Pauses after so many pieces until this resolves. */
 	pauseAfter(pieces: number, until: Promise<void>): Reply;
 	hang(): Reply;
 	reset(): Reply;
 	/** Breaks the connection after so many pieces. */
 	dieAfter(pieces: number): Reply;
-	/** Ends the body cleanly, but without finish and end marker, after so many pieces. */
+	/** Ends the body regularly after so many pieces, without finish reason and end marker. */
 	endAfter(pieces: number): Reply;
-	/** Says nothing more after so many pieces, the connection stays open. */
+	/** Goes silent after so many pieces; the connection stays open. */
 	stallAfter(pieces: number): Reply;
 	/** Sends an error event after so many pieces (default 0: before the first), then `[DONE]`. */
 	errorEvent(after?: number, body?: unknown): Reply;
@@ -150,7 +150,7 @@ export function reply(): Reply {
 	return self;
 }
 
-/** "a b c" as "a", " b", " c": joined again they are the text. */
+/** "a b c" as "a", " b", " c", which join to the text. */
 export function wordsOf(text: string | string[]): string[] {
 	return typeof text === "string" ? (text.match(/\s*\S+|\s+$/g) ?? []) : text;
 }

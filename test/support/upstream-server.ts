@@ -29,11 +29,11 @@ export interface SeenRequest {
 	readonly body: Record<string, unknown>;
 	/** `performance.now()` of its arrival. */
 	readonly atMs: number;
-	/** When the client hung up before the end of the answer. */
+	/** When the client disconnected before the end of the answer. */
 	abortedAtMs: number | undefined;
-	/** Tokens by the upstream's own count: `completion` grows as events leave, over all choices. */
+	/** Tokens by the upstream's own count: `completion` grows as events are sent, over all choices. */
 	readonly tokens: { prompt: number; completion: number };
-	/** Resolves when the answer has been sent whole, or the client has hung up. */
+	/** Resolves when the answer was sent whole or the client disconnected. */
 	readonly over: Promise<void>;
 }
 
@@ -45,12 +45,12 @@ export interface UpstreamServer {
 	setHealth(status: number): void;
 	next(...replies: Reply[]): void;
 	always(make: () => Reply): void;
-	/** What is not queued is answered by what it asks. */
+	/** Default answer when nothing is queued. */
 	decide(answer: (body: Record<string, unknown>) => Reply): void;
 	spec(more?: Partial<UpstreamSpec>): UpstreamSpec;
-	/** The nth POST since the start, 1 the first. Rejects after 5 s. */
+	/** The nth POST since the start (the first is 1). Rejects after 5 s. */
 	waitForRequest(nth?: number): Promise<SeenRequest>;
-	/** Resolves when the nth POST's client has hung up early. Rejects after 5 s. */
+	/** Resolves when the nth POST's client has disconnected early. Rejects after 5 s. */
 	waitForAbort(nth?: number): Promise<SeenRequest>;
 	count(): { prompt: number; completion: number };
 	open(): number;
@@ -225,7 +225,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 					controller.enqueue(encoder.encode(line(payload) + marker));
 					controller.close();
 				} else {
-					// An error drops what the runtime has not sent yet, and what the other end has not read to its very program.
+					// An error drops data that the runtime has not sent, or that the client's program has not read.
 					await untilRead(Number(server.port));
 					end();
 					if (breaks?.how === "end") controller.close();
@@ -235,7 +235,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 		});
 	}
 
-	/** Resolves once `find` gives something; looked at whenever anything happens. */
+	/** Resolves once `find` returns a value; checked after every event. */
 	function waitFor<T>(what: string, find: () => T | undefined): Promise<T> {
 		return new Promise<T>((resolve, reject) => {
 			const timer = setTimeout(() => {
@@ -285,7 +285,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 	};
 }
 
-/** A body that fails before its first byte: the runtime then resets the connection. */
+/** A body that fails before its first byte, so that the runtime resets the connection. */
 function brokenBody(): ReadableStream {
 	return new ReadableStream({
 		async pull(controller) {

@@ -8,7 +8,7 @@ import { limitsWith, modelOver, snapshotOf } from "./upstream-catalog.ts";
 import type { Reply } from "./upstream-reply.ts";
 import { reply, startUpstream } from "./upstream-server.ts";
 
-/** An address for tests that bring their own server. */
+/** A URL for tests with their own server. */
 export const SPEC: UpstreamSpec = {
 	url: "http://127.0.0.1:9/v1",
 	apiKey: null,
@@ -27,7 +27,7 @@ export async function until(condition: () => boolean): Promise<void> {
 	}
 }
 
-/** Upstreams with one model over these servers, which stop at the end of the file. */
+/** Upstreams with one model over these servers, stopped at the end of the file. */
 export function upstreamsOver(
 	specs: readonly UpstreamSpec[],
 	more: Partial<Parameters<typeof createUpstreams>[0]> & { limits?: Partial<ServiceLimits> } = {},
@@ -53,7 +53,7 @@ export function openUpstreams(
 		{ limits },
 	);
 	const requests = () => servers.reduce((sum, server) => sum + server.requests.length, 0);
-	/** The first request anywhere gets `bad`, all others the usual echo. */
+	/** The first request to any server gets `bad`, all others the echo. */
 	const firstFails = (bad: () => Reply) => {
 		let failed = false;
 		for (const server of servers) {

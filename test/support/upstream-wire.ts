@@ -1,15 +1,15 @@
-/** A script as the bytes of one server family: the quirks that the dialects in `src/upstream` are there for. */
+/** Writes a script as bytes of one server family, with the quirks that the dialects in `src/upstream` handle. */
 import type { DialectName } from "../../src/catalog/model.ts";
 import type { Piece, Script, ScriptUsage } from "./upstream-reply.ts";
 
-/** One event of a stream. `pieces`: how many pieces (tokens) of the first choice it carries, `tokens`: of all. */
+/** One event of a stream. `pieces`: tokens of the first choice in it, `tokens`: of all choices. */
 export interface WireEvent {
 	payload: string;
 	pieces: number;
 	tokens: number;
 }
 
-/** The script with everything decided that it left open. */
+/** The script with all defaults filled in. */
 export interface Answer {
 	pieces: Piece[];
 	finish: string;
@@ -27,7 +27,7 @@ export interface StreamWish {
 
 type Json = Record<string, unknown>;
 
-/** The dialects whose servers chat. */
+/** Dialects with chats. */
 export const CHAT_DIALECTS: readonly DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tgi"];
 /** Dialects whose servers return one choice regardless of `n`. */
 export const SINGLE_CHOICE: ReadonlySet<DialectName> = new Set(["ollama", "tgi"]);
@@ -114,11 +114,11 @@ export function wholeBody(dialect: DialectName, answer: Answer): Json {
 	};
 }
 
-/** The error event in the middle of a stream, as the family writes it. */
+/** The family's error event in the middle of a stream. */
 export function errorPayload(dialect: DialectName): string {
 	const message = "secret engine trouble at /srv/model";
 	if (dialect === "tgi") return JSON.stringify({ error: { message, http_status_code: 422 } });
-	// Ollama loses the error: what arrives is an empty chunk, then the end.
+	// Ollama loses the error: it sends an empty chunk, then the end.
 	if (dialect === "ollama")
 		return JSON.stringify({ model: "", choices: [{ index: 0, delta: { content: "" }, finish_reason: null }] });
 	return JSON.stringify({ error: { message, type: "InternalServerError", param: null, code: 500 } });

@@ -1,10 +1,12 @@
 const LOOK_MS = 5;
 const LOOK_MS_MAX = 25;
 
-/** A machine that tests beside other work is slow, and only a failure waits so long. Below the limit of a test, so that it names what did not come. */
+/**
+ * For a busy machine; only a failure waits so long. Below a test's timeout, so that the error names the missing event.
+ */
 const DEADLINE_MS = 25_000;
 
-/** Resolves as soon as `condition` holds; throws, naming `what`, if it does not within the deadline. */
+/** Resolves once `condition` holds; throws, naming `what`, after the deadline. */
 export async function waitFor(
 	condition: () => boolean | Promise<boolean>,
 	what: string,
@@ -14,12 +16,12 @@ export async function waitFor(
 	while (!(await condition())) {
 		const waitedMs = performance.now() - beganAt;
 		if (waitedMs > deadlineMs) throw new Error(`waited ${deadlineMs} ms in vain for ${what}`);
-		// Most ask a database or a server, which is others' time as well: what takes long is asked for more rarely.
+		// Most conditions query a database or server, so a long wait polls less often.
 		await Bun.sleep(Math.min(LOOK_MS_MAX, LOOK_MS + waitedMs / 20));
 	}
 }
 
-/** Processor time of this process so far, which other load and stalls of the machine do not change. */
+/** Processor time of this process, independent of other load and stalls of the machine. */
 export function cpuMs(): number {
 	const { user, system } = process.cpuUsage();
 	return (user + system) / 1000;

@@ -1,4 +1,4 @@
-/** One to each third of the day, none of which ever sets its clocks. */
+/** One zone per third of the day, without daylight saving time. */
 const ZONES: readonly (readonly [zone: string, aheadH: number])[] = [
 	["Asia/Tokyo", 9],
 	["Africa/Lagos", 1],
@@ -6,7 +6,7 @@ const ZONES: readonly (readonly [zone: string, aheadH: number])[] = [
 ];
 const HOUR_MS = 3_600_000;
 
-/** A zone in which it is between six in the morning and six in the evening: no day, week or month ends while a test runs. */
+/** A zone where it is between 6:00 and 18:00, so that no day, week or month ends during a test. */
 export function zoneByDay(atMs = Date.now()): string {
 	const found = ZONES.find(([, aheadH]) => {
 		const hour = Math.floor(atMs / HOUR_MS + aheadH) % 24;

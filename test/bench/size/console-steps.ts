@@ -1,4 +1,4 @@
-/** What each page of the console asks of books of a size. */
+/** Requests of each console page on books of a size. */
 
 import { lookForAlerts } from "../../../src/console/alerts/alerts.ts";
 import type { ConsoleParts } from "../../../src/console/console-deps.ts";
@@ -45,7 +45,7 @@ export async function consoleSteps({ database, counter, add, days, accounts }: V
 			projectId: null,
 			status: null,
 		});
-	// What of the parts the summary asks for and does not stand in the database.
+	// Parts of the summary that are not read from the database.
 	const parts = {
 		statements,
 		config: { topUpSecondLook: null },
@@ -81,8 +81,8 @@ export async function consoleSteps({ database, counter, add, days, accounts }: V
 		const sessions = async () => {
 			for (let visit = 0; visit < VISITS; visit++) await ask();
 		};
-		// What the server and the service do by themselves meanwhile only adds, and so does a connection that is new: it reads
-		// what it has to know of the tables.
+		// Background work and a connection's first reads of the catalogue only add, so the lowest count of several is
+		// taken.
 		const rounds: Cost[] = [];
 		while (rounds.length < ROUNDS) rounds.push(await counter.cost(sessions, VISITS));
 		add(`console: ${name}`, rounds.toSorted((one, other) => one.pages - other.pages)[0] as Cost);

@@ -1,4 +1,4 @@
-/** What the console's pages and the jobs of the books cost on a history of a size. */
+/** Cost of console pages and jobs of the books on a history of a size. */
 import type postgres from "postgres";
 import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
 import { reconcile } from "../../../src/ledger/reconcile.ts";
@@ -7,7 +7,7 @@ import { consoleSteps } from "./console-steps.ts";
 import type { Cost } from "./counted.ts";
 import { createCounter } from "./counted.ts";
 
-/** `watcher` sends no other statements meanwhile. Throws if the books do not reconcile. */
+/** `watcher` sends no other statements in the meantime. Throws if the books do not reconcile. */
 export async function costsOf(
 	database: BenchDatabase,
 	watcher: postgres.Sql,

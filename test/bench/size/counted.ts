@@ -1,22 +1,22 @@
-/** What statements cost in counts that another load on the machine cannot change: pages, rows and log bytes, by the server's own reckoning. */
+/** Cost of statements in counts of the server that other load cannot change: pages, rows and log bytes. */
 import type postgres from "postgres";
 
-/** Of one piece of work. Times are the server's and the caller's; the rest is the server's. */
+/** Cost of one piece of work. Times are the server's and the caller's, counts are the server's. */
 export interface Cost {
 	readonly ms: number;
-	/** Statements that were sent. */
+	/** Number of statements. */
 	readonly statements: number;
-	/** Pages of 8 KB that they looked at, in memory or not. */
+	/** Pages of 8 KB that they read, from memory or disk. */
 	readonly pages: number;
 	readonly walBytes: number;
 }
 
 export interface Counter {
-	/** Runs `work` and gives what all statements of this database cost meanwhile; divided by `per` if it was many. */
+	/** Runs `work` and returns the cost of this database's statements in that time, divided by `per`. */
 	cost(work: () => Promise<unknown>, per?: number): Promise<Cost>;
 }
 
-/** The server has `pg_stat_statements` loaded, and `sql` makes no statements meanwhile. */
+/** The server needs `pg_stat_statements`; `sql` sends no other statements in that time. */
 export async function createCounter(sql: postgres.Sql): Promise<Counter> {
 	await sql`create extension if not exists pg_stat_statements`;
 	return {

@@ -1,7 +1,7 @@
 /**
- * Years of books, written by statements over whole tables: what a service of `accounts` customers has behind it after
- * `days` days. Each day has the same number of requests, whatever the size, so that of two sizes the larger one has the
- * longer history and more customers, and not a busier day.
+ * Writes years of books with statements over whole tables: the history of `accounts` customers after `days` days. Each
+ * day has the same number of requests in each size, so a larger size has a longer history and more customers, not
+ * busier days.
  */
 import type postgres from "postgres";
 import { createDigest } from "../../../src/keys/digest.ts";
@@ -10,7 +10,7 @@ import { newSecret } from "../../../src/keys/secret.ts";
 import { KEY_PEPPER, SERVICE_NAME } from "../product.ts";
 
 export interface Size {
-	/** Settled requests; rounded to whole days, of which today is the last. */
+	/** Settled requests; rounded to whole days, the last of which is today. */
 	readonly usageRows: number;
 	/** A multiple of the seconds of a burst, and of ten. */
 	readonly rowsPerDay: number;
@@ -18,25 +18,25 @@ export interface Size {
 	readonly accounts: number;
 }
 
-/** What was written, and keys whose secrets are known. */
+/** The written rows, and keys with known secrets. */
 export interface Filled {
 	readonly size: Size;
 	readonly days: number;
-	/** From the newest account downwards, a first key each. */
+	/** First keys of the newest accounts, in descending order. */
 	readonly secrets: readonly Secret[];
 }
 
-/** Requests come in bursts of ten of an account: what is summed by the hour is a tenth of them. */
+/** Requests come in bursts of ten of one account, so hourly sums have a tenth of their rows. */
 const BURST = 10;
 const CHARGE_NANO_USD = 120_000;
 const CREDIT_NANO_USD = 5_000 * 1e9;
 const SECRETS_MAX = 20_000;
-/** The first and the last two sealed ones are read row by row; yesterday and today are open. */
+/** The first sealed day and the last two are read row by row; yesterday and today are open. */
 const DAYS_MIN = 5;
-/** The instance that made all of it, and its epoch, which is over. */
+/** The one instance of the history, with its ended epoch. */
 const INSTANCE = "gateway-1";
 
-/** The account that makes every tenth burst, and one of the many. */
+/** The account with every tenth burst, and an ordinary one. */
 export const HEAVY = accountId(0);
 export const LIGHT = accountId(3);
 
@@ -52,7 +52,7 @@ const ACCOUNT = (n: string) => `'acc_' || lpad(to_hex(${n}), 32, '0')`;
 const KEY = (n: string, key: 1 | 2) => `'key_${key}' || lpad(to_hex(${n}), 31, '0')`;
 const HASH = (text: string) => `encode(sha256((${text})::bytea), 'hex')`;
 
-/** `sql` has one connection. The database is migrated and empty. */
+/** `sql` has one connection to a migrated, empty database. */
 export async function fill(sql: postgres.Sql, size: Size, say: (line: string) => void): Promise<Filled> {
 	const days = Math.max(DAYS_MIN, Math.round(size.usageRows / size.rowsPerDay));
 	await layOutDays(sql, days);
@@ -76,7 +76,9 @@ export async function fill(sql: postgres.Sql, size: Size, say: (line: string) =>
 	return { size, days, secrets };
 }
 
-/** Drops what is made sooner from a full table; gives the statements that make it again. */
+/**
+ * Drops indexes and constraints that are faster to create on full tables; returns the statements that recreate them.
+ */
 async function withoutIndexes(sql: postgres.Sql, tables: readonly string[]): Promise<string[]> {
 	const rows = await sql<{ drop: string; make: string }[]>`
 		select case when c.oid is null then format('drop index %s', i.indexrelid::regclass) else
@@ -106,7 +108,7 @@ function accountsText({ accounts }: Size): string {
 			select case k when 1 then ${KEY("n", 1)} else ${KEY("n", 2)} end, 'key', ${ACCOUNT("n")}, null from generate_series(0, ${accounts - 1}) n, generate_series(1, 2) k;`;
 }
 
-/** Top-ups are of the first minute of the first day. */
+/** Top-ups are in the first minute of the first day. */
 const OLDEST = "(select at from bench_day where day = 0)";
 
 async function putSecrets(sql: postgres.Sql, { accounts }: Size, secrets: readonly Secret[]): Promise<void> {
@@ -118,13 +120,13 @@ async function putSecrets(sql: postgres.Sql, { accounts }: Size, secrets: readon
 	await sql`drop table known`;
 }
 
-/** Which account a burst is of: every tenth of the heavy one, the others by turns, in no order. */
+/** The account of a burst: every tenth of the heavy one, the others in a scattered order. */
 const BURST_ACCOUNT = ({ accounts }: Size) => `(case when b % 10 = 0 then 0 else 1 + (b * 7919) % ${accounts - 1} end)`;
 const BURST_MODEL = "case when b % 5000 = 1 then 'rare-model' else 'model-' || (b % 6) end";
 const BURST_ENDING =
 	"case when b % 997 = 0 then 'upstream_failed' when b % 101 = 0 then 'client_left' else 'finished' end";
 
-/** All in one transaction with the table's emptying, so that it needs no log (wal_level = minimal). */
+/** Emptying and filling the table in one transaction skips the log (wal_level = minimal). */
 function usageText(size: Size, days: number): string {
 	return `
 		begin;
@@ -168,7 +170,7 @@ function hoursText(size: Size, days: number): string {
 		update api_key set last_used_at = now() - interval '1 hour' where id like 'key_1%';`;
 }
 
-/** Each of the leases holds a cent more than what was spent of it. */
+/** Each lease is a cent more than its spent amount. */
 function leasesText({ accounts }: Size, days: number): string {
 	return `
 		insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, started_at) select '${INSTANCE}', 1, 1, 'dead', 15000, now(), at from bench_day where day = 0;
@@ -186,8 +188,8 @@ function leasesText({ accounts }: Size, days: number): string {
 }
 
 /**
- * Days up to the one before yesterday are sealed: the first and the last two by their rows, those between by numbers
- * alone, since nobody reads them again within a run. Yesterday is left to be sealed.
+ * Days before yesterday are sealed: the first and the last two by their rows, the others by numbers alone, since a run
+ * does not read them again. Yesterday is left to seal.
  */
 function sealsText({ rowsPerDay }: Size, days: number): string {
 	return `
@@ -232,7 +234,7 @@ function sealsText({ rowsPerDay }: Size, days: number): string {
 		end $$;`;
 }
 
-/** The days of the history, the last one today, and where it ends, as tables that the other statements read. */
+/** Tables with the days of the history and its end, for the other statements. */
 async function layOutDays(sql: postgres.Sql, days: number): Promise<void> {
 	await sql.unsafe(`
 		create table bench_until as select now() - interval '3 minutes' as at;

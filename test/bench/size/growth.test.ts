@@ -13,15 +13,15 @@ import { createCounter } from "./counted.ts";
 import type { Size } from "./fill.ts";
 import { fill, HEAVY } from "./fill.ts";
 
-/** The same days and customers with a tenth of the history; `bun run bench:size` takes a hundred million requests. */
+/** The same days and customers with a tenth of the history; `bun run bench:size` uses a hundred million requests. */
 const ROWS_PER_DAY = 100;
 const DAYS = [40, 400] as const;
 const ACCOUNTS = 100;
 const LEASES = 2_000;
-/** More pages than that beside a tenth of the history are growth; a deeper index is not. */
+/** More additional pages than this are growth; a deeper index needs fewer. */
 const FACTOR_MAX = 1.5;
 const PAGES_MORE = 60;
-/** What has a bound that the shorter history does not reach, and why nothing grows beyond it. */
+/** Work with a bound above the shorter history, and the reason for the bound. */
 const BOUNDED: Readonly<Record<string, string>> = {
 	"console: usage, 400 days by day": "400 days at most",
 	"console: credit with its ledger, a small account": "51 days with usage at most",
@@ -30,12 +30,12 @@ const BOUNDED: Readonly<Record<string, string>> = {
 };
 
 /**
- * Of 30 days, whatever the history: fetched by the page (18 pages) or row by row (138), as the planner likes from one run to
- * the next. All of the account's rows would be thousands, the overview's part of them hundreds.
+ * Rows of 30 days whatever the history: fetched by page (18 pages) or by row (138), as the planner decides. All of the
+ * account's rows would be thousands of pages, the overview's part hundreds.
  */
 const BY_PLAN: Readonly<Record<string, number>> = { "console: usage, 30 days by hour": 200, "console: overview": 350 };
 
-// A server of its own: it counts what statements read, and nobody else's are among them.
+// Its own server, whose counts contain no other tests' statements.
 async function startServer() {
 	const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
 	const addressOf = (name: string) => server.url.replace(/\/tollgate$/, `/${name}`);
@@ -46,7 +46,7 @@ async function startServer() {
 	return { admin, addressOf };
 }
 
-/** What pages and jobs cost is told at length; in short what they say is told beside each. */
+/** The long form checks the costs; other short tests check the results. */
 const server = LONG ? await startServer() : undefined;
 
 async function filledDatabase(name: string, size: Size) {
@@ -113,7 +113,7 @@ test.if(LONG)(
 				done += row?.n ?? 0;
 				return row?.n === limit;
 			};
-			// The first of them plans, too.
+			// The first step includes planning.
 			await step(50);
 			const first = await counter.cost(() => step(50));
 			while (done < LEASES && (await step(500)));

@@ -26,7 +26,7 @@ export function createCleanup({ clock, log }: { clock: Clock; log: Log }) {
 				const deadlineMs = ownDeadlineMs ?? Math.max(leftMs, LEAST_MS);
 				const beganMs = clock.monotonicMs();
 				try {
-					const late = () => new Error(`it took longer than ${Math.ceil(deadlineMs)} ms`);
+					const late = () => new Error(`stopping took longer than ${Math.ceil(deadlineMs)} ms`);
 					await withDeadline(clock, Promise.resolve(end()), deadlineMs, late);
 				} catch (error) {
 					log.warn("a part did not stop cleanly", { error });

@@ -64,5 +64,5 @@ export function isBlank(bytes: Buffer, from: number, to: number): boolean {
 }
 
 export function assertBlank(bytes: Buffer, from: number, to: number): void {
-	if (!isBlank(bytes, from, to)) throw new SyntaxError("something beside the values");
+	if (!isBlank(bytes, from, to)) throw new SyntaxError("text outside of the values");
 }

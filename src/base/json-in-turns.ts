@@ -107,7 +107,7 @@ function* parsing(parse: Parse): Steps<unknown> {
 		if (parse.signs % SIGNS_A_LOOK === 0 && timeSlice.isOver()) yield;
 		const sign = nextSign(bytes, at, Math.min(length, since + parse.pieceBytes));
 		if (sign === length) break;
-		if (sign - since === parse.pieceBytes) throw new SyntaxError("nothing for long");
+		if (sign - since === parse.pieceBytes) throw new SyntaxError("too much whitespace");
 		at = sign + 1;
 		switch (bytes[sign]) {
 			case QUOTE:
@@ -144,16 +144,16 @@ function* parsing(parse: Parse): Steps<unknown> {
 function* textFrom(parse: Parse, from: number): Steps<number> {
 	const { bytes, timeSlice } = parse;
 	parse.texts += 1;
-	if (parse.texts > TEXTS_MAX) throw new SyntaxError("too many texts");
+	if (parse.texts > TEXTS_MAX) throw new SyntaxError("too many strings");
 	let quote = quoteAfter(bytes, from + 1);
 	while (quote >= 0 && !isUnescaped(bytes, from + 1, quote)) {
 		parse.signs += 1;
 		if (parse.signs % SIGNS_A_LOOK === 0 && timeSlice.isOver()) yield;
 		quote = quoteAfter(bytes, quote + 1);
 	}
-	if (quote < 0) throw new SyntaxError("a text without end");
+	if (quote < 0) throw new SyntaxError("an unterminated string");
 	if (quote - from <= parse.pieceBytes) return quote + 1;
-	if (quote - from > TEXT_BYTES_MAX) throw new SyntaxError("a text that is too long");
+	if (quote - from > TEXT_BYTES_MAX) throw new SyntaxError("a string that is too long");
 	let text = "";
 	for (let piece = from + 1; piece < quote; ) {
 		const end = cutBefore(bytes, piece, Math.min(piece + parse.pieceBytes, quote), quote);
@@ -183,7 +183,7 @@ function begin({ bytes, open }: Parse, from: number): void {
 function end(parse: Parse, at: number): void {
 	const { bytes, open } = parse;
 	const ended = open.pop();
-	if (ended?.isList !== (bytes[at] === CLOSE_LIST)) throw new SyntaxError("another bracket");
+	if (ended?.isList !== (bytes[at] === CLOSE_LIST)) throw new SyntaxError("a mismatched bracket");
 	parse.containers += 1;
 	if (parse.containers > CONTAINERS_MAX) throw new SyntaxError("too many arrays and objects");
 	if (ended.list === undefined && ended.members === undefined && at - ended.from < parse.pieceBytes) return;
@@ -197,7 +197,7 @@ function end(parse: Parse, at: number): void {
 function separate(parse: Parse, at: number): void {
 	const { bytes, open } = parse;
 	const into = open.at(-1);
-	if (into === undefined) throw new SyntaxError("a comma outside");
+	if (into === undefined) throw new SyntaxError("a comma outside of a value");
 	into.commas += 1;
 	if (into.commas >= (into.isList ? LIST_MAX : MEMBERS_MAX)) throw new SyntaxError("too many values");
 	if (into.afterLarge) {
@@ -216,16 +216,16 @@ function attach(parse: Parse, value: unknown, from: number, to: number): void {
 		parse.root = { value, from, to };
 		return;
 	}
-	if (into.afterLarge) throw new SyntaxError("no comma");
+	if (into.afterLarge) throw new SyntaxError("a missing comma");
 	if (into.comma >= into.restFrom) take(parse, into, into.comma);
 	// With a small value in its place the parser can read the rest, and so gives the name.
 	const before = textOf(parse, into.restFrom, from);
 	if (into.isList) {
-		if ((JSON.parse(`[${before}""]`) as unknown[]).length !== 1) throw new SyntaxError("no comma");
+		if ((JSON.parse(`[${before}""]`) as unknown[]).length !== 1) throw new SyntaxError("a missing comma");
 		listOf(into).push(value);
 	} else {
 		const [name, ...others] = Object.keys(JSON.parse(`{${before}""}`) as object);
-		if (name === undefined || others.length > 0) throw new SyntaxError("no comma");
+		if (name === undefined || others.length > 0) throw new SyntaxError("a missing comma");
 		define(membersOf(into), name, value);
 	}
 	into.afterLarge = true;
@@ -251,7 +251,7 @@ function take(parse: Parse, into: Open, to: number): void {
 
 /** Values without a comma between them may be arbitrarily long, and are invalid. */
 function textOf({ bytes, pieceBytes }: Parse, from: number, to: number): string {
-	if (to - from > 8 * pieceBytes) throw new SyntaxError("no comma");
+	if (to - from > 8 * pieceBytes) throw new SyntaxError("a missing comma");
 	return bytes.toString("utf8", from, to);
 }
 

@@ -25,7 +25,7 @@ export function startWatch<T>(
 				(found) => {
 					last = found;
 				},
-				(error) => log.debug("what is watched could not be read", { what: options.what, error }),
+				(error) => log.debug("a watched value could not be read", { what: options.what, error }),
 			)
 			.finally(() => {
 				if (!stopped) cancel = clock.after(LOOK_MS, look);

@@ -18,7 +18,7 @@ export function openWorkFolder(prefix: string) {
 	for (const name of readdirSync(tmpdir())) if (name.startsWith(prefix)) removeIfLeft(join(tmpdir(), name));
 	const path = mkdtempSync(join(tmpdir(), prefix));
 	const lock = tryFileLock(join(path, LOCK));
-	assert(lock !== undefined, "nobody locks a folder that has just been made");
+	assert(lock !== undefined, "a new folder has no lock");
 	return {
 		path,
 		remove() {

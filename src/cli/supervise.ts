@@ -209,7 +209,7 @@ function createRoll(log: Log, slots: readonly WorkerSlot[], isStopping: () => bo
 			if (!isStopping()) log.info("all processes were replaced");
 		} catch (error) {
 			// A stop also ends successors that are not ready, which is no error.
-			if (!isStopping()) log.error("the replacement of the processes was given up", { error });
+			if (!isStopping()) log.error("the rolling restart was aborted", { error });
 		} finally {
 			rolling = false;
 		}

@@ -78,7 +78,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		// The failure of a successor that was not ready is reported by `replace`.
 		if (wasToLeave && (worker.wasReady() || hasNoReadyWorker) && exitCode !== 0) {
 			inOrder = false;
-			log.error("a process that was to leave did not end in order", { child: name, exitCode, signal });
+			log.error("a stopping process did not exit cleanly", { child: name, exitCode, signal });
 		}
 		if (states.is("stopping")) {
 			if (present === undefined && beside.size === 0) empty.resolve();
@@ -92,7 +92,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		}
 		hasNoReadyWorker ||= worker.wasReady();
 		if (successor !== undefined) {
-			log.error("a process died; its successor starts already", { child: name, exitCode, signal });
+			log.error("a process died; its successor is already starting", { child: name, exitCode, signal });
 			takeOffice(successor);
 			return;
 		}
@@ -122,13 +122,13 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 	async function leave(signal: EndSignal): Promise<boolean> {
 		const all = everybody();
 		if (all.length === 0) {
-			if (hasNoReadyWorker) log.error("a process that died before the stop was not started again yet", { child: name });
+			if (hasNoReadyWorker) log.error("a dead process had not been started again before the stop", { child: name });
 			return !hasNoReadyWorker;
 		}
 		inOrder = true;
 		for (const { process } of all) process.kill(signal);
 		const timer = setTimeout(() => {
-			log.warn("a process that was told to stop does not leave; killing it", {
+			log.warn("a process does not stop in time; killing it", {
 				child: name,
 				afterMs: options.stopMsMax,
 			});
@@ -173,14 +173,14 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 			successor = next;
 			beside.add(next);
 			if (present === undefined) takeOffice(next);
-			await within(options.readyMsMax ?? READY_MS_MAX, next, next.ready, "a successor does not become ready");
+			await within(options.readyMsMax ?? READY_MS_MAX, next, next.ready, "a successor is not ready in time");
 			const old = present;
 			if (old === next) return;
 			takeOffice(next);
 			if (old === undefined) return;
 			beside.add(old);
 			old.process.send(options.retire);
-			await within(options.stopMsMax, old, old.process.exited, "a process that was replaced does not leave");
+			await within(options.stopMsMax, old, old.process.exited, "a replaced process does not stop in time");
 		},
 		/**
 		 * Ends all processes of the slot by this signal; resolves when they have left or were killed at the deadline.

@@ -35,15 +35,15 @@ export function formatBanner(facts: BannerFacts, options: { colour: boolean }): 
 		"",
 		...consoleLines(facts, bold),
 		"",
-		`  ${bold("Ask it something:")}`,
+		`  ${bold("Send a request:")}`,
 		"",
 		curlLine(facts),
 		"",
-		`  ${bold("Or with an OpenAI SDK")} (npm install openai; save as try.mjs, run with node try.mjs):`,
+		`  ${bold("Or use an OpenAI SDK")} (npm install openai; save as try.mjs, run with node try.mjs):`,
 		"",
 		sdkSnippet(facts),
 		"",
-		"  This is the demo, with books of its own. DATABASE_URL or a tollgate.yaml switches it off; the README says how.",
+		"  This is the demo with its own data. Set DATABASE_URL or write a tollgate.yaml to turn it off: see the README.",
 		"  Ctrl-C stops.",
 		"",
 		"",
@@ -86,12 +86,12 @@ function modelLines(facts: BannerFacts): string[] {
 
 function keyLines(facts: BannerFacts, bold: (text: string) => string): string[] {
 	if (facts.secret !== undefined) {
-		return [`  API key  ${bold(facts.secret)}`, "           Keep it: it is shown this once."];
+		return [`  API key  ${bold(facts.secret)}`, "           Store it now: it is shown only once."];
 	}
 	const { prefix, lastFour } = facts.shownKey;
 	return [
-		`  API key  ${prefix}…${lastFour}, shown at the first start. The examples take it from ${KEY_VARIABLE}.`,
-		"           Lost it? This makes another:",
+		`  API key  ${prefix}…${lastFour}, shown at the first start. The examples read it from ${KEY_VARIABLE}.`,
+		"           Lost it? Create another:",
 		"",
 		`${facts.command} key create --account ${facts.accountId} --name another`,
 		"",
@@ -100,11 +100,11 @@ function keyLines(facts: BannerFacts, bold: (text: string) => string): string[] 
 }
 
 function consoleLines({ url, doors }: BannerFacts, bold: (text: string) => string): string[] {
-	const head = `  ${bold("Look at it in the console:")}`;
+	const head = `  ${bold("Open the console:")}`;
 	if (doors === undefined) return [`${head} ${url}/sign-in`];
 	return [
-		`${head} these links sign you in, on this machine, once each, for ${doors.hours} hours.`,
-		"  The customer's has a week of made-up usage; the operator's sees the whole service.",
+		`${head} each link signs you in once, on this machine, for ${doors.hours} hours.`,
+		"  The customer has a week of sample usage; the operator sees the whole service.",
 		"",
 		`  Customer  ${doors.customer}`,
 		`  Operator  ${doors.operator}`,

@@ -93,7 +93,7 @@ async function goLive({ statements }: HistoryDeps): Promise<number> {
 		const { seq: applied } = await cluster.position();
 		if ((await cluster.goLive(INSTANCE, epoch, applied, INSTANCE_TTL_MS)) === applied) return epoch;
 	}
-	throw new Fault("service_unavailable", "The demo's history could not be booked: the control log does not rest.");
+	throw new Fault("service_unavailable", "The demo's history could not be booked: the control log keeps changing.");
 }
 
 /** Draws the events' cost from the account's budget and from each key's. */

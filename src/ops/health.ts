@@ -8,7 +8,7 @@ export interface HealthReport {
 }
 
 /** The reason of a draining process: it still serves, but must get no new traffic. */
-export const STOPPING = "it was told to stop";
+export const STOPPING = "the instance is stopping";
 
 /** Undefined if all is well. */
 export type HealthCheck = () => string | undefined;

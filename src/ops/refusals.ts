@@ -170,7 +170,7 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 					return;
 				}
 				// Rows that do not fit would fail forever and block the others.
-				log.error("refused requests do not fit the request log", { rows: rows.length, error });
+				log.error("the request log rejects refused requests", { rows: rows.length, error });
 				dropped += rows.length;
 				for (const row of rows) waiting.delete(row.id);
 				continue;

@@ -56,6 +56,6 @@ export async function drainGateway(
 	await server.stop(true);
 	// A clean stop: nothing is lost while the journal exists, but an operator who removes the volume must know.
 	if (!(await drained))
-		log.warn("the database has not heard of all that ended: the journal keeps it for the next start on this DATA_DIR");
+		log.warn("some settlements are not in the database: the journal keeps them for the next start on this DATA_DIR");
 	await plane.cleanup.run();
 }

@@ -73,7 +73,7 @@ export function createGatewayHealth(deps: {
 		warn: [
 			() => (catalog.problems().length > 0 ? "the newest catalogue file has problems: see the log" : undefined),
 			() => (books.last()?.ok === false ? "the books are broken: run `tollgate ledger reconcile`" : undefined),
-			() => (booksAreOld() ? "nobody has checked the books for an hour: no console is running" : undefined),
+			() => (booksAreOld() ? "the books were not checked for an hour: no console is running" : undefined),
 			() => ((payments.last() ?? 0) > 0 ? PAYMENTS_DIFFER : undefined),
 			deps.durability.problem,
 			() => settlementsLate(instanceLease),

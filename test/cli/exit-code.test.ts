@@ -78,7 +78,7 @@ test("a gateway killed during a stop makes the stop fail; the parent says so", a
 	expect(server.lines.filter(({ level }) => level === "error")).toMatchObject([
 		{
 			process: "parent",
-			message: "a process that was to leave did not end in order",
+			message: "a stopping process did not exit cleanly",
 			child: "gateway-1",
 			signal: "SIGKILL",
 		},

@@ -50,7 +50,7 @@ for (const [role, started, asked] of [
 			expect(await client.ask(request)).toEqual({ status: 200, fresh: true, last: false });
 		server.kill("SIGTERM");
 		await waitFor(async () => (await ready(server.url)).status === 503, "it to say that it stops");
-		expect((await ready(server.url)).reasons).toEqual(["it was told to stop"]);
+		expect((await ready(server.url)).reasons).toEqual(["the instance is stopping"]);
 		for (const { request, client } of kept)
 			expect(await client.ask(request)).toEqual({ status: 200, fresh: false, last: true });
 		expect(await server.exited).toBe(0);

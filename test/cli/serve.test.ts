@@ -111,7 +111,7 @@ describe("serve", () => {
 			way.cut();
 			server.kill("SIGTERM");
 			await server.logged(
-				"the database has not heard of all that ended: the journal keeps it for the next start on this DATA_DIR",
+				"some settlements are not in the database: the journal keeps them for the next start on this DATA_DIR",
 			);
 			expect(await server.exited).toBe(0);
 		} finally {

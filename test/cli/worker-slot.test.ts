@@ -57,8 +57,8 @@ test("a replaced process that hangs is killed after its time; the roll continues
 	await made.replace();
 	await waitFor(() => said.length > 1, "its end to be noted");
 	expect(said).toEqual([
-		"a process that was replaced does not leave; killing it",
-		"a process that was to leave did not end in order",
+		"a replaced process does not stop in time; killing it",
+		"a stopping process did not exit cleanly",
 	]);
 }, 60_000);
 
@@ -66,7 +66,7 @@ test("a successor that hangs is killed after its time; the old process stays", a
 	const { made, said } = slot("waits", "deaf");
 	await made.ready;
 	await expect(made.replace()).rejects.toThrow("ended before it was ready");
-	expect(said).toEqual(["a successor does not become ready; killing it"]);
+	expect(said).toEqual(["a successor is not ready in time; killing it"]);
 }, 60_000);
 
 test("a signal during the start is delivered once the process is ready", async () => {
@@ -81,10 +81,7 @@ test("a process that hangs at a stop is killed after its time, a failed stop", a
 	const { made, said } = slot("stops", "stays");
 	await made.ready;
 	expect(await made.stop("SIGTERM")).toBe(false);
-	expect(said).toEqual([
-		"a process that was told to stop does not leave; killing it",
-		"a process that was to leave did not end in order",
-	]);
+	expect(said).toEqual(["a process does not stop in time; killing it", "a stopping process did not exit cleanly"]);
 }, 60_000);
 
 const pidOf = (name: string) => Number(readFileSync(`${marker}-${name}`, "utf8"));
@@ -99,7 +96,7 @@ test("a process killed before the stop without a successor fails the stop", asyn
 	expect(await stopped.promise).toBe(false);
 	expect(said).toEqual([
 		"a process died; starting it again",
-		"a process that died before the stop was not started again yet",
+		"a dead process had not been started again before the stop",
 	]);
 }, 60_000);
 
@@ -110,7 +107,7 @@ test("a process killed before the stop with an unready successor fails the stop"
 	process.kill(first, "SIGKILL");
 	await waitFor(() => pidOf("is bereft") !== first, "a successor");
 	expect(await made.stop("SIGINT")).toBe(false);
-	expect(said).toEqual(["a process died; starting it again", "a process that was to leave did not end in order"]);
+	expect(said).toEqual(["a process died; starting it again", "a stopping process did not exit cleanly"]);
 }, 60_000);
 
 test("a process killed before the stop with a ready successor stops orderly", async () => {
@@ -126,7 +123,7 @@ test("a process killed before the stop with a ready successor stops orderly", as
 }, 60_000);
 
 test.each([
-	["while its successor starts", "a process died; its successor starts already"],
+	["while its successor starts", "a process died; its successor is already starting"],
 	["just before it is replaced", "a process died; starting it again"],
 ])(
 	"a process that dies %s has one successor, which has its socket",

@@ -34,7 +34,7 @@ test("the age of the last books check is measured by the database's clock", asyn
 		await waitFor(() => books.last() !== undefined, "the books to be seen");
 		expect(health().warnings).toEqual([]);
 		clock.advance(MINUTE_MS + 1);
-		expect(health().warnings).toEqual(["nobody has checked the books for an hour: no console is running"]);
+		expect(health().warnings).toEqual(["the books were not checked for an hour: no console is running"]);
 		await cleanup.run();
 	}
 });

@@ -91,7 +91,7 @@ const PLAIN_PROJECT: ProjectFields = {
 	concurrencyMax: null,
 };
 const SHORT: Shortage = { budget: "acc_1", needNanoUsd: nanoUsd(10), availableNanoUsd: nanoUsd(0), untimely: false };
-/** At noon no day has just begun. */
+/** Noon, far from the start of a day. */
 const toNoon = (clock: ReturnType<typeof createManualClock>) => {
 	const DAY_MS = 86_400_000;
 	clock.advance(1.5 * DAY_MS - (clock.wallMs() % DAY_MS));
@@ -169,7 +169,7 @@ test("waits for a cap's change that the database has and this instance has not",
 	clock.advance(20);
 	expect(await lifted).toBe("admitted");
 
-	// A clock that is off is not right in a second.
+	// A wrong clock stays wrong for longer than a second.
 	Object.assign(key, { capNanoUsd: nanoUsd(1_000), period: null });
 	state.free = 0;
 	const astray = codeOf(() => admission.admit(request()));

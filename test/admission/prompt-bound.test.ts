@@ -34,7 +34,7 @@ const tools = fc.array(
 
 type Message = { role: string; content: string | { text: string }[] };
 
-/** The most tokens that a byte-level vocabulary can need: one a byte, and the marks of a ChatML template. */
+/** The maximum tokens of a byte-level vocabulary: one a byte, plus the marks of a ChatML template. */
 function byteTokens(messages: readonly Message[], rendered: readonly unknown[]): number {
 	let tokens = 0;
 	for (const { role, content } of messages) {
@@ -76,7 +76,7 @@ describe("text that a tokenizer makes longer", () => {
 			const apart = character.normalize("NFKD");
 			const more = bytesOf(apart) - bytesOf(character);
 			if (more > 15 * (bytesOf(character) - character.length)) throw new Error(`U+${code.toString(16)} adds ${more}`);
-			// What is composed of two is no longer than they are, so that a text in NFKC is no longer than in NFKD.
+			// A composed character is no longer than its parts, so that NFKC is no longer than NFKD.
 			const marks = [...character.normalize("NFD")];
 			const last = marks.pop() as string;
 			const rest = marks.join("").normalize("NFC");
@@ -107,7 +107,7 @@ describe("text that a tokenizer makes longer", () => {
 			expect(cpuMs() - startedMs).toBeLessThan(1_000);
 			expect(normalized).not.toHaveBeenCalled();
 			expect(bound("\u{FDFA}".repeat(1_000), small)).toBe(4_000);
-			// Of what does not fill the context by itself the first part may: the rest is not looked at.
+			// Only the beginning of the text is normalized, up to the context length.
 			const wide = modelOver([], { contextLength: 17_000_000 });
 			normalized.mockClear();
 			expect(bound("\u{FDFA}".repeat(5_000_000), wide)).toBe(17_000_000);

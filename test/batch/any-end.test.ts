@@ -8,11 +8,11 @@ import { createRandom } from "../support/random.ts";
 import { chatLine } from "./batch-service.ts";
 import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
 
-/** Whatever is done to a batch, and whenever, while its runners die: it comes to an end, and that is a true one. */
+/** A batch ends correctly whatever happens to it, and whenever, while its runners die. */
 
 const db = await withDatabase();
 const owner = await keyOwner(db);
-/** In short each act three times: a line that is sent again is noticed by each second. */
+/** The short form repeats each act three times: every second run finds a line that is sent twice. */
 const SEEDS = LONG ? 30 : 12;
 const RUNS_MAX = 20;
 
@@ -48,7 +48,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 			}
 			await running;
 		}
-		// What it left on the disk goes with the next look, if its runner died in the last moment.
+		// A runner that died in the last moment leaves files on the disk, which the next check removes.
 		await world.live().run(id);
 		const batch = await world.find(id);
 		expect([isOver(batch.state), runs < RUNS_MAX]).toEqual([true, true]);
@@ -56,7 +56,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 		const error = await world.lines(batch.errorFileId);
 		const named = [...output, ...error].map(({ custom_id }) => custom_id as string);
 		expect(new Set(named).size).toBe(named.length);
-		// Without its input nobody can name what was not sent.
+		// Without its input the unsent lines cannot be named.
 		if (batch.state !== "failed" && batch.model !== null) expect([...named].sort()).toEqual([...names].sort());
 		expect(await world.paid()).toEqual(output.map(({ response }) => response.request_id).sort());
 		expect(batch).toMatchObject({ completed: output.length, failed: error.length, paused: null });

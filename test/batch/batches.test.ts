@@ -148,13 +148,13 @@ describe("a request for a batch", () => {
 			expect([refused.status, (await refused.json()).error.code]).toEqual([422, "idempotency_mismatch"]);
 		}
 		await batches.until(secret, ids[0], isOver, "over");
-		// What is asked again once the input is gone is asked of the same batch.
+		// A repeated request after the input's deletion returns the same batch.
 		await fetch(`${service.url}/v1/files/${file}`, { method: "DELETE", headers });
 		const again = await service.post("/v1/batches", secret, body, { headers });
 		expect([again.status, (await again.json()).id]).toEqual([200, ids[0]]);
 		const other = await service.post("/v1/batches", secret, { ...body, metadata: { for: "another" } }, { headers });
 		expect(other.status).toBe(422);
-		// For good, and so it is said.
+		// The refusal is final and says so.
 		await service.db.sql`update batch set created_at = created_at - interval '40 days' where id = ${ids[0]}`;
 		expect((await (await service.post("/v1/batches", secret, body, { headers })).json()).id).toBe(ids[0]);
 		const document = await (await fetch(`${service.url}/openapi.json`)).json();

@@ -17,11 +17,11 @@ import type { TestDatabase } from "../support/database.ts";
 import { modelOver, snapshotOf } from "../support/upstream-catalog.ts";
 
 const MB = 1024 * 1024;
-/** Seconds pass in hundredths: what waits, waits a hundred times less. */
+/** Seconds pass in hundredths: pauses are a hundred times shorter. */
 const SPEED = 100;
 export const COST = 10;
 
-/** One life of a process that runs batches: it can stop at any call to the books or the files, before it or after. */
+/** One life of a batch process: it can stop at any call to the books or the files, before or after it. */
 export interface Life {
 	run(batchId: string, signal?: AbortSignal): Promise<void>;
 	readonly isOver: () => boolean;
@@ -30,7 +30,7 @@ export interface Life {
 export interface LifeOptions {
 	/** The call at which it dies; none if absent. */
 	readonly diesAt?: number;
-	/** Whether the call at which it dies is still carried out. */
+	/** Whether that call still takes effect. */
 	readonly after?: boolean;
 	/** Calls of the books fail from this one on, until that one. */
 	readonly away?: readonly [from: number, until: number];
@@ -44,12 +44,12 @@ export async function keyOwner(db: TestDatabase): Promise<FileOwner> {
 	return { accountId, keyId: (await createKey(maker, accountId, { name: "crash" })).id };
 }
 
-/** A world of one upstream, one database and lives that come and go. */
+/** One upstream, one database, and the successive lives. */
 export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () => number) {
 	const folder = temporaryFolder();
-	/** By the line's name: how often the upstream has carried it out. */
+	/** Completions by the upstream, by the line's name. */
 	const executed = new Map<string, number>();
-	/** Names of lines that were given to be sent. */
+	/** Names of lines that were handed out to be sent. */
 	const given = new Set<string>();
 	/** UUIDs of requests that were charged. */
 	const charged = new Set<string>();
@@ -79,7 +79,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		let dead = false;
 		const died = Promise.withResolvers<void>();
 		const forever = new Promise<never>(() => {});
-		/** Every call of this life to the world outside. */
+		/** Counts every external call of this life. */
 		async function call<T>(work: () => Promise<T>): Promise<T> {
 			if (dead) return forever;
 			calls += 1;
@@ -166,9 +166,9 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		folder,
 		executed,
 		given,
-		/** What all requests were charged, lost ones among them. */
+		/** The charges of all requests, lost ones included. */
 		charged: () => charged.size * COST,
-		/** Ids of the requests whose charge the account bears: the charged ones without the lost ones. */
+		/** Ids of the requests that the account pays for: the charged ones without the lost ones. */
 		async paid(): Promise<string[]> {
 			const rows = await db.sql<{ id: string }[]>`select request_id::text as id from batch_lost_request`;
 			const lost = new Set(rows.map(({ id }) => id));

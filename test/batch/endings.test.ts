@@ -6,13 +6,13 @@ import { reply } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { chatLine, isOver, withBatches } from "./batch-service.ts";
 
-/** Three lines are under way at once: one place is left to others. */
+/** Three lines run at once: one place stays free for others. */
 const batches = await withBatches({ maxConcurrency: 4 });
 const { service, upstream } = batches;
 const AT_ONCE = 3;
 const LINES = 10;
 const input = Array.from({ length: LINES }, (_, at) => chatLine(`line-${at}`));
-/** Nano-dollars that a line reserves at most, and costs. */
+/** The reservation and the cost of a line in nano-dollars. */
 const COST = 4 * 500 + 2 * 1_000;
 
 let gate = Promise.withResolvers<void>();
@@ -21,7 +21,7 @@ beforeEach(() => {
 	upstream.decide(() => reply().text("an answer").usage({ prompt: 4, completion: 2 }).behind(gate.promise));
 });
 
-/** Credit for a line or a few of them, and not for all: once so many are charged, no further one can be reserved. */
+/** Credit for some lines: after this many charges no further line can be reserved. */
 async function creditFor(charged: number): Promise<number> {
 	const { secret, accountId } = await service.customer();
 	gate.resolve();
@@ -72,8 +72,8 @@ test("an expired batch keeps its answers and lists the rest in the error file", 
 	const { secret } = await service.customer();
 	const { id, sent } = await begun(secret);
 	await service.db.sql`update batch set expires_at = clock_timestamp() - interval '1 minute' where id = ${id}`;
-	// Nothing is sent any more once that was heard; what is under way may end. It hears as it tells how far it is, and tells
-	// again when it has heard.
+	// A cancelled batch sends nothing after it noticed; running lines may end. It notices with a progress report, and its
+	// next report shows that.
 	const told = async () => (await service.db.sql`select xmin::text as by from batch where id = ${id}`)[0]?.by;
 	for (let times = 0; times < 2; times++) {
 		const before = await told();

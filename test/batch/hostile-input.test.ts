@@ -1,4 +1,4 @@
-/** Inputs that are made to cost more than they are, through the whole service. What they take: `bun run bench:uploads`. */
+/** Inputs that cost more than their size, through the whole service. Measurements: `bun run bench:uploads`. */
 import { expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { chatLine, withBatches } from "./batch-service.ts";

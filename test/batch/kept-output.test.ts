@@ -3,7 +3,7 @@ import { withDatabase } from "../support/database.ts";
 import { chatLine } from "./batch-service.ts";
 import { createCrashWorld, keyOwner } from "./crash-world.ts";
 
-/** What a batch puts out is kept for as long as was asked for, from when its owner can hear of it. */
+/** An output's lifetime starts when its owner can learn of it. */
 
 const db = await withDatabase();
 const owner = await keyOwner(db);

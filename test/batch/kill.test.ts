@@ -1,4 +1,4 @@
-/** Batches in a real process that is killed, or loses its database: compared with the model server's own count. */
+/** Batches in a real process that is killed or loses its database, compared with the model server's own count. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { creditLostRequests } from "../../src/batch/lost-requests.ts";
@@ -53,7 +53,7 @@ async function started(name: string, count: number) {
 		id,
 		names,
 		arrived,
-		/** So many have arrived, and some are being answered. */
+		/** This many lines have arrived, and some are being answered. */
 		until: (lines: number) =>
 			waitFor(() => arrived().length >= lines && upstream.open() > 0, `${lines} lines to arrive`, WAIT_MS),
 	};
@@ -69,7 +69,7 @@ async function ended(id: string): Promise<ShownBatch> {
 	return last as ShownBatch;
 }
 
-/** Each line has one answer, and the account bears the charge of the request that gave it and no other. */
+/** Each line has one answer, and the account pays only for the request that gave it. */
 async function assertOnce({ id, names }: { id: string; names: readonly string[] }) {
 	const batch = await ended(id);
 	const output = await batches.lines(secret, batch.output_file_id);
@@ -87,7 +87,7 @@ async function assertOnce({ id, names }: { id: string; names: readonly string[] 
 			.map((row) => `req_${row.id.replaceAll("-", "")}`)
 			.sort();
 	const isPaidOnce = async () => {
-		// A console's job, which this fleet does not run.
+		// A console's job, which no process here runs.
 		await creditLostRequests(database.statements, silentLog);
 		return Bun.deepEquals(await paid(), answered);
 	};
@@ -104,21 +104,21 @@ test("after kill -9 lines without a sealed answer are sent again for one charge"
 		await batch.until(lines);
 		await member.crash();
 		const process = await member.start();
-		// After the heartbeats of the killed process have failed.
+		// After heartbeats of the killed process have failed.
 		await process.logged(({ message }) => message === "a batch is taken", "that it goes on");
 	}
 	const { sentAgain } = await assertOnce(batch);
 	expect(sentAgain).toBeGreaterThan(0);
 }, 240_000);
 
-// Away is also what befalls the next one; of one runner it is told in `crash.test.ts`.
+// The next runner may meet the outage too; `crash.test.ts` tests a single runner.
 test.if(LONG)(
 	"an outage of the database loses no line",
 	async () => {
 		const batch = await started("away", 200);
 		await batch.until(40);
 		member.proxy.cut();
-		// What was claimed comes to its end, and no more can be.
+		// Claimed lines end, and no more can be claimed.
 		await waitFor(() => upstream.open() === 0, "what is under way to end", WAIT_MS);
 		expect(batch.arrived().length).toBeLessThan(batch.names.length);
 		member.proxy.restore();

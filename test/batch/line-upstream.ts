@@ -1,9 +1,9 @@
-/** A model server of a fixed latency that keeps a count of its own: which lines it carried out, and when. */
+/** A model server of a fixed latency that records which lines it completed, and when. */
 export interface LineUpstream {
 	readonly url: string;
-	/** By the text of the last message: how often it was carried out. */
+	/** By the text of the last message: the number of completions. */
 	readonly executed: ReadonlyMap<string, number>;
-	/** When that began and ended, by this process's monotonic clock; an end that has not come is infinite. */
+	/** Its start and end by this process's monotonic clock; infinite without an end. */
 	times(text: string): { readonly fromMs: number; readonly untilMs: number } | undefined;
 	open(): number;
 	stop(): Promise<void>;

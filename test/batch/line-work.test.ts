@@ -11,7 +11,7 @@ import type { KeyDigest } from "../../src/keys/digest.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { chatLine } from "./batch-service.ts";
 
-/** Lines whose claims and answers are as told. */
+/** Lines with scripted claims and answers. */
 function lineWork(world: {
 	lines: number;
 	claim(lines: readonly ClaimedLine[]): Promise<ReadonlySet<number>>;
@@ -44,7 +44,7 @@ async function* linesOf(lines: number): AsyncGenerator<OpenLine, void> {
 	for (let line = 1; line <= lines; line += 1) yield { line, text: chatLine(`n${line}`) };
 }
 
-/** Runs one line, whose claims go as `claim` says, and whose answers are these statuses; gives its outcomes. */
+/** Runs one line with these claim outcomes and answer statuses; returns its outcomes. */
 async function runLine(
 	claim: (attempt: number, carryOut: () => ReadonlySet<number>) => Promise<ReadonlySet<number>>,
 	statuses: readonly number[],
@@ -133,7 +133,6 @@ for (const [what, error] of [
 			answer: () => Response.json({}),
 			async room() {
 				asked += 1;
-				// Without an end nobody would have a turn any more.
 				if (gone && asked < 100) throw error;
 				return 1;
 			},
@@ -180,7 +179,7 @@ test("an unreadable input lets running lines end", async () => {
 	});
 	run.catch(() => {});
 	await reached.promise;
-	// A cancelled batch, too, needs the rest of its input, which says which lines have no outcome.
+	// A cancelled batch also reads the rest of its input, to name the lines without an outcome.
 	work.stop("cancelled");
 	broken.reject(new Error("scripted: the store is away"));
 	await Bun.sleep(0);
@@ -188,7 +187,7 @@ test("an unreadable input lets running lines end", async () => {
 	answer.resolve(Response.json({}));
 	expect(await run).toBe("unreadable");
 	expect(outcomes).toMatchObject([{ line: 1, file: "output" }]);
-	// What was taken and not sent yet is there to be given back.
+	// Claimed, unsent lines are available to be given back.
 	expect(claimed).toEqual([1]);
 	expect((await Array.fromAsync(work.rest())).map(({ line }) => line)).toEqual([2]);
 });
@@ -210,7 +209,6 @@ test("refused lines that fill the memory limit are sent again", async () => {
 		add: ({ line }) => void answered.push(line),
 		async room() {
 			asked += 1;
-			// Without an end nobody would have a turn any more.
 			return asked < 1_000 ? LINES : new Promise<never>(() => {});
 		},
 		read: (async function* () {

@@ -1,4 +1,4 @@
-/** What becomes of a batch whose outcomes the database refuses although it is there. The table itself refuses here. */
+/** A batch whose outcomes an available database refuses, by a trigger of the table. */
 import { afterEach, expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
 import { withDatabase } from "../support/database.ts";
@@ -45,7 +45,7 @@ test("a batch whose outcomes are refused pauses, then completes", async () => {
 		const before = attempts();
 		await waitFor(() => attempts() > before + 4, "further attempts");
 	};
-	// What was claimed before is still sent.
+	// Lines claimed before are still sent.
 	await furtherAttempts();
 	const sent = world.given.size;
 	expect(sent).toBeLessThan(names.length);

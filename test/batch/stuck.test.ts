@@ -1,4 +1,4 @@
-/** What becomes of batches behind others that can send nothing. Seconds of theirs pass in hundredths. */
+/** Batches that wait for batches without credit. Their seconds pass in hundredths. */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";

@@ -119,7 +119,7 @@ describe("an input", () => {
 });
 
 describe("an input of 128 MB", () => {
-	/** So much of this, over and over. What nobody holds any more is taken away as it goes: the rest is what counts. */
+	/** This much input, repeated. Released memory is collected in between, so that the rest counts. */
 	function endless(piece: Uint8Array, bytes: number): ReadableStream<Uint8Array> {
 		let left = bytes;
 		let sinceGc = 0;

@@ -2,7 +2,7 @@
 import { CatalogFileError, parseCatalogFile } from "../../src/catalog/file.ts";
 import type { Problem } from "../../src/catalog/yaml-reader.ts";
 
-/** A minimal valid model in the form of `tollgate.yaml`, for tests that vary one thing. */
+/** A minimal valid model of `tollgate.yaml`, for tests that vary one field. */
 export function modelYaml(
 	fields: { id?: string; input?: string; output?: string; url?: string; extra?: string } = {},
 ): string {
@@ -18,7 +18,7 @@ ${extra}`;
 
 export const oneModel = (fields: Parameters<typeof modelYaml>[0] = {}) => `models:\n${modelYaml(fields)}`;
 
-/** Every kind of model and every field that is not about money, with `ENV` for its variables. */
+/** Every kind of model and every field except rates, with `ENV` for its variables. */
 export const FULL = `
 x-rates: &rates { input: "0.23", cached_input: "0.06", output: "0.40" }
 models:
@@ -58,7 +58,7 @@ limits:
 `;
 export const ENV = { VLLM_API_KEY: "key-1", CONCURRENCY: "32" };
 
-/** What is wrong with `text`; nothing if it can be read. */
+/** The problems of `text`; none if it is valid. */
 export function problemsOf(text: string, env: Record<string, string | undefined> = {}): readonly Problem[] {
 	try {
 		parseCatalogFile(text, env);

@@ -258,7 +258,7 @@ extra: 1
 				const text = lines
 					.flatMap((line, index) => {
 						const indent = /^ */.exec(line)?.[0] ?? "";
-						// Each mistake has its own name: YAML itself refuses a name that is given twice.
+						// Each mistake has its own name: YAML itself refuses a repeated name.
 						return indexes.includes(index) ? [`${indent}bogus_${index}: 1`, line] : [line];
 					})
 					.join("\n");
@@ -278,7 +278,7 @@ describe("variables", () => {
 				const value = `x\n    unknown_field: 1\n  - id: other # ${suffix} \${HOME} *a "`;
 				const text = oneModel().replace("model: served", 'model: "${NAME}"');
 				const problems = problemsOf(text, { NAME: value, HOME: "/root" });
-				// A name with a line end is refused for what it is; nothing else has come of it.
+				// A name with a line break is refused and nothing else is reported.
 				expect(problems).toEqual([
 					{
 						line: 7,

@@ -10,7 +10,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { reply, startUpstream } from "../support/upstream-server.ts";
 
-/** A changed file counts from the moment in which the log says so: every limit of it, and what was made before it. */
+/** Every limit of a changed file applies from its log line on, also to existing objects. */
 
 const upstream = untilEnd(startUpstream());
 const models = `${chatModel({ url: upstream.url })}\n        max_concurrency: 1`;
@@ -96,7 +96,7 @@ test("no object copies the limits when it is created", () => {
 		[...readFileSync(join(source, path), "utf8").matchAll(/.*\bcatalog\.limits\(\).*/g)]
 			.map(([line]) => line.trim())
 			.filter((line) => !line.includes("() => catalog.limits()"))
-			// The road of a request reads them for each request.
+			// Each request reads its limits from the catalogue.
 			.filter((line) => !line.includes("deps.catalog.limits()"))
 			.map((line) => `${path}: ${line}`),
 	);

@@ -55,7 +55,7 @@ describe("pinRateCards", () => {
 		const ids = Array.from({ length: 60 }, (_, index) => `together-${index}`);
 		const clients = Array.from({ length: 4 }, () => clientOf(database.url));
 		try {
-			// Connected beforehand, so that they do start together.
+			// Connected beforehand, so that they start together.
 			await Promise.all(clients.map((client) => client`select 1`));
 			for (const input of [10, 20]) {
 				const answers = await Promise.all(

@@ -1,4 +1,4 @@
-/** A rate and what is counted by it keep their names on every way out of the catalogue: seven values, no two alike. */
+/** Seven different values show that no rate is renamed or swapped on any way out of the catalogue. */
 import { describe, expect, test } from "bun:test";
 import { checkCatalog, formatCatalogCheck } from "../../src/catalog/check.ts";
 import type { RateCard, Rates } from "../../src/catalog/model.ts";

@@ -7,7 +7,7 @@ import { generationText } from "../../src/upstream/generation-request.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
 import type { Replica } from "../../src/upstream/replicas/replica.ts";
 
-/** Whatever a client may ask for by name, with a value that says something. */
+/** Every request field, with a value that is not its default. */
 const FIELDS: Readonly<Record<string, unknown>> = {
 	temperature: 0.5,
 	top_p: 0.5,
@@ -53,7 +53,7 @@ ${parameters
 `;
 }
 
-/** What the file's operator hears, and what the deployment honours. */
+/** The check's warnings, and the fields that the deployment sends. */
 function read(text: string): { warnings: string[]; parameters: string[] } {
 	const { models, warnings } = parseCatalogFile(text, {});
 	return {

@@ -14,7 +14,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { modelYaml } from "./catalog-text.ts";
 
-/** A model goes on its day: at its beginning in UTC, by itself, with its names and out of its routes, and says since when. */
+/** A model leaves at the start of its day (UTC) with its aliases and routes; errors name the day. */
 
 const database = await withDatabase();
 const DAY_MS = 86_400_000;
@@ -99,7 +99,7 @@ test("retires a model at its day without a change of the file", async () => {
 	const path = join(directory, "tollgate.yaml");
 	writeFileSync(path, TEXT);
 	const { clock, catalog } = catalogAt(NEW_YEAR_MS - 60_000);
-	// Before the clock moves: how long a load takes is not the clock's.
+	// Before the clock moves: the time of a load is not that of the clock.
 	await catalog.reload();
 	const wentAtMs: number[] = [];
 	catalog.onChange(({ models }) => {
@@ -108,7 +108,7 @@ test("retires a model at its day without a change of the file", async () => {
 	const watching = watchCatalog({ clock, log: silentLog, reload: catalog.reload, isStale: catalog.isStale }, { path });
 	try {
 		while (wentAtMs.length === 0 && clock.wallMs() < NEW_YEAR_MS + 600_000) {
-			// A look is over when it has set the next one.
+			// A check is over when it has scheduled the next one.
 			await waitFor(() => clock.pending() > 0 || wentAtMs.length > 0, "the next look");
 			clock.advance(1_000);
 		}

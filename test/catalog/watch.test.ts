@@ -25,7 +25,7 @@ afterEach(() => {
 const OK: ReloadResult = { ok: true };
 const AWAY: ReloadResult = { ok: false, lasting: false, problems: [] };
 
-/** Watches `path`; `next()` gives the text that the next reload read. */
+/** Watches `path`; `next()` returns the text that the next reload read. */
 function watchIt(options: { pollMs: number; answer?: () => ReloadResult }) {
 	const texts: string[] = [];
 	const waiters: ((text: string) => void)[] = [];
@@ -103,7 +103,7 @@ test("repeats a reload that failed for a passing reason", async () => {
 	await next();
 	await next();
 	await next();
-	// A change read by the poll after it shows that polls went by without another try of the old text.
+	// The poll after this change shows that polls passed without another read of the old text.
 	const seen = next();
 	await new Promise((resolve) => systemClock.after(100, () => resolve(undefined)));
 	expect(reloads()).toBe(3);
@@ -132,7 +132,7 @@ test("reports an unreadable file as such; reads it once possible", async () => {
 	await waitFor(() => said.length === 1, "a word of a file that is gone");
 	writeFileSync(path, "two");
 	expect(await next()).toBe("two");
-	// As what root may not look at either.
+	// A folder, which even root cannot read as a file.
 	const other = join(directory, "other");
 	symlinkSync(path, other);
 	renameSync(other, path);

@@ -22,10 +22,9 @@ const heartbeats = () => createPgHeartbeatStore(db.liveness);
 const fence = async (seq: number, deadlineMs: number, graceMs = 0) =>
 	waitApplied({ store: store(), clock: systemClock }, await entryAt(db.sql, seq), { deadlineMs, graceMs });
 const laggingIds = async (seq: number) => (await store().lagging(await entryAt(db.sql, seq))).map(({ id }) => id);
-/** Of a store that says nothing of it. */
 const ENTRY = { seq: 1, atMicros: 1 };
 
-/** A fence whose every wait is over as soon as what is done `before` its end is: no machine is too slow for it. */
+/** A fence whose waits end when `before` has run, so that no machine is too slow for it. */
 async function fenceByHand(
 	{ store: asked = store(), entry = ENTRY, ...options }: FenceOptions & { store?: FenceStore; entry?: AppendedEntry },
 	before: () => Promise<unknown> = async () => {},
@@ -54,7 +53,7 @@ async function liveRow(id: string, ttlMs: number): Promise<void> {
 	await heartbeats().goLive(id, epoch, await seqNow(), ttlMs);
 }
 
-/** Runs `during` while a transaction holds what `statement` locked, then commits it. */
+/** Runs `during` while a transaction holds the lock of `statement`, then commits it. */
 async function whileUncommitted<T>(statement: string, during: () => Promise<T>): Promise<T> {
 	const held = Promise.withResolvers<void>();
 	const commit = Promise.withResolvers<void>();
@@ -96,7 +95,7 @@ test("a hanging instance is fenced off when its lease is over", async () => {
 	expect(over.effective).toBe(true);
 	expect(await stateOf("hung")).toBe("dead");
 	expect(over.elapsedMs).toBeGreaterThanOrEqual(500);
-	// It looks ten times a second, and once more for what it fenced off.
+	// It polls ten times a second, and once more for the instances it fenced off.
 	expect(over.elapsedMs).toBeLessThanOrEqual(800);
 });
 
@@ -182,7 +181,7 @@ test("concurrent revocations fence off the same silent instances without a deadl
 	const startedMs = performance.now();
 	const results = await Promise.all(seqs.map((seq) => fence(seq, 30_000, 60_000)));
 	expect(results.every(({ effective }) => effective)).toBe(true);
-	// What a witness has waited for is not waited for again.
+	// A witness waits for the same lease only once.
 	expect(performance.now() - startedMs).toBeLessThan(20_000);
 });
 
@@ -306,7 +305,7 @@ test("a wait fails when another server takes over", async () => {
 		async lagging() {
 			looks += 1;
 			if (looks === 1) return [lagging];
-			// Another entry has its number there, and was applied.
+			// Another entry has this number on the new server and was applied.
 			mark = "1/2";
 			return [];
 		},

@@ -19,7 +19,7 @@ export async function appendControl(
 	return Number(onlyRow(rows).seq);
 }
 
-/** The entry that has the number, as the act that appended it was told; of a time of its own if there is none. */
+/** The entry with this number as its act returned it; with a default time if the row is missing. */
 export async function entryAt(sql: postgres.Sql, seq: number): Promise<AppendedEntry> {
 	const [row] = await sql<AppendedRow[]>`select seq, control_at(at) as at_micros from control_log where seq = ${seq}`;
 	return row === undefined ? { seq, atMicros: 0 } : appendedOf(row);

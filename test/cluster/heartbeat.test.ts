@@ -61,7 +61,7 @@ test("sends no heartbeat before it is live", async () => {
 	};
 	const { heartbeat } = await joinTestInstance({ ...store, heartbeat: heartbeatOnce }, "early");
 	await heartbeat.sync();
-	// A heartbeat of a joining epoch is answered like one of a fenced epoch, and would end it.
+	// A heartbeat of a joining epoch would get the answer of a fenced epoch and end it.
 	expect(sent).toBe(0);
 	await heartbeat.goLive();
 	await heartbeat.sync();
@@ -238,7 +238,7 @@ test("reports that an instance stops, so that no revocation waits for it", async
 test("closes the gate a margin before the lease ends", async () => {
 	const clock = createManualClock();
 	const real = createPgHeartbeatStore(db.liveness);
-	/** Replies that take their time, by the instance's clock. */
+	/** Replies with a delay, by the instance's clock. */
 	const late = async <T>(reply: Promise<T>): Promise<T> => {
 		const result = await reply;
 		clock.advance(700);
@@ -351,7 +351,7 @@ test("ends when entries were removed that it had not applied", async () => {
 	await append("later");
 	await waitFor(() => busy.applied.length === 2, "the other instance to apply both");
 	await db.sql`update control_log set at = now() - interval '40 days'`;
-	// While its lease runs, nothing goes that it has not applied.
+	// While its lease runs, no entry is removed that it has not applied.
 	await removeControl({ statements: db.statements, clock: systemClock }, 30);
 	expect(await db.sql`select 1 from control_log where subject in ('revoked', 'later')`).toHaveLength(2);
 	await db.sql`update instance_beat set lease_until = now() - interval '1 minute' where id = 'paused'`;

@@ -3,17 +3,17 @@ import { type Person, signedUp } from "../console/person.ts";
 import { LONG } from "../support/long-form.ts";
 import type { CutOffWorld } from "./cut-off-world.ts";
 
-/** The objects of an act: a key, and the people who may act on it. */
+/** The objects of an act: a key, and its users. */
 export interface Stage {
 	readonly id: string;
 	readonly secret: string;
 	readonly accountId: string;
-	/** The key's, or one into which it may be moved. */
+	/** The key's project, or one to which the key can be moved. */
 	readonly projectId?: string;
 	readonly leaver?: Person & { readonly userId: string };
 }
 export interface Act {
-	/** As the table of `src/cluster/README.md` names it. */
+	/** Its name in the table of `src/cluster/README.md`. */
 	readonly act: string;
 	readonly from: string;
 	readonly stage?: () => Promise<Stage>;
@@ -24,8 +24,8 @@ const answered = ({ status, body }: { status: number; body: { fence?: { effectiv
 	status === 200 && body.fence?.effective === true;
 
 /**
- * What is narrowed of a key or a project, archived, moved or taken from somebody, and from where it is: one function carries each out,
- * and the three ask that alone. So in short each act has one of them, in turn; revoking, replacing and suspending have all.
+ * Callers of narrowing, archiving, moving and removing share one function each. The short form tests each act from one
+ * caller, in turn; revoking, rotating and suspending from all.
  */
 function waitingTheirTurn(acts: readonly Act[]): ReadonlySet<Act> {
 	const taking = Map.groupBy(
@@ -35,7 +35,7 @@ function waitingTheirTurn(acts: readonly Act[]): ReadonlySet<Act> {
 	return new Set([...taking.values()].flatMap((ways, at) => ways.filter((_, way) => way !== at % ways.length)));
 }
 
-/** Every act that takes a right away, from wherever it may be done. */
+/** Every act that takes a right away, from every caller. */
 export function rightTakingActs({ service, staff, owner, at, cli, managed }: CutOffWorld) {
 	const { sql } = service.db;
 	const change = async ({ id }: Stage, body: object) =>
@@ -81,7 +81,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 	const removeMember = async (by: Person, { leaver }: Stage) =>
 		answered(await by.send("DELETE", `/api/console/members/${leaver?.userId}?${at}&keys=revoke`));
 
-	// Ahead by more than a slow machine needs: times in the past are refused.
+	// Further ahead than a slow machine needs: times in the past are refused.
 	const soon = () => Date.now() + 5_000;
 	const narrowing: [act: string, option: () => [string, string], body: () => object, managed: () => object][] = [
 		[
@@ -257,7 +257,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 	return {
 		acts,
 		ownedKey,
-		/** One after the other: it is a hundred requests of the console. */
+		/** Sequential: a hundred console requests. */
 		async staged(some?: ReadonlySet<Act>): Promise<readonly (readonly [Act, Stage])[]> {
 			const all: [Act, Stage][] = [];
 			for (const act of acts) if (some?.has(act) ?? !others.has(act)) all.push([act, await (act.stage ?? ownedKey)()]);

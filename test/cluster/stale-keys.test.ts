@@ -18,7 +18,7 @@ const service = await withService({
 const address = new URL(service.db.url);
 const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
 const throughProxy = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href;
-/** Another instance, of whose connections to Postgres some can go silent. */
+/** An instance with some connections to Postgres that can go silent. */
 const distant = await secondGateway(service, throughProxy, { LEASE_TTL_S, DRAIN_S: "1" });
 
 /** Its heartbeats fail, and everything else works. */

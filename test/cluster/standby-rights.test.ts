@@ -1,4 +1,3 @@
-/** Acts that take a right away, when the server changes or fails during the wait. */
 import { expect, test } from "bun:test";
 import { LONG } from "../support/long-form.ts";
 import { withCutOffWorld } from "./cut-off-world.ts";
@@ -8,7 +7,7 @@ const world = await withCutOffWorld();
 const { service, owner, at, cli, served } = world;
 const { sql } = service.db;
 const { acts, ownedKey, staged: stageAll } = rightTakingActs(world);
-/** All callers use one wait: in short each act is tried from one place, in turn. */
+/** All callers use one wait: the short form tests each act from one caller, in turn. */
 const oneOfEach = new Set(
 	LONG ? acts : [...Map.groupBy(acts, ({ act }) => act).values()].flatMap((ways, at) => ways[at % ways.length] ?? []),
 );

@@ -25,7 +25,7 @@ test("a cut-off instance admits nothing by a right that was taken away", async (
 	const all = Array(staged.length).fill(true);
 	expect(await serving()).toEqual(all);
 	proxy.freeze();
-	// It does not know yet that it is cut off. On a busy machine its time is over before it has served them all.
+	// The instance does not know yet that it is cut off. On a busy machine its lease ends before it has served all.
 	expect(await serving()).toContain(true);
 	const outcomes = await Promise.all(
 		staged.map(async ([{ act, from, run }, stage]) => {

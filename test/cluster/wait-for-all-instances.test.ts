@@ -24,7 +24,7 @@ test("waits for a silent instance's lease and the grace by its own clock", async
 			effectiveAtMs = clock.monotonicMs();
 		},
 	);
-	// It sleeps between two looks; time passes only then.
+	// Time passes only while it sleeps between two polls.
 	await waitFor(
 		() => {
 			if (clock.pending() > 0) clock.advance(100);

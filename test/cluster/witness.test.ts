@@ -19,7 +19,7 @@ beforeEach(async () => {
 const stateOf = async (id: string) =>
 	(await db.sql`select state from instance_now where id = ${id}`)[0]?.state as string;
 
-/** A witness on a clock that the test moves, and how often it has looked. */
+/** A witness on the test's clock, and the number of its polls. */
 function witness() {
 	const clock = createManualClock();
 	const store = createPgFenceStore(db.liveness);
@@ -53,7 +53,7 @@ async function liveRow(id: string, ttlMs: number): Promise<void> {
 	await store.goLive(id, epoch, (await store.position()).seq, ttlMs);
 }
 
-/** Between two looks of the witness, so that the fourth finds the lease over and its grace not. */
+/** Between two polls of the witness, so that the fourth finds the lease over and its grace not. */
 const TTL_MS = 2_700;
 
 test("records an instance as silent after its lease, by its own clock", async () => {

@@ -116,7 +116,7 @@ test("a discarded connection is closed though its server does not answer", async
 	await statements`select 1`;
 	isSilent = true;
 	expect(await rejection(statements`select 1`)).toBeDefined();
-	// A half-closed socket still accepts what is written.
+	// A half-closed socket still accepts writes.
 	const refused = Promise.withResolvers<void>();
 	taken[0]?.on("error", () => refused.resolve()).on("close", () => refused.resolve());
 	const writing = setInterval(() => taken[0]?.write(Buffer.from("N\0\0\0\x05\0")), 50);

@@ -28,7 +28,6 @@ test("logs a set-up that can lose usage once, and its end", async () => {
 	const log = createLog({ level: "info", write: (line) => void lines.push(line) });
 	const clock = createManualClock();
 	const watch = startDurabilityWatch({ read: async () => found, clock, log });
-	/** However many looks it takes. */
 	const until = (isSo: () => boolean, what: string) =>
 		waitFor(() => {
 			clock.advance(60_000);

@@ -10,7 +10,7 @@ import { waitFor } from "../support/wait.ts";
 
 const CHILD = join(import.meta.dir, "embedded-ended-child.ts");
 
-/** Processes that work in `folder`: all of PostgreSQL's do. */
+/** Processes with the working folder `folder`, as all of PostgreSQL's. */
 function workingIn(folder: string): number[] {
 	return readdirSync("/proc")
 		.filter((name) => /^\d+$/.test(name))

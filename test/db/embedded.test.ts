@@ -44,7 +44,7 @@ afterEach(async () => {
 	}
 });
 
-/** Holds a cluster that a first start has made, of some run. */
+/** A folder with an initialised cluster. */
 let seed: string;
 beforeAll(async () => {
 	seed = mkdtempSync(join(quickFolder(), "tollgate-embedded-seed-"));
@@ -54,7 +54,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(seed, { recursive: true, force: true }));
 
 const clusterOf = (folder: string) => join(folder, "postgres", "cluster");
-/** Processes are killed here, never the machine: what the system has in memory is safe. */
+/** Only processes are killed here, never the machine: data in the system's memory is safe. */
 const SETTINGS = { fsync: "off" };
 const start = (dataDir: string) => startEmbeddedPostgres({ log: silentLog }, { dataDir, settings: SETTINGS });
 
@@ -65,11 +65,11 @@ function newFolder(mode = 0o755): string {
 	return folder;
 }
 
-/** A folder whose first start was before: for what is about later ones. */
+/** A folder after its first start, for tests of later ones. */
 function usedFolder(): string {
 	const folder = newFolder();
 	copyFileSync(join(seed, "postgres.password"), join(folder, "postgres.password"));
-	// With owners and modes, which the server insists on.
+	// With owners and modes, which the server requires.
 	const { success } = Bun.spawnSync(["cp", "-Rp", join(seed, "postgres"), join(folder, "postgres")]);
 	if (!success) throw new Error("the cluster could not be copied");
 	return folder;
@@ -104,7 +104,7 @@ test.if(LONG)(
 		const folder = usedFolder();
 		const cluster = clusterOf(folder);
 		const { uid, gid } = statSync(cluster);
-		// Consistent at once, and then a while on its way to the log's end.
+		// Consistent at once, then still replaying the log for a while.
 		appendFileSync(join(cluster, "postgresql.auto.conf"), "restore_command = 'sleep 0.3; false'\n");
 		writeFileSync(join(cluster, "recovery.signal"), "");
 		chownSync(join(cluster, "recovery.signal"), uid, gid);
@@ -209,7 +209,7 @@ test("does not trust a pid file that names another process", async () => {
 	const text = readFileSync(pidFile, "utf8");
 	await first.stop();
 
-	// A stranger that PostgreSQL itself would take for its forerunner: another server, of the same user.
+	// Another server of the same user, which PostgreSQL itself would take for the former one.
 	const other = usedFolder();
 	const stranger = await start(other);
 	const pid = findPostmaster(clusterOf(other))?.pid;

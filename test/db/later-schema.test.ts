@@ -1,4 +1,4 @@
-/** Schemas that came to a database, and its path, when our tables were there. */
+/** Schemas that were added to a database and its path after our tables. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";

@@ -46,7 +46,7 @@ async function hearing(channel: string, clock = systemClock) {
 	};
 }
 
-/** The pause before it is tried again has its share of chance. */
+/** The pause before a retry is partly random. */
 const renewed = (clock: ManualClock, listens: () => number) =>
 	waitFor(() => {
 		clock.advance(5);
@@ -102,7 +102,7 @@ test("keeps a connection that answers", async () => {
 
 test("receives revocations again after a silent connection was replaced", async () => {
 	const db = server;
-	// No heartbeat comes by itself: what is applied was announced.
+	// The test sends no heartbeats: every applied entry was announced.
 	const member = await joinTestInstance(createPgHeartbeatStore(db.liveness), "hears", { heartbeatMs: NEVER_MS });
 	await member.heartbeat.goLive();
 	atEnd(() => member.heartbeat.stop());

@@ -57,7 +57,7 @@ test("puts this version's functions first on the path of clients", async () => {
 	const log = createLog({ level: "info", write: (line) => lines.push(line) });
 	const migrated = await migrate({ log }, url);
 	await migrate({ log }, url);
-	// Applied migrations are one line of the log; without any there is none.
+	// Applied migrations are one log line; without any there is none.
 	expect(lines.map((line) => JSON.parse(line))).toMatchObject([
 		{ message: "the schema is up to date", migrations: names.length, last: names.at(-1) },
 	]);
@@ -66,7 +66,7 @@ test("puts this version's functions first on the path of clients", async () => {
 	expect(await ours`select control_append('key', 'k', '{}') as seq`).toEqual([{ seq: "1" }] as never);
 	expect(await client`select control_append('key', 'k', '{}') as seq`).toEqual([{ seq: "-1" }] as never);
 	await ours.end();
-	// Next to the tables are only functions of triggers, and those of defaults and views.
+	// The tables' schema has only functions of triggers, defaults and views.
 	expect(
 		await client`select count(*)::int as functions from pg_proc p join pg_namespace n on n.oid = p.pronamespace
 		where n.nspname = 'public' and p.prorettype <> 'trigger'::regtype`,

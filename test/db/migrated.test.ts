@@ -1,4 +1,3 @@
-/** What a start does, and leaves, in a database that has our tables. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
@@ -91,7 +90,7 @@ test("keeps the functions of the versions that booted last", async () => {
 		await client`insert into function_set (name, version, used_at) values (${`tollgate_${String(at).padStart(12, "0")}`}, '0', now() - ${at} * interval '1 day')`;
 	}
 	await client`create schema tollgate_of_somebody`;
-	// Laid down by another service, whose tables lie in another schema and list it.
+	// Created by another service, whose tables are in another schema and list it.
 	await client`create schema tollgate_00000000000a`;
 	await layFunctions(client, "0.0.0", 3);
 	const left = await client<

@@ -14,7 +14,7 @@ const server = new URL(database.url);
 const folder = temporaryFolder();
 const HAS_IPV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
 
-/** Relays another place to the database's server. Returns the port, if it has one. */
+/** Relays another address to the database's server. Returns the port, if it has one. */
 async function alsoAt(place: ListenOptions): Promise<number> {
 	const relay = createServer((from) => {
 		const to = connect(Number(server.port), server.hostname);
@@ -30,7 +30,7 @@ async function alsoAt(place: ListenOptions): Promise<number> {
 	return typeof address === "object" && address !== null ? address.port : 0;
 }
 
-/** The database's address at another host, with more in its query. */
+/** The database's address with another host and further query parameters. */
 const addressAt = (host: string, query: Record<string, string> = {}) =>
 	Object.entries(query).reduce(
 		(to, [name, value]) => withSetting(to, name, value),
@@ -175,7 +175,7 @@ test("makes no connection after an end during its pause", async () => {
 	});
 	const lost = Promise.resolve(first`select 1`).catch((error) => error);
 	await pausing.promise;
-	// Its pause is over after the other one's.
+	// Its pause ends after the other client's.
 	const next = paused(() => 60);
 	const answer = Promise.resolve(next`select 1 as one`);
 	await first.end({ timeout: 0 });
@@ -191,7 +191,7 @@ test("makes no connection after an end during its pause", async () => {
 test("connects for earlier statements when its end has time", async () => {
 	const client = newClient(database.url, { onnotice: () => {} });
 	const answer = Promise.resolve(client`select 1 as one`);
-	// It is taken in the next turn.
+	// The end takes effect in the next turn.
 	await Promise.resolve();
 	await Promise.resolve();
 	await client.end({ timeout: 10 });

@@ -10,7 +10,6 @@ import { updateAccount } from "../../src/keys/account-admin.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { appendControl } from "../cluster/fixture.ts";
 
-/** Answers every statement without a row. */
 const statements: Statements = Object.assign(async () => [], { end: async () => {} });
 
 const ledger = createPgLedgerStore({ statements }, "one", 1);

@@ -12,7 +12,7 @@ const { open } = database;
 
 const more = [...migrations, { name: "9999_more", sql: "create table more ()" }];
 
-/** A role that may use all that is there, and own nothing of it. */
+/** A role that may use every table and owns none. */
 async function user() {
 	await migrate(deps, database.url);
 	const role = await database.role();
@@ -26,7 +26,7 @@ test("a role without rights to create starts on a migrated schema", async () => 
 	const client = open(database.url);
 	const { url, quoted } = await database.role();
 	await client.unsafe(`create schema authorization ${quoted}`);
-	// Its own schema is before public, and would have a second set of tables.
+	// Its own schema precedes public and would get a second set of tables.
 	await expect(migrate(deps, url)).rejects.toThrow(`grant all on all tables in schema "public" to ${quoted}`);
 	await expect(migratedUrl(url)).rejects.toThrow("another role's");
 	await client.unsafe(`grant all on all tables in schema public to ${quoted}`);

@@ -64,7 +64,6 @@ test("a lost search_path makes no second set of tables", async () => {
 	await migrate(deps, database.url);
 	await open(database.url).unsafe(`alter database ${new URL(database.url).pathname.slice(1)} reset search_path`);
 	await expect(migrate(deps, database.url)).rejects.toThrow('set search_path = "books"`');
-	// Who wants one says so.
 	await set("search_path = public");
 	expect((await migrate(deps, database.url)).applied).toHaveLength(migrations.length);
 });

@@ -6,11 +6,11 @@ import { createEmptyDatabase } from "../support/database.ts";
 export interface OwnedDatabase {
 	readonly url: string;
 	open(url: string): postgres.Sql;
-	/** `name = value`, for connections that are made from then on. */
+	/** `name = value`, for later connections. */
 	set(...settings: readonly string[]): Promise<void>;
-	/** The address of a role that may sign in and nothing else, removed after the test; and its quoted name. */
+	/** The address of a role that can only sign in, removed after the test; and its quoted name. */
 	role(name?: string): Promise<{ readonly url: string; readonly quoted: string }>;
-	/** Called after the test, the newest first. */
+	/** Called after the test, newest first. */
 	atTestEnd(end: () => unknown): void;
 }
 

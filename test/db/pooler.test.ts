@@ -6,7 +6,7 @@ import { withDatabase } from "../support/database.ts";
 const db = await withDatabase();
 
 describe("a pooler", () => {
-	/** Sessions of clients that a pooler serves with `size` sessions of the server: the one used last, or the one used first. */
+	/** Client sessions over a pooler with `size` server sessions: the last used first, or the first used first. */
 	function pooled(size: number, order: "last" | "first"): { session: Session; end(): Promise<void> } {
 		const free = Array.from({ length: size }, () => postgres(db.url, { max: 1, onnotice: () => {} }));
 		return {

@@ -19,7 +19,7 @@ import { chatModel } from "../support/service.ts";
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** The whole service on the PostgreSQL that it brings along. */
+/** The whole service on its embedded PostgreSQL. */
 
 const CREDIT = 100_000_000_000;
 let dataDir: string;

@@ -18,7 +18,7 @@ function started(argv: string[], cwd?: string) {
 	return child;
 }
 
-/** As the system shows it, `Z` for one that ended and was not waited for; undefined if there is none. */
+/** The process state by the system, `Z` for a zombie; undefined if there is none. */
 function stateOf(pid: number | undefined): string | undefined {
 	try {
 		return /\) (\S)/.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))?.[1];
@@ -27,7 +27,7 @@ function stateOf(pid: number | undefined): string | undefined {
 	}
 }
 
-/** Whether the file is there after a start has looked at it. */
+/** Whether the pid file exists after a start has checked it. */
 function isKept(pid: number): boolean {
 	writeFileSync(pidFile, `${pid}\n${cluster}\n1\n5432\n\n127.0.0.1\n\nready   \n`);
 	removeForeignPidFile(cluster);
@@ -35,7 +35,7 @@ function isKept(pid: number): boolean {
 }
 
 test("the pid file of a killed server stays while its children live", async () => {
-	// The shell becomes a program that waits for no child of its own.
+	// The shell is replaced by a program that reaps no children.
 	const parent = started(["sh", "-c", "sleep 0.1 & echo $!; exec sleep 600"]);
 	const { value } = await parent.stdout.getReader().read();
 	const unreaped = Number(new TextDecoder().decode(value));

@@ -29,7 +29,7 @@ describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 	const owner = serverOwner("/nowhere");
 	const find = (...homes: string[]) => reachableBinaries({ log }, closed, owner, homes);
 
-	/** Stand-ins: a program that ends well, and files that it would need. */
+	/** Stand-ins: a program that succeeds, and the files it needs. */
 	beforeEach(() => {
 		lines = [];
 		base = mkdtempSync(join(tmpdir(), "tollgate-binaries-"));

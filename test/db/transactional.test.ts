@@ -63,7 +63,7 @@ test("a transaction whose connection goes silent is rolled back", async () => {
 });
 
 test("a transaction that is cut off fails and leaves nothing", async () => {
-	// The server goes on sleeping, and the next transaction would wait for the row of this one.
+	// The server still sleeps, and the next transaction would wait for its row.
 	let id = 100;
 	const cuts = (swallow: boolean, where: "in a statement" | "between two") =>
 		db.tx.transaction(async (tx) => {

@@ -63,7 +63,7 @@ const secretUpstream = {
 	keepAlive: true,
 } as const;
 
-/** As a console sees it that has just started. */
+/** As a console that has just started. */
 const seen = () => createDeployments({ statements, clock }).current();
 
 test("the console shows a gateway's models without server keys", async () => {

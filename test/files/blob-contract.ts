@@ -1,7 +1,6 @@
 import { expect } from "bun:test";
 import { type BlobStore, BytesLost } from "../../src/files/blob-store.ts";
 
-/** What every store of blobs must do, whatever it is. */
 export async function holdsBlobs(store: BlobStore): Promise<void> {
 	const bytes = crypto.getRandomValues(new Uint8Array(65_536));
 	const long = new Uint8Array(Buffer.concat(Array.from({ length: 17 }, () => bytes)));
@@ -24,7 +23,7 @@ export async function holdsBlobs(store: BlobStore): Promise<void> {
 	] as const)
 		expect(Buffer.compare(await store.read("file_a", "1-y", start, end), long.subarray(start, end))).toBe(0);
 
-	// What is not all there is not read.
+	// An incomplete blob is not read.
 	expect(await failure(store.read("file_a", "0-x", 65_530, 65_540))).toBeInstanceOf(BytesLost);
 	expect(await failure(store.read("file_a", "none", 0, 1))).toBeInstanceOf(BytesLost);
 

@@ -8,7 +8,7 @@ import { type TestDatabase, withDatabase } from "../support/database.ts";
 
 export const MB = 1024 * 1024;
 
-/** Files of a database of their own, on a disk, at a time that can be moved. */
+/** A file store with its own database, on a disk, with a movable clock. */
 export interface TestFiles {
 	readonly files: Files;
 	readonly db: TestDatabase;
@@ -16,7 +16,7 @@ export interface TestFiles {
 	readonly store: { -readonly [name in keyof BlobStore]: BlobStore[name] };
 	readonly limits: Record<"fileBytesMax" | "fileAccountBytesMax" | "filesBytesMax", number>;
 	nowMs: number;
-	/** As if the database's clock went on by so much, for an account's files. */
+	/** Moves the database's time forward for an account's files. */
 	passInDatabase(accountId: string, ms: number): Promise<unknown>;
 	space(accountId: string): Promise<{ files: number; bytes: number }>;
 }

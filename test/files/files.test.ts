@@ -58,7 +58,6 @@ describe("a file", () => {
 		}
 		writeFileSync(path, whole);
 		expect((await bytesOf(files.read(record))).length).toBe(record.bytes);
-		// Nor is another file's part read as this one's.
 		const other = await files.create(owner, newFile, streamOf(sample(192 * 1024)));
 		writeFileSync(path, readFileSync(blobsOf(other.id)[0] ?? ""));
 		expect(await failure(bytesOf(files.read(record)))).toBeInstanceOf(Error);
@@ -129,7 +128,7 @@ describe("a file that is written part by part", () => {
 		writer.write("two\n");
 		expect(await writer.seal()).toBe(2);
 
-		// Sealed, and yet the writer did not hear of it.
+		// The part is sealed, but the writer got no answer.
 		writer.write("three\n");
 		await at.db.sql`alter table stored_file_part rename to hidden`;
 		expect(await failure(writer.seal())).toBeInstanceOf(Error);
@@ -206,7 +205,7 @@ describe("the expiry of a file", () => {
 		];
 		at.nowMs += DAY_MS + 1_000;
 		expect(await found()).toEqual([brief.id, 2]);
-		// One clock's word is not enough for what cannot be brought back.
+		// Deletion requires two clocks to agree, since it cannot be undone.
 		while ((await files.sweep()) > 0);
 		expect(existsSync(join(folder, brief.id))).toBe(true);
 		await at.passInDatabase(short.accountId, DAY_MS);
@@ -260,7 +259,7 @@ describe("the expiry of a file", () => {
 		const { removeFile } = store;
 		const many = { accountId: "acc_many", keyId: "key_many" };
 		const stuck = await files.create(many, newFile, streamOf(sample(4)));
-		// As many as one look finds, and all of them older.
+		// As many older files as one check takes.
 		await at.db.sql`
 			insert into stored_file select f.* from generate_series(1, 199) n, lateral (
 				select (jsonb_populate_record(s, jsonb_build_object('id', s.id || n))).* from stored_file s where s.id = ${stuck.id}) f`;

@@ -1,4 +1,3 @@
-/** A part whose blob was put by halves, and what is put again: what is read is what was written. */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +12,7 @@ const db = await withDatabase();
 const owner = { accountId: "acc_halves", keyId: "key_halves" };
 const output = { purpose: "batch_output", filename: "out.jsonl" } as const;
 
-/** Files in the database, whose connection breaks at the nth of its statements with bytes, before or behind its being carried out. */
+/** Files in the database, whose connection breaks at the nth statement with bytes, before or after it takes effect. */
 function filesCutAt(nth: number, isDone: boolean) {
 	let count = 0;
 	const statements = (async (...query: Parameters<typeof db.statements>) => {
@@ -41,7 +40,7 @@ test("a part that was half written when the connection broke is whole after a re
 			const writer = await files.writer(owner, output);
 			writer.write(bytes);
 			await expect(writer.seal()).rejects.toThrow("the connection broke");
-			// As the runner of a batch does, whose answers these are.
+			// As a batch runner writes its answers.
 			expect(await writer.seal()).toBe(1);
 			const record = await writer.finish();
 			const read = await bytesOf(files.read(record)).catch((error: unknown) => error);

@@ -1,6 +1,6 @@
 /**
- * Files against a real S3-compatible service: `bun test/files/run.ts ENDPOINT BUCKET KEY_ID SECRET`. The bucket must be
- * there, and is left as it was. Any server will do, MinIO, gofakes3 or moto for instance.
+ * Files against a real S3-compatible service: `bun test/files/run.ts ENDPOINT BUCKET KEY_ID SECRET`. The bucket must
+ * exist and is left unchanged. MinIO, gofakes3 and moto work, among others.
  */
 import { systemClock } from "../../src/base/clock.ts";
 import { createS3Blobs } from "../../src/files/s3-blobs.ts";

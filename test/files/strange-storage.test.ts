@@ -5,10 +5,10 @@ import { createS3Blobs } from "../../src/files/s3-blobs.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { startObjectStorage } from "../support/object-storage.ts";
 
-/** What answers in a bucket's place, or a proxy before it, may say anything: no file is given up for it, and nothing else deleted. */
+/** Whatever a bucket or its proxy answers, no file counts as lost and no other object is deleted. */
 
 const storage = startObjectStorage();
-/** Undefined: what the storage itself says. */
+/** Undefined: the storage's own answer. */
 let says: (request: Request) => Response | undefined = () => undefined;
 const server = untilEnd(
 	Bun.serve({
@@ -49,7 +49,7 @@ test("no wrong answer makes an existing object count as lost", async () => {
 		says = ({ url, method }) => (method === "GET" && !url.includes("list-type") ? answer() : undefined);
 		const failure = await store.read("file_a", "0-x", 2, 6).catch((error: unknown) => error);
 		expect([name, failure instanceof Error, failure instanceof BytesLost]).toEqual([name, true, false]);
-		// One that answers so to everything has not said that the object is gone, either.
+		// A server that answers everything this way does not prove that the object is missing.
 		says = ({ method }) => (method === "GET" ? answer() : undefined);
 		const other = await store.read("file_a", "0-x", 2, 6).catch((error: unknown) => error);
 		expect([name, other instanceof Error, other instanceof BytesLost]).toEqual([name, true, false]);

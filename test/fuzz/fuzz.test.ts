@@ -1,7 +1,6 @@
 /**
- * Inputs that nobody meant: JSON by structure, forms, raw HTTP, recordings and model servers' answers with changed bytes.
- * None is answered with a fault of ours, none ends the process, and the books add up. `bun run fuzz` is the long form:
- * `FUZZ_MINUTES` in all, `FUZZ_SEED` to repeat.
+ * Random JSON, forms and raw HTTP, and mutated recordings and model servers' answers: no 5xx, no crash, and sound
+ * books. `bun run fuzz` is the long form: `FUZZ_MINUTES` in all, `FUZZ_SEED` to repeat.
  */
 import { expect, test } from "bun:test";
 import { withProduct } from "../attack/product.ts";
@@ -16,7 +15,7 @@ import { deployments } from "./targets.ts";
 const minutes = Number(Bun.env.FUZZ_MINUTES ?? 0);
 const seed = Number(Bun.env.FUZZ_SEED ?? (minutes > 0 ? Date.now() % 2 ** 31 : 7));
 const INPUTS = LONG || minutes > 0 ? 150 : 40;
-/** Of the processor's own time. Without bounds it was seconds. */
+/** Processor time. Without bounds it was seconds. */
 const HELD_MS_MAX = 150;
 
 const servers = untilEnd(startServers(createRandom(seed + 1)));

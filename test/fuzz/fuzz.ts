@@ -13,22 +13,22 @@ export type Kind = (typeof KINDS)[number];
 
 export interface Tally {
 	tried: number;
-	/** Answers by the hundred of their status; `closed` without one. */
+	/** Numbers of answers by status class; `closed` for none. */
 	readonly answers: Record<string, number>;
-	/** Steps of the event loop that took more than 50 ms of the processor's time, and the longest. */
+	/** Steps of the event loop with more than 50 ms of processor time, and the longest. */
 	gaps: number;
 	worstMs: number;
 }
 
 export interface Report {
 	readonly tallies: Record<Kind, Tally>;
-	/** What must not be, each with the input that brought it about. */
+	/** Violations, each with the input that caused it. */
 	readonly defects: string[];
 }
 
 export interface FuzzPlan {
 	readonly seed: number;
-	/** So many inputs of a kind, and then on until its time is over. */
+	/** Runs a number of inputs of a kind, then more until its time is over. */
 	readonly inputs: number;
 	readonly msAKind: number;
 	readonly steps: Steps;
@@ -37,7 +37,7 @@ export interface FuzzPlan {
 
 const GAP_MS = 50;
 const ANSWER_MS_MAX = 30_000;
-/** A raw connection that says nothing for so long has said what it has to. */
+/** A raw connection without data for this long is finished. */
 const QUIET_MS = 60;
 
 export async function fuzz(product: Product, plan: FuzzPlan): Promise<Report> {
@@ -83,7 +83,7 @@ async function one(product: Product, kind: Kind, random: Random, secret: string,
 		const statuses = await rawStatuses(product.url, bytes);
 		for (const status of statuses) count(`${status[0]}xx`);
 		if (statuses.length === 0) count("closed");
-		// 505 is the standard's own word for a first line whose version nobody speaks; it comes from the runtime.
+		// 505 is HTTP's status for an unsupported version; it comes from the runtime.
 		if (statuses.some((status) => status >= "500" && status !== "505"))
 			defect(`answered ${statuses.join(", ")}`, bytes);
 		return;
@@ -95,7 +95,7 @@ async function one(product: Product, kind: Kind, random: Random, secret: string,
 		const response = await fetch(`${product.url}${path}`, { ...init, method: "POST", headers, signal });
 		const text = await response.text();
 		count(`${String(response.status)[0]}xx`);
-		// A model server that lies is no fault of ours as long as we say so.
+		// A false answer of a model server may be an error, if the error says so.
 		const ours = kind === "answers" ? response.status === 500 : response.status >= 500;
 		if (ours || text.includes('"internal_error"')) defect(`answered ${response.status} ${text.slice(0, 300)}`, input);
 	} catch (error) {
@@ -122,7 +122,7 @@ function requestOf(
 	return { path, init: { headers: { "content-type": contentType }, body }, input: body };
 }
 
-/** The statuses of all answers on one connection, until it is closed or quiet. */
+/** The statuses of all answers on one connection, until it is closed or idle. */
 async function rawStatuses(url: string, bytes: Uint8Array): Promise<string[]> {
 	const client = await openRaw(url, bytes);
 	let length = 0;
@@ -141,7 +141,7 @@ async function rawStatuses(url: string, bytes: Uint8Array): Promise<string[]> {
 	return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map((found) => found[1] as string);
 }
 
-/** Everything is settled, the books add up, and nothing was charged for what was refused. */
+/** Everything is settled, the books add up, and refused requests are free. */
 async function brokenBooks({ db }: Product): Promise<string[]> {
 	await waitFor(
 		async () => (await db.sql`select count(*)::int as n from reservation`)[0]?.n === 0,
@@ -157,7 +157,7 @@ async function brokenBooks({ db }: Product): Promise<string[]> {
 	];
 }
 
-/** What the process itself calls a fault of its own. */
+/** Internal errors by the process's own count. */
 function logged({ serve }: Product): string[] {
 	return serve.lines
 		.filter(({ level }) => level === "error" || level === "raw")

@@ -7,7 +7,7 @@ import { wavOf } from "../support/upstream-endpoints.ts";
 import { mutated } from "./mutate.ts";
 import { TARGETS } from "./targets.ts";
 
-/** A request as a client library could send it: the framing is right, what is in it is not. */
+/** A request as a client library sends it: valid framing, random content. */
 export interface Input {
 	readonly path: string;
 	readonly contentType: string;
@@ -82,7 +82,7 @@ const HEADERS = [
 	'Content-Disposition: form-data; name="file"; filename="../../\u202e.wav"\r\nContent-Transfer-Encoding: base64',
 ];
 
-/** Forms by hand: parts without names, boundaries that lie, files where fields belong. */
+/** Forms with unnamed parts, false boundaries, and files in place of fields. */
 export function formInput(random: Random): Input {
 	const boundary = random.pick(["b", "----x", `"quoted b"`, "b".repeat(70), "b".repeat(300), "é", "", "b; c=d"]);
 	const part = (header: string, value: Buffer) =>

@@ -1,6 +1,6 @@
 import type { Random } from "../support/random.ts";
 
-/** Numbers at and beyond the edges of what readers expect. */
+/** Numbers at and beyond parsers' limits. */
 const EDGES = [
 	"-1",
 	"0",
@@ -36,7 +36,7 @@ const LITTLE = [
 	"[DONE]",
 ];
 
-/** The same bytes with up to four changes, of the kinds that find what readers take for granted. */
+/** The same bytes with up to four changes of kinds that often break parsers. */
 export function mutated(bytes: Uint8Array, random: Random): Uint8Array<ArrayBuffer> {
 	let changed = Buffer.from(bytes);
 	for (let left = random.pick([1, 1, 1, 2, 4]); left > 0; left -= 1) changed = changedOnce(changed, random);

@@ -1,7 +1,7 @@
 import type { Random } from "../support/random.ts";
 import { mutated } from "./mutate.ts";
 
-/** Bytes of requests as no client library writes them: framing that contradicts itself, heads without end, pipelines. */
+/** Requests that no client library sends: contradictory framing, endless headers, pipelines. */
 export function rawShape(random: Random, secret: string): Uint8Array {
 	const body = JSON.stringify({ model: "chat", messages: [{ role: "user", content: "hi" }] });
 	const path = random.pick([

@@ -1,4 +1,4 @@
-/** Two model servers for a fuzzed service: one that answers well whatever it is asked, one that answers with mutated bytes. */
+/** Two model servers: one answers every request well, the other with mutated bytes. */
 import type { Random } from "../support/random.ts";
 import { startEndpoints } from "../support/upstream-endpoints.ts";
 import { startUpstream } from "../support/upstream-server.ts";

@@ -1,4 +1,7 @@
-/** Every endpoint, whole and streamed: a request to it, an answer of its server with any usage record, and what the client is told. */
+/**
+ * Every endpoint, whole and streamed: a request, its server's answer with any usage, and the usage in the client's
+ * answer.
+ */
 import { deployment, wavOf } from "../support/upstream-endpoints.ts";
 
 type Json = Record<string, unknown>;
@@ -9,9 +12,9 @@ export interface Target {
 	/** A deployment of `deployments`. */
 	readonly model: string;
 	readonly request: (model?: string) => Json | FormData;
-	/** What a server answers, with this as its `usage`; undefined for none. */
+	/** A server's answer with this `usage`; undefined for none. */
 	readonly answer: (usage: unknown) => { readonly body: string; readonly contentType: string };
-	/** Whether more may be charged than was reserved, where a server overlooks the limit that it was given. */
+	/** Whether the charge may exceed the reservation if a server ignores its output limit. */
 	readonly mayExceed: boolean;
 }
 
@@ -130,7 +133,7 @@ export const TARGETS: readonly Target[] = [
 	]),
 ];
 
-/** YAML of a deployment for each target, with a rate for everything that a server may count. `prefix`: of their names. */
+/** YAML of a deployment for each target, with a rate for every unit. `prefix`: of their names. */
 export function deployments(url: string, prefix = ""): string {
 	const at = { url, dialect: "openai" as const };
 	const tokens = 'input: "1", cached_input: "0.5", output: "2"';
@@ -146,7 +149,7 @@ export function deployments(url: string, prefix = ""): string {
 	].join("\n");
 }
 
-/** The last usage record in an answer, whole or streamed; undefined if it has none. */
+/** The last usage record of an answer, whole or streamed; undefined if it has none. */
 export function toldUsage(text: string): Json | undefined {
 	const pieces = text.startsWith("data:")
 		? text.split("\n\n").flatMap((event) => (event.startsWith("data: {") ? [event.slice(6)] : []))

@@ -7,7 +7,7 @@ import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { WRONG_CHAT } from "./wrong-chat.ts";
 
-/** Whatever is sent, it is a 4xx in the error shape, never a 5xx, and costs nothing. */
+/** Any invalid input is a 4xx in the error shape, never a 5xx, and is free. */
 
 const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }), limits: "  body_mb: 4" });
@@ -98,7 +98,7 @@ describe("a raw socket", () => {
 		const before = head("").replace(customer.secret, leaving.secret);
 		for (const rest of ["Content-Length: 1000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n5\r\n{"]) {
 			const client = await openRaw(service.url, before + rest);
-			// What came before on another connection was read before, too.
+			// The server has read data of another connection that was sent earlier.
 			expect((await service.get("/v1/models", leaving.secret)).status).toBe(200);
 			client.leave();
 		}

@@ -1,4 +1,3 @@
-/** Secrets planted in upstream keys, addresses, answers and prompts appear in no answer and no log; headers pass by list. */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { withService } from "../support/service.ts";
@@ -14,7 +13,7 @@ const tokens = 'input: "1", output: "2"';
 const service = await withService({
 	models: [
 		deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens" }),
-		// Of its own, so that one breaker does not see all failures of the file.
+		// Separate models, so that failures of this file do not open one breaker.
 		deployment({ id: "streamed", kind: "chat", ...at, rates: tokens, parameters: "max_tokens" }),
 		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
 		deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),

@@ -1,6 +1,6 @@
 /**
- * Requests that are wrong in generated ways, some dozens for each family of endpoints: no 5xx, no crash, the error
- * shape always right, nothing charged and nothing sent upstream. The seed is printed with the request that fails.
+ * Generated wrong requests, some dozens for each family of endpoints: always an error in the right shape, never a 5xx,
+ * a charge or a call upstream. A failure prints its seed.
  */
 import { describe, expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
@@ -27,7 +27,7 @@ const service = await withService({
 	limits: "  body_mb: 1",
 });
 
-/** A request that is fine, and for each of its fields values that are not. */
+/** A valid request, and invalid values for each of its fields. */
 interface Family {
 	readonly path: string;
 	readonly valid: Record<string, unknown>;
@@ -155,7 +155,7 @@ interface Broken {
 
 const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
 
-/** A structural byte becomes another, which is never valid JSON of the same meaning. */
+/** Changes a structural byte, so that the JSON is invalid or means something else. */
 function damaged(random: Random, text: string): Uint8Array<ArrayBuffer> {
 	const bytes = new Uint8Array(Buffer.from(text));
 	const structural = [...bytes.keys()].filter((at) => '{}[]:"'.includes(String.fromCharCode(bytes[at] as number)));

@@ -1,4 +1,3 @@
-/** What bounds the members of an object bounds all of them, whatever they are called. */
 import { expect, test } from "bun:test";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { readBatchRequest } from "../../src/gateway/batches/batch-answers.ts";

@@ -1,4 +1,3 @@
-/** One customer's requests that servers fail on cost the others nothing, and he hears that it is his request. */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../support/chat.ts";
@@ -65,7 +64,7 @@ test("two customers' failures keep a single server open to others", async () => 
 	const bad = [await service.customer(), await service.customer()];
 	const askAs = async ({ secret }: { secret: string }, text: string) =>
 		(await service.post("/v1/chat/completions", secret, ask(text, { model: "lone" }))).status;
-	// So often that it would be enough if they were the server's, and in each trial of theirs again.
+	// Enough failures to open the breaker if they were the server's, in each of its trials too.
 	for (let round = 0; round < 4; round += 1)
 		for (const one of bad) expect(await askAs(one, POISON)).toBe(round < 2 ? 502 : 503);
 	const good = await service.customer();

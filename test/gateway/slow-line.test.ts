@@ -1,4 +1,7 @@
-/** The runtime gives up whoever sends less than 16 KB/s for 12 seconds, or nothing between two requests, and we do not. */
+/**
+ * Bun disconnects clients that send less than 16 KB/s for 12 seconds, or nothing between two requests; the gateway must
+ * not.
+ */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
@@ -24,12 +27,12 @@ const service = await withService({
 });
 
 const CRLF = Buffer.from("\r\n");
-/** Opened before the others take their time. */
+/** Opened first, so that it is idle while the other tests run. */
 const { secret: idle } = await service.customer();
 const kept = await openRaw(service.url, rawPost("/v1/chat/completions", idle, ask()));
 await kept.until('"usage"');
 
-/** A step of the runtime's own clock longer than it waits: 1 KB/s. */
+/** Longer than a step of Bun's own timer: 1 KB/s. */
 const STEPS = 15;
 const STEP_MS = 1_000;
 const TEXT = JSON.stringify(ask("one two three", { user: "u".repeat(STEPS * 1_000) }));

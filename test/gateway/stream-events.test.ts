@@ -122,7 +122,7 @@ describe("a client that did not request usage", () => {
 					const written = JSON.parse(JSON.stringify(chunks.flat().map(({ choices }) => choices))) as Event["choices"][];
 					const finished = written.map((choices) => choices.filter(({ finish_reason }) => finish_reason !== null));
 					const last = finished.findLastIndex((choices) => choices.length > 0);
-					// A record that finds the finish gone has it once more, without what came with it.
+					// A usage record after the finish event repeats the finish without its other fields.
 					const again = !asked && last !== -1 && last < written.length - 1 ? (finished[last] ?? []) : [];
 					expect(sent.flatMap(({ choices }) => choices)).toEqual([
 						...written.flat(),

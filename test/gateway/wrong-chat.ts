@@ -1,4 +1,3 @@
-/** Wrong values of each field of a chat. */
 export const WRONG_CHAT: Record<string, readonly unknown[]> = {
 	model: [undefined, null, 0, "", {}, [], true],
 	messages: [

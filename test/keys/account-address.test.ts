@@ -1,4 +1,3 @@
-/** An account is made for an address that its owner can sign in with, and for every such one. */
 import { expect, test } from "bun:test";
 import { isMailAddress } from "../../src/base/mail-address.ts";
 import { createAccount, findAccount } from "../../src/keys/account-admin.ts";

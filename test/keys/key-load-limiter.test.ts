@@ -8,11 +8,11 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
 const LIMIT = 60;
-/** Those of an address that failed too often which wait. */
+/** The maximum of waiting look-ups of an address with too many failures. */
 const TRICKLE = 8;
 const HERE = "192.0.2.1";
 
-/** Look-ups over a table in which only what begins with "good" exists; `loads` are the questions that reached it. */
+/** Look-ups in a table of keys that begin with "good"; `loads` are the queries that reached it. */
 function setUp(failuresPerMinuteMax = 1_000_000) {
 	const clock = createManualClock();
 	const loads: string[] = [];
@@ -49,7 +49,7 @@ describe("unknown keys", () => {
 		const all = many(900, "bad").map((digest) => find(digest).then((code) => heard.push(code)));
 		await waitFor(() => heard.length === 900 - TRICKLE, "all but those that wait for their second");
 		expect(counted(heard)).toEqual({ invalid_api_key: LIMIT, rate_limit_exceeded: 900 - TRICKLE - LIMIT });
-		// The window begins with one that goes on.
+		// The window starts with a query that is under way.
 		expect(loads.length).toBe(LIMIT + 1);
 		for (let second = 1; second < TRICKLE; second += 1) {
 			clock.advance(1_000);
@@ -99,7 +99,7 @@ describe("unknown keys", () => {
 		const results = await Promise.all(
 			many(3_000, "bad").map((digest, at) => find(digest, `10.0.${at >> 8}.${at & 255}`)),
 		);
-		// What was under way when the limit was reached still counts.
+		// A query under way when the limit was reached still counts.
 		expect(counted(results).service_unavailable).toBeUndefined();
 		const after = loads.length;
 		expect(counted(await Promise.all(many(50, "late").map((digest, at) => find(digest, `10.9.0.${at}`))))).toEqual({

@@ -11,7 +11,7 @@ export interface Member {
 	readonly name: string;
 	readonly limits: KeyLimits;
 	/**
-	 * `cut off`: receives no recalls and cannot reach the store. `unheard`: its calls take effect, and the answers are
+	 * `cut off`: receives no recalls and cannot reach the store. `unheard`: its calls take effect, but their answers are
 	 * lost.
 	 */
 	state: "well" | "cut off" | "unheard";
@@ -21,7 +21,7 @@ export interface Member {
 /** A busy machine answers after a short pause: for tests that require the answer itself. */
 export const PATIENT = 2;
 
-/** Time passes for counts as the test says, and the wall clock is set by `stepMs`; pauses are real and so many times shorter. */
+/** Counts use the test's time, and the wall clock is set by `stepMs`; pauses are real, divided by this factor. */
 export function createShiftedClock(shorter: number): Clock & { passMs: number; stepMs: number } {
 	const clock = {
 		...systemClock,

@@ -62,7 +62,7 @@ test("counts of a process that joined again are known to others", async () => {
 	await limits.stop();
 });
 
-/** Shares of these epochs, for single asks; `say` sets an epoch's state. */
+/** Shares of these epochs, for single requests to the store; `say` sets an epoch's state. */
 async function epochsOf(id: string) {
 	const say = (epoch: number, state: string) =>
 		db.sql`
@@ -71,7 +71,7 @@ async function epochsOf(id: string) {
 	let seq = 0;
 	return {
 		say,
-		/** A process whose epochs these are, the last of them its present one. */
+		/** A process with these epochs, of which the last is the present one. */
 		process() {
 			const here = { epoch: 0 };
 			const store = createPgShareStore({
@@ -102,7 +102,7 @@ test.each(["rate", "running"] as const)("an ask of %p that arrives after its epo
 	await say(1, "dead");
 	await say(2, "live");
 	expect(await ask(2, kind, 6, 6)).toBe(6);
-	// Sent before it was fenced off: what is asked for, and what was held at that time.
+	// Sent before the fence: the requested share, and the share held at that time.
 	expect(await before(1, kind, 6, 7)).toBe(undefined);
 	expect(await before(1, kind, 7, 7)).toBe(undefined);
 	expect(await held(kind)).toEqual([[2, 6]]);
@@ -145,7 +145,7 @@ test("a process counts its shares of its last 64 epochs", async () => {
 		if (epoch > 1) await db.sql`update instance_beat set state = 'left', ended_at = now() where id = 'again'`;
 		await db.sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('again', ${epoch}, 1, 'live', 30000, now() + interval '30 seconds')`;
 		here.epoch = epoch;
-		// Of the fourth one and of the seventh, which counts for two minutes.
+		// Of the fourth and the seventh epoch; the seventh counts for two minutes.
 		for (const [at, key] of [
 			[4, "beyond"],
 			[7, "within"],
@@ -156,6 +156,6 @@ test("a process counts its shares of its last 64 epochs", async () => {
 	expect(Math.max(...named)).toBe(64);
 	expect(await ask("within", 10, 10)).toBe(10);
 	expect(await ask("within", 3, 9)).toBe(10);
-	// As of another process by this name.
+	// As of another process with this name.
 	expect(await ask("beyond", 0, 10)).toBe(0);
 });

@@ -1,4 +1,3 @@
-/** Several instances that share keys' limits through Postgres. */
 import { describe, expect, test } from "bun:test";
 import type { Fault } from "../../src/base/fault.ts";
 import { createPgShareStore, forgetOldShares } from "../../src/keys/limit-shares.ts";
@@ -54,7 +53,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		const passed: number[] = [];
 		let nowMs = 0;
 		for (let step = 0; step < 240; step++) {
-			// For a while all requests come to one instance, then to another, then to all.
+			// Requests arrive at one instance for a while, then at another, then at all.
 			const phase = Math.floor(step / 30) % 3;
 			const place = phase === 2 ? random.int(0, count - 1) : phase * (count - 1);
 			if (await at(place).enter("key", perMinute)) passed.push(nowMs);
@@ -67,7 +66,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		}
 		for (const from of passed) {
 			const within = passed.filter((ms) => ms >= from && ms < from + 60_000).length;
-			// As with one instance: two fixed windows stand for the sliding one.
+			// As on one instance: two fixed windows approximate the sliding one.
 			expect(within).toBeLessThanOrEqual(2 * perMinute);
 		}
 		expect(passed.length).toBeLessThanOrEqual(perMinute * 11);
@@ -78,7 +77,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 describe("a client of several instances in turn", () => {
 	const perMinute = 60;
 
-	/** Uses each instance once, a part of a minute apart, and then takes all it can for `minutes`; returns how much. */
+	/** Uses each instance once, a part of a minute apart, then takes the maximum for `minutes`; returns the number. */
 	async function takenInTurn(
 		{ clock, at }: Awaited<ReturnType<typeof cluster>>,
 		{ count, minutes, setBack }: { count: number; minutes: number; setBack: boolean },
@@ -89,7 +88,7 @@ describe("a client of several instances in turn", () => {
 			clock.passMs += turnMs;
 			if (setBack) clock.stepMs -= turnMs;
 		}
-		// Right before a minute since its first use has passed there again.
+		// Just before a minute since its first use has passed on that instance.
 		clock.passMs += 60_000 - 2_000;
 		let taken = 0;
 		for (let turn = 0; turn < minutes * count; turn++) {
@@ -112,7 +111,7 @@ describe("a client of several instances in turn", () => {
 
 	test("gets no more in the long run if the clock was set back in between", async () => {
 		const members = await cluster(3);
-		// To each it is the beginning of a minute, which the clock goes back to.
+		// Each instance starts a minute at the moment to which the clock is set back.
 		members.clock.stepMs = -(members.clock.wallMs() % 60_000);
 		const minutes = 6;
 		const taken = await takenInTurn(members, { count: 3, minutes, setBack: true });
@@ -176,7 +175,7 @@ test("setting the database's clock gives away no live share", async () => {
 	async function passHours(hours: number): Promise<void> {
 		await db.sql`update instance_beat set lease_until = lease_until - make_interval(hours => ${hours}::integer)`;
 		await db.sql`update key_share set at = at - make_interval(hours => ${hours}::integer)`;
-		// A console may look before the next heartbeat.
+		// A console may run its clean-up before the next heartbeat.
 		await forgetOldShares(db.statements);
 	}
 	await passHours(2);
@@ -288,7 +287,7 @@ test("a lowered limit holds for all instances together", async () => {
 	expect(await everywhere(null, 2)).toBeLessThanOrEqual(2);
 	for (const { limits } of all) while (limits.running("key") > 0) limits.leave("key");
 	clock.passMs += 180_000;
-	// A limit that is unused is free for all instances.
+	// All instances may use a limit that is unused.
 	let served = 0;
 	for (let sent = 0; sent < 12; sent++) if (await all[sent % 3]?.enter("key", 5, null)) served += 1;
 	expect(served).toBe(5);

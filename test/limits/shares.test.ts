@@ -7,7 +7,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** A store that answers when the test lets it, and once gives `more` beyond what an instance has; `leftOut` it gives nothing to. */
+/** A store that answers on demand, and once grants `more` than requested; `leftOut` keys get nothing. */
 function build() {
 	const asks: ShareAsk[] = [];
 	const state = { more: 0, openings: 1, leftOut: "", beforeReply: async () => {} };
@@ -209,7 +209,7 @@ test("a draw comes before reports after a gate's opening", async () => {
 	await shares.sent();
 	const told = asks.filter(({ kind }) => kind === "running");
 	expect([told.length, new Set(told.map(({ key }) => key)).size, told[0]?.have]).toEqual([count, count, 1]);
-	// A grant after the opening is not taken away.
+	// A grant after the opening is not removed.
 	expect([wanted.amount, asks.filter(({ key }) => key === "wanted").length]).toEqual([6, 1]);
 	count = asks.length;
 	shares.tick();

@@ -79,7 +79,7 @@ test("a lowered limit holds for both gateways together", async () => {
 	const entry = await updateKey(service.db.statements, { id: keyId }, { requestsPerMinute: 3 });
 	const { effective } = await waitForAllInstances({ liveness: service.db.liveness, clock: systemClock }, entry, 20_000);
 	expect(effective).toBe(true);
-	// Two have been counted. One after the other, so that the one that is left is found.
+	// Two are counted. One after the other, so that the last free one is found.
 	const statuses: number[] = [];
 	for (let sent = 0; sent < 8; sent++) statuses.push((await post(sent, secret)).status);
 	expect(statuses.filter((status) => status === 200)).toHaveLength(1);

@@ -24,7 +24,7 @@ import {
 const SAFE = BigInt(Number.MAX_SAFE_INTEGER);
 const RUNS = { numRuns: 3_000 };
 
-/** Small values, values around 2^53, and everything between, so that sums fall on both sides of the exact range. */
+/** Small values, values around 2^53, and between, so that sums fall on both sides of the exact range. */
 const whole = fc.oneof(
 	fc.nat(1_000),
 	fc.nat(10_000_000),

@@ -1,4 +1,4 @@
-/** Faults made by rule: each changes one place of a source file the way a slip of the author might. */
+/** Generated faults: each changes one place of a source file as a programmer's slip might. */
 import { parseSync } from "oxc-parser";
 
 export interface Mutation {
@@ -10,7 +10,7 @@ export interface Mutation {
 	readonly replacement: string;
 }
 
-/** A node of the syntax tree, as far as it is read here. */
+/** The fields of a syntax tree node that are used here. */
 interface Node {
 	readonly type: string;
 	readonly start: number;
@@ -36,7 +36,7 @@ const SWAPPED: Readonly<Record<string, string>> = {
 };
 const FUNCTIONS = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"];
 const SHOWN_MAX = 90;
-/** Neither a log line nor an assertion of an invariant is a guarantee that a test can see. */
+/** Tests cannot observe log lines or assertions. */
 const UNSEEN = /^(?:await )?(?:(?:\w+\.)*log\.\w+|assert)\(/;
 
 export function mutationsOf(file: string, text: string): Mutation[] {
@@ -61,7 +61,7 @@ export function mutationsOf(file: string, text: string): Mutation[] {
 			const [left, right] = [node.left as Node, node.right as Node];
 			if (other === undefined || (/[+]/.test(operator) && (isText(left) || isText(right)))) return;
 			const at = text.indexOf(operator, left.end);
-			// Swapped next to another operator of its kind, it would bind differently and not parse.
+			// Next to another operator of its kind the changed one would bind differently and not parse.
 			add(at, at + operator.length, other);
 		}
 		if (node.type === "ExpressionStatement" && typeof node.directive !== "string") {
@@ -106,7 +106,7 @@ function* childrenOf(node: Node): Generator<Node> {
 const isText = ({ type, value }: Node) =>
 	type === "TemplateLiteral" || (type === "Literal" && typeof value === "string");
 
-/** A `return` with a value, outside of functions within. */
+/** A `return` with a value, without those of nested functions. */
 function givesValue(node: Node): boolean {
 	if (node.type === "ReturnStatement" && node.argument !== null) return true;
 	return [...childrenOf(node)].some((child) => !FUNCTIONS.includes(child.type) && givesValue(child));

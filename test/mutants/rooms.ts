@@ -1,4 +1,4 @@
-/** Which tests guard which room, the quickest first. */
+/** The tests of each room, fastest first. */
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
@@ -21,7 +21,7 @@ const TESTS: Readonly<Record<string, readonly string[]>> = {
 };
 const ROOMS = Object.keys(TESTS);
 
-/** The files of a room's tests: those that name the source file first, then by the time that they took in the last run. */
+/** A room's test files: those that name the source file first, then by their last duration. */
 export function testsOf(root: string, room: string, sourceFile: string): { named: string[]; others: string[] } {
 	const durations = JSON.parse(readFileSync(join(root, "test/durations.json"), "utf8")) as Record<string, number>;
 	const files = (TESTS[room] ?? [])
@@ -38,7 +38,7 @@ export function testsOf(root: string, room: string, sourceFile: string): { named
 	return { named: files.filter(names), others: files.filter((file) => !names(file)) };
 }
 
-/** The rooms that a word names, with their source files: a room, or a file below `src/`. */
+/** The rooms and source files that an argument names: a room, or a file below `src/`. */
 export function sourcesOf(root: string, word: string): { room: string; files: string[] } {
 	const room = ROOMS.find((one) => word === one || word.startsWith(`${one}/`));
 	if (room === undefined) throw new Error(`there is no room ${word}; there are ${ROOMS.join(", ")}`);

@@ -1,14 +1,14 @@
 /**
- * Puts faults into a copy of the source, one after the other, and runs the tests of its room:
+ * Puts one fault at a time into a copy of the source and runs the tests of its room:
  *
  *   bun run mutants -- ledger --count 40        a seeded sample of the room's faults (20)
  *   bun run mutants -- money/nano-usd.ts        of one file
  *   bun run mutants -- db/functions             the fixed faults of the SQL functions
  *   … --seed 7                                  another sample (1)
- *   … --list                                    only says which faults there would be
+ *   … --list                                    lists the faults only
  *
- * Prints each survivor and the share that was noticed. A fault whose tests do not end in time counts as noticed; one that
- * does not parse is counted apart. Ends with 1 if one survives.
+ * Prints each survivor and the share of killed faults. A timeout counts as killed; a fault that does not parse is not
+ * counted. Exit code 1 if a fault survives.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Faults of the SQL functions that the tests must notice: no generator makes them. */
+/** Hand-written faults of the SQL functions that the tests must detect. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Mutation } from "./mutations.ts";
@@ -9,7 +9,7 @@ export interface SqlMutant {
 	/** Occurs once in the file. */
 	readonly before: string;
 	readonly after: string;
-	/** A seed of `bun run sim -- --sql` that finds it, or one of the next. */
+	/** The first seed of `bun run sim -- --sql` to try for it. */
 	readonly sqlSeed?: number;
 	/** That seed needs the world with projects. */
 	readonly sqlProjects?: boolean;
@@ -19,7 +19,7 @@ export interface SqlMutant {
 export const SQL_MUTANTS: Readonly<Record<string, readonly SqlMutant[]>> = mutants;
 const FOLDER = "src/db/functions/";
 
-/** As mutations of their files. Throws if a text does not occur exactly once: the source has changed. */
+/** As mutations of their files. Throws unless each text occurs exactly once: the source has changed. */
 export function sqlMutations(root: string): Mutation[] {
 	return Object.entries(SQL_MUTANTS).flatMap(([name, list]) => {
 		const text = readFileSync(join(root, FOLDER, name), "utf8");

@@ -1,11 +1,11 @@
-/** A copy of the project in which one fault at a time is put in and taken out again, so that the checkout stays clean. */
+/** A copy of the project for one fault at a time, so that the checkout stays clean. */
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface Tree {
 	readonly folder: string;
-	/** Runs the test files until one fails; null if they do not end in time. */
+	/** Runs the test files until one fails; null after a timeout. */
 	run(files: readonly string[]): Promise<{ failed: boolean; by: string } | null>;
 	changed<T>(file: string, text: string, work: () => Promise<T>): Promise<T>;
 	remove(): void;

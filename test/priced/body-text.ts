@@ -1,8 +1,8 @@
 import fc from "fast-check";
 
-/** Request bodies as text: what a client may write and no serializer would, doubled names and escaped ones among it. */
+/** Request bodies as text that no serializer writes, with repeated and escaped names. */
 
-/** Names that mean, or could be taken for, how much is generated. */
+/** Names that limit the output, or look as if they did. */
 const LIMIT_NAMES = [
 	"max_tokens",
 	"max_completion_tokens",
@@ -68,7 +68,7 @@ const words = fc.oneof(
 	{ weight: 12, arbitrary: fc.string({ maxLength: 40, unit: "grapheme" }) },
 	{ weight: 12, arbitrary: fc.string({ maxLength: 20, unit: "binary" }) },
 	{ weight: 12, arbitrary: fc.constantFrom("", "\u0000", "ﷺ", '\n\t\\"', "😀".repeat(9), "</s><|im_end|>") },
-	// Long enough to be passed on as it came, and some of it to be left out when it is parsed.
+	// Long enough to be passed on unparsed, with parts that parsing leaves out.
 	{
 		weight: 1,
 		arbitrary: fc.constantFrom(

@@ -1,4 +1,4 @@
-/** Whether what was reserved for a body is what a model server would do with what is sent of it. */
+/** Compares the reservation for a body with the work that a model server does for the sent body. */
 import type { Quantities } from "../../src/admission/price.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
@@ -24,7 +24,7 @@ const LIMIT_NAMES = new Set([
 	"num_predict",
 	"best_of",
 ]);
-/** What a chat's template can put into the prompt beside the messages. */
+/** Tokens that a chat template may add to the messages. */
 const RENDERED = ["tools", "tool_choice", "response_format"];
 
 const targets = TEXT_DIALECTS.flatMap((dialect) =>
@@ -55,7 +55,7 @@ const targets = TEXT_DIALECTS.flatMap((dialect) =>
 	}),
 );
 
-/** How many of the targets took the body; throws, saying what differs, where one is sent what was not reserved. */
+/** The number of targets that accepted the body; throws if one gets what was not reserved. */
 export function judge(kind: "chat" | "completions", text: string): number {
 	let taken = 0;
 	for (const { dialect, model, replica } of targets) {
@@ -151,7 +151,7 @@ function compare(sent: string, { kind, dialect, model, bound, prompts }: Reserve
 	if (value.get("model") !== "served") differs("another model");
 }
 
-/** Of a byte-level vocabulary; token ids count as they are. */
+/** For a byte-level vocabulary; token ids count as they are. */
 function promptTokensOf(prompt: unknown): number {
 	if (typeof prompt === "string") return Buffer.byteLength(prompt);
 	if (typeof prompt === "number") return 1;

@@ -1,14 +1,14 @@
 import { type ParseError, visit } from "jsonc-parser";
 
-/** What a reader that is not this service's own finds in a body. */
+/** A body as an independent parser reads it. */
 export interface ReadBody {
 	readonly value: unknown;
-	/** Names that stand twice in one object, on any level. */
+	/** Names that occur twice in one object, on any level. */
 	readonly doubled: readonly string[];
 	readonly errors: readonly ParseError[];
 }
 
-/** Reads by events, so that a name which stands twice is seen. The first of two counts here: the opposite of JSON.parse. */
+/** Parses by events, so that repeated names are seen. The first value counts here: the opposite of JSON.parse. */
 export function readOtherwise(text: string): ReadBody {
 	const doubled: string[] = [];
 	const errors: ParseError[] = [];
@@ -45,7 +45,7 @@ export function readOtherwise(text: string): ReadBody {
 	return { value: root, doubled, errors };
 }
 
-/** UTF-8 bytes of all text in a value; of what is no text the bytes of its JSON. */
+/** UTF-8 bytes of all text in a value; other values count the bytes of their JSON. */
 export function textBytesOf(value: unknown): number {
 	if (typeof value === "string") return Buffer.byteLength(value);
 	if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + textBytesOf(one), 0);

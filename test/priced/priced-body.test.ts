@@ -4,9 +4,8 @@ import { LONG } from "../support/long-form.ts";
 import { chatBodyText, completionBodyText } from "./body-text.ts";
 import { judge } from "./judge.ts";
 
-/** The short form of `bun test/priced/run.ts`. */
 const CASES = LONG ? 2_000 : 500;
-/** The same bodies each time, or of a change nobody knew whether it was at fault; the long form has others. */
+/** Fixed seeds, so that a failure is due to a change; the long form takes others. */
 const SEED = Number(Bun.env.SEED ?? (LONG ? Date.now() % 2 ** 31 : 20_261_128));
 
 for (const [kind, bodies, share] of [
@@ -18,7 +17,7 @@ for (const [kind, bodies, share] of [
 		const property = fc.property(bodies, (text) => {
 			taken += judge(kind, text);
 		});
-		// Making a body smaller is for the command, which takes the seed that is told: it may be a thousand bodies more.
+		// No shrinking here, which may take a thousand bodies: the command does it for the printed seed.
 		fc.assert(property, { numRuns: CASES * share, seed: SEED, endOnFailure: true });
 		expect(taken).toBeGreaterThan((CASES * share) / 2);
 	}, 120_000);

@@ -1,10 +1,10 @@
 /**
- * Generated bodies by the hundred thousand: what was reserved for each against what another reader finds in what is sent.
+ * Compares the reservations for generated bodies with an independent parser's reading of the sent bodies.
  *
  *     bun test/priced/run.ts                            100,000 cases
  *     bun test/priced/run.ts --cases 5000 --seed 42
  *
- * Prints the seed, and of a case that fails its smallest form. Exit code 1 then.
+ * Prints the seed and the smallest form of a failing case, with exit code 1.
  */
 import { parseArgs } from "node:util";
 import fc from "fast-check";

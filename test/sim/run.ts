@@ -1,12 +1,12 @@
 /**
- * The simulation as a long run:
+ * The long form of the simulation:
  *
  *   bun test/sim/run.ts [--seeds N] [--from N]     10,000 seeds; stops at the first failing seed and prints it
- *   bun test/sim/run.ts --seed S [--log]           replays one seed, with what happened last, or all of it
+ *   bun test/sim/run.ts --seed S [--log]           replays one seed, with its last steps or the whole log
  *   … --projects                                  three levels of budgets instead of two
- *   … --cuts                                       limits are lowered all the time, beside slow answers
+ *   … --cuts                                       limits are lowered all the time, with slow answers
  *   … --sql [--seeds N] [--seed S]                 the same world on a real Postgres, with the real functions
- *   … --sql --mutants [WORD] [--seeds N]           which broken lines of the functions do so many seeds find?
+ *   … --sql --mutants [WORD] [--seeds N]           the faults of the functions that these seeds find
  */
 import { parseArgs } from "node:util";
 import { stopTestPostgres, testPostgres } from "../support/postgres.ts";

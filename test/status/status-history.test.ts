@@ -1,4 +1,3 @@
-/** What instances saw of the service becomes its history: each minute once, and nothing that nobody saw. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { createStatusHistory, dayOf, type StatusHistory } from "../../src/status/status-history.ts";
@@ -67,7 +66,7 @@ function instance(levels: Record<string, ServiceLevel>): Instance {
 	return made;
 }
 
-/** Moves the clock and lets the instances do what became due. */
+/** Moves the clock and runs the instances' due jobs. */
 async function after(ms: number, ...instances: readonly Instance[]): Promise<void> {
 	const begun = instances.map((one) => one.begun);
 	clock.advance(ms);

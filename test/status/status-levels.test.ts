@@ -1,4 +1,3 @@
-/** What the history calls operational, degraded and down. */
 import { expect, test } from "bun:test";
 import type { CatalogSnapshot, Model } from "../../src/catalog/model.ts";
 import { statusLevels } from "../../src/status/status-levels.ts";

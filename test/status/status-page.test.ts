@@ -1,4 +1,3 @@
-/** GET /status with its history: what instances saw minute by minute, as JSON and as a page. */
 import { describe, expect, test } from "bun:test";
 import packageJson from "../../package.json" with { type: "json" };
 import { type Clock, systemClock } from "../../src/base/clock.ts";
@@ -15,14 +14,17 @@ import { waitFor } from "../support/wait.ts";
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked at by hand.
 type Any = any;
 
-/** Far from the middle of a minute, and a time to which no other timer is set. */
+/** Far from the middle of a minute, and different from every other timer's period. */
 const START_MS = Date.parse("2026-11-20T12:00:07.123Z");
 const TODAY = dayOf(START_MS);
 const FIRST_LOOK_MS = 22_877;
 
-/** Real time for everything but the calendar, which stands still, and the looks, which happen when they are told to. */
+/** Real time except for the calendar, which stands still, and observations, which run on demand. */
 interface LookClock extends Clock {
-	/** Moves the calendar to the next look. An instance admits nothing until its lease is renewed: it may have slept. */
+	/**
+	 * Moves the calendar to the next observation. The pause may have ended an instance's lease: it admits again after its
+	 * renewal.
+	 */
 	arrive(): void;
 	look(): void;
 }
@@ -44,7 +46,7 @@ function createLookClock(): LookClock {
 			nowMs = due?.atMs ?? nowMs;
 		},
 		look() {
-			// The first timer that a look sets is that of the next one.
+			// The first timer that an observation sets is the next observation.
 			capturing = true;
 			due?.run();
 		},
@@ -73,7 +75,7 @@ const pastMinute = (ago: number, subject: string) => ({
 	levels: new Map([[subject, "operational" as const]]),
 });
 
-/** Answers at once: well before a question to Postgres would be given up. */
+/** Answers at once: long before a statement to Postgres would time out. */
 const status = async ({ url }: TestService): Promise<Any> =>
 	(await fetch(`${url}/status`, { signal: AbortSignal.timeout(3_000) })).json();
 const page = ({ url }: TestService) =>
@@ -88,11 +90,11 @@ await createStatusStore(service.db.statements).add(
 );
 /** A second instance on the same database, started when there is a history. */
 const other = await withService({ ...common, clock: clocks[1], env: { DATABASE_URL: service.db.url } });
-// What was down and is connected has been asked: only then is it judged.
+// A server counts only after its health check.
 await setHealth(503, chats, vectors);
 await setHealth(200, chats, vectors);
 
-/** Lets servers be sick or well, and both instances notice. */
+/** Makes servers fail or recover, and waits until both instances have noticed. */
 async function setHealth(code: 200 | 503, ...servers: readonly UpstreamServer[]): Promise<void> {
 	for (const server of servers) server.setHealth(code);
 	const ids = servers.map((server) => (server === chats ? "org/chat" : "vectors"));
@@ -106,7 +108,7 @@ async function setHealth(code: 200 | 503, ...servers: readonly UpstreamServer[])
 	}
 }
 
-/** Both instances look once, and both know the outcome. */
+/** Both instances observe once, and both load the result. */
 async function minutes(count: number): Promise<void> {
 	for (let minute = 0; minute < count; minute += 1) {
 		await Promise.all([arriveAt(service, clocks[0]), arriveAt(other, clocks[1])]);

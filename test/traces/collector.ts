@@ -1,4 +1,4 @@
-/** Takes OTLP over HTTP as a collector does, and keeps the spans of what is JSON. */
+/** An OTLP collector over HTTP that keeps the spans of JSON bodies. */
 import { waitFor } from "../support/wait.ts";
 
 export interface SeenSpan {

@@ -1,4 +1,3 @@
-/** A request in a trace: what is told of it, what goes out with it, and what it costs if nobody listens. */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
@@ -121,7 +120,7 @@ test("each tried server has a span with its failure", async () => {
 	broken.next(reply().errorStatus(500, "canary-text-of-a-server"));
 	upstream.next(reply().errorStatus(500, "canary-text-of-a-server"));
 	const response = await chat(headers, { model: "two" });
-	// Two servers failed on it alike, so it is at fault itself.
+	// Two servers failed on it alike, so the request is at fault.
 	expect(response.status).toBe(422);
 	const spans = await collector.trace(traceId, 4);
 	const [model] = named(spans, "chat two");
@@ -189,7 +188,7 @@ test("each call of a divided request has a span", async () => {
 	const response = await fetch(`${service.url}/v1/embeddings`, {
 		method: "POST",
 		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json", ...headers },
-		// 32 at once are what such a server takes.
+		// The server takes 32 inputs at once.
 		body: JSON.stringify({ model: "vectors", input: Array.from({ length: 70 }, (_, at) => `text ${at}`) }),
 	});
 	expect(response.status).toBe(200);

@@ -1,4 +1,3 @@
-/** Long answers in one piece: those that come at once are read one behind the other, as far as there is memory for them. */
 import { describe, expect, test } from "bun:test";
 import { nextTurn } from "../../src/base/time-slice.ts";
 import { createAnswerMemory } from "../../src/upstream/call/answer-memory.ts";
@@ -16,7 +15,7 @@ function setUp() {
 		collections += 1;
 	};
 	const memory = createAnswerMemory({ clock, collect }, { limits: () => limits });
-	/** One that takes so much, and what became of that. */
+	/** An answer of this size, and its outcome. */
 	function ask(accountId: string, mb: number, { signal = NEVER, isPatient = false } = {}) {
 		const answer = memory.read(accountId);
 		const seen = { state: "read" as string, more: (more: number) => take(more), release: () => answer.release() };

@@ -205,7 +205,7 @@ describe("failures that may be the request's fault", () => {
 
 	test("failures of 64 accounts open the breaker of a healthy replica", () => {
 		const { breaker, suspects, letsIn } = setUp();
-		// Fifty that have paid in, say, and are of one mind.
+		// For instance fifty paying customers who collude.
 		const fifty = Array.from({ length: 63 }, (_, at) => String.fromCharCode(0x100 + at)).join("");
 		suspects(fifty);
 		expect(letsIn(`${fifty}yz`)).toBe("yz");
@@ -233,7 +233,7 @@ describe("failures that may be the request's fault", () => {
 				const bad = random.pick([..."abcd"]);
 				if (breaker.allows(bad)) suspects(bad);
 				if (random.fraction() < 0.5) clock.advance(random.between(1, 4_000));
-				// Nobody's trial runs: a failure ends it.
+				// No trial is running: a failure ends it.
 				expect(breaker.allows("z")).toBe(true);
 				if (random.fraction() < 0.1) succeed("z");
 			}
@@ -251,14 +251,14 @@ describe("failures that may be the request's fault", () => {
 			clock.advance(50);
 		}
 		expect(breaker.state()).toBe("closed");
-		// However often they fail, and whoever of them is answered meanwhile.
+		// However often they fail, and whichever of them is answered in between.
 		for (let round = 0; round < 50; round += 1) {
 			suspects("ababab");
 			succeed("a");
 		}
 		suspects("abab");
 		expect(breaker.state()).toBe("closed");
-		// An answer speaks for a while only.
+		// An answer counts for a limited time.
 		clock.advance(10_001);
 		suspects("ab");
 		expect(breaker.state()).toBe("half_open");
@@ -278,7 +278,7 @@ describe("failures that may be the request's fault", () => {
 			for (const bad of "aabb") if (breaker.allows(bad)) suspects(bad);
 			expect(letsIn("z")).toBe("z");
 			const call = breaker.begin("z");
-			// A long answer begins, whose end is not to be seen here.
+			// A long answer whose end is not part of the test.
 			if (breaker.state() === "half_open") {
 				tried += 1;
 				breaker.end(call, "ok");

@@ -1,4 +1,4 @@
-/** Servers that close the connection with their last word: what is finished and counted is whole, however that is said. */
+/** Servers that close the connection after their last event: a finished, counted answer is complete. */
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/catalog/model.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
@@ -14,7 +14,7 @@ const finish = (index: number) => event({ choices: [{ index, delta: {}, finish_r
 const usage = event({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } });
 const DONE = "data: [DONE]\n\n";
 
-/** A server of this dialect whose body has these pieces, and then a connection that breaks. */
+/** A server of this dialect that sends these pieces and then breaks the connection. */
 function serverThatBreaks(dialect: DialectName, pieces: readonly string[], url = SPEC.url, send?: Fetch) {
 	const fetch: Fetch = async () => {
 		let at = 0;

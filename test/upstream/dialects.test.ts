@@ -1,6 +1,6 @@
 /**
- * Every dialect over real sockets: the request as it leaves, and the chunks as they come. What becomes of whole answers,
- * broken ones and bills in each dialect is in `test/gateway/chat/dialect-matrix*.test.ts`.
+ * Every dialect over real sockets: the sent request and the received chunks. Whole and broken answers and their bills:
+ * `test/gateway/chat/dialect-matrix*.test.ts`.
  */
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
@@ -12,7 +12,7 @@ import { upstreamsOver } from "../support/upstream-set.ts";
 import { CHAT_DIALECTS } from "../support/upstream-wire.ts";
 
 const RUNNING_USAGE: DialectName[] = ["vllm", "sglang"];
-/** What must never come out, whatever the server puts in. */
+/** Texts that must never appear, whatever the server sends. */
 const FOREIGN = /timings|__verbose|secret|token_ids|matched_stop|chatcmpl|lie_|reasoning"|gguf/;
 
 describe.each(CHAT_DIALECTS)("%s", (dialect) => {

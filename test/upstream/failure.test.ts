@@ -85,7 +85,7 @@ describe("the status of an answer", () => {
 			["messages[0].content", "messages[0].content"],
 			["messages.2.tool_calls.0.function.arguments", "messages[2].tool_calls[0].function.arguments"],
 			["tools[0].type", "tools[0].type"],
-			// Names of the server's own end the place.
+			// A field name that only the server knows ends the path.
 			["tools[0].ToolParamSchema.internal", "tools[0]"],
 			["messages[0].content[/srv/models]", "messages[0].content"],
 			["tools[99999999]", "tools"],
@@ -118,13 +118,13 @@ describe("the status of an answer", () => {
 		],
 		['Failed to parse tools: Unsupported tool type: {"type":"custom"}; tools = []', "rejected"],
 		["Failed to parse messages: Missing 'role' in message", "rejected"],
-		// Of its own output, and of itself.
+		// About its own output and itself.
 		["Failed to parse input at pos 17: {", "failed"],
 		["got exception: Unexpected empty grammar stack after accepting piece", "failed"],
 		["Compute error.", "failed"],
 	])("llama.cpp says 500 of what it finds wrong with a request: %p is `%s`", (message, kind) => {
 		expect(of("llama.cpp", 500, { error: { code: 500, message, type: "server_error" } }).kind as string).toBe(kind);
-		// From whom a 500 means itself.
+		// Servers whose 500 means their own failure.
 		expect(of("vllm", 500, { error: { code: 500, message, type: "server_error" } }).kind).toBe("failed");
 	});
 });
@@ -144,7 +144,7 @@ describe("a malformed stream", () => {
 		for (const delta of [7, "x", [], { tool_calls: "x" }, { tool_calls: [7] }, { role: "user" }]) {
 			expect(chat.accept(choice({ delta }))).toBeUndefined();
 		}
-		// Content in a form that nobody knows would leave a hole.
+		// Dropped content of an unknown form would leave a gap.
 		for (const content of [7, true, { a: 1 }, [7], [{ type: "text", text: "x" }, { type: "hologram" }]])
 			expect(() => reader().accept(choice({ delta: { content } }))).toThrow(
 				expect.objectContaining({ kind: "failed" }),

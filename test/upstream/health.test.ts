@@ -10,7 +10,7 @@ import { createManualClock, type ManualClock } from "../support/upstream-clock.t
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { until } from "../support/upstream-set.ts";
 
-/** One replica that is asked when the test says so, and no sooner. */
+/** One replica whose health checks run on demand. */
 function asked() {
 	const clock = createManualClock();
 	let delayMs = 0;
@@ -25,7 +25,7 @@ function asked() {
 	return {
 		asking,
 		health: () => asking.replicas()[0]?.health,
-		/** The question was answered: what is waited for is the next one, and no longer the answer. */
+		/** The check was answered: the pending timer is the next one's. */
 		isAnswered: () => clock.pending() === 1 && delayMs > 30_000,
 		askAgain: () => clock.advance(delayMs),
 	};
@@ -137,7 +137,7 @@ describe("health", () => {
 		server.next(reply().text("a b c").pauseAfter(1, gate.promise), reply());
 		const stream = openChat(quiet, model, chatCall());
 		await stream.next();
-		// The widest spread of the interval: every question that was due has been asked.
+		// The longest randomised interval: every due check has been sent.
 		clock.advance(4_000);
 		gate.resolve();
 		expect((await collect(stream)).error).toBeUndefined();
@@ -160,7 +160,7 @@ describe("health", () => {
 			port: 0,
 			hostname: "127.0.0.1",
 			fetch(request) {
-				// As llama-cpp-python does it: GET takes the model's lock, which a running stream gives up; HEAD is no route.
+				// As llama-cpp-python: GET takes the model's lock, which aborts a running stream; HEAD is no route.
 				if (request.method === "HEAD") return new Response(null, { status: 405 });
 				if (request.method === "GET") {
 					for (const interrupt of breakers) interrupt();

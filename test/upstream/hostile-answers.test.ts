@@ -1,4 +1,4 @@
-/** Whatever a server sends in place of an answer: the call fails in its time, and takes bounded memory and little of the event loop. */
+/** Whatever a server answers, the call fails within its deadline and takes bounded memory and event loop time. */
 import { afterEach, expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
 import { brotliCompressSync, constants, deflateRawSync } from "node:zlib";
@@ -20,10 +20,10 @@ import {
 import { SPEC } from "../support/upstream-set.ts";
 
 const MB = 1024 * 1024;
-/** A flood is more than that. */
+/** More bytes than this are a flood. */
 const GROWTH_BYTES_MAX = (LONG ? 300 : 200) * MB;
 const FLOOD_BYTES = (LONG ? 400 : 250) * MB;
-/** Of one step of the event loop, on a busy machine; without the bounds it was seconds. */
+/** One step of the event loop, on a busy machine; without the bounds it was seconds. */
 const HELD_MS_MAX = 1_500;
 
 type Play = (socket: Socket) => Promise<void> | void;
@@ -52,7 +52,7 @@ const others = {
 	healthIntervalMs: 3_600_000,
 };
 const endsAfter = (ms: number) => limitsWith({ ...others, firstEventMs: ms, silenceMs: ms / 2, totalMs: 1.5 * ms });
-/** Of what time alone ends in the end: it is taken for so long, as fast as it comes. */
+/** An answer that only its deadline ends: it is read at full speed until then. */
 const HASTY = endsAfter(LONG ? 1_000 : 150);
 const BY_TIME = /more to follow|extension|trailers|comments|fields|never comes/;
 const USUAL = endsAfter(1_000);
@@ -68,7 +68,7 @@ const JSON_TYPE = "content-type: application/json";
 const SSE_TYPE = "content-type: text/event-stream";
 const CHUNKED = "transfer-encoding: chunked";
 
-/** `begin`, then the same bytes again and again, as fast as they are taken. */
+/** `begin`, then the same bytes repeated, as fast as they are read. */
 function flood(begin: string, piece: string): Play {
 	const bytes = Buffer.from(piece.repeat(Math.ceil((256 * 1024) / piece.length)));
 	return async (socket) => {
@@ -98,7 +98,7 @@ function packed(encoding: string, body: Uint8Array, type: string): Play {
 }
 
 const ZEROS = Buffer.alloc(2 * MB);
-/** Blocks of which each stands for itself, so that one may be there many times; what is behind the last is never reached. */
+/** Independent compressed blocks, so that one can be repeated; the end is never reached. */
 const deflated = Buffer.concat(
 	Array(FLOOD_BYTES / ZEROS.length).fill(deflateRawSync(ZEROS, { finishFlush: constants.Z_FULL_FLUSH })),
 );
@@ -154,7 +154,7 @@ const ANSWERS: Readonly<Record<string, Play>> = {
 	"no HTTP": flood("", "\0"),
 };
 
-/** The longest step of the event loop, until told to stop. */
+/** The longest step of the event loop until the returned function is called. */
 function watchLoop(): () => number {
 	let worstMs = 0;
 	let lastMs = performance.now();
@@ -165,15 +165,15 @@ function watchLoop(): () => number {
 	}, 5);
 	return () => {
 		clearInterval(timer);
-		// The step that is under way counts too.
+		// The current step counts too.
 		return Math.max(worstMs, performance.now() - lastMs);
 	};
 }
 
-/** What meets the bound of another one. */
+/** These meet another case's bound. */
 const LONG_ALONE = /beside chunks|too large|body of chunks|two lengths|more to follow|other fields|refusal that is/;
 
-/** As it does most harm; what is packed, in both ways in the long form. */
+/** In the form that does most harm; the long form tests compressed answers in both ways. */
 const CASES = Object.keys(ANSWERS).flatMap((name) => {
 	if (!LONG && LONG_ALONE.test(name)) return [];
 	const asked = ["asked", name] as const;

@@ -171,7 +171,7 @@ test("a batch line yields a place it received in the same turn", async () => {
 	// As of a request that failed and is sent again.
 	first.release("neutral");
 	const request = ask("a");
-	// In which the line would be sent.
+	// In that turn the line would be sent.
 	await tickBarrier();
 	expect(await now(Promise.resolve(request).then(() => "served"))).toBe("served");
 	leaving.abort();
@@ -217,7 +217,7 @@ test("a batch line of a resting account does not block others", async () => {
 	const fails = [1, 2, 3].map(() => ask("fails", true));
 	const others = [1, 2, 3].map(() => ask("other", true));
 	for (const line of [...fails, ...others]) expect(await now(line)).toBe("pending");
-	// What says nothing of the server: an answer would end what keeps the account away.
+	// A result without information about the server: an answer would end the account's rest.
 	held.find(({ replica }) => replica === first)?.release("neutral");
 	for (const line of others) {
 		const ticket = await now(line);

@@ -7,10 +7,10 @@ import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { LONG } from "../support/long-form.ts";
 
 const HEAD = { id: "chatcmpl-1", createdS: 1_700_000_000, model: "m", object: "chat.completion.chunk" };
-/** Longer than any event that is told by its text. */
+/** Longer than any event of the fast path. */
 const PADDING = " ".repeat(5_000);
 
-/** What a client gets of one event, and what is counted. */
+/** The bytes and counts of one event. */
 function relayOf(includeUsage: boolean, padding: string) {
 	const reader = new ChatReader(DIALECTS.openai);
 	const events = new ChatEvents(HEAD, includeUsage);
@@ -102,13 +102,13 @@ const envelope = fc
 		return (text: string) => before + text + after;
 	});
 
-/** A stream, most of whose events are like the ones before. */
+/** A stream in which most events are like the ones before. */
 const stream = fc
 	.array(fc.tuple(envelope, fc.array(written, { minLength: 1, maxLength: 12 })), { minLength: 1, maxLength: 6 })
 	.chain((parts) => fc.tuple(fc.constant(parts), fc.boolean(), fc.boolean()))
 	.map(([parts, includeUsage, mixed]) => {
 		const payloads = parts.flatMap(([of, texts]) => texts.map(of));
-		// The same ones again, after what came between.
+		// The same events again, after different ones.
 		return { includeUsage, payloads: [...payloads, ...(mixed ? payloads.toReversed() : []), "[DONE]"] };
 	});
 

@@ -44,12 +44,12 @@ function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
 	return { clock, pool, replicas, acquire, take };
 }
 
-/** What a promise came to, without waiting for it longer than the microtasks at hand. */
+/** A promise's outcome after the pending microtasks, without waiting longer. */
 async function now<T>(promise: Promise<T>): Promise<T | "pending"> {
 	return Promise.race([promise, new Promise<"pending">((resolve) => setImmediate(() => resolve("pending")))]);
 }
 
-/** What it throws at once. A promise is no error, and `toThrow` would wait for what it comes to. */
+/** The error thrown at once: `toThrow` would wait for a promise. */
 function refusalOf(ask: () => unknown): unknown {
 	try {
 		return ask() instanceof Promise ? "waits" : "has a place";
@@ -61,7 +61,7 @@ function refusalOf(ask: () => unknown): unknown {
 test("a waiting request is served although a trial takes minutes", async () => {
 	const { clock, replicas, take, acquire } = setUp([16], { queueWaitMs: 10_000 });
 	replicas[0]?.setHealth("up");
-	// Two who plot, so that each is kept away, and one of them is the first to be tried again.
+	// Two accounts that collude, so that each is kept away, and one of them has the first trial.
 	for (const accountId of ["acc_one", "acc_two"]) take({ accountId }).release("suspect");
 	clock.advance(5_000);
 	take({ accountId: "acc_one" });
@@ -196,7 +196,7 @@ describe("the last resort", () => {
 		expect(refusalOf(() => acquire(bad))).toMatchObject(UNAVAILABLE);
 		clock.advance(1);
 		take(bad);
-		// The others have their places all the time.
+		// The other requests keep their places all the time.
 		for (let call = 0; call < 8; call += 1) take();
 	});
 
@@ -309,7 +309,7 @@ describe("the queue", () => {
 			Array(3).fill(expect.objectContaining({ code: "overloaded", retryAfterS: 1 })),
 		);
 		expect(pool.waiting()).toBe(0);
-		// What looks again while somebody waits ends with the next look.
+		// The poll for waiting requests ends at its next turn.
 		clock.advance(1_000);
 		expect(clock.pending()).toBe(0);
 	});
@@ -395,10 +395,10 @@ describe("accounts", () => {
 		wait("c", 5);
 		for (const ticket of held) ticket.release("ok");
 		await turn();
-		// A holds three, two, one and none of the four when these are given out.
+		// When these are given out, A holds three, two, one and none of the four.
 		expect(served.map(({ who }) => who)).toEqual(["b", "c", "b", "a"]);
 		const gone = served.splice(0);
-		// After the first all hold one, and it is longest ago that C was given one; after the second B holds none.
+		// After the first all hold one, and C's is the oldest; after the second B holds none.
 		for (const { who, ticket } of gone) if (who === "b") ticket.release("ok");
 		await turn();
 		expect(served.map(({ who }) => who)).toEqual(["c", "b"]);
@@ -418,7 +418,7 @@ describe("accounts", () => {
 			expect([places, served.length]).toEqual([places, mine]);
 			const others = places.reduce((sum, count) => sum + count, 0) - mine;
 			for (let nth = 0; nth < others; nth += 1) parts.take({ accountId: `other ${nth}` });
-			// A place that another gives back does not go to who has its share.
+			// A place that another account gives back does not go to an account with its full share.
 			served[0]?.ticket.release("ok");
 			await turn();
 			expect(served.length).toBe(mine + 1);
@@ -460,7 +460,7 @@ describe("accounts", () => {
 		wait("third");
 		await turn();
 		expect(served.map(({ who }) => who)).toEqual(["flood overloaded", "flood overloaded"]);
-		// Nobody has more than one waiting: no line is longer than the newcomer's would be.
+		// No account has more than one waiting: every queue is as short as the newcomer's would be.
 		expect(refusalOf(() => parts.acquire({ accountId: "fourth" }))).toMatchObject({ code: "overloaded" });
 		held.release("ok");
 		await turn();

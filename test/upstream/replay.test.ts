@@ -1,4 +1,4 @@
-/** What is tried again elsewhere, what is not, and what it does to the replicas. */
+/** Which failed calls are repeated on another replica, and their effect on replicas. */
 import { describe, expect, test } from "bun:test";
 import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { untilEnd } from "../support/at-end.ts";
@@ -38,7 +38,7 @@ describe("a request moves to another replica", () => {
 
 		const whole = openUpstreams(2);
 		whole.firstFails(bad);
-		// An unstreamed answer has no event to break off at.
+		// An unstreamed answer cannot break off at an event.
 		if (name === "an end before the first token") return;
 		const { reply: answer } = await askChat(whole.upstreams, whole.model, chatCall());
 		expect(answer.choices[0]?.message.content).toBe("fine");
@@ -80,7 +80,7 @@ describe("a request moves to another replica", () => {
 			if (how === "refused") await server.stop();
 			else server.always(() => reply().errorStatus(Number(how)));
 		}
-		// Each of them is asked first in turn.
+		// Each of them is first in turn.
 		for (let call = 0; call < 5; call += 1) await askChat(upstreams, model, chatCall());
 		expect(servers[0]?.requests).toHaveLength(5);
 	});
@@ -95,7 +95,7 @@ describe("a request moves to another replica", () => {
 		);
 		await until(() => upstreams.replicas().every(({ health }) => health === "up"));
 		const ask = (accountId: string) => askChat(upstreams, model, chatCall({ accountId }));
-		// One of them is well at any time.
+		// One of them is healthy at any time.
 		const bad = { at: 0 };
 		for (const [at, server] of servers.entries())
 			server.decide(() => (bad.at === at ? reply().errorStatus(500) : reply()));
@@ -172,7 +172,7 @@ describe("a request does not move", () => {
 });
 
 describe("an address that takes no connection", () => {
-	/** As when packets vanish: the runtime goes on connecting for minutes. */
+	/** As with dropped packets: Bun keeps connecting for minutes. */
 	const connecting = (_url: string, init: BunFetchRequestInit) =>
 		new Promise<Response>((_, reject) => init.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
 
@@ -228,7 +228,7 @@ describe("a single replica", () => {
 		const refusal = { name: "Fault", code: "service_unavailable", retryAfterS: 60 };
 		for (const accountId of ["a", "b"]) expect(await errorOf(accountId)).toMatchObject(refusal);
 		expect(requests()).toBe(3);
-		// Who comes next is a trial of what calls itself well.
+		// The next request is a trial of a replica that reports itself healthy.
 		for (const accountId of ["c", "d", "e"]) expect(await errorOf(accountId)).toMatchObject({ kind: "failed" });
 		for (const accountId of ["a", "c", "e"])
 			expect(await errorOf(accountId)).toMatchObject({ code: "service_unavailable" });
@@ -253,7 +253,7 @@ describe("a single replica", () => {
 			true,
 		]);
 		expect((await askChat(upstreams, model, chatCall({ accountId: "good" }))).reply.choices).toHaveLength(1);
-		// Others are answered: it was their requests.
+		// Other requests are answered: the failed ones were at fault.
 		expect((await askChat(upstreams, model, bad())).reply.choices).toHaveLength(1);
 	});
 });
@@ -301,7 +301,7 @@ describe("a request that replicas fail on", () => {
 		const errors = [];
 		for (const accountId of ["a", "b", "a", "c"])
 			errors.push((await collect(openChat(upstreams, model, chatCall({ accountId })))).error);
-		// The first cannot be told from one that is.
+		// The first failure cannot be attributed yet.
 		expect(errors.slice(1).map((error) => (error as UpstreamFailure).kind)).toEqual(["failed", "failed", "failed"]);
 	});
 

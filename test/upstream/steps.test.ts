@@ -1,4 +1,3 @@
-/** A stream that arrives faster than the event loop comes to it is read in steps, with everybody else's turn between them. */
 import { expect, test } from "bun:test";
 import { chatEvent } from "../support/raw-answer.ts";
 import { chatCall, openChat } from "../support/upstream-catalog.ts";

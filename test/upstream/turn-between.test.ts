@@ -1,4 +1,6 @@
-/** What happens between a request and the end of its turn, in which it is sent, and between an answer's headers and its reading. */
+/**
+ * Events between a request and the end of its turn, when it is sent, and between an answer's headers and their reading.
+ */
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { createTickBarrier, nextTurn } from "../../src/base/time-slice.ts";
@@ -13,12 +15,12 @@ import { waitFor } from "../support/wait.ts";
 
 const tickBarrier = createTickBarrier();
 const TOTAL_MS = 50;
-/** As many characters are sent with others. */
+/** Up to this many characters a request is sent with others. */
 const TOGETHER = 256 * 1024;
 const model = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 1 }]);
 const roomy = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 8 }], { id: "roomy" });
 
-/** A server whose answers the test gives; what is asked of it counts when the runtime is told to send it. */
+/** A server whose answers the test gives; a request counts when Bun is told to send it. */
 function setUp() {
 	const clock = createManualClock();
 	const sent: { body: unknown; answer: (text: string) => void }[] = [];

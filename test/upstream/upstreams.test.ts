@@ -1,4 +1,3 @@
-/** Places, connections, deadlines and changes of the catalogue, over real sockets. */
 import { describe, expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { askChat, chatCall, collect, openChat, snapshotOf } from "../support/upstream-catalog.ts";
@@ -30,7 +29,7 @@ describe("calls", () => {
 				const event = { choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }] };
 				async function* body() {
 					yield `data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`;
-					// The end of the body comes after the end marker, as with most servers.
+					// The end of the body follows the end marker separately, as with most servers.
 					await Bun.sleep(5);
 				}
 				return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
@@ -44,7 +43,7 @@ describe("calls", () => {
 			expect(stream.usage()).toBeUndefined();
 			await Bun.sleep(10);
 		}
-		// One for the calls, one for the health question.
+		// One for the calls, one for the health check.
 		expect(ports.size).toBeLessThanOrEqual(3);
 		await server.stop(true);
 	});
@@ -104,7 +103,7 @@ describe("calls", () => {
 		const stalled = openChat(upstreams, model, call());
 		await stalled.next();
 		stalled.close();
-		// The one look at what lasts.
+		// The only timer left polls long calls.
 		clock.advance(100);
 		await until(() => clock.pending() === 1);
 		expect(listeners).toBe(0);

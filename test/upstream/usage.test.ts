@@ -24,11 +24,11 @@ describe("a usage record", () => {
 	test("adds reasoning that is counted separately", () => {
 		const reasoning = { completion_tokens_details: { reasoning_tokens: 340 } };
 		expect(readUsage(record(12, 2, { ...reasoning, total_tokens: 354 }))).toEqual(usage(12, 342, 0, 340));
-		// The total says it alone, or leaves it out too.
+		// The total alone shows it, or lacks it too.
 		expect(readUsage(record(12, 2, { total_tokens: 354 }))).toEqual(usage(12, 342));
 		expect(readUsage(record(12, 2, { ...reasoning, total_tokens: 14 }))).toEqual(usage(12, 342, 0, 340));
 		expect(readUsage(record(12, 2, reasoning))).toEqual(usage(12, 342, 0, 340));
-		// Within the completion it is not counted twice.
+		// Reasoning within the completion count is not counted twice.
 		expect(readUsage(record(12, 342, { ...reasoning, total_tokens: 354 }))).toEqual(usage(12, 342, 0, 340));
 		expect(readUsage(record(12, 342, { ...reasoning, total_tokens: 0 }))).toEqual(usage(12, 342, 0, 340));
 	});
@@ -112,7 +112,7 @@ describe("the usage of a stream", () => {
 		const one = new UsageTally("sum");
 		for (const tokens of [4, 4, 4]) one.note(record(9, tokens), undefined, false, 1);
 		expect(one.current()).toEqual(usage(9, 4));
-		// A count from before the end is no second choice's either.
+		// A count from before the end is not a second choice's either.
 		const running = new UsageTally("sum");
 		running.note(record(9, 2), undefined, false, 0);
 		running.note(record(9, 4), undefined, false, 1);

@@ -1,4 +1,4 @@
-/** Calls that are answered in one piece are watched from the moment on that they last: what happened before is not lost. */
+/** Whole answers are watched only once they last: earlier events are not lost. */
 import { expect, test } from "bun:test";
 import { createTickBarrier } from "../../src/base/time-slice.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
@@ -17,16 +17,16 @@ const CHAT_ANSWER = {
 };
 const VECTORS = { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 3 } };
 const model = modelOver([SPEC]);
-/** Of the turn in which a call begins: it is sent then. */
+/** In the turn in which a call begins; it is sent then. */
 const tickBarrier = createTickBarrier();
 
-/** Calls of each kind that is answered in one piece, and an answer to each. */
+/** A call of each kind with a whole answer, and its answer. */
 const CALLS: [string, (context: CallContext) => UnaryCall<unknown>, object][] = [
 	["a chat", (context) => chatWhole(model, context, chatCall()), CHAT_ANSWER],
 	["embeddings", (context) => embeddingCall({ inputs: ["x"], fields: {}, base64: false }, context), VECTORS],
 ];
 
-/** An upstream that answers when it is told to, unless it is hung up on. */
+/** An upstream that answers on demand, unless the caller disconnects. */
 function setUp(more: Parameters<typeof limitsWith>[0] = {}) {
 	const clock = createManualClock();
 	const answer = Promise.withResolvers<Response>();

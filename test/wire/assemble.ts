@@ -1,6 +1,6 @@
 import type { Said, SaidChoice } from "./recording.ts";
 
-/** An event as any reader of the interface has it; nothing about it is sure. */
+/** An event as any client parses it, without guarantees about its types. */
 export type AnyEvent = Readonly<Record<string, unknown>>;
 
 interface Gathered {
@@ -15,7 +15,7 @@ interface Gathered {
 	spoken: string;
 }
 
-/** Puts together what a stream's events say, as the applications do that read them with an SDK. */
+/** Assembles a stream's events as applications with an SDK do. */
 export function assemble(events: readonly AnyEvent[]): Said {
 	const choices: Gathered[] = [];
 	let usage: Said["usage"] = null;
@@ -81,7 +81,7 @@ function gatherCall(into: Gathered, call: AnyEvent): void {
 		if (call[signature]) into.signed.push(call[signature]);
 }
 
-/** Ids of our own making are all alike: what matters is that there is one. */
+/** Replaces generated ids, so that only their presence counts. */
 function saidOf({ text, finish, reasoning, refusal, tools, logprobs, cites, signed, spoken }: Gathered): SaidChoice {
 	const shown = tools.map(({ id, name, args }) =>
 		`${/^call_[0-9a-f]{32}$/.test(id) ? "made" : id} ${name}(${args})`.trim(),

@@ -11,12 +11,12 @@ import type { Recording, Said } from "./recording.ts";
 
 export interface Played {
 	readonly said: Said;
-	/** The kind of failure, undefined for a proper end. */
+	/** The kind of failure, undefined for a regular end. */
 	readonly failed: string | undefined;
 }
 
 export interface Player {
-	/** The recording's bytes up to `end`, in two reads cut at `cut`, through all that stands between socket and relay. */
+	/** The recording's bytes up to `end`, in two reads cut at `cut`, through everything between socket and relay. */
 	play(cut?: number, end?: number): Promise<Played>;
 	stop(): Promise<void>;
 }
@@ -69,7 +69,7 @@ export function createPlayer({ bytes, dialect, endpoint, n }: Recording): Player
 	};
 }
 
-/** Between which bytes to cut: each of them, or every so many and around each line end and bracket, where readers err. */
+/** Places of cuts: each byte, or every few bytes and around each line end and bracket, where parsers fail. */
 export function cutsOf({ bytes }: Recording, every: number): number[] {
 	const cuts: number[] = [];
 	for (let at = 1; at < bytes.length; at += 1) {

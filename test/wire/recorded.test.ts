@@ -1,11 +1,10 @@
-/** Streams as real servers send them: what is read of each, wherever it is cut, and wherever it breaks off. */
 import { describe, expect, test } from "bun:test";
 import { PASSED, WITHHELD } from "../../src/upstream/chat/answer-fields.ts";
 import { LONG } from "../support/long-form.ts";
 import { createPlayer, cutsOf } from "./play.ts";
 import { RECORDINGS, type Recording, type SaidChoice } from "./recording.ts";
 
-/** A sample of the places, of which each recording has a third, in turn; `run.ts` takes every byte. */
+/** A sample of places, of which each recording has a third, in turn; `run.ts` takes every byte. */
 const EVERY = 41;
 const sampleOf = (recording: Recording) =>
 	cutsOf(recording, EVERY).filter((_, at) => LONG || at % 3 === RECORDINGS.indexOf(recording) % 3);
@@ -58,7 +57,7 @@ test("the recordings cover every server and ending", () => {
 		expect([...servers]).toContain(server);
 });
 
-/** Fields of every recording by the place that they stand in. */
+/** Fields of every recording, by their path. */
 function fieldsOf(recordings: readonly Recording[]): Record<"answer" | "choice" | "message" | "toolCall", Set<string>> {
 	type Json = Record<string, unknown>;
 	const found = {

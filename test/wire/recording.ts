@@ -1,6 +1,6 @@
 /**
- * Streams as real servers send them, a file for each server in `recordings/`, written for this project after what the server
- * documents or is known to do. The texts are our own; the recording is the shape: fields, events, order, end.
+ * Streams of real servers, a file for each server in `recordings/`, written for this project after the server's
+ * documentation or known behaviour. The texts are ours; the recording is the shape: fields, events, order, end.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,29 +8,29 @@ import type { DialectName } from "../../src/catalog/model.ts";
 
 type Json = Record<string, unknown>;
 
-/** What a reader puts together from one choice of a stream. */
+/** One choice of a stream, assembled. */
 export interface SaidChoice {
 	readonly text: string;
 	readonly reasoning?: string;
 	readonly refusal?: string;
-	/** `name(arguments)`, in order; with its id before it if the server gave one. */
+	/** `name(arguments)`, in order, after its id if the server sent one. */
 	readonly tools?: readonly string[];
-	/** Null if it never said. */
+	/** Null without a finish reason. */
 	readonly finish: string | null;
-	/** The tokens that have a logprob, joined. */
+	/** The tokens with a logprob, joined. */
 	readonly logprobs?: string;
-	/** Addresses that the text cites. */
+	/** URLs that the text cites. */
 	readonly cites?: readonly string[];
-	/** What goes back with the next turn, as JSON. */
+	/** Data that the next turn sends back, as JSON. */
 	readonly signed?: string;
-	/** Transcript of what was spoken. */
+	/** The transcript of the audio. */
 	readonly spoken?: string;
 }
 
 export interface Said {
 	readonly choices: readonly SaidChoice[];
 	readonly usage: readonly [prompt: number, completion: number] | null;
-	/** Addresses that stand beside the choices. */
+	/** URLs outside the choices. */
 	readonly sources?: readonly string[];
 }
 
@@ -38,14 +38,14 @@ export interface Recording {
 	readonly name: string;
 	readonly dialect: DialectName;
 	readonly endpoint: "chat" | "completions";
-	/** Choices that the request asks for. */
+	/** The number of requested choices. */
 	readonly n: number;
 	readonly bytes: Uint8Array;
 	readonly says: Said;
-	/** Where somebody who reads the server itself puts together something else, and we mean to change it. */
+	/** An intended change: a direct client of the server assembles something else. */
 	readonly directly: Partial<Omit<SaidChoice, "reasoning">> &
 		Partial<Said> & { readonly reasoning?: string | undefined };
-	/** The kind of failure that it ends in, after what it says; undefined for a proper end. */
+	/** The kind of failure at the end; undefined for a regular end. */
 	readonly fails: string | undefined;
 }
 
@@ -53,14 +53,17 @@ interface ServerFile {
 	readonly server: string;
 	readonly dialect: DialectName;
 	readonly about: string;
-	/** Fields that begin each event with choices. */
+	/** Fields at the start of each event with choices. */
 	readonly head: Json;
 	readonly recordings: readonly StreamOfFile[];
 }
 
 interface StreamOfFile {
 	readonly name: string;
-	/** An event behind the head; `event` for one without it; text for lines that are no JSON: comments, other fields. */
+	/**
+	 * An event after the common fields; `event` for one without them; text for lines that are no JSON: comments, other
+	 * fields.
+	 */
 	readonly lines: readonly (Json | string)[];
 	readonly says: Meant | Said;
 	readonly endpoint?: "chat" | "completions";
@@ -69,7 +72,7 @@ interface StreamOfFile {
 	readonly eol?: "\n" | "\r\n" | "\r";
 	/** Between `data:` and the payload. */
 	readonly space?: "" | " ";
-	/** Null: a reader of the server itself gets no reasoning. */
+	/** Null: a direct client of the server gets no reasoning. */
 	readonly directly?: Omit<Recording["directly"], "reasoning"> & { readonly reasoning?: string | null };
 	readonly fails?: string;
 }

@@ -1,7 +1,3 @@
-/**
- * What an application puts together with an SDK, from the server itself and through the service: the same, but for what
- * each recording says that we mean to change.
- */
 import { describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { untilEnd } from "../support/at-end.ts";
@@ -11,10 +7,10 @@ import { type AnyEvent, assemble } from "./assemble.ts";
 import { cutsOf } from "./play.ts";
 import { RECORDINGS, type Recording, type Said } from "./recording.ts";
 
-/** Over sockets a play takes milliseconds: one cut each, at a different place in each; three at length. */
+/** Over sockets a play takes milliseconds: one cut each, at a different place in each; three in the long form. */
 const CUTS = LONG ? 3 : 1;
 
-/** Plays the recording that the last message, or the prompt, names: `<name>@<byte to cut at>`. */
+/** Plays the recording that the last message or the prompt names: `<name>@<byte to cut at>`. */
 const server = Bun.serve({
 	port: 0,
 	hostname: "127.0.0.1",
@@ -63,7 +59,7 @@ async function read(client: OpenAI, recording: Recording, cut: number, asked: bo
 	}
 }
 
-/** What the server itself says, by the recording: as through the service, but for what we mean to change. */
+/** The server's own result by the recording, where the service intentionally differs. */
 function saidDirectly({ says, directly }: Recording): Said {
 	const { choices, usage, sources, ...choice } = directly;
 	const list = choices ?? says.choices.map((one) => withoutUndefined({ ...one, ...choice }));
@@ -87,7 +83,7 @@ describe.each(whole.map((recording) => [recording.name, recording] as const))("%
 		for (const asked of [true, false]) {
 			const { said, events, threw } = await read(through, recording, 0, asked);
 			expect({ asked, threw, said }).toEqual({ asked, threw: false, said: recording.says });
-			// A client that did not ask reads `choices[0]` of every event.
+			// A client that did not request usage reads `choices[0]` of every event.
 			expect(events.every(({ choices }) => asked || (choices as unknown[]).length > 0)).toBe(true);
 			expect(events.at(-1)?.usage).toBeDefined();
 		}
@@ -112,7 +108,7 @@ test.each(broken.map((recording) => [recording.name, recording] as const))(
 	},
 );
 
-/** What the helper needs is the same events again: in short each third recording has them put together by it. */
+/** The helper reads the same events again: in the short form for every third recording. */
 const helped = whole.filter(({ endpoint }) => endpoint === "chat").filter((_, at) => LONG || at % 3 === 0);
 
 test.each(helped.map((recording) => [recording.name, recording] as const))(

@@ -1,4 +1,4 @@
-/** What is reserved is the most that a request can cost, whatever it asks for, at whatever rates, and whatever its server answers. */
+/** The reservation is the maximum cost of a request, for any parameters, rates and answers of its server. */
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -57,7 +57,7 @@ const usage = fc.oneof(
 const text = fc.string({ maxLength: 200, unit: "grapheme" });
 const dialect = fc.constantFrom<DialectName>("openai", "vllm", "sglang", "llama.cpp", "tei");
 
-/** A request that has been read, sent to a server that answers with `answer`, and billed; undefined if either was refused. */
+/** A parsed request, sent to a server that answers `answer`, and billed; undefined if either was refused. */
 async function billed(
 	endpoint: AnyEndpoint,
 	body: RequestBody,
@@ -99,7 +99,7 @@ function modelOf(card: Omit<RateCard, "id" | "version">, name: DialectName, more
 	});
 }
 
-/** Runs a property over requests and answers; says how many were billed, so that it cannot pass by refusing all. */
+/** Runs a property over requests and answers and requires a number of bills, so that refusing all cannot pass. */
 async function holds(
 	endpoint: AnyEndpoint,
 	bodies: fc.Arbitrary<RequestBody>,
@@ -177,7 +177,7 @@ test("bounds the cost of embeddings", () =>
 const FOLDER = join(import.meta.dir, "../transcriptions/recordings");
 const FILES = [
 	...readdirSync(FOLDER)
-		// Its sound is in a form that is not measured.
+		// The length of this audio format is not measured.
 		.filter((name) => name !== "adpcm.wav")
 		.map((name) => new Uint8Array(readFileSync(join(FOLDER, name)))),
 	wavOf(1),

@@ -1,4 +1,4 @@
-/** A server may count what it likes: what a client is told is what it is charged, and that is what can have been used. */
+/** A server may report any usage: the client is told the cost that is charged, within the possible usage. */
 import { expect, test } from "bun:test";
 import { formatUsd, nanoUsd } from "../../../src/money/nano-usd.ts";
 import { deployments, TARGETS, type Target, toldUsage } from "../../fuzz/targets.ts";
@@ -30,7 +30,7 @@ const RECORDS: readonly unknown[] = [
 	[],
 	{},
 	...VALUES.map((value) => record(value, value, value)),
-	// Contradictions: a part larger than the whole, a total of neither.
+	// Contradictions: a part larger than the whole, a total that fits neither.
 	record(7, 2 ** 31 - 1, 3),
 	record(2 ** 31 - 1, 1, 1),
 	record(7, -1, 2 ** 31 - 1),
@@ -38,7 +38,7 @@ const RECORDS: readonly unknown[] = [
 	record(1, 1, 1e300),
 ];
 const CONTEXT = 4096;
-/** All choices of a chat at the most that fits: its prompt, and two contexts of output. */
+/** All choices of a chat at the maximum: its prompt and two contexts of output. */
 const POSSIBLE_NANO_USD = CONTEXT * 1_000 + 2 * CONTEXT * 2_000 + 1_000;
 
 function send({ path, request }: Target, secret: string): Promise<Response> {
@@ -54,7 +54,7 @@ function send({ path, request }: Target, secret: string): Promise<Response> {
 	});
 }
 
-/** A customer of whose credit much lies free in memory, where an excess would be taken from. */
+/** A customer with much free credit in memory, from which an excess would be taken. */
 async function richCustomer() {
 	const customer = await service.customer();
 	const input = Array.from({ length: 200 }, () => "x".repeat(CONTEXT));
@@ -85,7 +85,7 @@ test.each(TARGETS.map((target) => [target.name, target] as const))(
 		await service.settled();
 		const rows = new Map((await service.usage(accountId)).map((row) => [String(row.request_id), row]));
 		expect(rows.size).toBe(RECORDS.length + 1);
-		// What an excess takes is added to what a row says was reserved.
+		// An excess raises the reservation of its row.
 		const reserved = Math.min(...[...rows.values()].map((row) => Number(row.reserved_nano_usd)));
 		let sum = Number([...rows.values()][0]?.charged_nano_usd);
 		for (const [at, { status, id, text, told }] of answers.entries()) {

@@ -1,4 +1,3 @@
-/** What an upstream reports is what is charged, however it reports it: halves beside each other, or one alone. */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
@@ -25,7 +24,7 @@ function answerWith(usage: Usage, stream: boolean) {
 	return reply().raw(`${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")}data: [DONE]\n\n`);
 }
 
-/** The usage that the client is told, and the row in the books. */
+/** The usage in the answer, and the row in the books. */
 async function charged(usage: Usage, stream: boolean) {
 	const { accountId, secret } = await service.customer();
 	upstream.next(answerWith(usage, stream));

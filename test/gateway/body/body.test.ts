@@ -71,7 +71,7 @@ describe("a body", () => {
 		}
 		expect(await reading).toBe("request_timeout");
 		expect((await readJson(post('{"a":1}'), 1_000, reads)).value).toEqual({ a: 1 });
-		// What looks after all that have begun ends with the next look.
+		// A limiter's poll stops after its next turn.
 		clock.advance(100);
 		expect(clock.pending()).toBe(0);
 	});
@@ -208,7 +208,6 @@ describe("a body", () => {
 	});
 
 	test("with a doubled length header is counted once", async () => {
-		// What the runtime makes of them.
 		const twice = (bytes: number) => ({ "content-length": `${bytes}, ${bytes}` });
 		const lengths: (string | null)[] = [];
 		const server = Bun.serve({

@@ -7,7 +7,7 @@ import { BEGINNING_CHARS, BEGINNINGS, shorten } from "../../../src/gateway/body/
 const PROSE = "A line of prose, as people write it, of some length. ";
 const proseOf = (chars: number) => PROSE.repeat(Math.ceil(chars / PROSE.length)).slice(0, chars);
 
-/** What stands between two quotes of a text: much that is plain, and what could mislead whoever leaps over it. */
+/** JSON string contents: plain text, and what could mislead a scanner. */
 const awkward = fc.oneof(
 	{
 		weight: 30,
@@ -26,7 +26,7 @@ const awkward = fc.oneof(
 			"\u2028",
 		),
 	},
-	// None of these may stand there.
+	// Bytes that JSON strings must not contain.
 	{ weight: 1, arbitrary: fc.constantFrom("\\x", "\\u12", "\\", "\n", "\u0000", "\u001f", '"') },
 );
 const written = fc
@@ -68,7 +68,7 @@ const body = fc
 	.map(([some, others, before, text]) =>
 		before === "" ? `{"messages":${some},"user":"${text}"}` : `{${before}${others},"messages":${some}}`,
 	);
-/** One sign of it is another one, or missing. */
+/** With one character changed or removed. */
 const broken = fc
 	.tuple(body, fc.nat(), fc.constantFrom("", '"', "\\", ",", "{", ":", "\u0001", "x"))
 	.map(([text, at, sign]) => {
@@ -92,7 +92,7 @@ function parsedOr<T>(parse: () => T): T | "no JSON" {
 
 const NOTHING: PlainLength = { bytes: 0, chars: 0 };
 
-/** What strings of `whole` say more than those of `short`, which begin like them; all else is the same. */
+/** Bytes by which strings of `whole` exceed their beginnings in `short`; everything else is equal. */
 function missingIn(whole: unknown, short: unknown): PlainLength {
 	if (typeof whole === "string") {
 		expect(typeof short === "string" && whole.startsWith(short)).toBe(true);
@@ -128,7 +128,7 @@ test("cuts only the ends of strings in its member, counted to the byte", () => {
 			const { messages, ...rest } = short.value as Record<string, unknown>;
 			expect(rest).toEqual(others);
 			const missing = missingIn(some, messages);
-			// Of what has a name twice nothing goes on as it came.
+			// A member with a repeated name is sent re-serialized.
 			if (namesIn(some) < ((checkStructure(text, "messages") as RawValue | undefined)?.names ?? 0))
 				expect(missing.bytes).toBeLessThanOrEqual(short.leftOut?.bytes ?? 0);
 			else expect(missing).toEqual(short.leftOut ?? NOTHING);

@@ -1,4 +1,4 @@
-/** What of an upstream's answer reaches the client, streamed and whole: what is about the answer, never the server. */
+/** Fields of an upstream's answer that reach the client: those about the answer, none about the server. */
 import { describe, expect, test } from "bun:test";
 import { PASSED, WITHHELD } from "../../../src/upstream/chat/answer-fields.ts";
 import { untilEnd } from "../../support/at-end.ts";
@@ -242,7 +242,7 @@ describe("fields about the answer", () => {
 			{ ...PASSED, tool_calls: CALLS.map((call, index) => ({ index, ...call })) },
 			{},
 		]);
-		// Small ones on every event, as those who have them send them; the lists once, on the last.
+		// Short fields on every event, as servers send them; the lists once, on the last event.
 		for (const event of events)
 			expect(event).toMatchObject({ service_tier: "priority", system_fingerprint: "fp_44709d6fcb" });
 		expect(events.filter((event) => event.citations !== undefined)).toEqual([events.at(-1) as Json]);

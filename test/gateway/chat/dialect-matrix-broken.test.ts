@@ -10,11 +10,11 @@ import {
 import { type Reply, reply } from "../../support/upstream-reply.ts";
 import { waitFor } from "../../support/wait.ts";
 
-/** Every dialect through the whole service: answers that break off, by the upstream's doing or the client's. */
+/** Every dialect through the whole service: answers that the upstream or the client breaks off. */
 
 const UNBROKEN = "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1";
 const matrix = await dialectMatrix(UNBROKEN);
-/** For silence alone: a busy machine is silent for seconds where nobody means it. */
+/** Only for silent servers: a busy machine may be silent for seconds. */
 const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n${UNBROKEN}`, { ahead: true });
 const OUTPUT_TOKENS_MAX = 1_024;
 const LEFT = { ending: "client_left", status: 499 };
@@ -37,7 +37,7 @@ describe("an upstream that fails after the first token", () => {
 					return await client.ended();
 				},
 				(cell) => {
-					// Ollama loses the error of a stream, which then just ends.
+					// Ollama drops the error of a stream, which then ends without one.
 					const lost = cell.dialect === "ollama" && ending === "upstream_failed";
 					const charge = deliveredCharge(cell.dialect, { counted: 2, estimated: 2 });
 					expectCharge(cell, { ending: lost ? "upstream_died" : ending, status, ...charge });
@@ -104,10 +104,10 @@ describe("a client that leaves", () => {
 		(place) => {
 			const words = Array.from({ length: 3_000 }, () => "x".repeat(20_000));
 			return leaveWhen(place, { stream: true }, reply().text(words).trickle(0.01), async (client, request) => {
-				// Who has seen nothing yet would leave for nothing.
+				// The client must have read something before it leaves.
 				await client.until("xxxx");
 				client.stall();
-				// The upstream is not read on once the client's buffers are full.
+				// The upstream is not read once the client's buffers are full.
 				let before = 0;
 				for (let same = 0; same < 5; same = before > 0 && before === request.tokens.completion ? same + 1 : 0) {
 					before = request.tokens.completion;
@@ -120,7 +120,7 @@ describe("a client that leaves", () => {
 			const { tokens } = cell.acted.request;
 			expect(tokens.completion).toBeLessThan(3_000);
 			expect(completion).toBeGreaterThan(0);
-			// An estimate by size, of one such word already, comes to all that was reserved.
+			// The estimate by size of one such word already exceeds the reservation.
 			const charge = deliveredCharge(cell.dialect, { counted: completion, estimated: OUTPUT_TOKENS_MAX });
 			if (charge.basis === "exact") expect(completion).toBeLessThanOrEqual(tokens.completion);
 			expectCharge(cell, { ...LEFT, ...charge });

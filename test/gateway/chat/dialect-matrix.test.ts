@@ -16,11 +16,11 @@ import { parseRaw } from "../../support/raw-http.ts";
 import { type Reply, reply } from "../../support/upstream-reply.ts";
 import { SINGLE_CHOICE } from "../../support/upstream-wire.ts";
 
-/** Every dialect through the whole service: answers that come to their end, and those that never begin. */
+/** Every dialect through the whole service: complete answers, and failures before the first token. */
 
 const UNBROKEN = "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1";
 const matrix = await dialectMatrix(UNBROKEN);
-/** For silence alone: a busy machine is silent for seconds where nobody means it. */
+/** Only for silent servers: a busy machine may be silent for seconds. */
 const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n  total_s: 4\n${UNBROKEN}`, { ahead: true });
 
 type Json = Record<string, unknown>;
@@ -128,7 +128,7 @@ for (const [at, kind] of KINDS.entries()) {
 					expect(joined(events, index)).toEqual(kind.shape);
 				const indexes = new Set(events.flatMap((event) => (event.choices as Json[]).map((choice) => choice.index)));
 				expect(indexes.size).toBe(choicesOf(cell, kind));
-				// A client that did not ask reads `choices[0]` of every event.
+				// A client that did not request usage reads `choices[0]` of every event.
 				expect(events.at(-1)?.choices).toHaveLength(includeUsage ? 0 : 1);
 			},
 			at % 2 === Number(includeUsage) ? 0 : 1,
@@ -157,7 +157,7 @@ function choicesOf({ dialect }: Cell<string>, { more }: Kind): number {
 	return more.n === 2 && !SINGLE_CHOICE.has(dialect) ? 2 : 1;
 }
 
-/** Where `n` is not honoured, the answer says so. */
+/** An answer without support for `n` has a warning. */
 function expectIgnored(cell: Cell<string>, { more }: Kind): void {
 	const ignored = more.n === 2 && SINGLE_CHOICE.has(cell.dialect) ? "n" : null;
 	expect(parseRaw(cell.acted).headers.get("x-ignored-parameters")).toBe(ignored);
@@ -175,7 +175,7 @@ function shapeOf(message: Json, finish: unknown): Shape {
 	};
 }
 
-/** The message that a reader of the stream puts together. */
+/** The message that a client builds from the stream. */
 function joined(events: readonly Json[], index: number): Shape {
 	const message = { content: "", reasoning_content: "", tool_calls: [] as { id: string; function: Json }[] };
 	const finishes: unknown[] = [];
@@ -229,14 +229,14 @@ describe("a failure before the first token", () => {
 					return text;
 				},
 				(cell) => {
-					// Ollama loses the error of a stream, which then just ends.
+					// Ollama drops the error of a stream, which then ends without one.
 					const lost = stream && cell.dialect === "ollama" && name === "an error in the answer";
 					expectFree(cell, lost ? "upstream_died" : ending, status);
 					expect(wholeAnswer(cell, status)).toEqual({
 						error: { message: expect.any(String), type: "server_error", param: null, code },
 					});
 				},
-				// Ollama's stream has that of an error.
+				// Ollama's stream has the error of a missing end.
 				at % 2 === Number(stream) ? 1 : 0,
 			);
 });

@@ -1,4 +1,3 @@
-/** POST /v1/completions in front of every family: shape, exact price, endings. */
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../../src/catalog/model.ts";
 import { untilEnd } from "../../support/at-end.ts";
@@ -9,7 +8,7 @@ import { waitFor } from "../../support/wait.ts";
 
 const FOREIGN = /cmpl-upstream|secret|10\.0\.0\.1|token_ids|stop_reason|gguf/;
 const PARAMETERS = "temperature, max_tokens, echo, suffix, logprobs, stop, seed";
-/** Servers that give one choice whatever is asked. */
+/** Servers with one choice per request. */
 const SINGLE_CHOICE: readonly DialectName[] = ["ollama", "tgi"];
 const parametersOf = (dialect: DialectName) => (SINGLE_CHOICE.includes(dialect) ? PARAMETERS : `${PARAMETERS}, n`);
 
@@ -51,7 +50,7 @@ models.push(
 );
 const service = await withService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
 
-/** Nano-dollars: 1 a prompt token is 1,000, an output token 2,000, a request 1,000,000. */
+/** Nano-dollars: 1,000 a prompt token, 2,000 an output token, 1,000,000 a request. */
 const price = (prompt: number, completion: number) => prompt * 1_000 + completion * 2_000 + 1_000_000;
 
 async function charged(accountId: string) {

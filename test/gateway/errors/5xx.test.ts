@@ -17,7 +17,7 @@ const customer = await service.customer();
 
 const post = (body: unknown) => service.post("/v1/chat/completions", customer.secret, body);
 
-/** So many failures in a row would open the breaker. */
+/** Otherwise these failures would open the breaker. */
 async function succeed(): Promise<void> {
 	upstream.always(() => reply().text("fine"));
 	const { secret } = await service.customer();
@@ -44,7 +44,7 @@ describe("502 upstream_error without upstream text if", () => {
 	for (const [name, answer] of cases)
 		test(name, async () => {
 			for (const stream of name.startsWith("its stream") ? [true] : [false, true]) {
-				// Replayed on a fresh connection where that can help: the same again.
+				// A failed call is repeated on a new connection: the server fails in the same way.
 				upstream.always(answer);
 				const { status, error } = await errorOf(await post(ask("hi", { stream })));
 				expect(status).toBe(502);

@@ -31,10 +31,10 @@ const ACTS: [string, string, (customer: Customer) => Promise<AppendedEntry>][] =
 	["a suspended account", "account_suspended", ({ accountId }) => suspendAccount(statements, accountId)],
 ];
 
-/** Sends all but the end of a request, has the right taken, and sends the end. */
+/** Sends all but the end of a request, takes the right away, and sends the end. */
 async function answeredBehind(request: string, customer: Customer, act: (typeof ACTS)[number][2]): Promise<string> {
 	const client = await openRaw(service.url, request.slice(0, -3));
-	// What came before on another connection was read before, too.
+	// The server has read data of another connection that was sent earlier.
 	expect((await service.get("/v1/models", customer.secret)).status).toBe(200);
 	if (request.includes(OF_FORM["content-type"]))
 		await waitFor(

@@ -78,7 +78,6 @@ describe("a form with a file", () => {
 			for await (const piece of form.bytes()) bytes += piece.length;
 			isReading = false;
 			expect(bytes).toBeGreaterThanOrEqual(8 * MB);
-			// One in 128 KB.
 			expect(turns).toBeGreaterThan(50);
 		}
 	});
@@ -94,7 +93,7 @@ describe("a form with a file", () => {
 		send(part('name="file"; filename="a"', "bytes").slice(0, -2));
 		await form.file();
 		const bytes = form.bytes();
-		// A minute nobody is measured; then 64 KB are due each second.
+		// The pace is not measured for a minute; then 64 KB are due each second.
 		for (let second = 0; second < 90; second += 1) {
 			send("x".repeat(64_000));
 			expect((await bytes.next()).done).toBe(false);

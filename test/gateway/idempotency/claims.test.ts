@@ -70,7 +70,7 @@ test("a claim without a reply is released until it cannot commit", async () => {
 	};
 	const running = createRunning({ claims: store, clock, log: silentLog });
 	const claim = claimOf("k");
-	// A statement that was given up and still runs.
+	// An abandoned statement that still runs.
 	const slow = postgres(db.url, { max: 1 });
 	await slow.begin(async (sql) => {
 		await sql`select * from idempotency_claim(${claim.id}, ${claim.accountId}, ${claim.proof}, ${claim.requestUuid}::uuid, 'one', 1, 60, ${Date.now()})`;
@@ -146,7 +146,7 @@ test("a clock that is set forward ends no kept answer", async () => {
 	aheadMs = 2 * 3_600_000;
 	await forget();
 	expect(await stateOf("a1")).toBe("answered");
-	// As if the database's were set forward: by this one the day is not over.
+	// The gateway's clock shows that the day is not over, as if the database's were set forward.
 	aheadMs = -2 * 3_600_000;
 	await db.sql`update idempotency_claim set expires_at = now() - interval '1 hour'`;
 	await forget();
@@ -154,7 +154,7 @@ test("a clock that is set forward ends no kept answer", async () => {
 	aheadMs = 0;
 	await forget();
 	expect(await stateOf("a1")).toBe("new");
-	// One that was made while the database's was behind lasts as long.
+	// A claim made while the database's clock was behind lasts as long.
 	await db.sql`delete from idempotency_claim`;
 	aheadMs = 24 * 3_600_000;
 	await put("a2", 300);

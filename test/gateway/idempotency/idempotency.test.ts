@@ -1,4 +1,3 @@
-/** Idempotency-Key on the endpoints that cost money. */
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
 import type { Claim, Claims } from "../../../src/gateway/idempotency/claims.ts";
@@ -100,7 +99,7 @@ test("a failed request runs again", async () => {
 	upstream.next(() => Response.json({ error: { message: "no" } }, { status: 500 }));
 	expect((await complete(secret, "f")).status).toBe(502);
 	expect((await complete(secret, "f")).status).toBe(200);
-	// A stream that broke off is no answer either.
+	// An interrupted stream is not replayed either.
 	const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
 	upstream.next(() => brokenSse([event]));
 	expect(await (await complete(secret, "s", { stream: true })).text()).toContain('{"error":');
@@ -201,7 +200,7 @@ test("a revoked key replays nothing", async () => {
 });
 
 describe("a repeatable request", () => {
-	/** The road with claims in memory. `whileRead` runs while the body is read. */
+	/** The handler with claims in memory. `whileRead` runs while the body is read. */
 	function repeatable(key = plainKey()) {
 		const road = createRoad();
 		const { deps, clock } = road;
@@ -282,7 +281,7 @@ describe("a repeatable request", () => {
 		await (await first).text();
 		expect((await send()).headers.get("idempotent-replayed")).toBe("true");
 		expect((await send(() => void Object.assign(key, { state: "revoked" }))).status).toBe(401);
-		// The refusal is recorded for the key's owner, as any other.
+		// The refusal is recorded for the key's owner.
 		expect(road.refused.at(-1)?.code).toBe("api_key_revoked");
 	});
 });

@@ -11,7 +11,7 @@ const claims: Claims = {
 	keep: async () => {},
 	release: async () => {},
 };
-/** What follows a step of the clock has had its turn. */
+/** Lets the work that a clock step causes run. */
 async function settled(): Promise<void> {
 	for (let turn = 0; turn < 10; turn++) await Promise.resolve();
 }

@@ -1,4 +1,3 @@
-/** Idempotency-Key where several instances serve, and where one of them dies. */
 import { afterEach, expect, test } from "bun:test";
 import { claimIdOf, createSeal } from "../../../src/gateway/idempotency/seal.ts";
 import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";

@@ -1,4 +1,3 @@
-/** Images: one shape, each with its price, by value or by a public address. */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../../support/at-end.ts";
 import { onlyUsage } from "../../support/chat.ts";

@@ -1,4 +1,3 @@
-/** What a key may ask of itself, and of its account's credit. */
 import { describe, expect, test } from "bun:test";
 import { updateAccount } from "../../../src/keys/account-admin.ts";
 import { createProject } from "../../../src/keys/project-admin.ts";
@@ -89,7 +88,7 @@ describe("GET /v1/key", () => {
 		const { error } = await refused.json();
 		expect(error).toMatchObject({ code: "key_cap_exceeded" });
 		expect(error.message).toContain(`The cap renews at ${midnight}`);
-		// Yesterday's spending stays in the sum of all, and out of today's.
+		// Yesterday's spending is part of the total, not of today's.
 		const { sql } = service.db;
 		const [lease] = await sql`select budget_id from lease where budget_id like ${`${id}:day:%`}`;
 		const [today, before] = [lease?.budget_id as string, `${id}:day:2001-01-01`];
@@ -97,7 +96,7 @@ describe("GET /v1/key", () => {
 		await sql`update lease set budget_id = ${before} where budget_id = ${today}`;
 		const next = await (await service.get("/v1/key", secret)).json();
 		expect(next.data).toMatchObject({ cap_spent_usd: "0.00", remaining_usd: "0.0005", spent_usd: COST });
-		// Or the service finds nothing at its end of what it is to hand back, and waits for it.
+		// Or the service would wait at its stop for credit that it cannot return.
 		await sql`update lease set budget_id = ${today} where budget_id = ${before}`;
 	});
 

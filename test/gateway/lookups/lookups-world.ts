@@ -2,10 +2,10 @@ import { untilEnd } from "../../support/at-end.ts";
 import { withService } from "../../support/service.ts";
 import { deployment, startEndpoints } from "../../support/upstream-endpoints.ts";
 
-/** What a completion of `withLookups` costs: 3 prompt tokens, 3 output tokens. */
+/** The cost of a completion of `withLookups`: 3 prompt tokens, 3 output tokens. */
 export const COST = "0.000009";
 
-/** A service with a model that can be used and one whose server is away. */
+/** A service with an available model and one whose server is down. */
 export async function withLookups() {
 	const upstream = untilEnd(startEndpoints("vllm"));
 	const rates = 'input: "1", output: "2"';

@@ -1,4 +1,3 @@
-/** Single requests, what is not deployed, and the status. */
 import { describe, expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { newRequestId } from "../../../src/base/id.ts";
@@ -49,7 +48,7 @@ describe("GET /v1/usage/{id}", () => {
 		const clock: Clock = {
 			...systemClock,
 			wallMs: () => systemClock.wallMs() + ms,
-			// It becomes known while it is looked for, later than one of which nothing is on its way.
+			// The request appears during the look-up, longer after its start than a look-up of an unknown id waits.
 			after(delayMs, run) {
 				if (++waits !== 3) return systemClock.after(delayMs, run);
 				void service.db.sql`

@@ -1,4 +1,3 @@
-/** `GET /v1/usage`: sums by day, key, model or project. */
 import { beforeAll, expect, test } from "bun:test";
 import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
 import { createProject } from "../../../src/keys/project-admin.ts";
@@ -8,7 +7,7 @@ import { withLookups } from "./lookups-world.ts";
 
 const { service } = await withLookups();
 
-// The first fold of a database throws away what sums there are: no row of a test stands before it, whenever the job comes.
+// A database's first fold deletes existing sums: it must run before the test inserts rows.
 beforeAll(() =>
 	waitFor(async () => (await foldUsage(service.db.statements)) !== null, "the first fold, whoever makes it"),
 );
@@ -76,7 +75,7 @@ test("sums by group and UTC day, exact to the nano-dollar", async () => {
 test("sums by project in pages, with usage outside projects", async () => {
 	const { accountId, secret, other } = await summed();
 	const { id } = await createProject(service.db.statements, accountId, { name: "search" });
-	/** Of a key's hours, as a fold writes them. */
+	/** Hourly rows of a key, as a fold writes them. */
 	const inProject = (project: string, key: string) => service.db.sql`
 		insert into usage_project_hour select account_id, hour, ${project}, key_id, model, class, requests, prompt_tokens, cached_tokens,
 			completion_tokens, reasoning_tokens, charged_nano_usd, 0, 0, 0, 0 from usage_hour where key_id = ${key}`;
@@ -177,7 +176,7 @@ test("limits an account to four queries at once", async () => {
 	const asked = Array.from({ length: 6 }, () => ask(secret, march));
 	const early = await Promise.race(asked);
 	expect([early.status, early.headers.get("retry-after")]).toEqual([429, "1"]);
-	// The rest of the service does not notice.
+	// The rest of the service is not affected.
 	expect((await service.get("/v1/key", stranger.secret)).status).toBe(200);
 	await holds`rollback`;
 	holds.release();

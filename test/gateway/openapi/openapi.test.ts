@@ -1,4 +1,3 @@
-/** The description of the interface is true of the server: every real answer is held against it. */
 import { describe, expect, test } from "bun:test";
 import { untilEnd } from "../../support/at-end.ts";
 import { resolveRef, violationOf } from "../../support/json-schema.ts";
@@ -28,7 +27,7 @@ const service = await withService({
 const secret = (await service.customer()).secret;
 const document = await (await fetch(`${service.url}/openapi.json`)).json();
 
-/** Holds an answer against what the document says of this path, method, status and content type. */
+/** Validates an answer against the document's schema for its path, method, status and content type. */
 async function assertDescribed(path: string, method: "get" | "post" | "delete", response: Response): Promise<string> {
 	const described = document.paths[path][method].responses[String(response.status)];
 	if (described === undefined) throw new Error(`${method} ${path}: the status ${response.status} is not described`);

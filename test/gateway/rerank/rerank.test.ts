@@ -1,4 +1,3 @@
-/** Rerank: one shape in front of every family, priced by the search. */
 import { expect, test } from "bun:test";
 import type { DialectName } from "../../../src/catalog/model.ts";
 import { untilEnd } from "../../support/at-end.ts";
@@ -42,7 +41,7 @@ test.each(DIALECTS)("%s ranks in one shape, priced by the search", async (dialec
 	const text = await response.text();
 	expect(response.status).toBe(200);
 	expect(text).not.toMatch(SECRET_WORDS);
-	// The words of the documents, and of the query once for each; where they are free nobody counts for Cohere's kind and SGLang.
+	// Words of the documents, plus the query for each; Cohere and SGLang report no tokens of free searches.
 	const counted = dialect !== "openai" && dialect !== "sglang";
 	const tokens = counted ? 1 + 5 + 3 + 3 * 2 : 0;
 	expect(JSON.parse(text)).toEqual({

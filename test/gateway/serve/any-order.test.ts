@@ -1,4 +1,4 @@
-/** Whatever happens to a request, in whatever order and how many of it in one turn: one settlement, for what was delivered. */
+/** Events of a request in any order and any number per turn lead to one settlement, for the delivered part. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { chat } from "../../../src/gateway/chat/chat-request.ts";
@@ -9,12 +9,12 @@ import type { Road, ScriptedCall, TextReader } from "../../support/road.ts";
 import { costOf, createRoad, madeUp, NOTHING_LEFT, OUTPUT, readerOf, turn } from "../../support/road.ts";
 
 const HOLD_MS = 500;
-/** Rare enough in any other text to be counted. */
+/** Rare in other text, so that it can be counted. */
 const WORD = "~";
-/** More than is kept for a reader that does not keep up. */
+/** More than is buffered for a slow reader. */
 const LONG = "w".repeat(128 * 1024);
 
-/** What can happen, each to be followed by another in the same turn or not. */
+/** Events; the next one follows in the same turn or a later one. */
 const EVENTS = [
 	"word",
 	"words",
@@ -54,7 +54,7 @@ const scenes: fc.Arbitrary<Scene> = fc.record({
 	events: fc.array(fc.record({ what: fc.constantFrom(...EVENTS), turnEnds: fc.boolean() }), { maxLength: 14 }),
 });
 
-/** The client: reads when told, and remembers what it got. */
+/** A client that reads on demand and keeps what it received. */
 function createClient(answer: Promise<Response>) {
 	let reader: TextReader | undefined;
 	let cancelled = false;
@@ -63,7 +63,7 @@ function createClient(answer: Promise<Response>) {
 		client.status = response.status;
 		reader = readerOf(response);
 		if (cancelled) void reader.cancel().catch(() => {});
-		// A server asks for the body at once.
+		// A server reads the body at once.
 		else void read();
 	});
 	async function read(): Promise<void> {
@@ -134,7 +134,7 @@ async function play({ stream, host, isDurable, counts, isDeaf, events }: Scene) 
 		if (turnEnds) await turn();
 		expect(road.settled.length).toBeLessThanOrEqual(1);
 	}
-	// Whoever still waits for something is let go; a client that is still there leaves.
+	// Releases everything that waits; a client that is still connected leaves.
 	road.journal.isDurable = true;
 	for (const { resolve } of road.journal.syncs.splice(0)) resolve();
 	await turn();
@@ -146,17 +146,17 @@ async function play({ stream, host, isDurable, counts, isDeaf, events }: Scene) 
 	return { road, client, call };
 }
 
-/** One settlement, nothing left, and no output beyond what was charged and on record. Gives how it ended. */
+/** One settlement, no remaining hold, and no output beyond the charged and recorded. Returns the ending. */
 async function check(scene: Scene): Promise<string> {
 	const { road, client, call } = await play(scene);
 	const [event, ...more] = road.settled;
 	if (event === undefined) throw new Error("never settled");
 	expect(more).toEqual([]);
-	// What a broken disk did not take stays held until Postgres has it.
+	// A charge that the broken disk did not take stays held until Postgres has it.
 	if (!road.journal.isBroken) expect(road.leftovers()).toEqual(NOTHING_LEFT);
 	else expect(road.leftovers()).toMatchObject({ running: 0, ofKey: 0, streams: 0 });
 
-	// It has a usage record, so it has no refusal beside it.
+	// A request with a usage record has no refusal.
 	expect(road.refused).toEqual([]);
 	const saysSo = road.logged.filter((line) => line === "a stream ended early").length;
 	const gaveUp = event.ending === "client_left" && saysSo > 0;
@@ -169,7 +169,7 @@ async function check(scene: Scene): Promise<string> {
 	if (scene.stream) {
 		const bound = Number(road.journal.progress.at(-1)?.bound ?? 0);
 		expect(delivered * OUTPUT).toBeLessThanOrEqual(bound);
-		// By the upstream's count all is charged that it made until it was let go; by ours, what was on record.
+		// The upstream's count charges everything generated until the cancellation, our estimate what was recorded.
 		if (event.basis === "estimated") expect(charged).toBeLessThanOrEqual(bound);
 	}
 	if (event.basis === "exact" && charged > 0) {

@@ -1,4 +1,3 @@
-/** A client that leaves is charged once. Other moments: `chat/dialect-matrix-broken.test.ts`. */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage } from "../../support/chat.ts";
@@ -51,7 +50,7 @@ test("clients that leave at any moment are settled once", async () => {
 			client.leave();
 		}),
 	);
-	// One whose key is being looked up does not run yet; what came before one that is answered does, or is over.
+	// Counts requests that run: those with a key look-up do not yet, and those before an answered one do or have ended.
 	expect((await (await service.post("/v1/chat/completions", secret, ask(QUESTION))).json()).usage).toBeDefined();
 	await service.settled();
 	const rows = await service.usage(accountId);

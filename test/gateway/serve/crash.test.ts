@@ -56,7 +56,7 @@ async function customer(): Promise<{ accountId: string; secret: string }> {
 		reference: crypto.randomUUID(),
 	});
 	await confirmTopUp(db.statements, topUp.id, "test");
-	// All three levels: what is replayed is settled on each.
+	// The replay settles on all three levels.
 	const project = { name: "p", capNanoUsd: nanoUsd(CREDIT), capPeriod: "day" } as const;
 	const { id: projectId } = await createProject(db.statements, id, project);
 	const { secret } = await createKey(
@@ -72,7 +72,7 @@ async function customer(): Promise<{ accountId: string; secret: string }> {
 
 const usageOf = (accountId: string) => db.sql`select * from usage_event where account_id = ${accountId}`;
 
-/** The server carries a dead client's statement out all the same, once the lock that it waits for is free. */
+/** The server carries out a dead client's statement once the lock is free. */
 const endStatements = () =>
 	waitFor(async () => {
 		const left = await db.sql`
@@ -94,7 +94,7 @@ test("a crash settles finished requests exactly and open ones as delivered", asy
 	upstream.next(reply().hang());
 	const early = await openRaw(first.url, rawPost(path, waiting.secret, streamed));
 	await upstream.waitForRequest(2);
-	// Postgres takes no settlement until the process is gone: what finished is in the journal alone.
+	// Postgres accepts no settlement until the process is dead: only the journal has the finished requests.
 	await db.sql.begin(async (locking) => {
 		await locking`lock table usage_event in access exclusive mode`;
 		for (let sent = 0; sent < 5; sent++) {

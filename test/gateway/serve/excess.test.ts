@@ -1,4 +1,4 @@
-/** A server that counts more than it was allowed to, and what of it is paid. */
+/** Charges of a server that counts more than the request's maximum. */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage } from "../../support/chat.ts";
@@ -9,7 +9,7 @@ import { waitFor } from "../../support/wait.ts";
 
 const vllm = untilEnd(startUpstream({ dialect: "vllm" }));
 const service = await withService({ models: chatModel({ url: vllm.url, dialect: "vllm" }) });
-/** USD 1 a million tokens of prompt, 2 of output, in nano-dollars a token. */
+/** USD 1 a million prompt tokens, USD 2 a million output tokens, in nano-dollars a token. */
 const COST = 6 * 1_000 + 8_000 * 2_000;
 
 /** A stream counts 8,000 tokens in each of its events. */
@@ -60,7 +60,7 @@ test.each(HOWS)("is written off once all credit is taken (%s)", async (how) => {
 	expect(await service.balance(accountId)).toMatchObject({ balance: 0 });
 });
 
-/** A stream that ends while the row of its account's credit is held, so that what covers its excess is waited for. */
+/** A stream ends while its account's credit row is locked, so that the excess waits for credit. */
 async function whileHeld(
 	{ secret, accountId }: { secret: string; accountId: string },
 	work: (client: Awaited<ReturnType<typeof openRaw>>) => Promise<unknown>,

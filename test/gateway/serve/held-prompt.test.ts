@@ -10,7 +10,7 @@ const REQUESTS = 6;
 const PROMPT_BYTES = 1_000_000;
 const EVENT = 'data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n\n';
 
-/** Takes requests, and begins to answer when it is told to. */
+/** A server that receives requests and answers on demand. */
 const waiting: (() => void)[] = [];
 const server = untilEnd(
 	Bun.serve({
@@ -39,7 +39,7 @@ const PROMPTS = {
 	parts: [{ type: "text", text: "x".repeat(PROMPT_BYTES) }],
 };
 
-/** What the collector does not walk is to be let go. */
+/** Objects outside the collector's heap must be released. */
 const letGo = spyOn(Prompt.prototype, "letGo");
 atEnd(() => letGo.mockRestore());
 
@@ -69,7 +69,7 @@ for (const [name, content] of Object.entries(PROMPTS))
 				await Promise.all(readers.map((reader) => reader?.read()));
 			}
 			const areLetGo = () => waitFor(() => letGo.mock.calls.length === 1 + REQUESTS, "each to be let go, once");
-			// A stream's when it has begun, the others when they are over.
+			// A stream releases its prompt once it has begun, other requests at their end.
 			if (stream) await areLetGo();
 			leave.abort();
 			await areLetGo();

@@ -11,7 +11,7 @@ import { foldAll } from "../../support/sums.ts";
 import { reply, startUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-/** On a machine that runs other tests beside this one; what waits for a row waits for as long as it is held. */
+/** Limit on a busy machine; a statement that waits for a row waits as long as the row is locked. */
 const PROMPT_MS = 8_000;
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
@@ -31,7 +31,7 @@ const send = (url: string, secret: string, signal?: AbortSignal) =>
 		...(signal ? { signal } : {}),
 	});
 
-/** All that a customer does whom nobody's rows concern: a key that nobody knows, credit, limits, books, the end of the key. */
+/** All requests of an unaffected customer: an unknown key, credit, limits, books, the key's end. */
 async function live(customer: { accountId: string; keyId: string; secret: string }): Promise<void> {
 	for (const url of [service.url, other.url]) {
 		for (const nth of [1, 2]) {
@@ -48,7 +48,7 @@ async function live(customer: { accountId: string; keyId: string; secret: string
 	expect((await send(service.url, customer.secret)).status).toBe(401);
 }
 
-/** Statements of money and of the right to admit that wait for a row, each seen for as long as it waits. */
+/** Statements about money and admission that wait for a row, as long as they wait. */
 function watchWaits() {
 	const waits = new Set<string>();
 	let stopped = false;
@@ -69,7 +69,7 @@ function watchWaits() {
 	};
 }
 
-/** What a request reads or writes, and its customer's key. */
+/** The tables that a request reads or writes, and its customer's key. */
 const TABLES = [
 	"account",
 	"api_key",
@@ -82,14 +82,14 @@ const TABLES = [
 	"reservation",
 	"instance_beat",
 ].map((name) => `public.${name}`);
-/** In the long form all that have rows. */
+/** The long form takes all tables with rows. */
 const all = await sql<{ name: string }[]>`
 	select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
 	where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema') order by 1`;
 const tables = all.filter(({ name }) => LONG || TABLES.includes(name));
 
 test("held rows affect their own account only", async () => {
-	// Rows in as many tables as requests fill: of another customer, with everything that one can have.
+	// Rows of another customer in as many tables as requests fill.
 	const holder = await service.customer({ settings: { requestsPerMinute: 10_000, concurrencyMax: 1_000 } });
 	for (const url of [service.url, other.url]) expect((await send(url, holder.secret)).status).toBe(200);
 	upstream.next(reply().hang());
@@ -117,7 +117,7 @@ test("held rows affect their own account only", async () => {
 			await held.promise;
 			heldIn.push(name);
 			const waited = watchWaits();
-			// It goes on meanwhile, so that what waits for its rows is in the same statements as what does not.
+			// The other customer continues, so that its waiting rows are in the same statements as free ones.
 			for (const url of [service.url, other.url]) asked.push(send(url, holder.secret, hangUp.signal));
 			await live(customer).catch((error) => {
 				throw new Error(`all rows of ${name} but its own are held, and a customer notices`, { cause: error });
@@ -135,7 +135,6 @@ test("held rows affect their own account only", async () => {
 	expect((await service.reconciled()).filter(({ ok }) => !ok)).toEqual([]);
 }, 120_000);
 
-/** Holds rows until it is let go. */
 async function hold(lock: (transaction: typeof sql) => Promise<unknown>) {
 	const held = Promise.withResolvers<void>();
 	const letGo = Promise.withResolvers<void>();
@@ -157,7 +156,7 @@ test("a key is revoked while its usage sums wait", async () => {
 	await (await send(service.url, holder.secret)).text();
 	await waitFor(async () => (await service.usage(holder.accountId)).length === 1, "the holder's usage", PROMPT_MS);
 	await foldAll(statements);
-	// Nothing is summed meanwhile, so that what comes is older than who holds the row.
+	// Sums rest, so that the next ones are older than the transaction with the lock.
 	const goOn = await hold((transaction) => transaction`select 1 from usage_cursor for update`);
 	for (const { secret } of [holder, customer]) await (await send(service.url, secret)).text();
 	await waitFor(async () => (await service.usage(holder.accountId)).length === 2, "the holder's usage", PROMPT_MS);
@@ -172,7 +171,7 @@ test("a key is revoked while its usage sums wait", async () => {
 			select 1 from pg_stat_activity where datname = current_database() and query ~ 'usage_fold' and wait_event_type = 'Lock'`;
 		await waitFor(async () => (await waiting()).length > 0, "the sums to wait for the row that is held", 4 * PROMPT_MS);
 		expect((await revokeKey(statements, { id: customer.keyId, accountId: customer.accountId })).seq).toBePositive();
-		// The service's own turn may stand behind it.
+		// The service's own turn may wait for it.
 		expect((await waiting()).length).toBeGreaterThan(0);
 	} finally {
 		await letGo();

@@ -5,11 +5,11 @@ import { eventsOf, openRaw, parseRaw, rawPost } from "../../support/raw-http.ts"
 import { chatModel, withService } from "../../support/service.ts";
 import { reply, startUpstream } from "../../support/upstream-server.ts";
 
-/** The status waits for the first event, not for ever, and an idle stream is kept alive. */
+/** The status waits for the first event for a limited time; comments keep an idle stream alive. */
 
 const first = untilEnd(startUpstream({ dialect: "vllm" }));
 const second = untilEnd(startUpstream({ dialect: "vllm" }));
-/** Of a model each, whose tests wait for seconds beside each other. */
+/** One model each: their tests wait for seconds in parallel. */
 const failing = untilEnd(startUpstream({ dialect: "vllm" }));
 const slow = untilEnd(startUpstream({ dialect: "vllm" }));
 const stalling = untilEnd(startUpstream({ dialect: "vllm" }));
@@ -33,7 +33,7 @@ describe("before the first event", () => {
 			() => reply().errorEvent(0),
 		])
 			for (const stream of [true, false]) {
-				// The scripted server answers whole requests whole: it cannot die in the middle of one.
+				// The scripted server sends whole answers at once: it cannot die in the middle of one.
 				if (!stream && broken().script.breaks !== undefined) continue;
 				let failures = 0;
 				const answer = () => (failures++ === 0 ? broken() : reply().text("x y"));

@@ -1,4 +1,3 @@
-/** What a stream that dies or is left is estimated at follows what finished streams of the same server said it is worth. */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage } from "../../support/chat.ts";
@@ -35,7 +34,7 @@ test("learns the tokens of an event from finished streams", async () => {
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 12 });
 	await finish(40, 41, 3);
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 6 });
-	// What another server sends was not told of by this one.
+	// Another server's streams do not count for this one.
 	expect(await estimate("another")).toEqual({ basis: "estimated", completion_tokens: 12 });
 });
 

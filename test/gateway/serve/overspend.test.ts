@@ -7,11 +7,11 @@ import { LONG } from "../../support/long-form.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { reply, startUpstream } from "../../support/upstream-server.ts";
 
-/** Credit for 50 requests, many more at once: 50 pass, whatever they do, and not a nano-dollar more is spent. */
+/** Of many concurrent requests on credit for 50, exactly 50 pass, and no nano-dollar more is spent. */
 const AT_ONCE = LONG ? 400 : 160;
 
 const OUTPUT = 8;
-/** The whole context, which is what the bound of any longer prompt comes to. */
+/** The whole context: the bound of any longer prompt. */
 const PROMPT = 16;
 const QUESTION = "one two three";
 const more = { max_tokens: OUTPUT };
@@ -21,7 +21,7 @@ const post = (secret: string, extra: Record<string, unknown> = {}) =>
 
 const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
 upstream.always(() => reply().text("a b c d e f g h").usage({ prompt: PROMPT, completion: OUTPUT }));
-// A narrow context makes the bound of the prompt exact, so that a request can cost all that it reserves.
+// A narrow context makes the prompt's bound exact, so that a request costs its whole reservation.
 const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" })
 		.replace("context_length: 8192", "context_length: 16")
@@ -31,7 +31,7 @@ const { secret } = await service.customer({ exactCredit: 1 });
 const refusal = (await (await post(secret)).json()) as { error: { required_usd: string } };
 const bound = parseUsd(refusal.error.required_usd) as number;
 
-/** Sends them at once and gives the statuses and the refusals. */
+/** Sends them concurrently; returns statuses and refusals. */
 async function flood(secret: string, extra: Record<string, unknown> = {}) {
 	const before = upstream.requests.length;
 	const answers = await Promise.all(

@@ -1,4 +1,3 @@
-/** A route: one name for several models. The first that answers serves the request, at its own rates, and says so. */
 import { afterEach, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { Fault, type FaultCode } from "../../../src/base/fault.ts";
@@ -60,7 +59,7 @@ async function post(secret: string, more: Record<string, unknown>, text = "one t
 	return { response, served: response.headers.get("x-served-model") };
 }
 
-/** What each row of the account's usage was charged, in nano-dollars, by model, oldest first. */
+/** The charge of each row of the account's usage in nano-dollars, by model, oldest first. */
 async function charges(accountId: string) {
 	await service.settled();
 	const rows = await service.usage(accountId);
@@ -168,7 +167,7 @@ test("by price and by speed the best model is first", async () => {
 		served.push(answer.served);
 		await service.settled();
 	}
-	// However fast it was before, that weighs less with each answer.
+	// Each answer reduces the weight of former speeds.
 	expect(served.slice(-4)).toEqual(["cheap", "cheap", "cheap", "cheap"]);
 });
 

@@ -1,4 +1,3 @@
-/** What all endpoints have from the one road, and who may take it. */
 import { describe, expect, test } from "bun:test";
 import type { Model, ModelKind } from "../../../src/catalog/model.ts";
 import type { Connection } from "../../../src/gateway/connection.ts";

@@ -16,9 +16,8 @@ const service = await withService({
 });
 
 const QUESTION = "one two three";
-/** Prompt tokens that the upstream counts. */
 const PROMPT = 6;
-/** Of the models here: nobody generates more than fits. */
+/** The maximum output of the models. */
 const CONTEXT = 8192;
 
 interface Streamed {

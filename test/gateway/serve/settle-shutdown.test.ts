@@ -33,7 +33,7 @@ test("a stop ends open streams with an error and charges each once", async () =>
 	expect(eventsOf(finished.body).at(-1)).toBe("[DONE]");
 	expect(finished.body).not.toContain('"error"');
 
-	// The last chunk of the encoding is there too: the stream was ended, not cut.
+	// The last chunk of the encoding is there: the stream was ended, not cut off.
 	expect(stuck.text().endsWith("\r\n0\r\n\r\n")).toBe(true);
 	const events = eventsOf(parseRaw(stuck.text()).body);
 	expect(events.slice(-3)).toMatchObject([
@@ -42,7 +42,7 @@ test("a stop ends open streams with an error and charges each once", async () =>
 		"[DONE]",
 	]);
 	await held.ended();
-	// As soon as it is to end, and not as if the line had been cut.
+	// The upstream's call is cancelled at the stop.
 	const refused = parseRaw(await unary.ended());
 	expect(refused.status).toBe(503);
 	expect(refused.headers.get("retry-after")).toBe("1");

@@ -1,4 +1,3 @@
-/** A drain that is over before an answer has begun: its client hears so, in an error's shape, and pays nothing. */
 import { expect, test } from "bun:test";
 import { untilEnd } from "../../support/at-end.ts";
 import { ask } from "../../support/chat.ts";
@@ -28,7 +27,7 @@ const PATH = "/v1/chat/completions";
 
 test("a stop answers every waiting request with a free 503", async () => {
 	const { accountId, secret } = await service.customer();
-	// A request whose key is still loaded when the stop begins does not read its body.
+	// A request whose key still loads when the stop begins does not read its body.
 	await service.get("/v1/key", secret);
 	const open = async (body: object, headers?: Record<string, string>) =>
 		openRaw(service.url, rawPost(PATH, secret, { ...ask(), ...body }, headers));
@@ -40,7 +39,7 @@ test("a stop answers every waiting request with a free 503", async () => {
 		return client;
 	};
 	const repeated = { "idempotency-key": "one" };
-	/** All of the header, and of the body a part. */
+	/** All of the header and a part of the body. */
 	const half = (path: string, headers: string, part: string) =>
 		openRaw(
 			service.url,

@@ -1,4 +1,4 @@
-/** What a client reads off its socket while an answer is streamed: each byte once, in order, at once, and framed right. */
+/** A client reads each byte of a stream from its socket once, in order, without delay, with valid framing. */
 import { expect, test } from "bun:test";
 import { connect } from "node:net";
 import { untilEnd } from "../../support/at-end.ts";
@@ -25,7 +25,7 @@ function wordsOf(body: string): string[] {
 	return events.map(({ choices }) => choices?.[0]?.delta.content ?? "").filter((word) => word !== "");
 }
 
-/** A whole stream, whatever it holds: compared here, since a difference of megabytes is nothing to print. */
+/** Whole streams are compared here, since a difference of megabytes is useless to print. */
 function expectWords(answer: RawResponse | undefined, words: readonly string[]): void {
 	expect(answer?.status).toBe(200);
 	expect(answer?.body.split("data: [DONE]\n\n").length).toBe(2);
@@ -37,7 +37,7 @@ function expectWhole(answer: RawResponse | undefined): void {
 	expect(JSON.parse(answer?.body ?? "").choices[0].message.content).toBe("whole");
 }
 
-/** Streams these words, and says `whole` where no stream is asked for. */
+/** Streams these words; answers `whole` without streaming. */
 function say(words: readonly string[], gapMs = 0): void {
 	upstream.decide(({ stream }) =>
 		stream === true
@@ -48,7 +48,7 @@ function say(words: readonly string[], gapMs = 0): void {
 	);
 }
 
-/** The buffers between it and a reader that takes nothing are full. */
+/** The buffers up to a reader that stalls are full. */
 async function standsStill({ tokens }: SeenRequest): Promise<void> {
 	let before = -1;
 	for (let same = 0; same < 5; same = before === tokens.completion ? same + 1 : 0) {
@@ -97,7 +97,7 @@ test("resumes for a reader that stalled", async () => {
 		return { accountId, secret, words, client, isStill: request.tokens.completion < count };
 	};
 	let begun = await begin(30);
-	// The kernel's buffers grow to tens of megabytes if they like: once they have taken all, a longer one is sent.
+	// The kernel's buffers may grow to tens of megabytes: once they took a whole stream, a longer one is sent.
 	for (let count = 60; !begun.isStill && count <= 120; count *= 2) {
 		begun.client.leave();
 		begun = await begin(count);
@@ -120,7 +120,7 @@ test.each([1, 2, 3])("delivers event %i while the upstream is silent", async (nt
 	const go = Promise.withResolvers<void>();
 	upstream.decide(() => reply().text(["x1x", "x2x", "x3x", "x4x"]).trickle(1).pauseAfter(nth, go.promise));
 	const client = await openRaw(service.url, streamed(secret));
-	// The upstream goes on only once it was seen.
+	// The upstream continues only after the client has read the event.
 	expect(await client.until(`x${nth}x`)).not.toContain(`x${nth + 1}x`);
 	go.resolve();
 	await client.until("[DONE]");

@@ -6,7 +6,7 @@ import { untilEnd } from "../../support/at-end.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { startUpstream } from "../../support/upstream-server.ts";
 
-/** Caps that begin anew where a gateway and the database have other tables of time zones: one of them is always the older. */
+/** Renewing caps if gateway and database have different time zone tables, of which either may be older. */
 
 const upstream = untilEnd(startUpstream());
 const service = await withService({ models: chatModel({ url: upstream.url }) });
@@ -14,7 +14,7 @@ const { sql } = service.db;
 
 const cap = nanoUsd(1_000_000_000);
 const zoneOf = (aheadH: number) => (aheadH === 0 ? "UTC" : `Etc/GMT${aheadH > 0 ? "-" : "+"}${Math.abs(aheadH)}`);
-/** A zone whose day began within this hour, and one in which it begins in one to two hours. */
+/** A zone whose day began within this hour, and one whose day begins in one to two hours. */
 function twoZones(): { begun: string; notBegun: string; dayBefore: string } {
 	const hour = new Date().getUTCHours();
 	const aheadH = hour <= 10 ? -hour : 24 - hour;
@@ -41,7 +41,7 @@ test("a capped key stays in yesterday's period until the database's midnight", a
 	const own = await service.key(accountId, { capNanoUsd: cap, capPeriod: "day" });
 	const inside = await service.key(accountId, { projectId: project.id });
 	for (const { secret } of [own, inside]) expect((await service.get("/v1/key", secret)).status).toBe(200);
-	// What the gateway knows stays: this is the database's word for the same zone.
+	// Changes the zone in the database's table; the gateway keeps its own.
 	await sql`update account set time_zone = ${notBegun} where id = ${accountId}`;
 	for (const { secret } of [own, inside]) for (let n = 0; n < 2; n++) expect((await chat(secret)).status).toBe(200);
 	await service.settled();

@@ -77,6 +77,5 @@ test("an account with too much unread is refused", () => {
 	unread.passedBytes(body(), readerOf("a"));
 	expect(codes()).toEqual(["rate_limit_exceeded", "none", "none"]);
 	unread.passedBytes(body(), readerOf("b"));
-	// Whoever has nothing unread keeps nobody from anything.
 	expect(codes()).toEqual(["rate_limit_exceeded", "overloaded", "none"]);
 });

@@ -1,4 +1,4 @@
-/** The length of recordings by their frames: real files of five seconds, and what is done to them to seem shorter. */
+/** The length of recordings by their frames: real files of five seconds, and changes that make them seem shorter. */
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -139,7 +139,7 @@ describe("a recording that claims to be shorter", () => {
 		const head = recording("opus.ogg");
 		const headers = head.subarray(0, head.indexOf("OggS", head.indexOf("OggS", 4) + 4));
 		const serial = headers.readUInt32LE(14);
-		// Code 3: forty-eight frames of 2.5 ms, all of them empty.
+		// Code 3: forty-eight empty frames of 2.5 ms.
 		const packets = 200;
 		const body = Buffer.alloc(2 * packets, Buffer.from([0b10000011, 48]));
 		const page = oggPage(Buffer.alloc(27), { serial, position: 48_000n, lacing: Array(packets).fill(2), body });
@@ -154,11 +154,11 @@ describe("a recording that claims to be shorter", () => {
 			bytes.writeUInt32BE(count, 22);
 		};
 		expect(await told(changed("tone.flac", samples(8_000)))).toContain("claims 1.0 s but contains 5.0 s");
-		// Not known: as a recorder writes it that cannot go back.
+		// Unknown length, as a recorder writes it that cannot seek back.
 		expect(await told(changed("tone.flac", samples(0)))).toBe("5 of 5");
 		const info = recording("tone.flac");
 		const frames = info.indexOf(Buffer.from([0xff, 0xf8]), 42);
-		// The same frames three times over: numbers begin again, and decoders differ in what they make of that.
+		// The same frames three times: frame numbers restart, and decoders treat that differently.
 		const again = Buffer.concat([changed("tone.flac", samples(0)), info.subarray(frames), info.subarray(frames)]);
 		expect(await told(again)).toContain("more data than its frames");
 	});
@@ -172,7 +172,7 @@ describe("a recording that claims to be shorter", () => {
 		const liar = Buffer.from(true12);
 		liar.writeUInt32LE(32_000, 40);
 		expect(await told(liar)).toContain("inconsistent");
-		// Readers that look at no sizes hear what stands in another chunk: it is reserved.
+		// Decoders that ignore chunk sizes also play another chunk's bytes, which are therefore reserved.
 		const masked = Buffer.concat([liar.subarray(0, 44 + 32_000), Buffer.from("JUNK"), liar.subarray(44 + 32_004)]);
 		masked.writeUInt32LE(masked.length - 44 - 32_008, 44 + 32_004);
 		expect(await told(masked)).toContain("more data than its frames");
@@ -184,7 +184,7 @@ describe("a recording that claims to be shorter", () => {
 			bytes.writeUInt32BE(3, at + 8);
 		});
 		expect(await told(lie)).toBe("6 of 6");
-		// Frames within a tag that is not the first thing in the file: some decoders find them, so they are counted.
+		// Frames within a tag that is not at the file's start: some decoders play them, so they are counted.
 		const sound = recording("constant.mp3");
 		const tag = Buffer.from("ID3\x04\0\0\0\0\x2a\x2c", "latin1");
 		expect(await told(Buffer.concat([sound, tag, sound]))).toBe("11 of 11");
@@ -198,7 +198,7 @@ describe("a recording that claims to be shorter", () => {
 	test("WebM: an element beyond its parent is refused", async () => {
 		const bytes = recording("opus.webm");
 		const cluster = bytes.indexOf(Buffer.from([0x1f, 0x43, 0xb6, 0x75]));
-		// A void of some hundred megabytes as the first thing in the cluster.
+		// A void of some hundred megabytes at the start of the cluster.
 		const hole = Buffer.from([0xec, 0x18, 0, 0, 0]);
 		const at = cluster + 4 + (8 - Math.floor(Math.log2(bytes[cluster + 4] as number)));
 		const hidden = Buffer.concat([bytes.subarray(0, at), hole, bytes.subarray(at)]);
@@ -229,7 +229,7 @@ test("unmeasurable formats are refused", async () => {
 describe("files changed at random", () => {
 	const SEED = 7;
 	const ROUNDS = LONG ? 60 : 15;
-	/** Of a processor, generous: dense files of the largest size take some milliseconds a window. */
+	/** Processor time, generous: dense files of maximum size take some milliseconds a window. */
 	const CPU_MS_MAX = 5_000;
 
 	test.each(NAMES)("%s is measured or refused in time", async (name) => {
@@ -255,11 +255,11 @@ describe("files changed at random", () => {
 	});
 });
 
-/** Some ten in truth. */
+/** About ten in reality. */
 const HELD_MS_MAX = 250;
 const TRIES_MAX = 3;
 
-/** The most of a processor that is used between two turns of the event loop. */
+/** The most processor time between two turns of the event loop. */
 async function heldMs(file: Blob): Promise<number> {
 	let longestMs = 0;
 	let lastMs = cpuMs();
@@ -281,7 +281,7 @@ async function heldMs(file: Blob): Promise<number> {
 }
 
 test("dense files do not block the event loop", async () => {
-	/** Many windows of what is read at a time. */
+	/** Reads many windows of the file. */
 	const BYTES = (LONG ? 24 : 3) * 1024 * 1024;
 	const repeat = (part: Buffer) => Buffer.alloc(BYTES, part);
 	const frame = Buffer.alloc(24);
@@ -316,7 +316,7 @@ test("dense files do not block the event loop", async () => {
 	for (const [name, bytes] of Object.entries(files)) {
 		const file = new Blob([bytes]);
 		let best = Number.POSITIVE_INFINITY;
-		// Of this process are its collector and compilers too, which need not work in each of some tries.
+		// The processor time includes the collector and compilers, which need not run in each try.
 		for (let nth = 0; nth < TRIES_MAX && best >= HELD_MS_MAX; nth += 1) best = Math.min(best, await heldMs(file));
 		expect([name, best, best < HELD_MS_MAX]).toEqual([name, best, true]);
 	}

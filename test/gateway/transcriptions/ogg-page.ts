@@ -1,4 +1,4 @@
-/** A page like the one given but for what is changed, with its checksum made right (RFC 3533). */
+/** A changed copy of a page with a valid checksum (RFC 3533). */
 export function oggPage(
 	page: Buffer,
 	change: { serial?: number; position?: bigint; lacing?: readonly number[]; body?: Buffer },

@@ -1,4 +1,3 @@
-/** Transcriptions: one shape in front of every family, whole and streamed, priced by the second. */
 import { expect, test } from "bun:test";
 import type { DialectName } from "../../../src/catalog/model.ts";
 import { untilEnd } from "../../support/at-end.ts";
@@ -43,7 +42,7 @@ const only = (accountId: string) => onlyUsage(service, accountId);
 
 function form(model: string, fields: Record<string, string | string[]> = {}, seconds = 9): FormData {
 	const body = new FormData();
-	// As the SDKs send it: the file comes before the model.
+	// As SDKs send it: the file precedes the model.
 	body.append("file", new File([wavOf(seconds)], "../../talk.wav"));
 	for (const [name, value] of Object.entries(fields)) for (const one of [value].flat()) body.append(name, one);
 	body.append("model", model);
@@ -76,7 +75,7 @@ test.each(DIALECTS)("%s returns JSON, priced by the upstream's seconds", async (
 	expect(await only(accountId)).toMatchObject({
 		endpoint: "transcription",
 		charged: 700_000,
-		// Nine seconds by the file's own header.
+		// Nine seconds by the file's header.
 		reserved: 900_000,
 		units: 7,
 		basis: "exact",

@@ -50,13 +50,12 @@ export function joinReplies<Choice extends { readonly index: number }>(
 	replies: readonly TextReply<Choice>[],
 	n: number,
 ): TextReply<Choice> {
+	const usages = replies.map(({ usage }) => usage);
 	return {
 		...replies.at(-1),
 		choices: replies.flatMap(({ choices }, index) => choices.map((choice) => ({ ...choice, index }))),
-		usage: usageOfChoices(
-			replies.map(({ usage }) => usage),
-			n,
-		),
+		// A sum without one choice's usage would be too low; without any, the gateway estimates the output of all.
+		usage: usages.includes(undefined) ? undefined : usageOfChoices(usages, n),
 		outputBytes: replies.reduce((sum, { outputBytes }) => sum + outputBytes, 0),
 	};
 }

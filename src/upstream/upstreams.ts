@@ -34,8 +34,6 @@ export function createUpstreams(
 		tickBarrier: createTickBarrier(),
 	};
 	const pools = new Map<string, Pool>();
-	/** Pools of removed models whose calls are still under way. */
-	const former = new Map<string, Pool>();
 	const health = createHealthMonitor({ ...callDeps, log, changed: (modelId) => pools.get(modelId)?.wake() }, limits);
 
 	/** Applies a new catalogue. Replicas that remain keep their load, health and breaker. */
@@ -45,20 +43,14 @@ export function createUpstreams(
 			pool.replace([]);
 			pool.close();
 			pools.delete(modelId);
-			former.set(modelId, pool);
 		}
 		for (const model of snapshot.models.values()) {
 			let pool = pools.get(model.id);
 			if (pool === undefined) {
-				pool = former.get(model.id) ?? createPool({ clock }, { limits });
-				former.delete(model.id);
+				pool = createPool({ clock }, { limits });
 				pools.set(model.id, pool);
 			}
 			pool.replace(replicasOf(model, [...pool.leaving(), ...pool.replicas()]));
-		}
-		for (const [modelId, pool] of former) {
-			pool.replace([]);
-			if (pool.leaving().length === 0) former.delete(modelId);
 		}
 		health.watch([...pools].flatMap(([modelId, pool]) => pool.replicas().map((replica) => ({ modelId, replica }))));
 	}
@@ -124,7 +116,7 @@ export function createUpstreams(
 		 * callers.
 		 */
 		letGo() {
-			for (const pool of [...pools.values(), ...former.values()]) pool.close(stopping());
+			for (const pool of pools.values()) pool.close(stopping());
 			callDeps.openCalls.letGo();
 		},
 		/** Ends the health checks and refuses waiting requests; calls under way are closed by their callers. */

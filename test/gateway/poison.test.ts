@@ -105,3 +105,13 @@ test("a request that llama.cpp blames on itself is a 400", async () => {
 	await expectUncharged(strict, accountId);
 	expect((await strict.post("/v1/chat/completions", secret, ask("fine"))).status).toBe(200);
 });
+
+test("a second choice of llama.cpp that fails leaves the request uncharged", async () => {
+	const upstream = untilEnd(startUpstream({ dialect: "llama.cpp" }));
+	upstream.next(reply().text("good"), reply().errorStatus(500));
+	const one = await withService({ models: chatModel({ url: upstream.url, dialect: "llama.cpp" }) });
+	const { secret, accountId } = await one.customer();
+	const refused = await one.post("/v1/chat/completions", secret, { ...ask("fine"), n: 2 });
+	expect([refused.status, upstream.requests.length]).toEqual([502, 2]);
+	await expectUncharged(one, accountId);
+});

@@ -123,6 +123,29 @@ describe("calls", () => {
 		expect(servers[0]?.requests.map(({ body }) => body)).toMatchObject([{ seed: 7 }, { seed: 8 }]);
 	});
 
+	test("llama.cpp's answer fails whole if a later choice fails or has no usage", async () => {
+		const { upstreams, model, servers } = openUpstreams(1, {}, [{ dialect: "llama.cpp" }]);
+		const counted = reply().text("a b").usage({ prompt: 3, completion: 2 });
+		servers[0]?.next(counted, reply().errorStatus(500));
+		await expect(askChat(upstreams, model, chatCall({ choices: 2 }))).rejects.toMatchObject({ kind: "failed" });
+		expect(upstreams.replicas()[0]?.inFlight).toBe(0);
+		servers[0]?.next(counted, reply().text("c d").usage(null));
+		const { reply: got } = await askChat(upstreams, model, chatCall({ choices: 2 }));
+		expect([got.usage, got.outputBytes]).toEqual([undefined, 6]);
+	});
+
+	test("llama.cpp gets no request for a choice after the client left", async () => {
+		const { upstreams, model, servers } = openUpstreams(1, {}, [{ dialect: "llama.cpp" }]);
+		const leave = new AbortController();
+		servers[0]?.always(() => {
+			leave.abort();
+			return reply().text("a b").usage({ prompt: 3, completion: 2 });
+		});
+		const call = askChat(upstreams, model, chatCall({ choices: 3, signal: leave.signal }));
+		await expect(call).rejects.toMatchObject({ kind: "aborted" });
+		expect([servers[0]?.requests.length, upstreams.replicas()[0]?.inFlight]).toEqual([1, 0]);
+	});
+
 	test("a paused reader does not count as a silent server", async () => {
 		const { upstreams, model, servers } = openUpstreams(1, { silenceMs: 400 });
 		servers[0]?.next(reply().text("a b c").trickle(20));
@@ -191,7 +214,7 @@ describe("a new catalogue", () => {
 			Array.from({ length: many }, () => collect(openChat(upstreams, model, chatCall())).catch(() => undefined));
 		const all = ask(4);
 		await until(() => a.open() + b.open() === 4);
-		for (const between of [snapshotOf(withoutA), snapshotOf(), snapshotOf(withoutA)]) {
+		for (const between of [snapshotOf(withoutA), snapshotOf(withoutA)]) {
 			upstreams.sync(between);
 			upstreams.sync(snapshotOf(model));
 			all.push(...ask(4));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkCatalog } from "../src/catalog/check.ts";
+import { checkCatalog } from "../src/catalog/file.ts";
 import { COMMANDS } from "../src/cli/commands.ts";
 import { PUBLIC_VARIABLES } from "../src/config-table.ts";
 import { migrations } from "../src/db/migrations/list.ts";

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BRAND_FIELDS } from "../src/catalog/brand-section.ts";
 import { MODEL_FIELDS } from "../src/catalog/model-section.ts";
-import { ROUTE_FIELDS } from "../src/catalog/route-section.ts";
+import { ROUTE_FIELDS } from "../src/catalog/routes.ts";
 import { DEFAULT_LIMITS, LIMIT_FIELDS } from "../src/catalog/service-limits.ts";
 import { UPSTREAM_FIELDS } from "../src/catalog/upstream-section.ts";
 import { ERRORS } from "../src/gateway/error-body.ts";

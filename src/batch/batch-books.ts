@@ -1,7 +1,7 @@
 import { storable } from "../base/stored-text.ts";
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
-import type { KeyDigest } from "../keys/digest.ts";
+import type { KeyDigest } from "../keys/secret.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { BatchCounts, BatchEnding, BatchPause, BatchProblem, BatchRecord, BatchUsage } from "./batch-record.ts";
 

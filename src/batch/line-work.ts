@@ -4,7 +4,7 @@ import { newUuid } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { nextTurn } from "../base/time-slice.ts";
 import { isDatabaseAway } from "../db/outage.ts";
-import type { KeyDigest } from "../keys/digest.ts";
+import type { KeyDigest } from "../keys/secret.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import { bodyText } from "./batch-line.ts";
 import type { BatchRecord, BatchUsage } from "./batch-record.ts";

@@ -8,7 +8,7 @@ import { BytesLost } from "../files/blob-store.ts";
 import type { FileRecord } from "../files/file-record.ts";
 import type { FileWriter } from "../files/file-writer.ts";
 import type { Files } from "../files/files.ts";
-import type { KeyDigest } from "../keys/digest.ts";
+import type { KeyDigest } from "../keys/secret.ts";
 import { type BatchBooks, RunLost } from "./batch-books.ts";
 import type { BatchEnding, BatchProblem, BatchRecord } from "./batch-record.ts";
 import { InputUnreadable, openLines } from "./input-lines.ts";

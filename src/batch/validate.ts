@@ -1,5 +1,5 @@
-import { findModel, notFoundText } from "../catalog/find-model.ts";
 import type { CatalogSnapshot, Model } from "../catalog/model.ts";
+import { findModel, notFoundText } from "../catalog/model.ts";
 import { type LineProblem, readLine } from "./batch-line.ts";
 import { type BatchEndpoint, type BatchProblem, problemOf } from "./batch-record.ts";
 import { inputLines, LINE_BYTES_MAX } from "./input-lines.ts";

@@ -1,7 +1,6 @@
 import type { Environment } from "../base/environment-reader.ts";
 import { type Brand, PLAIN_BRAND, type Seller, type Terms } from "./brand.ts";
-import { createYamlReader, type YamlReader } from "./yaml-reader.ts";
-import { show, type YamlField } from "./yaml-scalars.ts";
+import { createYamlReader, show, type YamlField, type YamlReader } from "./yaml-reader.ts";
 
 export const BRAND_FIELDS = "name logo accent headline lead support terms seller privacy imprint".split(" ");
 const NAME = /^[^\p{Cc}<>"]{1,40}$/u;

@@ -4,7 +4,7 @@ import { readRates } from "./rates-section.ts";
 import { whyNotHonoured } from "./request-fields.ts";
 import { readUpstream } from "./upstream-section.ts";
 import type { YamlMap, YamlReader } from "./yaml-reader.ts";
-import { show, type YamlField } from "./yaml-scalars.ts";
+import { show, type YamlField } from "./yaml-reader.ts";
 
 export const MODEL_FIELDS = [
 	..."id aliases name kind modes input_modalities output_modalities image_urls context_length max_output_tokens".split(

@@ -2,7 +2,7 @@ import { type PicoUsdPerUnit, parseRatePerMillion, parseRatePerUnit } from "../m
 import type { ModelKind, Rates } from "./model.ts";
 import { PER_MILLION, RATE_NAMES, type RateName, ratesFrom } from "./written-rates.ts";
 import type { YamlReader } from "./yaml-reader.ts";
-import { show, type YamlField } from "./yaml-scalars.ts";
+import { show, type YamlField } from "./yaml-reader.ts";
 
 const TOKENS_PER_RATE = 1_000_000;
 /** Lower rates are treated as a rate per token by mistake: no provider sells a million tokens for less. */

@@ -1,3 +1,7 @@
+import { assert } from "../base/assert.ts";
+import type { Log } from "../base/log.ts";
+import type { YamlField, YamlReader } from "./yaml-reader.ts";
+
 /**
  * One row for each field of `limits:` of `tollgate.yaml`: its name, the limit it sets, default, lower and upper bound in
  * the file's unit (`_s` seconds, `_mb` mebibytes), and its meaning. README.md has the same list with more detail.
@@ -99,3 +103,88 @@ export const DEFAULT_LIMITS: ServiceLimits = withDerivedLimits(
 		FIELDS.map(([, limit, value], at) => [limit, value * (LIMIT_FIELDS[at]?.scale ?? 1)]),
 	) as SetLimits,
 );
+
+/** Reads `limits:`. Missing fields keep their default. */
+export function readLimits(reader: YamlReader, field: YamlField | undefined): ServiceLimits {
+	const map = reader.map(
+		field,
+		LIMIT_FIELDS.map(({ name }) => name),
+	);
+	const limits: { -readonly [name in keyof SetLimits]: number } = { ...DEFAULT_LIMITS };
+	if (map === undefined) return DEFAULT_LIMITS;
+	for (const known of LIMIT_FIELDS) {
+		const value = reader.number(map.get(known.name), known);
+		if (value !== undefined) limits[known.limit] = known.scale === 1 ? value : Math.round(value * known.scale);
+	}
+	/** A default follows a value of the file. Only two values of the file can contradict each other. */
+	const keepOrder = (lower: string, upper: string) => {
+		const [low, high] = [limitField(lower).limit, limitField(upper).limit];
+		if (limits[low] <= limits[high]) return;
+		const given = map.get(lower);
+		if (given === undefined) limits[low] = limits[high];
+		else if (map.get(upper) === undefined) limits[high] = limits[low];
+		else reader.report(given, `must not be greater than ${upper}`);
+	};
+	keepOrder("body_mb", "body_memory_mb");
+	keepOrder("file_mb", "files_account_mb");
+	keepOrder("breaker_cool_s", "breaker_cool_max_s");
+	keepOrder("first_event_s", "total_s");
+	keepOrder("silence_s", "total_s");
+	return withDerivedLimits(limits);
+}
+
+function limitField(name: string): LimitField {
+	const found = LIMIT_FIELDS.find((field) => field.name === name);
+	assert(found !== undefined, `there is a limit ${name}`);
+	return found;
+}
+
+const MB = 1024 * 1024;
+/**
+ * A process whose bodies reach their bound takes several times as much: 5 to 14 times were measured. A body exists as
+ * bytes, text, values and bytes again, and the collector frees the former ones late. Answers then take at most a
+ * quarter of the memory (`service-limits.ts`). Answers that wait to be read are bytes; few others are read at once
+ * (`upstream/call/answer-memory.ts`).
+ */
+const MEMORY_OF_BODIES = 16;
+
+/**
+ * Lowers the catalogue's memory bounds to this process's share; the defaults are for 4 GB. Above the share the kernel
+ * would kill the process with all its streams, instead of one customer's large request being refused.
+ */
+export function withinMemory<Whole extends { limits(): ServiceLimits }>(
+	whole: Whole,
+	deps: { log: Log; memoryBytes: number },
+) {
+	const { log, memoryBytes } = deps;
+	let given: ServiceLimits | undefined;
+	let held: ServiceLimits;
+
+	function limits(): ServiceLimits {
+		const now = whole.limits();
+		if (now === given) return held;
+		given = now;
+		held = limitsWithin(now, memoryBytes);
+		if (held !== now) {
+			log.info("the limits are lowered to fit the available memory", {
+				memory_mb: inMb(memoryBytes),
+				body_mb: inMb(held.bodyBytesMax),
+				body_memory_mb: inMb(held.bodyMemoryBytesMax),
+			});
+		}
+		return held;
+	}
+
+	return { ...whole, limits };
+}
+
+/** Returns the same object if the memory suffices. */
+export function limitsWithin(limits: ServiceLimits, memoryBytes: number): ServiceLimits {
+	const bodies = wholeMb(memoryBytes / MEMORY_OF_BODIES);
+	if (bodies >= limits.bodyMemoryBytesMax) return limits;
+	const bodyBytesMax = Math.min(limits.bodyBytesMax, bodies);
+	return withDerivedLimits({ ...limits, bodyMemoryBytesMax: bodies, bodyBytesMax });
+}
+
+const wholeMb = (bytes: number) => Math.max(1, Math.floor(bytes / MB)) * MB;
+const inMb = (bytes: number) => Math.floor(bytes / MB);

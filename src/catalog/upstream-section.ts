@@ -1,6 +1,5 @@
 import type { DialectName, ModelKind, UpstreamSpec } from "./model.ts";
-import type { YamlReader } from "./yaml-reader.ts";
-import type { YamlField } from "./yaml-scalars.ts";
+import type { YamlField, YamlReader } from "./yaml-reader.ts";
 
 export const UPSTREAM_FIELDS = ["url", "api_key", "model", "dialect", "max_concurrency", "keep_alive"] as const;
 

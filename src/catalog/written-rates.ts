@@ -1,5 +1,5 @@
 import { formatRatePerMillion, formatRatePerUnit, type PicoUsdPerUnit } from "../money/nano-usd.ts";
-import type { Rates } from "./model.ts";
+import type { RateCard, Rates } from "./model.ts";
 
 export const RATE_NAMES = ["input", "cached_input", "output", "request", "image", "audio_second", "search"] as const;
 
@@ -40,4 +40,19 @@ export function writtenRates(rates: Rates): WrittenRates {
 /** The rates above 0. */
 export function chargedRates(rates: Rates): Partial<WrittenRates> {
 	return Object.fromEntries(Object.entries(writtenRates(rates)).filter(([, rate]) => rate !== "0"));
+}
+
+/** The highest of these rates in a public price list's form: decimal strings, US dollars per single unit. */
+export function pricingOf(cards: readonly RateCard[]): Record<string, string> {
+	const highest = (rate: (card: RateCard) => PicoUsdPerUnit) =>
+		formatRatePerUnit(Math.max(...cards.map(rate)) as PicoUsdPerUnit);
+	return {
+		prompt: highest((card) => card.input),
+		completion: highest((card) => card.output),
+		input_cache_read: highest((card) => card.cachedInput),
+		request: highest((card) => card.request),
+		image: highest((card) => card.image),
+		audio_second: highest((card) => card.audioSecond),
+		search: highest((card) => card.search),
+	};
 }

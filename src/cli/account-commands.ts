@@ -16,8 +16,7 @@ import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { CommandRuns } from "./command.ts";
 import { actInForce, inForceOutput } from "./fence-output.ts";
-import { pageOf } from "./option-values.ts";
-import { changesOf } from "./setting-options.ts";
+import { changesOf, pageOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 export const accountCommands: CommandRuns = {

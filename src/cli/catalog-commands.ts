@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { Fault } from "../base/fault.ts";
-import { type CatalogCheck, checkCatalog, formatCatalogCheck } from "../catalog/check.ts";
+import { type CatalogCheck, checkCatalog, formatCatalogCheck } from "../catalog/file.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
 import { RATE_NAMES, WRITTEN_UNITS, writtenRates } from "../catalog/written-rates.ts";
 import type { CommandContext, CommandRuns, Output } from "./command.ts";

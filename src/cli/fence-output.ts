@@ -3,7 +3,7 @@ import type { AppendedEntry } from "../cluster/control-log.ts";
 import { waitForAllInstances } from "../cluster/wait-for-all-instances.ts";
 import type { Statements } from "../db/statements.ts";
 import type { CommandContext, CommandInput, Output } from "./command.ts";
-import { durationMsOf } from "./option-values.ts";
+import { durationMsOf } from "./setting-options.ts";
 
 /** The longest possible lease is ten minutes. By then every instance has applied the entry or is fenced off. */
 const DEADLINE_MS = 660_000;

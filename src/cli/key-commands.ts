@@ -2,15 +2,23 @@ import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { isoOrNull } from "../base/iso-date.ts";
 import type { Statements } from "../db/statements.ts";
-import { createDigest } from "../keys/digest.ts";
 import type { KeyMakerDeps, KeyRecord } from "../keys/key-admin.ts";
 import { createKey, listKeys, revokeKey, rotateKey, shownKeyState, updateKey } from "../keys/key-admin.ts";
+import { createDigest } from "../keys/secret.ts";
 import { loadOrCreatePepper } from "../secrets.ts";
 import { namedAccount } from "./account-commands.ts";
 import { type CommandContext, type CommandRuns, UsageError } from "./command.ts";
 import { actInForce, inForceOutput } from "./fence-output.ts";
-import { durationMsOf, pageOf } from "./option-values.ts";
-import { capText, changesOf, keySettingsOf, limitsJson, modelsText, secretText } from "./setting-options.ts";
+import {
+	capText,
+	changesOf,
+	durationMsOf,
+	keySettingsOf,
+	limitsJson,
+	modelsText,
+	pageOf,
+	secretText,
+} from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 const GRACE_DEFAULT = "1h";

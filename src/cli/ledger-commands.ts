@@ -8,7 +8,7 @@ import { reconcile } from "../ledger/reconcile.ts";
 import { listSeals } from "../ledger/seals.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { CommandRuns } from "./command.ts";
-import { pageOf } from "./option-values.ts";
+import { pageOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 export const ledgerCommands: CommandRuns = {

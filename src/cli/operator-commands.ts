@@ -11,8 +11,7 @@ import { MANAGEMENT_SCOPES } from "../keys/management-scope.ts";
 import { addressOf } from "../planes/listening-address.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
 import { keyMaker, madeKey } from "./key-commands.ts";
-import { dateMsOf, namesOf, pageOf } from "./option-values.ts";
-import { secretText } from "./setting-options.ts";
+import { dateMsOf, namesOf, pageOf, secretText } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 const BY_COMMAND: Maker = { id: COMMAND_LINE, ip: null };

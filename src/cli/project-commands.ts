@@ -14,8 +14,7 @@ import { archiveProject, createProject, getProject, listProjects, updateProject 
 import { namedAccount } from "./account-commands.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
 import { actInForce, inForceOutput } from "./fence-output.ts";
-import { pageOf } from "./option-values.ts";
-import { capText, changesOf, limitsJson, limitsOf, modelsText } from "./setting-options.ts";
+import { capText, changesOf, limitsJson, limitsOf, modelsText, pageOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 export const projectCommands: CommandRuns = {

@@ -4,7 +4,7 @@ import { confirmTopUp, createTopUp, listTopUps, rejectTopUp } from "../billing/t
 import { formatUsd } from "../money/nano-usd.ts";
 import { namedAccount } from "./account-commands.ts";
 import { type CommandRuns, UsageError } from "./command.ts";
-import { pageOf, usdOf } from "./option-values.ts";
+import { pageOf, usdOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
 /** The deciding person's name in the books. */

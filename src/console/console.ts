@@ -7,7 +7,7 @@ import { createStatements, type Statements, type StatementsOptions } from "../db
 import { createTransactional } from "../db/transactional.ts";
 import { createDeployments } from "../deployments/deployments.ts";
 import type { Connection } from "../gateway/connection.ts";
-import { createDigest } from "../keys/digest.ts";
+import { createDigest } from "../keys/secret.ts";
 import { createBooksHistory } from "../ledger/books-history.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { createReconciler } from "../ledger/reconciler.ts";

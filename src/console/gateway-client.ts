@@ -3,8 +3,8 @@ import type { Language } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
 import { isAbsent } from "../base/passed-body.ts";
 import type { Connection } from "../gateway/connection.ts";
-import type { KeyDigest } from "../keys/digest.ts";
 import { signInternalToken } from "../keys/internal-token.ts";
+import type { KeyDigest } from "../keys/secret.ts";
 import { ConsoleError } from "./console-error.ts";
 
 /** A request of the public interface made in the name of a key. */

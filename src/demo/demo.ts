@@ -7,7 +7,7 @@ import type { Config } from "../config.ts";
 import { createOperator, listOperators } from "../console/operator/operator-admin.ts";
 import { createSignInLink, type LinkPage } from "../console/sign-in/new-sign-in-link.ts";
 import { createStatements, type Statements } from "../db/statements.ts";
-import { createDigest } from "../keys/digest.ts";
+import { createDigest } from "../keys/secret.ts";
 import { accountBalance } from "../ledger/balance.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { type BannerFacts, formatBanner, shellQuoted } from "./banner.ts";

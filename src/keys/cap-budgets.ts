@@ -1,6 +1,5 @@
 import { type KnownPeriod, periodBudget, spanAt } from "./cap-period.ts";
-import type { KeyEntry } from "./key-entry.ts";
-import type { ProjectEntry } from "./project-entry.ts";
+import type { KeyEntry, ProjectEntry } from "./key-entry.ts";
 
 /**
  * The budgets that a request draws on in addition to its account's and its key's; undefined for none. Synchronous, by

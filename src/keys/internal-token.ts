@@ -4,7 +4,7 @@
  * token is valid for a minute.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { KeyDigest } from "./digest.ts";
+import type { KeyDigest } from "./secret.ts";
 
 export interface InternalToken {
 	/** Digest of the key in whose name the request is served. */

@@ -7,11 +7,10 @@ import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { ZERO_USD } from "../money/nano-usd.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
-import { type Digest, derivedHex } from "./digest.ts";
+import type { ProjectState } from "./key-entry.ts";
 import { checkSettings, type KeySettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
-import type { ProjectState } from "./project-entry.ts";
-import { derivedSecret, newSecret, type Secret, shownParts } from "./secret.ts";
+import { type Digest, derivedHex, derivedSecret, newSecret, type Secret, shownParts } from "./secret.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** Distinguishes a repeated rotation from another one. */

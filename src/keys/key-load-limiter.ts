@@ -1,9 +1,9 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { invalidApiKey } from "./bearer.ts";
-import type { KeyDigest } from "./digest.ts";
 import { type FailedAttempts, networkOf } from "./failed-attempts.ts";
 import type { KeyEntry } from "./key-entry.ts";
+import type { KeyDigest } from "./secret.ts";
 
 /**
  * Looks up keys that this instance has not seen. A well-formed key costs Postgres a query before it is known not to

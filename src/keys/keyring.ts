@@ -3,10 +3,17 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { ControlEntry } from "../cluster/control-log.ts";
 import type { Statements } from "../db/statements.ts";
-import type { KeyDigest } from "./digest.ts";
 import type { AccountFields, KeyEntry, KeyFields } from "./key-entry.ts";
-import { createAccountEntry, createKeyEntry, setAccountFields, setKeyFields } from "./key-entry.ts";
-import { createProjectEntry, type ProjectFields, setProjectFields } from "./project-entry.ts";
+import {
+	createAccountEntry,
+	createKeyEntry,
+	createProjectEntry,
+	type ProjectFields,
+	setAccountFields,
+	setKeyFields,
+	setProjectFields,
+} from "./key-entry.ts";
+import type { KeyDigest } from "./secret.ts";
 
 /** Result of one statement: the key, if it exists, and the newest control entry of the same snapshot. */
 export interface LoadedKey {

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { type Digest, derivedHex } from "./digest.ts";
+import { type Digest, derivedHex } from "./secret.ts";
 
 /** A creation that may be repeated. */
 export interface Claim {

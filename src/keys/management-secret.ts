@@ -1,4 +1,4 @@
-import type { Digest } from "./digest.ts";
+import type { Digest } from "./secret.ts";
 import { type Secret, secretsOf } from "./secret.ts";
 
 /** The text of a management key with correct form and checksum. The brand keeps API keys from being used as one. */

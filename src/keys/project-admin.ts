@@ -6,9 +6,9 @@ import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
+import type { ProjectState } from "./key-entry.ts";
 import { checkSettings, type KeySettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
-import type { ProjectState } from "./project-entry.ts";
 
 /** Settings of a project; the same as for keys. */
 export type ProjectSettings = Pick<

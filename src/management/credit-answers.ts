@@ -4,7 +4,7 @@ import type { Parts } from "../console/console-deps.ts";
 import { type AdjustmentRow, listAdjustments } from "../console/operator/operator-adjustments.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
 import { amountOf, pageOfRows } from "../console/page-query.ts";
-import { derivedHex } from "../keys/digest.ts";
+import { derivedHex } from "../keys/secret.ts";
 import { listOf, type ManagementAnswer, type ManagementCall, pageOf } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";

@@ -1,7 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { newId } from "../base/id.ts";
 import type { Parts } from "../console/console-deps.ts";
-import { derivedHex } from "../keys/digest.ts";
 import type { KeyRecord, PlannedKey } from "../keys/key-admin.ts";
 import {
 	ACTIVE_KEYS_MAX,
@@ -14,7 +13,7 @@ import {
 	updateKey,
 } from "../keys/key-admin.ts";
 import { checkSettings } from "../keys/key-settings.ts";
-import { derivedSecret, newSecret } from "../keys/secret.ts";
+import { derivedHex, derivedSecret, newSecret } from "../keys/secret.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
 import { claimed, detailOf, fenced, listOf, pageOf, required, settingsOf } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";

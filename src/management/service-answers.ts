@@ -1,5 +1,5 @@
 import { isoOrNull } from "../base/iso-date.ts";
-import { pricingOf } from "../catalog/pricing.ts";
+import { pricingOf } from "../catalog/written-rates.ts";
 import type { Parts } from "../console/console-deps.ts";
 import { pageOfRows } from "../console/page-query.ts";
 import { usageRows } from "../console/usage/usage-rows.ts";

@@ -2,12 +2,11 @@
 import { createTimeSlice, mapInTurns, type TimeSlice } from "../base/time-slice.ts";
 import type { Model } from "../catalog/model.ts";
 import type { CallContext } from "./call/attempt.ts";
-import { failed, unreadable } from "./call/failure.ts";
+import { failed, isError, unreadable } from "./call/failure.ts";
 import type { StreamCall } from "./call/stream.ts";
 import type { StreamWire } from "./call/stream-wire.ts";
 import type { UnaryCall } from "./call/unary.ts";
-import { isError } from "./call/upstream-error.ts";
-import { aboutOf } from "./chat/answer-about.ts";
+import { aboutOf } from "./chat/answer-fields.ts";
 import type { TextChunk, TextReply } from "./chat/chat-answer.ts";
 import { type ChoiceProgress, finishReason } from "./chat/chat-choice.ts";
 import type { Dialect } from "./dialects.ts";

@@ -1,7 +1,6 @@
 /** The families of model servers: the plain OpenAI format, and how each family differs from it. */
 import type { DialectName } from "../catalog/model.ts";
-import { failed, UpstreamFailure } from "./call/failure.ts";
-import { failureOfError, failureOfStatus } from "./call/upstream-error.ts";
+import { failed, failureOfError, failureOfStatus, UpstreamFailure } from "./call/failure.ts";
 import type { UsageStyle } from "./usage.ts";
 
 /** How one family of model servers differs. Stateless; one constant per family. */

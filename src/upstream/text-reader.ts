@@ -1,13 +1,11 @@
-import { died, failed } from "./call/failure.ts";
+import { died, failed, isError } from "./call/failure.ts";
 import { isEndMarker, parseEvent } from "./call/sse-reader.ts";
 import type { StreamReader } from "./call/stream-wire.ts";
-import { isError } from "./call/upstream-error.ts";
-import { newAboutSoFar, noteAbout } from "./chat/answer-about.ts";
+import { newAboutSoFar, noteAbout } from "./chat/answer-fields.ts";
 import type { TextChunk } from "./chat/chat-answer.ts";
 import { type ChoiceProgress, newChoiceProgress } from "./chat/chat-choice.ts";
 import type { Dialect } from "./dialects.ts";
-import { type ReportedUsage, withoutCompletion } from "./usage.ts";
-import { UsageTally } from "./usage-tally.ts";
+import { type ReportedUsage, UsageTally, withoutCompletion } from "./usage.ts";
 import { asArray, asCount, asObject, type JsonObject } from "./wire-value.ts";
 
 /**

@@ -2,12 +2,11 @@
 
 import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
-import { died, unreadable } from "./call/failure.ts";
+import { died, isError, unreadable } from "./call/failure.ts";
 import { isEndMarker, parseEvent } from "./call/sse-reader.ts";
 import type { StreamCall } from "./call/stream.ts";
 import type { StreamReader, StreamWire } from "./call/stream-wire.ts";
 import type { UnaryCall } from "./call/unary.ts";
-import { isError } from "./call/upstream-error.ts";
 import type { Dialect } from "./dialects.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { plainUsage, type ReportedUsage, readUsage } from "./usage.ts";

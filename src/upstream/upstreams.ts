@@ -7,7 +7,7 @@ import type { CatalogSnapshot, Model } from "../catalog/model.ts";
 import type { ServiceLimits } from "../catalog/service-limits.ts";
 import { type AnswerMemory, createAnswerMemory } from "./call/answer-memory.ts";
 import { stopping } from "./call/failure.ts";
-import { createOpenCalls } from "./call/open-calls.ts";
+import { createOpenCalls } from "./call/guard.ts";
 import type { Fetch } from "./call/post.ts";
 import { withReplays } from "./call/replay.ts";
 import { ReplayedStream, type StreamCall } from "./call/stream.ts";

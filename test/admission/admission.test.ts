@@ -5,8 +5,14 @@ import { NO_QUANTITIES } from "../../src/admission/price.ts";
 import { newUuid } from "../../src/base/id.ts";
 import type { Model } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
-import { createAccountEntry, createKeyEntry, type KeyEntry } from "../../src/keys/key-entry.ts";
-import { createProjectEntry, type ProjectEntry, type ProjectFields } from "../../src/keys/project-entry.ts";
+import {
+	createAccountEntry,
+	createKeyEntry,
+	createProjectEntry,
+	type KeyEntry,
+	type ProjectEntry,
+	type ProjectFields,
+} from "../../src/keys/key-entry.ts";
 import type { AdmittedEvent } from "../../src/ledger/event.ts";
 import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
 import type { Shortage } from "../../src/ledger/slices.ts";

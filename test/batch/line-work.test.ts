@@ -7,7 +7,7 @@ import type { BatchRecord } from "../../src/batch/batch-record.ts";
 import type { OpenLine } from "../../src/batch/input-lines.ts";
 import { createLineWork } from "../../src/batch/line-work.ts";
 import type { Outcome, Outcomes } from "../../src/batch/outcomes.ts";
-import type { KeyDigest } from "../../src/keys/digest.ts";
+import type { KeyDigest } from "../../src/keys/secret.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { chatLine } from "./batch-service.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import { createCatalog, createFixedCatalog } from "../../src/catalog/catalog.ts";
-import { findModel } from "../../src/catalog/find-model.ts";
+import { findModel } from "../../src/catalog/model.ts";
 import { watchCatalog } from "../../src/catalog/watch.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { withDatabase } from "../support/database.ts";

@@ -1,7 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the files under test hold ${NAME} themselves.
 import { describe, expect, test } from "bun:test";
-import { checkCatalog, formatCatalogCheck } from "../../src/catalog/check.ts";
-import { parseCatalogFile } from "../../src/catalog/file.ts";
+import { checkCatalog, formatCatalogCheck, parseCatalogFile } from "../../src/catalog/file.ts";
 import { ENV, FULL, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
 
 describe("rates", () => {

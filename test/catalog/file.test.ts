@@ -1,8 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the files under test hold ${NAME} themselves.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { checkCatalog } from "../../src/catalog/check.ts";
-import { parseCatalogFile } from "../../src/catalog/file.ts";
+import { checkCatalog, parseCatalogFile } from "../../src/catalog/file.ts";
 import { DEFAULT_LIMITS, LIMIT_FIELDS } from "../../src/catalog/service-limits.ts";
 import { ENV, FULL, linesOf, oneModel, problemsOf } from "./catalog-text.ts";
 

@@ -1,8 +1,13 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
 import type { Catalog } from "../../src/catalog/catalog.ts";
-import { limitsWithin, withinMemory } from "../../src/catalog/memory-limits.ts";
-import { DEFAULT_LIMITS, type ServiceLimits, withDerivedLimits } from "../../src/catalog/service-limits.ts";
+import {
+	DEFAULT_LIMITS,
+	limitsWithin,
+	type ServiceLimits,
+	withDerivedLimits,
+	withinMemory,
+} from "../../src/catalog/service-limits.ts";
 
 const MB = 1024 * 1024;
 const inMb = ({ bodyBytesMax, bodyMemoryBytesMax, bodyMemoryAccountBytesMax, ...answers }: ServiceLimits) =>

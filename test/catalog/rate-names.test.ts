@@ -1,15 +1,15 @@
 /** Seven different values show that no rate is renamed or swapped on any way out of the catalogue. */
 import { describe, expect, test } from "bun:test";
-import { checkCatalog, formatCatalogCheck } from "../../src/catalog/check.ts";
+import { checkCatalog, formatCatalogCheck } from "../../src/catalog/file.ts";
 import type { RateCard, Rates } from "../../src/catalog/model.ts";
-import { pricingOf } from "../../src/catalog/pricing.ts";
 import { pinRateCards } from "../../src/catalog/rate-cards.ts";
+import { pricingOf } from "../../src/catalog/written-rates.ts";
 import { requestDetail } from "../../src/console/log/request-detail.ts";
 import { findRequest } from "../../src/console/log/request-log.ts";
 import { ratesOf } from "../../src/console/operator/catalog-view.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
-import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
+import { createDigest } from "../../src/keys/secret.ts";
 import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 import { runHere } from "../cli/run-here.ts";
 import { temporaryFolder } from "../support/at-end.ts";

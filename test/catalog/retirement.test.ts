@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { inEnglish } from "../../src/base/translate.ts";
 import { createCatalog } from "../../src/catalog/catalog.ts";
-import { findModel, notFoundText } from "../../src/catalog/find-model.ts";
+import { findModel, notFoundText } from "../../src/catalog/model.ts";
 import { watchCatalog } from "../../src/catalog/watch.ts";
 import { listModels } from "../../src/gateway/lookups/models.ts";
 import { modelFor } from "../../src/gateway/serve/model-for.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { createAccount } from "../../src/keys/account-admin.ts";
-import { createDigest } from "../../src/keys/digest.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import type { KeySettings } from "../../src/keys/key-settings.ts";
+import { createDigest } from "../../src/keys/secret.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { runHere } from "./run-here.ts";

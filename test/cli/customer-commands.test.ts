@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
-import { createDigest } from "../../src/keys/digest.ts";
 import { keyLoader } from "../../src/keys/keyring.ts";
-import { parseSecret } from "../../src/keys/secret.ts";
+import { createDigest, parseSecret } from "../../src/keys/secret.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { withCommands } from "./commands-world.ts";
 import { runHere } from "./run-here.ts";

@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { listTopUps } from "../../src/billing/top-ups.ts";
 import { ensureDemoAccount } from "../../src/demo/demo-account.ts";
 import { findAccount } from "../../src/keys/account-admin.ts";
-import { createDigest } from "../../src/keys/digest.ts";
 import { listKeys, revokeKey } from "../../src/keys/key-admin.ts";
+import { createDigest } from "../../src/keys/secret.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { withDatabase } from "../support/database.ts";
 

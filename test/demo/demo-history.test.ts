@@ -6,7 +6,7 @@ import type { Statements } from "../../src/db/statements.ts";
 import { ensureDemoAccount } from "../../src/demo/demo-account.ts";
 import { DEMO_DATA, ensureDemoHistory } from "../../src/demo/demo-history.ts";
 import { demoModelSpec } from "../../src/demo/found-model.ts";
-import { createDigest } from "../../src/keys/digest.ts";
+import { createDigest } from "../../src/keys/secret.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import type { KeyDigest } from "../../src/keys/digest.ts";
 import { readInternalToken, signInternalToken } from "../../src/keys/internal-token.ts";
+import type { KeyDigest } from "../../src/keys/secret.ts";
 
 const SECRET = "0123456789abcdef0123456789abcdef";
 const keyDigest = "d".repeat(64) as KeyDigest;

@@ -9,10 +9,9 @@ import {
 	suspendAccount,
 	unsuspendAccount,
 } from "../../src/keys/account-admin.ts";
-import { createDigest, type KeyDigest } from "../../src/keys/digest.ts";
 import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../src/keys/key-admin.ts";
 import { createKeyring, keyLoader } from "../../src/keys/keyring.ts";
-import { parseSecret } from "../../src/keys/secret.ts";
+import { createDigest, type KeyDigest, parseSecret } from "../../src/keys/secret.ts";
 import { parseUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import type { Fault } from "../../src/base/fault.ts";
-import type { KeyDigest } from "../../src/keys/digest.ts";
 import { createFailedAttempts } from "../../src/keys/failed-attempts.ts";
 import type { KeyEntry } from "../../src/keys/key-entry.ts";
 import { createKeyLoadLimiter } from "../../src/keys/key-load-limiter.ts";
+import type { KeyDigest } from "../../src/keys/secret.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 

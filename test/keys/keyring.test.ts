@@ -3,10 +3,9 @@ import fc from "fast-check";
 import { Fault } from "../../src/base/fault.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { ControlEntry } from "../../src/cluster/control-log.ts";
-import type { KeyDigest } from "../../src/keys/digest.ts";
-import type { AccountFields, KeyEntry, KeyFields } from "../../src/keys/key-entry.ts";
+import type { AccountFields, KeyEntry, KeyFields, ProjectFields } from "../../src/keys/key-entry.ts";
 import { createKeyring, type Keyring, type KeyringOptions, type LoadedKey } from "../../src/keys/keyring.ts";
-import type { ProjectFields } from "../../src/keys/project-entry.ts";
+import type { KeyDigest } from "../../src/keys/secret.ts";
 import { plainAccountFields, plainKeyFields } from "../support/plain-key.ts";
 
 /** A keyring whose database reads are answered by the test, one by one. */

@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { newId } from "../../src/base/id.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
-import { createDigest } from "../../src/keys/digest.ts";
 import { createKey, getKey, listKeys, revokeKey, rotateKey, updateKey } from "../../src/keys/key-admin.ts";
+import type { ProjectFields } from "../../src/keys/key-entry.ts";
 import { keyLoader } from "../../src/keys/keyring.ts";
 import {
 	archiveProject,
@@ -12,7 +12,7 @@ import {
 	listProjects,
 	updateProject,
 } from "../../src/keys/project-admin.ts";
-import type { ProjectFields } from "../../src/keys/project-entry.ts";
+import { createDigest } from "../../src/keys/secret.ts";
 import { usd } from "../ledger/fixture.ts";
 import { withDatabase } from "../support/database.ts";
 import { lockWaits } from "../support/lock-waits.ts";

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createDigest, type KeyDigest } from "../../src/keys/digest.ts";
-import { newSecret, parseSecret, shownParts } from "../../src/keys/secret.ts";
+import { createDigest, type KeyDigest, newSecret, parseSecret, shownParts } from "../../src/keys/secret.ts";
 
 const BASE62 = [..."0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"];
 

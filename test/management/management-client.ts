@@ -1,6 +1,6 @@
-import { createDigest } from "../../src/keys/digest.ts";
 import { createManagementKey } from "../../src/keys/management-key-admin.ts";
 import { MANAGEMENT_SCOPES, type ManagementScope } from "../../src/keys/management-scope.ts";
+import { createDigest } from "../../src/keys/secret.ts";
 import type { TestService } from "../support/service.ts";
 
 export interface ManagementAnswer {

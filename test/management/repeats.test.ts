@@ -1,7 +1,7 @@
 /** A creation repeated with its token returns the first result; the stored claim reveals no secret. */
 import { expect, test } from "bun:test";
-import { createDigest } from "../../src/keys/digest.ts";
 import { claimSubject, forgetOldManagementClaims } from "../../src/keys/management-claim.ts";
+import { createDigest } from "../../src/keys/secret.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { startUpstream } from "../support/upstream-server.ts";

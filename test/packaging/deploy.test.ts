@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import packageJson from "../../package.json" with { type: "json" };
-import { checkCatalog } from "../../src/catalog/check.ts";
+import { checkCatalog } from "../../src/catalog/file.ts";
 import { loadConfig } from "../../src/config.ts";
 import { CONFIG_TABLE } from "../../src/config-table.ts";
 import { untilEnd } from "../support/at-end.ts";

@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { DatabaseBusy } from "../../src/db/outage.ts";
+import type { ProjectFields } from "../../src/keys/key-entry.ts";
 import type { LoadedKey } from "../../src/keys/keyring.ts";
-import type { ProjectFields } from "../../src/keys/project-entry.ts";
 import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
 import type { Call, SimDatabase } from "./database.ts";
 import { CheckViolated, RowHeld } from "./model-store.ts";

@@ -1,7 +1,7 @@
 import type { Admitted } from "../../src/admission/admission.ts";
 import { CreditFault } from "../../src/admission/credit-fault.ts";
 import { sleep } from "../../src/base/clock.ts";
-import type { KeyDigest } from "../../src/keys/digest.ts";
+import type { KeyDigest } from "../../src/keys/secret.ts";
 import { DiskFull } from "../../src/ledger/journal-disk.ts";
 import type { Outcome } from "../../src/ledger/outcome.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";

@@ -1,8 +1,7 @@
 /** Deadlines of a call, clients that leave, and the outcome for the breaker. */
 import { expect, test } from "bun:test";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
-import { CallGuard } from "../../src/upstream/call/guard.ts";
-import { createOpenCalls } from "../../src/upstream/call/open-calls.ts";
+import { CallGuard, createOpenCalls } from "../../src/upstream/call/guard.ts";
 import { askChat, chatCall, limitsWith, openChat } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { SPEC, until, upstreamsOver } from "../support/upstream-set.ts";

@@ -4,7 +4,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { createTickBarrier } from "../../src/base/time-slice.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { createAnswerMemory } from "../../src/upstream/call/answer-memory.ts";
-import { createOpenCalls } from "../../src/upstream/call/open-calls.ts";
+import { createOpenCalls } from "../../src/upstream/call/guard.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
 import { withReplays } from "../../src/upstream/call/replay.ts";
 import { UnaryTries } from "../../src/upstream/call/unary.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { readUsage } from "../../src/upstream/usage.ts";
-import { UsageTally } from "../../src/upstream/usage-tally.ts";
+import { readUsage, UsageTally } from "../../src/upstream/usage.ts";
 
 const record = (prompt: unknown, completion: unknown, more: object = {}) => ({
 	prompt_tokens: prompt,

@@ -3,7 +3,7 @@ import { languageOf } from "../../base/language.ts";
 import { passedBody } from "../../base/passed-body.ts";
 import { BATCH_ENDPOINTS } from "../../batch/batch-record.ts";
 import { type Connection, IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../../gateway/connection.ts";
-import type { KeyDigest } from "../../keys/digest.ts";
+import type { KeyDigest } from "../../keys/secret.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { usableDigest } from "../keys/usable-keys.ts";

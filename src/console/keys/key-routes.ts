@@ -1,6 +1,5 @@
 import { Elysia, t } from "elysia";
 import { newId } from "../../base/id.ts";
-import { derivedHex } from "../../keys/digest.ts";
 import {
 	ACTIVE_KEYS_MAX,
 	createKey,
@@ -13,7 +12,7 @@ import {
 	updateKey,
 } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
-import { derivedSecret } from "../../keys/secret.ts";
+import { derivedHex, derivedSecret } from "../../keys/secret.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../console-session.ts";

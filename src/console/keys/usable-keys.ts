@@ -1,4 +1,4 @@
-import type { KeyDigest } from "../../keys/digest.ts";
+import type { KeyDigest } from "../../keys/secret.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../console-session.ts";

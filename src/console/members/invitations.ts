@@ -6,7 +6,7 @@ import { isMailAddress, mailboxOf } from "../../base/mail-address.ts";
 import type { TextId, TextValues } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
-import { derivedHex } from "../../keys/digest.ts";
+import { derivedHex } from "../../keys/secret.ts";
 import { type Noted, noted, notedJson } from "../../ops/audit.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";

@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { assert } from "../../base/assert.ts";
 import type { Statements } from "../../db/statements.ts";
-import { derivedHex } from "../../keys/digest.ts";
+import { derivedHex } from "../../keys/secret.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ALERT_TYPES } from "../alerts/alerts.ts";
 import { TOKEN } from "../claimed-on-page.ts";

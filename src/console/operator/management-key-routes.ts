@@ -1,10 +1,10 @@
 import { Elysia, t } from "elysia";
 import { newId } from "../../base/id.ts";
-import { derivedHex } from "../../keys/digest.ts";
 import type { ManagementKeyRecord } from "../../keys/management-key-admin.ts";
 import { createManagementKey, listManagementKeys, revokeManagementKey } from "../../keys/management-key-admin.ts";
 import type { ManagementScope } from "../../keys/management-scope.ts";
 import { derivedManagementSecret } from "../../keys/management-secret.ts";
+import { derivedHex } from "../../keys/secret.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";

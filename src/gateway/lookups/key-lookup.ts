@@ -1,8 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Statements } from "../../db/statements.ts";
 import { presentPeriod, projectPeriod } from "../../keys/cap-budgets.ts";
-import type { KeyEntry } from "../../keys/key-entry.ts";
-import type { ProjectEntry } from "../../keys/project-entry.ts";
+import type { KeyEntry, ProjectEntry } from "../../keys/key-entry.ts";
 import { accountBalance, keyBalance } from "../../ledger/balance.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import { formatUsd, type NanoUsd, shownSum } from "../../money/nano-usd.ts";

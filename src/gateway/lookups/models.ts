@@ -1,7 +1,7 @@
 import { Fault } from "../../base/fault.ts";
-import { findModel } from "../../catalog/find-model.ts";
 import type { CatalogSnapshot, Model, Route } from "../../catalog/model.ts";
-import { pricingOf } from "../../catalog/pricing.ts";
+import { findModel } from "../../catalog/model.ts";
+import { pricingOf } from "../../catalog/written-rates.ts";
 import { modelNotFound } from "../serve/model-for.ts";
 
 /** GET /v1/models: listed models, connected or not. */

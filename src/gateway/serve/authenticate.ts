@@ -1,11 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
 import { checkKey, type KeyUse } from "../../keys/access.ts";
 import { bearerSecret, invalidApiKey } from "../../keys/bearer.ts";
-import type { Digest, KeyDigest } from "../../keys/digest.ts";
 import type { FailedAttempts } from "../../keys/failed-attempts.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { KeyLoadLimiter } from "../../keys/key-load-limiter.ts";
 import type { Keyring } from "../../keys/keyring.ts";
+import type { Digest, KeyDigest } from "../../keys/secret.ts";
 import type { Connection } from "../connection.ts";
 
 /** Returns the key of a request; a promise only for a key that this instance has not seen yet. */

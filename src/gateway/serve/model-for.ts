@@ -1,6 +1,6 @@
 import { Fault } from "../../base/fault.ts";
-import { findModel, notFoundText } from "../../catalog/find-model.ts";
 import type { CatalogSnapshot, ChatMode, Model, ModelKind } from "../../catalog/model.ts";
+import { findModel, notFoundText } from "../../catalog/model.ts";
 
 /** The deployments that an endpoint accepts. */
 export interface EndpointRequirement {

@@ -7,7 +7,7 @@ import { atServerRoot } from "../dialects.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { AnswerMemory } from "./answer-memory.ts";
 import { unreadable } from "./failure.ts";
-import type { OpenCalls } from "./open-calls.ts";
+import type { OpenCalls } from "./guard.ts";
 import { readText } from "./read-answer.ts";
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;

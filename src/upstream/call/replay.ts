@@ -4,8 +4,7 @@ import type { Pool } from "../replicas/pool.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
 import type { CallContext } from "./attempt.ts";
-import { UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
-import { connectionCode, isRefused } from "./upstream-error.ts";
+import { connectionCode, isRefused, UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 
 /** Replicas that may start on one request, the first one included. */
 const ATTEMPTS_MAX = 3;

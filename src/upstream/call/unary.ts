@@ -8,11 +8,10 @@ import type { Ticket } from "../replicas/ticket.ts";
 import { asObject, parseJson } from "../wire-value.ts";
 import type { AnswerRead } from "./answer-memory.ts";
 import { Attempt, type CallContext } from "./attempt.ts";
-import { UpstreamFailure, unreadable } from "./failure.ts";
+import { isError, UpstreamFailure, unreadable } from "./failure.ts";
 import type { CallDeps, UpstreamPost } from "./post.ts";
 import { ANSWER_BYTES_MAX, isShort, LINE_ANSWER_BYTES_MAX, readLong } from "./read-answer.ts";
 import type { Tries } from "./replay.ts";
-import { isError } from "./upstream-error.ts";
 
 /** One POST and the parser of its answer. */
 export interface UnaryPost<Answer> extends UpstreamPost {

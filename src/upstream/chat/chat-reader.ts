@@ -1,9 +1,8 @@
 import type { Dialect } from "../dialects.ts";
 import { TextReader } from "../text-reader.ts";
 import type { JsonObject } from "../wire-value.ts";
-import type { ChatChunk, ChatChunkChoice } from "./chat-answer.ts";
+import type { AnswerFields, ChatChunk, ChatChunkChoice } from "./chat-answer.ts";
 import { CHOICES_MAX, type ChoiceProgress, impliedFinish, openingDelta, rebuildChunkChoice } from "./chat-choice.ts";
-import { PlainEvents } from "./plain-event.ts";
 
 /** Reads a streamed chat. */
 export class ChatReader extends TextReader<ChatChunkChoice> {
@@ -40,4 +39,98 @@ export class ChatReader extends TextReader<ChatChunkChoice> {
 	protected override endOf(index: number, progress: ChoiceProgress): ChatChunkChoice {
 		return { index, delta: openingDelta(progress), finish_reason: impliedFinish(progress) };
 	}
+}
+
+/** A longer event takes the ordinary path. Below the length that `hasTooMuch` inspects. */
+const CHARS_MAX = 4 * 1024;
+/**
+ * After this many remembered events without a match the fast path ends: each event of this server differs elsewhere
+ * too.
+ */
+const UNUSED_MAX = 4;
+
+/** Characters that JSON escapes, and lone surrogates. */
+const NOT_PLAIN = /["\\\p{Cc}\p{Cs}]/u;
+const CONTENT = '"content"';
+
+/**
+ * A fast path for chat events that differ from an earlier one only in their content string, as most do. They are
+ * recognised as text, without parsing. A class: there is one per open stream with such events.
+ */
+export class PlainEvents {
+	#before: string | undefined;
+	#after = "";
+	#index = 0;
+	#about: AnswerFields | undefined;
+	#unused = 0;
+
+	/** Remembers an event; `chunk` is the result of parsing `payload`, which had no usage and no sources. */
+	remember(payload: string, chunk: ChatChunk): void {
+		if (this.#unused >= UNUSED_MAX || payload.length > CHARS_MAX || payload.includes("\\")) return;
+		const content = onlyContentOf(chunk);
+		// Without backslashes, each quotation mark starts or ends a string, so a single `"content"` is the member itself.
+		const nameAt = payload.indexOf(CONTENT);
+		if (content === undefined || nameAt === -1 || payload.indexOf(CONTENT, nameAt + 1) !== -1) return;
+		const from = valueAt(payload, nameAt + CONTENT.length);
+		if (from === undefined || !payload.startsWith(`${content}"`, from)) return;
+		this.#before = payload.slice(0, from);
+		this.#after = payload.slice(from + content.length);
+		this.#index = (chunk.choices[0] as ChatChunkChoice).index;
+		this.#about = chunk.about;
+		this.#unused += 1;
+	}
+
+	/** Returns the chunk in `payload` if it matches the remembered event and `about` is unchanged. */
+	read(payload: string, about: AnswerFields | undefined): ChatChunk | undefined {
+		const before = this.#before;
+		if (before === undefined || about !== this.#about || payload.length > CHARS_MAX) return undefined;
+		const to = payload.length - this.#after.length;
+		if (to <= before.length || !payload.startsWith(before) || !payload.endsWith(this.#after)) return undefined;
+		const content = payload.slice(before.length, to);
+		if (NOT_PLAIN.test(content)) return undefined;
+		this.#unused = 0;
+		return new PlainChunk(this.#index, content, about);
+	}
+}
+
+/** A chunk of content whose JSON is already written; `choices` is built on demand. */
+class PlainChunk implements ChatChunk {
+	readonly choicesText: string;
+	readonly outputBytes: number;
+	readonly about: AnswerFields | undefined;
+	readonly #index: number;
+	readonly #content: string;
+
+	constructor(index: number, content: string, about: AnswerFields | undefined) {
+		this.choicesText = `[{"index":${index},"delta":{"content":"${content}"},"finish_reason":null}]`;
+		this.outputBytes = Buffer.byteLength(content);
+		this.about = about;
+		this.#index = index;
+		this.#content = content;
+	}
+
+	get choices(): readonly ChatChunkChoice[] {
+		return [{ index: this.#index, delta: { content: this.#content }, finish_reason: null }];
+	}
+}
+
+/** Undefined if the chunk has no content or anything else. */
+function onlyContentOf({ choices }: ChatChunk): string | undefined {
+	const [choice] = choices;
+	if (choice === undefined || choices.length > 1) return undefined;
+	if (choice.finish_reason !== null || choice.logprobs !== undefined) return undefined;
+	for (const name in choice.delta) if (name !== "content") return undefined;
+	const { content } = choice.delta;
+	return typeof content === "string" ? content : undefined;
+}
+
+/** Where the text of a member's string value begins, after its quotation mark; undefined if it is no string. */
+function valueAt(payload: string, nameEnd: number): number | undefined {
+	let at = nameEnd;
+	for (const sign of [":", '"']) {
+		while (payload[at] === " ") at += 1;
+		if (payload[at] !== sign) return undefined;
+		at += 1;
+	}
+	return at;
 }

@@ -1,10 +1,9 @@
 import { createTimeSlice } from "../../base/time-slice.ts";
-import { unreadable } from "../call/failure.ts";
-import { isError } from "../call/upstream-error.ts";
+import { isError, unreadable } from "../call/failure.ts";
 import type { Dialect } from "../dialects.ts";
 import { readUsage } from "../usage.ts";
 import { asArray, asObject, asObjects, type JsonObject } from "../wire-value.ts";
-import { aboutOf } from "./answer-about.ts";
+import { aboutOf } from "./answer-fields.ts";
 import type { ChatChoice, ChatChunk, ChatReply } from "./chat-answer.ts";
 import { CHOICES_MAX, newChoiceProgress, rebuildChoice } from "./chat-choice.ts";
 import { rebuildLogprobs, rebuildLogprobsInTurns } from "./logprobs.ts";

@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import { isRefused } from "../call/failure.ts";
 import type { Fetch } from "../call/post.ts";
-import { isRefused } from "../call/upstream-error.ts";
 import type { Replica, ReplicaHealth } from "./replica.ts";
 
 interface Watch {

@@ -4,9 +4,8 @@
  * busier days.
  */
 import type postgres from "postgres";
-import { createDigest } from "../../../src/keys/digest.ts";
 import type { Secret } from "../../../src/keys/secret.ts";
-import { newSecret } from "../../../src/keys/secret.ts";
+import { createDigest, newSecret } from "../../../src/keys/secret.ts";
 import { KEY_PEPPER, SERVICE_NAME } from "../product.ts";
 
 export interface Size {

@@ -3,10 +3,9 @@ import type { Model, ModelKind } from "../../../src/catalog/model.ts";
 import type { Connection } from "../../../src/gateway/connection.ts";
 import { INFERENCE } from "../../../src/gateway/inference.ts";
 import { createAuthenticate, loadKey } from "../../../src/gateway/serve/authenticate.ts";
-import { createDigest, type KeyDigest } from "../../../src/keys/digest.ts";
 import { createFailedAttempts } from "../../../src/keys/failed-attempts.ts";
 import type { KeyEntry } from "../../../src/keys/key-entry.ts";
-import { newSecret } from "../../../src/keys/secret.ts";
+import { createDigest, type KeyDigest, newSecret } from "../../../src/keys/secret.ts";
 import { costOf, createRoad, madeUp, NOTHING_LEFT, readerOf, roadModel } from "../../support/road.ts";
 import { modelOver, snapshotOf } from "../../support/upstream-catalog.ts";
 

@@ -1,8 +1,8 @@
 /** Faults of a run, one per alert, in real processes, servers and a real database. */
 import { confirmTopUp, createTopUp } from "../../../src/billing/top-ups.ts";
 import { createAccount } from "../../../src/keys/account-admin.ts";
-import { createDigest } from "../../../src/keys/digest.ts";
 import { createKey } from "../../../src/keys/key-admin.ts";
+import { createDigest } from "../../../src/keys/secret.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { newPerson, operator } from "../../console/person.ts";
 import { childrenWithRole } from "../../support/processes.ts";

@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import type { Batches } from "../../src/batch/batches.ts";
 import type { Files } from "../../src/files/files.ts";
 import { createInternalDoor } from "../../src/gateway/internal-door.ts";
-import type { KeyDigest } from "../../src/keys/digest.ts";
 import { signInternalToken } from "../../src/keys/internal-token.ts";
+import type { KeyDigest } from "../../src/keys/secret.ts";
 import { plainKey } from "../support/plain-key.ts";
 import { createRoad, madeUp } from "../support/road.ts";
 

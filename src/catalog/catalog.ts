@@ -18,9 +18,7 @@ import type { Problem } from "./yaml-reader.ts";
 
 export type ReloadResult =
 	| { readonly ok: true }
-	/**
-	 * `lasting`: only another file helps. Otherwise (file unreadable, database down) the same reload may succeed later.
-	 */
+	/** `lasting`: only another file helps. Otherwise the same reload may succeed later. */
 	| { readonly ok: false; readonly problems: readonly Problem[]; readonly lasting: boolean };
 
 export type CatalogListener = (snapshot: CatalogSnapshot, limits: ServiceLimits) => void;
@@ -34,9 +32,7 @@ export interface Catalog {
 	problems(): readonly Problem[];
 	/** Reads the file again. Calls during a reload share the next one. Never rejects. */
 	reload(): Promise<ReloadResult>;
-	/**
-	 * Whether a model's retirement day has come, or is ahead again because the clock was set back. A reload then swaps.
-	 */
+	/** Whether the set of retired models has changed with the time. A reload then swaps. */
 	isStale(): boolean;
 	/** Calls `listener` after each swap. The returned function unsubscribes it. */
 	onChange(listener: CatalogListener): () => void;

@@ -7,10 +7,7 @@ export type DialectName = "openai" | "vllm" | "sglang" | "llama.cpp" | "ollama" 
 
 export type Modality = "text" | "image" | "audio";
 
-/**
- * What happens to images of a prompt given by address, which the upstream would fetch from inside the operator's
- * network. `data_only` accepts only images inside the request (`data:` URLs).
- */
+/** Images of a prompt by address, which the upstream would fetch itself. `data_only` accepts only `data:` URLs. */
 export type ImageUrlPolicy = "forward" | "data_only" | "reject";
 
 /** A model's prices. */
@@ -77,10 +74,7 @@ export interface Model {
 	readonly maxOutputTokens: number;
 	/** Tokens that the chat template may add to a request's text; part of the upper bound of its cost. */
 	readonly templateOverheadTokens: number;
-	/**
-	 * The Unicode form that the tokenizer normalizes text to, which may lengthen it. `none`: the tokenizer reads bytes as
-	 * they are.
-	 */
+	/** The tokenizer's Unicode form, which may lengthen a text. `none`: it reads bytes as they are. */
 	readonly textNormalization: TextNormalization;
 	/** Optional request fields that the deployment honours. */
 	readonly parameters: ReadonlySet<string>;

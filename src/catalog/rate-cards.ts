@@ -31,9 +31,8 @@ interface Row extends RateCardColumns {
 }
 
 /**
- * Returns the stored version of each model's prices: the newest if its rates equal those of `specs`, else a new one.
- * Instances that start together agree on one version: `(model, version)` is unique, and the loser of an insert reads
- * again.
+ * Returns the stored version of each model's prices: the newest if its rates are equal, else a new one. Instances agree
+ * on one version: the loser of an insert reads again.
  */
 export async function pinRateCards(
 	statements: Statements,

@@ -12,10 +12,7 @@ type Reasons = Readonly<Record<string, string>>;
 const OUTPUT_LIMIT = "the output limit is `max_tokens` here";
 const NOT_RESERVED = "output that is generated but not delivered cannot be reserved for";
 
-/**
- * Fields that the gateway reads itself. Upstream requests carry values computed from the reservation, never the
- * client's own.
- */
+/** Fields that the gateway reads itself. Upstream requests carry values computed from the reservation. */
 export const OWN_FIELDS: Readonly<Record<Endpoint, ReadonlySet<string>>> = {
 	chat: new Set(["model", "messages", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"]),
 	completions: new Set([
@@ -34,9 +31,7 @@ export const OWN_FIELDS: Readonly<Record<Endpoint, ReadonlySet<string>>> = {
 	rerank: new Set(["model", "query", "documents", "top_n", "return_documents"]),
 };
 
-/**
- * Other names of fields that the gateway writes, and fields whose cost is not reserved. Deployments never receive them.
- */
+/** Other names of fields that the gateway writes, and fields whose cost is not reserved. */
 const NEVER_SENT: Partial<Record<ModelKind, Reasons>> = {
 	chat: {
 		best_of: NOT_RESERVED,
@@ -58,10 +53,7 @@ const UNKNOWN_TO: Partial<Record<DialectName, Reasons>> = { ollama: ONE_CHOICE, 
 /** The options of TEI's rerank; the gateway handles both. TEI servers take no others. */
 const RANKING: ReadonlySet<string> = new Set(["top_n", "return_documents"]);
 
-/**
- * Why a deployment cannot honour a request field; undefined if it can, as far as is known. A listed field that is
- * silently dropped would be a false promise in the list of models.
- */
+/** Why a deployment cannot honour a listed field, which would be a false promise; undefined if it can. */
 export function whyNotHonoured(dialect: DialectName, kind: ModelKind, parameter: string): string | undefined {
 	const never = NEVER_SENT[kind];
 	if (never !== undefined && Object.hasOwn(never, parameter)) return never[parameter];

@@ -73,10 +73,7 @@ export interface ServiceLimits extends SetLimits {
 	readonly healthIntervalMs: number;
 }
 
-/**
- * Most accounts send small bodies, so one account may exceed an equal share, and may always send one body of the
- * largest size.
- */
+/** Most accounts send small bodies, so one may exceed an equal share, and always send one largest body. */
 const BODY_ACCOUNT_SHARE = 3 / 8;
 /** A waiting answer is bytes only; a body is bytes, text and values at once. */
 const ANSWERS_PER_BODIES = 4;
@@ -141,16 +138,13 @@ function limitField(name: string): LimitField {
 
 const MB = 1024 * 1024;
 /**
- * A process whose bodies reach their bound takes several times as much: 5 to 14 times were measured. A body exists as
- * bytes, text, values and bytes again, and the collector frees the former ones late. Answers then take at most a
- * quarter of the memory (`service-limits.ts`). Answers that wait to be read are bytes; few others are read at once
- * (`upstream/call/answer-memory.ts`).
+ * A process takes 5 to 14 times the bytes of its bodies: as bytes, text, values and bytes again, which the collector
+ * frees late. Answers then take at most a quarter of the memory.
  */
 const MEMORY_OF_BODIES = 16;
 
 /**
- * Lowers the catalogue's memory bounds to this process's share; the defaults are for 4 GB. Above the share the kernel
- * would kill the process with all its streams, instead of one customer's large request being refused.
+ * Lowers the memory bounds to this process's share: above it the kernel would kill the process with all its streams.
  */
 export function withinMemory<Whole extends { limits(): ServiceLimits }>(
 	whole: Whole,

@@ -69,10 +69,7 @@ export function watchCatalog(
 	};
 }
 
-/**
- * The identity changes with any write, rename or switched link; undefined if there is no file. `hindrance` is the
- * system's error code when the file cannot be examined, such as EACCES.
- */
+/** The identity changes with any write, rename or switched link. `hindrance`: an error code such as EACCES. */
 async function lookAt(path: string): Promise<{ readonly identity?: string; readonly hindrance?: string }> {
 	try {
 		const target = await realpath(path);

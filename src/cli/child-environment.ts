@@ -40,10 +40,7 @@ export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: nu
 	};
 }
 
-/**
- * A console's environment has only the console's variables, and nothing that may be a model server's key. It has the S3
- * key only if it archives there.
- */
+/** Only the console's variables, and nothing that may be a model server's key. The S3 key only for archives. */
 export function consoleEnvironment(env: Environment, facts: ChildFacts): Record<string, string> {
 	const { secrets } = facts;
 	const known = new Set([...namesOf("console"), ...namesOf("both")]);

@@ -114,10 +114,7 @@ function flagsOf(name: string, spec: OptionSpec): string {
 	return spec.value === undefined ? `--${name}` : `--${name} <${spec.value}>`;
 }
 
-/**
- * An option's name in place of a value means that the value was forgotten. An empty value comes from an unset variable
- * and is never meant.
- */
+/** An option's name in place of a value: the value was forgotten. An empty value comes from an unset variable. */
 function givenValue(leaf: Program, text: string): string {
 	if (text.trim() === "") throw new InvalidArgumentError("It is empty.");
 	if (leaf.options.some(({ long }) => long === text)) throw new InvalidArgumentError("A value is missing before it.");

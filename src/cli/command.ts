@@ -20,10 +20,7 @@ export interface CommandContext {
 	/** @throws ConfigError with all problems of the environment. */
 	config(): Config;
 	readonly env: Environment;
-	/**
-	 * Runs `work` on the database, also while a server runs. Starts an embedded database if none runs. Fault `not_found`
-	 * if there is none.
-	 */
+	/** Runs `work` on the database; starts an embedded one if none runs. Fault `not_found` if there is none. */
 	withDatabase<Result>(work: (session: DatabaseSession) => Promise<Result>): Promise<Result>;
 	/** Like `withDatabase`, but without changing the schema. */
 	withDatabaseUrl<Result>(work: (url: string) => Promise<Result>): Promise<Result>;

@@ -30,8 +30,8 @@ const CUT =
 const ENDING_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 /**
- * Runs `work` with the address of the configured database. Without DATABASE_URL it uses a running server's embedded
- * database, or starts one and stops it afterwards, unless a service uses it by then.
+ * Runs `work` with the address of the configured database. An embedded one that no server runs is started, and stopped
+ * afterwards.
  */
 export async function withDatabaseUrl<Result>(
 	deps: SessionDeps,

@@ -37,10 +37,7 @@ export function onEndSignal(
 	});
 }
 
-/**
- * Whether the process was started with the signal ignored (`nohup`, `&` in a script); a listener would undo that. False
- * outside Linux.
- */
+/** Whether the process was started with the signal ignored (`nohup`), which a listener would undo. Linux only. */
 export function isIgnored(signal: "SIGTERM" | "SIGINT" | "SIGHUP"): boolean {
 	try {
 		const [, ignored = "0"] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];

@@ -21,10 +21,7 @@ export function actInForce(
 	});
 }
 
-/**
- * Waits until every live instance has applied the control entry or its lease is over. A missed deadline (`effective:
- * false`) is exit code 1, except with `--no-wait`.
- */
+/** Waits until every live instance has applied the entry. A missed deadline is exit code 1, except with `--no-wait`. */
 export async function inForceOutput(
 	deps: { liveness: Statements },
 	subject: { readonly id: string } & Readonly<Record<string, unknown>>,

@@ -3,10 +3,7 @@ import { type Clock, sleep } from "../base/clock.ts";
 /** A pipe buffers this much before it is read: with less output, a reader that has left has seen nothing. */
 const UNREAD_CHARACTERS_MAX = 64 * 1024;
 
-/**
- * The output of a command on one stream. The end of the last text is awaited: the runtime reports an empty text as written while earlier ones wait, and the
- * process would lose those.
- */
+/** One stream's output. Waits for the last text: the runtime reports an empty text as written before earlier ones. */
 export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">) {
 	let problem: NodeJS.ErrnoException | undefined;
 	let characters = 0;
@@ -38,10 +35,7 @@ const WAIT_MS = 1_000;
 /** A stopped service is killed after ten seconds at the earliest (Docker), so output must be written before that. */
 const WAITS_MAX = 5;
 
-/**
- * Resolves once `said` resolves, or once nothing of `unread` was read for a second. Slow readers are waited for, up to
- * WAITS_MAX seconds.
- */
+/** Resolves with `said`, or once nothing of `unread` was read for a second; after WAITS_MAX seconds at the latest. */
 export async function flushOutput(clock: Clock, said: Promise<unknown>, unread: () => number): Promise<void> {
 	let isSaid = false;
 	const end = said.then(() => {

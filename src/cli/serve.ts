@@ -43,9 +43,7 @@ export const GATEWAYS_GONE = "gateways gone";
 const SEND_AWAY_MS = 6_000;
 /** At a terminal a person waits for the end: enough for connections in use. */
 const SEND_AWAY_AT_TERMINAL_MS = 250;
-/**
- * Without a successor this time is part of the drain, and at most this share of it, so that the total is still DRAIN_S.
- */
+/** Without a successor this time is at most this share of the drain, so that the total is still DRAIN_S. */
 const SEND_AWAY_PART = 1 / 4;
 
 /**

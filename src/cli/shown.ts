@@ -1,10 +1,7 @@
 /** Control characters, and characters that a terminal displays in another place. */
 const NOT_SHOWN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/**
- * Replaces control characters: a customer's name or a server's text must not move the operator's cursor, or clear or
- * colour the screen.
- */
+/** Replaces control characters, so that a customer's text cannot move the cursor or colour the screen. */
 export function shown(text: string): string {
 	return text.replace(NOT_SHOWN, "\ufffd");
 }

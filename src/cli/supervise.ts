@@ -27,11 +27,9 @@ const STOP_MARGIN_MS = 10_000;
 
 /**
  * Runs the whole service until SIGTERM or SIGINT; returns the exit code. Starts `config.workers` gateways that share
- * the port, each an instance with its own journal, and a console to which they proxy. A process that dies is restarted;
- * a console that stops answering is killed. If a gateway dies before any was ready, the exit code is 1. SIGHUP is
- * forwarded to the gateways. SIGUSR2 replaces all processes one by one; each successor is ready before its predecessor
- * leaves. SIGUSR1 toggles the log's `debug` level in all.  The supervisor holds the secrets, the embedded database and
- * the sockets' folder, and does nothing else.
+ * the port, and a console to which they proxy. A process that dies is restarted; a console that stops answering is
+ * killed. If a gateway dies before any was ready, the exit code is 1. SIGHUP is forwarded to the gateways. SIGUSR2
+ * replaces all processes one by one. SIGUSR1 toggles the log's `debug` level in all.
  */
 export async function supervise(deps: ServeDeps, config: Config, command: ChildCommand): Promise<number> {
 	const { log } = deps;

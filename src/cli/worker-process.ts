@@ -76,8 +76,7 @@ const ASK_MS = 3_000;
 const UNANSWERED_MAX = 3;
 
 /**
- * Checks a process repeatedly until UNANSWERED_MAX checks in a row fail, then calls `onHung`. `ask` rejects, or never
- * settles, if the process does not answer; its signal aborts at the deadline. The returned function stops the checks.
+ * Checks a process until UNANSWERED_MAX checks in a row fail, then calls `onHung`. Returns the function that ends it.
  */
 export function watchLiveness(
 	{ clock }: { clock: Clock },

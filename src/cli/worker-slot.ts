@@ -30,10 +30,7 @@ const TRANSITIONS: Readonly<Record<SlotState, readonly SlotState[]>> = {
 
 export type WorkerSlot = ReturnType<typeof startWorkerSlot>;
 
-/**
- * A slot for one process, which is started, and restarted whenever it ends. `givesUp` is called when a process ends;
- * true if it is not restarted.
- */
+/** A slot for one process, restarted whenever it ends, unless `givesUp` returns true. */
 export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, options: WorkerSlotOptions) {
 	const { log } = deps;
 	const { name } = options;
@@ -165,8 +162,8 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 			for (const worker of beside) worker.say(() => lastWord);
 		},
 		/**
-		 * Starts a successor; once it is ready, the current process leaves. A process that hangs is killed after
-		 * `stopMsMax`. Rejects if the successor ends or is not ready within `readyMsMax`, after which it is killed.
+		 * Starts a successor; once it is ready, the current process leaves. Processes that hang are killed. Rejects if the
+		 * successor ends or is not ready within `readyMsMax`.
 		 */
 		async replace() {
 			const next = start();
@@ -183,8 +180,8 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 			await within(options.stopMsMax, old, old.process.exited, "a replaced process does not stop in time");
 		},
 		/**
-		 * Ends all processes of the slot by this signal; resolves when they have left or were killed at the deadline.
-		 * False if a process that had been ready did not end in order, or had died without a ready replacement.
+		 * Ends all processes of the slot, by killing after the deadline. False if a process that had been ready did not end
+		 * in order, or had died without a ready replacement.
 		 */
 		stop(signal: EndSignal) {
 			if (!states.is("stopping")) states.enter("stopping");

@@ -2,9 +2,8 @@ import { Fault, type FaultCode, type FaultDetail } from "../base/fault.ts";
 import type { KeyEntry } from "./key-entry.ts";
 
 /**
- * Throws unless this key may spend now: `checkKey`, then sign-in and top-up. Synchronous and without side effects: it
- * runs in the block that admits, so an already applied revocation is obeyed. Faults: those of `checkKey`,
- * `sign_in_required`, `top_up_required`.
+ * Throws unless this key may spend now: `checkKey`, then sign-in and top-up. Synchronous: it runs in the block that
+ * admits, so an applied revocation is obeyed. Faults: `sign_in_required`, `top_up_required`.
  */
 export function checkAccess(entry: KeyEntry, nowMs: number): void {
 	checkKey(entry, nowMs);
@@ -27,9 +26,8 @@ export class KeyFault extends Fault {
 export type KeyUse = "all" | "reads";
 
 /**
- * Throws unless this key is in force and its account not suspended: all that a free look-up needs. Faults: KeyFault
- * with `api_key_revoked`, `api_key_expired`, `account_suspended`, `project_archived`, `read_only_key`;
- * `service_unavailable` if the keyring evicted the key.
+ * Throws unless this key is in force and its account not suspended. KeyFaults: `api_key_revoked`, `api_key_expired`,
+ * `account_suspended`, `project_archived`, `read_only_key`.
  */
 export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): void {
 	if (!entry.current) {

@@ -41,10 +41,7 @@ export interface NewAccount {
 
 const NAME_CHARS_MAX = 200;
 
-/**
- * Creates an account without credit. A repetition with the same stored `id` creates no second one. Faults:
- * `invalid_request`; `conflict` if the address has an account.
- */
+/** A repetition with the same `id` creates no second one. Faults: `invalid_request`; `conflict` for a known address. */
 export async function createAccount(
 	statements: Statements,
 	account: NewAccount,
@@ -119,8 +116,8 @@ function settingState(state: AccountRecord["state"]) {
 }
 
 /**
- * Changes the given fields: name, state, time zone. `match`: only if the present `etag` is one of these. Returns the
- * control entry; null if no instance needs it. Faults: `not_found`, `invalid_request`, `precondition_failed`.
+ * `match`: only if the present `etag` is one of these. Returns the control entry; null if no instance needs it. Faults:
+ * `not_found`, `invalid_request`, `precondition_failed`.
  */
 export async function updateAccount(
 	statements: Statements,

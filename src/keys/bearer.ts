@@ -5,9 +5,8 @@ import { parseSecret, type Secret } from "./secret.ts";
 const HEADER_CHARS_MAX = 512;
 
 /**
- * The secret of a request: `Authorization: Bearer <secret>`, or only `x-api-key: <secret>`; never the query string. Two
- * different ones are refused, so that no two parts of a chain can act for different keys. Faults: `missing_api_key`,
- * `invalid_api_key` (also for a wrong checksum, before any look-up).
+ * The secret in `Authorization: Bearer` or `x-api-key`. Two different ones are refused, so that no two parts of a chain
+ * act for different keys. Faults: `missing_api_key`, `invalid_api_key`.
  */
 export function bearerSecret(headers: Headers, serviceName: string): Secret {
 	const secret = parseSecret(bearerText(headers), serviceName);

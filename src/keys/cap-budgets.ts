@@ -2,9 +2,8 @@ import { type KnownPeriod, periodBudget, spanAt } from "./cap-period.ts";
 import type { KeyEntry, ProjectEntry } from "./key-entry.ts";
 
 /**
- * The budgets that a request draws on in addition to its account's and its key's; undefined for none. Synchronous, by
- * the moment of admission: a request belongs to the period in which it was reserved, however long it runs. The
- * project's own budget comes first (`budgets_project` in `db/functions/projects.sql` relies on it), then the periods'.
+ * The further budgets of a request, by the moment of its admission. The project's own comes first (`budgets_project` in
+ * `db/functions/projects.sql` relies on it), then the periods'.
  */
 export function furtherBudgets(entry: KeyEntry, nowMs: number): readonly string[] | undefined {
 	const own = presentPeriod(entry, nowMs)?.budgets;
@@ -30,9 +29,8 @@ const BEGUN_MS_MAX = 2 * 3_600_000;
 const FORMER_MS = 60_000;
 
 /**
- * The database grants nothing for a period that has just begun here. By its clock, or by its older tables of time
- * zones, the period has not begun. The database decides, and the former period continues. False if the budget belongs
- * to no period of the key, or to one that began long ago.
+ * The database grants nothing for a period that has not begun by its clock or its time zones: the former one continues.
+ * False if the budget belongs to no period of the key, or to one that began long ago.
  */
 export function goOnInFormer(entry: KeyEntry, budget: string, nowMs: number): boolean {
 	for (const capped of [entry, ...(entry.project === null ? [] : [entry.project])]) {

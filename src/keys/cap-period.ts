@@ -22,9 +22,8 @@ export interface KnownPeriod {
 const LENGTHS = { day: { days: 1 }, week: { weeks: 1 }, month: { months: 1 } } as const;
 
 /**
- * The period that contains a moment, by the calendar of an IANA time zone; weeks begin on Monday. A day begins with its
- * first moment: one o'clock where clocks are set forward at midnight. `cap_day` in `db/functions/caps.sql` computes the
- * same first day.
+ * The period that contains a moment, in a time zone; weeks begin on Monday. A day begins with its first moment, which
+ * may be one o'clock. `cap_day` in `db/functions/caps.sql` computes the same.
  */
 export function spanAt(period: Exclude<CapPeriod, "lifetime">, timeZone: string, atMs: number): Span {
 	const day = Temporal.Instant.fromEpochMilliseconds(Math.trunc(atMs)).toZonedDateTimeISO(timeZone).toPlainDate();

@@ -20,10 +20,7 @@ interface Window {
 	trickleAtMs: number;
 }
 
-/**
- * Counts failed authentications by address. Only failing requests are refused: a valid key always passes, even from the
- * address of an attacker who guesses keys.
- */
+/** Counts failed authentications by address. A valid key passes even from the address of an attacker. */
 export function createFailedAttempts(deps: { clock: Clock }, options: FailedAttemptsOptions) {
 	/** Oldest window first: an expired window is replaced by a new one at the end. */
 	const windows = new Map<string, Window>();

@@ -1,7 +1,6 @@
 /**
- * Token with which a console makes a gateway serve a request as a key whose secret is not stored. It names the
- * key, the path and the expiry, signed with the secret that both processes share. It opens nothing else, and a stolen
- * token is valid for a minute.
+ * Token for a request as a key whose secret is not stored. It names the key, the path and the expiry, signed with the
+ * secret that both processes share. A stolen token is valid for a minute.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { KeyDigest } from "./secret.ts";

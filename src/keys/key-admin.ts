@@ -122,10 +122,7 @@ export async function createKey(
 	return { id: made.id, secret, seq: Number(made.seq) };
 }
 
-/**
- * Ends a key; effective everywhere once `waitApplied` of the returned entry says so. A key that is already revoked gets
- * a new entry, so that a repeated revocation can be awaited too. Fault `not_found`.
- */
+/** Effective once `waitApplied` of the entry says so. A repeated revocation gets a new entry. Fault `not_found`. */
 export async function revokeKey(
 	statements: Statements,
 	key: KeyRef,
@@ -144,11 +141,9 @@ export async function revokeKey(
 }
 
 /**
- * Creates a replacement with the same settings; the old key ends after `graceMs`, at once if that is 0. The replacement
- * begins with its whole cap: the old key's spending does not count. Faults: `not_found`; `conflict` if the old key is
- * revoked, expired or was replaced, or `activeMost` keys of the account are in use. The old key may end before the
- * caller has the new secret. So a caller with a `token` may repeat the rotation for an hour, and receives the same
- * replacement and secret. The secret is derived from the token, the key and the pepper, and stored nowhere.
+ * Creates a replacement with the same settings and its whole cap; the old key ends after `graceMs`. A caller with a
+ * `token` may repeat the rotation for an hour and receives the same secret, which is derived from the token, the key
+ * and the pepper. Faults: `not_found`; `conflict` if the old key is not in use, or `activeMost` keys are.
  */
 export async function rotateKey(
 	deps: KeyMakerDeps,
@@ -182,9 +177,8 @@ export async function rotateKey(
 }
 
 /**
- * Changes the given settings; null removes one. `match`: only if the present `etag` is one of these. Faults:
- * `not_found`, `conflict` (revoked; or expired, and `activeMost` keys are in use), `invalid_request`,
- * `precondition_failed`.
+ * Null removes a setting. `match`: only if the present `etag` is one of these. Faults: `not_found`, `conflict`
+ * (revoked; or expired, and `activeMost` keys are in use), `invalid_request`, `precondition_failed`.
  */
 export async function updateKey(
 	statements: Statements,

@@ -6,17 +6,12 @@ import type { KeyEntry } from "./key-entry.ts";
 import type { KeyDigest } from "./secret.ts";
 
 /**
- * Looks up keys that this instance has not seen. A well-formed key costs Postgres a query before it is known not to
- * exist, so the limit of failures applies before. An address may have as many queries under way as it has failures
- * left; its others wait for the outcome. After too many failures one query a second is made and a few requests wait for
- * it, so that a good key from the same address gets in. Keys in memory bypass this. Requests of one address with the
- * same key share a query.
+ * Looks up keys that this instance has not seen. Each costs Postgres a query, so an address may have as many under way
+ * as it has failures left. After too many failures one query a second lets a good key of the same address in. Requests
+ * of one address with the same key share a query.
  */
 export interface KeyLoadLimiter<Digest = KeyDigest, Entry = KeyEntry> {
-	/**
-	 * Finds the key. Faults: `invalid_api_key`; `rate_limit_exceeded` if the address failed too often;
-	 * `service_unavailable` if too many look-ups wait, all addresses fail too often, or Postgres does not answer.
-	 */
+	/** Faults: `invalid_api_key`; `rate_limit_exceeded` after too many failures; `service_unavailable`. */
 	find(digest: Digest, address: string): Promise<Entry>;
 }
 

@@ -53,9 +53,8 @@ const READS_MAX = 5;
 const SECOND_CHANCES_MAX = 32;
 
 /**
- * The keys that this instance knows, in memory and kept up to date by the control log. Invariant: a loaded row is as
- * new as its `seq`, and later entries are applied in order. A row older than an applied entry is read again, so it
- * never undoes that entry.
+ * The keys in memory, kept up to date by the control log. Invariant: a loaded row is as new as its `seq`, and later
+ * entries are applied in order. A row older than an applied entry is read again, so it never undoes that entry.
  */
 export function createKeyring(
 	deps: { load(digest: KeyDigest): Promise<LoadedKey>; log: Log },
@@ -192,9 +191,8 @@ export function createKeyring(
 			appliedSeq = Math.max(appliedSeq, entry.seq);
 		},
 		/**
-		 * Forgets everything: after a fence this instance does not know which entries it missed. From here on it follows
-		 * the log after `seq`. On a server that took over without the last entries, that may be less than was applied
-		 * before; every row there would otherwise count as outdated.
+		 * Forgets everything, after a fence: entries may be missing. Follows the log after `seq`, which may be less than
+		 * before on a server that took over; every row there would otherwise count as outdated.
 		 */
 		clear(seq: number) {
 			generation += 1;
@@ -270,10 +268,7 @@ function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 	};
 }
 
-/**
- * Reads a key for the keyring. One statement, so one snapshot: a change and its control entry commit together, so the
- * row reflects exactly the entries up to `seq`.
- */
+/** One statement, so one snapshot: the row reflects exactly the entries up to `seq`. */
 export function keyLoader(statements: Statements): (digest: KeyDigest) => Promise<LoadedKey> {
 	return async (digest) => {
 		const [row] = await statements<Omit<LoadedKey, "seq"> & { seq: string }>`

@@ -47,10 +47,7 @@ export const account = pgTable("account", {
 	createdAt: moment("created_at").notNull().defaultNow(),
 });
 
-/**
- * Keys of an account with a common budget: their spending counts against the project's cap, too. Its lifetime cap is
- * the budget of the same id.
- */
+/** Keys with a common budget: their spending counts against the project's cap, too. */
 export const project = pgTable(
 	"project",
 	{
@@ -71,10 +68,7 @@ export const project = pgTable(
 	(table) => [index("project_account").on(table.accountId)],
 );
 
-/**
- * An API key. Its lifetime cap is the budget of the same id; each period of a renewing cap has its own. The secret
- * itself is stored nowhere.
- */
+/** An API key. Its lifetime cap is the budget of the same id; each period of a renewing cap has its own. */
 export const apiKey = pgTable(
 	"api_key",
 	{
@@ -99,10 +93,7 @@ export const apiKey = pgTable(
 		replacedBy: text("replaced_by"),
 		/** Coarse: the hourly sums write it. */
 		lastUsedAt: moment("last_used_at"),
-		/**
-		 * The person who made it, for members who may see only their own keys; a replacement keeps the person. Null: made
-		 * by no person.
-		 */
+		/** The person who made it or its predecessor, for members who see only their own keys. */
 		madeBy: text("made_by"),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		revokedAt: moment("revoked_at"),
@@ -118,8 +109,8 @@ export const apiKey = pgTable(
 );
 
 /**
- * An instance's share of a key's limit. The shares of a key and kind never pass the limit together. No row: no share. A
- * lost instance's share goes on counting for its last minutes, see `../db/functions/limits.sql`.
+ * An instance's share of a key's limit; the shares never pass the limit together. A lost instance's share goes on
+ * counting for its last minutes, see `../db/functions/limits.sql`.
  */
 export const keyShare = pgTable(
 	"key_share",
@@ -154,10 +145,7 @@ export const managementKey = pgTable("management_key", {
 	revokedAt: moment("revoked_at"),
 });
 
-/**
- * Token of a repeatable creation, in the management interface or on a page, for a day. A client that sends a token
- * again gets the first result.
- */
+/** Token of a repeatable creation, for a day: a client that sends it again gets the first result. */
 export const managementClaim = pgTable("management_claim", {
 	/** Keyed digest of the management key, or of the page's user, and the client's token. */
 	id: text().primaryKey(),

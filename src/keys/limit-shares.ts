@@ -41,9 +41,8 @@ export function createPgShareStore(deps: {
 }
 
 /**
- * Removes shares that no longer count; a console's job. Shares of a live instance count even if its lease seems over.
- * The database's clock may have been set forward since its last heartbeat, and it reports its shares again only when it
- * needs more.
+ * Removes shares that no longer count; a console's job. A live instance's count even if its lease seems over: the
+ * database's clock may have been set forward.
  */
 export async function forgetOldShares(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {

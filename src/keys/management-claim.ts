@@ -19,9 +19,8 @@ export interface Claim {
 const KEPT_HOURS = 24;
 
 /**
- * Returns the id for this creation: the first request's, however often and concurrently it is repeated. Stores neither
- * token nor request, only their keyed digests. Fault `idempotency_mismatch` if the token was used for another request
- * within the day.
+ * Returns the id for this creation: the first request's, however often it is repeated. Stores only keyed digests. Fault
+ * `idempotency_mismatch` if the token was used for another request within the day.
  */
 export async function claimSubject(
 	{ statements, digest }: { statements: Statements; digest: Digest },

@@ -54,10 +54,7 @@ export interface PlannedManagementKey {
 	readonly secret: ManagementSecret;
 }
 
-/**
- * The secret is stored nowhere: it can be shown only now, or within an hour to a repetition. Faults: `invalid_request`,
- * `conflict` (too many, or repeated too late).
- */
+/** A repetition within an hour shows the secret again. Faults: `invalid_request`, `conflict` (too many, or late). */
 export async function createManagementKey(
 	{ statements, digest, serviceName }: KeyMakerDeps,
 	{ name, scopes, expiresAtMs }: NewManagementKey,

@@ -58,10 +58,7 @@ export async function createProject(
 	}
 }
 
-/**
- * Changes the given settings; null removes one. `match`: only if the present `etag` is one of these. Faults:
- * `not_found`, `conflict` (archived), `invalid_request`, `precondition_failed`.
- */
+/** As `updateKey`. Faults: `not_found`, `conflict` (archived), `invalid_request`, `precondition_failed`. */
 export async function updateProject(
 	statements: Statements,
 	project: ProjectRef,

@@ -18,9 +18,8 @@ const CHECKSUM_CHARS = 6;
 const SHOWN_CHARS = 4;
 
 /**
- * Functions for secrets of one kind: `<kind>_<service>_` + 40 random Base62 characters + the CRC-32 of all before it, in 6
- * Base62 characters. Underscores let a double click select all of it; the checksum lets scanners and this service
- * recognise it.
+ * Functions for secrets of one kind: `<kind>_<service>_`, 40 random Base62 characters, and the CRC-32 of all before it
+ * in 6 Base62 characters, by which scanners and this service recognise it.
  */
 export function secretsOf<Text extends string>(kind: string) {
 	const prefixOf = (serviceName: string) => `${kind}_${serviceName}_`;
@@ -105,19 +104,15 @@ export type KeyDigest = string & { readonly brand: "key digest" };
 /** Computes a secret's digest: HMAC-SHA-256 under the pepper. */
 export type Digest = (secret: Secret) => KeyDigest;
 
-/**
- * 128 hex digits that need the pepper, the same for the same words. Never a secret's digest: words contain a space, a
- * secret does not.
- */
+/** 128 hex digits that need the pepper. Never a secret's digest: words contain a space, a secret does not. */
 export function derivedHex(digest: Digest, ...words: readonly string[]): string {
 	const half = (name: string) => digest([name, ...words].join(" ") as Secret);
 	return half("first half of") + half("second half of");
 }
 
 /**
- * The pepper is stored outside the database, so a leaked table gives no way to test guesses. A fast hash suffices:
- * secrets have 238 random bits, and this runs on each request. Copying a keyed hasher costs 0.35 µs, creating one 0.5
- * µs (Bun 1.4.5).
+ * The pepper is stored outside the database, so a leaked table allows no guesses. A fast hash suffices for 238 random
+ * bits. Copying a keyed hasher costs 0.35 µs, creating one 0.5 µs (Bun 1.4.5).
  */
 export function createDigest(pepper: string): Digest {
 	const keyed = new Bun.CryptoHasher("sha256", pepper);

@@ -16,9 +16,7 @@ import { createManagement } from "../management/management.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import type { Secrets } from "../secrets.ts";
 
-/**
- * A service run from source bundles its pages at the first request, which takes seconds, and more on a busy machine.
- */
+/** A service run from source bundles its pages at the first request, which takes seconds or more. */
 const BUNDLE_S = 90;
 
 export interface ConsolePlaneDeps {
@@ -35,9 +33,7 @@ export interface ConsolePlaneDeps {
 
 export type ConsolePlane = ReturnType<typeof createConsolePlane>;
 
-/**
- * Serves people and runs the jobs: pages, sign-in, payments, mail, sums, checks of the books. It admits no requests.
- */
+/** Pages, sign-in, payments, mail, sums, jobs. It admits no requests. */
 export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 	const { log, brand } = deps;
 	const clock = deps.clock ?? systemClock;

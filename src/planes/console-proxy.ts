@@ -45,9 +45,8 @@ const NOT_PASSED_ON =
 const NOT_PASSED_BACK = ["connection", "keep-alive", "transfer-encoding"];
 
 /**
- * Passes requests to the console's process over a Unix socket, streaming both ways. It sets `x-forwarded-for` to the
- * client's address; the console trusts it only from this socket. The client's own forwarding headers are removed. Each
- * request uses a new connection: a kept one could belong to a console that is leaving.
+ * Passes requests to the console over a Unix socket. It sets `x-forwarded-for`, which the console trusts only from this
+ * socket. Each request uses a new connection: a kept one could belong to a console that is leaving.
  */
 export function createConsoleProxy({ log }: { log: Log }, options: { socket: string }): ConsoleProxy {
 	let open = 0;

@@ -4,10 +4,7 @@ import { nextTurn } from "../base/time-slice.ts";
 
 /** Grace for handshakes in flight when the listener closes: a round trip between continents. */
 const HANDSHAKE_MS = 300;
-/**
- * The wait for pending connections, within the margin before a supervisor kills. A process without free descriptors
- * accepts one only when another ends.
- */
+/** A process without free descriptors accepts a pending connection only when another ends. */
 const WAIT_MS_MAX = 1_500;
 const LOOK_MS = 2;
 /** The listener is opened at the start, so its descriptor is among the first. */
@@ -33,9 +30,8 @@ interface Place {
 }
 
 /**
- * Awaited before `server` stops. The kernel resets connections that wait in a closing listener's queue, although their
- * clients may have sent requests. So the listener is bound to a missing interface: new connections go to a successor or
- * are refused, and pending ones are accepted. This needs no privileges.
+ * Awaited before `server` stops. The kernel resets connections that wait in a closing listener's queue. So the listener
+ * is bound to a missing interface: new connections go to a successor or are refused, and pending ones are accepted.
  */
 export async function drainListener(server: object): Promise<void> {
 	// The runtime's types lack it. For a Unix socket it is the path.
@@ -51,9 +47,7 @@ export async function drainListener(server: object): Promise<void> {
 	await nextTurn();
 }
 
-/**
- * Finds the descriptor, which the runtime does not expose. Undefined outside Linux, or without the system's library.
- */
+/** The runtime does not expose the descriptor. Undefined outside Linux, or without the system's library. */
 function listenerAt(place: Place): number | undefined {
 	if (process.platform !== "linux") return undefined;
 	try {
@@ -65,9 +59,7 @@ function listenerAt(place: Place): number | undefined {
 	return undefined;
 }
 
-/**
- * Compares address and port: the process may have inherited another service's listener with the same port elsewhere.
- */
+/** Compares the address too: the process may have inherited another service's listener. */
 function listensAt(fd: number, { address, port }: Place): boolean {
 	const size = new Uint32Array([4]);
 	const listens = new Uint32Array(1);
@@ -100,10 +92,7 @@ function wait(listener: number): boolean {
 	return told && info.getUint32(WAITING_AT, true) > 0;
 }
 
-/**
- * Adds `connection: close`, after which the runtime closes the connection and the client or balancer reconnects
- * elsewhere.
- */
+/** The runtime then closes the connection, and the client or balancer reconnects elsewhere. */
 export async function lastAnswer(answer: Response | Promise<Response>): Promise<Response> {
 	const response = await answer;
 	response.headers.set("connection", "close");

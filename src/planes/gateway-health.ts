@@ -49,10 +49,7 @@ const UNFLUSHED_WARNING_MS = 5_000;
 /** A console checks the books about every 15 minutes; after this no console runs. */
 const BOOKS_OLD_MS = 60 * 60_000;
 
-/**
- * The `/readyz` report of a gateway: ready means that it may admit requests. A missing console is only a warning,
- * because inference does not need it.
- */
+/** A gateway is ready if it may admit requests. A missing console is only a warning. */
 export function createGatewayHealth(deps: {
 	stopping(): boolean;
 	instanceLease: InstanceLease;

@@ -58,8 +58,8 @@ const STATEMENT_DEADLINE_MS_MAX = 5_000;
 export type GatewayPlane = Awaited<ReturnType<typeof build>>;
 
 /**
- * Answers inference: it knows keys and holds credit. It runs no job and has no console secret. Builds every part once,
- * in order. Each part registers its end; `stop` runs the ends in reverse.
+ * Answers inference: it knows keys and holds credit, runs no job and has no console secret. Builds every part once, in
+ * order; `stop` runs their ends in reverse.
  */
 export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps): Promise<GatewayPlane> {
 	const cleanup = createCleanup({ clock: systemClock, log: deps.log });
@@ -218,18 +218,14 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 			await reports.write();
 		},
 		/**
-		 * Keeps serving but closes each connection after its answer, so that clients reconnect elsewhere. An idle
-		 * connection is not closed: a request could be under way on it. Without a successor `/readyz` fails and the
-		 * drain's time starts.
+		 * Closes each connection after its answer, so that clients reconnect elsewhere. An idle one stays: a request could
+		 * be under way on it. Without a successor `/readyz` fails and the drain's time starts.
 		 */
 		sendAway({ successor }: { successor: boolean }) {
 			if (successor) sendsAway = true;
 			else beginDrain();
 		},
-		/**
-		 * Stops admission, drains for `config.drainMs`, hands everything back and stops what it started. May be called
-		 * repeatedly.
-		 */
+		/** Stops admission, drains for `config.drainMs` and hands everything back. May be called repeatedly. */
 		stop() {
 			stopping ??= drainGateway(
 				{

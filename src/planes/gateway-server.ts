@@ -34,10 +34,7 @@ export interface ServerDeps {
 /** Above the largest possible `body_mb`, so that our own 413 comes before Bun's empty one. */
 const BODY_BYTES_CEILING = 1_088 * 1024 * 1024;
 
-/**
- * Serves everything on one port: the API and the operators' endpoints here, the rest through the console proxy. Calls
- * Bun.serve directly: Elysia's defaults share the port with other processes and use other timeouts.
- */
+/** Serves everything on one port. Calls Bun.serve directly: Elysia's defaults share the port and use other timeouts. */
 export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Server<undefined> {
 	const clientAddress = createClientAddress(
 		config.trustedProxies,

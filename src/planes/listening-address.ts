@@ -12,10 +12,7 @@ export function reachableAddressOf(host: string, port: number): string {
 	return addressOf({ "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host, port);
 }
 
-/**
- * Checks a host before anything listens on it: for an unknown name `listen` reports the error of an unrelated earlier
- * system call. Looks names up with the system's resolver, like `listen` does.
- */
+/** For an unknown name `listen` would report an unrelated error. Uses the system's resolver, like `listen`. */
 export async function checkHost(host: string): Promise<void> {
 	if (isIP(host) !== 0 || (await isKnown(host))) return;
 	throw new ConfigError([`HOST must be an address of this machine, or a name of one, without a port; got "${host}"`]);
@@ -28,10 +25,7 @@ async function isKnown(name: string): Promise<boolean> {
 	);
 }
 
-/**
- * Claims the port before the gateways share it: with SO_REUSEPORT a foreign process could share it too. Port 0 picks a
- * free one.
- */
+/** Claims the port first: with SO_REUSEPORT a foreign process could share it. Port 0 picks a free one. */
 export function claimPort(hostname: string, port: number): number {
 	const probe = Bun.listen({ hostname, port, socket: { data() {} } });
 	const claimed = probe.port;

@@ -13,10 +13,7 @@ import type { Problem } from "../catalog/yaml-reader.ts";
 import type { Config } from "../config.ts";
 import type { Statements } from "../db/statements.ts";
 
-/**
- * Opens and watches the configured file's catalogue, or one without a file, which the demo fills. Fault if the file has
- * problems.
- */
+/** Opens and watches the configured file, or a catalogue that the demo fills. Fault if the file has problems. */
 export async function openCatalog(
 	config: Pick<Config, "configPath" | "workers" | "demo" | "env">,
 	deps: { statements: Statements; clock: Clock; log: Log; cleanup: Cleanup },

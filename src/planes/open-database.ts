@@ -16,8 +16,7 @@ export interface OpenDatabase {
 }
 
 /**
- * Opens the configured database, or an embedded one, and completes its schema. The embedded one is started unless it
- * runs, and stopped by its last user. Children get an address where this is done. Rejects once `leaving` aborts, with
+ * Opens the configured database, or an embedded one, and completes its schema. Rejects once `leaving` aborts, with
  * nothing left running, because another process's migration may take minutes.
  */
 export async function openDatabase(

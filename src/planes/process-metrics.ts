@@ -105,8 +105,7 @@ function upText(up: readonly { readonly worker: string; readonly value: number }
 }
 
 /**
- * Merges exposition texts: all series of a name must be together below one head. The label `worker` tells them apart,
- * so nothing is summed. https://prometheus.io/docs/instrumenting/exposition_formats/
+ * All series of a name must be together below one head: https://prometheus.io/docs/instrumenting/exposition_formats/
  */
 function mergeExpositions(texts: readonly string[]): string {
 	const families = new Map<string, { readonly head: string; samples: string }>();

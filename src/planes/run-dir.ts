@@ -49,10 +49,7 @@ export function removeRunDir(runDir: string): void {
 	fs.rmSync(runDir, { recursive: true, force: true });
 }
 
-/**
- * Serves at `path`, replacing an earlier listener: a dead process leaves its socket, and a successor takes over from a
- * live one. The new socket is renamed to `path` atomically.
- */
+/** Serves at `path`, replacing a dead process's socket or taking over from a live one by an atomic rename. */
 export function serveAt(
 	path: string,
 	options: {

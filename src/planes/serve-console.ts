@@ -25,9 +25,7 @@ import {
 } from "./process-metrics.ts";
 import { consoleSocket, gatewaySockets, serveAt } from "./run-dir.ts";
 
-/**
- * Runs the console plane in its own process. Rejects once `leaving` aborts while it waits for others at its database.
- */
+/** Runs the console plane in its own process. Rejects once `leaving` aborts while it opens the database. */
 export async function serveConsole(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	const { runDir } = config;
 	const brand = await readOwnBrand(config);
@@ -103,10 +101,7 @@ function placesOf({ runDir, gatewayUrl }: Pick<Config, "runDir" | "gatewayUrl">)
 /** Covers the largest playground chat; routes check their own smaller limits first. */
 const BODY_BYTES_MAX = 40 * 1024 * 1024;
 
-/**
- * The console's server. It listens at the socket to which gateways proxy, and trusts their `x-forwarded-for`. A console
- * that runs apart listens on its own port.
- */
+/** Listens at the socket to which gateways proxy, or, if it runs apart, on its own port. */
 function startConsoleServer(
 	config: MetricsAccess & Pick<Config, "host" | "port" | "trustedProxies">,
 	deps: {

@@ -8,9 +8,7 @@ import { onDatabase } from "./open-database.ts";
 import { askOthers } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
 
-/**
- * Runs the gateway plane in its own process. Rejects once `leaving` aborts while it waits for others at its database.
- */
+/** Runs the gateway plane in its own process. Rejects once `leaving` aborts while it opens the database. */
 export async function serveGateway(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	// Checked before a database is started; a parent has already checked it.
 	if (config.runDir === null) await checkConfiguredFile(config);

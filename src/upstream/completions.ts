@@ -215,10 +215,7 @@ function indexOf(raw: JsonObject, choicesMax: number, place = 0): number {
 /** OpenAI's interface has 5 at most. */
 const ALTERNATIVES_MAX = 128;
 
-/**
- * Rebuilds `logprobs` in this endpoint's format of parallel arrays. Newer llama.cpp sends the chat format, which is
- * converted; the offsets into the text are unknown then and left out.
- */
+/** Newer llama.cpp sends the chat format, which is converted; the offsets into the text are unknown then. */
 function completionLogprobs(value: unknown, tops = topsOf(value)?.map(topOf)): JsonObject | null {
 	const source = asObject(value);
 	if (source === undefined) return null;

@@ -29,10 +29,7 @@ export interface Dialect {
 	failureOfStatus(status: number, bodyText: string): UpstreamFailure;
 	/** The failure of an `error` inside an answer with status 200, in an event or as the whole body. */
 	failureOfError(error: unknown): UpstreamFailure;
-	/**
-	 * A request that shows whether the server is up, costs nothing and does not disturb its work. `baseUrl` is the
-	 * replica's.
-	 */
+	/** A request that shows whether the server is up and does not disturb its work. `baseUrl` is the replica's. */
 	healthProbe(baseUrl: string): { readonly method: "GET" | "HEAD"; readonly url: string };
 }
 
@@ -51,10 +48,7 @@ const OPENAI: Dialect = {
 	transcriptionStreamFields: {},
 	failureOfStatus,
 	failureOfError,
-	/**
-	 * Every server of this kind has the path, and hardly any answers HEAD there, but any answer proves that it is up. GET
-	 * makes llama-cpp-python break off the stream that it is generating.
-	 */
+	/** Any answer proves that it is up. GET makes llama-cpp-python break off the stream that it is generating. */
 	healthProbe: (baseUrl) => ({ method: "HEAD", url: `${baseUrl}/models` }),
 };
 
@@ -100,10 +94,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		failureOfStatus: failureOfLlamaCpp,
 		healthProbe: healthAtRoot,
 	}),
-	/**
-	 * Ollama knows only `max_tokens`: with the newer name it would generate without a limit. It sends zeros for unknown
-	 * usage, which `readUsage` drops.
-	 */
+	/** With a newer name of the limit than `max_tokens`, Ollama would generate without a limit. */
 	ollama: differing("ollama", {
 		stopsAtOnce: true,
 		prompts: { many: false, tokens: false },
@@ -126,9 +117,8 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 };
 
 /**
- * llama.cpp answers many bad requests with 500, as if it had failed itself: a picture for a model without vision, tool
- * arguments that are not JSON, an unknown kind of tool. "Failed to parse input at pos …" is about its own output and
- * stays the server's fault.
+ * llama.cpp answers these bad requests with 500: pictures without vision, tool arguments that are not JSON, unknown
+ * kinds of tool. "Failed to parse input at pos …" is about its own output.
  */
 const LLAMA_CPP_REQUESTS_FAULT =
 	/^(?:(?:image|audio|video) input is not supported|Failed to parse (?:messages|tools|tool call arguments)\b)/;

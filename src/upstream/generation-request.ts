@@ -19,9 +19,8 @@ export interface GenerationRequest {
 }
 
 /**
- * Returns the JSON text for a replica. It sets model, stream, choices and the output limit, the last in the only field
- * that the server reads. It stringifies one shallow object; a prompt that already is text, most of a long request, is
- * inserted.
+ * Returns the JSON text for a replica, with the output limit in the only field that the server reads. A prompt that
+ * already is text is inserted.
  */
 export function generationText(replica: Replica, request: GenerationRequest, stream: boolean): string {
 	const { dialect } = replica;

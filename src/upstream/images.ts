@@ -85,10 +85,7 @@ async function isBase64(text: string): Promise<boolean> {
 	return BASE64_END.test(text.slice(at));
 }
 
-/**
- * Whether the address reveals nothing about the operator's network: https, a name with a dot, and not the model
- * server's own.
- */
+/** Whether the address is https, a name with a dot and not the model server's: it reveals no operator's network. */
 function isPublic(text: string, replica: Replica): boolean {
 	const url = URL.parse(text);
 	if (url === null || url.protocol !== "https:" || url.username !== "" || url.password !== "") return false;

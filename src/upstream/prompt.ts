@@ -4,9 +4,8 @@ import { assert } from "../base/assert.ts";
 const LONG_CHARS = 16 * 1024;
 
 /**
- * A prompt on its way to a replica. Until it is sent, it is the parsed value; a long prompt then is a range of the sent
- * text. So it is in memory once during the answer, for a possible retry. The parsed value becomes garbage, which no
- * collection has to walk.
+ * A prompt on its way to a replica. Once sent, a long prompt is a range of the sent text, so it is in memory once for a
+ * possible retry, and no collection walks its values.
  */
 export class Prompt {
 	#value: unknown;
@@ -62,9 +61,8 @@ export class Prompt {
 }
 
 /**
- * Keeps a long text where the collector does not count it. The collector would count it as growth of the heap, and some
- * megabytes of growth start a full collection. A form keeps the runtime's own string without a copy. The owner must
- * free it, which frees the string at once.
+ * Keeps a long text where the collector does not count it: some megabytes of growth start a full collection. A form
+ * keeps the runtime's own string without a copy. The owner must free it.
  */
 class OutsideText {
 	readonly #form = new FormData();

@@ -27,10 +27,7 @@ export interface RerankReply {
 	readonly tokens: number | undefined;
 }
 
-/**
- * Requests scores of all documents, without the documents. The gateway applies `top_n` and `return_documents` itself,
- * because servers differ in their support.
- */
+/** The gateway applies `top_n` and `return_documents` itself, because servers differ in their support. */
 export function rerankCall(request: RerankRequest, context: CallContext): UnaryCall<RerankReply> {
 	const { documents } = request;
 	return {

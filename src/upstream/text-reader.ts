@@ -9,8 +9,8 @@ import { type ReportedUsage, UsageTally, withoutCompletion } from "./usage.ts";
 import { asArray, asCount, asObject, type JsonObject } from "./wire-value.ts";
 
 /**
- * Reads a streamed chat or text completion. It is complete when all requested choices finished and the end marker or the
- * usage arrived. A class: there is one per open stream.
+ * Reads a streamed text. It is complete when all requested choices finished and the end marker or the usage arrived. A
+ * class: there is one per open stream.
  */
 export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choice>> {
 	readonly #dialect: Dialect;
@@ -99,10 +99,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		};
 	}
 
-	/**
-	 * Finishes the open choices at the end marker. An answer with its final count is complete: its server forgot the
-	 * finish reasons.
-	 */
+	/** Finishes the open choices at the end marker, if the final count shows that the server forgot their reasons. */
 	#impliedEnd(): TextChunk<Choice> {
 		const { completionTokens = 0 } = this.#tally?.current() ?? {};
 		const counted = this.usageIsFinal() || (this.#dialect.usageStyle !== "per_choice" && !this.#uncounted);

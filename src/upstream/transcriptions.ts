@@ -119,9 +119,7 @@ function secondsOf(value: unknown): number | undefined {
 	return typeof seconds === "number" && seconds >= 0 && seconds <= SECONDS_MAX ? seconds : undefined;
 }
 
-/**
- * `{type: "duration", seconds}` or `{type: "tokens", input_tokens, output_tokens}`; vLLM's streams count as chats do.
- */
+/** `{type: "duration", seconds}`, or tokens by these names, or as chats count them (vLLM's streams). */
 function usageOf(value: unknown): TranscriptionUsage {
 	const record = asObject(value);
 	const seconds = secondsOf(record?.seconds);

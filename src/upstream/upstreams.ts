@@ -79,14 +79,11 @@ export function createUpstreams(
 	return {
 		sync,
 		/**
-		 * Opens a streamed request; it leaves in this turn of the event loop if a place is free. `next` rejects with faults
-		 * and failures. Until the first chunk was returned, the request may move to another replica.
+		 * The request leaves in this turn of the event loop if a place is free. `next` rejects with faults and failures.
 		 */
 		open: <Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk> =>
 			new ReplayedStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
-		/**
-		 * Sends an unstreamed request. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias.
-		 */
+		/** Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias. */
 		call<Reply>(model: Model, call: UnaryCall<Reply>): Promise<Replied<Reply>> {
 			return withReplays(poolOf(model), log, call.context, new UnaryTries(callDeps, limits, call));
 		},
@@ -111,10 +108,7 @@ export function createUpstreams(
 		contended: (modelId: string): boolean => pools.get(modelId)?.contended() ?? false,
 		replicas: (): readonly ReplicaView[] =>
 			[...pools.values()].flatMap((pool) => pool.replicas().map((replica) => replica.view())),
-		/**
-		 * The process stops: requests that wait for a place or for a whole answer fail. Open streams are closed by their
-		 * callers.
-		 */
+		/** The process stops: requests that wait fail. Open streams are closed by their callers. */
 		letGo() {
 			for (const pool of pools.values()) pool.close(stopping());
 			callDeps.openCalls.letGo();

@@ -118,10 +118,7 @@ function reasoningOf(record: JsonObject): number {
 export class UsageTally {
 	/** Each choice has its own records, on events with that choice. */
 	readonly #besideChoices: boolean;
-	/**
-	 * Each choice ends with a record of its own: in chats on an event without choices, in completions on the choice's
-	 * event.
-	 */
+	/** Each choice ends with its own record: in chats without choices, in completions on the choice's event. */
 	readonly #endsChoices: boolean;
 	readonly #choicesOfPrompt: number | undefined;
 	#whole: ReportedUsage | undefined;
@@ -133,19 +130,14 @@ export class UsageTally {
 	/** Undefined if no choice has its own records. */
 	#ofChoice: (ReportedUsage | undefined)[] | undefined;
 
-	/**
-	 * `choicesOfPrompt`: choices per prompt of a text completion, which may have several prompts; undefined for a chat.
-	 */
+	/** `choicesOfPrompt`: choices per prompt of a text completion; undefined for a chat. */
 	constructor(style: UsageStyle, choicesOfPrompt?: number) {
 		this.#besideChoices = style === "per_choice" || (style === "sum" && choicesOfPrompt !== undefined);
 		this.#endsChoices = style === "sum";
 		this.#choicesOfPrompt = choicesOfPrompt;
 	}
 
-	/**
-	 * Notes the `record` of an event. `choiceIndex`: the event's only choice; undefined if it had none or several.
-	 * `finished`: the number of choices seen, if all have their finish reason (this event included); otherwise 0.
-	 */
+	/** `choiceIndex`: the event's only choice. `finished`: choices seen if all have their finish reason, otherwise 0. */
 	note(record: unknown, choiceIndex: number | undefined, hasChoices: boolean, finished: number): void {
 		const usage = readUsage(record);
 		if (usage === undefined) return;

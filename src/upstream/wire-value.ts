@@ -19,10 +19,7 @@ export function asCount(value: unknown, max: number): number | undefined {
 	return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= max ? value : undefined;
 }
 
-/**
- * Most structure that is parsed in one step; a larger answer or event is refused. An attacker's brackets take the
- * parser a hundred times as long as other text.
- */
+/** Most structure parsed in one step: an attacker's brackets take the parser a hundred times as long as text. */
 const DEPTH_MAX = 128;
 const CONTAINERS_MAX = 30_000;
 const TEXTS_MAX = 80_000;
@@ -30,10 +27,7 @@ const VALUES_MAX = 100_000;
 /** A shorter text parses at once, whatever its structure. */
 const SHORT_CHARS = 16 * 1024;
 
-/**
- * Returns the parsed value; undefined if the text is not JSON or has too much structure. `null` also becomes undefined:
- * no caller distinguishes it.
- */
+/** Undefined if the text is not JSON or has too much structure; `null` also becomes undefined. */
 export function parseJson(text: string): unknown {
 	if (hasTooMuch(text)) return undefined;
 	try {

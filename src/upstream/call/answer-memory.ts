@@ -10,32 +10,20 @@ export type AnswerMemory = ReturnType<typeof createAnswerMemory>;
 
 /** One answer, which may arrive as several parts. */
 export interface AnswerRead {
-	/**
-	 * Reserves `bytes` more. Returns a promise if they must wait; it rejects with the signal's reason, or with
-	 * UpstreamFailure `crowded` after too long a wait. Throws `crowded` at once for an answer that can never fit.
-	 */
+	/** Reserves `bytes` more, waiting if it must. UpstreamFailure `crowded` after too long, or if they can never fit. */
 	take(bytes: number, signal: AbortSignal, isPatient: boolean): undefined | Promise<void>;
 	/** Call it when the answer was read or given up. */
 	release(): void;
 }
 
-/**
- * Longest wait since room last became free; the request's own deadline still applies. A client that reads nothing is
- * cut off in that time. A batch line waits without this limit.
- */
+/** Longest wait since room last became free: so long a client may read nothing. A batch line waits without limit. */
 const WAIT_MS = 10_000;
-/**
- * Share of the memory for answers that are being read. Their real use is several times their bytes: chunks, buffer,
- * text and values, which the collector frees late.
- */
+/** Share of answers being read, whose real use is several times their bytes, which the collector frees late. */
 const READ_SHARE = 1 / 8;
 /** Share that a single answer may take. */
 const ANSWER_SHARE = 1 / 2;
 
-/**
- * An account with its share unread starts no new answers. Answers that it has already started may exceed the share once
- * more, which still leaves room for other accounts.
- */
+/** An account with its share unread starts no new answers; those already started may exceed the share once more. */
 const ACCOUNT_SHARES = 2;
 
 interface Waiting {
@@ -52,8 +40,7 @@ interface Reading {
 
 /**
  * Budget for long unstreamed answers, from their first byte until the client has read them. An answer without room is
- * not read further, so the backpressure reaches its server. Without the budget, many answers would fill the memory
- * before the first of them counts as unread.
+ * not read further, so the backpressure reaches its server.
  */
 export function createAnswerMemory(
 	{ clock, collect }: { clock: Clock; collect?: () => void },
@@ -85,10 +72,7 @@ export function createAnswerMemory(
 		assert(allRead >= 0, "a reading releases at most what it took");
 	}
 
-	/**
-	 * Collects after enough releases: by itself, the collector starts only after the heap has grown by far more than a
-	 * small container has.
-	 */
+	/** Collects after enough releases: by itself, the collector starts later than a small container allows. */
 	function left(bytes: number): void {
 		leftBytes += bytes;
 		if (leftBytes < limits().answerMemoryBytesMax * READ_SHARE) return;

@@ -29,17 +29,14 @@ export interface CallContext {
 	readonly uuid: string;
 	/** Whose request it is: failures of a single account say little about a replica. */
 	readonly accountId: string;
-	/**
-	 * Marks a line of a managed batch: it takes spare places, waits as long as necessary and yields its place to other
-	 * requests.
-	 */
+	/** A line of a managed batch: takes spare places, waits without limit and yields its place to other requests. */
 	readonly patient: boolean | undefined;
 	readonly trace: RequestTrace | undefined;
 }
 
 /**
- * One call to one replica. Owns the replica's place and the connection until its first end: `succeed`, `fail` or `close`.
- * A class: a closure for each function would cost more objects per request.
+ * One call to one replica. Owns the place and the connection until its first end: `succeed`, `fail` or `close`. A
+ * class: a closure for each function would cost more objects per request.
  */
 export class Attempt implements GuardOptions, Sender {
 	readonly replica: Replica;
@@ -62,8 +59,8 @@ export class Attempt implements GuardOptions, Sender {
 	#sent: CallTrace | undefined;
 
 	/**
-	 * `startedMs`: monotonic start of the request, earlier attempts included. `asked` aborts when a waiting request wants
-	 * the place. Positional arguments: an options object is one more allocation per request.
+	 * `startedMs`: start of the request, earlier attempts included. `asked` aborts when a waiting request wants the
+	 * place. Positional arguments: an options object is one more allocation per request.
 	 */
 	constructor(
 		deps: CallDeps,
@@ -105,10 +102,7 @@ export class Attempt implements GuardOptions, Sender {
 		return reachable(this.#deps, this.replica, this.limits);
 	}
 
-	/**
-	 * Prepares the next request. Returns a promise if the request leaves together with the others of this turn of the
-	 * event loop.
-	 */
+	/** Returns a promise if the request leaves together with the others of this turn of the event loop. */
 	post(post: UpstreamPost, accept: Accepted): undefined | Promise<void> {
 		assert(this.#post === undefined, "a request is sent before the next is prepared");
 		this.#post = post;
@@ -116,10 +110,7 @@ export class Attempt implements GuardOptions, Sender {
 		return leavesTogether(post) ? this.#deps.tickBarrier() : undefined;
 	}
 
-	/**
-	 * Sends the prepared request before it returns; throws if the call was aborted since. The response must go to `taken`
-	 * before any other use.
-	 */
+	/** Sends before it returns; throws if the call was aborted since. The response must go to `taken` first. */
 	send(): Promise<Response> {
 		const post = this.#post;
 		assert(post !== undefined, "a request is prepared before it is sent");
@@ -142,10 +133,7 @@ export class Attempt implements GuardOptions, Sender {
 		return assertAnswered(response, this.replica);
 	}
 
-	/**
-	 * The caller now reads the body and closes the call. The attempt drops the response and the request, so that they can
-	 * be collected.
-	 */
+	/** The caller now reads the body and closes the call. Response and request are dropped, for the collector. */
 	handedOver(): void {
 		this.guard.callerCloses();
 		this.clientSignal = undefined;

@@ -13,9 +13,7 @@ import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wi
 const DRAIN_MS = 1_000;
 /** Largest unstreamed answer to a request for a stream; it leaves as one event. */
 const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
-/**
- * Bytes of a stream that are read in one step. What arrived while the event loop was busy may be a hundred times more.
- */
+/** Bytes read in one step: while the event loop was busy, a hundred times more may have arrived. */
 const STEP_BYTES = 64 * 1024;
 /** Longest stream, comments and framing included; a longer one fails. */
 const STREAM_BYTES_MAX = 512 * 1024 * 1024;
@@ -56,10 +54,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	/** Output so far. */
 	readonly #size = { events: 0, bytes: 0 };
 
-	/**
-	 * The first `next` sends the request. Once the headers arrive, the client's signal is ignored and the caller closes
-	 * the stream.
-	 */
+	/** The first `next` sends the request. From the headers on, the caller closes the stream, not the client's signal. */
 	constructor(clock: Clock, attempt: Attempt, wire: StreamWire<Chunk>, body: string | FormData) {
 		this.#clock = clock;
 		this.#attempt = attempt;
@@ -239,8 +234,8 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	}
 
 	/**
-	 * A server that closes the connection after its last event may omit the end of the body. The runtime then drops what
-	 * it has not delivered, the end marker included. An answer with its finish and its usage is complete without them.
+	 * A server that closes the connection after its last event may lose the end marker. An answer with its finish and its
+	 * usage is complete without it.
 	 */
 	brokeOff(error: unknown): Arrived {
 		const isBroken = this.#attempt.guard.failureOf(error).kind === "died";

@@ -159,10 +159,7 @@ function isContextOverflow(error: UpstreamError): boolean {
 	return CONTEXT_TYPES.has(error.type) || CONTEXT_TYPES.has(error.code) || CONTEXT_TEXT.test(error.message);
 }
 
-/**
- * Classifies a status as all families share it; a dialect handles its exceptions before this. `requestsFault` matches
- * messages by which a status 500 blames the request.
- */
+/** A dialect handles its exceptions before this. `requestsFault`: messages by which a status 500 blames the request. */
 export function failureOfStatus(status: number, bodyText: string, requestsFault?: RegExp): UpstreamFailure {
 	const error = readUpstreamError(parseJson(bodyText) ?? bodyText);
 	const detail = { status, private: `status ${status}: ${bodyText}` };
@@ -185,9 +182,7 @@ function kindOfStatus(status: number): UpstreamFailureKind {
 /** Codes and types by which an error inside an answer blames the request. */
 const REQUESTS_FAULT: ReadonlySet<string> = new Set(["400", "422", "invalid_request_error", "BadRequestError"]);
 
-/**
- * Classifies an `error` in an answer with status 200: the server's fault unless the code or type blames the request.
- */
+/** An `error` with status 200 is the server's fault unless the code or type blames the request. */
 export function failureOfError(value: unknown): UpstreamFailure {
 	const error = readUpstreamError(value);
 	const { code, type, param } = error;

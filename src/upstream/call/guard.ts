@@ -13,17 +13,15 @@ export interface GuardOptions {
 	/** Undefined once the caller closes the call. */
 	readonly clientSignal: AbortSignal | undefined;
 	/**
-	 * Whether the address accepts connections. Called once, after `connectMs` without headers: the runtime does not show
-	 * whether it is still connecting, so a second connection is the test.
+	 * Tests the address with a second connection, once, after `connectMs` without headers: the runtime does not say
+	 * whether it is still connecting.
 	 */
 	reachable(): Promise<boolean>;
 }
 
 const ONCE = { once: true } as const;
 
-/**
- * Why the call was aborted: a deadline, the caller, the stop of the process, or an address that accepts no connection.
- */
+/** Why the call was aborted: a deadline, the caller, the stop of the process, or an unreachable address. */
 type AbortCause = "first event" | "silence" | "total" | "aborted" | "stopping" | "unreachable";
 
 /** "abandoned": ended before the server answered. */
@@ -37,9 +35,9 @@ const TRANSITIONS: Readonly<Record<GuardState, readonly GuardState[]>> = {
 };
 
 /**
- * The abort switch of one upstream call, with its deadlines. A deadline aborts the fetch; `failureOf` then translates
- * the runtime's exception. The client and the deadlines are watched once the call lasts for a moment, or from `watch` on.
- * A class: closures for its functions would be ten more objects per request.
+ * The abort switch of one call, with its deadlines; `failureOf` translates the runtime's exception. Client and
+ * deadlines are watched once the call lasts for a moment, or from `watch` on. A class: closures for its functions would
+ * be ten more objects per request.
  */
 export class CallGuard implements EventListenerObject, OpenCall {
 	readonly #clock: Clock;
@@ -143,10 +141,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.callerCloses();
 	}
 
-	/**
-	 * There is at most one timer. It is never set further ahead than the silence limit, and events do not move it. When
-	 * it fires, it computes the real silence and sets itself for the rest.
-	 */
+	/** Sets the only timer, at most the silence limit ahead. Events do not move it: it computes the real silence. */
 	#arm(): void {
 		const now = this.#clock.monotonicMs();
 		const toTotal = this.#totalAtMs - now;

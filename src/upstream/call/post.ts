@@ -46,10 +46,7 @@ export interface Sender {
 
 /** Bytes of an error's text that are read: the reason is at its beginning. */
 const ERROR_BYTES_MAX = 64 * 1024;
-/**
- * Longer bodies leave at once: if many of them waited for each other, the first would be out of the processor's cache
- * by then.
- */
+/** Longer bodies leave at once: waiting for others, they would be out of the processor's cache. */
 const TOGETHER_CHARS_MAX = 256 * 1024;
 
 /** Whether the request leaves with the others of its turn of the event loop. */
@@ -58,8 +55,8 @@ export function leavesTogether({ body }: UpstreamPost): boolean {
 }
 
 /**
- * Sends the request before it returns. Only the headers named here leave. Redirects are not followed: they would carry
- * the prompt and the key to an unconfigured address. Proxies of the environment are ignored.
+ * Sends the request before it returns. Redirects are not followed: they would carry the prompt and the key to an
+ * unconfigured address. Proxies of the environment are ignored.
  */
 export function postUpstream(deps: CallDeps, sender: Sender, post: UpstreamPost, accept: Accepted): Promise<Response> {
 	const spec = sender.replica.spec();

@@ -23,8 +23,8 @@ export function isShort(response: Response): boolean {
 export type TakesAnswer = (bytes: number) => undefined | Promise<void>;
 
 /**
- * Returns the body as parsed JSON, undefined if it is not JSON, and its length if it is long, else 0. Throws
- * UpstreamFailure `failed` beyond `bytesMax`, and whatever `takes` throws; `takes` is called for long bodies only.
+ * Returns the parsed JSON, undefined if it is not JSON, and its length if it is long, else 0. Throws UpstreamFailure
+ * `failed` beyond `bytesMax`; `takes` is called for long bodies only.
  */
 export async function readLong(
 	response: Response,

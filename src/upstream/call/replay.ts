@@ -19,10 +19,7 @@ const NOTHING_FAILED: readonly Failed[] = [];
 
 /** One request and how to try it on a replica. */
 export interface Tries<Came, Result = Came> {
-	/**
-	 * Sends the request to the ticket's replica and returns its deliverable result. Must reject only while nothing was
-	 * delivered. `asked` aborts when a waiting request wants the place.
-	 */
+	/** Sends the request. Must reject only while nothing was delivered. `asked` aborts when a request wants the place. */
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Came>;
 	/** Turns a delivered result into the final one. */
 	came(came: Came): Result;
@@ -31,9 +28,8 @@ export interface Tries<Came, Result = Came> {
 }
 
 /**
- * Sends a request to one replica after another until one delivers a result. If a place is free, it is taken before this
- * function first yields. Failures that the request caused and passed deadlines are not retried. A request on which two
- * replicas fail while they answer others is itself at fault (`unanswerable`).
+ * Sends a request to one replica after another until one delivers a result. A free place is taken before this function
+ * first yields. A request on which two replicas fail while they answer others is itself at fault.
  */
 export async function withReplays<Came, Result>(
 	pool: Pool,
@@ -104,10 +100,7 @@ const OWN_TEXT: ReadonlySet<UpstreamFailureKind> = new Set([
 	"crowded",
 ]);
 
-/**
- * Leaves out the detail of a status or an error event: it is the server's text, which may repeat the prompt. The
- * server's own log has it under the same request id.
- */
+/** Leaves out a server's text, which may repeat the prompt; its own log has it under the same request id. */
 function logFailure(log: Log, { requestId, accountId }: CallContext, replica: Replica, failure: UpstreamFailure): void {
 	const { kind, status } = failure;
 	const detail = status === undefined && OWN_TEXT.has(kind) ? { detail: failure.private } : {};
@@ -143,8 +136,8 @@ function turnedAway({ kind, cause }: UpstreamFailure): boolean {
 const BY_REQUEST: ReadonlySet<UpstreamFailureKind> = new Set(["failed", "unreadable", "died"]);
 
 /**
- * Whether two replicas accepted the request and failed, with no other failure at either since its last answer. If no
- * replica is left for comparison, an answer of any replica since then (`answeredAtMs`) counts too.
+ * Whether two replicas failed after accepting the request, with no other failure at either since its last answer.
+ * Without a further replica, an answer of any since then (`answeredAtMs`) counts too.
  */
 function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATIVE_INFINITY): boolean {
 	const replicas = new Set<Replica>();

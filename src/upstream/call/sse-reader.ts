@@ -1,7 +1,4 @@
-/**
- * Parses server-sent events from bytes that may be split anywhere and may come from a hostile server. It works on
- * bytes, so a split character does no harm: line breaks are ASCII and a whole line is valid UTF-8.
- */
+/** Parses server-sent events of a perhaps hostile server. It works on bytes, so a split character does no harm. */
 import { asObject, hasTooMuch, type JsonObject } from "../wire-value.ts";
 import { died, failed, type UpstreamFailure } from "./failure.ts";
 
@@ -34,9 +31,8 @@ export class SseReader {
 	}
 
 	/**
-	 * Returns the `data` payloads of the events that `bytes` completes; lines of one event are joined by "\n". Comments
-	 * and other fields are dropped. Throws UpstreamFailure `failed` when a line or an event passes the limit. `bytes` is
-	 * not kept. All calls share one list, which the next call empties; the caller may empty it earlier.
+	 * Returns the `data` payloads of the events that `bytes` completes; comments and other fields are dropped. Throws
+	 * UpstreamFailure `failed` beyond the limit. All calls share one list, which the next call empties.
 	 */
 	push(bytes: Uint8Array): string[] {
 		this.#events.length = 0;

@@ -36,22 +36,18 @@ export interface StreamWire<Chunk> {
 /** An open stream of one answer. Until `next` has returned the first chunks, it retries on other replicas. */
 export interface AnswerStream<Chunk> {
 	/**
-	 * Returns all chunks that arrived together, at least one; null at a proper end. A proper end is the finish with the
-	 * end marker, or the finish with the usage, however the connection ends. Throws UpstreamFailure in every other case
-	 * (died, silent, error event …). Not to be called after null or a throw, nor while a call is pending.
+	 * Returns all chunks that arrived together, at least one; null after the finish with the end marker or the usage,
+	 * however the connection ends. Throws UpstreamFailure in every other case. Not to be called after an end.
 	 */
 	next(): Promise<readonly Chunk[] | null>;
 	/**
-	 * With `take`, the later calls of `next` in two steps: `await arrives()` adds no promise to the read's own. Resolves
-	 * with bytes that must be passed to `take` at once. Pass a rejection to `brokeOff`.
+	 * With `take`, later calls of `next` without a promise of their own. Pass the result to `take`, a rejection to
+	 * `brokeOff`.
 	 */
 	arrives(): Promise<Arrived>;
 	/** Returns what `next` returns, or undefined if `arrives` must be called again. */
 	take(arrived: Arrived): readonly Chunk[] | null | undefined;
-	/**
-	 * Translates a rejection of `arrives`: returns the end, for `take`, if the answer is complete; otherwise throws the
-	 * failure.
-	 */
+	/** Returns the end, for `take`, if the answer is complete; otherwise throws the failure. */
 	brokeOff(error: unknown): Arrived;
 	/** The latest usage record: final after `next` returned null, a running count before that in some dialects. */
 	usage(): ReportedUsage | undefined;

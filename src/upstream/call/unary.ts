@@ -17,10 +17,7 @@ import type { Tries } from "./replay.ts";
 export interface UnaryPost<Answer> extends UpstreamPost {
 	/** Largest answer in bytes; default 64 MB. A batch line has at most 8 MB. */
 	readonly bytesMax?: number;
-	/**
-	 * Reads parsed JSON that is no error. Lists of up to a million items are read in time slices. Throws UpstreamFailure
-	 * for nonsense.
-	 */
+	/** Reads parsed JSON that is no error, large lists in time slices. Throws UpstreamFailure for nonsense. */
 	readonly read: (body: unknown, headers: Headers, dialect: Dialect) => Answer | Promise<Answer>;
 }
 
@@ -44,8 +41,8 @@ export interface Replied<Reply> {
 }
 
 /**
- * The tries for `withReplays`; the request's total deadline starts now. As an Asker, it sends to the replica of the
- * current attempt. A class: there is one per request.
+ * The total deadline starts now. As an Asker, it sends to the replica of the current attempt. A class: there is one per
+ * request.
  */
 export class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 	readonly #deps: CallDeps;

@@ -1,7 +1,4 @@
-/**
- * The fields of a chat answer that are passed on; all others are dropped. `test/wire/withheld-fields.ts` says why of those
- * that real servers send.
- */
+/** The fields of a chat answer that are passed on; reasons against others are in `test/wire/withheld-fields.ts`. */
 
 import type { JsonObject } from "../wire-value.ts";
 import {

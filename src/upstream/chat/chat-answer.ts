@@ -1,7 +1,4 @@
-/**
- * The one format in which all dialects' chats leave `upstream/`, rebuilt from an allow-list. The gateway adds its own
- * id, `created`, `model` and `object`.
- */
+/** The one format in which chats leave `upstream/`. The gateway adds its own id, `created`, `model` and `object`. */
 import type { ReportedUsage } from "../usage.ts";
 
 /** Rebuilt members of an answer next to its choices, by name: see `answer-fields.ts`. */

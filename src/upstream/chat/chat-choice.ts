@@ -1,7 +1,4 @@
-/**
- * Rebuilds the choices of a chat answer field by field from an allow-list. A server's additions (rendered prompts,
- * token ids, file paths, timings) are dropped.
- */
+/** Rebuilds the choices of a chat answer from an allow-list; rendered prompts, token ids and paths are dropped. */
 import { newId } from "../../base/id.ts";
 import { failed, unreadable } from "../call/failure.ts";
 import { asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
@@ -30,9 +27,8 @@ export function newChoiceProgress(): ChoiceProgress {
 }
 
 /**
- * Rebuilds one streamed choice; undefined if it has no content. Empty deltas and deltas with only a role are dropped;
- * the role leaves with the first content. So the first event is the first token, and until then another replica can
- * take over.
+ * Rebuilds one streamed choice; undefined without content, of which the role is none. So the first event is the first
+ * token, and until then another replica can take over.
  */
 export function rebuildChunkChoice(
 	raw: JsonObject,
@@ -48,10 +44,7 @@ export function rebuildChunkChoice(
 	return logprobs === null ? choice : { index, delta: choice.delta, logprobs, finish_reason: finish };
 }
 
-/**
- * Rebuilds one choice of an unstreamed answer and adds its output to `progress`. `counted`: the answer has usage, so a
- * missing finish was forgotten, not cut off. Throws UpstreamFailure for anything else.
- */
+/** Adds its output to `progress`. `counted`: the answer has usage, so a missing finish was forgotten, not cut off. */
 export function rebuildChoice(
 	raw: unknown,
 	place: number,
@@ -82,9 +75,7 @@ export function rebuildChoice(
 	};
 }
 
-/**
- * Null while the choice continues. Servers report their own faults as finish reasons too; those throw UpstreamFailure.
- */
+/** Null while the choice continues. Throws UpstreamFailure for faults reported as finish reasons. */
 export function finishReason(value: unknown): FinishReason | null {
 	switch (value) {
 		case undefined:
@@ -206,10 +197,7 @@ function rebuildToolCall(raw: JsonObject, progress: ChoiceProgress): JsonObject 
 	return { id, type: "function", function: rebuildFunction(asObject(raw.function) ?? {}, progress, true), ...others };
 }
 
-/**
- * The first delta of a call gets index, id, type and name even if the server omitted them; later deltas have only the
- * changes.
- */
+/** The first delta of a call gets index, id, type and name; later deltas have only the changes. */
 function rebuildToolCallDelta(raw: JsonObject, at: number, progress: ChoiceProgress): JsonObject | undefined {
 	const index = asCount(raw.index, TOOL_CALLS_MAX) ?? toolIndexWithout(raw, at, progress);
 	progress.toolCalls ??= [];

@@ -43,10 +43,7 @@ export class ChatReader extends TextReader<ChatChunkChoice> {
 
 /** A longer event takes the ordinary path. Below the length that `hasTooMuch` inspects. */
 const CHARS_MAX = 4 * 1024;
-/**
- * After this many remembered events without a match the fast path ends: each event of this server differs elsewhere
- * too.
- */
+/** The fast path ends after this many remembered events without a match. */
 const UNUSED_MAX = 4;
 
 /** Characters that JSON escapes, and lone surrogates. */
@@ -54,8 +51,8 @@ const NOT_PLAIN = /["\\\p{Cc}\p{Cs}]/u;
 const CONTENT = '"content"';
 
 /**
- * A fast path for chat events that differ from an earlier one only in their content string, as most do. They are
- * recognised as text, without parsing. A class: there is one per open stream with such events.
+ * A fast path for events that differ from an earlier one only in their content: they are not parsed. A class: there is
+ * one per open stream with such events.
  */
 export class PlainEvents {
 	#before: string | undefined;

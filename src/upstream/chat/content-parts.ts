@@ -13,10 +13,7 @@ export interface Content {
 /** Parts of a plausible answer. */
 const PARTS_MAX = 10_000;
 
-/**
- * Reads content in parts, as reasoning models of some vendors send it: text becomes content, thinking becomes
- * reasoning. Throws UpstreamFailure for any other kind of part, because an answer without it would have a hole.
- */
+/** Text becomes content, thinking becomes reasoning. Throws UpstreamFailure for other parts: a hole is no answer. */
 export function readContentParts(content: unknown): Content {
 	const read: Content = { text: undefined, reasoning: undefined, refusal: undefined, references: [] };
 	const parts = asArray(content) ?? [content];

@@ -21,9 +21,7 @@ type BreakerLimits = Pick<
 
 /** This many failing accounts with no answer are no attack, since each account has paid. Fewer are remembered by id. */
 const FAILING_ACCOUNTS_MAX = 64;
-/**
- * This many accounts that fail here and are answered elsewhere prove the replica's fault, even if it answers others.
- */
+/** This many accounts that fail here and are answered elsewhere prove the replica's fault. */
 const PROVING_ACCOUNTS = 5;
 /** Time until a second trial may run next to the first. By default, requests wait twice as long for a place. */
 const TRIAL_ALONE_MS = 5_000;
@@ -154,10 +152,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			settle();
 			return states.now();
 		},
-		/**
-		 * The state for the accounts that called recently. Open too if each of them failed and no call was answered since, or
-		 * during an early trial.
-		 */
+		/** Open too if each account that called recently failed and none was answered since, or during an early trial. */
 		shown(): BreakerState {
 			settle();
 			return states.is("half_open") && isCooling() ? "open" : states.now();
@@ -181,9 +176,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			else if (outcome === "neutral") triedUntilMs = 0;
 			else if (!states.is("open")) noteFailure(call, outcome);
 		},
-		/**
-		 * Judges an earlier suspect: `failed` if another replica answered the same request, `neutral` if it failed there too.
-		 */
+		/** Judges a suspect: `failed` if another replica answered the same request, `neutral` if it failed there too. */
 		judge(call: BreakerCall, verdict: "failed" | "neutral") {
 			const { failure } = call;
 			if (failure === undefined || call.generation !== generation) return;
@@ -192,9 +185,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			if (verdict === "failed") return weigh(call.accountId);
 			if (outcomes.failuresInRow().length < limits().breakerFailuresInRow) resting.delete(call.accountId);
 		},
-		/**
-		 * Monotonic time of the last failure of another call since the replica last answered; undefined if there was none.
-		 */
+		/** Monotonic time of another call's last failure since the replica last answered, if any. */
 		otherFailureAtMs: (call: BreakerCall): number | undefined => outcomes.lastOther(call.failure)?.atMs,
 		/** Milliseconds until calls of this account are allowed again; 0 if they are. */
 		coolMsLeft(accountId: string): number {

@@ -21,10 +21,7 @@ export interface Outcome {
 const WINDOW_CALLS = 20;
 /** How long an answer to other accounts counts in favour of a replica. */
 const ANSWER_SPEAKS_MS = 10_000;
-/**
- * Accounts whose last answer is remembered: enough that others remain next to a few failing accounts that are answered
- * occasionally.
- */
+/** Accounts whose last answer is remembered: others must remain next to a few failing accounts. */
 const ANSWERED_ACCOUNTS_MAX = 8;
 
 /** The outcomes of a replica's last calls. */
@@ -34,10 +31,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 	/** Ring of the last outcomes. */
 	let window: Outcome[] = [];
 	let next = 0;
-	/**
-	 * The last answer to each account. Not in the window, which many failures would fill; not in a Map, since each change
-	 * would leave garbage.
-	 */
+	/** The last answer to each account. Not in the window, which failures fill; not in a Map, which leaves garbage. */
 	let answers: { accountId: string; atMs: number }[] = [];
 
 	function keep(accountId: string, verdict: CallOutcome): Outcome {

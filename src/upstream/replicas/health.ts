@@ -25,10 +25,7 @@ const FAILURES_TO_BE_DOWN = 2;
 /** Random spread of the interval, so that many instances do not check in step. */
 const JITTER_SHARE = 0.2;
 
-/**
- * Sends each dialect's health request at intervals to every replica without recent answers, and marks the replica up or
- * down. A replica that answers requests is up and gets no health request.
- */
+/** Sends each dialect's health request at intervals to replicas without recent answers, and marks them up or down. */
 export function createHealthMonitor(
 	deps: { clock: Clock; log: Log; fetch: Fetch; changed: (modelId: string) => void },
 	limits: () => Pick<ServiceLimits, "healthIntervalMs">,
@@ -117,10 +114,7 @@ export function createHealthMonitor(
 	};
 }
 
-/**
- * Any answer below 500 proves a live server. Some have no such path or method (501 says so too), and some require a
- * key.
- */
+/** Any answer below 500, or 501, proves a live server: some have no such path, some require a key. */
 async function ask(
 	fetch: Fetch,
 	replica: Replica,

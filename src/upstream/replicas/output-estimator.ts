@@ -5,9 +5,7 @@ interface OutputSize {
 	readonly bytes: number;
 }
 
-/**
- * Minimum before an estimate: the end of a short stream weighs as much as its text, and one stream may be an exception.
- */
+/** Minimum before an estimate: one stream may be an exception, and its end weighs as much as its text. */
 const TOKENS_KNOWN_MIN = 64;
 const STREAMS_KNOWN_MIN = 3;
 /** Weight of earlier streams after one more: about thirty streams are remembered. */
@@ -27,9 +25,8 @@ interface Measure {
 }
 
 /**
- * Learns from one replica's finished streams how many tokens an event and a byte of output are worth. It serves
- * estimates for unfinished streams only, and keeps its state in memory only. A stream's own count always takes
- * precedence.
+ * Learns from a replica's finished streams how many tokens an event and a byte are worth, for unfinished streams. A
+ * stream's own count always takes precedence.
  */
 export function createOutputEstimator() {
 	const byEvents: Measure = { tokens: 0, amount: 0, error: 0 };

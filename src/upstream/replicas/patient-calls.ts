@@ -10,9 +10,7 @@ export interface Watcher {
 	refuse(fault: Error): void;
 }
 
-/**
- * Share of a replica's places that batch lines leave free, if it has more than one, so that a request need not wait.
- */
+/** Share of a replica's places that batch lines leave free, if it has more than one. */
 const RESERVE_SHARE = 1 / 8;
 
 /** Batch lines at the replicas of one model: they take spare places and give them up when other requests wait. */

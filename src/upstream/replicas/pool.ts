@@ -26,10 +26,9 @@ type Asking = Pick<AcquireOptions, "exclude" | "accountId" | "patient">;
 const LOOK_MS = 1_000;
 
 /**
- * The replicas of one model and the requests that wait for a place. Waiting accounts take turns, however many requests
- * each has: the account with the fewest places is first. One account holds at most its share (`account_share`) of the
- * current places, so that others find a place soon. The queue is shared in the same way: when it is full, the longest
- * line loses its last request to a shorter line's.
+ * The replicas of one model and the requests that wait for a place. The account with the fewest places is first, and
+ * holds at most `account_share` of them. When the queue is full, the longest line loses its last request to a shorter
+ * one's.
  */
 export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }) {
 	const { clock } = deps;
@@ -49,9 +48,8 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	const sendAway = (waiter: Waiter) => waiter.refuse(noneUsable(replicas, waiter.options.accountId));
 
 	/**
-	 * Returns a free place at once, or a promise if the request must wait. Throws or rejects with Fault
-	 * `service_unavailable` if no replica is usable, not even as a last resort. Fault `overloaded` if too many requests
-	 * wait or the wait was too long; the signal's reason if the client leaves.
+	 * Returns a free place, or a promise if the request must wait. Fault `service_unavailable` if no replica is usable;
+	 * `overloaded` if too many wait or for too long; the signal's reason if the client leaves.
 	 */
 	function acquire(wanted: AcquireOptions): Ticket | Promise<Ticket> {
 		// Serves waiting requests first: any place left is one that none of them can use.
@@ -147,9 +145,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		if (patient.watching.size > 0) for (const watcher of patient.watching) watcher.look();
 	}
 
-	/**
-	 * Gives spare places to batch lines. If an account cannot use the replicas with room, its other lines are skipped.
-	 */
+	/** An account's other lines are skipped if it cannot use the replicas with room. */
 	function servePatient(): void {
 		const passed = new Set<string>();
 		for (const waiter of patient.waiting) {
@@ -164,10 +160,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		}
 	}
 
-	/**
-	 * Whether it served a request. Costs time per waiting account, at most `queue_length`, and only if a place is free or
-	 * a server fails.
-	 */
+	/** Whether it served a request. Costs time per waiting account, only if a place is free or a server fails. */
 	function serveNext(): boolean {
 		if (areAllTaken(replicas)) return false;
 		for (const line of lines.inTurn())
@@ -192,10 +185,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		/** Monotonic time of the last answer of any replica; undefined if there was none. */
 		answeredAtMs: (): number | undefined => lastAnswerAtMs(replicas),
 		replicas: (): readonly Replica[] => replicas,
-		/**
-		 * Drained replicas with calls under way. If their address returns, they return with it; a new replica would double
-		 * its places.
-		 */
+		/** Drained replicas with calls under way; they return with their address, so that its places do not double. */
 		leaving: (): readonly Replica[] => leaving,
 		/** Replaces the replicas; the ones left out are drained. */
 		replace(next: readonly Replica[]) {
@@ -208,7 +198,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		wake,
 		waiting: lines.size,
 		/**
-		 * Resolves with the number of places for batch lines beyond `taken`, once it is at least one. Rejects when `signal`
+		 * Resolves with the number of places for batch lines beyond `taken`, once there is one. Rejects when `signal`
 		 * aborts, or with Fault service_unavailable when the pool closes. `wake` checks again.
 		 */
 		room(taken: () => number, signal: AbortSignal): Promise<number> {

@@ -4,10 +4,7 @@ import type { AcquireOptions } from "./ticket.ts";
 
 type Asked = Pick<AcquireOptions, "exclude" | "accountId" | "affinity">;
 
-/**
- * The preferred replica keeps a request unless its load exceeds the least busy one's by more than this share of its
- * capacity.
- */
+/** The preferred replica may exceed the least busy one's load by this share of its capacity. */
 const AFFINITY_SLACK_SHARE = 0.25;
 export const RETRY_AFTER_S_MIN = 1;
 
@@ -44,10 +41,7 @@ function loadOf(replica: Replica): number {
 	return (replica.inFlight() + 1) / replica.capacity();
 }
 
-/**
- * The replica with the highest hash of key and alias (rendezvous hashing): a change of the replicas moves only the
- * conversations of the changed one.
- */
+/** Rendezvous hashing: a change of the replicas moves only the conversations of the changed one. */
 function preferredOf(
 	affinity: string,
 	replicas: readonly Replica[],

@@ -142,10 +142,7 @@ export function createReplica(
 const PAUSE_MS = 1_000;
 const ALONE_MS = 5_000;
 
-/**
- * Paces calls to a doubtful replica when no other is available. Without the call the request would be refused, so it
- * loses nothing. Calls are rare, so that a recovering server is not flooded.
- */
+/** Paces calls to a doubtful replica when no other is available: rarely, so that a recovering server is not flooded. */
 function createLastResort(clock: Clock) {
 	let dueAtMs = 0;
 	return {

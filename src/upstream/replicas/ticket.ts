@@ -28,10 +28,7 @@ export interface TicketOwner {
 	wake(): void;
 }
 
-/**
- * A place at a replica, held from before the request is sent until `release`. A class: closures for its functions would
- * be six more objects per request.
- */
+/** A place at a replica, held until `release`. A class: closures would be six more objects per request. */
 export class Ticket {
 	readonly replica: Replica;
 	readonly #owner: TicketOwner;

@@ -50,10 +50,7 @@ export function createWaitingLines(held: (accountId: string) => number) {
 			if (line !== undefined) line.turn = turns++;
 		},
 		size: (): number => size,
-		/**
-		 * The lines in their order of service: fewest places first, then longest without a place. A copy, so that lines may
-		 * change during the iteration.
-		 */
+		/** Fewest places first, then longest without a place. A copy: lines may change during the iteration. */
 		inTurn(): Iterable<Iterable<Waiter>> {
 			if (lines.size === 1) return Array.from(lines, ({ waiters }) => waiters);
 			const ranked = Array.from(lines, (line) => ({ line, places: held(line.accountId) }));

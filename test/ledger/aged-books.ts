@@ -8,21 +8,21 @@ import { sealDays, verifyDays } from "../../src/ledger/seals.ts";
 import { withDatabase } from "../support/database.ts";
 import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
-/** Days ago on which the books have requests: older than what is kept, and younger. */
+/** Days ago with requests in the books: older and younger than the retention. */
 const DAYS_AGO = [12, 11, 10, 5, 3];
 export const KEPT_DAYS = 8;
 export const REQUESTS_A_DAY = 4;
 const CHARGED = 10;
 const DAY_MS = 86_400_000;
 
-/** Books of some days: an epoch `i` a day that has ended, its requests settled, sealed, folded. */
+/** Books of several days: for each day `i` an ended epoch with requests that are settled, sealed and folded. */
 export async function agedBooks() {
 	const db = await withDatabase();
 	const { statements, sql } = db;
 	const deps = { statements, clock: systemClock };
 	await makeAccount(db, "acc", 100_000, { key: 50_000 });
 	const noon = (days: number) => Math.floor(Date.now() / DAY_MS) * DAY_MS - days * DAY_MS + DAY_MS / 2;
-	/** What was written in the last hour happened at noon, so many days ago. */
+	/** Moves rows of the last hour to noon, this many days ago. */
 	async function backdate(days: number): Promise<void> {
 		for (const [table, column] of [
 			["usage_event", "settled_at"],
@@ -67,7 +67,7 @@ export async function agedBooks() {
 			const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
 			if ((await store.flush([event], "[]")).late) await store.settleLate(JSON.stringify(event));
 		},
-		/** As if two hours had passed since `usage_before` was set. */
+		/** Makes `usage_before` look two hours old. */
 		hoursLater: () => sql`update removal set usage_said_at = usage_said_at - interval '2 hours'`,
 		async removeAll(days = KEPT_DAYS): Promise<number> {
 			await removeUsage(deps, days, false);

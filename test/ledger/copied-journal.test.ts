@@ -1,4 +1,4 @@
-/** A copied folder of journals, as of a volume's snapshot that is started while the original runs. */
+/** A copied folder of journals, such as a volume's snapshot that starts while the original runs. */
 import { expect, spyOn, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ async function untilLeftAlone(folders: readonly string[]): Promise<void> {
 	for (const folder of folders) expect(existsSync(join(folder, "00000001.log"))).toBe(true);
 }
 
-/** What was a whole copy, and says less of what it is or where it came from. */
+/** States of the lock file in a copy, which names the owner. */
 const ALTERED: readonly [string, (folder: string) => void][] = [
 	["left-out", (folder) => rmSync(join(folder, "lock"))],
 	["empty", (folder) => writeFileSync(join(folder, "lock"), "")],
@@ -47,7 +47,7 @@ test("a copy is left alone while its instance runs, whatever its name or lock", 
 	world.copyTo(world.copy);
 	await Promise.all([
 		...elsewhere.map(({ name, folder }) => world.startOn(folder, name)),
-		// Runs under the original's name, and renews its lease in turns with it.
+		// A copy under the original's name renews its lease in turns with it.
 		world.startOn(world.copy, "one"),
 	]);
 	await untilLeftAlone([...elsewhere.map(({ journal }) => journal), join(world.copy, "journal", "one", "1")]);
@@ -108,7 +108,7 @@ test("a journal from before a restore takes nothing from its number's new epoch"
 	await world.handedIn();
 	const { sql, statements } = restored;
 	expect((await sql`select 1 from instance_now where id = 'one' and epoch = 1 and state = 'live'`).length).toBe(1);
-	// What it could still spend is not available again.
+	// The credit that it may still spend is not available again.
 	const [row] = await sql`select limit_nano_usd - drawn_nano_usd as available from budget where id = 'acc'`;
 	expect(Number(row?.available)).toBeLessThanOrEqual(100);
 	await child.ask("settle running 900", "settled running");

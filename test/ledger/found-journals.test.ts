@@ -1,4 +1,4 @@
-/** Journals that are found under another name than they had, or from before a restart of the machine. */
+/** Journals that were renamed, or that are from before a restart of the machine. */
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { withJournals } from "./journals-world.ts";
 
 const world = withJournals();
 
-/** Instances and their renamed folders, as after tidying up or unpacking a backup. */
+/** Instances and their renamed folders, as after unpacking a backup. */
 const RENAMED = [
 	["a", "a", "a (old) %2F %zz é"],
 	["b", "b", "%62"],
@@ -19,7 +19,7 @@ const RENAMED = [
 ] as const;
 
 test("a renamed journal is replayed as its writer's", async () => {
-	// One process has all of these instances, with a settled and a running request each.
+	// One process has all of these instances, each with a settled and a running request.
 	const { db, original } = world;
 	const instanceId = RENAMED.map(([id]) => id).join();
 	const child = await startLeaseChild({ db, dataDir: original, instanceId, ttlMs: 2_000 });

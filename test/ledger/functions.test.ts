@@ -61,7 +61,7 @@ test("concurrent flushes, grants and returns of many instances do not deadlock",
 			store.grant(budgets.map((budget) => wish(budget, 50, 1))),
 		]);
 	};
-	// A few more than there are connections: a statement that waits for one times out on a busy machine.
+	// Slightly more than the connections: a statement that waits for one times out on a busy machine.
 	for (let from = 0; from < 120; from += 12) await repeat(12, (n) => all(from + n));
 	const [row] =
 		await db.sql`select sum(settled_nano_usd) as settled from lease where instance_id like 'd-%' and budget_id like '%-key'`;
@@ -180,7 +180,7 @@ async function beside(
 	return { waited, outcome: await sent };
 }
 
-/** The code of the error that it ends with; "57014" if it waits. */
+/** The code of its error; "57014" if it waits. */
 const promptly = (statement: string): Promise<unknown> =>
 	db.sql
 		.begin(async (sql) => {
@@ -270,7 +270,7 @@ test("a late settlement waits for no locked row", async () => {
 	await store.grant([wish("u", 100), wish("u-key", 100)]);
 	const event = settledEvent("u", "u-key", 20);
 	await store.flush([], JSON.stringify([event]));
-	// What an operator gave up for lost is on record, and is taken back.
+	// The row of an operator's attestation is recorded and taken back.
 	await db.sql`
 		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 			reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
@@ -315,7 +315,7 @@ test("the books are sound after all statements of this file", async () => {
 
 test("a flush reads only the leases and requests that it names", async () => {
 	const OTHERS = 400;
-	// So many that to walk past them is no plan for Postgres once it has counted them, which it may do at any moment.
+	// So many rows that PostgreSQL plans no sequential scan once it has counted them, which may happen at any moment.
 	const RUNNING = 4_000;
 	await goLive(db, "many");
 	const store = storeOf("many");
@@ -333,7 +333,7 @@ test("a flush reads only the leases and requests that it names", async () => {
 	const literals = Object.values(columns).map((literal) => `'${literal}'`);
 	const read = await db.sql.begin(async (sql) => {
 		await sql.unsafe(PLANS_AS_USUAL);
-		// Also counts what this connection read in former transactions and has not reported yet.
+		// Includes reads of this connection's former transactions that were not reported yet.
 		const counted = () => sql<{ name: string; rows: number }[]>`
 			select relname as name, (seq_tup_read + idx_tup_fetch)::integer as rows from pg_stat_xact_user_tables
 				where relname in ('lease', 'reservation') order by 1`;

@@ -9,7 +9,7 @@ import { createWriter, type Writer } from "../../src/ledger/writer.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { generousStore } from "../support/generous-store.ts";
 
-/** A ledger with more credit than a test uses, and a writer whose batches go nowhere. */
+/** A ledger with more credit than a test uses, and a writer without a database. */
 export async function ledgerOver(
 	journal: Journal,
 	{ account, key }: Pick<AdmittedEvent, "account" | "key">,

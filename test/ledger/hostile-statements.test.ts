@@ -21,11 +21,11 @@ const LANES = 6;
 const ROUNDS = 8;
 const STEPS = 5;
 const LEASE = 300;
-/** More than any of these leases has: as if its grant were forgotten. */
+/** More than any of these leases has, as if its grant were forgotten. */
 const FORGOTTEN = 700;
 const ACCOUNTS = ["wild-a", "wild-b", "wild-c"];
 const MINE = "application_name like 'wild%' and datname = current_database() and state";
-/** Errors of statements that were cancelled, ended or given up. Of two late ones at once the second is sent again. */
+/** Errors of cancelled, ended or abandoned statements. Of two concurrent late settlements the second is sent again. */
 const DONE_TO_IT = new Set(["57014", "57P01", "55P03", "40P01", "23505"]);
 
 interface Epoch {
@@ -39,7 +39,7 @@ interface Epoch {
 	isOpen: boolean;
 }
 
-/** Spends what it is granted of all three budgets to the last nano-dollar, or gives it back. */
+/** Spends its grants of all three budgets to the last nano-dollar, or returns them. */
 async function begin(id: string, { int, chance }: Random): Promise<Epoch> {
 	const number = await goLive(db, id);
 	const events: SettledEvent[] = [];

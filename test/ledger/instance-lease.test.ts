@@ -1,4 +1,3 @@
-/** An instance by itself: how it begins, admits, loses its journal or its lease, and stops. */
 import { expect, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -45,13 +44,13 @@ test("reports a journal that takes no records as its problem", async () => {
 	expect(instanceLease.problem()).toBe("stopping");
 });
 
-/** It looks for its journal every ten seconds; here it does at once. */
+/** It looks for its journal every ten seconds; here at once. */
 const lookingOften = {
 	...systemClock,
 	after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 20 : ms, then),
 };
 
-/** Changes of a folder of journals that has one journal. */
+/** Changes of a folder with one journal. */
 const REMOVALS: readonly [string, (folder: string) => void][] = [
 	["is removed", (folder) => rmSync(folder, { recursive: true })],
 	["loses its lock", (folder) => rmSync(join(folder, "one", "1", "lock"))],
@@ -122,7 +121,7 @@ test("stops admitting a margin before its lease ends: a fifth, at most 2 s", asy
 	] as const) {
 		const clock = createManualClock();
 		const instanceLease = await startHere(`margin-${leaseTtlMs}`, leaseTtlMs, clock);
-		// In one turn of the event loop, in which no heartbeat is answered.
+		// Within one turn of the event loop no heartbeat is answered.
 		clock.advance(leaseTtlMs - marginMs - 1);
 		expect(instanceLease.ledger()).toBeDefined();
 		clock.advance(1);
@@ -184,7 +183,7 @@ test("leaves running requests to the next start when the drain time is over", as
 	hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 1 });
 	expect(await instanceLease.stop(50)).toBe(false);
 	expect(await openLeases()).toBe(2);
-	// Its end comes while the process is about to go.
+	// The drain time ends just before the process would stop.
 	expect(hold.ledger.settle(hold, outcome(15))).toMatchObject({ charged: usd(10), basis: "recovered" });
 	const next = await startHere("hasty");
 	await next.recovered();

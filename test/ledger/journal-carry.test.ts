@@ -31,7 +31,7 @@ test("a long request keeps a few segments, and its progress survives a crash", a
 		expect(disk.list().length).toBeLessThanOrEqual(SEGMENTS_MAX);
 	}
 
-	// It is given up while the request runs: the journal stays as a crash leaves it.
+	// The journal is abandoned while the request runs, as after a crash.
 	expect(await ledger.retire(0)).toBe(false);
 	const { recovered } = replayed(openJournalDisk(path, { create: false }));
 	expect(recovered).toMatchObject([
@@ -50,7 +50,7 @@ test("many long requests are carried forward in turn, however fast segments fill
 	const long = Array.from({ length: many }, reserve);
 	const oldestOf = () => Math.min(...long.map((hold) => hold.segment));
 	const firstAt = oldestOf();
-	// Each turn carries four, and carried records take new segments: the last request is at most two rounds late.
+	// Each turn carries four requests, and carried records take new segments: the last one is at most two rounds late.
 	for (let sent = 0; sent < many / 2; sent++) ledger.settle(reserve(), outcome(3));
 	await writer.drain();
 	expect(oldestOf()).toBeGreaterThan(firstAt);

@@ -1,6 +1,6 @@
 /**
- * Appends records until it is killed. Each id is printed, with a synchronous write, only after its record was
- * acknowledged by the journal: whatever the parent has read must be found again.
+ * Appends records until it is killed. Prints each id, with a synchronous write, only after the journal acknowledged its
+ * record: the parent must find every id that it read.
  */
 import { writeSync } from "node:fs";
 import { systemClock } from "../../src/base/clock.ts";

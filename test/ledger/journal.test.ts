@@ -56,7 +56,7 @@ test.each(["mapped", "written"])("acknowledged records survive kill -9 of the pr
 	expect(missing).toEqual([]);
 });
 
-/** Three records: a settled request, and one that is open with a progress record. */
+/** Three records: a settled request, and an open one with a progress record. */
 function writeThree(path: string): { name: string; bytes: Uint8Array; ends: number[] } {
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, {});
@@ -78,7 +78,7 @@ test("a replay ends at the last whole record before a torn tail", () => {
 	const { name, bytes, ends } = writeThree(path);
 	expect(bytes.length).toBe(ends.at(-1) as number);
 	for (let length = bytes.length; length >= 0; length--) {
-		// Cut off, or as an unclosed mapped file ends.
+		// Truncated, or zero-filled like an unclosed mapped file.
 		if (length % 2 === 0) truncateSync(join(path, name), length);
 		else
 			writeFileSync(
@@ -168,7 +168,7 @@ test("a segment or folder that cannot be removed is logged", () => {
 	});
 	const first = journal.admit(admit("1"));
 	journal.admit(admit("2"));
-	// Both stand for a folder whose rights were changed, and for a disk that went read-only.
+	// As a folder with changed rights, and a disk that became read-only.
 	rmSync(join(path, "00000001.log"));
 	mkdirSync(join(path, "00000001.log"));
 	journal.acknowledge(first);
@@ -194,7 +194,7 @@ test.skipIf(!existsSync("/proc/self/fd"))("a file that cannot be truncated is cl
 			}
 		});
 	const { symbols: libc } = dlopen("libc.so.6", { dup2: { args: ["i32", "i32"], returns: "i32" } });
-	/** As on a disk that went read-only. */
+	/** As on a disk that became read-only. */
 	const makeUncut = (name: string) => {
 		const [fd] = openAt(name);
 		const readOnly = openSync(join(path, name), "r");
@@ -228,7 +228,7 @@ test("a settlement in a later segment outlives that segment's own requests", () 
 	journal.close();
 });
 
-/** A disk that can be told to be full, and whose syncs the test finishes itself. */
+/** A disk that can be full, and whose syncs the test finishes. */
 function scriptedDisk() {
 	const files = new Map<string, number>();
 	const syncs: { name: string; bytes: number; resolve: () => void; reject: (error: Error) => void }[] = [];
@@ -296,7 +296,7 @@ test("a missing folder refuses new requests, settles running ones and recovers",
 	const segments: number[] = [];
 	while ((segments.at(-1) ?? 1) < 2) segments.push(journal.admit(admit(String(segments.length))));
 	rmSync(path, { recursive: true });
-	// What is open takes records on; the next segment is missed.
+	// The open segment takes records; only the next one is missing.
 	expect(() => {
 		for (let at = 0; at < 10; at++) segments.push(journal.admit(admit(String(segments.length))));
 	}).toThrow("ENOENT");

@@ -13,7 +13,7 @@ import { makeAccount } from "./fixture.ts";
 
 type Line = Record<string, unknown> & { readonly level: string; readonly message: string };
 
-/** It looks for journals every ten seconds; here it does more often. */
+/** It looks for journals every ten seconds; here more often. */
 const clock = {
 	...systemClock,
 	after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 200 : ms, then),
@@ -64,7 +64,7 @@ export function withJournals() {
 		handedIn: (count = 1): Promise<void> =>
 			waitFor(() => world.said("a journal was replayed").length === count, "the journals to be handed in"),
 
-		/** It was not fenced off, and hands all back in order. */
+		/** It was not fenced off and returns everything at its stop. */
 		async endThere(): Promise<void> {
 			await world.child.ask("settle streaming 700", "settled streaming");
 			await world.child.ask("stop", "stopped true");
@@ -81,7 +81,7 @@ export function withJournals() {
 				row.basis,
 			]),
 
-		/** As if the machine had been started again since. */
+		/** As if the machine had been restarted since. */
 		writeLockOfAnotherStart(id: string): void {
 			const lock = join(world.original, "journal", id, "1", "lock");
 			const [, ...rest] = readFileSync(lock, "utf8").split(" ");

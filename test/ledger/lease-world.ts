@@ -12,7 +12,7 @@ import { admitted, makeAccount, usd } from "./fixture.ts";
 
 export const CREDIT = 1_000_000;
 
-/** For each test of a file a database with an account, a folder of data, and instances in this process and in others. */
+/** For each test a database with an account, a data folder, and instances in this process and in others. */
 export function withLeases() {
 	const root = mkdtempSync(join(tmpdir(), "tollgate-instance-lease-"));
 	const children: LeaseChild[] = [];
@@ -38,7 +38,7 @@ export function withLeases() {
 		get dataDir() {
 			return dataDir;
 		},
-		/** At which entries of the control log an epoch began here: what was known before is forgotten then. */
+		/** Entries of the control log at which an epoch began here and forgot its former state. */
 		get resets() {
 			return resets;
 		},

@@ -192,7 +192,7 @@ test.each([
 	await pass(clock, 3);
 	expect(sum(lowered)).toEqual({ free: usd(fresh - 10), held: usd(10), unacknowledged: usd(0) });
 	expect(returned[lowered]).toBe(900 + 70);
-	// Made under the new limit: what it leaves is as good as anything here.
+	// Reserved under the new limit: its rest is free credit here.
 	ledger.settle(other, outcome(4));
 	expect(sum(lowered)).toEqual({ free: usd(fresh - 4), held: usd(0), unacknowledged: usd(4) });
 });

@@ -1,4 +1,3 @@
-/** What a process leaves in its journal when it ends, and which process replays it. */
 import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -112,7 +111,7 @@ test("a journal that waits for locked rows delays no later journal", async () =>
 	const { free } = await leftBehind();
 	const lines: string[] = [];
 	const log = createLog({ level: "info", write: (line) => void lines.push(line) });
-	// It looks for journals every ten seconds, and every five for those that wait.
+	// It looks for journals every ten seconds, and every five for waiting ones.
 	const after: Clock["after"] = (ms, then) => systemClock.after(ms === 10_000 || ms === 5_000 ? 200 : ms, then);
 	const instanceLease = await startHere("here", 30_000, { ...systemClock, after }, log);
 	await waitFor(() => lines.join("").includes("replaying a journal"), "the first to be replayed");

@@ -25,7 +25,7 @@ test("closes what Postgres knows, and is refused while the instance may run", as
 	rmSync(join(world.dataDir, "journal"), { recursive: true });
 	const killedMs = performance.now();
 	expect(await attest()).toEqual({ epochs: 1, leases: 2 });
-	// By our own clock, from when its last beat was seen.
+	// By our own clock, from the observation of its last beat.
 	expect(performance.now() - killedMs).toBeGreaterThan(1_500);
 	expect(await available()).toBe(CREDIT);
 	const [row] = await world.db.sql`select charged_nano_usd as charged, basis, ending from usage_event`;

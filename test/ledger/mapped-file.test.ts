@@ -1,4 +1,4 @@
-/** Segments of the journal as files in memory, where the file system allows it, and as files that are written. */
+/** Segments of the journal as mapped files, where the file system allows it, and as written files. */
 import { expect, test } from "bun:test";
 import { linkSync, readFileSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { temporaryFolder } from "../support/at-end.ts";
 
 const root = temporaryFolder();
 
-/** Appends blocks of 63 KB to a file that may not grow beyond 9,800 KB, then one byte; gives what the file is then. */
+/** Appends blocks of 63 KB to a file of at most 9,800 KB, then one byte; returns the file's content. */
 async function filledUp(way: "mapped" | "written"): Promise<Uint8Array> {
 	const path = join(root, newUuid());
 	const code = `

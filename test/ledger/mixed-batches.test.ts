@@ -63,7 +63,7 @@ test("records each new settlement once, not known, repeated, held or old ones", 
 	expect(checks.filter(({ ok, name }) => !ok && !name.includes("top-up"))).toEqual([]);
 });
 
-/** What a field may say; of those that may lack, nothing as well. */
+/** Extreme values of each field; null for optional ones. */
 const SAYS = {
 	model: ["m-1", 'a "model", {with} a \\ and\nNULL', "größe"],
 	card: ["card-1", "NULL", ""],
@@ -87,7 +87,7 @@ const SAYS = {
 	budgets: [undefined, ["say-more"]],
 } satisfies Said;
 
-/** A field that is added must be among them. */
+/** A new field must be among them. */
 type Said = {
 	readonly [Name in Exclude<keyof SettledEvent, "id" | "account" | "key" | "at">]-?: readonly SettledEvent[Name][];
 };

@@ -20,7 +20,7 @@ test("an epoch number repeated by a restored database leaves its journal whole",
 	await child.ask("open streaming 1000", "opened streaming");
 	await child.ask("progress streaming 200 320", "progressed streaming");
 	await child.end();
-	// As it was before this instance came.
+	// As it was before this instance joined.
 	await world.db.sql`truncate instance_beat, lease, lease_op, usage_event, reservation`;
 	await world.db.sql`update budget set drawn_nano_usd = 0`;
 
@@ -43,7 +43,7 @@ test("a new epoch on another server sends the last settlements again", async () 
 	settle.ledger.settle(settle, outcome(40));
 	const known = async () => (await world.db.sql`select 1 from usage_event where request_id = ${id}`).length === 1;
 	await waitFor(known, "the settlement");
-	// A standby that lagged: it has the grant, and not its charge.
+	// A lagging standby: it has the grant, but not its charge.
 	await world.db.sql.begin(async (sql) => {
 		await sql`delete from usage_event where request_id = ${id}`;
 		await sql`update lease set settled_nano_usd = settled_nano_usd - 40`;
@@ -65,7 +65,7 @@ test("a number that another server repeats is skipped", async () => {
 	const journal = join(world.dataDir, "journal/again/1");
 	expect(existsSync(journal)).toBe(true);
 	await world.db.sql.begin(async (sql) => {
-		// The next epoch joins when the first ends, and the server does not know that one.
+		// The next epoch joins when the first ends, and the server does not know it.
 		await sql`select pg_advisory_xact_lock(hashtextextended('instance again', 0))`;
 		await moveToAnotherServer(world.db.sql);
 		await waitFor(() => !existsSync(journal), "the end of the first epoch");

@@ -1,4 +1,4 @@
-/** The next batch's text is made while Postgres works: what is sent is what the batch holds then, whatever happened to it since. */
+/** The next batch's text is prepared while Postgres works: the sent text has the batch's content at sending. */
 import { expect, spyOn, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
@@ -24,7 +24,7 @@ test.each([1, 2, 3])("sends the present content of batches that change after pre
 	const clock = createManualClock();
 	const events: SettledEvent[] = [];
 	const acknowledged: number[] = [];
-	/** Each with the literals of the same settlements without preparation. */
+	/** Each with the same settlements' literals without preparation. */
 	const sent: [SettledLiterals, SettledLiterals][] = [];
 	const recorded = new Map<string, SettledEvent>();
 	const store: LedgerStore = {

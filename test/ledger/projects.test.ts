@@ -1,4 +1,3 @@
-/** Projects: a budget between account and key, never overspent by several instances. */
 import { expect, test } from "bun:test";
 import { newId, newUuid } from "../../src/base/id.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
@@ -15,7 +14,7 @@ const db = await withDatabase();
 const maker = { statements: db.statements, digest: createDigest("pepper"), serviceName: "service" };
 const storeOf = (id: string, epoch = 1) => createPgLedgerStore({ statements: db.ledger }, id, epoch);
 
-/** An account at whose clock it is noon, with a project and two keys of it. */
+/** An account whose local time is noon, with a project and two of its keys. */
 async function cappedProject(capPeriod: CapPeriod) {
 	const { id: account } = await createAccount(db.statements, { email: `${newId("acc")}@example.com`, vouched: true });
 	const [row] = await db.sql`select 12 - extract(hour from clock_timestamp() at time zone 'UTC')::int as ahead`;

@@ -48,7 +48,7 @@ test("finds credit that moves between holders while they answer", async () => {
 		slice.free = usd(slice.free + amount);
 		holder.slices.settled(slice, clock.monotonicMs());
 	};
-	// 75 are reserved by the other, which keeps nothing idle; 25 are available.
+	// 75 are reserved by the other instance, which keeps nothing idle; 25 are available.
 	model.recall("third", 1, ["b"]);
 	const slice = await reserve(75);
 	clock.advance(0);
@@ -56,7 +56,7 @@ test("finds credit that moves between holders while they answer", async () => {
 	await settleMicrotasks();
 	expect([slice.held, slice.free]).toEqual([usd(75), usd(0)]);
 
-	// 15 are on their way back when the question comes, and 40 were idle: enough. At no moment there will be less than 38.
+	// 15 are on their way back when the recall arrives, and 40 were idle: enough. There are never less than 38.
 	const arriveFirst = gate();
 	free(slice, 15);
 	const drawn = outcome(asking.slices.draw(["b"], usd(38)));
@@ -65,7 +65,7 @@ test("finds credit that moves between holders while they answer", async () => {
 	expect(asked?.budget).toBe("b");
 	void holder.slices.answer("b", asked?.ticket ?? 0);
 	await settleMicrotasks();
-	// 20 more follow them, the other takes 17 of the 25, and only then the first ones and the answer arrive.
+	// 20 more follow, the other instance takes 17 of the 25, and only then the first ones and the answer arrive.
 	const arriveSecond = gate();
 	free(slice, 20);
 	await reserve(17);
@@ -74,7 +74,7 @@ test("finds credit that moves between holders while they answer", async () => {
 	arriveFirst();
 	await pass(clock, 200);
 	expect(model.recalled("holder", 1).map(({ ticket }) => ticket)).toEqual([(asked?.ticket ?? 0) + 1]);
-	// Nothing was refused: the holders were recalled again, and their answers bring all of it.
+	// Nothing was refused: the holders were recalled again, and their answers return all of it.
 	void holder.slices.answer("b", (asked?.ticket ?? 0) + 1);
 	await settleMicrotasks();
 	arriveSecond();
@@ -86,7 +86,7 @@ test("recalls again when others were granted enough between two checks", async (
 	for (const [rises, becomes] of [
 		[45n, "service_unavailable"],
 		[44n, "refused"],
-		// A sum that lost a part of what it counted says nothing.
+		// A sum that lost a part of its count proves nothing.
 		[-1n, "service_unavailable"],
 	] as const) {
 		const { slices, state, clock } = scripted(5);
@@ -97,7 +97,7 @@ test("recalls again when others were granted enough between two checks", async (
 		const drawn = outcome(slices.draw(["b"], usd(50)));
 		await pass(clock, 2_500);
 		expect([rises, await drawn]).toEqual([rises, becomes]);
-		// Twenty questions a second at most.
+		// At most twenty queries a second.
 		expect(state.recalled.length).toBeLessThan(50);
 	}
 });
@@ -110,7 +110,7 @@ test("recalls again when free credit here was taken after the recall", async () 
 	};
 	state.onRecall = async () => {
 		if (state.recalled.length !== 2 || !slice) return;
-		// 44 lay here in that moment and 30 were on their way back.
+		// 44 were here at that moment and 30 were on their way back.
 		take(slice, usd(44));
 		state.available += 30;
 	};

@@ -12,7 +12,7 @@ import { settledEvent, usd } from "./fixture.ts";
 
 const SEEDS = 12;
 const SETTLEMENTS = 400;
-/** Added from inside the acknowledgement of others. */
+/** Added during the acknowledgement of others. */
 const MORE_MAX = 100;
 const DRAIN_ROUNDS_MAX = 400;
 
@@ -43,7 +43,7 @@ function unreliable(seed: number) {
 			if (all.map(textOf).join() !== before) mixed.push("changed while it was on its way");
 			const busy = new Set(state.busy);
 			const free = all.filter(({ account }) => !busy.has(account));
-			// One alone is tried with others of its batch, of which some must come through.
+			// A single settlement is retried with others of its batch, of which some must succeed.
 			const luck = state.calm || (all.length === 1 && random.chance(0.9)) ? 1 : random.fraction();
 			if (luck < 0.1) throw new DatabaseTimeout("before anything was done");
 			if (luck < 0.2) {

@@ -20,7 +20,7 @@ test("sound books pass every check", async () => {
 	expect(await broken()).toEqual([]);
 });
 
-/** Each corruption and the check that must name it, among others perhaps. */
+/** Each corruption with a check that must name it, possibly among others. */
 const corruptions: [string, string][] = [
 	[
 		"an account's credit is the sum of its ledger entries",
@@ -67,7 +67,7 @@ const corruptions: [string, string][] = [
 
 for (const [name, statement] of corruptions) {
 	test(`finds: ${statement}`, async () => {
-		// All in one transaction that is rolled back, so that the next corruption meets sound books.
+		// Within one transaction that is rolled back, so that the next corruption meets sound books.
 		const found: string[] = [];
 		const undo = new Error("undo");
 		await db.sql

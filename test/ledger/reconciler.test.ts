@@ -9,7 +9,7 @@ import { waitFor } from "../support/wait.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Instances with one history and one clock; `books.ok` is what a check finds. */
+/** Instances with one history and one clock; `books.ok` is a check's result. */
 function world() {
 	const clock = createManualClock();
 	const books = { ok: true, checks: 0 };
@@ -83,7 +83,7 @@ test("runs on one of many instances, and all know the result", async () => {
 	const others = [instance(0.4), instance(0.6), instance(0.9)];
 	await pass(1);
 	await pass(999);
-	// Those that start with it take its word.
+	// Instances that start at the same time use its result.
 	expect(rows).toHaveLength(1);
 	expect(others.map((one) => one.last()?.ok)).toEqual([true, true, true]);
 	books.ok = false;
@@ -91,7 +91,7 @@ test("runs on one of many instances, and all know the result", async () => {
 	expect([first, ...others].map((one) => one.last()?.ok)).toEqual([false, false, false, false]);
 	await pass(41 * MINUTE_MS);
 	expect(books.checks).toBe(5);
-	// Each that starts later looks for itself.
+	// Each one that starts later runs its own check.
 	const before = books.checks;
 	await pass(5 * MINUTE_MS);
 	const late = instance();

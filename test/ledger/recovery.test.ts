@@ -49,7 +49,7 @@ function left(
 	journal.close();
 	claim.release();
 	const done: string[] = [];
-	/** Of whom what nothing is to be settled on was closed. */
+	/** Epochs that were closed after all their requests were settled. */
 	const closedInPart = new Set<string>();
 	const storeFor = (instance: string) => ({
 		async flush(settled: readonly SettledEvent[]) {
@@ -94,7 +94,7 @@ function left(
 		home,
 		waiting,
 		state,
-		/** The world's own journals: looks go on while some wait. */
+		/** The world's own journals: looks continue while some wait. */
 		leftJournals: () => journalsHere,
 		passing: (over: () => boolean) =>
 			waitFor(() => {
@@ -181,7 +181,7 @@ test("files that are no journal delay no journal", async () => {
 		writeFileSync(join(home, name, "1", "00000001.log"), "");
 		writeFileSync(join(home, name, "2"), "");
 	}
-	// Pipes without a writer, and a lock that a tool has filled with zeros.
+	// Pipes without a writer, and a lock file that a tool has filled with zeros.
 	for (const name of ["00000001.log", "lock"]) {
 		mkdirSync(join(home, name, "1"), { recursive: true });
 		writeFileSync(join(home, name, "1", "00000001.log"), "", { flag: "a" });
@@ -240,12 +240,12 @@ test("standingOf reports a running copy only after a renewal without a journal h
 		return [await standingOf({ untilSilent, journals }, "one"), seen.length];
 	}
 	expect(await standing(renews(1), renews(1))).toEqual(["runs elsewhere", 0]);
-	// What was seen to renew has ended in order, with its journal.
+	// The instance that was seen to renew has ended in order, with its journal.
 	expect(await standing(renews(1), undefined)).toEqual(["gone", 0]);
 	expect(await standing(renews(1), renews(2), renews(2))).toEqual(["runs elsewhere", 0]);
 	// Two instances with one name, each started from a copy, renew in turns.
 	expect(await standing(renews(1), renews(2), renews(1))).toEqual(["runs elsewhere", 0]);
-	// Its journal may be about to be made.
+	// Its journal may be about to be created.
 	expect(await standing(renews(1), new InstanceRuns("one", 2, false))).toEqual(["unsure", 0]);
 	const claim = openJournalHome(home).claim("one", 1, { create: true });
 	expect(await standing(renews(1), undefined)).toEqual(["runs here", 1]);
@@ -318,7 +318,7 @@ test("a settlement that is refused repeatedly is set aside and its journal stays
 	expect(said.filter((line) => line.includes("refuses a settlement of a journal repeatedly"))).toHaveLength(1);
 	expect(said.join()).toContain('\\"account\\":\\"b\\"');
 	expect(isThere()).toBe(true);
-	// Each try sends all of it, so it rests.
+	// Each try sends the whole journal, so it pauses.
 	const flushesATry = flushes;
 	for (let looks = 0; looks < 10; looks++) expect(await recover()).toBe(1);
 	expect(flushes).toBe(flushesATry);

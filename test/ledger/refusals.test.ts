@@ -148,7 +148,7 @@ test("a recall is answered after all credit on its way, in both directions", asy
 		let arrive = () => {};
 		state.beforeReply = () => new Promise((resolve) => (arrive = resolve));
 		if (underWay === "back") {
-			// Given back for another reason; then something is free again.
+			// Returned for another reason; then credit is free again.
 			slices.limitChanged("b", true);
 			await settleMicrotasks();
 			slice.free = usd(5);
@@ -184,7 +184,7 @@ test("a lowered limit returns free credit and arriving grants", async () => {
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
 	const drawn = outcome(slices.draw(["b"], usd(10)));
 	await settleMicrotasks();
-	// Granted under the old limit and still on its way: the new limit leaves nothing.
+	// Granted under the old limit and still on its way: none remains under the new limit.
 	slices.limitChanged("b", true);
 	state.beforeReply = async () => {};
 	state.onGrant = () => {

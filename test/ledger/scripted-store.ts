@@ -14,9 +14,9 @@ function scriptedStore(available: number) {
 	const granted = new Map<string, number>();
 	const state = {
 		available,
-		/** Other instances that hold some and have not answered. */
+		/** Other instances that hold credit and have not answered. */
 		unanswered: 0,
-		/** What was granted, also by others, where a refusal rests on their answers. */
+		/** Grants, also of others, when a refusal relies on their answers. */
 		lent: 0n,
 		contested: false,
 		untimely: false,
@@ -91,7 +91,7 @@ export async function pass(clock: ManualClock, ms: number): Promise<void> {
 
 export const settleMicrotasks = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** What a draw came to: nothing lacking, a proved shortage, or the code of a Fault. */
+/** The outcome of a draw: null, a proved shortage, or the code of a Fault. */
 export const outcome = (drawn: Promise<Shortage | null>) =>
 	drawn.then(
 		(shortage) => (shortage === null ? "drawn" : "refused"),

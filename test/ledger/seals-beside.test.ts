@@ -1,4 +1,4 @@
-/** Days are sealed, read again and checked while settlements of ended epochs still come, by two consoles at once. */
+/** Two consoles seal, reread and check days while late settlements still arrive. */
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
@@ -47,7 +47,7 @@ test("checks find nothing while days are sealed and late settlements arrive", as
 		const event = { ...settledEvent(account, keyOf(account), 5), id: newUuid() };
 		await statements`select ledger_settle_late('i', ${epoch}, ${JSON.stringify(event)}::text::json)`;
 	};
-	// The last epoch gets its late ones when its leases are sealed for sure.
+	// The last epoch gets its late settlements after its leases are surely sealed.
 	const settleLate = () => settle(ACCOUNTS[late % ACCOUNTS.length] ?? "", 1 + (late % (EPOCHS - 1)));
 	const check = async () => {
 		found.push(...(await broken()));

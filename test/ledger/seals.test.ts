@@ -11,9 +11,9 @@ import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
 const REQUESTS_A_DAY = 4;
 const NOBODY = "00000000-0000-0000-0000-000000000000";
-/** Days that are over at any hour of today; yesterday is not before one o'clock. At noon each. */
+/** Days that are over at any hour of today, each at noon; yesterday is over only at one o'clock. */
 const DAYS_AGO = [4, 3, 2];
-/** Read once: it may end during the test. */
+/** Read once: the day may end during the test. */
 const TODAY = new Date().toISOString().slice(0, 10);
 
 const db = await withDatabase();
@@ -31,7 +31,7 @@ for (const [index, id] of ["i", "j", "k"].entries()) {
 	if (id === "k") await store.flush([settledEvent("acc", "key", 5)], "[]");
 }
 
-/** What was written in the last hour happened at noon, so many days ago. */
+/** Moves rows of the last hour to noon, this many days ago. */
 async function backdate(days: number): Promise<void> {
 	for (const [table, column] of [
 		["usage_event", "settled_at"],
@@ -56,7 +56,7 @@ interface Books {
 	readonly broken: () => Promise<string[]>;
 }
 
-/** The work is done in a transaction that is rolled back, so that every test meets the same books. */
+/** Runs in a transaction that is rolled back, so that every test has the same books. */
 async function onBooks(work: (books: Books) => Promise<void>): Promise<void> {
 	const undo = new Error("undo");
 	await db.sql
@@ -69,7 +69,7 @@ async function onBooks(work: (books: Books) => Promise<void>): Promise<void> {
 				run: (statement) => transaction.unsafe(statement),
 				async seal() {
 					let days = 0;
-					// One call may stop before the end on a busy machine.
+					// On a busy machine one call may stop before the end.
 					for (let more = await sealDays(deps); more > 0; more = await sealDays(deps)) days += more;
 					return days;
 				},
@@ -214,7 +214,7 @@ test("seals leases of ended epochs, and again after a late settlement", () =>
 		await run(`select ledger_settle_late('i', 1, '${json(late)}'::json)`);
 		expect(await sealed()).toEqual(["accj", "keyj"]);
 		expect(await broken()).toEqual([]);
-		// As if it had come before yesterday, after the others.
+		// As if it had arrived before yesterday, after the others.
 		const lately = "date_trunc('day', now(), 'UTC') - interval '25 hours'";
 		await run(`update usage_event set settled_at = ${lately} where request_id = '${late.id}'`);
 		await run(`update lease_op set at = ${lately} where instance_id = 'i' and amount_nano_usd = 77`);
@@ -246,7 +246,7 @@ test("lets a late settlement replace a sealed request attested as lost", () =>
 test("records nothing in a closed day when the clock goes back", () =>
 	onBooks(async ({ statements, seal, run }) => {
 		await seal();
-		// As if the day that is open had been closed while the clock was ahead.
+		// As if the open day had been closed while the clock was ahead.
 		await run("update seal_cursor set closed_until = now() + interval '1 day'");
 		const store = createPgLedgerStore({ statements }, "k", 1);
 		await store.flush([settledEvent("acc", "key", 5)], "[]");

@@ -22,7 +22,7 @@ async function pgSlices(id: string): Promise<Slices> {
 	return createSlices({ store, clock: systemClock, log: silentLog, newUuid }, OPTIONS);
 }
 
-/** As a request does between its draw and its end: takes the amount from each slice, or draws again. */
+/** As a request between its draw and its end: takes the amount from each slice, or draws again. */
 async function reserve(slices: Slices, budgets: readonly string[], amount: number): Promise<boolean> {
 	for (;;) {
 		const held = budgets.map((budget) => slices.get(budget));

@@ -143,7 +143,7 @@ for (const [name, make] of suites) {
 				store
 					.ledger("ends", 1)
 					.settleLate(JSON.stringify(settledEvent("full", "full-key", charged, { id: uuid(n), reserved: usd(90) })));
-			// Nothing is available of the account. What is left of its lease is what the instance's memory spends.
+			// Nothing is available of the account. The rest of its lease is in the instance's memory and may be spent there.
 			await settleLate(263, 5);
 			expect(await usage(263)).toEqual([`${uuid(263)} full full-key ends 1 90 0 5 exact finished`]);
 			expect(await store.attest("ends", 1, 0)).toBe("0 false");
@@ -151,7 +151,7 @@ for (const [name, make] of suites) {
 			expect(await usage(264)).toEqual([`${uuid(264)} full full-key ends 1 90 30 0 exact finished`]);
 			expect(await rows("budgets")).toContain("full 100 100 5");
 			expect(await rows("budgets")).toContain("full-key 70 50 0");
-			// 30 are left of the account's lease, 20 of the key's and 20 of its cap: nothing beyond the 30 was ever there.
+			// 30 are left of the account's lease, 20 of the key's and 20 of its cap: never more than the 30.
 			await settleLate(265, 35);
 			await settleLate(265, 35);
 			expect(await usage(265)).toEqual([`${uuid(265)} full full-key ends 1 90 30 5 exact finished`]);
@@ -177,7 +177,7 @@ for (const [name, make] of suites) {
 			expect(await rows("budgets")).toContain("kept 100 0 0");
 			const event = settledEvent("acc", "key", 20, { id: uuid(273), reserved: usd(50) });
 			expect(await ledger.flush([event], "[]")).toMatchObject({ late: true, fresh: 0 });
-			// A request of the instance that was under way when it died.
+			// A request that was running when its instance died.
 			expect(await resultOf(() => ledger.grant([ask(274, "kept", 5, 5)]))).toBe("not live");
 			await live(store, "another");
 			await store.ledger("another", 1).grant([ask(275, "key", 1_000, 1)]);
@@ -229,7 +229,7 @@ for (const [name, make] of suites) {
 			expect(await states()).toEqual(["closed", "open"]);
 			await ledger.giveBack([give(74, "free", 30)]);
 			expect(await states()).toEqual(["closed", "closed"]);
-			// Free of charge, after the lease was emptied: it needs nothing of it.
+			// A free request after the lease was emptied, which it does not need.
 			const free = settledEvent("acc", "free", 0, { id: uuid(75), reserved: usd(9) });
 			expect(await ledger.flush([free], "[]")).toMatchObject({ late: false, fresh: 1 });
 			const more = settledEvent("acc", "free", 1, { id: uuid(76) });
@@ -249,17 +249,17 @@ for (const [name, make] of suites) {
 			const refusal = async (min: number, ticket: number | null, op: number) =>
 				(await r.grant([wish("thin", min, min, { op: uuid(op), ticket })]))[0];
 			expect(await refusal(30, null, 82)).toMatchObject({ amount: usd(0), available: usd(20), unanswered: 2 });
-			// 20 and twice 40: more than that cannot come back.
+			// 20 and twice 40: no more can come back.
 			expect(await refusal(101, null, 83)).toMatchObject({ amount: usd(0), unanswered: 0, lent: null });
 			const ticket = await r.recall(["thin"]);
 			expect(await p.recalls()).toEqual([{ budget: "thin", ticket }]);
 			await p.giveBack([give(84, "thin", 5, ticket)]);
 			expect(await p.recalls()).toEqual([]);
 			expect(await refusal(30, ticket, 85)).toMatchObject({ unanswered: 1, lent: null });
-			// An answer alone: all that it holds is reserved.
+			// An answer that returns nothing: all of its credit is reserved.
 			await q.giveBack([give(86, "thin", 0, ticket)]);
 			expect(await refusal(30, ticket, 87)).toMatchObject({ available: usd(25), unanswered: 0, lent: -20n });
-			// What is taken between two looks, by a grant or by a lowered limit, makes it rise, and what comes back changes nothing.
+			// Taken credit, by a grant or a lowered limit, raises the count; returned credit does not change it.
 			await p.grant([ask(190, "thin", 5, 5)]);
 			await p.giveBack([give(191, "thin", 3, null)]);
 			await store.book("thin", "adjustment", -2, "thin again", false);
@@ -341,7 +341,7 @@ for (const [name, make] of suites) {
 	});
 }
 
-/** Random statements, each of which may be repeated, on both stores: replies and tables must agree. */
+/** Random statements, each possibly repeated, on both stores: replies and tables must agree. */
 async function compare(seed: number, steps: number): Promise<void> {
 	const random = createRandom(seed);
 	const stores = [await freshPostgres(), modelContractStore()];

@@ -24,13 +24,13 @@ export interface ContractStore {
 	attest(id: string, epoch: number, limit: number): Promise<string>;
 	lagging(seq: number): Promise<string[]>;
 	beatOf(id: string, epoch: number): Promise<number>;
-	/** Holds rows of a budget while it works: the budget's, or those of all its leases. */
+	/** Locks rows of a budget while it works: the budget's, or those of all its leases. */
 	holding<T>(kind: "budget" | "lease", budget: string, work: () => Promise<T>): Promise<T>;
 	append(subject: string): Promise<number>;
 	book(account: string, kind: string, amount: number, ref: string, forced: boolean): Promise<number | null | "refused">;
-	/** What has been recalled so far stays so: two clocks need not agree on the moment at which it is forgotten. */
+	/** Recalls stay in force: two clocks need not agree on when they are forgotten. */
 	keepRecalls(): Promise<void>;
-	/** All that the tables say, without times, in a fixed order. */
+	/** The tables' contents without times, in a fixed order. */
 	dump(): Promise<unknown>;
 }
 
@@ -40,7 +40,7 @@ export function postgresContractStore(db: TestDatabase): ContractStore {
 		async budget(id, kind, account, limit) {
 			await sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${id}, ${kind}, ${account}, ${limit})`;
 		},
-		// What a request may wait for is less than a busy machine may take.
+		// A request's longest wait is shorter than a busy machine may take.
 		ledger: (id, epoch) => createPgLedgerStore({ statements: db.statements }, id, epoch),
 		heartbeats: withoutServer(createPgHeartbeatStore(db.liveness)),
 		fence: createPgFenceStore(db.liveness),
@@ -194,7 +194,7 @@ export async function resultOf(call: () => Promise<unknown>): Promise<unknown> {
 function plain(result: unknown): unknown {
 	if (result instanceof Set) return [...result].sort();
 	const replies = Array.isArray(result) ? (result as Partial<GrantReply>[]) : undefined;
-	// Of a grant that is answered in the same statement the order is the statement's.
+	// A grant answered in the same statement keeps the statement's order.
 	if (replies?.[0]?.op !== undefined) return replies.toSorted((a, b) => ((a.op ?? "") < (b.op ?? "") ? -1 : 1));
 	if (typeof result !== "object" || result === null || replies) return result;
 	return Object.fromEntries(Object.entries(result).map(([name, value]) => [name, plain(value)]));
@@ -203,7 +203,7 @@ function plain(result: unknown): unknown {
 const laggingIds = (lagging: readonly { id: string; epoch: number }[]) =>
 	lagging.map(({ id, epoch }) => `${id}|${epoch}`).sort();
 
-/** Which server it is differs, and nothing else may. */
+/** Only the server's identity may differ. */
 function withoutServer(store: HeartbeatStore): HeartbeatStore {
 	return {
 		...store,

@@ -16,7 +16,7 @@ function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 	const state = {
 		flush: async (_settled: readonly string[]): Promise<"ok" | "late"> => "ok",
 		busy: new Set<string>(),
-		/** What Postgres says that it did not know, of each flush. */
+		/** The settlements of each flush that Postgres reports as new. */
 		fresh: 0,
 		settleLate: async (_id: string): Promise<void> => {},
 	};
@@ -395,7 +395,7 @@ test("settles as late what exceeds a lease that the database forgot", async () =
 	expect(late).toEqual(["forgotten 1", "forgotten 2"]);
 	expect(acknowledged).toEqual(["forgotten 1", "known", "forgotten 2"]);
 	expect(logged.map(({ level }) => level)).toEqual(["error"]);
-	// Again, to a server that knows of none of them; a row is held the first time.
+	// Again, to a server that knows none of them; a row is locked the first time.
 	let isHeld = true;
 	state.settleLate = async () => {
 		const wasHeld = isHeld;

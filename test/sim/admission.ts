@@ -22,7 +22,7 @@ export interface SimAdmission {
 	readonly keyLimits: KeyLimits;
 }
 
-/** A nano-dollar for each token of output, so that amounts are what requests name. */
+/** A nano-dollar per output token, so that a request's token limit is its amount. */
 const card = {
 	id: "m@1",
 	version: 1,
@@ -37,7 +37,7 @@ const card = {
 export const MODEL = { id: "m", rateCard: card } as unknown as Model;
 export const boundOfAmount = (amount: number) => ({ ...NO_QUANTITIES, completionTokens: amount });
 
-/** The product's admission and limits of keys, on ledgers whose answers are held against what there really is. */
+/** The product's admission and limits of keys, on ledgers whose answers are compared with the world's true state. */
 export function createSimAdmission(
 	world: World,
 	processOf: () => SimProcess,
@@ -70,7 +70,7 @@ function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
 			const record = world.requests.get(admitted.id);
 			if (record) record.epoch = ledger.epoch;
 			const hold = ledger.reserve(admitted);
-			// A process that died while it wrote the record goes on here without effect.
+			// A process that died while it wrote the record continues here without effect.
 			if (!hold || !record || process.dead) return hold;
 			record.admitted = true;
 			record.budgets = admitted.budgets;
@@ -90,7 +90,10 @@ function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
 	};
 }
 
-/** What a key may do at once and a minute, over all instances; faults may let what died count on, or no longer. */
+/**
+ * A key's concurrent and per-minute requests over all instances; with faults a dead instance's counts may or may not
+ * remain.
+ */
 function checkLimits(world: World, id: string): void {
 	const { hosts, timeline, admissions } = world;
 	const { requestsPerMinute, concurrencyMax } = world.keys.get(id)?.limits ?? NO_LIMITS;
@@ -104,7 +107,7 @@ function checkLimits(world: World, id: string): void {
 	const recent = (admissions.get(id) ?? []).filter((atMs) => atMs > timeline.nowMs() - 60_000);
 	recent.push(timeline.nowMs());
 	admissions.set(id, recent);
-	// Two fixed windows stand for the sliding minute.
+	// Two fixed windows approximate the sliding minute.
 	if (recent.length > 2 * requestsPerMinute)
 		throw new Broken(`${recent.length} requests of key ${id} in a minute, ${requestsPerMinute} may come`);
 }
@@ -116,7 +119,7 @@ function noteSettled(world: World, process: SimProcess, event: SettledEvent): vo
 	if (!record.settleAppended && process.host.disk.room < 1_000) record.excused = true;
 	record.settled = { charged: event.charged, off: event.off };
 	if (!world.model.usage.has(record.id)) addPending(world, record, event.charged);
-	// It outlived its journal, in a process that is about to end: charged as after a crash, and as the replay will say.
+	// The request outlived its journal in a stopping process: charged as after a crash and as by the replay.
 	if (event.basis === "recovered") {
 		world.count("outlived the journal");
 		if (!process.leaving) throw new Broken(`request ${record.id} outlived the journal of a process that goes on`);
@@ -124,7 +127,7 @@ function noteSettled(world: World, process: SimProcess, event: SettledEvent): vo
 		throw new Broken(`request ${record.id} was not charged what it cost`);
 }
 
-/** Its clock is so far off the server's that it asks for another day than it is there. */
+/** Its clock differs so far from the server's that it requests another day. */
 export function isAstray(world: World, { clock }: SimProcess): boolean {
 	const aheadMs = clock.wallMs() - EPOCH_MS - world.timeline.nowMs() - world.serverAheadMs;
 	return aheadMs > DAY_AHEAD_MS || aheadMs < -DAY_BEHIND_MS;
@@ -147,7 +150,7 @@ async function drawWatched(
 		if (shortage && !shortage.untimely) checkShortage(world, draw, shortage);
 		return shortage;
 	} catch (error) {
-		// Only what befalls its own account, or everybody, may keep a request from its credit.
+		// Only a fault of its own account, or of everybody, may keep a request from its credit.
 		if (
 			isCalm(world, draw.startedMs) &&
 			!(drawing.budgets && isAstray(world, process)) &&

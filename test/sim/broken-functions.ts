@@ -8,7 +8,7 @@ export const brokenFunctions: readonly BrokenFunction[] = Object.entries(SQL_MUT
 	mutants.map((mutant) => ({ file, ...mutant })),
 );
 
-/** The first of so many seeds that finds it, and what it says. */
+/** The first of these seeds that detects it, and its failure. */
 export async function findBroken(
 	{ file, before, after, sqlProjects }: BrokenFunction,
 	from: number,

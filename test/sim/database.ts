@@ -19,7 +19,7 @@ export type Call = <T>(label: string, statement: Statement<T>) => Promise<T>;
 
 /**
  * The database of a simulated world: the model (`model-database.ts`), or a real Postgres with the real functions
- * (`sql-database.ts`). Processes reach it through their connection; what operators and accidents do arrives at once.
+ * (`sql-database.ts`). Processes reach it through their connections; operators and faults change it directly.
  */
 export interface SimDatabase {
 	up: boolean;
@@ -30,7 +30,7 @@ export interface SimDatabase {
 	keyLoader(call: Call): (digest: KeyDigest) => Promise<LoadedKey>;
 	revoke(call: Call, key: string): Promise<AppendedEntry>;
 	addAccount(id: string, credit: number): void;
-	/** `daily`: the limit is one of each day. */
+	/** `daily`: the limit applies to each day. */
 	addKey(
 		id: string,
 		account: string,
@@ -40,15 +40,15 @@ export interface SimDatabase {
 		project: string | null,
 	): void;
 	addProject(id: string, account: string, limit: number | null, daily: boolean): void;
-	/** Where shares of keys' limits are kept; undefined: each instance counts for itself. */
+	/** The store of shares of keys' limits; undefined: each instance counts for itself. */
 	shares(call: Call, instanceLease: ShareHolder): ShareStore | undefined;
-	/** Books what `amount` gives when it is carried out; `moved` is called if it was made. */
+	/** Books the amount that `amount` returns at its execution; calls `moved` if it was booked. */
 	adjust(account: string, amount: () => number, moved: () => void): void;
 	setCap(id: string, limit: () => number | null, moved: () => void): void;
 	fenceOff(id: string, epoch: number, beat: number): void;
 	/** An operator's attestation that a journal is lost. */
 	closeLost(id: string, epoch: number): void;
-	/** Undefined without another server. Its tables are as they were at `copy`; its identity is another one. */
+	/** Undefined without another server. Its tables are those at `copy`; it has another identity. */
 	readonly standby?: { copy(): void; promote(promoted: () => void): void } | undefined;
 	/** Locks these rows (`budget x`, `lease x|i|1`, `reservation r`) until the returned function is called. */
 	hold(rows: readonly string[]): () => void;

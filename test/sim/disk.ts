@@ -7,7 +7,7 @@ import type { Random } from "../support/random.ts";
 interface File {
 	bytes: Buffer;
 	length: number;
-	/** What a loss of power leaves. */
+	/** Data that a loss of power leaves. */
 	synced: number;
 }
 
@@ -18,17 +18,17 @@ interface Folder {
 	owner: object | undefined;
 }
 
-/** What a record that was appended says, for the invariants. */
+/** The contents of an appended record, for the invariants. */
 export interface Appended {
 	readonly kind: RecordKind;
 	readonly id: string;
-	/** PROGRESS: what may be delivered. */
+	/** PROGRESS: the output that may be delivered. */
 	readonly bound: number;
-	/** PROGRESS: what has been delivered. */
+	/** PROGRESS: the output that has been delivered. */
 	readonly delivered: number;
 }
 
-/** One machine's disk. It survives its processes; each of them sees it through `homeOf`. */
+/** One machine's disk. It survives its processes; each of them accesses it through `homeOf`. */
 export interface SimDisk {
 	/** `process` must be alive to change anything; a dead one's appends are lost. */
 	homeOf(process: { readonly dead: boolean }, onAppend: (record: Appended) => void, delay: Delay): JournalHome;

@@ -8,8 +8,8 @@ import type { SimProcess } from "./process.ts";
 import type { RequestRecord, World } from "./world.ts";
 
 /**
- * The end of an answer, by the product's own way of ending streams: one end comes first, and now and then others in the
- * same moment, or while what passes the reservation is being covered. Which of them settles it is the stream's affair.
+ * Ends an answer through the product's own stream code: one end comes first, sometimes others at the same moment or
+ * while an excess is being covered. The stream decides which of them settles it.
  */
 export async function endAnswer(
 	world: World,
@@ -40,14 +40,14 @@ export async function endAnswer(
 	else await untilSettled(world, process, streaming);
 }
 
-/** What covers its excess is waited for elsewhere. */
+/** The excess is waited for elsewhere. */
 async function untilSettled(world: World, process: SimProcess, streaming: Streaming<never>): Promise<void> {
 	world.count("ended by another end");
 	while (streaming.state !== "settled" && !process.dead)
 		await new Promise<void>((resolve) => process.clock.after(5, resolve));
 }
 
-/** A stream that has delivered what the record says; only what its ending asks for is there. */
+/** A stream that has delivered what its record says, with only the members that its ending uses. */
 function streamOf(
 	process: SimProcess,
 	record: RequestRecord,

@@ -2,8 +2,8 @@ import { ledgerOf } from "./invariants.ts";
 import { addPending, type World } from "./world.ts";
 
 /**
- * What the promotion of a standby that lagged may lose, and nothing else: revocations that it does not know; usage of
- * epochs that have ended. Epochs that live send again what it does not know.
+ * Data that a lagging standby may lose: revocations that it lacks, and usage of ended epochs. Live epochs send again
+ * what it lacks.
  */
 export function keepWhatIsLost(
 	world: Omit<World, "database">,
@@ -26,7 +26,7 @@ export function keepWhatIsLost(
 	overtake(world);
 }
 
-/** Epochs that live hand in what they charged; numbers of those that do not may be given again. */
+/** Live epochs send their charges again; numbers of ended ones may be given again. */
 function overtake(world: Omit<World, "database">): void {
 	for (const host of world.hosts) {
 		for (const process of [host.process, ...host.others]) {

@@ -5,14 +5,14 @@ import { addHost, type Host, type RequestRecord, type World } from "./world.ts";
 
 type CrashKind = "kill" | "power" | "disk";
 
-/** What befalls machines, processes and the database; and the supervisor that starts processes again. */
+/** Faults of machines, processes and the database; and the supervisor that restarts processes. */
 export interface Faults {
 	strike(): void;
 	startProcess(host: Host): void;
 	crash(process: SimProcess, kind?: CrashKind): void;
-	/** An operator says that what this host left is lost. */
+	/** An operator attests that this host's data is lost. */
 	attest(host: Host): void;
-	/** Ends all faults: what is cut off is connected, what is dead will be started, what is lost is attested. */
+	/** Ends all faults: reconnects, restarts, attests losses. */
 	heal(): void;
 }
 
@@ -62,7 +62,7 @@ export function createFaults(world: World): Faults {
 		return [...world.requests.values()].filter((record) => record.host === host);
 	}
 
-	/** Whatever of this host cannot be read any more and is not in the store either may be forgotten. */
+	/** Usage of this host that is neither readable nor in the store may be forgotten. */
 	function excuse(host: Host, mayForget: (record: RequestRecord) => boolean): void {
 		const { settled, admitted } = host.disk.readable();
 		for (const record of recordsOf(host)) {
@@ -111,7 +111,9 @@ export function createFaults(world: World): Faults {
 		process.host.others.delete(process);
 	}
 
-	/** `tollgate instance recover --journal-lost`: an epoch that may be running is watched for as long as its lease. */
+	/**
+	 * `tollgate instance recover --journal-lost`: an epoch that may be running is watched for the length of its lease.
+	 */
 	function attest(host: Host, seen = new Map<number, { beat: number; sinceMs: number }>()): void {
 		const again = () => timeline.after(500, `${host.id}: attest again`, () => attest(host, seen));
 		if (!database.up) return void again();
@@ -143,7 +145,7 @@ export function createFaults(world: World): Faults {
 		});
 		const { host } = process;
 		if (forMs < 6_000 || !random.chance(0.4)) return;
-		// The supervisor starts another process next to a stopped one, which ends when it wakes up.
+		// The supervisor starts another process next to a stopped one, which ends when it continues.
 		world.count("fault: replaced while stopped");
 		host.others.add(process);
 		host.process = undefined;
@@ -162,7 +164,7 @@ export function createFaults(world: World): Faults {
 		const which = random.pick(["both", "requests", "replies"]);
 		if (which !== "replies") process.link.requests = false;
 		if (which !== "requests") process.link.replies = false;
-		// Where little else goes wrong, for longer than its lease.
+		// During few other faults, for longer than its lease.
 		const leastMs = world.lonely ? 6_000 : 0;
 		timeline.after(leastMs + random.fraction() * (12_000 - leastMs), `${process.name}: connected`, () => {
 			process.link.requests = true;

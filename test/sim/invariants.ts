@@ -4,12 +4,12 @@ import { budgetsOf, instanceKey, leaseKey, type ModelLease } from "./model-store
 import type { SimProcess } from "./process.ts";
 import { Broken, type PendingDraw, type RequestRecord, type World } from "./world.ts";
 
-/** How long nothing may have gone wrong for the weather to be calm: leases run out, restarts are over. */
+/** The time without faults before the weather is calm: leases run out, restarts are over. */
 const CALM_MS = 12_000;
-/** For so long after a row was let go its account may still notice: what waited for it is tried again now and then. */
+/** The time after a lock's release in which its account may still be affected by retries. */
 const AFTER_HOLD_MS = 1_500;
 
-/** Made once for each: most of what a step costs was to put them together and to hash them. */
+/** Built once for each: building and hashing them took most of a step's time. */
 const keys = new WeakMap<object, string>();
 
 function keyOf(of: object, budget: string, instance: string, epoch: number): string {
@@ -23,7 +23,7 @@ function keyOf(of: object, budget: string, instance: string, epoch: number): str
 
 const restOf = (lease: ModelLease) => lease.granted - lease.returned - lease.settled;
 
-/** What must hold after every step. What only the store can change is looked at when it has. */
+/** The invariants after every step. Those that only the store can change are checked after its statements. */
 export function checkStep(world: World): void {
 	if (world.storeChanged) checkBudgets(world);
 	world.storeChanged = false;
@@ -35,7 +35,7 @@ function watchDraws(world: World): void {
 	const now = new Map<SimProcess, Map<string, number>>();
 	for (const draw of world.draws) {
 		const { process, budgets, least } = draw;
-		// Receives no answer any more; it is kept until the end of the run.
+		// The epoch gets no answer any more; its ledger is kept until the end of the run.
 		if (process.dead) {
 			world.draws.delete(draw);
 			continue;
@@ -43,7 +43,7 @@ function watchDraws(world: World): void {
 		const known = now.get(process) ?? new Map<string, number>();
 		now.set(process, known);
 		for (const budget of budgets) {
-			// Where there was nothing once, every refusal is right.
+			// Where no credit was left once, every refusal is right.
 			const before = least.get(budget) ?? 0;
 			if (before <= 0) continue;
 			const covered = known.get(budget) ?? coverage(world, budget, process);
@@ -53,7 +53,7 @@ function watchDraws(world: World): void {
 	}
 }
 
-/** Nothing went wrong for some time before `sinceMs`, nor after it. */
+/** No fault for some time before `sinceMs`, nor after it. */
 export const isCalm = (world: World, sinceMs: number) =>
 	!world.stormy &&
 	world.failovers === 0 &&
@@ -82,7 +82,7 @@ function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
 		}
 		const paidIn = () =>
 			model.entries.reduce((sum, entry) => sum + (entry.account === budget.id ? entry.amount : 0), 0);
-		// A day's cap is what it was when its first request came, or what it was changed to.
+		// A day's cap is that of its first request, or a later change.
 		if (!ceilings.has(budget.id) && budget.id.includes(":"))
 			ceilings.set(budget.id, budget.limit ?? Number.POSITIVE_INFINITY);
 		const ceiling = budget.kind === "account" ? paidIn() : (ceilings.get(budget.id) ?? Number.POSITIVE_INFINITY);
@@ -91,7 +91,7 @@ function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
 	}
 }
 
-/** What an instance may spend, runs, and has charged without the store's knowledge is within its lease. */
+/** An instance's free, reserved and unflushed amounts are within its lease. */
 function checkMemory(world: World): void {
 	const { model, hosts, pendingCharges, overtaken } = world;
 	for (const host of hosts) {
@@ -123,9 +123,10 @@ function checkMemory(world: World): void {
 }
 
 /**
- * All that `asking` could reserve of a budget if every live instance gave back what lies idle there. Of one whose process
- * is gone that is what no request held, until its lease is known to be over, and again when its next epoch hands it in;
- * unless it had answered the last one of who asks: answers are given one after the other, and what a crash swallows behind one is missed.
+ * Everything that `asking` could reserve of a budget if every live instance returned its idle credit. A dead process
+ * counts the amounts not reserved by requests, until its lease is known to be over, and again when its next epoch
+ * returns them; unless it had answered the last recall of `asking`: a crash loses the later answers, which are sent in
+ * order.
  */
 export function coverage(world: World, id: string, asking: SimProcess): number {
 	const { model, pendingCharges } = world;
@@ -175,8 +176,8 @@ function ledgerIn(process: SimProcess, epoch: number): { ledger: Ledger; process
 }
 
 /**
- * Held, promised to a request in this moment, or granted for those who wait for it and on its way to them. At another
- * instance those who wait for credit come first for what has arrived there too.
+ * Reserved, promised to a request at this moment, or granted for waiters and on its way to them. At another instance
+ * waiters also come first for arrived credit.
  */
 function takenOf(slice: Readonly<Slice>, rest: number, isOwn: boolean): number {
 	const { free, held, unacknowledged, returning, promised, waiters } = slice;
@@ -191,7 +192,7 @@ function sliceOf(ledger: Ledger, budget: string): Readonly<Slice> | undefined {
 	return undefined;
 }
 
-/** A refusal is right only if at some moment of the call there was not enough, whatever goes wrong in between. */
+/** A refusal is right only if credit was short at some moment of the call, whatever fails in between. */
 export function checkShortage(world: World, draw: PendingDraw, shortage: Shortage): void {
 	// Holdings of epochs of a former server are unknown.
 	if (world.failovers > 0) return;
@@ -204,7 +205,7 @@ export function checkShortage(world: World, draw: PendingDraw, shortage: Shortag
 	}
 }
 
-/** With nothing under way, memory and store agree to the nano-dollar: nothing is stranded. */
+/** At rest, memory and store agree to the nano-dollar: no credit is stranded. */
 export function checkAtRest(world: World): void {
 	for (const host of world.hosts) {
 		const ledger = host.process?.instanceLease?.present();
@@ -243,12 +244,12 @@ export function checkEnd(world: World): void {
 	for (const record of world.requests.values()) checkRequest(world, record);
 }
 
-/** What a project's keys were charged was drawn from it, whatever their requests say that they drew on. */
+/** The charges of a project's keys were drawn from it, whichever budgets their requests name. */
 function checkProjects({ model, keys }: World): void {
 	const charged = new Map<string, number>();
 	for (const row of model.usage.values()) {
 		const project = keys.get(row.key)?.project;
-		// What was attested as lost is not known to have drawn on anything.
+		// The budgets of requests attested as lost are unknown.
 		if (project && row.card !== "") charged.set(project, (charged.get(project) ?? 0) + row.charged);
 	}
 	for (const [project, sum] of charged) {

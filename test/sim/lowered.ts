@@ -7,16 +7,16 @@ import { Broken, type RequestRecord, type World } from "./world.ts";
 
 const CUTS_MEAN_MS = 500;
 
-/** What the leases of a budget had been granted, ever, when its limit was lowered; by lease. */
+/** The total grants of each lease of a budget when its limit was lowered. */
 type GrantedBefore = ReadonlyMap<string, number>;
 
-/** The newest lowering of a limit that a process has applied, and what it reserved since. */
+/** The last lowering of a limit that a process has applied, and its reservations since. */
 export interface Lowered {
 	readonly grantedBefore: GrantedBefore;
 	readonly reserved: { readonly hold: Hold; readonly record: RequestRecord }[];
 }
 
-/** Notes, by the store's own order of events, what had been granted when a limit was lowered; by the entry's number. */
+/** Records the total grants at each lowering of a limit, in the store's order of events, by the entry's number. */
 export function watchLowerings({ log, budgets, leases }: ModelStore): ReadonlyMap<number, GrantedBefore> {
 	const lowerings = new Map<number, GrantedBefore>();
 	const limits = new Map<string, number | null>();

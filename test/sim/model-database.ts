@@ -17,9 +17,9 @@ const ignored = () => {};
 /** The model's statements, as each party sends them. */
 export function createModelDatabase(world: Omit<World, "database">, server: SimServer): SimDatabase {
 	const { model, mutant } = world;
-	/** Marks of servers on which everybody has waited for as long as a lease. */
+	/** Marks of servers on which everybody has waited for one lease. */
 	const quietServers = new Set([model.server]);
-	/** What is known of a cap: its limit, where it is one of each day. */
+	/** A cap: its limit, and whether it renews each day. */
 	const projectFields = (id: string): ProjectFields => {
 		const limits = { models: null, requestsPerMinute: null, concurrencyMax: null };
 		const daily = model.dailyCaps.get(id);
@@ -181,7 +181,7 @@ function ledgerStore(
 				server.atOnce(() => model.giveBack(id, epoch, requests)),
 			),
 		flush(settled, open) {
-			// As it is now: the statement may arrive when the writer has let go of it.
+			// The state at its sending: the statement may arrive after the writer has forgotten it.
 			const events = [...settled];
 			return call(
 				"flush",

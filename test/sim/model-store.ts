@@ -9,12 +9,12 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { LeasesByBudget } from "./leases-by-budget.ts";
 import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
 
-/** A rule of the schema would be broken: nothing of the statement is carried out. */
+/** A constraint of the schema would be violated: the statement has no effect. */
 export class CheckViolated extends Error {
 	override readonly name = "CheckViolated" as const;
 }
 
-/** A row that the statement needs is locked: nothing was carried out. */
+/** A row that the statement needs is locked: it has no effect. */
 export class RowHeld extends Error {
 	override readonly name = "RowHeld" as const;
 }
@@ -72,8 +72,8 @@ interface Operation {
 }
 
 /**
- * The tables and SQL functions of the ledger and the cluster, in memory: each method is one statement, carried out whole
- * or not at all. `test/ledger/store-contract.ts` holds it to what Postgres does.
+ * The tables and SQL functions of the ledger and the cluster, in memory: each method is one atomic statement.
+ * `test/ledger/store-contract.ts` compares it with Postgres.
  */
 export interface ModelStore {
 	readonly budgets: Map<string, ModelBudget>;
@@ -90,13 +90,14 @@ export interface ModelStore {
 	readonly instances: Map<string, ModelInstance>;
 	readonly log: ControlEntry[];
 	/**
-	 * Locked rows by name (`budget x`, `lease x|i|1`, `reservation r`): a statement leaves out what needs them, as busy.
+	 * Locked rows by name (`budget x`, `lease x|i|1`, `reservation r`): a statement leaves out items that need them, as
+	 * busy.
 	 */
 	readonly held: Set<string>;
 	readonly recalls: ModelRecall[];
-	/** Which server this is: system identifier and timeline. */
+	/** The server's identity: system identifier and timeline. */
 	server: string;
-	/** The budgets of a daily cap that credit may be had of now. */
+	/** The budgets of a daily cap that grant credit now. */
 	daysOf(owner: string): ModelBudget[];
 	seq(): number;
 	position(): LogPosition;
@@ -134,7 +135,7 @@ export interface ModelStore {
 export const leaseKey = (budget: string, instance: string, epoch: number) => `${budget}|${instance}|${epoch}`;
 export const instanceKey = (id: string, epoch: number) => `${id}|${epoch}`;
 
-/** All that a request draws on. */
+/** All budgets that a request draws on. */
 export const budgetsOf = ({ account, key, budgets = [] }: Pick<SettledEvent, "account" | "key" | "budgets">) => [
 	account,
 	key,
@@ -178,7 +179,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 	const restOf = (lease: ModelLease) => lease.granted - lease.returned - lease.settled;
 	const isHeld = (kind: "budget" | "lease" | "reservation", name: string) => held.has(`${kind} ${name}`);
 
-	/** Adds a row to the standing of an epoch. */
+	/** Adds a row to the beats of an epoch. */
 	function stand(id: string, epoch: number, from: readonly ModelState[], to: ModelState, ttlMs?: number): boolean {
 		const instance = instances.get(instanceKey(id, epoch));
 		if (!instance || !from.includes(instance.state)) return false;
@@ -199,7 +200,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		leaseUntilMs,
 	});
 
-	/** Whose cap's day a budget is. */
+	/** The owner of the cap whose day a budget is. */
 	const ownerOf = (budget: string) => /^(.*):day:/.exec(budget)?.[1];
 	const dayAt = (atMs: number) => new Date(EPOCH_MS + atMs).toISOString().slice(0, 10);
 	const isTimely = (budget: string) => {
@@ -359,7 +360,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 			.filter((budget) => budget !== undefined);
 		let fit: number = event.charged;
 		const closing = stateOf(id, epoch) === "closing";
-		/** What is left of its own lease, which would come back otherwise. */
+		/** The rest of its own lease, which would be returned otherwise. */
 		const ownOf = (budget: string) => {
 			const lease = leases.get(leaseKey(budget, id, epoch));
 			return closing && lease?.state === "open" ? restOf(lease) : 0;

@@ -12,14 +12,14 @@ export interface Mutant {
 	readonly name: string;
 	/** The failure that shows it. Any other failure does not count. */
 	readonly check: RegExp;
-	/** Whose world shows it soon: the search begins there. Default 1. */
+	/** The first seed to try. Default 1. */
 	readonly seed?: number;
-	/** What its world is like, where few are such that it shows. */
+	/** Settings of its world, where few worlds show it. */
 	readonly world?: { readonly delicate?: Delicate; readonly lonely?: boolean; readonly deafness?: number };
 	readonly flaws?: ServerFlaws;
 	/** Only a world with projects can show it. */
 	readonly projects?: true;
-	/** Only one in which limits are lowered. */
+	/** Only a world with lowered limits can show it. */
 	readonly cuts?: true;
 	/** Instances take each key for its account's own. */
 	readonly forgetsProjects?: true;
@@ -32,7 +32,7 @@ export interface Mutant {
 const LEASE_OVER = "the lease is over";
 const AFTER_REVOCATION = /admitted key \S+ after its revocation had returned/;
 
-/** Requests that are repeated count as others. */
+/** Repeated requests count as different ones. */
 let copies = 0;
 const renamed = <T extends { readonly op: string }>(requests: readonly T[]) =>
 	requests.map((request) => ({ ...request, op: `${request.op} ${++copies}` }));

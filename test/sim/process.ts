@@ -19,9 +19,9 @@ export interface SimProcess extends SimAdmission {
 	readonly host: Host;
 	readonly name: string;
 	dead: boolean;
-	/** Frozen until then, while time goes on outside. */
+	/** Paused until then, while time continues outside. */
 	pausedUntilMs: number;
-	/** Being stopped, or stopped, in good order. */
+	/** Stopping, or stopped, in order. */
 	leaving: boolean;
 	readonly link: { requests: boolean; replies: boolean };
 	readonly clock: Clock & { wallOffsetMs: number };
@@ -30,16 +30,16 @@ export interface SimProcess extends SimAdmission {
 	instanceLease: InstanceLease | undefined;
 	/** Ledgers of its epochs that requests have used. */
 	readonly ledgers: Set<Ledger>;
-	/** Budgets whose limits it knows to have been lowered. */
+	/** Budgets whose lowered limits it has applied. */
 	readonly lowered: Map<string, Lowered>;
 	call<T>(label: string, statement: Statement<T>): Promise<T>;
 	start(): Promise<void>;
-	/** The control log may have grown, or the connection is there again. */
+	/** The control log may have grown, or the connection is back. */
 	hear(): void;
 	hearRecalls(): void;
 }
 
-/** How long a statement is waited for; then its outcome is unknown. */
+/** The deadline of a statement; then its outcome is unknown. */
 const STATEMENT_DEADLINE_MS = 1_500;
 
 /** For processes and for the operator, who has a clock and a connection too. */
@@ -79,7 +79,7 @@ export function createSimClock(
 	return clock;
 }
 
-/** Sends a statement through the caller's connection and whatever befalls it there. */
+/** Sends a statement through the caller's connection, with its faults. */
 export function callServer<T>(
 	world: World,
 	caller: Caller,
@@ -130,14 +130,14 @@ export function callServer<T>(
 				);
 			});
 		};
-		// A request may lie about in some buffer until long after it was given up. It arrives twice only if the first reply
-		// was lost: a connection that answers does not repeat what it carried.
+		// A request may stay in a buffer until long after its deadline. It arrives twice only if the first reply was lost:
+		// a connection that answers does not repeat its requests.
 		send(fate >= 0.05 && fate < 0.07 ? 500 + random.fraction() * 6_000 : latencyMs(world));
 		if (fate >= 0.07 && fate < 0.09) send(random.fraction() * 4_000);
 	});
 }
 
-/** As the driver says that there was no connection. */
+/** The driver's error for a missing connection. */
 function away(message: string): Error {
 	return Object.assign(new Error(message), { code: "ECONNRESET" });
 }
@@ -281,7 +281,7 @@ function noteAppended(world: World, record: Appended, dieAt: (point: string, cha
 	dieAt(["", "after ADMIT", "after PROGRESS", "after SETTLE"][record.kind] as string, 0.003);
 }
 
-/** `cap`: of each day; undefined if the key has none of the kind. */
+/** `cap`: of each day; undefined for a key without a daily cap. */
 export const keyFields = (
 	{ id, account, project, revoked }: Pick<SimKey, "id" | "account" | "project" | "revoked">,
 	cap: number | null | undefined,

@@ -43,7 +43,7 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 	world.requests.set(record.id, record);
 	try {
 		const admitted = await admit(world, process, record);
-		// A process that died while it wrote the record goes on here without effect.
+		// A process that died while it wrote the record continues here without effect.
 		if (admitted && !process.dead) await deliver(world, process, record, admitted);
 	} catch (error) {
 		if (error instanceof Broken) throw error;
@@ -54,7 +54,7 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 	record.ended = true;
 }
 
-/** Nothing is wrong that may keep it from its credit. */
+/** No fault may keep it from its credit. */
 const isFair = (world: World, { process, account }: RequestRecord, sinceMs: number) =>
 	isCalm(world, sinceMs) && !isAstray(world, process) && !hadHeldRows(world, account, sinceMs);
 

@@ -48,7 +48,7 @@ async function run(from: number, count: number): Promise<number> {
 	}
 }
 
-/** Ends with 0 whatever is found: what seeds do not find, the tests of the ledger do. */
+/** Exit code 0 whatever is found: the ledger's tests detect the rest. */
 async function findBrokenFunctions(from: number, count: number): Promise<number> {
 	const chosen = brokenFunctions.filter(
 		({ file, breaks }) => positionals.length === 0 || positionals.some((word) => `${file} ${breaks}`.includes(word)),

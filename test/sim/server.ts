@@ -10,16 +10,15 @@ import type { Delicate } from "./world.ts";
 export type Statement<T> = (done: (result: T) => void, fail: (error: unknown) => void) => void;
 
 /**
- * The database server of the simulation: the model's statements, with those interleavings that locks allow. Most
- * statements are carried out at one moment; what the protocol of revocation rests on takes time between its first lock
- * and its commit.
+ * The database server of the simulation: the model's statements, with the interleavings that locks allow. Most
+ * statements run at one moment; those of the revocation protocol take time between their first lock and their commit.
  */
 export interface SimServer {
 	readonly model: ModelStore;
 	up: boolean;
 	crash(): void;
 	atOnce<T>(work: () => T): Statement<T>;
-	/** Holds the lock on the control log until it commits, as everything that appends to it does. */
+	/** Holds the lock on the control log until it commits, as every append does. */
 	appending<T>(work: () => T): Statement<T>;
 	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): Statement<LogPosition | null>;
 	goLive(id: string, epoch: number, applied: number, ttlMs: number): Statement<number | null>;
@@ -39,7 +38,7 @@ export interface ServerFlaws {
 	fenceByWallClock?: boolean;
 	/** Going live does not hold the control log while it checks it. */
 	goLiveWithoutLock?: boolean;
-	/** Fencing off also gives back the leases. */
+	/** Fencing off also returns the leases. */
 	reclaimsOnExpiry?: boolean;
 }
 
@@ -106,7 +105,7 @@ export function createSimServer(
 		});
 	}
 
-	/** What a row that is being added will say: others see it when it is committed. */
+	/** The contents of a row that is being added: others see it when it is committed. */
 	interface Next {
 		readonly state: ModelState;
 		readonly beat: number;
@@ -129,7 +128,7 @@ export function createSimServer(
 					}
 				: undefined;
 
-	/** Adds a row to an epoch's standing, under its lock until the commit. */
+	/** Adds a row to an epoch's beats, under its lock until the commit. */
 	function stand(
 		label: string,
 		[id, epoch]: readonly [string, number],

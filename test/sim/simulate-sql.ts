@@ -10,12 +10,12 @@ import { type ChangedFunctions, createSqlSchema } from "./sql-schema.ts";
 import { createSqlServer, type SqlServer } from "./sql-server.ts";
 import { Broken, createWorld, type World } from "./world.ts";
 
-/** Less than the model's world takes: here each statement is a round trip. */
+/** Fewer than the model's world takes: here each statement is a round trip. */
 const TERMS = { trafficMs: 20_000, restMs: 45_000, isLimited: true, hasProjects: false, hasCuts: false };
-/** How often the product's own check looks at the books. */
+/** How often the product's own check runs. */
 const CHECK_MS = 5_000;
 
-/** As `simulate`, with the real functions on a real Postgres: the same world, its time, its faults, its invariants. */
+/** As `simulate`, with the real functions on a real Postgres: the same world, time, faults and invariants. */
 export async function simulateSql(
 	seed: number,
 	options: SimOptions & { changed?: ChangedFunctions } = {},
@@ -46,7 +46,7 @@ export async function simulateSql(
 	}
 }
 
-/** By the product's own check, in one snapshot of what is committed. */
+/** Runs the product's own check in one snapshot of committed data. */
 async function checkBooks(monitor: postgres.Sql): Promise<void> {
 	const statements: Statements = Object.assign(
 		async <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) =>
@@ -60,7 +60,7 @@ async function checkBooks(monitor: postgres.Sql): Promise<void> {
 	);
 }
 
-/** The cap of an owner is the limit of its lifetime's or present period's budget; a renewing cap limits no lifetime. */
+/** An owner's cap is the limit of its lifetime's or present period's budget; a renewing cap has no lifetime limit. */
 async function checkCaps(monitor: postgres.Sql): Promise<void> {
 	const wrong = await monitor`
 		select g.id, g.limit_nano_usd as limit, c.cap from (

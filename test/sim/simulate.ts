@@ -35,9 +35,9 @@ export interface SimResult {
 export interface SimOptions {
 	mutant?: Mutant | undefined;
 	log?: ((line: string) => void) | undefined;
-	/** Three levels of budgets instead of two: it changes what each seed does. */
+	/** Three levels of budgets instead of two: it changes the steps of each seed. */
 	projects?: boolean | undefined;
-	/** Limits are lowered all the time, with slow answers; it changes that too. */
+	/** Limits are lowered all the time, with slow answers; it changes the steps too. */
 	cuts?: boolean | undefined;
 }
 
@@ -52,9 +52,9 @@ const LIMITS: Readonly<Record<number, KeyLimitsOf>> = {
 	5: { requestsPerMinute: 12, concurrencyMax: null },
 };
 const STOP_MS = 60_000;
-/** The longest revocation while all instances are well, whatever rows are locked. */
+/** The longest revocation while all instances are healthy, whatever rows are locked. */
 const REVOKED_MS_MAX = 500;
-/** When a revoked key is tried again, from the moment of its revocation on. */
+/** When a revoked key is tried again, counted from its revocation. */
 const TRIALS_MS = [
 	0, 1, 3, 10, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1_000, 1_400, 2_500, 4_000, 5_500, 6_500, 9_000, 13_000,
 ];
@@ -71,7 +71,7 @@ export function simulate(seed: number, options: SimOptions = {}): SimResult {
 	}
 }
 
-/** As `simulate`, in a world whose database takes real time: nothing goes on until it has come to rest. */
+/** As `simulate`, with a database that takes real time: each step waits until it is at rest. */
 export async function simulateBeside(world: World, atRest: () => Promise<void>): Promise<SimResult> {
 	const run = createRun(world);
 	try {
@@ -147,7 +147,7 @@ function setUp(world: World, faults: Faults): void {
 			const limits = (world.isLimited ? LIMITS[number] : undefined) ?? NO_LIMITS;
 			// Caps of the last two renew at midnight, in the middle of the traffic.
 			const daily = number >= 4;
-			// Without a cap, with one, with one of each day; two belong to no project.
+			// Without a cap, with one, with a daily one; two keys belong to no project.
 			const ofProject = number === 3 || number === 5 ? null : project;
 			database.addKey(id, account, limit, limits, daily, ofProject);
 			world.keys.set(id, { id, account, project: ofProject, revoked: false, limits });
@@ -157,7 +157,7 @@ function setUp(world: World, faults: Faults): void {
 	for (let count = world.lonely ? 1 : random.int(1, 3); count > 0; count--) faults.startProcess(addHost(world));
 }
 
-/** Its cap is of a lifetime or of each day, and now and then it has none. */
+/** Its cap is of a lifetime or of each day, and sometimes it has none. */
 function addProject({ database, random, ceilings, lonely }: World, account: string): string {
 	const id = `proj_${account}`;
 	const limit = lonely || random.chance(0.1) ? null : random.int(100, 1_000);
@@ -221,7 +221,7 @@ function createOperator(world: World): Caller {
 	return { ...state, link: { requests: true, replies: true }, clock: createSimClock(world, state, "operator", 1) };
 }
 
-/** As the console does it: one statement, repeated until it is known to be carried out, then the fence. */
+/** As the console does it: one statement, repeated until it is known to have taken effect, then the fence. */
 async function revoke(world: World, operator: Caller, key: SimKey): Promise<void> {
 	const { database, timeline } = world;
 	const startedMs = timeline.nowMs();
@@ -238,7 +238,7 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 	};
 	const options = { deadlineMs: 120_000, graceMs: GRACE_MS };
 	let applied: FenceResult | undefined;
-	// Until it is known to be in force it is done again, as the command says.
+	// It is repeated until it is known to be in force, as the command prints.
 	while (!applied) {
 		let entry: AppendedEntry | undefined;
 		while (!entry) entry = await database.revoke(call, key.id).catch(() => undefined);
@@ -254,7 +254,7 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 	world.count("revoked");
 }
 
-/** Top-ups, refunds and changes of caps, each of which the database does at one moment. */
+/** Top-ups, refunds and changes of caps, each one atomic in the database. */
 function moveMoney(world: World): void {
 	const { model, random, database, timeline } = world;
 	if (!database.up) return;
@@ -290,7 +290,7 @@ function startStorm(world: World, faults: Faults): void {
 	});
 }
 
-/** Lets everything come to rest, stops it in good order, replays what was left, and checks the books. */
+/** Waits until the world is at rest, stops it in order, replays the journals, and checks the books. */
 function* finish(world: World, faults: Faults, runUntil: RunUntil): Generator<void, void, void> {
 	const { timeline, hosts } = world;
 	yield* runUntil(timeline.nowMs() + world.restMs);
@@ -313,7 +313,7 @@ function* finish(world: World, faults: Faults, runUntil: RunUntil): Generator<vo
 	checkEnd(world);
 }
 
-/** Its epoch has ended: what it came to is in a journal. */
+/** Its epoch has ended: its outcome is in a journal. */
 const isGone = ({ process, epoch }: RequestRecord) => process.dead || process.instanceLease?.present()?.epoch !== epoch;
 
 function* stopAll(world: World, runUntil: RunUntil): Generator<void, void, void> {

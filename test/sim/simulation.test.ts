@@ -3,8 +3,8 @@ import { mutants } from "./mutants.ts";
 import { type SimResult, simulate } from "./simulate.ts";
 
 /**
- * One in calm weather and three in storms, in which all that befalls one of the first sixteen befalls one of them, too; of
- * those that do, the ones that are soon over. The long form, `bun run sim`, takes 10,000.
+ * One seed in calm weather and three in storms, which together cover every fault of the first sixteen seeds and are
+ * quick. The long form, `bun run sim`, takes 10,000.
  */
 const SEEDS = [
 	[7, 25],

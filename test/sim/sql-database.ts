@@ -15,11 +15,11 @@ import type { World } from "./world.ts";
 
 const AT_ONCE: Fate = { commitMs: 0, fuse: null };
 
-/** The product's own statements, each sent as its store sends it, on a real Postgres. */
+/** The product's own statements on a real Postgres, each sent as its store sends it. */
 export function createSqlDatabase(world: Omit<World, "database">, server: SqlServer, mirror: SqlMirror): SimDatabase {
 	const { model, random, timeline } = world;
 
-	/** As the model server does it: what a revocation rests on takes time, the rest now and then. */
+	/** As in the model's server: statements of a revocation take time, others sometimes. */
 	function fateOf(text: string, values: readonly StatementValue[]): Fate {
 		const delicate = delicateOf(text, values);
 		if (delicate) world.onDelicate(delicate);
@@ -27,7 +27,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		const fuse = random.chance(0.01) ? random.int(0, 3) : null;
 		if (fuse !== null) world.count("cancelled in the midst");
 		if (delicate) return { commitMs: random.fraction() * random.pick([1, 600, 600]), fuse };
-		// Often for as long as others take to come, seldom for longer than anybody waits.
+		// Often as long as other statements need, rarely longer than any deadline.
 		const mostMs = random.pick([0, 0, 0, 0, 0, 0, 0, 20, 20, random.pick([20, 200, 1_500])]);
 		return { commitMs: random.fraction() * mostMs, fuse };
 	}
@@ -40,7 +40,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		return isLate ? "renewal" : undefined;
 	}
 
-	/** What the product's stores take for their client. */
+	/** The client of the product's stores. */
 	function statementsOf(call: Call): Statements {
 		const run = <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) => {
 			const text = strings.join(" ");
@@ -63,11 +63,11 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		return Object.assign(run, { end: async () => {} });
 	}
 
-	/** Of no process: it arrives at once. */
+	/** From no process: it arrives at once. */
 	const directly = statementsOf((_label, statement) => new Promise((resolve, reject) => statement(resolve, reject)));
 	const ignored = () => {};
 	let laidDown: Promise<unknown> = Promise.resolve();
-	/** What the world begins with, one after the other. */
+	/** The statements that set up the world, in order. */
 	function inTurn(work: () => Promise<unknown>): void {
 		laidDown = laidDown.then(work);
 	}

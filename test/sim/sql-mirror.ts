@@ -5,11 +5,11 @@ import { FOLLOWED } from "./sql-schema.ts";
 import { EPOCH_MS } from "./terms.ts";
 import type { World } from "./world.ts";
 
-/** What the tables say, kept in the world's model, so that all invariants read it there. */
+/** The tables' contents, kept in the world's model, so that all invariants read them there. */
 export interface SqlMirror {
-	/** Takes in what was committed since the last time; gives what was announced by it, in order. Quiet: no transaction is open. */
+	/** Reads rows committed since the last call; returns their announcements in order. Quiet: no transaction is open. */
 	read(isQuiet: boolean): Promise<readonly Announcement[]>;
-	/** Forgets all and reads the tables: they are another server's. */
+	/** Forgets everything and reads the tables: they are another server's. */
 	readAll(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ interface Change {
 export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sql): SqlMirror {
 	const { model, ceilings } = world;
 
-	/** Of tables whose rows are only added, what goes is of no interest; a request's usage is replaced, never removed. */
+	/** Of append-only tables removals do not matter; a request's usage is replaced, never removed. */
 	function take({ what, gone, row }: Change): void {
 		const text = (name: string) => row[name] as string;
 		const number = (name: string) => Number(row[name]);
@@ -115,7 +115,7 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 		});
 	}
 
-	/** Up to here all is known: rows of a transaction that is still open may come later, with lower numbers. */
+	/** All rows up to here are known: an open transaction may add later ones with lower numbers. */
 	let knownId = 0;
 	const knownAbove = new Set<number>();
 
@@ -153,7 +153,7 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 	};
 }
 
-/** What the invariants ask of a request's usage; the rest is of no interest here. */
+/** The fields of a request's usage that the invariants read. */
 function usageOf(row: Change["row"]): ModelUsage {
 	const usage = {
 		id: row.request_id,

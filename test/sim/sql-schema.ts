@@ -4,14 +4,14 @@ import postgres from "postgres";
 import { FUNCTION_SET } from "../../src/db/function-set.ts";
 import { testPostgres, uniqueName } from "../support/postgres.ts";
 
-/** A database of its own with the real tables and functions, whose time and server the simulation sets. */
+/** A database with the real tables and functions, whose time and server the simulation sets. */
 export interface SqlSchema {
-	/** A client of one connection, which looks into the simulation's schema first. */
+	/** A client of one connection, with the simulation's schema first on its path. */
 	connect(name: string): postgres.Sql;
 	drop(): Promise<void>;
 }
 
-/** What the mirror follows; `sim.note` writes down each row that a committed statement left. */
+/** The tables that the mirror follows; `sim.note` records each row that a committed statement left. */
 export const FOLLOWED = [
 	"budget",
 	"lease",
@@ -24,10 +24,9 @@ export const FOLLOWED = [
 ];
 
 /**
- * Functions are found by the connection's search_path, so what stands in this schema is taken for the server's own: its
- * clock, its identity, its announcements. Sequences hold what is set, since all sessions see it at once, whatever they do.
- *
- * sim.fuse: so many more rows may be changed by this session's statement; then it is ended as `pg_cancel_backend` ends one.
+ * Functions are found by the connection's search_path, so functions in this schema replace the server's clock, identity
+ * and announcements. Sequences store settings, since all sessions see them at once. `sim.fuse`: the number of further
+ * rows that this session's statement may change before it is cancelled as by `pg_cancel_backend`.
  */
 const SCHEMA = `
 create schema sim;
@@ -68,7 +67,7 @@ begin
 end $$;
 `;
 
-/** One of the product's files of functions, changed. */
+/** One of the product's function files, changed. */
 export interface ChangedFunctions {
 	/** Below `src/db/functions/`. */
 	readonly file: string;

@@ -9,15 +9,15 @@ import type { SqlSchema } from "./sql-schema.ts";
 import { EPOCH_MS } from "./terms.ts";
 import type { World } from "./world.ts";
 
-/** What befalls a statement on the server. */
+/** The faults of a statement on the server. */
 export interface Fate {
-	/** In the world's time, how long it keeps its locks before it is committed; 0: at once. */
+	/** How long it keeps its locks before the commit, in the world's time; 0: commits at once. */
 	readonly commitMs: number;
-	/** After so many changed rows it is cancelled; null: never. */
+	/** The number of changed rows after which it is cancelled; null: never. */
 	readonly fuse: number | null;
 }
 
-/** A Postgres in simulated time: each statement runs as far as it gets before anything else happens in the world. */
+/** A Postgres in simulated time: each statement runs as far as possible before the next event of the world. */
 export interface SqlServer {
 	up: boolean;
 	statement<Row>(
@@ -27,7 +27,7 @@ export interface SqlServer {
 	): Statement<Row[]>;
 	/** Another session's transaction that keeps its locks until the returned function is called. */
 	lock(work: (sql: postgres.Sql) => Promise<unknown>): () => void;
-	/** Something that is done to the server itself; `done` is called when it is. */
+	/** A change of the server itself; calls `done` at its end. */
 	task(work: (sql: postgres.Sql) => Promise<unknown>, done: () => void): void;
 	crash(): void;
 	/** Resolves when only statements that wait for locks still run, and all commits are known. */
@@ -44,22 +44,24 @@ interface Work {
 	readonly order: number;
 	readonly label: string;
 	session: Session | undefined;
-	/** running: Postgres is at it. waiting: for a lock. open: carried out and not committed. over: told to whom it concerns. */
+	/**
+	 * running: Postgres executes it. waiting: for a lock. open: executed and uncommitted. over: reported to its caller.
+	 */
 	state: "running" | "waiting" | "open" | "over";
 	running: Promise<void>;
 	ended: Error | undefined;
-	/** What is left to be done when Postgres has come to an end with it. */
+	/** The remaining work after Postgres has finished with it. */
 	finish: (() => void) | undefined;
 	cancelled: boolean;
 	inTransaction: boolean;
-	/** Whom to tell if its open transaction is aborted. */
+	/** Called if its open transaction is aborted. */
 	aborted: ((error: Error) => void) | undefined;
 }
 
 /** As `lock_timeout` of all clients of single statements. */
 const LOCK_TIMEOUT_MS = 500;
 
-/** As the clients say it of a row that a function does not wait for. */
+/** The clients' error for a row that a function does not wait for. */
 const clientsError = (error: unknown) =>
 	sqlState(error) === "55P03" ? new DatabaseBusy("a row that the statement needs is held") : error;
 
@@ -122,7 +124,7 @@ export function createSqlServer(
 		work.session = undefined;
 	}
 
-	/** The locks that it waits for are not to be had in time. */
+	/** Its locks are not free in time. */
 	function cancelLater(work: Work): void {
 		timeline.after(LOCK_TIMEOUT_MS, `server: lock timeout of ${work.label}`, () => {
 			if (work.state === "waiting") cancel(work, new DatabaseBusy("a row that the statement needs is held"));
@@ -211,7 +213,7 @@ export function createSqlServer(
 		});
 	}
 
-	/** All that runs has come to an end or waits for a lock. */
+	/** All running statements have ended or wait for a lock. */
 	async function settle(): Promise<void> {
 		for (const work of works) if (work.state === "waiting") work.state = "running";
 		for (;;) {
@@ -231,7 +233,7 @@ export function createSqlServer(
 		}
 	}
 
-	/** Each of them waits for a lock that another one holds, in one and the same look. */
+	/** Each of them waits for a lock that another one holds, in one snapshot. */
 	async function isStuck(running: readonly Work[], ends: Promise<void>): Promise<boolean> {
 		const first = await Promise.race([ends.then(() => "ended"), Bun.sleep(3)]);
 		if (first === "ended") return false;
@@ -276,7 +278,7 @@ export function createSqlServer(
 			const gone = Promise.all(waiting.map((work) => work.running));
 			for (const work of works) {
 				if (work.state !== "open") continue;
-				// None of those that waited gets what it waited for.
+				// None of the waiting statements gets its lock.
 				end(work, gone, () => work.aborted?.(down));
 			}
 		},

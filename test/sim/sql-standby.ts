@@ -6,7 +6,7 @@ import { FOLLOWED } from "./sql-schema.ts";
 import type { SqlServer } from "./sql-server.ts";
 import type { World } from "./world.ts";
 
-/** What money, keys and instances rest on. */
+/** The tables of money, keys and instances. */
 const COPIED = [...FOLLOWED, "api_key", "lease_op", "key_share", "server_seen"];
 
 /** An asynchronous standby: when it is promoted, commits after its copy are lost. */

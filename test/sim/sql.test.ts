@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import { brokenFunctions, findBroken } from "./broken-functions.ts";
 import { simulateSql } from "./simulate-sql.ts";
 
-/** A short one with all that befalls others. The long form is `bun run sim -- --sql --seeds 200`. */
+/** A short seed with all faults of others. The long form is `bun run sim -- --sql --seeds 200`. */
 const SEEDS = [18];
-/** Found early in their seeds. The long form is `bun run sim -- --sql --mutants --seeds 20`. */
+/** Detected early in their seeds. The long form is `bun run sim -- --sql --mutants --seeds 20`. */
 const BROKEN = ["a closed lease gives back what was spent", "settlements are not added to their lease"];
 const BROKEN_SEEDS_MAX = 20;
 const KINDS_OF_FAULTS_MIN = 6;
@@ -20,7 +20,7 @@ test(
 			for (const what of Object.keys(stats)) seen.add(what);
 		}
 		expect(["settled", "refused", "revoked", "ended by another end"].filter((what) => !seen.has(what))).toEqual([]);
-		// Which of them befall a seed changes with each statement that the product sends more or less.
+		// The faults of a seed change with each statement that the product adds or removes.
 		expect([...seen].filter((what) => what.startsWith("fault: ")).length).toBeGreaterThanOrEqual(KINDS_OF_FAULTS_MIN);
 	},
 	DEADLINE_MS,

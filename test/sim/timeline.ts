@@ -7,17 +7,17 @@ interface Event {
 	readonly run: () => void;
 }
 
-/** Virtual time: what is to happen, in its order. Nothing here waits; promises run to quiescence between events. */
+/** Virtual time: the future events in order. Nothing here waits; promises run to quiescence between events. */
 export interface Timeline {
 	nowMs(): number;
 	/** Calls `run` after `delayMs`; the returned function cancels it. */
 	after(delayMs: number, label: string, run: () => void): () => void;
-	/** Carries out the next event; false if there is none before `untilMs`, and then it is that time. */
+	/** Runs the next event; false if there is none before `untilMs`, which is then the time. */
 	step(untilMs: number): boolean;
-	/** Of all events so far, in their order: the same for the same seed. */
+	/** A digest of all events so far, in order: the same for the same seed. */
 	hash(): number;
 	note(value: number): void;
-	/** What happened last, newest at the end, for reading a failure. */
+	/** The last events, newest last, for reading a failure. */
 	recent(): readonly string[];
 }
 

@@ -11,12 +11,12 @@ import type { SimProcess } from "./process.ts";
 import { createSimServer } from "./server.ts";
 import { createTimeline, type Timeline } from "./timeline.ts";
 
-/** Thrown when an invariant is broken: the seed has found something. */
+/** Thrown when an invariant is broken: the seed has found a defect. */
 export class Broken extends Error {
 	override readonly name = "Broken" as const;
 }
 
-/** What the simulation itself knows of a request, apart from everything that is being tested. */
+/** The simulation's own knowledge of a request, independent of the tested code. */
 export interface RequestRecord {
 	readonly id: string;
 	readonly host: Host;
@@ -24,16 +24,16 @@ export interface RequestRecord {
 	readonly account: string;
 	readonly key: string;
 	readonly amount: number;
-	/** What the upstream really generates, in full. */
+	/** The output that the upstream really generates, in full. */
 	readonly cost: number;
 	/** Its budgets at admission, besides those of its account and its key. */
 	budgets: readonly string[] | undefined;
 	epoch: number;
 	admitted: boolean;
 	delivered: number;
-	/** The bound that stands in the journal. */
+	/** The bound in the journal. */
 	bound: number;
-	/** What the journal says was delivered. */
+	/** The delivered output by the journal. */
 	known: number;
 	settled: { charged: number; off: number } | undefined;
 	acknowledged: boolean;
@@ -42,7 +42,7 @@ export interface RequestRecord {
 	/** Its records were damaged by the simulation, or its disk was lost. */
 	excused: boolean;
 	ended: boolean;
-	/** The present server may lack what a former one had recorded. */
+	/** The present server may lack records of a former one. */
 	forgotten: boolean;
 }
 
@@ -51,7 +51,7 @@ export interface Host {
 	readonly id: string;
 	readonly disk: SimDisk;
 	process: SimProcess | undefined;
-	/** Others that still exist: stopped ones that were replaced, or draining ones. */
+	/** Other existing processes: stopped ones that were replaced, or draining ones. */
 	readonly others: Set<SimProcess>;
 	/** The disk is lost and not yet attested. */
 	lost: boolean;
@@ -60,13 +60,13 @@ export interface Host {
 export interface SimKey {
 	readonly id: string;
 	readonly account: string;
-	/** What it belongs to, in worlds that have projects. */
+	/** Its project, in worlds with projects. */
 	readonly project: string | null;
 	revoked: boolean;
 	readonly limits: KeyLimitsOf;
 }
 
-/** What a key may do a minute and at once; null: all it likes. */
+/** A key's requests a minute and at once; null: unlimited. */
 export interface KeyLimitsOf {
 	readonly requestsPerMinute: number | null;
 	readonly concurrencyMax: number | null;
@@ -77,7 +77,7 @@ export const NO_LIMITS: KeyLimitsOf = { requestsPerMinute: null, concurrencyMax:
 /** Moments at which a revocation is delicate. */
 export type Delicate = "renewal" | "go live" | "cut off";
 
-/** Everything of one run, shared by its parts. */
+/** The state of one run, shared by its parts. */
 export interface World {
 	readonly seed: number;
 	readonly mode: JournalMode;
@@ -94,17 +94,17 @@ export interface World {
 	/** Charged in memory, not yet in the store, by lease. */
 	readonly pendingCharges: Map<string, number>;
 	readonly ceilings: Map<string, number>;
-	/** What had been granted of a budget when its limit was lowered, by lease; by the number of the entry that says so. */
+	/** The total grants of a budget when its limit was lowered, by lease; by the number of its entry. */
 	readonly lowerings: ReturnType<typeof watchLowerings>;
-	/** Draws under way, with the least that could have covered them so far. */
+	/** Draws under way, with the least credit so far that could have covered them. */
 	readonly draws: Set<PendingDraw>;
 	readonly mutant: Mutant | undefined;
 	readonly listeners: Set<() => void>;
-	/** Ample credit, one host at first, and hardly any fault except being cut off: the log is quiet then. */
+	/** Ample credit, one host at first, and hardly any fault except disconnections: the log is quiet then. */
 	readonly lonely: boolean;
 	/** How often an announcement is lost while faults are injected. */
 	readonly deafness: number;
-	/** Locked rows by account: how many, and when the last one was released. */
+	/** Locked rows by account: their number, and when the last one was released. */
 	readonly heldRows: Map<string, { rows: number; untilMs: number }>;
 	/** How far the server's wall clock is ahead. */
 	serverAheadMs: number;
@@ -114,26 +114,26 @@ export interface World {
 	/** When requests of a key with a limit a minute were admitted. */
 	readonly admissions: Map<string, readonly number[]>;
 	hadFaults: boolean;
-	/** What running requests held when their process died, by lease. */
+	/** Holds of running requests when their process died, by lease. */
 	readonly heldAtDeath: Map<string, number>;
-	/** A statement was carried out since the last check. */
+	/** A statement was executed since the last check. */
 	storeChanged: boolean;
 	readonly trafficMs: number;
-	/** Until all that was disturbed has found its way back: leases run out, requests end, restarts and attestations happen. */
+	/** Until all faults are repaired: leases run out, requests end, restarts and attestations happen. */
 	readonly restMs: number;
 	/** Some keys have limits, which instances share: the model has no function for that. */
 	readonly isLimited: boolean;
-	/** A part of each account's keys has a third budget. */
+	/** Some of each account's keys have a third budget. */
 	readonly hasProjects: boolean;
 	/** Limits are lowered all the time, with slow answers. */
 	readonly hasCuts: boolean;
 	stormy: boolean;
 	lastFaultMs: number;
-	/** An operator attested what was not so, or a journal was damaged: what comes late may be written off. */
+	/** An operator's attestation was false, or a journal was damaged: late settlements may be written off. */
 	mayWriteOff: boolean;
-	/** Promoted standbys: what the former server knew may be lost. */
+	/** Promoted standbys: the former server's last data may be lost. */
 	failovers: number;
-	/** Ledgers of epochs that began before a standby was promoted: it may not know all that they were granted. */
+	/** Ledgers of epochs that began before a standby was promoted: it may lack some of their grants. */
 	readonly overtaken: WeakSet<Ledger>;
 	/** Called at moments at which a revocation is delicate. */
 	onDelicate: (kind: Delicate) => void;
@@ -229,7 +229,7 @@ function modelDatabase(world: Omit<World, "database">): SimDatabase {
 	const { model, random, timeline, mutant } = world;
 	let announcedSeq = 0;
 	let announcedTicket = 0;
-	/** What NOTIFY does: once for each commit that appended to the log. */
+	/** As NOTIFY: once for each commit that appended to the log. */
 	function announce(): void {
 		world.storeChanged = true;
 		const ticket = model.recalls.at(-1)?.ticket ?? 0;
@@ -253,7 +253,7 @@ function modelDatabase(world: Omit<World, "database">): SimDatabase {
 	return createModelDatabase(world, server);
 }
 
-/** Usage that reaches the store is not pending any more. */
+/** Usage in the store is no longer pending. */
 function watchUsage(world: Omit<World, "database">): void {
 	const { usage } = world.model;
 	const set = usage.set.bind(usage);

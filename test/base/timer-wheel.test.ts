@@ -98,7 +98,7 @@ test("nothing runs in a tick after the last deadline was cancelled", async () =>
 	expect(runs()).toBe(false);
 });
 
-test("after a stall input is read before deadlines fire, which they still do", async () => {
+test("after a stall pending input is read first; deadlines still fire", async () => {
 	const { wheel, pass, stall } = handWheel();
 	const fired: string[] = [];
 	const cancel = wheel.after(2_000, () => fired.push("came meanwhile"));

@@ -36,7 +36,6 @@ const postgres = await startBenchPostgres(join(folder, "postgres"));
 const database = await postgres.database("counts");
 const { secrets } = await database.customer(8);
 const rows: string[] = [];
-/** `write` calls of a small request. */
 const callRows: string[] = [];
 const openRows: string[] = [];
 try {

@@ -15,7 +15,6 @@ export interface UpstreamCount {
 	requests: number;
 	prompt: number;
 	completion: number;
-	/** Requests whose client disconnected before the end. */
 	aborted: number;
 	open: number;
 }

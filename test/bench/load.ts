@@ -9,7 +9,6 @@ export interface LoadOptions {
 	request(connection: number): Uint8Array;
 	/** Time after which no request is sent; running ones are awaited. */
 	readonly durationMs: number;
-	/** Maximum number of requests. */
 	readonly requestsMax?: number;
 	/** Called when all connections are open and warm, before the first counted request. */
 	begin?(): void;

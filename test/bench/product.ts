@@ -29,7 +29,6 @@ const OUTPUT_NANO_PER_TOKEN = 2_000;
 const STATEMENT_DEADLINE_MS = 30_000;
 const READY_DEADLINE_MS = 60_000;
 const SCARCE_PLACES = 4;
-/** A PostgreSQL server of the benchmark, with the usual durability. */
 export interface BenchPostgres {
 	readonly version: string;
 	/** The URL of a new database without a schema. */
@@ -54,7 +53,6 @@ export interface Books {
 	readonly requests: number;
 	readonly charged: number;
 	readonly reconciled: boolean;
-	/** Failed checks. */
 	readonly broken: string[];
 }
 

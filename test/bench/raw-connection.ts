@@ -13,7 +13,6 @@ export interface ConnectionHandlers {
 export interface RawConnection {
 	/** One request at a time: head and body. */
 	send(request: Uint8Array): void;
-	/** True while an answer is pending. */
 	busy(): boolean;
 	/** Pauses or resumes reading. */
 	pause(): void;

@@ -1,6 +1,5 @@
 import { MODEL } from "./fleet.ts";
 
-/** A request as the client saw it. */
 export interface Sent {
 	/** Undefined: the gateway never answered. */
 	uuid: string | undefined;

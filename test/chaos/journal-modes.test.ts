@@ -194,7 +194,7 @@ for (const mode of MODES) {
 	});
 }
 
-test("each mode loses what it states with the disk", async () => {
+test("loss of the disk loses what each mode states", async () => {
 	// Concurrent: each has to wait for the end of a lease.
 	const acted = [...places.values()];
 	const finished = await Promise.all(

@@ -1,6 +1,5 @@
 import type { Socket } from "bun";
 
-/** The end of one request on a raw connection. */
 export interface Exchange {
 	/** 0: the connection ended before an answer. */
 	readonly status: number;

@@ -19,7 +19,6 @@ export interface LoadKey {
 	readonly homes: Home[];
 }
 
-/** Properties of a key that the run creates. */
 export interface NewKey {
 	readonly cap?: number | undefined;
 	readonly period?: CapPeriod;
@@ -160,7 +159,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		return entry;
 	}
 
-	/** Traffic continues for a while; it must be refused. */
+	/** Requests with a retired key continue for a while and must be refused. */
 	function retire(key: LoadKey): void {
 		setTimeout(() => active.splice(active.indexOf(key), 1), 1_500);
 	}

@@ -190,7 +190,6 @@ async function startTraffic(fleet: Fleet): Promise<Traffic> {
 const isSmooth = (sent: readonly Sent[], last: number) =>
 	sent.length >= last && sent.slice(-last).every(({ complete }) => complete);
 
-/** Observed effects while `hold` runs. */
 async function watch(
 	fleet: Fleet,
 	traffic: Traffic,

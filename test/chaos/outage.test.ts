@@ -34,8 +34,8 @@ const servedAfter = (sent: readonly Sent[], ms: number) =>
 const chargeOf = (sent: readonly Sent[]) =>
 	sent.reduce((sum, one) => sum + Math.round((one.usage?.cost ?? 0) * 1e9), 0);
 
-describe("Postgres is away", () => {
-	test("under a lease: warm keys work, an unknown key gets 503, usage follows", async () => {
+describe("an outage of Postgres", () => {
+	test("shorter than a lease leaves warm keys working; an unknown key gets 503", async () => {
 		const { account, key, before } = await warmKey();
 		const stranger = await fleet.key(account);
 		const unmade = { id: "none", secret: stranger.secret.replace(/.$/, (last) => (last === "0" ? "1" : "0")) };
@@ -75,7 +75,7 @@ describe("Postgres is away", () => {
 		await waitFor(async () => (await ask(stranger)).status === 200, "the other key to be known");
 	}, 60_000);
 
-	test("over a lease: admission stops, /readyz says why, nothing is lost", async () => {
+	test("longer than a lease stops admission, gives the reason, loses nothing", async () => {
 		const { account, key, before } = await warmKey();
 		const goneAtMs = nowMs();
 		await postgres.stop();
@@ -109,9 +109,8 @@ describe("Postgres is away", () => {
 		await waitFor(async () => (await rowsOf(account)).charged >= paid, "all usage to be in Postgres");
 	}, 60_000);
 
-	// For this instance it is the same outage as above.
 	test.if(LONG)(
-		"half-open for one instance: it stops in time, returns; the other serves",
+		"of one instance (half-open connections) stops this instance only",
 		async () => {
 			const { key } = await warmKey(KNOWN_MS);
 			const other = fleet.members[1] as FleetMember;

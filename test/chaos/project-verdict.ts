@@ -261,7 +261,7 @@ function ofRefusals(
 					limits.push({ budget: `${owner.id}:${owner.period}:${firstDay(owner.period, day)}`, caps });
 		}
 		const roomy = limits.map(({ budget, caps }) => room(one, budget, caps));
-		// One of the possible values is the true one.
+		// If every possible cap has room, so has the cap in force.
 		return roomy.every((text) => text !== undefined)
 			? `${one.uuid}, ${one.code}: ${roomy.join(", ") || "no such cap"}`
 			: undefined;

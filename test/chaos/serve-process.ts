@@ -1,7 +1,6 @@
 import { createWriteStream } from "node:fs";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
 
-/** One `serve` process. */
 export interface ServeProcess {
 	readonly pid: number;
 	readonly url: string;

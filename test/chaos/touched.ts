@@ -17,7 +17,7 @@ export interface Touch extends Span {
 interface Look {
 	readonly member: number;
 	readonly askedAtMs: number;
-	/** It became ready between the two. */
+	/** It became ready between these two moments. */
 	readonly answeredAtMs: number;
 	readonly isReady: boolean;
 }

@@ -17,7 +17,7 @@ export interface UsageRow {
 	account_id: string;
 	key_id: string;
 	project_id: string | null;
-	/** Besides its account's and its key's. */
+	/** Budgets besides those of its account and key. */
 	budgets: string[] | null;
 	basis: string;
 	ending: string;

@@ -51,7 +51,7 @@ describe("tollgate batch run", () => {
 		expect(renewed.json<{ batch: { id: string } }>().batch.id).not.toBe(batch.id);
 	}, 60_000);
 
-	test("sends numbers as the file writes them", async () => {
+	test("sends numbers unchanged", async () => {
 		const path = join(folder, "numbers.jsonl");
 		const plain = '{"max_tokens":8,"seed":9007199254740993,"messages":[{"role":"user","content":"one"}]}';
 		const whole = `{"custom_id":"w","body":${plain.replace('"seed"', '"top_p":1.0,"seed"')}}`;

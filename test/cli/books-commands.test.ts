@@ -6,7 +6,7 @@ import { runHere } from "./run-here.ts";
 
 const { database, folder, env, run, newAccount } = await withCommands();
 
-test("reconcile is ok on sound books and exits 1 on broken ones", async () => {
+test("reconcile exits 0 on sound books, 1 on broken books", async () => {
 	const sound = await run("ledger", "reconcile");
 	expect(sound.json<{ checks: { ok: boolean }[] }>()).toMatchObject({ ok: true } as never);
 	expect(sound.json<{ checks: unknown[] }>().checks.length).toBeGreaterThan(5);

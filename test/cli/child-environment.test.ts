@@ -20,7 +20,7 @@ const env = {
 const namesFor = (...planes: string[]) =>
 	CONFIG_TABLE.filter(({ plane }) => planes.includes(plane)).map(({ name }) => name);
 
-test("each plane gets its own variables, programs' variables, none of the other", () => {
+test("each plane gets its own variables with the common ones, none of the other's", () => {
 	const gateway = gatewayEnvironment(env, facts, 1);
 	const people = consoleEnvironment(env, facts);
 	for (const name of namesFor("console")) expect([name, gateway[name]]).toEqual([name, undefined]);

@@ -152,7 +152,7 @@ test("projects are created, listed, changed, archived, given keys", async () => 
 	expect((await run("project", "update", id)).exitCode).toBe(2);
 });
 
-test("key update changes a key, key rotate replaces one", async () => {
+test("key update changes a key, key rotate replaces a key", async () => {
 	const account = await newAccount();
 	const { id } = await newKey(account, { capNanoUsd: nanoUsd(5_000_000_000) });
 	expect(

@@ -47,7 +47,7 @@ const environment = (name: string, workers: number): Record<string, string> => (
 	INSTANCE_ID: name,
 	KEY_PEPPER: PEPPER,
 	CONSOLE_SECRET: PEPPER,
-	// Decides the statement timeout; the machine starts many processes at once.
+	// The lease decides the statement timeout; the machine starts many processes at once.
 	LEASE_TTL_S: "15",
 	DRAIN_S: "10",
 });

@@ -73,7 +73,7 @@ async function command(...args: string[]) {
 	return JSON.parse(out);
 }
 
-test("its commands work", async () => {
+test("runs its commands", async () => {
 	const { version, commit } = await command("version");
 	// A given binary may have been built without the Git history.
 	if (process.env.TOLLGATE_BINARY === undefined && Bun.which("git")) expect(commit).toMatch(/^[0-9a-f]{12}(-dirty)?$/);
@@ -138,7 +138,7 @@ test("serves pages from a second process of the same binary", async () => {
 	expect([roles.length, childrenWithRole(server.pid, "gateway").length]).toEqual([1, 1]);
 });
 
-test("its processes together hold less than 250 MB, shared pages counted each", () => {
+test("takes less than 250 MB in all processes, shared pages counted in each", () => {
 	const pids = [server.pid, ...childrenWithRole(server.pid, "console"), ...childrenWithRole(server.pid, "gateway")];
 	const megabytes = pids.map(residentBytes).map((bytes) => Math.round(bytes / 1024 / 1024));
 	console.log(`parent, console, gateway: ${megabytes.join(" + ")} MB`);

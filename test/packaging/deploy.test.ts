@@ -19,7 +19,6 @@ const read = (path: string) => readFileSync(join(DEPLOY, path), "utf8");
 const AFTER_DRAIN_S = 15;
 
 type Tree = Record<string, unknown>;
-/** The value at a path of keys. */
 const at = (tree: unknown, ...path: (string | number)[]) =>
 	path.reduce<unknown>((part, key) => (part as Tree | undefined)?.[key], tree);
 

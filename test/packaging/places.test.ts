@@ -201,7 +201,7 @@ function homeOf(as: Place["as"]): Place {
 	return home;
 }
 
-// As root, the start as root covers this case.
+// As root the next test covers this case, with stricter conditions.
 test.if(LONG || !IS_ROOT)(
 	"start, test or build works in a private home with a long, odd path",
 	async () => {

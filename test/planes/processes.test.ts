@@ -47,7 +47,7 @@ const served = await startServe(
 		DATA_DIR: join(folder, "data"),
 		CONFIG: config,
 		KEY_PEPPER: "canary-pepper-0123456789abcdef0123456789",
-		// Decides the statement timeout.
+		// The lease decides the statement timeout.
 		LEASE_TTL_S: "20",
 		DRAIN_S: "2",
 	},

@@ -29,7 +29,7 @@ export interface RealServer {
 	readonly callsTools: boolean;
 	command(place: Place): readonly string[];
 	env?(place: Place): Record<string, string>;
-	/** Path that answers once the server knows the model. */
+	/** Command that makes the model known to the running server. */
 	prepare?(place: Place): readonly string[];
 	version(program: string): string;
 }

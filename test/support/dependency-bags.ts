@@ -2,7 +2,6 @@
 import { parseSync } from "oxc-parser";
 import type { SourceFile } from "./source-rules.ts";
 
-/** Most members of a dependency object. */
 const MEMBERS_MAX = 8;
 const BAG = /(Deps|Parts|Config)$/;
 /** Types that may be larger, with the files or functions that take them. The list shrinks only. */

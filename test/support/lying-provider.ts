@@ -5,12 +5,11 @@ export interface Told {
 	claims: JWTPayload;
 	foreignKey?: boolean;
 	unsigned?: boolean;
-	/** Accepts the code without its verifier. */
+	/** Returned by the token endpoint instead of an id token. */
 	answer?: Response;
 }
 
-/** An OpenID provider that signs any claims and records its requests. */
-/** `login`: the person at its page, who is redirected at once. */
+/** An OpenID provider that signs any claims. `login`: claims of the person, who is redirected at once. */
 export async function startLyingProvider(login: (sent: URLSearchParams) => JWTPayload = () => ({})) {
 	const [own, foreign] = [await generateKeyPair("RS256"), await generateKeyPair("RS256")];
 	const jwk = { ...(await exportJWK(own.publicKey)), kid: "1", alg: "RS256", use: "sig" };

@@ -22,7 +22,6 @@ export function environmentOf(pid: number): Record<string, string> {
 	return Object.fromEntries(entries.map((entry) => [entry.split("=")[0], entry.slice(entry.indexOf("=") + 1)]));
 }
 
-/** Children of a `serve` with this role. */
 export function childrenWithRole(parent: number, role: "gateway" | "console"): number[] {
 	return childrenOf(parent).filter((pid) => {
 		try {

@@ -4,7 +4,6 @@ import { waitFor } from "./wait.ts";
 /** Far beyond any expected wait; tests of durations measure them. */
 const WAIT_MS = 20_000;
 
-/** A client on a bare socket, which sends and receives bytes. */
 export interface RawClient {
 	text(): string;
 	/** Resolves with everything received once `part` is in it; rejects after the deadline. */
@@ -75,7 +74,6 @@ export function rawPost(path: string, secret: string, body: unknown, headers: Re
 	return `POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n${text}`;
 }
 
-/** Parses the first answer in `text`. */
 export function parseRaw(text: string): RawResponse {
 	const end = text.indexOf("\r\n\r\n");
 	if (end < 0) throw new Error(`no whole header in ${JSON.stringify(text)}`);

@@ -334,7 +334,6 @@ export interface TextReader {
 	cancel(): Promise<void>;
 }
 
-/** The body of an answer with text. */
 export function readerOf(response: Response): TextReader {
 	const reader = (response.body as ReadableStream<Uint8Array>).getReader();
 	const decoder = new TextDecoder();

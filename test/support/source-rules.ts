@@ -289,7 +289,6 @@ export function missingPaths({ path, text }: SourceFile, exists: (path: string) 
 	});
 }
 
-/** Fenced blocks of a language. */
 export function codeBlocks(text: string, language: string): string[] {
 	return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "gm"))].map(
 		(match) => match[1] as string,

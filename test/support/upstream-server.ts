@@ -7,7 +7,7 @@
  *     upstream.always(() => reply().text("again"));                                       // whenever nothing is queued
  *     … upstream.url is the base address with /v1; upstream.spec() an UpstreamSpec for a catalogue
  *     const request = await upstream.waitForRequest(1);        // the first POST; .headers, .body, .path
- *     await upstream.waitForAbort(1);                          // its client hung up before the answer's end
+ *     await upstream.waitForAbort(1);                          // its client disconnected before the answer's end
  *     upstream.count()                                         // tokens sent so far, by the upstream's own count
  *     await upstream.stop();
  *

@@ -41,7 +41,6 @@ export function upstreamsOver(
 	return { upstreams, model };
 }
 
-/** One model over `count` scripted servers. */
 export function openUpstreams(
 	count: number,
 	limits: Partial<ServiceLimits> = {},

@@ -6,12 +6,12 @@ import { createAccountPlaces } from "../../src/gateway/account-places.ts";
 import { ERRORS, errorResponse } from "../../src/gateway/error-body.ts";
 import { openapiDocument } from "../../src/gateway/openapi/openapi.ts";
 
-/** What customers read of errors is what they meet. */
+/** The errors that customers read about are the errors of the service. */
 
 const SRC = join(import.meta.dir, "../../src");
 const page = readFileSync(join(SRC, "web/docs/en/errors.md"), "utf8");
 const paper = readFileSync(join(SRC, "gateway/README.md"), "utf8");
-/** Of the console and of operators' scripts. */
+/** Codes of the console and of operators' scripts. */
 const NOT_OF_THE_INTERFACE = [
 	"session_required",
 	"forbidden",

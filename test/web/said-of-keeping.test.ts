@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { withService } from "../support/service.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
 
-/** What pages say of what is kept and for how long is so, also where an operator has set it otherwise. */
+/** The pages' statements about retention are true, also with an operator's own settings. */
 
 const page = (path: string) => readFileSync(join(import.meta.dir, "../../src/web", `${path}.tsx`), "utf8");
 const KEPT_DAYS = 7;

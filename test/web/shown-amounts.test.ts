@@ -1,4 +1,4 @@
-/** Amounts that look alike and stand beside each other: which of the server's stands under which word. */
+/** Similar amounts next to each other: each label shows its amount of the server. */
 import { expect, test } from "bun:test";
 import { createElement, type ReactElement } from "react";
 import { renderToStaticMarkup } from "react-dom/server";

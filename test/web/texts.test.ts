@@ -11,7 +11,7 @@ const scan = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ cwd: SOUR
 const texts = (path: string) => pageTexts(path, readFileSync(join(SOURCE, path), "utf8"));
 const pages = scan("web/**/*.{ts,tsx}").filter((path) => !path.endsWith(".d.ts"));
 
-/** What is the same in every language: names, addresses, formats, code. */
+/** Texts that are equal in every language: names, addresses, formats, code. */
 const UNTRANSLATED: ReadonlySet<string> = new Set([
 	"CSV",
 	"curl",
@@ -54,7 +54,7 @@ describe("the catalogue of the pages", () => {
 				said.set(sentence, (said.get(sentence) ?? new Set()).add(theirs?.[nth] ?? ""));
 		}
 		const several = [...said].filter(([, sentences]) => sentences.size > 1).map(([english]) => english);
-		// To a card, or for a request: two words in German.
+		// Of a card or of a request: German has two words.
 		expect(several).toEqual(["Nothing was charged."]);
 	});
 

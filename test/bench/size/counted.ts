@@ -4,7 +4,6 @@ import type postgres from "postgres";
 /** Cost of one piece of work. Times are the server's and the caller's, counts are the server's. */
 export interface Cost {
 	readonly ms: number;
-	/** Number of statements. */
 	readonly statements: number;
 	/** Pages of 8 KB that they read, from memory or disk. */
 	readonly pages: number;

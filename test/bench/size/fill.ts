@@ -17,7 +17,6 @@ export interface Size {
 	readonly accounts: number;
 }
 
-/** The written rows, and keys with known secrets. */
 export interface Filled {
 	readonly size: Size;
 	readonly days: number;

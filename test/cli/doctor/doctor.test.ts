@@ -86,7 +86,7 @@ test("a single plane is not blamed for the other plane's duties", async () => {
 	expect(await of("console")).toEqual(["configuration warning", "database broken", "mail warning", "payments note"]);
 }, 60_000);
 
-test("an unreadable configuration is the error; a catalogue mistake has its line", async () => {
+test("reports an unreadable configuration, or a catalogue mistake with its line", async () => {
 	const wrong = await runCli(["doctor", "--json"], { PORT: "many" }, folder);
 	expect([wrong.exitCode, wrong.json<{ findings: Finding[] }>().findings[0]?.what]).toEqual([
 		1,

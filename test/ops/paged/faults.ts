@@ -20,7 +20,6 @@ export interface PagedFault {
 
 const CHAT = { messages: [{ role: "user", content: "one two three" }] };
 
-/** Creates an account with credit and a key. */
 export async function newCustomer({ database, pepper }: World): Promise<{ accountId: string; secret: string }> {
 	const { statements } = database;
 	const accountId = (await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true }))

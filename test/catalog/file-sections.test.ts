@@ -7,7 +7,7 @@ describe("rates", () => {
 	test.each(["0", "0.000001", "1000000", "12.5", "3.100000000"])("accepts %j USD per million", (input) => {
 		expect(problemsOf(oneModel({ input }))).toEqual([]);
 	});
-	test("errors about numbers say what to write", () => {
+	test("errors about numbers show a valid form", () => {
 		const rate = (input: string) =>
 			(linesOf(oneModel({}).replace(/input: "[^"]*"/, `input: ${input}`))[0] ?? "").split("rates.input: ")[1];
 		const asPlain = (plain: string, written: string) =>

@@ -214,7 +214,7 @@ extra: 1
 			"models:\n  - { id: ${X} }\n",
 			'2: not valid YAML: Unexpected flow-map-start at node end; inside {} and [] a variable needs quotes: "${NAME}"',
 		],
-	])("%j says %j", (text, expected) => {
+	])("%j reports %j", (text, expected) => {
 		expect(linesOf(text, { X: "a" }).join("\n")).toContain(expected);
 	});
 

@@ -99,7 +99,7 @@ describe("a parameter that a server's dialect cannot express", () => {
 			expect(read(yaml(kind, dialects, parameters))).toEqual({ warnings: [], parameters: parameters.split(", ") });
 	});
 
-	test.each(CHAT_DIALECTS.map(({ name }) => name))("%s: the left out fields are exactly the dropped ones", (name) => {
+	test.each(CHAT_DIALECTS.map(({ name }) => name))("%s: the check's left-out fields equal the dropped ones", (name) => {
 		const replica = { dialect: DIALECTS[name], spec: () => ({ model: "m" }) } as unknown as Replica;
 		const asked = {
 			fields: FIELDS,

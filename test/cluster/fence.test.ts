@@ -99,7 +99,7 @@ test("a hanging instance is fenced off when its lease is over", async () => {
 	expect(over.elapsedMs).toBeLessThanOrEqual(800);
 });
 
-test("the whole lease is waited for, however far the database's clock is ahead", async () => {
+test("a fence waits for the whole lease, also if the database's clock is ahead", async () => {
 	await liveRow("stepped", 400);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	await db.sql`update instance_beat set lease_until = lease_until - interval '1 hour' where id = 'stepped'`;
@@ -193,7 +193,7 @@ test("a silent instance that renews is live again", async () => {
 	expect(await stateOf("back")).toBe("live");
 });
 
-test("everyone waits for one lease on a new server, once", async () => {
+test("every caller waits for one lease on a new server, once", async () => {
 	await liveRow("known", 2_000);
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const entry = await entryAt(db.sql, seq);

@@ -62,7 +62,7 @@ const STATEMENTS = [
 ] as const;
 
 for (const at of STATEMENTS) {
-	test(`a reset stopped at its ${at.join(" of a ")} can be repeated and ends old sessions`, async () => {
+	test(`a reset stopped at its ${at.join(" of ")} can be repeated and ends old sessions`, async () => {
 		const owner = await signedUp(service);
 		const { email } = owner;
 		const device = createDevice();

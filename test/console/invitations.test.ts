@@ -117,7 +117,7 @@ test("the sign-in library's clean-up keeps daily counts", async () => {
 	await expect(inviteTo(await newAccount(), email)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
 });
 
-test("an invitation by a member who loses that right meanwhile is void", async () => {
+test("an invitation is void if its sender loses the right while sending it", async () => {
 	const { sql, statements } = service.db;
 	for (const role of ["viewer", null] as const) {
 		const accountId = await newAccount();

@@ -185,7 +185,7 @@ test("a key's changed settings apply on every instance before the answer", async
 	expect((await service.post("/v1/chat/completions", secret, ask)).status).toBe(200);
 });
 
-test("a large transfer needs a second operator who names the same transaction", async () => {
+test("a large transfer needs a second operator naming the same transaction", async () => {
 	const strict = await startService({
 		models: chatModel({ url: upstream.url }),
 		env: { ...PERSON_ENV, TOPUP_SECOND_LOOK_USD: "1000", TRANSFER_DETAILS: "Example Bank\\nIBAN DE00 1234" },

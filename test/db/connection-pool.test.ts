@@ -38,7 +38,7 @@ function world() {
 	};
 }
 
-test("serves what it can under overload and rejects the rest untouched", async () => {
+test("serves some statements under overload and rejects the rest unsent", async () => {
 	for (const timesAsMuch of [5, 2, 1.3]) {
 		const { ask, pass, made } = world();
 		let done = 0;

@@ -35,7 +35,7 @@ test.if(process.platform === "linux").each([
 			] as const)
 		: []),
 ] as const)(
-	"who ends at once when %s leaves no server behind",
+	"a process that exits when %s leaves no server running",
 	async (moment, atTheFirstStart) => {
 		const folder = mkdtempSync(join(quickFolder(), "tollgate-ended-"));
 		chmodSync(folder, 0o755);

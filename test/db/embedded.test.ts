@@ -118,7 +118,7 @@ test.if(LONG)(
 );
 
 test.if(IS_ROOT)(
-	"runs as another user under root, who alone can read the data",
+	"runs as another user under root; only that user can read the data",
 	async () => {
 		const server = await start(seed);
 		try {
@@ -224,7 +224,7 @@ test("does not trust a pid file that names another process", async () => {
 	await stranger.stop();
 }, 60_000);
 
-test("is made and started once by several starts, and runs until the last stop", async () => {
+test("is created once by several starts and runs until the last stop", async () => {
 	const folder = newFolder(0o700);
 	const half = join(folder, "postgres", "initdb-1");
 	mkdirSync(half, { recursive: true });

@@ -108,7 +108,7 @@ test("keeps the functions of the versions that booted last", async () => {
 	expect(await client`select count(*)::int as sets from function_set`).toEqual([{ sets: 3 }] as never);
 });
 
-test("works on a newer compatible schema and refuses a breaking one", async () => {
+test("accepts a newer compatible schema, refuses a breaking one", async () => {
 	await migrate(deps, url, [...migrations, harmless]);
 	expect((await migrate(deps, url)).applied).toEqual([]);
 	expect(await migratedUrl(url)).toBeDefined();

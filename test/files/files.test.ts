@@ -118,7 +118,7 @@ describe("a file that is written part by part", () => {
 		expect(await textOf(files.read(await writer.finish()))).toBe("mine\n");
 	});
 
-	test("is whole after failures of its store and database", async () => {
+	test("is complete after failures of its store and database", async () => {
 		const writer = await files.writer(owner, output);
 		const put = store.put;
 		writer.write("one\n");
@@ -140,7 +140,7 @@ describe("a file that is written part by part", () => {
 		expect(await textOf(files.read(await writer.finish()))).toBe("one\ntwo\nthree\n");
 	});
 
-	test("is whole with thousands of small parts", async () => {
+	test("is complete with thousands of small parts", async () => {
 		const writer = await files.writer(owner, output);
 		let expected = "";
 		for (let line = 0; line < 600; line += 1) {

@@ -32,7 +32,7 @@ function filesCutAt(nth: number, isDone: boolean) {
 	return createFiles({ ...deps, stores: { main, others: [] } }, { secret: "a secret of 32 bytes, as any other" });
 }
 
-test("a part that was half written when the connection broke is whole after a retry", async () => {
+test("a part that was half written when the connection broke is complete after a retry", async () => {
 	for (const isDone of [false, true]) {
 		for (const nth of [1, 2, 3]) {
 			const files = filesCutAt(nth, isDone);

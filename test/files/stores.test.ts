@@ -15,7 +15,7 @@ const folder = temporaryFolder();
 const storage = startObjectStorage();
 const bucket = { endpoint: storage.url, bucket: "files", region: "us-east-1", accessKeyId: "id", secretAccessKey: "s" };
 
-describe("blobs are read whole or not at all", () => {
+describe("blobs are read completely or not at all", () => {
 	test("on the disk, for this user alone", async () => {
 		const store = createDiskBlobs({ folder: join(folder, "files") });
 		await holdsBlobs(store);

@@ -133,7 +133,7 @@ test("leaks no planted secret into answers, log or tables", async () => {
 	);
 }, 30_000);
 
-test("forwards only what is meant for the upstream", async () => {
+test("forwards only the fields meant for the upstream", async () => {
 	const { secret } = await service.customer();
 	upstream.always(() => reply().text("ok"));
 	const headers = {

@@ -84,7 +84,7 @@ test("a rejecting deployment names the field and sends nothing", async () => {
 	expect(honoured.status).toBe(200);
 });
 
-test("the client cannot set what the reservation depends on", async () => {
+test("the client cannot set fields that the reservation depends on", async () => {
 	const response = await post(
 		ask("hi", {
 			max_tokens: 7,

@@ -96,7 +96,7 @@ test("a close concurrent with grants, returns and flushes keeps the books sound"
 	expect(Number(budget?.drawn)).toBe(160);
 });
 
-test("a late settlement takes what is available and writes the rest off", async () => {
+test("a late settlement takes the available credit and writes the rest off", async () => {
 	await makeAccount(db, "l", 100, { "l-key": 60 });
 	await goLive(db, "l");
 	const store = storeOf("l");

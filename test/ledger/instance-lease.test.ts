@@ -192,7 +192,7 @@ test("leaves running requests to the next start when the drain time is over", as
 	expect(await broken()).toEqual([]);
 });
 
-test("reports at a stop what a fenced epoch leaves to a replay", async () => {
+test("reports at a stop the settlements that a fenced epoch leaves to a replay", async () => {
 	const { db, dataDir } = world;
 	const deps = { db, clock: systemClock, log: silentLog, apply: () => {}, reset: () => {}, onDiskFailed: () => {} };
 	const options = { instanceId: "fenced", dataDir, mode: "process", leaseTtlMs: 2_000, fencedDrainMs: 300 } as const;

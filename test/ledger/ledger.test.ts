@@ -171,7 +171,7 @@ test.each([
 	["a", "journalled"],
 	["p", "journalled"],
 	["k", "not journalled"],
-])("returns what a request leaves of %s, whose limit was lowered, %s", async (lowered, how) => {
+])("returns a request's unused rest of %s, whose limit was lowered, %s", async (lowered, how) => {
 	const { ledger, sum, state, clock, returned } = await build("process");
 	const ofProject = (reserved: number) => ({ ...request(reserved), budgets: ["p"] });
 	expect(await ledger.draw(ofProject(0), usd(1_000))).toBe(null);

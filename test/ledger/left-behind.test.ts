@@ -11,7 +11,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, broken, openLeases, journals, available } = world;
 
-test("the next start after kill -9 charges what was delivered", async () => {
+test("the next start after kill -9 charges the delivered output", async () => {
 	const child = await startChild("one");
 	await child.ask("open done 100", "opened done");
 	await child.ask("settle done 60", "settled done");

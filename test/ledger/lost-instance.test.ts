@@ -13,7 +13,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, reserveHere, broken, available } = world;
 
-test("closes what Postgres knows, and is refused while the instance may run", async () => {
+test("closes the leases in Postgres, and is refused while the instance may run", async () => {
 	const child = await startChild("lost", 1_500);
 	await child.ask("open a 1000", "opened a");
 	await waitFor(async () => (await world.db.sql`select 1 from reservation`).length === 1, "the reservation");

@@ -18,7 +18,7 @@ const BATCH_MAX = 6;
 const prepared = spyOn(SettledColumns.prototype, "prepare");
 atEnd(() => prepared.mockRestore());
 
-test.each([1, 2, 3])("sends the present content of batches that change after preparation (seed %i)", async (seed) => {
+test.each([1, 2, 3])("sends the current content of batches that change after preparation (seed %i)", async (seed) => {
 	const { int, pick, chance, uuid } = createRandom(seed);
 	prepared.mockClear();
 	const clock = createManualClock();

@@ -91,7 +91,7 @@ test("an unanswered recall is sent again", async () => {
 	expect(state.recalled.length).toBe(3);
 });
 
-test("a repeated grant's refusal leads to a new grant with what came since", async () => {
+test("a repeated grant's refusal leads to a new grant with credit returned since", async () => {
 	const { slices, state, clock } = scripted(5);
 	let replies = 0;
 	state.beforeReply = async () => {

@@ -48,7 +48,7 @@ for (const [name, make] of suites) {
 		const give = (op: number, budget: string, amount: number, recall: number | null = null) =>
 			giving(budget, amount, { op: uuid(op), recall });
 
-		test("a grant is fair, at least its minimum and at most what is available", async () => {
+		test("a grant is fair, between its minimum and the available credit", async () => {
 			await live(store, "g");
 			const ledger = store.ledger("g", 1);
 			const amounts = async (...requests: ReturnType<typeof ask>[]) =>

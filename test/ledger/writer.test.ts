@@ -376,7 +376,7 @@ test("sends acknowledged settlements again and counts unknown ones", async () =>
 	writer.stop();
 });
 
-test("settles as late what exceeds a lease that the database forgot", async () => {
+test("settles charges above a lease that the database forgot as late", async () => {
 	const { writer, state, flushes, late, settle, pass, acknowledged, logged } = build();
 	const forgetful = async (settled: readonly string[]): Promise<"ok"> => {
 		if (settled.some((id) => id.startsWith("forgotten"))) throw new LeaseExceeded("more than the lease holds");

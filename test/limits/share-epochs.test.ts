@@ -93,7 +93,7 @@ async function epochsOf(id: string) {
 	};
 }
 
-test.each(["rate", "running"] as const)("an ask of %p that arrives after its epoch takes nothing", async (kind) => {
+test.each(["rate", "running"] as const)("a request for a share of %p after its epoch takes nothing", async (kind) => {
 	const { say, process, held } = await epochsOf("again");
 	const [before, ask] = [process(), process()];
 	await say(1, "live");

@@ -16,7 +16,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		expect((await Promise.all(sent)).filter(Boolean)).toHaveLength(10);
 	});
 
-	test("requests one after the other get the whole limit", async () => {
+	test("sequential requests get the whole limit", async () => {
 		const { at } = await cluster(count, PATIENT);
 		for (let sent = 0; sent < 10; sent++)
 			expect({ sent, in: await at(sent).enter("key", 10) }).toEqual({ sent, in: true });
@@ -197,7 +197,7 @@ test("a stopping instance returns all but its counts", async () => {
 	expect(passed).toBe(16);
 });
 
-test("concurrent asks for one key are granted no more than the limit", async () => {
+test("concurrent requests for one key's shares get no more than the limit", async () => {
 	await cluster(4);
 	for (let round = 0; round < 20; round++) {
 		const key = `key-${round}`;
@@ -216,7 +216,7 @@ test("concurrent asks for one key are granted no more than the limit", async () 
 	}
 });
 
-test("a late ask changes nothing", async () => {
+test("a late request for a share changes nothing", async () => {
 	await cluster(2);
 	const store = createPgShareStore({
 		statements: db.statements,
@@ -228,7 +228,7 @@ test("a late ask changes nothing", async () => {
 	expect(row?.amount).toBe(8);
 });
 
-test("an ask whose row is locked is left out", async () => {
+test("a request for a share whose row is locked is left out", async () => {
 	await cluster(2);
 	const store = createPgShareStore({
 		statements: db.statements,
@@ -302,7 +302,7 @@ test("a warm request of a limited key sends no statement", async () => {
 	expect(at(0).limits.rateLimitState("key", 50)).toMatchObject({ limit: 50, remaining: 0 });
 });
 
-test("the rate limit state is what no instance has taken, as far as is known", async () => {
+test("the rate limit state is the limit less all known shares", async () => {
 	const { at } = await cluster(2);
 	for (let sent = 0; sent < 3; sent++) await at(0).enter("key", 10);
 	expect(at(0).limits.rateLimitState("key", 10).remaining).toBe(7);

@@ -63,7 +63,7 @@ const named = (spans: readonly SeenSpan[], name: string) => spans.filter((span) 
 const childrenOf = (spans: readonly SeenSpan[], parent?: SeenSpan) =>
 	spans.filter((span) => span.parentSpanId === parent?.spanId);
 
-test("a request's spans nest below the client's", async () => {
+test("a request's spans are children of the client's span", async () => {
 	const { traceId, headers } = newContext();
 	const before = upstream.requests.length;
 	const response = await chat(headers);

@@ -122,7 +122,7 @@ describe("the status of an answer", () => {
 		["Failed to parse input at pos 17: {", "failed"],
 		["got exception: Unexpected empty grammar stack after accepting piece", "failed"],
 		["Compute error.", "failed"],
-	])("llama.cpp says 500 of what it finds wrong with a request: %p is `%s`", (message, kind) => {
+	])("llama.cpp's 500 about the request itself: %p is `%s`", (message, kind) => {
 		expect(of("llama.cpp", 500, { error: { code: 500, message, type: "server_error" } }).kind as string).toBe(kind);
 		// Servers whose 500 means their own failure.
 		expect(of("vllm", 500, { error: { code: 500, message, type: "server_error" } }).kind).toBe("failed");

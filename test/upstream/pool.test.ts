@@ -282,7 +282,7 @@ describe("the queue", () => {
 		expect(replicas[0]?.inFlight()).toBe(1);
 	});
 
-	test("gives a place that time frees to the waiting request", async () => {
+	test("gives a place freed by a timer to the waiting request", async () => {
 		const { clock, acquire, take, replicas } = setUp([10], { queueWaitMs: 60_000 });
 		for (const ticket of [take(), take()]) ticket.release("failed");
 		clock.advance(5_000);
@@ -447,7 +447,7 @@ describe("accounts", () => {
 		expect([served.length, parts.pool.contended()]).toEqual([3, true]);
 	});
 
-	test("a full queue drops the last request of the longest line", async () => {
+	test("a full queue drops the last request of the account with most waiting", async () => {
 		const parts = setUp([1], { queueLengthMax: 3 });
 		const served: { who: string; ticket: Ticket }[] = [];
 		const wait = waiting(parts, served);

@@ -65,7 +65,7 @@ describe("a request moves to another replica", () => {
 			expect((await collect(openChat(upstreams, model, chatCall()))).error).toBeUndefined();
 	});
 
-	test("at most three that start on it", async () => {
+	test("within three started attempts", async () => {
 		const { upstreams, model, servers, requests } = openUpstreams(5);
 		for (const server of servers) server.always(() => reply().reset());
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind: "unreachable" });
@@ -73,7 +73,7 @@ describe("a request moves to another replica", () => {
 		expect(Math.max(...servers.map((server) => server.requests.length))).toBe(1);
 	});
 
-	test.each(["429", "503", "401", "refused"])("past all replicas that turn it away (%s)", async (how) => {
+	test.each(["429", "503", "401", "refused"])("past all replicas that refuse it (%s)", async (how) => {
 		const { upstreams, model, servers } = openUpstreams(5, { breakerFailuresInRow: 100, healthIntervalMs: 60_000 });
 		await until(() => upstreams.replicas().every(({ health }) => health === "up"));
 		for (const server of servers.slice(1)) {
@@ -108,7 +108,7 @@ describe("a request moves to another replica", () => {
 		expect(upstreams.replicas()[0]?.breaker).toBe("closed");
 	});
 
-	test("at most eight that turn it away", async () => {
+	test("within eight refused attempts", async () => {
 		const { upstreams, model, servers, requests } = openUpstreams(10);
 		for (const server of servers) server.always(() => reply().errorStatus(429));
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind: "busy", status: 429 });

@@ -244,7 +244,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 	});
 });
 
-test("a client that leaves later pays for what was generated", async () => {
+test("a client that leaves later pays for the generated tokens", async () => {
 	const { secret, accountId } = await service.customer();
 	const upstream = server("vllm");
 	const before = upstream.requests.length;
@@ -331,7 +331,7 @@ test("a prompt above the context names `prompt`", async () => {
 	expect(await charged(accountId)).toMatchObject([{ charged: 0 }]);
 });
 
-test("credit bounds what is admitted", async () => {
+test("credit bounds the admitted requests", async () => {
 	const { secret } = await service.customer({ exactCredit: 2_000_000 });
 	const response = await service.post("/v1/completions", secret, { model: "openai", prompt: "x", max_tokens: 1000 });
 	expect(response.status).toBe(402);

@@ -55,7 +55,7 @@ describe("400 invalid_request", () => {
 			expect(headers.get("x-should-retry")).toBeNull();
 		});
 
-	test("says what is expected, not what was sent", async () => {
+	test("describes the expected value without quoting the sent one", async () => {
 		const text = async (change: Record<string, unknown>) =>
 			(await errorOf(await post({ ...ask(), ...change }))).error.message;
 		expect(await text({ temperature: "canary" })).toBe("`temperature` must be a number.");

@@ -190,7 +190,7 @@ describe("answers match the document", () => {
 	});
 });
 
-test("the service refuses what the document calls invalid, nothing else", async () => {
+test("the service refuses exactly the requests that the document calls invalid", async () => {
 	const cases: [string, object, boolean][] = [
 		["/v1/completions", { model: "text", prompt: [] }, false],
 		["/v1/completions", { model: "text", prompt: "x", n: 0 }, false],

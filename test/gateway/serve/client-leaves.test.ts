@@ -27,7 +27,7 @@ test.each([60, 5_000])("a client that leaves %i ms before a whole answer pays no
 	});
 });
 
-test("a client that leaves after the terminator has finished", async () => {
+test("a client that leaves after the terminator counts as finished", async () => {
 	vllm.next(reply().text("a b"));
 	const { accountId, secret } = await service.customer();
 	const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, ask(QUESTION, { stream: true })));

@@ -219,7 +219,7 @@ describe("a stream", () => {
 		expect(call.isClosed).toBe(true);
 	});
 
-	test("is not charged for what arrives after the client left", async () => {
+	test("is not charged for output after the client left", async () => {
 		const { road, call, leave } = await streaming();
 		call.isDeaf = true;
 		leave();
@@ -229,7 +229,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "client_left", charged: costOf(1) });
 	});
 
-	test("that stops during a journal write is charged what was recorded", async () => {
+	test("that stops during a journal write is charged the recorded output", async () => {
 		const { road, call, reader } = await streaming({ mode: "host" });
 		road.journal.isDurable = false;
 		call.arrive("w2");
@@ -243,7 +243,7 @@ describe("a stream", () => {
 		settledOnce(road, { ending: "shutdown", charged: costOf(2) });
 	});
 
-	test("delivers only what the journal took", async () => {
+	test("delivers only output that the journal has recorded", async () => {
 		for (const counts of [true, false]) {
 			const request = await sent(STREAM);
 			request.call.counts = counts;

@@ -12,10 +12,9 @@ import { AuthLayout } from "./parts/auth-layout.tsx";
 import { PasswordDialog } from "./parts/password-dialog.tsx";
 import { Problem } from "./parts/problem.tsx";
 import { PageWaiting } from "./parts/waiting.tsx";
-import { PublicShell } from "./public-shell.tsx";
 import { matchPath, navigate, Routing, usePlace } from "./router.tsx";
 import { SessionProvider, useSession } from "./session.tsx";
-import { Shell } from "./shell.tsx";
+import { PublicShell, Shell } from "./shell.tsx";
 import { language, t } from "./texts.tsx";
 import type { AccountView } from "./views.ts";
 
@@ -29,6 +28,8 @@ interface Params {
 const onDemand = (load: () => Promise<{ default: ComponentType<Params> }>) => lazy(load, <PageWaiting />);
 
 const DocsPage = onDemand(() => (language === "de" ? import("./docs/de.tsx") : import("./docs/en.tsx")));
+const KeyPages = onDemand(() => import("./pages/keys.tsx"));
+const ProjectPages = onDemand(() => import("./pages/projects.tsx"));
 const ModelPages = onDemand(() => import("./pages/models.tsx"));
 const BatchPages = onDemand(() => import("./pages/batches.tsx"));
 const OperatorPages = onDemand(() => import("./operator/pages.tsx"));
@@ -55,10 +56,10 @@ const ROUTES: readonly Route[] = [
 	["/reset", "guest", ResetPage],
 	["/invite", "viewer", InvitePage],
 	["/overview", "account", OverviewPage],
-	["/keys", "account", onDemand(() => import("./pages/keys.tsx"))],
-	["/keys/:id", "account", onDemand(() => import("./pages/key.tsx"))],
-	["/projects", "account", onDemand(() => import("./pages/projects.tsx")), "projects.see"],
-	["/projects/:id", "account", onDemand(() => import("./pages/project.tsx")), "projects.see"],
+	["/keys", "account", KeyPages],
+	["/keys/:id", "account", KeyPages],
+	["/projects", "account", ProjectPages, "projects.see"],
+	["/projects/:id", "account", ProjectPages, "projects.see"],
 	["/credit", "account", onDemand(() => import("./pages/credit.tsx")), "credit.see"],
 	["/usage", "account", onDemand(() => import("./pages/usage.tsx"))],
 	["/requests", "account", onDemand(() => import("./pages/requests.tsx"))],

@@ -1,17 +1,18 @@
 import { SimpleGrid } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { roleName } from "../labels.ts";
 import { KeyState } from "../pages/keys.tsx";
 import { KEY_COLUMN, ledgerColumns, topUpColumns } from "../parts/account-tables.tsx";
 import { BalanceFigures } from "../parts/balance-figures.tsx";
 import { FenceNotice } from "../parts/dialog.tsx";
-import { TextField } from "../parts/fields.tsx";
+import { SearchField, TextField } from "../parts/fields.tsx";
 import { ActButton } from "../parts/form.tsx";
 import { Facts, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
-import { TablePanel } from "../parts/table.tsx";
+import { fromList, TablePanel } from "../parts/table.tsx";
 import { Ago, Id, Moment } from "../parts/text.tsx";
-import { useResource } from "../resource.ts";
+import { useList, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
 import { useAttempt } from "../token.ts";
@@ -162,5 +163,50 @@ function Detail({ data }: { data: OperatorAccount }) {
 				columns={ledgerColumns()}
 			/>
 		</>
+	);
+}
+
+const TYPING_MS = 250;
+
+export function AccountsPage() {
+	const [search, setSearch] = useState("");
+	const [wanted] = useDebouncedValue(search.trim(), TYPING_MS);
+	const list = useList(`operator-accounts ${wanted}`, (after) => operatorApi.accounts(wanted, after));
+	return (
+		<Page title={t("Accounts")}>
+			<TablePanel
+				title={t("Accounts")}
+				aside={
+					<SearchField
+						w={240}
+						label={t("Search by email, name or id")}
+						placeholder={t("Email, name or id, press /")}
+						value={search}
+						onChange={setSearch}
+					/>
+				}
+				{...fromList(list)}
+				rowKey={(account) => account.id}
+				empty={
+					<Empty title={wanted === "" ? t("No accounts yet.") : t("No account matches “{wanted}”.", { wanted })} />
+				}
+				columns={[
+					{
+						label: t("Email"),
+						lead: true,
+						render: (account) => <Link to={`/operator/accounts/${account.id}`}>{account.email}</Link>,
+					},
+					{ label: t("Name"), render: (account) => account.name },
+					{ label: t("State"), render: (account) => <State value={account.state} /> },
+					{
+						label: t("Topped up"),
+						render: ({ toppedUp }) => <State value={toppedUp ? "ok" : "off"} label={toppedUp ? t("Yes") : t("No")} />,
+					},
+					{ label: t("Created"), render: (account) => <Ago atMs={account.createdAtMs} /> },
+					{ label: t("Spent"), amount: (account) => account.spentNanoUsd },
+					{ label: t("Balance"), amount: (account) => account.balanceNanoUsd, corner: true },
+				]}
+			/>
+		</Page>
 	);
 }

@@ -1,6 +1,5 @@
 import { NotFoundPage } from "../pages/refused-pages.tsx";
-import { AccountPage } from "./account.tsx";
-import { AccountsPage } from "./accounts.tsx";
+import { AccountPage, AccountsPage } from "./account.tsx";
 import { AuditPage } from "./audit.tsx";
 import { DeploymentsPage } from "./deployments.tsx";
 import { InstancesPage } from "./instances.tsx";

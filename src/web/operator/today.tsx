@@ -1,17 +1,17 @@
 import { api } from "../api.ts";
 import { formatCount, formatDuration } from "../format.ts";
+import { LinkButton } from "../parts/form.tsx";
 import { Facts, Page, Panel, Stat, State } from "../parts/page.tsx";
 import { Empty, Reading } from "../parts/problem.tsx";
 import { TablePanel } from "../parts/table.tsx";
 import { Ago, Amount, Id } from "../parts/text.tsx";
 import { resources, useLive, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
-import { showUsd } from "../shown-money.ts";
+import { showStripeAmount, showUsd } from "../shown-money.ts";
 import { rich, t } from "../texts.tsx";
-import { type AdjustmentWaiting, type OperatorSummary, operatorApi } from "./api.ts";
+import { type AdjustmentWaiting, type OperatorSummary, operatorApi, type PaymentFinding } from "./api.ts";
 import { ACCOUNT_COLUMN, type Review, reasonField, reviewColumn, useDecision } from "./decision.tsx";
 import { REPLICA_COLUMNS } from "./deployments.tsx";
-import { FindingPanel } from "./findings.tsx";
 import { ReviewTable } from "./top-ups.tsx";
 
 const KEY = "operator-summary";
@@ -158,6 +158,58 @@ function AdjustmentPanel(props: { rows: readonly AdjustmentWaiting[]; onDecided:
 				{ label: t("Requested"), render: (row) => <Ago atMs={row.firstAtMs} /> },
 				{ label: t("Amount"), amount: (row) => row.amountNanoUsd, sign: true, corner: true },
 				reviewColumn(choose),
+			]}
+		>
+			{dialog}
+		</TablePanel>
+	);
+}
+
+const KINDS: Readonly<Record<PaymentFinding["kind"], string>> = {
+	uncredited: t("Paid, not credited"),
+	unpaid: t("Credited, not paid"),
+	refund: t("Refunds differ"),
+	dispute: t("Disputes differ"),
+	unfinished: t("Not compared"),
+	undecided: t("Not decided"),
+};
+
+/** Payments where Stripe and the ledger disagree; each is listed until an operator closes it. */
+function FindingPanel({ rows, onClosed }: { rows: readonly PaymentFinding[]; onClosed: () => void }) {
+	const [dialog, choose] = useDecision<PaymentFinding>(
+		({ id, reason }) => ({
+			title: t("Close the payment difference"),
+			about: <p className="small dim">{reason}</p>,
+			act: t("Close"),
+			field: {
+				label: t("Resolution"),
+				description: t("For example, a refund at Stripe or a credit adjustment. Saved in the audit log"),
+			},
+			run: async (resolution) => void (await operatorApi.closeFinding(id, resolution)),
+		}),
+		onClosed,
+	);
+	return (
+		<TablePanel
+			title={t("Card payments that differ from the ledger")}
+			rows={rows}
+			rowKey={(finding) => finding.id}
+			empty={<Empty title={t("All payments match.")} />}
+			columns={[
+				{ label: t("Payment"), lead: true, render: (finding) => <Id value={finding.id.replace(/^\w+:/, "")} /> },
+				{ label: t("Problem"), render: (finding) => KINDS[finding.kind] },
+				{ label: t("Details"), render: (finding) => finding.reason },
+				ACCOUNT_COLUMN,
+				{ label: t("Since"), render: (finding) => <Ago atMs={finding.foundAtMs} /> },
+				{
+					label: t("Amount"),
+					figure: ({ amountCents, currency }) => amountCents !== null && showStripeAmount(amountCents, currency),
+				},
+				{
+					label: t("Action"),
+					act: true,
+					render: (finding) => <LinkButton onClick={() => choose(finding)}>{t("Close")}</LinkButton>,
+				},
 			]}
 		>
 			{dialog}

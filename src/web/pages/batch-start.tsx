@@ -1,7 +1,6 @@
 import { FileInput, Select } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { api } from "../api.ts";
-import { type BatchCheck, readBatch } from "../batch-check.ts";
 import { formatCount } from "../format.ts";
 import { canAsk } from "../key-use.ts";
 import { keyLabel } from "../labels.ts";
@@ -14,7 +13,24 @@ import type { Attempt } from "../token.ts";
 
 const FILE_BYTES_MAX = 32 * 1024 * 1024;
 
-/** Checks the file line by line in the browser before it is uploaded and charged to a key. */
+interface BatchFile {
+	readonly lines: number;
+	/** Of the first line; the batch has one endpoint. */
+	readonly endpoint: string;
+}
+
+/** Undefined if the file cannot be read or its first line is no request. The service checks every line. */
+async function readBatch(file: File): Promise<BatchFile | undefined> {
+	try {
+		const lines = (await file.text()).split("\n").filter((line) => line.trim() !== "");
+		const { url } = JSON.parse(lines[0] ?? "") as { url?: unknown };
+		return typeof url === "string" ? { lines: lines.length, endpoint: url } : undefined;
+	} catch {
+		return undefined;
+	}
+}
+
+/** Shows the file's requests before it is uploaded and charged to a key. */
 export function BatchStartDialog(props: {
 	dropped: File | null;
 	attempt: Attempt;
@@ -24,12 +40,12 @@ export function BatchStartDialog(props: {
 	const account = useAccount();
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
 	const [file, setFile] = useState(props.dropped);
-	const [check, setCheck] = useState<BatchCheck>();
+	const [check, setCheck] = useState<BatchFile | null>();
 	const [chosen, setChosen] = useState<string | null>(null);
 	const usable = keys.data?.items.filter(canAsk) ?? [];
 	const keyId = chosen ?? usable[0]?.id ?? null;
 	const start = useAction(async () => {
-		if (file === null || keyId === null || check?.endpoint == null) return;
+		if (file === null || keyId === null || !check) return;
 		const asked = { key: keyId, endpoint: check.endpoint, file };
 		// The token depends on file and key, so that repeated clicks start one batch.
 		const { name, size, lastModified } = file;
@@ -45,12 +61,12 @@ export function BatchStartDialog(props: {
 		if (file === null || isTooLarge) return;
 		// Reading a large file takes time: another file may be chosen.
 		let isShown = true;
-		void readBatch(file).then((found) => isShown && setCheck(found));
+		void readBatch(file).then((found) => isShown && setCheck(found ?? null));
 		return () => {
 			isShown = false;
 		};
 	}, [file, isTooLarge]);
-	const isReady = check !== undefined && check.problems.length === 0 && keyId !== null;
+	const isReady = check && keyId !== null;
 	return (
 		<ActDialog
 			onClose={props.onClose}
@@ -77,17 +93,17 @@ export function BatchStartDialog(props: {
 					})}
 				</Notice>
 			)}
-			{check?.problems.map((problem) => (
-				<Notice key={problem} kind="warn">
-					{problem}
+			{check === null && (
+				<Notice kind="warn">
+					{t("The file cannot be read: its first line must be JSON with custom_id, method, url and body.")}
 				</Notice>
-			))}
-			{check?.problems.length === 0 && (
+			)}
+			{check && (
 				<Notice kind="ok">
 					{plural(
 						check.lines,
 						{ one: "{count} request to {endpoint}", other: "{count} requests to {endpoint}" },
-						{ count: formatCount(check.lines), endpoint: check.endpoint ?? "" },
+						{ count: formatCount(check.lines), endpoint: check.endpoint },
 					)}
 				</Notice>
 			)}

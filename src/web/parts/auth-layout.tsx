@@ -2,8 +2,8 @@ import { Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import { brand } from "../brand.ts";
 import { Brand } from "../shell.tsx";
-import { LanguageSwitch } from "./language-switch.tsx";
 import { Panel } from "./page.tsx";
+import { LanguageSwitch } from "./switches.tsx";
 
 /** Frame of the sign-in pages. */
 export function AuthLayout(props: { title: string; children: ReactNode; below?: ReactNode }) {

@@ -1,12 +1,15 @@
 import {
 	Checkbox,
 	type CheckboxProps,
+	NumberInput,
+	type NumberInputProps,
 	PasswordInput,
 	type PasswordInputProps,
 	TextInput,
 	type TextInputProps,
 } from "@mantine/core";
 import { PASSWORD_CHARS_MIN } from "../../console/views.ts";
+import { SEPARATORS } from "../format.ts";
 import { t } from "../texts.tsx";
 
 interface Field {
@@ -78,4 +81,23 @@ export function NewPasswordField(field: Parameters<typeof PasswordField>[0]) {
 /** The page's search, focused by `/` (`shortcuts.tsx`). */
 export function SearchField({ label, ...rest }: Parameters<typeof TextField>[0] & { label: string }) {
 	return <TextField required={false} size="xs" aria-label={label} data-search {...rest} />;
+}
+
+/** Dollars and cents, as typed. `onChange` is called for changes by the user only. */
+export function UsdField({
+	onChange,
+	...rest
+}: Omit<NumberInputProps, "onChange"> & { readonly value: string; readonly onChange: (usd: string) => void }) {
+	return (
+		<NumberInput
+			hideControls
+			decimalScale={2}
+			allowNegative={false}
+			{...SEPARATORS}
+			{...rest}
+			onValueChange={({ value }, { source }) => {
+				if (source === "event") onChange(value);
+			}}
+		/>
+	);
 }

@@ -239,8 +239,8 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 	test("a batch file is checked, started, followed, then downloaded", async () => {
 		await walk(page, "/batches");
 		await page.getByRole("button", { name: "Start a batch" }).first().click();
-		await choose(`${line("a")}\n${line("a")}\n`);
-		await dialog().getByText("Line 2: an earlier line has the same custom_id.").waitFor();
+		await choose("no request\n");
+		await dialog().getByText("The file cannot be read").waitFor();
 		expect(await dialog().getByRole("button", { name: "Start" }).isDisabled()).toBe(true);
 		await choose(`${line("a")}\n${line("b")}\n`);
 		await dialog().getByText("2 requests to /v1/chat/completions").waitFor();
@@ -286,8 +286,8 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await panel.getByRole("button", { name: "New secret" }).waitFor();
 
 		await walk(page, "/batches");
-		await drop(`${line("a")}\n{"custom_id": "b"}\n`);
-		await dialog().getByText("Line 2: it has no body.").waitFor();
+		await drop('{"custom_id": "b"}\n');
+		await dialog().getByText("The file cannot be read").waitFor();
 		expect(await dialog().getByRole("button", { name: "Start" }).isDisabled()).toBe(true);
 		await dialog().getByRole("button", { name: "Cancel" }).click();
 		await drop(`${line("a")}\n`);

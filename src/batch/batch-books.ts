@@ -5,14 +5,9 @@ import type { KeyDigest } from "../keys/secret.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import type { BatchCounts, BatchEnding, BatchPause, BatchProblem, BatchRecord, BatchUsage } from "./batch-record.ts";
 
-export interface NewBatch {
-	readonly id: string;
-	readonly accountId: string;
-	readonly keyId: string;
+export interface NewBatch
+	extends Pick<BatchRecord, "id" | "accountId" | "keyId" | "inputFileId" | "completionWindow" | "metadata"> {
 	readonly endpoint: string;
-	readonly inputFileId: string;
-	readonly completionWindow: string;
-	readonly metadata: Readonly<Record<string, string>> | null;
 	readonly outputExpiresS: number | null;
 	readonly idempotencyKey: string | null;
 	/** The batch's time limit, by the database's clock: clocks of gateways may differ by a day. */
@@ -27,13 +22,9 @@ export interface ClaimedLine {
 }
 
 /** `part` is the part of the output or error file that will hold the outcome; null for a freed line. */
-export interface LineOutcome extends ClaimedLine {
+export interface LineOutcome extends ClaimedLine, Omit<BatchUsage, "chargedNanoUsd"> {
 	readonly state: "output" | "error" | "free";
 	readonly part: number | null;
-	readonly promptTokens: number;
-	readonly cachedTokens: number;
-	readonly completionTokens: number;
-	readonly reasoningTokens: number;
 	readonly charged: NanoUsd;
 }
 

@@ -1,17 +1,11 @@
 import { inEnglish, type Text, type TextValues } from "../base/translate.ts";
+import type { ViewOf } from "../db/view-of.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
+import type { batch } from "./batch.sql.ts";
 
-export type BatchState =
-	| "validating"
-	| "failed"
-	| "in_progress"
-	| "finalizing"
-	| "completed"
-	| "expired"
-	| "cancelling"
-	| "cancelled";
-
-export type BatchEnding = "completed" | "expired" | "cancelled" | "failed";
+type Row = ViewOf<typeof batch, NanoUsd>;
+export type BatchState = Row["state"];
+export type BatchEnding = NonNullable<Row["ending"]>;
 
 export const BATCH_ENDPOINTS = ["/v1/chat/completions", "/v1/completions", "/v1/embeddings"] as const;
 export type BatchEndpoint = (typeof BATCH_ENDPOINTS)[number];
@@ -48,47 +42,19 @@ export interface BatchPause {
 }
 
 /** Tokens and charge of a batch's lines, by the upstream's count. */
-export interface BatchUsage {
-	readonly promptTokens: number;
-	readonly cachedTokens: number;
-	readonly completionTokens: number;
-	readonly reasoningTokens: number;
-	readonly chargedNanoUsd: NanoUsd;
-}
+export type BatchUsage = Pick<
+	Row,
+	"promptTokens" | "cachedTokens" | "completionTokens" | "reasoningTokens" | "chargedNanoUsd"
+>;
 
-export interface BatchCounts {
-	readonly total: number;
-	readonly completed: number;
-	readonly failed: number;
-}
+export type BatchCounts = Pick<Row, "total" | "completed" | "failed">;
 
 /** A batch. Times are Unix milliseconds, null until they happen. */
-export interface BatchRecord extends BatchCounts, BatchUsage {
-	readonly id: string;
-	readonly accountId: string;
-	readonly keyId: string;
+export interface BatchRecord extends Omit<Row, "endpoint" | "metadata" | "paused" | "errors" | "idempotencyKey"> {
 	readonly endpoint: BatchEndpoint;
-	readonly inputFileId: string;
-	readonly completionWindow: string;
 	readonly metadata: Readonly<Record<string, string>> | null;
-	readonly outputExpiresS: number | null;
-	readonly state: BatchState;
-	readonly ending: BatchEnding | null;
-	readonly run: number;
-	readonly model: string | null;
 	readonly paused: BatchPause | null;
 	readonly errors: readonly BatchProblem[] | null;
-	readonly outputFileId: string | null;
-	readonly errorFileId: string | null;
-	readonly createdAtMs: number;
-	readonly expiresAtMs: number;
-	readonly inProgressAtMs: number | null;
-	readonly finalizingAtMs: number | null;
-	readonly completedAtMs: number | null;
-	readonly failedAtMs: number | null;
-	readonly expiredAtMs: number | null;
-	readonly cancellingAtMs: number | null;
-	readonly cancelledAtMs: number | null;
 }
 
 export function isOver(state: BatchState): boolean {

@@ -3,14 +3,9 @@ import { newId } from "../base/id.ts";
 import type { CatalogSnapshot } from "../catalog/model.ts";
 import type { Files } from "../files/files.ts";
 import type { BatchBooks } from "./batch-books.ts";
-import { type BatchEndpoint, type BatchRecord, isOver } from "./batch-record.ts";
+import { type BatchRecord, isOver } from "./batch-record.ts";
 
-export interface BatchRequest {
-	readonly inputFileId: string;
-	readonly endpoint: BatchEndpoint;
-	readonly metadata: Readonly<Record<string, string>> | null;
-	/** Seconds that output files are kept after they are made; null for the default. */
-	readonly outputExpiresS: number | null;
+export interface BatchRequest extends Pick<BatchRecord, "inputFileId" | "endpoint" | "metadata" | "outputExpiresS"> {
 	/** A repetition by the same API key returns the batch that was made. */
 	readonly idempotencyKey: string | null;
 }

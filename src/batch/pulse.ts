@@ -7,13 +7,6 @@ import type { BatchRecord } from "./batch-record.ts";
 import type { LineWork } from "./line-work.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** Runs alongside the sender: stores progress, reads what is wanted, seals outcomes. */
-export interface Pulse {
-	/** Stores the progress once more. Rejects with RunLost. */
-	last(): Promise<void>;
-	stop(): void;
-}
-
 const TICK_MS = 1_000;
 /** Interval between two seals; it grows with the number of parts. A crash loses the outcomes since the last seal. */
 const SEAL_MS_MIN = 200;
@@ -25,6 +18,7 @@ const STUCK_MS = 60_000;
 /** Grace for lines in flight when the batch ends; lines that gave their place up could otherwise wait for ever. */
 const END_GRACE_MS = 10 * 60_000;
 
+/** Runs alongside the sender: stores progress, reads what is wanted, seals outcomes. */
 export function startPulse(
 	deps: { books: BatchBooks; clock: Clock; log: Log },
 	/** `isPast`: the window has ended by the database's clock. */
@@ -35,7 +29,7 @@ export function startPulse(
 	 * place of this instance.
 	 */
 	options: { graceMs: number; othersWait(): Promise<boolean> },
-): Pulse {
+) {
 	const { books, clock, log } = deps;
 	const { work, outcomes, signal } = run;
 	const over = new AbortController();
@@ -114,6 +108,7 @@ export function startPulse(
 	}
 
 	return {
+		/** Stores the progress once more. Rejects with RunLost. */
 		async last() {
 			cancelTimer();
 			// It is older than the last one and must not be written after it.

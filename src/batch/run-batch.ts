@@ -16,7 +16,7 @@ import { CANCELLED, EXPIRED, unansweredLine } from "./line-text.ts";
 import { type Carrier, createLineWork, type Stop } from "./line-work.ts";
 import { linesBefore, type Sealed } from "./lines-before.ts";
 import { createOutcomes, type Outcomes } from "./outcomes.ts";
-import { type Pulse, startPulse } from "./pulse.ts";
+import { startPulse } from "./pulse.ts";
 import { validate } from "./validate.ts";
 
 export interface RunDeps {
@@ -211,7 +211,7 @@ async function everyLine(
 	const run = { batchId: batch.id, run: batch.run };
 	const outcomes = createOutcomes(deps, { ...run, output, error });
 	let lines: ReturnType<typeof openLines> | undefined;
-	let pulse: Pulse | undefined;
+	let pulse: ReturnType<typeof startPulse> | undefined;
 	try {
 		const sealed = {
 			output: { empty: await output.fence(), parts: output.parts() },

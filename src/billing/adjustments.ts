@@ -4,24 +4,15 @@ import { newId } from "../base/id.ts";
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { viewOf } from "../db/view-of.ts";
+import { type ViewOf, viewOf } from "../db/view-of.ts";
 import { formatUsd, NANO_PER_USD, type NanoUsd } from "../money/nano-usd.ts";
 import { noted, notedJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
+import type { creditAdjustment } from "./adjustment.sql.ts";
 import { inTransaction, rowsOf, type Transaction } from "./stripe-books.ts";
 
-export type AdjustmentState = "pending" | "booked" | "rejected";
-
-export interface Adjustment {
-	readonly id: string;
-	readonly accountId: string;
-	readonly amountNanoUsd: NanoUsd;
-	readonly reason: string;
-	readonly state: AdjustmentState;
-	readonly idempotencyKey: string;
-	/** Operator id. */
-	readonly firstBy: string;
-}
+export type Adjustment = ViewOf<typeof creditAdjustment, NanoUsd>;
+export type AdjustmentState = Adjustment["state"];
 
 interface NewAdjustment extends Pick<Adjustment, "accountId" | "reason" | "idempotencyKey"> {
 	/** Not zero; negative takes credit away. */

@@ -1,22 +1,19 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { viewOf } from "../db/view-of.ts";
+import { type ViewOf, viewOf } from "../db/view-of.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
+import type { autoTopUp } from "./auto-top-up.sql.ts";
 import type { StopReason } from "./stop-reasons.ts";
 import { payableByCard, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
 
-/** Setting of an account: threshold, amount, and limit per calendar month of its time zone. */
-export interface AutoTopUpAmounts {
-	readonly belowNanoUsd: NanoUsd;
-	readonly amountNanoUsd: NanoUsd;
-	readonly monthMostNanoUsd: NanoUsd;
-}
+type Row = ViewOf<typeof autoTopUp, NanoUsd>;
 
-export interface AutoTopUp extends AutoTopUpAmounts {
-	readonly state: "on" | "stopped" | "needs_owner";
+/** Setting of an account: threshold, amount, and limit per calendar month of its time zone. */
+export type AutoTopUpAmounts = Pick<Row, "belowNanoUsd" | "amountNanoUsd" | "monthMostNanoUsd">;
+
+export interface AutoTopUp extends AutoTopUpAmounts, Pick<Row, "state" | "changedAtMs"> {
 	readonly reason: StopReason | null;
-	readonly changedAtMs: number;
 }
 
 export interface AutoAttempt {

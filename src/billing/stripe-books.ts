@@ -7,6 +7,7 @@ import { viewOf } from "../db/view-of.ts";
 import { centsOf, nanoUsdOfCents } from "../money/cents.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { noteFinding, settleFinding } from "./stripe-findings.ts";
+import type { TopUpRecord } from "./top-ups.ts";
 
 export type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]>[0];
 
@@ -21,16 +22,10 @@ const NO_ROOM = "TG004";
 const NOT_GIVEN_BACK = "won, not given back: the account would hold more credit than can be counted";
 
 /** The card top-up of a payment, with its account locked. */
-export interface PaidTopUp {
-	readonly id: string;
-	readonly accountId: string;
-	readonly amountNanoUsd: NanoUsd;
+export interface PaidTopUp
+	extends Pick<TopUpRecord, "id" | "accountId" | "amountNanoUsd" | "method" | "reference" | "state"> {
 	/** Card amounts are whole cents. */
 	readonly amountCents: number;
-	readonly method: string;
-	/** Reference in ledger entries, so that a customer recognizes the payment. */
-	readonly reference: string;
-	readonly state: string;
 }
 
 /** Rows of a statement inside the transaction. */

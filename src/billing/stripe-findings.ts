@@ -2,28 +2,18 @@ import { sql } from "drizzle-orm";
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { viewOf } from "../db/view-of.ts";
+import { type ViewOf, viewOf } from "../db/view-of.ts";
 import { noted, notedJson } from "../ops/audit.ts";
 import { IN_HAND_S, RECEIVED } from "../ops/payment-findings.ts";
+import type { stripeFinding } from "./stripe.sql.ts";
 
-export type FindingKind = "uncredited" | "unpaid" | "refund" | "dispute" | "unfinished" | "undecided";
+type Row = ViewOf<typeof stripeFinding>;
 
-export interface Finding {
-	/** Unique subject: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`, `won:dp_…`, `open:att_…`. */
-	readonly id: string;
-	readonly kind: FindingKind;
-	/** Text for operators. */
-	readonly reason: string;
-	readonly topUpId: string | null;
-	readonly amountCents: number | null;
-	/** As Stripe writes it, `usd`. */
-	readonly currency: string | null;
-}
+export type Finding = Pick<Row, "id" | "kind" | "reason" | "topUpId" | "amountCents" | "currency">;
 
 /** An open finding, as operators see it. */
-export interface OpenFinding extends Finding {
+export interface OpenFinding extends Finding, Pick<Row, "foundAtMs"> {
 	readonly accountId: string | null;
-	readonly foundAtMs: number;
 }
 
 /** A transaction, or the client outside of one. */

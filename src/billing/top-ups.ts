@@ -4,26 +4,15 @@ import { onlyRow } from "../db/outage.ts";
 import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { viewOf } from "../db/view-of.ts";
+import { type ViewOf, viewOf } from "../db/view-of.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import { isWholeCents, nanoUsdOfCents } from "../money/cents.ts";
 import { NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
+import type { topUp } from "./top-up.sql.ts";
 
-export type TopUpState = "pending" | "confirmed" | "rejected" | "refunded" | "disputed";
-
-export interface TopUpRecord {
-	readonly id: string;
-	readonly accountId: string;
-	readonly amountNanoUsd: NanoUsd;
-	readonly method: "transfer" | "card" | "demo";
-	/** Reference of the payer or the payment service; one payment is credited once. */
-	readonly reference: string;
-	readonly state: TopUpState;
-	readonly createdAtMs: number;
-	readonly decidedAtMs: number | null;
-	readonly decidedBy: string | null;
-}
+export type TopUpRecord = ViewOf<typeof topUp, NanoUsd>;
+export type TopUpState = TopUpRecord["state"];
 
 interface NewTopUp extends Pick<TopUpRecord, "accountId" | "amountNanoUsd" | "method" | "reference"> {
 	/** Limit of the account's pending top-ups; none if absent. */

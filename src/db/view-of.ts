@@ -1,3 +1,14 @@
+/** What `viewOf` makes of a whole row of a drizzle table. */
+export type ViewOf<Table extends { readonly $inferSelect: object }, Amount = number, Row = Table["$inferSelect"]> = {
+	readonly [Name in keyof Row & string as Row[Name] extends Date | null
+		? `${Name}Ms`
+		: Name]: Row[Name] extends Date | null
+		? number | Extract<Row[Name], null>
+		: Name extends `${string}NanoUsd`
+			? Amount
+			: Row[Name];
+};
+
 /**
  * A row as a view. Columns in snake case become fields in camel case. Times become Unix milliseconds, `created_at` as
  * `createdAtMs`. Amounts (`…_nano_usd`) become numbers, the nearest double past 2^53: for display only.

@@ -4,6 +4,101 @@ import { nextTurn } from "../base/time-slice.ts";
 import type { TextValues } from "../base/translate.ts";
 import { type BatchProblem, problemOf } from "./batch-record.ts";
 
+/** A longer line is counted and not read. */
+export const LINE_BYTES_MAX = 8 * 1024 * 1024;
+
+/** A line of an input file. Empty lines are counted and left out. */
+interface InputLine {
+	/** From 1. */
+	readonly line: number;
+	/** Without its line end; undefined if it is too long. */
+	readonly text: string | undefined;
+	/** Offset in the file. */
+	readonly bytes: number;
+}
+
+const LINE_END = 0x0a;
+const RETURN = 0x0d;
+/** The reader yields the event loop after so many bytes or lines. */
+const SLICE_BYTES = 256 * 1024;
+const SLICE_LINES = 200;
+const BYTE_ORDER_MARK = "\uFEFF";
+
+/**
+ * Yields the lines of a file as it arrives, with at most one chunk and one line in memory. The rest of a line that is
+ * too long is dropped.
+ */
+export async function* inputLines(bytes: ReadableStream<Uint8Array>): AsyncGenerator<InputLine, void> {
+	const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+	let line = 0;
+	/** Pieces of the current line before this chunk, and its length so far. */
+	let pieces: Uint8Array[] = [];
+	let lineBytes = 0;
+	let sliceBytes = 0;
+	let sliceLines = 0;
+
+	function take(end: Uint8Array): InputLine | undefined {
+		line += 1;
+		const total = lineBytes + end.length;
+		const whole = total > LINE_BYTES_MAX ? undefined : pieces.length === 0 ? end : Buffer.concat([...pieces, end]);
+		pieces = [];
+		lineBytes = 0;
+		if (whole === undefined) return { line, text: undefined, bytes: total };
+		const text = decoder.decode(whole.at(-1) === RETURN ? whole.subarray(0, -1) : whole);
+		const plain = line === 1 && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+		return plain.trim() === "" ? undefined : { line, text: plain, bytes: total };
+	}
+
+	for await (const chunk of bytes) {
+		let from = 0;
+		for (let end = chunk.indexOf(LINE_END); end >= 0; end = chunk.indexOf(LINE_END, from)) {
+			const taken = take(chunk.subarray(from, end));
+			sliceBytes += end - from;
+			sliceLines += 1;
+			from = end + 1;
+			if (taken !== undefined) yield taken;
+			if (sliceBytes < SLICE_BYTES && sliceLines < SLICE_LINES) continue;
+			sliceBytes = 0;
+			sliceLines = 0;
+			await nextTurn();
+		}
+		const rest = chunk.subarray(from);
+		lineBytes += rest.length;
+		// A copy, so that a short rest does not keep its chunk in memory.
+		if (lineBytes <= LINE_BYTES_MAX) pieces.push(rest.slice());
+		else pieces = [];
+	}
+	if (lineBytes === 0) return;
+	const last = take(new Uint8Array());
+	if (last !== undefined) yield last;
+}
+
+export interface OpenLine {
+	readonly line: number;
+	readonly text: string;
+}
+
+/** The input cannot be read further, now or (if its bytes are lost) ever. */
+export class InputUnreadable extends Error {
+	override readonly name = "InputUnreadable" as const;
+}
+
+/** The lines of an input that are not in `done`. Throws InputUnreadable. */
+export async function* openLines(
+	bytes: ReadableStream<Uint8Array>,
+	done: ReadonlySet<number>,
+): AsyncGenerator<OpenLine, void> {
+	try {
+		for await (const { line, text } of inputLines(bytes)) {
+			// The input was validated and never changes.
+			if (text === undefined || done.has(line)) continue;
+			yield { line, text };
+		}
+	} catch (cause) {
+		throw new InputUnreadable("the input of the batch cannot be read on", { cause });
+	}
+}
+
 /** A parsed line. */
 export interface BatchLine {
 	readonly customId: string;

@@ -1,7 +1,6 @@
 import { newUuid } from "../base/id.ts";
-import { type BatchLine, customIdOf, readLine } from "./batch-line.ts";
+import { type BatchLine, customIdOf, type OpenLine, readLine } from "./batch-line.ts";
 import type { BatchRecord } from "./batch-record.ts";
-import type { OpenLine } from "./input-lines.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 /** Characters of lines in flight or waiting, and of outcomes that are not sealed. */

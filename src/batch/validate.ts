@@ -1,8 +1,6 @@
-import type { CatalogSnapshot, Model } from "../catalog/model.ts";
-import { findModel, notFoundText } from "../catalog/model.ts";
-import { type LineProblem, readLine } from "./batch-line.ts";
+import { type CatalogSnapshot, findModel, type Model, notFoundText } from "../catalog/model.ts";
+import { inputLines, LINE_BYTES_MAX, type LineProblem, readLine } from "./batch-line.ts";
 import { type BatchEndpoint, type BatchProblem, problemOf } from "./batch-record.ts";
-import { inputLines, LINE_BYTES_MAX } from "./input-lines.ts";
 
 /** Lines of one batch. */
 export const LINES_MAX = 50_000;

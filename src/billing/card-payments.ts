@@ -4,7 +4,7 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
-import { createAutoAttempts } from "./auto-attempts.ts";
+import { createAutoAttempts } from "./auto-payments.ts";
 import { createPaymentPages } from "./payment-pages.ts";
 import { createSavedCards } from "./saved-cards.ts";
 import { clearOnceADay } from "./stripe-clearing.ts";

@@ -12,7 +12,7 @@ import {
 } from "../base/file-lock.ts";
 import type { Log } from "../base/log.ts";
 import { withClient } from "./new-client.ts";
-import { findPostgresBinaries, type PostgresBinaries } from "./postgres-binaries.ts";
+import { findPostgresBinaries, type PostgresBinaries, reachableBinaries } from "./postgres-binaries.ts";
 import {
 	initialiseCluster,
 	POSTGRES_USER,
@@ -20,10 +20,72 @@ import {
 	START_DEADLINE_MS,
 	startUnlessRunning,
 } from "./postgres-start.ts";
-import { watchPostmaster } from "./postgres-watch.ts";
 import { findPostmaster, isRunning, type Postmaster } from "./postmaster.ts";
-import { reachableBinaries } from "./reachable-binaries.ts";
 import { giveTo, serverOwner } from "./server-owner.ts";
+
+const CHECK_MS = 1_000;
+const WAIT_MS_MAX = 30_000;
+/** A server that lived this long after its restart may be started again at once. */
+const STABLE_MS = 30_000;
+
+/**
+ * Starts the server again if it dies (`kill -9`, out of memory), on the port that its users know: their clients
+ * reconnect by themselves. Every user of the server watches it; the start lock lets one of them act. If a server keeps
+ * dying, or another program took its port, the pauses grow to 30 seconds.
+ */
+function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number) {
+	const clock = systemClock;
+	let stopped = false;
+	let restartsInRow = 0;
+	let restartedAtMs = Number.NEGATIVE_INFINITY;
+	let looking: Promise<void> = Promise.resolve();
+	let cancel = later(CHECK_MS);
+
+	function later(delayMs: number): () => void {
+		return clock.after(delayMs, () => {
+			looking = look();
+		});
+	}
+
+	async function look(): Promise<void> {
+		try {
+			if (findPostmaster(home.cluster) === undefined) await restart();
+			if (clock.monotonicMs() - restartedAtMs > STABLE_MS) restartsInRow = 0;
+		} catch (error) {
+			if (!stopped) log.error("the embedded PostgreSQL could not be started again", { error, waitMs: waitMs() });
+		}
+		if (!stopped) cancel = later(waitMs());
+	}
+
+	function waitMs(): number {
+		return Math.min(WAIT_MS_MAX, CHECK_MS * 2 ** restartsInRow);
+	}
+
+	async function restart(): Promise<void> {
+		const lock = tryFileLock(startLockPath(home.dataDir));
+		// Another user of the server handles it.
+		if (lock === undefined) return;
+		try {
+			if (findPostmaster(home.cluster) !== undefined) return;
+			restartsInRow += 1;
+			restartedAtMs = clock.monotonicMs();
+			log.warn("the embedded PostgreSQL died; starting it again", { port });
+			const { pid } = await startUnlessRunning(log, home, { port, isGivenUp: () => stopped });
+			log.info("the embedded PostgreSQL runs again", { port, pid, tookMs: clock.monotonicMs() - restartedAtMs });
+		} finally {
+			lock.release();
+		}
+	}
+
+	return {
+		/** Ends the watch. A start in progress is abandoned as soon as the server can be found and stopped. */
+		stop() {
+			stopped = true;
+			cancel();
+			return looking;
+		},
+	};
+}
 
 /** A running PostgreSQL of our own, under `DATA_DIR/postgres`. */
 export interface EmbeddedPostgres {
@@ -94,13 +156,7 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 			const postmaster = await startUnlessRunning(deps.log, home, { port });
 			keepPort(dataDir, postmaster.port);
 			await createDatabaseOnce(addressOf(postmaster, password, "postgres"));
-			const watch =
-				options.watched === false
-					? undefined
-					: watchPostmaster(
-							{ log: deps.log, clock: systemClock },
-							{ home, port: postmaster.port, startLock: () => tryFileLock(startLockPath(dataDir)) },
-						);
+			const watch = options.watched === false ? undefined : watchPostmaster(deps, home, postmaster.port);
 			let stopping: Promise<boolean> | undefined;
 			return {
 				url: addressOf(postmaster, password, DATABASE),

@@ -20,7 +20,7 @@ import projectFunctions from "./functions/projects.sql" with { type: "text" };
 import removalFunctions from "./functions/removal.sql" with { type: "text" };
 import usageFunctions from "./functions/usage.sql" with { type: "text" };
 import { inTransaction } from "./in-transaction.ts";
-import { pathNames, pathText, quoted, setPath, withSetting } from "./search-path.ts";
+import { pathNames, pathText, quoted, setPath, withSetting } from "./session-settings.ts";
 
 /** In the order in which they are created: later ones may name earlier ones. */
 const FILES: readonly string[] = [

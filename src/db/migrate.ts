@@ -24,7 +24,7 @@ import {
 	untimed,
 } from "./own-schema.ts";
 import { checkOwnSession, lostSettings } from "./pooler.ts";
-import { withRequiredSettings } from "./required-settings.ts";
+import { withRequiredSettings } from "./session-settings.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;

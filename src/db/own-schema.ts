@@ -1,7 +1,7 @@
 import type postgres from "postgres";
 import { assert } from "../base/assert.ts";
 import { Fault } from "../base/fault.ts";
-import { pathNames, pathText, quoted, setPath } from "./search-path.ts";
+import { pathNames, pathText, quoted, setPath } from "./session-settings.ts";
 
 interface Place {
 	readonly database: string;

@@ -3,7 +3,7 @@ import { systemClock, withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { FUNCTION_SET, pathLost, urlWithFunctions } from "./function-set.ts";
 import { newClient, withClient } from "./new-client.ts";
-import { checkRequiredSettings, withRequiredSettings } from "./required-settings.ts";
+import { checkRequiredSettings, withRequiredSettings } from "./session-settings.ts";
 
 /** A session with the database as a client sees it. */
 export type Session = (statement: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;

@@ -1,6 +1,92 @@
-import { readFileSync } from "node:fs";
+import fs, { readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Fault } from "../base/fault.ts";
+import { waitForFileLock } from "../base/file-lock.ts";
+import type { Log } from "../base/log.ts";
+import { exitOf, spawnPostgres } from "./postgres-process.ts";
+import type { ServerOwner } from "./server-owner.ts";
+
+const LOCK_DEADLINE_MS = 60_000;
+/** Folders for root's copy, for a user that cannot reach the original; the second is for a read-only system. */
+const COPY_HOMES = ["/var/cache/tollgate", join(tmpdir(), "tollgate-cache")];
+
+/**
+ * The programs in a folder where `owner` can run them. If their folder is closed to that user (a checkout below /root),
+ * they are copied; only root can change the copy, which stays for later starts. Fault service_unavailable where the
+ * owner can run neither.
+ */
+export async function reachableBinaries(
+	deps: { log: Log },
+	binaries: PostgresBinaries,
+	owner: ServerOwner | undefined,
+	homes: readonly string[] = COPY_HOMES,
+): Promise<PostgresBinaries> {
+	if (owner === undefined) return binaries;
+	const reasons = [await whyNot(binaries, owner)];
+	if (reasons[0] === undefined) return binaries;
+	for (const home of homes) {
+		try {
+			const copy = await keptCopy(deps, { home, binaries, owner });
+			const reason = await whyNot(copy, owner);
+			if (reason === undefined) return copy;
+			reasons.push(reason);
+		} catch (error) {
+			reasons.push((error as Error).message);
+		}
+	}
+	throw new Fault(
+		"service_unavailable",
+		`PostgreSQL cannot run as root, and the user ${owner.name} cannot run it from ${binaries.folder}: set DATABASE_URL, or start as an ordinary user.`,
+		{ private: reasons.join("; ") },
+	);
+}
+
+/** Complete, since it is moved into place when done. */
+async function keptCopy(
+	{ log }: { log: Log },
+	{ home, binaries, owner }: { home: string; binaries: PostgresBinaries; owner: ServerOwner },
+): Promise<PostgresBinaries> {
+	makeRootsOwn(home);
+	const lock = await waitForFileLock(join(home, "lock"), LOCK_DEADLINE_MS);
+	if (lock === undefined) throw new Error(`another process keeps ${home} locked`);
+	try {
+		const folder = join(home, `postgresql-${binaries.version}`);
+		if (!fs.existsSync(folder)) {
+			const unfinished = `${folder}.unfinished`;
+			fs.rmSync(unfinished, { recursive: true, force: true });
+			fs.cpSync(binaries.folder, unfinished, { recursive: true, verbatimSymlinks: true });
+			// Every user may read it and only root may write it, however the original is protected.
+			Bun.spawnSync(["chmod", "-R", "u=rwX,go=rX", unfinished]);
+			fs.renameSync(unfinished, folder);
+			log.info("copied the programs of PostgreSQL to a folder where its user can run them", {
+				folder,
+				user: owner.name,
+			});
+		}
+		return { ...binaries, folder };
+	} finally {
+		lock.release();
+	}
+}
+
+/** Found by running it: modes, access lists and mount options all matter. */
+async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<string | undefined> {
+	const probe = spawnPostgres({ folder: "/", owner, binaries }, "postgres", ["--version"], {
+		stdio: ["ignore", "pipe", "pipe"],
+	});
+	const { code, output } = await exitOf(probe);
+	return code === 0 ? undefined : output.trim() || `it ended with ${code}`;
+}
+
+/** Its files are executed: no other user may have made it or be able to change it. */
+function makeRootsOwn(folder: string): void {
+	fs.mkdirSync(folder, { recursive: true, mode: 0o755 });
+	const found = fs.lstatSync(folder);
+	if (!found.isDirectory() || found.uid !== 0) throw new Error(`${folder} does not belong to root`);
+	// Whatever the umask is, and whatever the former mode was.
+	fs.chmodSync(folder, 0o755);
+}
 
 /** The programs of PostgreSQL: their folder and version. */
 export interface PostgresBinaries {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { inputLines, LINE_BYTES_MAX } from "../../src/batch/input-lines.ts";
+import { inputLines, LINE_BYTES_MAX } from "../../src/batch/batch-line.ts";
 import { LINES_MAX, PROBLEMS_MAX, validate } from "../../src/batch/validate.ts";
 import { modelOver, snapshotOf } from "../support/upstream-catalog.ts";
 import { chatLine } from "./batch-service.ts";

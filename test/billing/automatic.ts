@@ -2,7 +2,7 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { createAutoAttempts } from "../../src/billing/auto-attempts.ts";
+import { createAutoAttempts } from "../../src/billing/auto-payments.ts";
 import { saveAutoTopUp } from "../../src/billing/auto-top-ups.ts";
 import { createCardPayments } from "../../src/billing/card-payments.ts";
 import { connectStripe } from "../../src/billing/stripe-client.ts";

@@ -6,7 +6,7 @@ import { TWO_FACTOR_ERROR_CODES } from "better-auth/plugins";
 import { CreditFault } from "../../src/admission/credit-fault.ts";
 import { pages, pauses, server, signIn } from "../../src/base/de.json";
 import { fillIn, inEnglish, translate, translateAll } from "../../src/base/translate.ts";
-import { verdictOf } from "../../src/batch/line-verdict.ts";
+import { verdictOf } from "../../src/batch/line-text.ts";
 import { RIGHTS, ROLE_LABELS } from "../../src/console/members/roles.ts";
 import { signInError, translateSignIn } from "../../src/console/sign-in/sign-in-error.ts";
 import { ERRORS } from "../../src/gateway/error-body.ts";

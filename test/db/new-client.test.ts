@@ -4,7 +4,7 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { newClient } from "../../src/db/new-client.ts";
 import { isConnectionLost } from "../../src/db/outage.ts";
-import { withSetting } from "../../src/db/search-path.ts";
+import { withSetting } from "../../src/db/session-settings.ts";
 import { runHere } from "../cli/run-here.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";

@@ -13,8 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog } from "../../src/base/log.ts";
-import type { PostgresBinaries } from "../../src/db/postgres-binaries.ts";
-import { reachableBinaries } from "../../src/db/reachable-binaries.ts";
+import { type PostgresBinaries, reachableBinaries } from "../../src/db/postgres-binaries.ts";
 import { serverOwner } from "../../src/db/server-owner.ts";
 
 const IS_ROOT = process.getuid?.() === 0;

@@ -1,10 +1,10 @@
 import { Elysia, t } from "elysia";
 import { newId } from "../../base/id.ts";
-import { newReference } from "../../billing/top-up-reference.ts";
 import {
 	createTopUp,
 	getTopUp,
 	listTopUps,
+	newReference,
 	payableByCard,
 	rejectTopUp,
 	type TopUpRecord,

@@ -2,17 +2,12 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { startWatch } from "../base/watch.ts";
 
-/** How durable the server's commits are. */
-export interface Durability {
-	readonly commit: string;
-	readonly waitedFor: string;
-	/** Standbys that follow now. */
-	readonly standbys: number;
-}
+type Durability = Awaited<ReturnType<typeof readDurability>>;
 
 type Query = <Row>(strings: TemplateStringsArray) => Promise<readonly Row[]>;
 
-export async function readDurability(statements: Query): Promise<Durability> {
+/** How durable the server's commits are. `standbys`: how many follow now. */
+export async function readDurability(statements: Query) {
 	const [row] = await statements<{ commit: string; waited: string; standbys: string }>`
 		select current_setting('synchronous_commit') as commit, current_setting('synchronous_standby_names') as waited,
 			(select count(*) from pg_stat_replication) as standbys`;

@@ -62,7 +62,7 @@ function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number
 	}
 
 	async function restart(): Promise<void> {
-		const lock = tryFileLock(startLockPath(home.dataDir));
+		const lock = tryFileLock(pathOf(home.dataDir, "lock"));
 		// Another user of the server handles it.
 		if (lock === undefined) return;
 		try {
@@ -137,12 +137,12 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 	let isStarting = true;
 	try {
 		const port = hasUsers(dataDir) ? keptPort(dataDir) : undefined;
-		const user = trySharedFileLock(usersPath(dataDir));
+		const user = trySharedFileLock(pathOf(dataDir, "users"));
 		assert(user !== undefined, "the server is stopped only by who holds the start lock");
 		const atExit = () => {
 			try {
 				// If another process is starting or stopping the server, that process takes care of it.
-				if (isStarting || tryFileLock(startLockPath(dataDir)) !== undefined) askToEnd(home, user);
+				if (isStarting || tryFileLock(pathOf(dataDir, "lock")) !== undefined) askToEnd(home, user);
 			} catch {
 				// The server or its folder no longer exists.
 			}
@@ -187,18 +187,17 @@ export function isEmbeddedMade(dataDir: string): boolean {
 /** The address of an embedded server that runs now on this directory; undefined if none does. */
 export function runningEmbeddedUrl(dataDir: string): string | undefined {
 	const postmaster = findPostmaster(join(dataDir, "postgres", "cluster"));
-	const path = passwordPath(dataDir);
+	const path = pathOf(dataDir, "password");
 	if (!postmaster?.ready || !fs.existsSync(path)) return undefined;
 	return addressOf(postmaster, fs.readFileSync(path, "utf8").trim(), DATABASE);
 }
 
-function startLockPath(dataDir: string): string {
-	return join(dataDir, "postgres.lock");
-}
+/** Files next to the folder of the server: the start lock, the lock of its users, its password and its port. */
+const pathOf = (dataDir: string, name: "lock" | "users" | "password" | "port") => join(dataDir, `postgres.${name}`);
 
 /** Starting, adopting and stopping happen one after the other. */
 async function waitForStartLock(dataDir: string): Promise<FileLock> {
-	const lock = await waitForFileLock(startLockPath(dataDir), LOCK_DEADLINE_MS);
+	const lock = await waitForFileLock(pathOf(dataDir, "lock"), LOCK_DEADLINE_MS);
 	if (lock !== undefined) return lock;
 	throw new Fault("service_unavailable", "Another process keeps starting the embedded PostgreSQL.");
 }
@@ -208,7 +207,7 @@ async function leave(
 	home: PostgresHome,
 	{ user, lockMsMax }: { user: SharedFileLock; lockMsMax: number },
 ): Promise<boolean> {
-	const starting = await waitForFileLock(startLockPath(home.dataDir), lockMsMax);
+	const starting = await waitForFileLock(pathOf(home.dataDir, "lock"), lockMsMax);
 	if (starting === undefined) {
 		user.release();
 		log.warn("another process keeps starting or stopping the embedded PostgreSQL: leaving it to that process");
@@ -251,13 +250,9 @@ function addressOf({ port }: Postmaster, password: string, database: string): st
 	return `postgres://${POSTGRES_USER}:${password}@127.0.0.1:${port}/${database}`;
 }
 
-function passwordPath(dataDir: string): string {
-	return join(dataDir, "postgres.password");
-}
-
 /** Made before the cluster that it belongs to, complete or not at all. */
 function keptPassword({ dataDir, cluster }: PostgresHome): string {
-	const path = passwordPath(dataDir);
+	const path = pathOf(dataDir, "password");
 	if (fs.existsSync(path)) return fs.readFileSync(path, "utf8").trim();
 	if (fs.existsSync(cluster))
 		throw new Fault("service_unavailable", `The password of the embedded PostgreSQL is missing: restore ${path}.`);
@@ -268,28 +263,20 @@ function keptPassword({ dataDir, cluster }: PostgresHome): string {
 	return password;
 }
 
-function usersPath(dataDir: string): string {
-	return join(dataDir, "postgres.users");
-}
-
 /** Whether a process has the server's address. Only with the start lock, so that none joins at the same time. */
 function hasUsers(dataDir: string): boolean {
-	const alone = tryFileLock(usersPath(dataDir));
+	const alone = tryFileLock(pathOf(dataDir, "users"));
 	alone?.release();
 	return alone === undefined;
 }
 
-function portPath(dataDir: string): string {
-	return join(dataDir, "postgres.port");
-}
-
 /** The port on which the server ran last: its users wait for it there. */
 function keptPort(dataDir: string): number | undefined {
-	const path = portPath(dataDir);
+	const path = pathOf(dataDir, "port");
 	const port = fs.existsSync(path) ? Number(fs.readFileSync(path, "utf8")) : Number.NaN;
 	return Number.isInteger(port) && port > 0 ? port : undefined;
 }
 
 function keepPort(dataDir: string, port: number): void {
-	if (keptPort(dataDir) !== port) fs.writeFileSync(portPath(dataDir), `${port}\n`, { mode: 0o600 });
+	if (keptPort(dataDir) !== port) fs.writeFileSync(pathOf(dataDir, "port"), `${port}\n`, { mode: 0o600 });
 }

@@ -1,7 +1,6 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
-import type { PostgresBinaries } from "./postgres-binaries.ts";
 import type { ServerOwner } from "./server-owner.ts";
 
 /**
@@ -19,7 +18,11 @@ const HERE = "/proc/self/cwd";
  * the owner may not pass, such as below root's home.
  */
 export function spawnPostgres(
-	{ folder, owner, binaries }: { folder: string; owner: ServerOwner | undefined; binaries: PostgresBinaries },
+	{
+		folder,
+		owner,
+		binaries,
+	}: { folder: string; owner: ServerOwner | undefined; binaries: { readonly folder: string } },
 	program: "initdb" | "postgres",
 	args: readonly string[],
 	options: Pick<SpawnOptions, "stdio" | "detached">,

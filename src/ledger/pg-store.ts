@@ -2,18 +2,13 @@ import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { SettledColumns } from "./settled-columns.ts";
-import { LeaseExceeded, type LedgerStore, NotLive } from "./store.ts";
+import { type GrantReply, LeaseExceeded, type LedgerStore, NotLive } from "./store.ts";
 import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
 
-interface GrantRow {
-	op: string;
+interface GrantRow extends Omit<GrantReply, "amount" | "available" | "lent"> {
 	amount: string;
 	available: string | null;
-	unanswered: number;
 	lent: string | null;
-	contested: boolean;
-	busy: boolean;
-	untimely: boolean;
 }
 
 /** Leases closed per statement: it locks their budgets' rows while it runs. */
@@ -45,15 +40,11 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 				const rows = await statements<GrantRow>`
 					select op, amount, available, unanswered, lent, contested, busy, untimely
 					from lease_grant(${instanceId}, ${epoch}, ${JSON.stringify(requests)}::text::json)`;
-				return rows.map((row) => ({
-					op: row.op,
-					amount: nanoUsdOfColumn(row.amount),
-					available: row.available === null ? null : nanoUsdOfColumn(row.available),
-					unanswered: row.unanswered,
-					lent: row.lent === null ? null : BigInt(row.lent),
-					contested: row.contested,
-					busy: row.busy,
-					untimely: row.untimely,
+				return rows.map(({ amount, available, lent, ...reply }) => ({
+					...reply,
+					amount: nanoUsdOfColumn(amount),
+					available: available === null ? null : nanoUsdOfColumn(available),
+					lent: lent === null ? null : BigInt(lent),
 				}));
 			} catch (error) {
 				throw sqlState(error) === "TG001" ? new NotLive("the instance is not live", { cause: error }) : error;

@@ -10,11 +10,6 @@ import { LeaseExceeded, type LedgerStore } from "./store.ts";
 const BATCH_REQUESTS = 500;
 const RETRY_MS = 200;
 const RETRIES_MAX = 300;
-/**
- * Settlements that wait for a locked row, or exceed their lease. Beyond this many the replay waits with the former, and
- * has the latter charged to available credit at once.
- */
-const HELD_MAX = 10_000;
 /** A settlement that is refused alone this often is set aside, and the others go on. */
 const REFUSED_ALONE_MAX = 3;
 /** Beyond it the database refuses everything: the whole journal is tried again later. */
@@ -37,7 +32,8 @@ export interface HandInDeps {
 
 /**
  * Writes a journal to Postgres as it is read, and closes the epoch. Every step may be repeated after a crash. Memory
- * holds one segment, one batch, and the requests that the journal left open.
+ * holds one segment, one batch, the requests that the journal left open, and settlements that wait for a locked row or
+ * exceed their lease: at most the writer's queue.
  */
 export async function handIn(
 	deps: HandInDeps,
@@ -50,8 +46,6 @@ export async function handIn(
 	const settle = async (): Promise<void> => {
 		held.push(...(await settleBatch(deps, batch)));
 		batch = [];
-		if (held.length <= HELD_MAX) return;
-		while (held.length > HELD_MAX) held = await settleHeld(deps, held, settleLate);
 	};
 	for (;;) {
 		const next = reader.next();
@@ -83,23 +77,13 @@ export async function handIn(
 	}
 }
 
-/** Returns the settlements that were not covered and still wait. */
-type SettleUncovered = (store: LedgerStore, uncovered: readonly SettledEvent[]) => Promise<readonly SettledEvent[]>;
-
-/** Leaves uncovered settlements until the end: then their leases are being closed, and they spend the rest first. */
-const untilClosing: SettleUncovered = async (_store, uncovered) => uncovered;
-
 /**
  * Returns the settlements that wait: for a locked row, or because their lease does not cover them. If a record is
  * unreadable, its charge is unknown, and others may have spent the difference since. A server that took over may lack a
  * grant. The part that the account's credit does not cover then is written off; other accounts' settlements go to their
  * leases.
  */
-async function settleBatch(
-	deps: HandInDeps,
-	batch: readonly SettledEvent[],
-	settleUncovered = untilClosing,
-): Promise<readonly SettledEvent[]> {
+async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Promise<readonly SettledEvent[]> {
 	const { store, log } = deps;
 	if (batch.length === 0) return [];
 	let refusals = 0;
@@ -120,12 +104,13 @@ async function settleBatch(
 				return setAside(deps, batch, error);
 			}
 			log.error("a journal's charges exceed its lease; settling them as late", { error });
-			return settleUncovered(store, [...left]);
+			// It waits until the end: then its leases are being closed, and it spends the rest first.
+			return [...left];
 		}
 	});
 	if (waiting !== undefined) return waiting;
 	const each: SettledEvent[] = [];
-	for (const one of left) each.push(...(await settleBatch(deps, [one], settleUncovered)));
+	for (const one of left) each.push(...(await settleBatch(deps, [one])));
 	return each;
 }
 
@@ -144,15 +129,11 @@ function setAside(
 	return [];
 }
 
-async function settleHeld(
-	deps: HandInDeps,
-	held: readonly SettledEvent[],
-	settleUncovered = untilClosing,
-): Promise<SettledEvent[]> {
+async function settleHeld(deps: HandInDeps, held: readonly SettledEvent[]): Promise<SettledEvent[]> {
 	await sleep(deps.clock, RETRY_MS);
 	const still: SettledEvent[] = [];
 	for (let at = 0; at < held.length; at += BATCH_REQUESTS) {
-		still.push(...(await settleBatch(deps, held.slice(at, at + BATCH_REQUESTS), settleUncovered)));
+		still.push(...(await settleBatch(deps, held.slice(at, at + BATCH_REQUESTS))));
 	}
 	return still;
 }

@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import type { Statements } from "../db/statements.ts";
+import { viewOf } from "../db/view-of.ts";
 import { type NanoUsd, sumOfColumn } from "../money/nano-usd.ts";
 
 /** Rows per statement: some tens of milliseconds. */
@@ -83,26 +84,15 @@ export async function listSeals(statements: Statements, page: Page): Promise<Lis
 	const { shown, asked, after } = pageBounds(page);
 	if (after !== null && !isDay(after))
 		throw new Fault("invalid_request", "`after` must be a day such as 2027-01-31.", { param: "after" });
-	const rows = await statements<{
-		day: string;
-		usage_rows: string;
-		charged: string;
-		entry_rows: string;
-		seal: string;
-		verified_at: Date | null;
-		problem: string | null;
-	}>`
-		select to_char(d.day, 'YYYY-MM-DD') as day, d.usage_rows, d.charged_nano_usd as charged, d.entry_rows, encode(d.seal, 'hex') as seal,
-			d.verified_at, d.problem
+	const rows = await statements<
+		Omit<SealedDay, "charged" | "verifiedAtMs"> & { charged: string; verified_at: Date | null }
+	>`
+		select to_char(d.day, 'YYYY-MM-DD') as id, d.usage_rows::float8 as requests, d.charged_nano_usd as charged,
+			d.entry_rows::float8 as entries, encode(d.seal, 'hex') as seal, d.verified_at, d.problem
 		from sealed_day d where ${after}::text is null or d.day < ${after}::text::date order by d.day desc limit ${asked}`;
-	const days = rows.map((row) => ({
-		id: row.day,
-		requests: Number(row.usage_rows),
-		charged: sumOfColumn(row.charged),
-		entries: Number(row.entry_rows),
-		seal: row.seal,
-		verifiedAtMs: row.verified_at?.getTime() ?? null,
-		problem: row.problem,
+	const days = rows.map(({ charged, ...row }) => ({
+		...viewOf<Omit<SealedDay, "charged">>(row),
+		charged: sumOfColumn(charged),
 	}));
 	return listed(days, shown);
 }

@@ -18,9 +18,6 @@ type Columns = { readonly [Name in keyof SettledEvent]-?: SettledEvent[Name][] }
  */
 export class SettledColumns {
 	readonly #columns: Columns;
-	/** JSON of each column as sent, made on first use. */
-	readonly #texts = new Map<keyof SettledEvent, string>();
-
 	constructor(columns: Columns = emptyColumns()) {
 		this.#columns = columns;
 	}
@@ -37,10 +34,7 @@ export class SettledColumns {
 	}
 
 	add(event: SettledEvent): void {
-		const columns = this.#columns;
-		// Clearing an empty map allocates another one.
-		if (this.#texts.size > 0) this.#texts.clear();
-		append(columns, event);
+		append(this.#columns, event);
 	}
 
 	at(place: number): SettledEvent {
@@ -57,21 +51,11 @@ export class SettledColumns {
 		return columns;
 	}
 
-	/** Does most of the work of `literals` in advance. */
-	prepare(): void {
-		for (const name of NAMES) this.#json(name);
-	}
-
 	literals(): SettledLiterals {
 		const literals: Partial<Record<keyof SettledEvent, string>> = {};
-		for (const name of NAMES) literals[name] = literalOf(this.#sent(name) as Value[], this.#json(name));
+		for (const name of NAMES) literals[name] = arrayLiteral(this.#sent(name) as Value[]);
 		literals.budgets = arrayLiteral((this.#sent("budgets") as Columns["budgets"]).map(budgetsOf));
 		return literals as SettledLiterals;
-	}
-
-	/** Frees the prepared texts. */
-	forgetTexts(): void {
-		this.#texts.clear();
 	}
 
 	/** Most columns are equal for all requests of a tenth of a second: one value saves two thirds of text and work. */
@@ -80,15 +64,6 @@ export class SettledColumns {
 		if (name === "id") return column;
 		const [first] = column;
 		return column.every((value) => value === first) ? column.slice(0, 1) : column;
-	}
-
-	#json(name: keyof SettledEvent): string {
-		let text = this.#texts.get(name);
-		if (text === undefined) {
-			text = JSON.stringify(this.#sent(name));
-			this.#texts.set(name, text);
-		}
-		return text;
 	}
 }
 
@@ -109,10 +84,10 @@ const append = new Function(
  * A JSON array is a Postgres array in other brackets, unless a text in it needs a backslash, and the runtime writes it
  * in one call. A field that a former version's journal lacks is null.
  */
-const literalOf = (values: readonly Value[], json: string): string =>
-	json.includes("\\") ? `{${values.map(element).join(",")}}` : `{${json.slice(1, -1)}}`;
-
-const arrayLiteral = (values: readonly Value[]): string => literalOf(values, JSON.stringify(values));
+function arrayLiteral(values: readonly Value[]): string {
+	const json = JSON.stringify(values);
+	return json.includes("\\") ? `{${values.map(element).join(",")}}` : `{${json.slice(1, -1)}}`;
+}
 
 /** Nested arrays in Postgres have equal lengths, so each inner array is a literal of its own. */
 const budgetsOf = (budgets: readonly string[] | undefined) => (budgets === undefined ? null : arrayLiteral(budgets));

@@ -44,11 +44,6 @@ export function createSettledQueue(batchMax: number) {
 			}
 			return lent;
 		},
-		/** Makes the text of the second, if nothing will be added to it. */
-		prepareNext() {
-			const next = batches[1];
-			if (next?.length === batchMax) next.columns.prepare();
-		},
 		/** Puts the lent batch back at the head. */
 		takeBack() {
 			lent = undefined;

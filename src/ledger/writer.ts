@@ -139,10 +139,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	/** Returns the places of settlements that wait for a locked row. */
 	async function send(batch: SettledBatch | undefined, open: readonly OpenRequest[]): Promise<ReadonlySet<number>> {
 		const openJson = `[${open.map((request) => request.json()).join(",")}]`;
-		const answered = settleBatch(store, batch?.columns ?? NOTHING, openJson);
-		// While Postgres works, and after this batch was sent.
-		if (settled.hasMore()) clock.after(0, settled.prepareNext);
-		const settledNow = await answered;
+		const settledNow = await settleBatch(store, batch?.columns ?? NOTHING, openJson);
 		outage.ended(settled.length());
 		noteForgotten(settledNow);
 		return settledNow.held;
@@ -294,7 +291,6 @@ export function createKeptBatches() {
 		/** `batch` must not change any more. Also drops batches that are too old or too many. */
 		add(batch: SettledColumns, nowMs: number) {
 			if (batch.length === 0) return;
-			batch.forgetTexts();
 			kept.push({ batch, atMs: nowMs });
 			all += batch.length;
 			const young = kept.findIndex(({ batch: { length }, atMs }) => {

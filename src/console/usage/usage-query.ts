@@ -1,6 +1,6 @@
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
-import type { TokenSums } from "../../ledger/token-sums.ts";
+import type { UsageCounts } from "../../ledger/event.ts";
 import { type NanoUsd, shownSum, ZERO_USD } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
@@ -20,7 +20,7 @@ export interface UsageFilter {
 	readonly status: StatusClass | null;
 }
 
-export interface UsageSums extends TokenSums {
+export interface UsageSums extends Omit<UsageCounts, "units"> {
 	readonly requests: number;
 	readonly costNanoUsd: NanoUsd;
 }

@@ -1,11 +1,11 @@
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
-import type { TokenSums } from "../../ledger/token-sums.ts";
+import type { UsageCounts } from "../../ledger/event.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 /** Usage of one key and one model on a day (UTC). */
-export interface UsageDayRow extends TokenSums {
+export interface UsageDayRow extends Omit<UsageCounts, "units"> {
 	readonly accountId: string;
 	/** `2027-01-31` */
 	readonly day: string;

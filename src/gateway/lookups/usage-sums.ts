@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { csvLine } from "../../base/csv.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
-import type { TokenSumColumns } from "../../ledger/token-sums.ts";
+import type { CountColumns } from "../../ledger/usage-fields.ts";
 import { formatDecimal } from "../../money/decimal.ts";
 import { createAccountPlaces } from "../account-places.ts";
 import { jsonHeaders } from "../headers.ts";
@@ -27,7 +27,7 @@ interface Query {
 	readonly after: readonly [day: string, model: string, project: string, key: string] | null;
 }
 
-interface Row extends TokenSumColumns {
+interface Row extends Omit<Record<keyof CountColumns, string>, "units"> {
 	day: string;
 	model: string;
 	/** Empty: none. */

@@ -11,7 +11,6 @@ export interface Brand {
 	/** `mailto:` or `https:`. */
 	readonly support: string | null;
 	readonly terms: Terms | null;
-	/** The seller on receipts and statements. */
 	readonly seller: Seller | null;
 	readonly privacy: string | null;
 	readonly imprint: string | null;
@@ -27,7 +26,6 @@ export interface Terms {
 /** Missing fields are empty. */
 export interface Seller {
 	readonly company: string;
-	/** May have several lines. */
 	readonly address: string;
 	readonly vatId: string;
 }

@@ -12,7 +12,6 @@ export interface CatalogFile {
 	readonly models: readonly ModelSpec[];
 	readonly routes: readonly RouteSpec[];
 	readonly limits: ServiceLimits;
-	/** Warnings for the operator, by line. */
 	readonly warnings: readonly Problem[];
 }
 

@@ -85,14 +85,12 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	});
 }
 
-/** Reads an id and claims it. */
 export function readId(reader: YamlReader, field: YamlField | undefined, claim: ClaimName): string | undefined {
 	const id = reader.text(field, MODEL_ID, "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / -");
 	if (field !== undefined && id !== undefined) claim(id, field.line);
 	return id;
 }
 
-/** Reads a display name. */
 export function readName(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const fits = (name: string) => name.trim() !== "" && name.length <= NAME_LENGTH_MAX && !/\p{Cc}/u.test(name);
 	return reader.text(field, fits, `must be 1 to ${NAME_LENGTH_MAX} characters without control characters`);

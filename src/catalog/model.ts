@@ -10,19 +10,15 @@ export type Modality = "text" | "image" | "audio";
 /** Images of a prompt by address, which the upstream would fetch itself. `data_only` accepts only `data:` URLs. */
 export type ImageUrlPolicy = "forward" | "data_only" | "reject";
 
-/** A model's prices. */
 export interface Rates {
-	/** Per token. */
 	readonly input: PicoUsdPerUnit;
 	/** Per prompt token read from the upstream's cache; equals `input` if no rate is given. */
 	readonly cachedInput: PicoUsdPerUnit;
-	/** Per generated token. */
 	readonly output: PicoUsdPerUnit;
 	readonly request: PicoUsdPerUnit;
 	/** Per generated image, and per image in a prompt if `input` does not cover images. */
 	readonly image: PicoUsdPerUnit;
 	readonly audioSecond: PicoUsdPerUnit;
-	/** Per rerank search. */
 	readonly search: PicoUsdPerUnit;
 }
 
@@ -33,7 +29,6 @@ export interface RateCard extends Rates {
 	readonly version: number;
 }
 
-/** The terms of a deployment for managed batches. */
 export interface BatchTerms {
 	/** The rates of batch lines; null means the model's usual rates. */
 	readonly rateCard: RateCard | null;
@@ -68,7 +63,6 @@ export interface Model {
 	readonly inputModalities: ReadonlySet<Modality>;
 	readonly outputModalities: ReadonlySet<Modality>;
 	readonly imageUrls: ImageUrlPolicy;
-	/** Tokens. */
 	readonly contextLength: number;
 	/** Tokens; 0 for kinds that generate none. */
 	readonly maxOutputTokens: number;
@@ -76,7 +70,6 @@ export interface Model {
 	readonly templateOverheadTokens: number;
 	/** The tokenizer's Unicode form, which may lengthen a text. `none`: it reads bytes as they are. */
 	readonly textNormalization: TextNormalization;
-	/** Optional request fields that the deployment honours. */
 	readonly parameters: ReadonlySet<string>;
 	readonly unsupportedParameters: "ignore" | "reject";
 	/** `2027-01-31`: the model is not served from the beginning of that day (UTC) on. Absent if no day is set. */
@@ -93,10 +86,8 @@ export interface ModelSpec extends Omit<Model, "rateCard" | "createdS" | "batch"
 	readonly batch?: { readonly rates: Rates | null };
 }
 
-/** The order in which a route tries its models. */
 export type RouteOrder = "listed" | "price" | "speed";
 
-/** A route as a file describes it. */
 export interface RouteSpec {
 	readonly id: string;
 	readonly name: string;
@@ -129,13 +120,11 @@ export interface CatalogSnapshot {
 	readonly models: ReadonlyMap<string, Model>;
 	/** Alias → id. `findModel` looks through both. */
 	readonly aliases: ReadonlyMap<string, string>;
-	/** By id, in the order of the file. */
 	readonly routes: ReadonlyMap<string, Route>;
 	/** Names of the file's models and routes that are not served any more. */
 	readonly retired: ReadonlyMap<string, Retired>;
 }
 
-/** Finds a model by its id or an alias. */
 export function findModel(snapshot: CatalogSnapshot, name: string): Model | undefined {
 	const direct = snapshot.models.get(name);
 	if (direct !== undefined) return direct;

@@ -7,7 +7,6 @@ import { show, type YamlField } from "./yaml-reader.ts";
 const TOKENS_PER_RATE = 1_000_000;
 /** Lower rates are treated as a rate per token by mistake: no provider sells a million tokens for less. */
 const RATE_USD_MIN = 0.001;
-/** The most decimals of any rate. */
 const DECIMALS_MAX = 12;
 /** Fewer than a float has, since the last digit of a product may be off. */
 const DIGITS_KEPT = 12;

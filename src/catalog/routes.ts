@@ -26,7 +26,6 @@ export function readRoute(
 	return Object.freeze({ id, name, modelIds: Object.freeze(modelIds), by });
 }
 
-/** Reads ids of models of one kind. */
 function readModels(reader: YamlReader, field: YamlField | undefined, models: readonly ModelSpec[]): string[] {
 	const items = reader.list(field, ROUTE_MODELS_MAX);
 	if (field === undefined || items === undefined) return [];
@@ -46,7 +45,6 @@ function readModels(reader: YamlReader, field: YamlField | undefined, models: re
 	return [...found.keys()];
 }
 
-/** Resolves routes over the models of the same file. */
 export function resolveRoutes(specs: readonly RouteSpec[], models: ReadonlyMap<string, Model>): Map<string, Route> {
 	return new Map(specs.map((spec) => [spec.id, resolveRoute(spec, models)]));
 }

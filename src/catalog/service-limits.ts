@@ -60,14 +60,12 @@ export const LIMIT_FIELDS: readonly LimitField[] = FIELDS.map(([name, limit, , m
 	return Object.freeze({ name, limit, scale, min, max, integer: scale !== 1000 && max > 1, meaning });
 });
 
-/** Every limit in force: set and derived. */
 export interface ServiceLimits extends SetLimits {
 	/** One account's share of the request bodies held at once. */
 	readonly bodyMemoryAccountBytesMax: number;
 	/** Long answers that are not read yet: of all accounts, and of one account. */
 	readonly answerMemoryBytesMax: number;
 	readonly answerMemoryAccountBytesMax: number;
-	/** The files of all accounts. */
 	readonly filesBytesMax: number;
 	/** Interval between health checks of a replica that answers no requests. */
 	readonly healthIntervalMs: number;
@@ -82,7 +80,6 @@ const ANSWER_ACCOUNT_SHARE = 1 / 4;
 const FULL_FILE_ACCOUNTS = 10;
 const HEALTH_INTERVAL_MS_MIN = 500;
 
-/** Adds the derived limits. */
 export function withDerivedLimits(set: SetLimits): ServiceLimits {
 	const answerMemoryBytesMax = set.bodyMemoryBytesMax * ANSWERS_PER_BODIES;
 	return Object.freeze({

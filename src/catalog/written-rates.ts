@@ -37,7 +37,6 @@ export function writtenRates(rates: Rates): WrittenRates {
 	return Object.fromEntries(RATE_NAMES.map((name) => [name, written(name)])) as WrittenRates;
 }
 
-/** The rates above 0. */
 export function chargedRates(rates: Rates): Partial<WrittenRates> {
 	return Object.fromEntries(Object.entries(writtenRates(rates)).filter(([, rate]) => rate !== "0"));
 }

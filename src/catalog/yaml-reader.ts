@@ -29,9 +29,7 @@ export interface YamlReader extends ScalarReader {
 	report(at: { readonly line: number; readonly path: string }, message: string): void;
 	/** Reports something odd that does not prevent serving. */
 	warn(at: { readonly line: number; readonly path: string }, message: string): void;
-	/** All problems so far, by line. */
 	problems(): Problem[];
-	/** All warnings so far, by line. */
 	warnings(): Problem[];
 	/** Reports names outside `known`, unless `extra` accepts them. */
 	map(field: YamlField | undefined, known: readonly string[], extra?: (name: string) => boolean): YamlMap | undefined;
@@ -180,7 +178,6 @@ function hint(name: string, known: readonly string[]): string {
 	return near === undefined ? `; known are ${known.join(", ")}` : `; did you mean ${show(near)}?`;
 }
 
-/** A value in the document. */
 export interface YamlField {
 	/** The path in messages: `models[0].rates.input`. */
 	readonly path: string;

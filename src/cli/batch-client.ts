@@ -111,7 +111,6 @@ async function faultOfAnswer(response: Response): Promise<Fault> {
 
 /** Values for fields that a line lacks. */
 export interface LineDefaults {
-	/** The API path of every line. */
 	readonly endpoint: string;
 	/** For lines without a model. */
 	readonly model: string | undefined;

@@ -172,7 +172,6 @@ function strangerIn(program: Program, argv: readonly string[]): string | undefin
 	return undefined;
 }
 
-/** The error for a group without a command, such as `key`. */
 function missingText(program: Program, argv: readonly string[]): string {
 	const group = childOf(program, argv[0] ?? "") ?? program;
 	return `\`${group.name()}\` takes one of: ${group.commands.map((command) => command.name()).join(", ")}`;

@@ -3,7 +3,6 @@ import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import type { DatabaseSession } from "./database-session.ts";
 
-/** The output and exit code of a command. */
 export interface Output {
 	/** Printed with `--json`, on one line. */
 	readonly json: unknown;
@@ -60,7 +59,6 @@ export interface Command {
 	readonly options: Readonly<Record<string, OptionSpec>>;
 	/** Creates the embedded database if it is missing. Other commands would find nothing in an empty one. */
 	readonly makesDatabase?: boolean;
-	/** More text for the help. */
 	readonly details?: string;
 	run(context: CommandContext, input: CommandInput): Promise<Output>;
 }

@@ -95,7 +95,6 @@ function format(findings: readonly Finding[]): string {
 	return [...lines, "", end, ...(pages.length === 0 ? [] : ["Consequences:", ...pages])].join("\n");
 }
 
-/** The runbook section for a check. */
 function pageOf(area: CheckName): string {
 	return `src/ops/runbook.md#doctor-${area}`;
 }

@@ -5,7 +5,6 @@ import { AnswerLost, DatabaseBusy, DatabaseTimeout } from "../db/outage.ts";
 import { UsageError } from "./command.ts";
 import remedies from "./database-remedies.yaml" with { type: "text" };
 
-/** A failure as the terminal shows it. */
 export interface Explanation {
 	readonly code: string;
 	readonly message: string;

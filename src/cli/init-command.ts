@@ -97,11 +97,9 @@ function summary(
 /** The head of every file, and an example for one without a model. */
 const [HEAD = "", EXAMPLE = ""] = String(template).split("---\n");
 
-/** The contents of a new `tollgate.yaml`. */
 export interface CatalogFindings {
 	readonly servers: readonly FoundServer[];
 	readonly models: readonly ModelSpec[];
-	/** The local ports that were probed. */
 	readonly ports: readonly number[];
 }
 

@@ -32,7 +32,6 @@ interface Served {
 	stop(): Promise<void>;
 }
 
-/** The supervisor's message to a process whose successor is ready. */
 export const RETIRE = "retire";
 /** The supervisor's message to all processes when its log level changes. */
 export const levelWord = (level: LogLevel): string => `log ${level}`;

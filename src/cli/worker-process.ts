@@ -1,6 +1,5 @@
 import { type Clock, sleep, systemClock, withDeadline } from "../base/clock.ts";
 
-/** A child's message to its parent. */
 export interface ReadyMessage {
 	readonly ready: true;
 	/** From a gateway on the first run: its models. */

@@ -68,7 +68,6 @@ export interface AccountEntry {
 	/** A top-up of at least USD 100 was confirmed once. */
 	toppedUp: boolean;
 	signedIn: boolean;
-	/** The time zone in which periods of its caps begin. */
 	timeZone: string;
 }
 
@@ -80,7 +79,6 @@ export interface KeyEntry extends LimitedEntry {
 	/** Null: the account's own. A key that moves to another project gets another entry. */
 	readonly project: ProjectEntry | null;
 	state: "active" | "revoked";
-	/** When it expires; null: never. */
 	expiresAtMs: number | null;
 	/** A read-only key, for its whole life. */
 	readsOnly: boolean;

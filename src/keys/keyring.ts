@@ -21,7 +21,6 @@ export interface LoadedKey {
 	/** Null: no key has this digest. */
 	readonly key: KeyFields | null;
 	readonly account: AccountFields | null;
-	/** Of a key in a project. */
 	readonly project?: ProjectFields | null;
 }
 
@@ -180,7 +179,6 @@ export function createKeyring(
 			loading.set(digest, started);
 			return started;
 		},
-		/** Applies one control entry; all kinds may be passed, in order. */
 		apply(entry: ControlEntry) {
 			if (entry.kind === "key") applyKey(entry);
 			else if (entry.kind === "account")
@@ -252,7 +250,6 @@ function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 			slot.keys += 1;
 			return slot.entry;
 		},
-		/** Removes one key. */
 		leave(id: string): void {
 			const slot = slots.get(id);
 			assert(slot !== undefined && slot.keys > 0, "a key in the ring has its owners there");

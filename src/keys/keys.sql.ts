@@ -5,11 +5,9 @@ import type { ManagementScope } from "./management-scope.ts";
 
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
-/** The limits of a key or of a project. */
 const limits = () => ({
 	/** Null: no cap. The limit in force is the budget's. */
 	capNanoUsd: bigint("cap_nano_usd", { mode: "number" }),
-	/** How often the cap renews. */
 	capPeriod: text("cap_period", { enum: ["lifetime", "day", "week", "month"] })
 		.notNull()
 		.default("lifetime"),
@@ -100,7 +98,6 @@ export const apiKey = pgTable(
 	},
 	(table) => [
 		index("api_key_account").on(table.accountId),
-		/** Keys that end soon. */
 		index("api_key_expires")
 			.on(table.expiresAt)
 			.where(sql`${table.state} = 'active' and ${table.expiresAt} is not null`),
@@ -135,7 +132,6 @@ export const managementKey = pgTable("management_key", {
 	name: text().notNull(),
 	...secretParts(),
 	scopes: jsonb().$type<readonly ManagementScope[]>().notNull().default(sql`'[]'::jsonb`),
-	/** When it expires. */
 	expiresAt: moment("expires_at"),
 	/** The operator with whose rights it acts, or `cli`. */
 	madeBy: text("made_by").notNull(),

@@ -6,7 +6,6 @@ import { type Digest, derivedHex } from "./secret.ts";
 export interface Claim {
 	/** The management key, or the page's user; tokens are separate for each. */
 	readonly by: string;
-	/** Chosen by the client. */
 	readonly token: string;
 	/** The content of the request, the same text for each repetition. */
 	readonly request: string;

@@ -36,7 +36,6 @@ export interface NewManagementKey {
 	readonly expiresAtMs: number | null;
 }
 
-/** The actor: an operator's id and address, or the command line. */
 export interface Maker {
 	readonly id: string;
 	readonly ip: string | null;

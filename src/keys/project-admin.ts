@@ -22,13 +22,11 @@ export interface ProjectRef {
 	readonly accountId?: string;
 }
 
-/** A project as its account may see it. */
 export interface ProjectRecord extends LimitedRecord {
 	readonly id: string;
 	readonly accountId: string;
 	readonly name: string;
 	readonly state: ProjectState;
-	/** Keys in use. */
 	readonly keys: number;
 	readonly createdAtMs: number;
 	readonly archivedAtMs: number | null;

@@ -45,7 +45,6 @@ export function secretsOf<Text extends string>(kind: string) {
 			BASE62_REST.lastIndex = prefix.length;
 			return BASE62_REST.test(text) && endsInItsChecksum(text) ? (text as Text) : undefined;
 		},
-		/** The displayable and storable parts of a secret. */
 		shown: (text: Text, serviceName: string) => ({
 			prefix: text.slice(0, prefixOf(serviceName).length + SHOWN_CHARS),
 			lastFour: text.slice(-SHOWN_CHARS),

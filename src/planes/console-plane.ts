@@ -86,7 +86,6 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 		},
 		/** Ends live connections, which would otherwise stay open for minutes. */
 		shutDown: () => parts.live.stop(),
-		/** Stops what it started. May be called repeatedly. */
 		stop() {
 			stopping ??= cleanup.run();
 			return stopping;

@@ -31,23 +31,19 @@ export interface CompletionChoice<Finish = CompletionFinish | null> {
 export type CompletionChunk = TextChunk<CompletionChoice>;
 export type CompletionReply = TextReply<CompletionChoice<CompletionFinish>>;
 
-/** The number of choices in a request: `prompts` × `n`. */
 export interface CompletionShape {
 	readonly prompts: number;
-	/** Choices per prompt. */
 	readonly n: number;
 }
 
 /** A customer's text completion, as passed to a replica. */
 export interface CompletionCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
-	/** Per choice. */
 	readonly maxOutputTokens: number;
 	readonly shape: CompletionShape;
 }
 
 const PATH = "/completions";
 
-/** Returns the call of a streamed completion. */
 export function completionStream(
 	model: Model,
 	context: CallContext,
@@ -62,7 +58,6 @@ export function completionStream(
 	};
 }
 
-/** Returns the call of an unstreamed completion. */
 export function completionWhole(
 	model: Model,
 	context: CallContext,
@@ -129,7 +124,6 @@ function textOf(replica: Replica, model: Model, input: CompletionCallInput, stre
 	);
 }
 
-/** Reads a streamed text completion. */
 export class CompletionReader extends TextReader<CompletionChoice> {
 	constructor(dialect: Dialect, { prompts, n }: CompletionShape) {
 		super(dialect, prompts * n, prompts * n, n);
@@ -155,7 +149,6 @@ export class CompletionReader extends TextReader<CompletionChoice> {
 	}
 }
 
-/** Reads an unstreamed answer. Throws UpstreamFailure if it is no completion. */
 export function readCompletion(
 	parsed: unknown,
 	dialect: Dialect,
@@ -230,13 +223,11 @@ function completionLogprobs(value: unknown, tops = topsOf(value)?.map(topOf)): J
 	};
 }
 
-/** As `completionLogprobs`, in time slices. */
 async function completionLogprobsInTurns(value: unknown, timeSlice: TimeSlice): Promise<JsonObject | null> {
 	const tops = topsOf(value);
 	return completionLogprobs(value, tops === undefined ? undefined : await mapInTurns(tops, topOf, timeSlice));
 }
 
-/** The alternatives of each token. */
 function topsOf(value: unknown): readonly unknown[] | undefined {
 	const source = asObject(value);
 	return Array.isArray(source?.content)

@@ -9,7 +9,6 @@ export interface Dialect {
 	readonly usageStyle: UsageStyle;
 	/** False if an unstreamed answer's usage covers the first choice only. */
 	readonly unaryUsageCoversChoices: boolean;
-	/** `stream_options` of every stream. */
 	readonly streamOptions: Readonly<Record<string, boolean>>;
 	/** The only field in which the server reads a chat's output limit; `parameters` are the deployment's. */
 	limitField(parameters: ReadonlySet<string>): "max_tokens" | "max_completion_tokens";
@@ -25,7 +24,6 @@ export interface Dialect {
 	readonly rerankForm: "documents" | "texts";
 	/** Form fields that request the usage of a streamed transcription. */
 	readonly transcriptionStreamFields: Readonly<Record<string, string>>;
-	/** The failure of an answer with a status other than 200. */
 	failureOfStatus(status: number, bodyText: string): UpstreamFailure;
 	/** The failure of an `error` inside an answer with status 200, in an event or as the whole body. */
 	failureOfError(error: unknown): UpstreamFailure;
@@ -65,7 +63,6 @@ function differing(name: DialectName, differences: Partial<Omit<Dialect, "name">
 	return Object.freeze({ ...OPENAI, ...differences, name });
 }
 
-/** All families by their names in `tollgate.yaml`. */
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	openai: differing("openai", {
 		/** Reasoning models refuse `max_tokens`; the deployment's parameters show which of the two fields it accepts. */

@@ -12,15 +12,12 @@ export interface EmbeddingRequest {
 	readonly inputs: readonly EmbeddingInput[];
 	/** Whether to return the vectors as base64 of little-endian float32. */
 	readonly base64: boolean;
-	/** Further fields that the deployment honours. */
 	readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Numbers, or their base64. */
 export type Vector = readonly number[] | string;
 
 export interface EmbeddingReply {
-	/** One vector per input, in their order. */
 	readonly vectors: readonly Vector[];
 	/** Undefined if the upstream sent no count. */
 	readonly promptTokens: number | undefined;
@@ -28,7 +25,6 @@ export interface EmbeddingReply {
 
 /** A number takes about 20 bytes as JSON. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
-/** Numbers of one vector. */
 const VECTOR_MAX = 65_536;
 const TOKENS_MAX = 2 ** 31 - 1;
 

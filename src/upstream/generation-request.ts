@@ -7,14 +7,11 @@ import { usageOfChoices } from "./usage.ts";
 /** The parts of a chat or text completion that this service controls. */
 export interface GenerationRequest {
 	readonly kind: "chat" | "completions";
-	/** The client's optional fields that the deployment honours. */
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly prompt: Prompt;
 	/** Output tokens per choice. The reservation covers this many, so the server must keep the limit. */
 	readonly maxOutputTokens: number;
-	/** Choices per prompt. */
 	readonly n: number;
-	/** The deployment's optional request fields. */
 	readonly parameters: ReadonlySet<string>;
 }
 

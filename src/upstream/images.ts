@@ -10,7 +10,6 @@ import { asArray, asCount, asObject, asText, type JsonObject } from "./wire-valu
 export interface ImageRequest {
 	readonly prompt: string;
 	readonly n: number;
-	/** Further fields that the deployment honours. */
 	readonly fields: Readonly<Record<string, unknown>>;
 }
 
@@ -21,7 +20,6 @@ export type GeneratedImage = ({ readonly b64_json: string } | { readonly url: st
 
 export interface ImageReply {
 	readonly images: readonly GeneratedImage[];
-	/** Undefined if the upstream sent none. */
 	readonly usage: { readonly promptTokens: number; readonly completionTokens: number } | undefined;
 }
 

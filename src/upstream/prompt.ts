@@ -26,7 +26,6 @@ export class Prompt {
 		return this.#value;
 	}
 
-	/** The prompt's JSON, if it exists. */
 	get text(): string | undefined {
 		return this.#sent === undefined ? this.#text : this.#sent.read().slice(this.#from, -1);
 	}
@@ -50,7 +49,6 @@ export class Prompt {
 		return sent;
 	}
 
-	/** Frees the prompt: no further replica will get it. */
 	letGo(): void {
 		this.#isOver = true;
 		this.#value = undefined;

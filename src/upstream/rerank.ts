@@ -10,18 +10,15 @@ import { asArray, asCount, asObject } from "./wire-value.ts";
 export interface RerankRequest {
 	readonly query: string;
 	readonly documents: readonly string[];
-	/** Further fields that the deployment honours. */
 	readonly fields: Readonly<Record<string, unknown>>;
 }
 
 export interface RankedDocument {
-	/** Index in the request. */
 	readonly index: number;
 	readonly score: number;
 }
 
 export interface RerankReply {
-	/** Best first. */
 	readonly results: readonly RankedDocument[];
 	/** Undefined if the upstream sent no count. */
 	readonly tokens: number | undefined;

@@ -18,7 +18,6 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 	readonly #choicesMax: number;
 	readonly #choicesOfPrompt: number | undefined;
 	readonly #choices: (ChoiceProgress | undefined)[] = [];
-	/** Undefined before the first usage record. */
 	#tally: UsageTally | undefined;
 	#ended = false;
 	/** Output arrived after the last usage record. */
@@ -27,7 +26,6 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 	/** Sources that no chunk has carried yet. */
 	protected sourcesWait = false;
 
-	/** `choicesOfPrompt`: see `UsageTally`. */
 	constructor(dialect: Dialect, choicesAsked: number, choicesMax: number, choicesOfPrompt?: number) {
 		this.#dialect = dialect;
 		this.#choicesAsked = choicesAsked;
@@ -44,7 +42,6 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		this.#uncounted = true;
 	}
 
-	/** An event changed the lists of sources. */
 	protected noteSources(): void {}
 
 	accept(payload: string): TextChunk<Choice> | undefined {

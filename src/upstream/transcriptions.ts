@@ -35,7 +35,6 @@ export interface TranscriptionReply extends TranscriptionUsage {
 	readonly words: readonly JsonObject[] | undefined;
 }
 
-/** One event of a streamed transcription. */
 export interface TranscriptionChunk {
 	readonly delta: string;
 	readonly outputBytes: number;
@@ -95,7 +94,6 @@ async function readTranscriptionInTurns(parsed: unknown): Promise<TranscriptionR
 	};
 }
 
-/** Reads all but segments and words. */
 function readTranscription(parsed: unknown): TranscriptionReply {
 	const body = asObject(parsed);
 	const text = asText(body?.text);

@@ -94,7 +94,6 @@ export function createUpstreams(
 				accountId === undefined ? takesCalls(replica.view()) : replica.usable(accountId),
 			);
 		},
-		/** Waiting requests and callers of `room` check again. */
 		wake: (modelId: string) => pools.get(modelId)?.wake(),
 		/** See `Pool`; rejects with Fault service_unavailable if the model has no server. */
 		async room(modelId: string, taken: () => number, signal: AbortSignal): Promise<number> {
@@ -102,7 +101,6 @@ export function createUpstreams(
 			if (pool === undefined) throw new Fault("service_unavailable", "No server for this model is connected.");
 			return pool.room(taken, signal);
 		},
-		/** Requests that wait for a place, over all models. */
 		waiting: (): number => [...pools.values()].reduce((sum, pool) => sum + pool.waiting(), 0),
 		/** Whether requests for the model wait because all places are taken. */
 		contended: (modelId: string): boolean => pools.get(modelId)?.contended() ?? false,

@@ -9,7 +9,6 @@ export interface TokenUsage {
 	readonly reasoningTokens: number;
 }
 
-/** Token counts as an upstream reported them; a missing half is undefined. */
 export interface ReportedUsage extends Pick<TokenUsage, "cachedTokens" | "reasoningTokens"> {
 	readonly promptTokens: number | undefined;
 	readonly completionTokens: number | undefined;
@@ -20,7 +19,6 @@ export function withoutCompletion(usage: ReportedUsage | undefined): ReportedUsa
 	return usage === undefined ? undefined : { ...usage, completionTokens: undefined };
 }
 
-/** Usage without cached and reasoning tokens. */
 export function plainUsage(promptTokens: number, completionTokens: number): TokenUsage {
 	return { promptTokens, completionTokens, cachedTokens: 0, reasoningTokens: 0 };
 }
@@ -62,7 +60,6 @@ function joined(one: ReportedUsage, other: ReportedUsage, ofSamePrompt: boolean)
 	};
 }
 
-/** Undefined if a part is. */
 function sumOf(one: number | undefined, other: number | undefined): number | undefined {
 	return one === undefined || other === undefined ? undefined : one + other;
 }
@@ -116,14 +113,12 @@ function reasoningOf(record: JsonObject): number {
 
 /** Follows the usage records of one stream. A class: there is one per open stream. */
 export class UsageTally {
-	/** Each choice has its own records, on events with that choice. */
 	readonly #besideChoices: boolean;
 	/** Each choice ends with its own record: in chats without choices, in completions on the choice's event. */
 	readonly #endsChoices: boolean;
 	readonly #choicesOfPrompt: number | undefined;
 	#whole: ReportedUsage | undefined;
 	#final = false;
-	/** Every choice has ended with its own record. */
 	#allCounted = false;
 	/** Number of records without choices, in dialects that end each choice with one. */
 	#records = 0;
@@ -174,7 +169,6 @@ export class UsageTally {
 		return this.#whole;
 	}
 
-	/** Whether `current` is the upstream's own final count. */
 	isFinal(): boolean {
 		return this.#final || this.#allCounted;
 	}

@@ -75,7 +75,6 @@ function stringEnd(text: string, from: number): number {
 	}
 }
 
-/** The objects in an array; empty if it is no array. */
 export function asObjects(value: unknown): JsonObject[] {
 	const objects: JsonObject[] = [];
 	for (const item of asArray(value) ?? []) {

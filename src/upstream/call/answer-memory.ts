@@ -8,7 +8,6 @@ import { UpstreamFailure } from "./failure.ts";
 
 export type AnswerMemory = ReturnType<typeof createAnswerMemory>;
 
-/** One answer, which may arrive as several parts. */
 export interface AnswerRead {
 	/** Reserves `bytes` more, waiting if it must. UpstreamFailure `crowded` after too long, or if they can never fit. */
 	take(bytes: number, signal: AbortSignal, isPatient: boolean): undefined | Promise<void>;
@@ -20,7 +19,6 @@ export interface AnswerRead {
 const WAIT_MS = 10_000;
 /** Share of answers being read, whose real use is several times their bytes, which the collector frees late. */
 const READ_SHARE = 1 / 8;
-/** Share that a single answer may take. */
 const ANSWER_SHARE = 1 / 2;
 
 /** An account with its share unread starts no new answers; those already started may exceed the share once more. */
@@ -46,7 +44,6 @@ export function createAnswerMemory(
 	{ clock, collect }: { clock: Clock; collect?: () => void },
 	{ limits }: { limits(): Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax"> },
 ) {
-	/** Unread bytes by account. */
 	const unread = new CounterMap();
 	let allUnread = 0;
 	let allRead = 0;
@@ -54,7 +51,6 @@ export function createAnswerMemory(
 	let leftBytes = 0;
 	/** Monotonic time of the last release. */
 	let roomMs = 0;
-	/** In the order in which they started. */
 	const readings = new LinkedQueue<Reading>();
 	const waiting = new LinkedQueue<Waiting>();
 
@@ -122,7 +118,6 @@ export function createAnswerMemory(
 	}
 
 	return {
-		/** Opens the account of one answer that is about to arrive. */
 		read(accountId: string): AnswerRead {
 			const reading: Reading = { accountId, bytes: 0, node: undefined };
 			return {

@@ -18,7 +18,6 @@ import {
 	type UpstreamPost,
 } from "./post.ts";
 
-/** What every call has, for any endpoint. */
 export interface CallContext {
 	/** Aborts when the client leaves. From its headers on, a stream is closed by its reader instead. */
 	readonly signal: AbortSignal;
@@ -50,11 +49,9 @@ export class Attempt implements GuardOptions, Sender {
 	#call: CallContext | undefined;
 	readonly freshConnection: boolean;
 	readonly #asked: AbortSignal | undefined;
-	/** Undefined once it was sent. */
 	#post: UpstreamPost | undefined;
 	#accept: Accepted = "application/json";
 	#response: Response | undefined;
-	/** Status of the last response. */
 	#status: number | undefined;
 	#sent: CallTrace | undefined;
 
@@ -146,7 +143,6 @@ export class Attempt implements GuardOptions, Sender {
 		this.#ticket.answered();
 	}
 
-	/** Ends the call as complete. */
 	succeed(): void {
 		this.guard.end();
 		this.#sent?.end(undefined, this.#status);
@@ -165,7 +161,6 @@ export class Attempt implements GuardOptions, Sender {
 		return failure;
 	}
 
-	/** Ends the call because the caller wants no more of it. */
 	close(): void {
 		this.#hangUp();
 		this.#sent?.end("closed", this.#status);

@@ -1,4 +1,3 @@
-/** One streamed answer of one replica, read event by event. */
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { nextTurn } from "../../base/time-slice.ts";
@@ -20,7 +19,6 @@ const STREAM_BYTES_MAX = 512 * 1024 * 1024;
 
 const NO_BYTES = new Uint8Array();
 
-/** The result of `arrives` after the end. */
 const NO_MORE: Arrived = { done: true };
 const NOTHING: readonly never[] = [];
 
@@ -49,9 +47,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	/** The failure; held back until the chunks that arrived before it are delivered. */
 	#failure: UpstreamFailure | undefined;
 	#streamBytes = 0;
-	/** Bytes that arrived and are not read yet. */
 	#waiting: Uint8Array | undefined;
-	/** Output so far. */
 	readonly #size = { events: 0, bytes: 0 };
 
 	/** The first `next` sends the request. From the headers on, the caller closes the stream, not the client's signal. */
@@ -147,7 +143,6 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		this.#source?.cancel().catch(() => {});
 	}
 
-	/** Returns the next step of a large piece. */
 	async #step(): Promise<Arrived> {
 		await nextTurn();
 		const all = this.#waiting;
@@ -155,7 +150,6 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		return { done: false, value: all?.subarray(0, STEP_BYTES) };
 	}
 
-	/** Sends the request and reads the headers. An unstreamed answer is returned as one chunk. */
 	async #open(): Promise<Chunk | undefined> {
 		if (this.#turn) await this.#turn;
 		this.#turn = undefined;

@@ -11,7 +11,6 @@ export type UpstreamFailureKind =
 	| "busy"
 	/** A 5xx, an error event, an `abort` finish. */
 	| "failed"
-	/** The answer broke off before its end. */
 	| "died"
 	/** The server refuses the request as malformed (4xx): the customer must change it. */
 	| "rejected"
@@ -25,7 +24,6 @@ export type UpstreamFailureKind =
 	| "yielded"
 	/** This process had no memory for such a long answer next to those that it holds. */
 	| "crowded"
-	/** This process is stopping. */
 	| "stopping"
 	/** The client or the calling part left; no server is at fault. */
 	| "aborted";
@@ -34,7 +32,6 @@ export type UpstreamFailureKind =
 export class UpstreamFailure extends Error {
 	override readonly name = "UpstreamFailure" as const;
 	readonly kind: UpstreamFailureKind;
-	/** HTTP status of the upstream's answer, if there was one. */
 	readonly status: number | undefined;
 	/** The request field that a `rejected` concerns, if the upstream named a field that the client sent. */
 	readonly param: string | null;
@@ -58,7 +55,6 @@ export function unreadable(detail: string): UpstreamFailure {
 	return new UpstreamFailure("unreadable", { private: detail });
 }
 
-/** Makes the failure of an answer that broke off. */
 export function died(detail: string): UpstreamFailure {
 	return new UpstreamFailure("died", { private: detail });
 }
@@ -73,7 +69,6 @@ export function stopping(cause?: unknown): UpstreamFailure {
 	return new UpstreamFailure("stopping", { private: "the process stops", cause });
 }
 
-/** An error of any known server, flattened. */
 interface UpstreamError {
 	readonly message: string;
 	readonly type: string;
@@ -204,7 +199,6 @@ export function isRefused(error: unknown): boolean {
 	return REFUSED.has(connectionCode(error));
 }
 
-/** The code of a broken connection, if the runtime gives one (`ECONNRESET`, `ECONNREFUSED` …). */
 export function connectionCode(error: unknown): string {
 	return asText(asObject(error)?.code) ?? "";
 }

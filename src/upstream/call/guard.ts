@@ -50,7 +50,6 @@ export class CallGuard implements EventListenerObject, OpenCall {
 	#silenceMs: number;
 	#first = true;
 	#state: GuardState = "connecting";
-	/** The first cause counts: later ones are its consequences. */
 	#cause: AbortCause | undefined;
 	#watched = false;
 	/** Infinity after the test of the address. */
@@ -89,7 +88,6 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		return this.#controller.signal;
 	}
 
-	/** Runs when the client's signal or the signal of a wanted place aborts. */
 	handleEvent(): void {
 		this.abort();
 	}
@@ -117,12 +115,10 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.#options.clientSignal?.removeEventListener("abort", this);
 	}
 
-	/** The server answers: the connection is established. */
 	headersCame(): void {
 		if (this.#state === "connecting") this.#enter("answering");
 	}
 
-	/** Aborts the call at once. */
 	abort(): void {
 		this.#abortFor("aborted");
 	}
@@ -131,7 +127,6 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.#abortFor("stopping");
 	}
 
-	/** Ends the call and removes its timer and listeners. */
 	end(): void {
 		if (this.#state === "connecting") this.#enter("abandoned");
 		else if (this.#state === "answering") this.#enter("ended");
@@ -190,7 +185,6 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		return new UpstreamFailure(hasAnswered ? "died" : "unreachable", detail);
 	}
 
-	/** What the failure says about the replica. */
 	outcomeOf(failure: UpstreamFailure): CallOutcome {
 		switch (failure.kind) {
 			case "aborted":
@@ -214,11 +208,9 @@ export class CallGuard implements EventListenerObject, OpenCall {
 	}
 }
 
-/** A call as its registry sees it. */
 export interface OpenCall {
 	/** The call has lasted for a moment. */
 	watch(): void;
-	/** Ends the call: this process is stopping. */
 	letGo(): void;
 	/** Slot among the lasting calls; set only by the registry. */
 	slot: number;

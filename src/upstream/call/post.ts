@@ -20,7 +20,6 @@ export interface CallDeps {
 	readonly tickBarrier: TickBarrier;
 }
 
-/** One POST request. */
 export interface UpstreamPost {
 	/** Path below the replica's base address, such as `/chat/completions`. */
 	readonly path: string;
@@ -30,10 +29,8 @@ export interface UpstreamPost {
 	readonly body: string | FormData;
 }
 
-/** The value of the `accept` header. */
 export type Accepted = "application/json" | "text/event-stream";
 
-/** The call that a request belongs to, and its connection. */
 export interface Sender {
 	readonly replica: Replica;
 	readonly requestUuid: string;
@@ -103,7 +100,6 @@ function addressOf(spec: UpstreamSpec, { path, atRoot }: UpstreamPost): string {
 
 const COMMON = new WeakMap<UpstreamSpec, Partial<Record<Accepted, Headers>>>();
 
-/** The headers that all JSON requests of a replica with this `accept` share. */
 function commonHeaders(spec: UpstreamSpec, accept: Accepted): Headers {
 	let known = COMMON.get(spec);
 	if (known === undefined) {

@@ -1,11 +1,8 @@
-/** Bodies of answers, up to a limit. */
-
 import { parseInTurns } from "../../base/json-in-turns.ts";
 import { createTimeSlice } from "../../base/time-slice.ts";
 import { parseJson } from "../wire-value.ts";
 import { UpstreamFailure } from "./failure.ts";
 
-/** Largest unstreamed answer; a larger one fails. */
 export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** Largest answer to a batch line: the limit of a line itself, since both are processed as one text. */
 export const LINE_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
@@ -39,7 +36,6 @@ export async function readLong(
 	};
 }
 
-/** Returns the body as text. Throws UpstreamFailure `failed` beyond `bytesMax`. */
 export async function readText(response: Response, bytesMax: number): Promise<string> {
 	return new TextDecoder().decode(await readBytes(response, bytesMax));
 }

@@ -17,11 +17,9 @@ const YIELDS_MAX = 3;
 const NONE: ReadonlySet<Replica> = new Set();
 const NOTHING_FAILED: readonly Failed[] = [];
 
-/** One request and how to try it on a replica. */
 export interface Tries<Came, Result = Came> {
 	/** Sends the request. Must reject only while nothing was delivered. `asked` aborts when a request wants the place. */
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Came>;
-	/** Turns a delivered result into the final one. */
 	came(came: Came): Result;
 	/** Returns the UpstreamFailure of an error, with the place free again, or an error that no replica caused. */
 	failureOf(error: unknown): unknown;

@@ -2,7 +2,6 @@
 import { asObject, hasTooMuch, type JsonObject } from "../wire-value.ts";
 import { died, failed, type UpstreamFailure } from "./failure.ts";
 
-/** Longest line and longest event; a longer one fails the stream. */
 const EVENT_BYTES_MAX = 1024 * 1024;
 
 const LF = 0x0a;

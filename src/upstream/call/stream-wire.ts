@@ -5,28 +5,22 @@ import type { ReportedUsage } from "../usage.ts";
 export interface StreamReader<Chunk> {
 	/** Returns the chunk in one event's payload; undefined if it has nothing for the client. Throws UpstreamFailure. */
 	accept(payload: string): Chunk | undefined;
-	/** Whether the end marker has passed. */
 	ended(): boolean;
-	/** Whether the stream may end now without a failure. */
 	complete(): boolean;
 	usage(): ReportedUsage | undefined;
 	usageIsFinal(): boolean;
 }
 
-/** A piece of a body, or its end. */
 export interface Arrived {
 	readonly done: boolean;
 	readonly value?: Uint8Array | undefined;
 }
 
-/** A chunk of a stream with its bytes of generated output. */
 export interface OutputChunk {
 	readonly outputBytes: number;
 }
 
-/** One kind of streamed answer: its path and its parser. */
 export interface StreamWire<Chunk> {
-	/** Path below the replica's base address. */
 	readonly path: string;
 	reader(dialect: Dialect): StreamReader<Chunk>;
 	/** Reads an answer that came unstreamed. */
@@ -51,7 +45,6 @@ export interface AnswerStream<Chunk> {
 	brokeOff(error: unknown): Arrived;
 	/** The latest usage record: final after `next` returned null, a running count before that in some dialects. */
 	usage(): ReportedUsage | undefined;
-	/** Whether `usage()` is the upstream's final count. */
 	usageIsFinal(): boolean;
 	/** The replica's alias for logs and metrics (`model#0`); undefined until one is chosen. */
 	replica(): string | undefined;

@@ -12,7 +12,6 @@ import type { CallDeps } from "./post.ts";
 import { type Tries, withReplays } from "./replay.ts";
 import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wire.ts";
 
-/** A streamed request of any endpoint. */
 export interface StreamCall<Chunk> {
 	readonly context: CallContext;
 	readonly wire: StreamWire<Chunk>;
@@ -35,7 +34,6 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 	/** Undefined once the answer started: the request is not sent again. */
 	#options: AnswerStreamOptions<Chunk> | undefined;
 	readonly #startedMs: number;
-	/** Undefined once `next` has returned it. */
 	#first: Promise<readonly Chunk[] | null> | undefined;
 	#closed = false;
 	#events: Omit<AnswerStream<Chunk>, "replica"> | undefined;

@@ -1,5 +1,3 @@
-/** One call to one replica whose answer arrives in one piece. */
-
 import { assert } from "../../base/assert.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Dialect } from "../dialects.ts";
@@ -13,7 +11,6 @@ import type { CallDeps, UpstreamPost } from "./post.ts";
 import { ANSWER_BYTES_MAX, isShort, LINE_ANSWER_BYTES_MAX, readLong } from "./read-answer.ts";
 import type { Tries } from "./replay.ts";
 
-/** One POST and the parser of its answer. */
 export interface UnaryPost<Answer> extends UpstreamPost {
 	/** Largest answer in bytes; default 64 MB. A batch line has at most 8 MB. */
 	readonly bytesMax?: number;
@@ -21,7 +18,6 @@ export interface UnaryPost<Answer> extends UpstreamPost {
 	readonly read: (body: unknown, headers: Headers, dialect: Dialect) => Answer | Promise<Answer>;
 }
 
-/** Requests to the replica of the current attempt. */
 export interface Asker {
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer>;
 }

@@ -21,7 +21,6 @@ type Read = (value: unknown) => unknown;
 /** Fields with code of their own. */
 const own = (names: string): Record<string, null> => Object.fromEntries(names.split(" ").map((name) => [name, null]));
 
-/** Fields about the answer, by their place. */
 export const PASSED: Readonly<Record<"answer" | "choice" | "message" | "toolCall", Record<string, Read | null>>> = {
 	answer: {
 		...own("choices usage"),
@@ -90,7 +89,6 @@ export function noteAbout(soFar: AboutSoFar, event: JsonObject): boolean {
 
 const NOTHING_SAID = {};
 
-/** Returns the fields of an unstreamed answer. */
 export function aboutOf(body: JsonObject): { about?: AnswerFields; sources?: AnswerFields } {
 	const soFar = newAboutSoFar();
 	noteAbout(soFar, body);

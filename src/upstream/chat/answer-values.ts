@@ -7,7 +7,6 @@ const PARTS_MAX = 4_096;
 const SHORT_CHARS_MAX = 256;
 const ADDRESS_CHARS_MAX = 8_192;
 
-/** A word such as `priority`. */
 export function serviceTier(value: unknown): string | undefined {
 	return typeof value === "string" && /^[a-z_]{1,32}$/.test(value) ? value : undefined;
 }
@@ -16,7 +15,6 @@ export function fingerprint(value: unknown): string | undefined {
 	return typeof value === "string" && /^fp_[\w.-]{1,64}$/.test(value) ? value : undefined;
 }
 
-/** Addresses of pages. */
 export function citations(value: unknown): string[] | undefined {
 	if (!Array.isArray(value)) return undefined;
 	const pages = value.slice(0, ITEMS_MAX).flatMap((item) => address(item) ?? []);
@@ -114,7 +112,6 @@ function references(value: unknown): (number | string)[] {
 	return value.slice(0, ITEMS_MAX).flatMap((id) => asCount(id, Number.MAX_SAFE_INTEGER) ?? short(id) ?? []);
 }
 
-/** Base64 and its transcript. */
 export function audio(value: unknown): JsonObject | undefined {
 	const source = asObject(value);
 	if (source === undefined) return undefined;
@@ -136,7 +133,6 @@ function listOf(value: unknown, read: (item: JsonObject) => JsonObject | undefin
 	return items.length === 0 ? undefined : items;
 }
 
-/** The named members whose values are texts. */
 function texts(source: JsonObject, ...names: readonly string[]): Record<string, string> {
 	const kept: Record<string, string> = {};
 	for (const name of names) {

@@ -14,7 +14,6 @@ export interface ChatChoice {
 	readonly finish_reason: FinishReason;
 }
 
-/** A whole chat or text completion. */
 export interface TextReply<Choice> {
 	readonly choices: readonly Choice[];
 	/** Undefined if the upstream sent none, or one that is impossible (zero prompt tokens, strings …). */
@@ -39,7 +38,6 @@ export interface TextChunk<Choice> {
 	readonly choices: readonly Choice[];
 	/** JSON of the choices, if it is already written; then no choice finishes in this event. */
 	readonly choicesText?: string;
-	/** Bytes of generated text, tool arguments and reasoning in it. */
 	readonly outputBytes: number;
 	/** Fields that each event repeats next to the choices; the same object until a field changes. */
 	readonly about?: AnswerFields | undefined;

@@ -11,9 +11,7 @@ import type { ChatChunk, ChatReply } from "./chat-answer.ts";
 import { ChatReader } from "./chat-reader.ts";
 import { chunkOfReply, readChatReply, readChatReplyInTurns } from "./chat-whole.ts";
 
-/** A customer's chat, as passed to a replica. */
 export interface ChatCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
-	/** Per choice. */
 	readonly maxOutputTokens: number;
 	readonly choices: number;
 }
@@ -32,7 +30,6 @@ const WIRE: StreamWire<ChatChunk> = {
 const wireOf = (choices: number): StreamWire<ChatChunk> =>
 	choices === 1 ? WIRE : { ...WIRE, reader: (dialect) => new ChatReader(dialect, choices) };
 
-/** Returns the call of a streamed chat. */
 export function chatStream(model: Model, context: CallContext, input: ChatCallInput): StreamCall<ChatChunk> {
 	const { fields, prompt, maxOutputTokens, choices: n } = input;
 	const { parameters } = model;
@@ -44,7 +41,6 @@ export function chatStream(model: Model, context: CallContext, input: ChatCallIn
 	};
 }
 
-/** Returns the call of an unstreamed chat. */
 export function chatWhole(model: Model, context: CallContext, input: ChatCallInput): UnaryCall<ChatReply> {
 	return new WholeChat(model, context, input);
 }

@@ -12,13 +12,11 @@ import { rebuildLogprobs } from "./logprobs.ts";
 export const CHOICES_MAX = 128;
 const TOOL_CALLS_MAX = 1024;
 
-/** State of one choice during a stream. */
 export interface ChoiceProgress {
 	started: boolean;
 	finished: boolean;
 	/** Indexes of the tool calls whose first delta has passed; undefined before the first. */
 	toolCalls: boolean[] | undefined;
-	/** Bytes of generated text, tool arguments and reasoning. */
 	outputBytes: number;
 }
 
@@ -108,7 +106,6 @@ export function impliedFinish({ toolCalls }: ChoiceProgress): FinishReason {
 	return toolCalls !== undefined && toolCalls.length > 0 ? "tool_calls" : "stop";
 }
 
-/** Undefined if the delta has no content. */
 function rebuildDelta(source: JsonObject | undefined, progress: ChoiceProgress): Record<string, unknown> | undefined {
 	if (source === undefined) return undefined;
 	const delta: Record<string, unknown> = {};
@@ -119,7 +116,6 @@ function rebuildDelta(source: JsonObject | undefined, progress: ChoiceProgress):
 	return undefined;
 }
 
-/** The delta of a choice that ends without any content. */
 export function openingDelta(progress: ChoiceProgress): Record<string, unknown> {
 	return opened({}, progress);
 }

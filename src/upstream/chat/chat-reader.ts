@@ -4,7 +4,6 @@ import type { JsonObject } from "../wire-value.ts";
 import type { AnswerFields, ChatChunk, ChatChunkChoice } from "./chat-answer.ts";
 import { CHOICES_MAX, type ChoiceProgress, impliedFinish, openingDelta, rebuildChunkChoice } from "./chat-choice.ts";
 
-/** Reads a streamed chat. */
 export class ChatReader extends TextReader<ChatChunkChoice> {
 	/** Undefined before the first output without a usage record. */
 	#plain: PlainEvents | undefined;

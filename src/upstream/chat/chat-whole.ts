@@ -8,7 +8,6 @@ import type { ChatChoice, ChatChunk, ChatReply } from "./chat-answer.ts";
 import { CHOICES_MAX, newChoiceProgress, rebuildChoice } from "./chat-choice.ts";
 import { rebuildLogprobs, rebuildLogprobsInTurns } from "./logprobs.ts";
 
-/** Rebuilds an unstreamed chat answer. Throws UpstreamFailure if it is an error or no chat answer. */
 export function readChatReply(
 	parsed: unknown,
 	dialect: Dialect,

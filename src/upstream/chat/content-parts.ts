@@ -6,11 +6,9 @@ export interface Content {
 	text: string | undefined;
 	reasoning: string | undefined;
 	refusal: string | undefined;
-	/** References into retrieved documents. */
 	references: JsonObject[];
 }
 
-/** Parts of a plausible answer. */
 const PARTS_MAX = 10_000;
 
 /** Text becomes content, thinking becomes reasoning. Throws UpstreamFailure for other parts: a hole is no answer. */
@@ -48,7 +46,6 @@ function readPart(value: unknown, into: Content): void {
 	}
 }
 
-/** A text, or a list of parts with texts. */
 function textOf(value: unknown): string {
 	const text = asText(value);
 	if (text !== undefined) return text;

@@ -10,7 +10,6 @@ export interface BreakerCall {
 	readonly accountId: string;
 	/** State changes before the call began; its outcome is ignored after a further change. */
 	readonly generation: number;
-	/** Set when the call fails. */
 	failure?: Outcome;
 }
 
@@ -48,7 +47,6 @@ const TRANSITIONS: Readonly<Record<BreakerState, readonly BreakerState[]>> = {
 export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy: () => boolean) {
 	const outcomes = createCallOutcomes(clock, healthy);
 	const states = createStates(TRANSITIONS, "closed");
-	/** Number of state changes. */
 	let generation = 0;
 	let coolMs = limits().breakerCoolMs;
 	/** End of the cool-down: for all accounts if open, otherwise for the resting ones. */

@@ -28,7 +28,6 @@ const ANSWERED_ACCOUNTS_MAX = 8;
 export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 	/** Failures since the last answer, regardless of fault; the oldest are dropped. */
 	let inRow: Outcome[] = [];
-	/** Ring of the last outcomes. */
 	let window: Outcome[] = [];
 	let next = 0;
 	/** The last answer to each account. Not in the window, which failures fill; not in a Map, which leaves garbage. */

@@ -15,7 +15,6 @@ interface Watch {
 	isWrong: boolean;
 	cancelTimer: () => void;
 	stopped: boolean;
-	/** The health request under way. */
 	question: { abort: AbortController; done: Promise<void> } | undefined;
 }
 
@@ -106,7 +105,6 @@ export function createHealthMonitor(
 			});
 			for (const watch of before.values()) void end(watch);
 		},
-		/** Resolves when no health request is under way. */
 		async stop(): Promise<void> {
 			await Promise.all(watches.map(end));
 			watches = [];

@@ -1,7 +1,5 @@
 interface OutputSize {
-	/** Events that carried output. */
 	readonly events: number;
-	/** Bytes of output. */
 	readonly bytes: number;
 }
 

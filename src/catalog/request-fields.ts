@@ -33,12 +33,7 @@ export const OWN_FIELDS: Readonly<Record<Endpoint, ReadonlySet<string>>> = {
 
 /** Other names of fields that the gateway writes, and fields whose cost is not reserved. */
 const NEVER_SENT: Partial<Record<ModelKind, Reasons>> = {
-	chat: {
-		best_of: NOT_RESERVED,
-		n_predict: OUTPUT_LIMIT,
-		max_new_tokens: OUTPUT_LIMIT,
-		num_predict: OUTPUT_LIMIT,
-	},
+	chat: { best_of: NOT_RESERVED, n_predict: OUTPUT_LIMIT, max_new_tokens: OUTPUT_LIMIT, num_predict: OUTPUT_LIMIT },
 	image: { partial_images: "images are delivered whole" },
 };
 

@@ -20,10 +20,7 @@ export type WorkerProcess = ReturnType<typeof startWorkerProcess>;
 /** One process of a worker slot: current, successor or leaving. */
 export function startWorkerProcess(
 	options: WorkerProcessOptions,
-	on: {
-		onEnd: (exitCode: number | null, signal: string | number | null) => void;
-		onHung: () => void;
-	},
+	on: { onEnd: (exitCode: number | null, signal: string | number | null) => void; onHung: () => void },
 ) {
 	const { name, ask } = options;
 	const ready = Promise.withResolvers<ReadyMessage>();

@@ -125,10 +125,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		inOrder = true;
 		for (const { process } of all) process.kill(signal);
 		const timer = setTimeout(() => {
-			log.warn("a process does not stop in time; killing it", {
-				child: name,
-				afterMs: options.stopMsMax,
-			});
+			log.warn("a process does not stop in time; killing it", { child: name, afterMs: options.stopMsMax });
 			kill();
 		}, options.stopMsMax);
 		await empty.promise;

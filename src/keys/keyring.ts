@@ -202,12 +202,7 @@ export function createKeyring(
 			projects.clear();
 			unknown.clear();
 		},
-		size: () => ({
-			keys: byDigest.size,
-			unknown: unknown.size,
-			accounts: accounts.size(),
-			loading: loading.size,
-		}),
+		size: () => ({ keys: byDigest.size, unknown: unknown.size, accounts: accounts.size(), loading: loading.size }),
 	};
 }
 

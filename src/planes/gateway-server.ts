@@ -60,10 +60,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 	const connectionOf = (request: Request): Connection => new ClientConnection(request);
 	const proxy = deps.console;
 	const passOn = ({ request }: { request: Request }) => proxy.handle(connectionOf(request));
-	const probes: Probes = {
-		"/livez": () => new Response("ok\n"),
-		"/readyz": () => healthResponse(deps.health()),
-	};
+	const probes: Probes = { "/livez": () => new Response("ok\n"), "/readyz": () => healthResponse(deps.health()) };
 	const http = new Elysia({ handler: { standardHostname: false } })
 		.onError(({ error, code }) => escapedError(error, code))
 		.get("/livez", probes["/livez"])

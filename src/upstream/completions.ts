@@ -50,12 +50,7 @@ export function completionStream(
 	input: CompletionCallInput,
 ): StreamCall<CompletionChunk> {
 	const wire = wireOf(input.shape);
-	return {
-		context,
-		wire,
-		body: (replica) => textOf(replica, model, input, true),
-		over: () => input.prompt.letGo(),
-	};
+	return { context, wire, body: (replica) => textOf(replica, model, input, true), over: () => input.prompt.letGo() };
 }
 
 export function completionWhole(

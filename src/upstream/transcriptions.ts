@@ -60,11 +60,7 @@ export function transcriptionStream(
 	request: TranscriptionRequest,
 	context: CallContext,
 ): StreamCall<TranscriptionChunk> {
-	return {
-		context,
-		wire: WIRE,
-		body: (replica) => formOf(request, replica, true),
-	};
+	return { context, wire: WIRE, body: (replica) => formOf(request, replica, true) };
 }
 
 /** Each attempt needs a new form; the file's bytes are shared. */

@@ -13,9 +13,9 @@ import { waitFor } from "../support/wait.ts";
 import { oneModel } from "./catalog-text.ts";
 import { chatSpec } from "./model-specs.ts";
 
-const database = await withDatabase();
+const { statements: stored } = await withDatabase();
 
-function catalogOf(text: string, statements: Statements = database.statements) {
+function catalogOf(text: string, statements: Statements = stored) {
 	const file = { text, reads: 0 };
 	const lines: string[] = [];
 	const log = createLog({ level: "info", write: (line) => lines.push(line) });
@@ -128,7 +128,7 @@ describe("a catalogue from a file", () => {
 	test("a reload requested at the end of another does not run in parallel", async () => {
 		const reads: ((text: string) => void)[] = [];
 		const readFile = () => new Promise<string>((resolve) => reads.push(resolve));
-		const { statements } = database;
+		const statements = stored;
 		const catalog = createCatalog({ statements, clock: systemClock, log: silentLog, readFile, env: {} });
 		const again = catalog.reload().then(() => catalog.reload());
 		const following = catalog.reload();
@@ -143,7 +143,7 @@ describe("a catalogue from a file", () => {
 
 	test("without a database new upstreams apply, new prices wait", async () => {
 		let away = false;
-		const flaky = new Proxy(database.statements, {
+		const flaky = new Proxy(stored, {
 			apply(target, self, given) {
 				if (away) throw new Error("connection refused");
 				return Reflect.apply(target, self, given);
@@ -172,7 +172,7 @@ test("a replaced file applies by itself, a wrong one does not", async () => {
 		renameSync(`${path}.new`, path);
 	};
 	const catalog = createCatalog({
-		statements: database.statements,
+		statements: stored,
 		clock: systemClock,
 		log: silentLog,
 		readFile: () => Bun.file(path).text(),
@@ -209,7 +209,7 @@ test("a replaced file applies by itself, a wrong one does not", async () => {
 });
 
 describe("a catalogue without a file", () => {
-	const fixed = () => createFixedCatalog({ statements: database.statements, clock: systemClock, log: silentLog });
+	const fixed = () => createFixedCatalog({ statements: stored, clock: systemClock, log: silentLog });
 
 	test("prices and versions the given models", async () => {
 		const catalog = fixed();

@@ -38,11 +38,7 @@ test("bounds of body, account, all accounts and memory are in order", () => {
 			[200, 400],
 			[1024, 65_536],
 		] as [number, number][]) {
-			const given = withDerivedLimits({
-				...DEFAULT_LIMITS,
-				bodyBytesMax: body * MB,
-				bodyMemoryBytesMax: bodies * MB,
-			});
+			const given = withDerivedLimits({ ...DEFAULT_LIMITS, bodyBytesMax: body * MB, bodyMemoryBytesMax: bodies * MB });
 			const [one, all, ofAccount] = inMb(limitsWithin(given, memoryMb * MB)) as [number, number, number];
 			expect(one).toBeLessThanOrEqual(Math.min(body, ofAccount));
 			expect(ofAccount).toBeLessThanOrEqual(all);

@@ -6,7 +6,7 @@ import { createStatements } from "../../src/db/statements.ts";
 import { withDatabase } from "../support/database.ts";
 import { ratesOf } from "./model-specs.ts";
 
-const database = await withDatabase();
+const { sql, statements, url } = await withDatabase();
 
 const clientOf = (url: string) =>
 	createStatements(
@@ -15,23 +15,22 @@ const clientOf = (url: string) =>
 	);
 
 const versionsOf = async (model: string) =>
-	(
-		await database.sql<{ version: number }[]>`select version from rate_card where model = ${model} order by version`
-	).map((row) => row.version);
+	(await sql<{ version: number }[]>`select version from rate_card where model = ${model} order by version`).map(
+		(row) => row.version,
+	);
 
 describe("pinRateCards", () => {
 	test("stores a first version and finds it again", async () => {
-		const first = (await pinRateCards(database.statements, [{ id: "a/b", rates: ratesOf(10) }])).get("a/b");
-		const second = (await pinRateCards(database.statements, [{ id: "a/b", rates: ratesOf(10) }])).get("a/b");
+		const first = (await pinRateCards(statements, [{ id: "a/b", rates: ratesOf(10) }])).get("a/b");
+		const second = (await pinRateCards(statements, [{ id: "a/b", rates: ratesOf(10) }])).get("a/b");
 		expect(first).toMatchObject({ id: "a/b@1", version: 1, ...ratesOf(10) });
 		expect(second).toEqual(first);
 		expect(Math.abs((first?.createdS ?? 0) - Date.now() / 1000)).toBeLessThan(60);
 	});
 
 	test("each change of a price is a new version", async () => {
-		for (const input of [10, 20, 10, 10])
-			await pinRateCards(database.statements, [{ id: "changing", rates: ratesOf(input) }]);
-		const history = await rateCardHistory(database.statements, "changing");
+		for (const input of [10, 20, 10, 10]) await pinRateCards(statements, [{ id: "changing", rates: ratesOf(input) }]);
+		const history = await rateCardHistory(statements, "changing");
 		expect(history.map(({ id, input }) => [id, input as number])).toEqual([
 			["changing@3", 10],
 			["changing@2", 20],
@@ -40,20 +39,20 @@ describe("pinRateCards", () => {
 	});
 
 	test("a model keeps the age of its first version", async () => {
-		await pinRateCards(database.statements, [{ id: "old", rates: ratesOf(1) }]);
-		await database.sql`update rate_card set created_at = '2020-01-01T00:00:00Z' where model = 'old'`;
-		const pinned = await pinRateCards(database.statements, [{ id: "old", rates: ratesOf(2) }]);
+		await pinRateCards(statements, [{ id: "old", rates: ratesOf(1) }]);
+		await sql`update rate_card set created_at = '2020-01-01T00:00:00Z' where model = 'old'`;
+		const pinned = await pinRateCards(statements, [{ id: "old", rates: ratesOf(2) }]);
 		expect(pinned.get("old")).toMatchObject({ version: 2, createdS: Date.UTC(2020, 0, 1) / 1000 });
 	});
 
 	test("stores the largest rates exactly", async () => {
 		const rates = ratesOf(1_000_000_000_000);
-		expect((await pinRateCards(database.statements, [{ id: "dear", rates }])).get("dear")).toMatchObject(rates);
+		expect((await pinRateCards(statements, [{ id: "dear", rates }])).get("dear")).toMatchObject(rates);
 	});
 
 	test("instances that start together agree on one version", async () => {
 		const ids = Array.from({ length: 60 }, (_, index) => `together-${index}`);
-		const clients = Array.from({ length: 4 }, () => clientOf(database.url));
+		const clients = Array.from({ length: 4 }, () => clientOf(url));
 		try {
 			// Connected beforehand, so that they start together.
 			await Promise.all(clients.map((client) => client`select 1`));
@@ -74,7 +73,7 @@ describe("pinRateCards", () => {
 	});
 
 	test("instances with different prices get different versions", async () => {
-		const clients = Array.from({ length: 4 }, () => clientOf(database.url));
+		const clients = Array.from({ length: 4 }, () => clientOf(url));
 		try {
 			await Promise.all(clients.map((client) => client`select 1`));
 			const answers = await Promise.all(

@@ -101,13 +101,7 @@ describe("a parameter that a server's dialect cannot express", () => {
 
 	test.each(CHAT_DIALECTS.map(({ name }) => name))("%s: the check's left-out fields equal the dropped ones", (name) => {
 		const replica = { dialect: DIALECTS[name], spec: () => ({ model: "m" }) } as unknown as Replica;
-		const asked = {
-			fields: FIELDS,
-			prompt: new Prompt([]),
-			maxOutputTokens: 9,
-			n: 3,
-			parameters: new Set<string>(),
-		};
+		const asked = { fields: FIELDS, prompt: new Prompt([]), maxOutputTokens: 9, n: 3, parameters: new Set<string>() };
 		const [chat, completion] = (["chat", "completions"] as const).map(
 			(kind) => JSON.parse(generationText(replica, { kind, ...asked }, false)) as Record<string, unknown>,
 		) as [Record<string, unknown>, Record<string, unknown>];

@@ -16,7 +16,7 @@ import { modelYaml } from "./catalog-text.ts";
 
 /** A model leaves at the start of its day (UTC) with its aliases and routes; errors name the day. */
 
-const database = await withDatabase();
+const { statements } = await withDatabase();
 const DAY_MS = 86_400_000;
 const NEW_YEAR_MS = Date.UTC(2027, 0, 1);
 const TEXT = `models:
@@ -29,7 +29,7 @@ routes:
 function catalogAt(nowMs: number, text = TEXT) {
 	const clock = createManualClock(nowMs);
 	const file = { text };
-	const deps = { statements: database.statements, clock, log: silentLog, env: {} };
+	const deps = { statements, clock, log: silentLog, env: {} };
 	return { clock, file, catalog: createCatalog({ ...deps, readFile: async () => file.text }) };
 }
 

@@ -17,13 +17,13 @@ import { withDatabase } from "../support/database.ts";
 
 const digest = createDigest("pepper");
 
-const database = await withDatabase();
-const maker = { statements: database.statements, digest, serviceName: "service" };
+const { sql, statements } = await withDatabase();
+const maker = { statements, digest, serviceName: "service" };
 
 let made = 0;
 async function newAccount(): Promise<string> {
 	made += 1;
-	return (await createAccount(database.statements, { email: `user${made}@example.com`, vouched: true })).id;
+	return (await createAccount(statements, { email: `user${made}@example.com`, vouched: true })).id;
 }
 
 const usd = (text: string) => {
@@ -38,40 +38,36 @@ const codeOf = (work: Promise<unknown>) =>
 	);
 
 async function entriesOf(subject: string) {
-	return (await readControlAfter(database.statements, 0)).filter((entry) => entry.subject === subject);
+	return (await readControlAfter(statements, 0)).filter((entry) => entry.subject === subject);
 }
 
 describe("accounts", () => {
 	test("a new account has no credit; its address is unique", async () => {
-		const { id } = await createAccount(database.statements, { email: " Ada@Example.com ", name: "Ada", vouched: true });
-		const account = await findAccount(database.statements, "ADA@example.com");
+		const { id } = await createAccount(statements, { email: " Ada@Example.com ", name: "Ada", vouched: true });
+		const account = await findAccount(statements, "ADA@example.com");
 		expect(account).toMatchObject({ id, email: "ada@example.com", name: "Ada", state: "active", toppedUp: false });
 		expect(account?.signedInAtMs).toBeNumber();
-		const [budget] = await database.sql`select kind, limit_nano_usd, account_id from budget where id = ${id}`;
+		const [budget] = await sql`select kind, limit_nano_usd, account_id from budget where id = ${id}`;
 		expect(budget).toMatchObject({ kind: "account", limit_nano_usd: "0", account_id: id });
-		expect(await codeOf(createAccount(database.statements, { email: "ada@example.com", vouched: true }))).toBe(
-			"conflict",
-		);
-		expect(await codeOf(createAccount(database.statements, { email: "ada", vouched: true }))).toBe("invalid_request");
-		expect(await findAccount(database.statements, "nobody")).toBeNull();
+		expect(await codeOf(createAccount(statements, { email: "ada@example.com", vouched: true }))).toBe("conflict");
+		expect(await codeOf(createAccount(statements, { email: "ada", vouched: true }))).toBe("invalid_request");
+		expect(await findAccount(statements, "nobody")).toBeNull();
 	});
 
 	test("one of many concurrent creations succeeds", async () => {
 		const codes = await Promise.all(
-			Array.from({ length: 10 }, () =>
-				codeOf(createAccount(database.statements, { email: "race@example.com", vouched: true })),
-			),
+			Array.from({ length: 10 }, () => codeOf(createAccount(statements, { email: "race@example.com", vouched: true }))),
 		);
 		expect(codes.filter((code) => code === "none").length).toBe(1);
 		expect(codes.filter((code) => code === "conflict").length).toBe(9);
 	});
 
 	test("suspension, its end, first sign-in reach instances in order", async () => {
-		const { id } = await createAccount(database.statements, { email: "states@example.com", vouched: false });
-		const suspended = await suspendAccount(database.statements, id);
-		const active = await unsuspendAccount(database.statements, id);
-		const signedIn = await markSignedIn(database.statements, id);
-		expect(await markSignedIn(database.statements, id)).toBeNull();
+		const { id } = await createAccount(statements, { email: "states@example.com", vouched: false });
+		const suspended = await suspendAccount(statements, id);
+		const active = await unsuspendAccount(statements, id);
+		const signedIn = await markSignedIn(statements, id);
+		expect(await markSignedIn(statements, id)).toBeNull();
 		expect(await entriesOf(id)).toEqual([
 			{
 				seq: suspended.seq,
@@ -92,7 +88,7 @@ describe("accounts", () => {
 				payload: { state: "active", toppedUp: false, signedIn: true, timeZone: "UTC" },
 			},
 		]);
-		expect(await codeOf(suspendAccount(database.statements, "acc_none"))).toBe("not_found");
+		expect(await codeOf(suspendAccount(statements, "acc_none"))).toBe("not_found");
 	});
 
 	test("lists have pages without gaps or repeats, newest first", async () => {
@@ -101,17 +97,14 @@ describe("accounts", () => {
 		const seen: string[] = [];
 		let after: string | null = null;
 		do {
-			const page: Awaited<ReturnType<typeof listAccounts>> = await listAccounts(database.statements, {
-				limit: 2,
-				after,
-			});
+			const page: Awaited<ReturnType<typeof listAccounts>> = await listAccounts(statements, { limit: 2, after });
 			expect(page.items.length).toBeLessThanOrEqual(2);
 			seen.push(...page.items.map((account) => account.id));
 			after = page.next;
 		} while (after !== null);
 		expect(seen.slice(0, 5)).toEqual(ids.toReversed());
 		expect(new Set(seen).size).toBe(seen.length);
-		expect(await codeOf(listAccounts(database.statements, { limit: 0 }))).toBe("invalid_request");
+		expect(await codeOf(listAccounts(statements, { limit: 0 }))).toBe("invalid_request");
 	});
 });
 
@@ -136,7 +129,7 @@ describe("keys", () => {
 			projectId: null,
 			...settings,
 		};
-		const loaded = await keyLoader(database.statements)(digest(secret));
+		const loaded = await keyLoader(statements)(digest(secret));
 		expect(loaded).toEqual({
 			seq: expect.any(Number) as unknown as number,
 			key: fields as NonNullable<typeof loaded.key>,
@@ -145,11 +138,11 @@ describe("keys", () => {
 		});
 		expect(loaded.seq).toBeGreaterThanOrEqual(seq);
 		expect(await entriesOf(id)).toEqual([{ seq, kind: "key", subject: id, payload: fields }]);
-		const [budget] = await database.sql`select kind, limit_nano_usd, account_id from budget where id = ${id}`;
+		const [budget] = await sql`select kind, limit_nano_usd, account_id from budget where id = ${id}`;
 		expect(budget).toMatchObject({ kind: "key", limit_nano_usd: "12500000000", account_id: accountId });
-		const rows = await database.sql`select * from api_key where id = ${id}`;
+		const rows = await sql`select * from api_key where id = ${id}`;
 		expect(JSON.stringify(rows)).not.toContain(secret.slice(15, -4));
-		expect(await getKey(database.statements, { id, accountId })).toMatchObject({
+		expect(await getKey(statements, { id, accountId })).toMatchObject({
 			prefix: secret.slice(0, 15),
 			lastFour: secret.slice(-4),
 			spentNanoUsd: 0,
@@ -160,7 +153,7 @@ describe("keys", () => {
 	test("a key without settings has no limits", async () => {
 		const accountId = await newAccount();
 		const { id, secret } = await createKey(maker, accountId, { name: "plain" });
-		const { key } = await keyLoader(database.statements)(digest(secret));
+		const { key } = await keyLoader(statements)(digest(secret));
 		const none = { capNanoUsd: null, models: null, expiresAtMs: null, requestsPerMinute: null, concurrencyMax: null };
 		expect(key).toEqual({
 			id,
@@ -186,30 +179,27 @@ describe("keys", () => {
 		];
 		for (const settings of refused) expect(await codeOf(createKey(maker, accountId, settings))).toBe("invalid_request");
 		expect(await codeOf(createKey(maker, "acc_none", { name: "k" }))).toBe("not_found");
-		expect((await listKeys(database.statements, accountId)).items).toEqual([]);
+		expect((await listKeys(statements, accountId)).items).toEqual([]);
 	});
 
 	test("an unknown digest loads as no key", async () => {
-		const loaded = await keyLoader(database.statements)("nothing" as KeyDigest);
+		const loaded = await keyLoader(statements)("nothing" as KeyDigest);
 		expect(loaded).toMatchObject({ key: null, account: null });
-		const [clock] = await database.sql`select coalesce(max(seq), 0) as seq from control_log`;
+		const [clock] = await sql`select coalesce(max(seq), 0) as seq from control_log`;
 		expect(loaded.seq).toBe(Number(clock?.seq));
 	});
 
 	test("a revocation may be repeated, by its owner only", async () => {
 		const accountId = await newAccount();
 		const { id } = await createKey(maker, accountId, { name: "k" });
-		expect(await codeOf(revokeKey(database.statements, { id, accountId: await newAccount() }))).toBe("not_found");
-		const first = await revokeKey(database.statements, { id, accountId });
-		const { revokedAtMs } = await getKey(database.statements, { id });
-		const second = await revokeKey(database.statements, { id });
+		expect(await codeOf(revokeKey(statements, { id, accountId: await newAccount() }))).toBe("not_found");
+		const first = await revokeKey(statements, { id, accountId });
+		const { revokedAtMs } = await getKey(statements, { id });
+		const second = await revokeKey(statements, { id });
 		expect(second.seq).toBeGreaterThan(first.seq);
-		expect(await getKey(database.statements, { id })).toMatchObject({
-			state: "revoked",
-			revokedAtMs: revokedAtMs as number,
-		});
+		expect(await getKey(statements, { id })).toMatchObject({ state: "revoked", revokedAtMs: revokedAtMs as number });
 		expect((await entriesOf(id)).map((entry) => entry.payload.state)).toEqual(["active", "revoked", "revoked"]);
-		expect(await codeOf(updateKey(database.statements, { id }, { name: "x" }))).toBe("conflict");
+		expect(await codeOf(updateKey(statements, { id }, { name: "x" }))).toBe("conflict");
 		expect(await codeOf(rotateKey(maker, { id }, 0))).toBe("conflict");
 		expect(await codeOf(rotateKey(maker, { id: "key_none" }, 0))).toBe("not_found");
 	});
@@ -217,15 +207,15 @@ describe("keys", () => {
 	test("an update changes the named settings only", async () => {
 		const accountId = await newAccount();
 		const { id } = await createKey(maker, accountId, { name: "k", requestsPerMinute: 5, models: ["m"] });
-		await updateKey(database.statements, { id }, { capNanoUsd: usd("5") });
-		await updateKey(database.statements, { id }, { capNanoUsd: usd("3"), name: "renamed" });
-		await updateKey(database.statements, { id }, { capNanoUsd: usd("4") });
-		await updateKey(database.statements, { id }, { capNanoUsd: null });
-		await updateKey(database.statements, { id }, { models: null, expiresAtMs: 1_900_000_000_000, concurrencyMax: 2 });
+		await updateKey(statements, { id }, { capNanoUsd: usd("5") });
+		await updateKey(statements, { id }, { capNanoUsd: usd("3"), name: "renamed" });
+		await updateKey(statements, { id }, { capNanoUsd: usd("4") });
+		await updateKey(statements, { id }, { capNanoUsd: null });
+		await updateKey(statements, { id }, { models: null, expiresAtMs: 1_900_000_000_000, concurrencyMax: 2 });
 		const entries = await entriesOf(id);
 		const lowered = entries.filter((entry) => entry.kind === "budget").map((entry) => entry.payload.lowered);
 		expect(lowered).toEqual([true, true, false, false]);
-		const record = await getKey(database.statements, { id });
+		const record = await getKey(statements, { id });
 		expect(record).toMatchObject({
 			name: "renamed",
 			capNanoUsd: null,
@@ -233,16 +223,14 @@ describe("keys", () => {
 			requestsPerMinute: 5,
 			concurrencyMax: 2,
 		});
-		const [budget] = await database.sql`select limit_nano_usd from budget where id = ${id}`;
+		const [budget] = await sql`select limit_nano_usd from budget where id = ${id}`;
 		expect(budget?.limit_nano_usd).toBeNull();
 		expect(entries.filter((entry) => entry.kind === "key").at(-1)?.payload).toMatchObject({
 			name: "renamed",
 			models: null,
 			expiresAtMs: 1_900_000_000_000,
 		});
-		expect(await codeOf(updateKey(database.statements, { id, accountId: "acc_other" }, { name: "x" }))).toBe(
-			"not_found",
-		);
+		expect(await codeOf(updateKey(statements, { id, accountId: "acc_other" }, { name: "x" }))).toBe("not_found");
 	});
 
 	test("a rotated key ends after its grace period", async () => {
@@ -258,15 +246,11 @@ describe("keys", () => {
 		const old = await createKey(maker, accountId, settings);
 		const beforeMs = Date.now();
 		const fresh = await rotateKey(maker, { id: old.id, accountId }, 3_600_000);
-		expect(await getKey(database.statements, { id: fresh.id })).toMatchObject({
-			...settings,
-			accountId,
-			state: "active",
-		});
-		const replaced = await getKey(database.statements, { id: old.id });
+		expect(await getKey(statements, { id: fresh.id })).toMatchObject({ ...settings, accountId, state: "active" });
+		const replaced = await getKey(statements, { id: old.id });
 		expect(replaced).toMatchObject({ state: "active", replacedBy: fresh.id });
 		expect(Math.abs((replaced.expiresAtMs as number) - (beforeMs + 3_600_000))).toBeLessThan(10_000);
-		expect((await keyLoader(database.statements)(digest(fresh.secret))).key?.id).toBe(fresh.id);
+		expect((await keyLoader(statements)(digest(fresh.secret))).key?.id).toBe(fresh.id);
 		expect((await entriesOf(fresh.id)).length).toBe(1);
 		expect((await entriesOf(old.id)).at(-1)?.seq).toBe(fresh.seq);
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0))).toBe("conflict");
@@ -276,11 +260,11 @@ describe("keys", () => {
 		const accountId = await newAccount();
 		const first = await createKey(maker, accountId, { name: "k" });
 		await rotateKey(maker, { id: first.id }, 0);
-		expect((await getKey(database.statements, { id: first.id })).state).toBe("revoked");
+		expect((await getKey(statements, { id: first.id })).state).toBe("revoked");
 		const soon = Date.now() + 60_000;
 		const second = await createKey(maker, accountId, { name: "k", expiresAtMs: soon });
 		await rotateKey(maker, { id: second.id }, 3_600_000);
-		expect((await getKey(database.statements, { id: second.id })).expiresAtMs).toBe(soon);
+		expect((await getKey(statements, { id: second.id })).expiresAtMs).toBe(soon);
 	});
 
 	test("a repeated rotation returns the same key for an hour", async () => {
@@ -294,15 +278,15 @@ describe("keys", () => {
 		expect(new Set(attempts.map(({ id, secret }) => `${id} ${secret}`)).size).toBe(1);
 		expect(new Set(attempts.map(({ seq }) => seq)).size).toBe(6);
 		expect(parseSecret(String(first?.secret), "service")).toBe(first?.secret as never);
-		const ends = (await getKey(database.statements, { id: old.id })).expiresAtMs;
+		const ends = (await getKey(statements, { id: old.id })).expiresAtMs;
 		await rotateKey(maker, { id: old.id, accountId }, 0, token);
-		expect((await getKey(database.statements, { id: old.id })).expiresAtMs).toBe(ends);
+		expect((await getKey(statements, { id: old.id })).expiresAtMs).toBe(ends);
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0, crypto.randomUUID()))).toBe("conflict");
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0, "short"))).toBe("invalid_request");
 		// The same token for another key gives another secret.
 		const other = await createKey(maker, accountId, { name: "k" });
 		expect((await rotateKey(maker, { id: other.id }, 0, token)).secret).not.toBe(first?.secret as never);
-		await database.sql`update api_key set created_at = created_at - interval '61 minutes' where id = ${String(first?.id)}`;
+		await sql`update api_key set created_at = created_at - interval '61 minutes' where id = ${String(first?.id)}`;
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0, token))).toBe("conflict");
 	});
 
@@ -316,8 +300,8 @@ describe("keys", () => {
 		const accountId = await newAccount();
 		const ids: string[] = [];
 		for (let i = 0; i < 5; i++) ids.push((await createKey(maker, accountId, { name: `k${i}` })).id);
-		const first = await listKeys(database.statements, accountId, { limit: 3 });
-		const second = await listKeys(database.statements, accountId, { limit: 3, after: first.next });
+		const first = await listKeys(statements, accountId, { limit: 3 });
+		const second = await listKeys(statements, accountId, { limit: 3, after: first.next });
 		expect([...first.items, ...second.items].map((key) => key.id)).toEqual(ids.toReversed());
 		expect(second.next).toBeNull();
 	});
@@ -329,10 +313,10 @@ describe("keyring on Postgres", () => {
 		const keys = await Promise.all(
 			Array.from({ length: 12 }, (_, i) => createKey(maker, accountId, { name: `k${i}` })),
 		);
-		const ring = createKeyring({ load: keyLoader(database.statements), log: silentLog }, { keysMax: 8 });
+		const ring = createKeyring({ load: keyLoader(statements), log: silentLog }, { keysMax: 8 });
 		let applied = 0;
 		const follow = async () => {
-			for (const entry of await readControlAfter(database.statements, applied)) {
+			for (const entry of await readControlAfter(statements, applied)) {
 				ring.apply(entry);
 				applied = entry.seq;
 			}
@@ -340,8 +324,8 @@ describe("keyring on Postgres", () => {
 		await follow();
 		for (let round = 0; round < 6; round++) {
 			const changes = keys.map(({ id }, i) => {
-				if ((i + round) % 4 === 0) return revokeKey(database.statements, { id });
-				if ((i + round) % 4 === 1) return updateKey(database.statements, { id }, { name: `r${round}` }).catch(() => {});
+				if ((i + round) % 4 === 0) return revokeKey(statements, { id });
+				if ((i + round) % 4 === 1) return updateKey(statements, { id }, { name: `r${round}` }).catch(() => {});
 				return Promise.resolve();
 			});
 			const loads = keys.map(({ secret }) => ring.load(digest(secret)).catch(() => null));
@@ -353,8 +337,8 @@ describe("keyring on Postgres", () => {
 			if (entry === undefined || entry === "unknown") continue;
 			expect(entry).toMatchObject({
 				id,
-				name: (await getKey(database.statements, { id })).name,
-				state: (await getKey(database.statements, { id })).state,
+				name: (await getKey(statements, { id })).name,
+				state: (await getKey(statements, { id })).state,
 			});
 		}
 		expect(ring.size().keys).toBeGreaterThan(0);

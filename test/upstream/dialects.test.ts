@@ -81,13 +81,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 
 	test("sends one output limit, the replica's model, its key", async () => {
 		const prompt = [{ role: "user", content: "x" }];
-		const fields = {
-			temperature: null,
-			stop: "END",
-			max_tokens: 5,
-			max_completion_tokens: 6,
-			top_p: 0.5,
-		};
+		const fields = { temperature: null, stop: "END", max_tokens: 5, max_completion_tokens: 6, top_p: 0.5 };
 		await collect(openChat(upstreams, model, chatCall({ fields, prompt, maxOutputTokens: 77 })));
 		const { body, headers } = await server.waitForRequest(1);
 		const options = RUNNING_USAGE.includes(dialect)

@@ -46,11 +46,7 @@ afterEach(() => {
 });
 const { port } = server.address() as { port: number };
 
-const others = {
-	breakerFailuresInRow: 10_000,
-	breakerFailureShare: 1,
-	healthIntervalMs: 3_600_000,
-};
+const others = { breakerFailuresInRow: 10_000, breakerFailureShare: 1, healthIntervalMs: 3_600_000 };
 const endsAfter = (ms: number) => limitsWith({ ...others, firstEventMs: ms, silenceMs: ms / 2, totalMs: 1.5 * ms });
 /** An answer that only its deadline ends: it is read at full speed until then. */
 const HASTY = endsAfter(LONG ? 1_000 : 150);

@@ -28,10 +28,7 @@ export async function checkDatabase(
 	{ wallMs = Date.now, timer = systemClock }: { wallMs?: () => number; timer?: Clock } = {},
 ): Promise<readonly Finding[]> {
 	const [database, schema, clock] = [findingsOf("database"), findingsOf("schema"), findingsOf("clock")];
-	const client = newClient(url, {
-		connect_timeout: CONNECT_S,
-		connection: { application_name: "tollgate doctor" },
-	});
+	const client = newClient(url, { connect_timeout: CONNECT_S, connection: { application_name: "tollgate doctor" } });
 	try {
 		const answered = await withDeadline(timer, roundTrips(client, wallMs), ANSWER_MS_MAX, silent);
 		await checkSettings(client, { ...config, ...answered }, database);

@@ -42,14 +42,7 @@ export async function withReplays<Came, Result>(
 	let yields = 0;
 	for (;;) {
 		const asking = patient && yields < YIELDS_MAX ? new AbortController() : undefined;
-		const place = pool.acquire({
-			affinity,
-			exclude,
-			signal,
-			accountId,
-			patient,
-			onAsked: asking && abortOf(asking),
-		});
+		const place = pool.acquire({ affinity, exclude, signal, accountId, patient, onAsked: asking && abortOf(asking) });
 		const ticket = place instanceof Promise ? await leaving(place, signal) : place;
 		try {
 			const result = tries.came(await tries.send(ticket, freshConnection, asking?.signal));

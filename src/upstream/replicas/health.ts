@@ -123,14 +123,7 @@ async function ask(
 	if (spec.apiKey !== null) headers.authorization = `Bearer ${spec.apiKey}`;
 	try {
 		const { method, url } = replica.dialect.healthProbe(spec.url);
-		const response = await fetch(url, {
-			method,
-			headers,
-			signal,
-			redirect: "manual",
-			keepalive: false,
-			proxy: false,
-		});
+		const response = await fetch(url, { method, headers, signal, redirect: "manual", keepalive: false, proxy: false });
 		await response.body?.cancel();
 		return response.status < 500 || response.status === 501 ? "up" : "failing";
 	} catch (error) {

@@ -78,10 +78,7 @@ test("catalog check needs neither database nor configuration", async () => {
 		runHere(["catalog", "check", join(folder, "none.yaml")], broken),
 		runHere(["catalog", "show", "--json"], { ...env, CONFIG: good }),
 	]);
-	expect(checked.json<object>()).toMatchObject({
-		ok: true,
-		models: [{ id: "m", rates: { input: "1", output: "2" } }],
-	});
+	expect(checked.json<object>()).toMatchObject({ ok: true, models: [{ id: "m", rates: { input: "1", output: "2" } }] });
 	expect(refused.exitCode).toBe(1);
 	expect(refused.json<{ problems: { line: number }[] }>().problems.map((problem) => problem.line)).toContain(3);
 	expect(missing.exitCode).toBe(1);

@@ -115,9 +115,7 @@ test("projects are created, listed, changed, archived, given keys", async () => 
 	const account = await newAccount();
 	const made = await run("project", "create", "--account", account, "--name", "search", "--cap-usd", "5");
 	const { id } = made.json<{ id: string }>();
-	const key = (await run("key", "create", "--account", account, "--name", "k", "--project", id)).json<{
-		id: string;
-	}>();
+	const key = (await run("key", "create", "--account", account, "--name", "k", "--project", id)).json<{ id: string }>();
 	const listed = async (of: "project" | "key") =>
 		(await run(of, "list", "--account", account)).json<{ data: object[] }>().data;
 	expect(await listed("key")).toMatchObject([{ id: key.id, project: id, project_state: "active" }]);
@@ -177,15 +175,7 @@ test("key update changes a key, key rotate replaces a key", async () => {
 	const fresh = (await run("key", "rotate", id, "--grace", "0")).json<{ id: string; secret: string }>();
 	const { data } = (await run("key", "list", "--account", account)).json<{ data: object[] }>();
 	expect(data).toMatchObject([
-		{
-			id: fresh.id,
-			name: "new",
-			state: "active",
-			cap_usd: "7.00",
-			cap_period: "month",
-			models: ["x"],
-			concurrency: 3,
-		},
+		{ id: fresh.id, name: "new", state: "active", cap_usd: "7.00", cap_period: "month", models: ["x"], concurrency: 3 },
 		{ id, state: "revoked", replaced_by: fresh.id },
 	]);
 });

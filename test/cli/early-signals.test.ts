@@ -5,19 +5,12 @@ import { PROGRAM } from "./run-cli.ts";
 
 /** Signals with a meaning for a running service only, and signals that end it. */
 
-const SIGNALS = {
-	all: ["SIGHUP", "SIGUSR1", "SIGUSR2"],
-	gateway: ["SIGHUP", "SIGUSR1"],
-} as const;
+const SIGNALS = { all: ["SIGHUP", "SIGUSR1", "SIGUSR2"], gateway: ["SIGHUP", "SIGUSR1"] } as const;
 
 /** Starts `role` with a database that accepts connections but never answers. */
 async function startBeforeMuteDatabase(role: string) {
 	const asked = Promise.withResolvers<void>();
-	const database = Bun.listen({
-		hostname: "127.0.0.1",
-		port: 0,
-		socket: { open: () => asked.resolve(), data() {} },
-	});
+	const database = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { open: () => asked.resolve(), data() {} } });
 	const child = Bun.spawn([...PROGRAM, "serve", "--role", role], {
 		cwd: temporaryFolder(),
 		env: {

@@ -76,12 +76,7 @@ test("a gateway killed during a stop makes the stop fail; the parent says so", a
 	process.kill(gateway, "SIGKILL");
 	expect(await server.exited).toBe(1);
 	expect(server.lines.filter(({ level }) => level === "error")).toMatchObject([
-		{
-			process: "parent",
-			message: "a stopping process did not exit cleanly",
-			child: "gateway-1",
-			signal: "SIGKILL",
-		},
+		{ process: "parent", message: "a stopping process did not exit cleanly", child: "gateway-1", signal: "SIGKILL" },
 	]);
 }, 60_000);
 

@@ -68,25 +68,14 @@ describe("accounts", () => {
 		const active = await unsuspendAccount(statements, id);
 		const signedIn = await markSignedIn(statements, id);
 		expect(await markSignedIn(statements, id)).toBeNull();
+		const entry = (seq: number | null, state: string, isSignedIn: boolean) => ({
+			...{ seq: seq as number, kind: "account" as const, subject: id },
+			payload: { state, toppedUp: false, signedIn: isSignedIn, timeZone: "UTC" },
+		});
 		expect(await entriesOf(id)).toEqual([
-			{
-				seq: suspended.seq,
-				kind: "account",
-				subject: id,
-				payload: { state: "suspended", toppedUp: false, signedIn: false, timeZone: "UTC" },
-			},
-			{
-				seq: active.seq,
-				kind: "account",
-				subject: id,
-				payload: { state: "active", toppedUp: false, signedIn: false, timeZone: "UTC" },
-			},
-			{
-				seq: signedIn as number,
-				kind: "account",
-				subject: id,
-				payload: { state: "active", toppedUp: false, signedIn: true, timeZone: "UTC" },
-			},
+			entry(suspended.seq, "suspended", false),
+			entry(active.seq, "active", false),
+			entry(signedIn, "active", true),
 		]);
 		expect(await codeOf(suspendAccount(statements, "acc_none"))).toBe("not_found");
 	});

@@ -79,25 +79,29 @@ describe("keyring", () => {
 		expect(ring.size()).toEqual({ keys: 1, unknown: 0, accounts: 1, loading: 0 });
 	});
 
-	test("reads a row again that is older than an applied revocation", async () => {
+	const ofProject = (seq: number, changes: Partial<ProjectFields>): LoadedKey => ({
+		...loaded(seq, "key_1", { projectId: "proj_1" }),
+		project: projectOf(changes),
+	});
+	const [revoked, suspended] = [{ state: "revoked" }, { state: "suspended" }] as const;
+	test.each([
+		["a revocation", keyChange(6, "key_1", revoked), loaded(5, "key_1"), loaded(6, "key_1", revoked)],
+		["a suspension", accountChange(6, suspended), loaded(5, "key_1"), loaded(6, "key_1", {}, suspended)],
+		["a project's end", projectChange(6, { state: "archived" }), ofProject(5, {}), ofProject(6, { state: "archived" })],
+	] as const)("reads a row again that is older than %s", async (_, change, old, fresh) => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
-		ring.apply(keyChange(6, "key_1", { state: "revoked" }));
-		asked[0]?.answer(loaded(5, "key_1"));
+		ring.apply(change);
+		asked[0]?.answer(old);
 		await settle();
 		expect(ring.peek(digestOf("d"))).toBeUndefined();
-		asked[1]?.answer(loaded(6, "key_1", { state: "revoked" }));
-		expect((await waiting)?.state).toBe("revoked");
-	});
-
-	test("reads a row again that is older than a suspension", async () => {
-		const { ring, asked } = scripted();
-		const waiting = ring.load(digestOf("d"));
-		ring.apply(accountChange(6, { state: "suspended" }));
-		asked[0]?.answer(loaded(5, "key_1"));
-		await settle();
-		asked[1]?.answer(loaded(6, "key_1", {}, { state: "suspended" }));
-		expect((await waiting)?.account.state).toBe("suspended");
+		asked[1]?.answer(fresh);
+		const entry = await waiting;
+		expect([entry?.state, entry?.account.state, entry?.project?.state]).toEqual([
+			fresh.key?.state,
+			fresh.account?.state,
+			fresh.project?.state,
+		]);
 	});
 
 	test("ignores entries older than a row", async () => {
@@ -273,16 +277,6 @@ describe("keyring", () => {
 		expect([one.current, two.current]).toEqual([true, true]);
 		ring.apply(projectChange(8, {}, "proj_2"));
 		expect(one.project?.models).toEqual(new Set(["a"]));
-	});
-
-	test("reads a project again that is older than a change", async () => {
-		const { ring, asked } = scripted();
-		const loading = ring.load(digestOf("one"));
-		ring.apply(projectChange(5, { state: "archived" }));
-		asked[0]?.answer({ ...loaded(4, "one", { projectId: "proj_1" }), project: projectOf({}) });
-		await settle();
-		asked[1]?.answer({ ...loaded(5, "one", { projectId: "proj_1" }), project: projectOf({ state: "archived" }) });
-		expect((await loading)?.project?.state).toBe("archived");
 	});
 
 	test("a key moved to another project is read again", async () => {

@@ -96,17 +96,9 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 			stream: true,
 			stream_options: options,
 		});
-		expect([...headers.keys()].sort()).toEqual([
-			"accept",
-			"accept-encoding",
-			"authorization",
-			"connection",
-			"content-length",
-			"content-type",
-			"host",
-			"user-agent",
-			"x-request-id",
-		]);
+		expect([...headers.keys()].sort().join(" ")).toBe(
+			"accept accept-encoding authorization connection content-length content-type host user-agent x-request-id",
+		);
 		expect(headers.get("authorization")).toBe("Bearer upstream-key");
 		expect(headers.get("accept-encoding")).toBe("identity");
 		await askChat(upstreams, model, chatCall({ fields, prompt, maxOutputTokens: 77 }));

@@ -97,7 +97,6 @@ const PLAIN_PROJECT: ProjectFields = {
 	concurrencyMax: null,
 };
 const SHORT: Shortage = { budget: "acc_1", needNanoUsd: nanoUsd(10), availableNanoUsd: nanoUsd(0), untimely: false };
-/** Noon, far from the start of a day. */
 const toNoon = (clock: ReturnType<typeof createManualClock>) => {
 	const DAY_MS = 86_400_000;
 	clock.advance(1.5 * DAY_MS - (clock.wallMs() % DAY_MS));

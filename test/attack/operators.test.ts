@@ -29,7 +29,6 @@ const at = (path: string, accountId = customer.accountId) => `/api/console/opera
 const adjustment = (usd: string, reason = "goodwill") => ({ usd, reason, idempotencyKey: crypto.randomUUID() });
 const userIdOf = async (person: Person) => (await person.get("/api/console/me")).body.user.id as string;
 
-/** Every route of operators, with its body. */
 const ROUTES: readonly (readonly [method: string, path: string, body?: unknown])[] = [
 	["GET", "/api/console/operator/summary"],
 	["GET", "/api/console/operator/accounts"],

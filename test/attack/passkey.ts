@@ -8,7 +8,6 @@ export interface Device {
 	readonly id: string;
 	/** The stored public key: COSE, for ES256. */
 	readonly publicKey: string;
-	/** A browser's answer to a challenge. */
 	answer(challenge: string, origin: string): Record<string, unknown>;
 }
 

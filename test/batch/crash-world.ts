@@ -28,7 +28,6 @@ export interface Life {
 }
 
 export interface LifeOptions {
-	/** The call at which it dies; none if absent. */
 	readonly diesAt?: number;
 	/** Whether that call still takes effect. */
 	readonly after?: boolean;
@@ -166,7 +165,6 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		folder,
 		executed,
 		given,
-		/** The charges of all requests, lost ones included. */
 		charged: () => charged.size * COST,
 		/** Ids of the requests that the account pays for: the charged ones without the lost ones. */
 		async paid(): Promise<string[]> {

@@ -11,7 +11,6 @@ import type { KeyDigest } from "../../src/keys/secret.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { chatLine } from "./batch-service.ts";
 
-/** Lines with scripted claims and answers. */
 function lineWork(world: {
 	lines: number;
 	claim(lines: readonly ClaimedLine[]): Promise<ReadonlySet<number>>;

@@ -1,4 +1,4 @@
-/** Automatic top-ups whose payment the owner confirms, and whose settings change meanwhile. */
+/** Automatic top-ups whose payment the owner confirms, or whose settings change during a payment. */
 import { afterEach, expect, test } from "bun:test";
 import { saveAutoTopUp, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
 import { waitFor } from "../support/wait.ts";

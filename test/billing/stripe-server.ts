@@ -196,7 +196,6 @@ function paymentPage({ amount, fields }: OpenedPage): Response {
 
 const signer = new Stripe("sk_test_local");
 
-/** An event with a valid signature. */
 export async function signedEvent(
 	secret: string,
 	type: string,

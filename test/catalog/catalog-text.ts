@@ -58,7 +58,6 @@ limits:
 `;
 export const ENV = { VLLM_API_KEY: "key-1", CONCURRENCY: "32" };
 
-/** The problems of `text`; none if it is valid. */
 export function problemsOf(text: string, env: Record<string, string | undefined> = {}): readonly Problem[] {
 	try {
 		parseCatalogFile(text, env);

@@ -7,7 +7,6 @@ import { type EndOfEpoch, type Heartbeat, type HeartbeatStore, startHeartbeat } 
 import { onlyRow } from "../../src/db/outage.ts";
 import type { Statements } from "../../src/db/statements.ts";
 
-/** Appends an entry to the control log; resolves with its number. */
 export async function appendControl(
 	statements: Statements,
 	kind: ControlEntry["kind"],

@@ -35,7 +35,6 @@ function waitingTheirTurn(acts: readonly Act[]): ReadonlySet<Act> {
 	return new Set([...taking.values()].flatMap((ways, at) => ways.filter((_, way) => way !== at % ways.length)));
 }
 
-/** Every act that takes a right away, from every caller. */
 export function rightTakingActs({ service, staff, owner, at, cli, managed }: CutOffWorld) {
 	const { sql } = service.db;
 	const change = async ({ id }: Stage, body: object) =>

@@ -389,7 +389,6 @@ test("an hour above three times the same hour's average is reported once a day",
 	expect(calls.map(({ body }) => JSON.parse(body).data)).toEqual([
 		{ hour: expect.stringMatching(/:00:00Z$/), spent_usd: "12.000000001", most_usd: "4.00" },
 	]);
-	// Small costs are never unusual.
 	const small = await newAccount(["spend.unusual"]);
 	const smallKey = await newKey(small);
 	await spend(small, smallKey, 1, WEEK + 1);

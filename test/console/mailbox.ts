@@ -36,7 +36,6 @@ export async function newMail(email: string): Promise<ReceivedMail> {
 	return mail as ReceivedMail;
 }
 
-/** Subject and text of a mail, in English and German. */
 export function written(mail: Mail) {
 	return { ...mail, ...mailText(mail, "en"), german: mailText(mail, "de") };
 }

@@ -123,7 +123,6 @@ export async function operator(service: PeopledService): Promise<Person> {
 	return person;
 }
 
-/** A bank transfer confirmed by an operator. */
 export async function topUp(customer: Person, confirmer: Person, usd = "100"): Promise<string> {
 	const made = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd });
 	const { id } = made.body.topUp;

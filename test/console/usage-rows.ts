@@ -32,12 +32,10 @@ export async function writeUsage(
 			from (select n, now() - interval '2 minutes' - n * (${of.days}::int * interval '1 day' / ${of.rows}::int) as at
 				from generate_series(${from}::int, ${from + count - 1}::int) n) g`;
 	};
-	// One statement per connection of the client.
 	const starts = Array.from({ length: Math.ceil(of.rows / perStatement) }, (_, at) => at * perStatement);
 	await Promise.all(starts.map(write));
 }
 
-/** Inserts refused requests of an account. */
 export async function writeRefusals(
 	db: TestDatabase,
 	of: { accountId: string; keyIds: readonly string[]; rows: number; days: number; models: number },

@@ -128,7 +128,6 @@ describe("a file that is written part by part", () => {
 		writer.write("two\n");
 		expect(await writer.seal()).toBe(2);
 
-		// The part is sealed, but the writer got no answer.
 		writer.write("three\n");
 		await at.db.sql`alter table stored_file_part rename to hidden`;
 		expect(await failure(writer.seal())).toBeInstanceOf(Error);

@@ -272,7 +272,6 @@ describe("keys", () => {
 		expect((await getKey(statements, { id: old.id })).expiresAtMs).toBe(ends);
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0, crypto.randomUUID()))).toBe("conflict");
 		expect(await codeOf(rotateKey(maker, { id: old.id }, 0, "short"))).toBe("invalid_request");
-		// The same token for another key gives another secret.
 		const other = await createKey(maker, accountId, { name: "k" });
 		expect((await rotateKey(maker, { id: other.id }, 0, token)).secret).not.toBe(first?.secret as never);
 		await sql`update api_key set created_at = created_at - interval '61 minutes' where id = ${String(first?.id)}`;

@@ -62,7 +62,6 @@ export async function agedBooks() {
 		deps,
 		settled,
 		backdate,
-		/** Settles a request of an epoch; late if the epoch has ended. */
 		async settle(event: SettledEvent, epoch: number): Promise<void> {
 			const store = createPgLedgerStore({ statements: db.ledger }, "i", epoch);
 			if ((await store.flush([event], "[]")).late) await store.settleLate(JSON.stringify(event));

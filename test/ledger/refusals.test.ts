@@ -96,7 +96,7 @@ test("a repeated grant's refusal leads to a new grant with credit returned since
 	let replies = 0;
 	state.beforeReply = async () => {
 		replies += 1;
-		// The second attempt is refused for good, and that answer is lost too.
+		// The second attempt is refused finally, and that answer is lost too.
 		if (replies <= 2) throw new DatabaseTimeout("late");
 	};
 	const drawn = outcome(slices.draw(["b"], usd(50)));

@@ -136,7 +136,6 @@ test("finds a changed sealed row in a round, and its repair in the next", () =>
 		expect(await broken()).toEqual([]);
 	}));
 
-/** A copy of the oldest request, without a charge. */
 const copyOfOldest = (settledAt: string) => `
 	insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 		reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at, settled_at)

@@ -1,7 +1,6 @@
 import { SQL_MUTANTS, type SqlMutant } from "../mutants/sql-mutants.ts";
 import { simulateSql } from "./simulate-sql.ts";
 
-/** A faulty line of an SQL function, with the name of its file. */
 export type BrokenFunction = SqlMutant & { readonly file: string };
 
 export const brokenFunctions: readonly BrokenFunction[] = Object.entries(SQL_MUTANTS).flatMap(([file, mutants]) =>

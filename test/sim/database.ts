@@ -40,7 +40,7 @@ export interface SimDatabase {
 		project: string | null,
 	): void;
 	addProject(id: string, account: string, limit: number | null, daily: boolean): void;
-	/** The store of shares of keys' limits; undefined: each instance counts for itself. */
+	/** Undefined: each instance counts for itself. */
 	shares(call: Call, instanceLease: ShareHolder): ShareStore | undefined;
 	/** Books the amount that `amount` returns at its execution; calls `moved` if it was booked. */
 	adjust(account: string, amount: () => number, moved: () => void): void;

@@ -18,7 +18,6 @@ interface Folder {
 	owner: object | undefined;
 }
 
-/** The contents of an appended record, for the invariants. */
 export interface Appended {
 	readonly kind: RecordKind;
 	readonly id: string;

@@ -200,7 +200,6 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		leaseUntilMs,
 	});
 
-	/** The owner of the cap whose day a budget is. */
 	const ownerOf = (budget: string) => /^(.*):day:/.exec(budget)?.[1];
 	const dayAt = (atMs: number) => new Date(EPOCH_MS + atMs).toISOString().slice(0, 10);
 	const isTimely = (budget: string) => {

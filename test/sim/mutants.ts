@@ -17,7 +17,6 @@ export interface Mutant {
 	/** Settings of its world, where few worlds show it. */
 	readonly world?: { readonly delicate?: Delicate; readonly lonely?: boolean; readonly deafness?: number };
 	readonly flaws?: ServerFlaws;
-	/** Only a world with projects can show it. */
 	readonly projects?: true;
 	/** Only a world with lowered limits can show it. */
 	readonly cuts?: true;

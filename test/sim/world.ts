@@ -31,7 +31,6 @@ export interface RequestRecord {
 	epoch: number;
 	admitted: boolean;
 	delivered: number;
-	/** The bound in the journal. */
 	bound: number;
 	/** The delivered output by the journal. */
 	known: number;

@@ -20,7 +20,7 @@ const TOGETHER = 256 * 1024;
 const model = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 1 }]);
 const roomy = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 8 }], { id: "roomy" });
 
-/** A server whose answers the test gives; a request counts when Bun is told to send it. */
+/** A server whose answers the test gives; a request counts once it is passed to Bun. */
 function setUp() {
 	const clock = createManualClock();
 	const sent: { body: unknown; answer: (text: string) => void }[] = [];

@@ -15,7 +15,6 @@ export interface SaidChoice {
 	readonly refusal?: string;
 	/** `name(arguments)`, in order, after its id if the server sent one. */
 	readonly tools?: readonly string[];
-	/** Null without a finish reason. */
 	readonly finish: string | null;
 	/** The tokens with a logprob, joined. */
 	readonly logprobs?: string;

@@ -36,6 +36,5 @@ const BY_REASON: Readonly<Record<Place, Readonly<Record<string, string>>>> = {
 	toolCall: { [PROXY]: "provider_specific_fields" },
 };
 
-/** Their names. */
 export const withheldAt = (place: Place): string[] =>
 	Object.values(BY_REASON[place]).flatMap((names) => names.split(" "));

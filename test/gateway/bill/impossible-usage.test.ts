@@ -1,4 +1,4 @@
-/** A server may report any usage: the client is told the cost that is charged, within the possible usage. */
+/** A server may report any usage: the client gets the charged cost, which is within the possible usage. */
 import { expect, test } from "bun:test";
 import { formatUsd, nanoUsd } from "../../../src/money/nano-usd.ts";
 import { deployments, TARGETS, type Target, toldUsage } from "../../fuzz/targets.ts";
@@ -85,7 +85,6 @@ test.each(TARGETS.map((target) => [target.name, target] as const))(
 		await service.settled();
 		const rows = new Map((await service.usage(accountId)).map((row) => [String(row.request_id), row]));
 		expect(rows.size).toBe(RECORDS.length + 1);
-		// An excess raises the reservation of its row.
 		const reserved = Math.min(...[...rows.values()].map((row) => Number(row.reserved_nano_usd)));
 		let sum = Number([...rows.values()][0]?.charged_nano_usd);
 		for (const [at, { status, id, text, told }] of answers.entries()) {

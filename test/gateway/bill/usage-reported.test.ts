@@ -24,7 +24,6 @@ function answerWith(usage: Usage, stream: boolean) {
 	return reply().raw(`${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")}data: [DONE]\n\n`);
 }
 
-/** The usage in the answer, and the row in the books. */
 async function charged(usage: Usage, stream: boolean) {
 	const { accountId, secret } = await service.customer();
 	upstream.next(answerWith(usage, stream));

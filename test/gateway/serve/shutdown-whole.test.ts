@@ -39,7 +39,6 @@ test("a stop answers every waiting request with a free 503", async () => {
 		return client;
 	};
 	const repeated = { "idempotency-key": "one" };
-	/** All of the header and a part of the body. */
 	const half = (path: string, headers: string, part: string) =>
 		openRaw(
 			service.url,

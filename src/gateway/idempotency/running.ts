@@ -25,6 +25,8 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 	const writing = new SlotPool<Promise<void>>();
 	let waitingBytes = 0;
 	let waiting = 0;
+	/** Claims that are being taken back; limited on their own, so that no outcome is given up for them. */
+	let takenBack = 0;
 	let stopped = false;
 	/** Ends the pauses of outcomes that wait for a retry. */
 	const pauses = new SlotPool<() => void>();
@@ -46,7 +48,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 				return await statement();
 			} catch (error) {
 				log.debug("an idempotency key's outcome was not written down", { error });
-				if (stopped || writing.size > TRIED_AGAIN_MAX || clock.monotonicMs() > untilMs) break;
+				if (stopped || writing.size - takenBack > TRIED_AGAIN_MAX || clock.monotonicMs() > untilMs) break;
 				await pause(pauseMs);
 			}
 		}
@@ -76,13 +78,15 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 
 	/** The claim's statement may still commit, and no other part knows that its request never ran. */
 	async function releaseRepeatedly(claim: Claim): Promise<void> {
+		takenBack += 1;
 		const untilMs = clock.monotonicMs() + UNDER_WAY_MS_MAX;
 		for (let pauseMs = RETRY_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, RETRY_MS_MAX)) {
 			const isLast = stopped || clock.monotonicMs() >= untilMs;
 			await write(claim, () => claims.release(claim));
-			if (isLast) return;
+			if (isLast) break;
 			if (!stopped) await pause(pauseMs);
 		}
+		takenBack -= 1;
 	}
 
 	return {
@@ -100,7 +104,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 		},
 		/** The claim's result is unknown and the request did not run: it is released until no statement can be under way. */
 		takeBack(claim: Claim) {
-			if (writing.size <= TRIED_AGAIN_MAX) track(releaseRepeatedly(claim));
+			if (takenBack < TRIED_AGAIN_MAX) track(releaseRepeatedly(claim));
 		},
 		/** The claim that runs here; `ended` resolves when its outcome is written. */
 		find(id: string): { readonly proof: string; readonly ended: Promise<void> } | undefined {

@@ -70,6 +70,25 @@ test("an outcome is written after an hour's outage, or at the stop", async () =>
 	expect(kept).toEqual(["early", "late"]);
 });
 
+test("an outcome is retried however many claims are unsure", async () => {
+	const clock = createManualClock();
+	let away = true;
+	const kept: string[] = [];
+	const whileAway = async ({ id }: Claim) => {
+		if (away) throw new Error("away");
+		if (id === "paid") kept.push(id);
+	};
+	const running = createRunning({ claims: { ...claims, keep: whileAway, release: whileAway }, clock, log: silentLog });
+	for (let nth = 0; nth < 11_000; nth++) running.takeBack(claimOf(`${nth}`));
+	const paid = claimOf("paid");
+	running.begin(paid);
+	running.keep(paid, null);
+	await settled();
+	away = false;
+	await running.stop();
+	expect(kept).toEqual(["paid"]);
+});
+
 test("a key claimed during its former release belongs to the new request", async () => {
 	const written = Promise.withResolvers<void>();
 	const slow = { ...claims, release: () => written.promise };

@@ -353,6 +353,15 @@ test("a cancelled top-up closes its page first; a possibly paid one stays", asyn
 	expect(await stateOf(other.page.topUpId)).toBe("pending");
 });
 
+test("no operator confirms or rejects a card payment", async () => {
+	const boss = await operator(service);
+	const { page } = await atThePage();
+	const bodies = { confirm: { transactionReference: "BANK-2027-01" }, reject: { reason: "no payment was found" } };
+	for (const [act, body] of Object.entries(bodies))
+		expect((await boss.send("POST", `/api/console/operator/top-ups/${page.topUpId}/${act}`, body)).status).toBe(409);
+	expect(await stateOf(page.topUpId)).toBe("pending");
+});
+
 test("an outage of Stripe is reported without its text and leaves nothing pending", async () => {
 	const customer = await newCustomer();
 	stripe.fail(true);

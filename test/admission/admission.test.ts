@@ -153,7 +153,7 @@ test("refuses by the new period's shortage, not by that of an ended one", async 
 	expect(draws).toBe(2);
 });
 
-test("waits for a cap's change that the database has and this instance has not", async () => {
+test("waits for a cap's change that is in the database but not yet applied here", async () => {
 	const { admission, request, state, clock, key } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	const today = () => `key_1:day:${new Date(clock.wallMs()).toISOString().slice(0, 10)}`;

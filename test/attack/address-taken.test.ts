@@ -60,7 +60,7 @@ test("a password from another browser than the proving one is void", async () =>
 	expect((await owner.get("/api/console/me")).body.user.name).toBe("Owner");
 });
 
-test("an owner's later sign-up keeps the owner's password", async () => {
+test("a later sign-up by the owner keeps the owner's password", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const strangers = await tokenOf(owner);

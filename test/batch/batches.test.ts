@@ -10,7 +10,7 @@ const { service, upstream } = batches;
 
 describe("a batch", () => {
 	for (const [version, Client] of Object.entries({ 6: OpenAI6, 7: OpenAI })) {
-		test(`is uploaded, made, followed and read by version ${version} of OpenAI's library`, async () => {
+		test(`works from upload to answers with version ${version} of OpenAI's library`, async () => {
 			const { secret, accountId } = await service.customer();
 			const client = new Client({ baseURL: `${service.url}/v1`, apiKey: secret }) as OpenAI;
 			const text = ["a", "b", "c"].map((id) => `${chatLine(id, `hello ${id}`)}\n`).join("");

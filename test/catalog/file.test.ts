@@ -87,7 +87,7 @@ describe("a valid file", () => {
 		}
 	});
 
-	test("derives the space of all files and the health interval", () => {
+	test("derives the total file space and the health interval from other limits", () => {
 		const limitsOf = (text: string) => parseCatalogFile(`${oneModel()}limits: { ${text} }\n`, {}).limits;
 		expect(DEFAULT_LIMITS).toMatchObject({ filesBytesMax: 100 * 1024 ** 3, healthIntervalMs: 5_000 });
 		expect(limitsOf("files_account_mb: 1024").filesBytesMax).toBe(10 * 1024 ** 3);
@@ -246,7 +246,7 @@ extra: 1
 		expect(linesOf(text)).toEqual(["7: models[0].upstreams[1]: the same url and model as in line 7"]);
 	});
 
-	test("a wrong field is reported at its own line wherever it is", () => {
+	test("a wrong field is reported at its own line at any place of the file", () => {
 		const lines = FULL.split("\n");
 		const places = lines.flatMap((line, index) =>
 			/^( {4}| {8})[a-z_]+:/.test(line) && !line.includes("&") ? [index] : [],

@@ -43,7 +43,7 @@ describe("a changed limit applies to requests", () => {
 		expect((await errorOf(await post(body))).status).toBe(413);
 	});
 
-	test("length of the queue; wait in it", async () => {
+	test("length of the queue and wait in the queue", async () => {
 		const leave = new AbortController();
 		await service.serve(models, "  queue_length: 0");
 		const seen = upstream.requests.length;

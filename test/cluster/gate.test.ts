@@ -58,7 +58,7 @@ test("stays closed after a final close", () => {
 	expect(gate.reason()).toBe("stopping");
 });
 
-test("counts how often it opened", () => {
+test("counts its openings", () => {
 	const { gate, now } = build();
 	const counts = [gate.openings()];
 	const extend = () => {

@@ -115,7 +115,7 @@ test("reports another server that lacks its epoch, not a fence", async () => {
 	expect(await ended).toBe("another server");
 });
 
-test("ends its epoch when it has applied more than the log holds", async () => {
+test("ends its epoch when the log lacks entries that it has applied", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	const epoch = await store.join("ahead", 60_000);
 	const { seq } = await store.position();

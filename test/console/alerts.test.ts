@@ -308,7 +308,7 @@ test("credit is booked without waiting for a check and is reported by the next o
 	expect(await db.sql`select alerts_look(20, '["owner"]') as seen`).toMatchObject([{ seen: 1 }]);
 });
 
-test("a retirement is reported to recent users 30 and 7 days before; a new day again", async () => {
+test("a retirement is reported to recent users 30 and 7 days before, again if moved", async () => {
 	const asked = await newAccount(["model.retiring"]);
 	const silent = await newAccount([]);
 	const other = await newAccount(["model.retiring"]);
@@ -441,7 +441,7 @@ async function crowd(type: string | null, from: number, to: number, account: str
 		from generate_series(${from}::int, ${to}::int) n`;
 }
 
-test("low credit is reported within a turn whatever waits, and every lane advances", async () => {
+test("low credit is reported within a turn despite long queues of other notices", async () => {
 	await db.sql`truncate batch_notice`;
 	await crowd("model.retiring", 1, 10_000);
 	await crowd(null, 1, 1_000, "flood");

@@ -38,7 +38,7 @@ test("tables are in the first schema of the path, next to another service's", as
 	expect(await open(url)`select from second.account`).toHaveLength(0);
 });
 
-test("new tables are next to existing ones, though another schema is first", async () => {
+test("new tables are made in the existing tables' schema, though another is first", async () => {
 	const client = open(database.url);
 	await client`create schema later`;
 	await set(`search_path = later, public`);

@@ -33,7 +33,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		}
 	});
 
-	test("concurrent requests get exactly the limit, and free places are found", async () => {
+	test("concurrent requests get exactly the limit and find free places elsewhere", async () => {
 		const { at } = await cluster(count);
 		const sent = Array.from({ length: 40 }, (_, place) => at(place).enter("key", null, 3));
 		const running = (await Promise.all(sent)).flatMap((isIn, place) => (isIn ? [place] : []));

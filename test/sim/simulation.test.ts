@@ -118,7 +118,7 @@ test(
 
 for (const mutant of mutants) {
 	test(
-		`it finds a defect: ${mutant.name}`,
+		`the simulation detects a defect: ${mutant.name}`,
 		() => {
 			const from = mutant.seed ?? 1;
 			for (let nth = 0; nth < MUTANT_SEEDS_MAX; nth++)

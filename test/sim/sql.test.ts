@@ -28,7 +28,7 @@ test(
 
 for (const breaks of BROKEN) {
 	test(
-		`it finds a broken line of the functions: ${breaks}`,
+		`the simulation detects a broken line of the functions: ${breaks}`,
 		async () => {
 			const mutant = brokenFunctions.find((one) => one.breaks === breaks);
 			if (mutant?.sqlSeed === undefined) throw new Error("no such line, or no seed that found it");

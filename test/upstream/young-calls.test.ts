@@ -73,7 +73,7 @@ test.each(CALLS)("%s that is answered before its client leaves is delivered", as
 	leave();
 });
 
-test("a client that leaves is noticed at once later and in streams", async () => {
+test("a client that leaves is noticed at once in long calls and in streams", async () => {
 	const lasting = setUp();
 	const call = lasting.upstreams.call(model, chatWhole(model, lasting.context, chatCall()));
 	await tickBarrier();

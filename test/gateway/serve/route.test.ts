@@ -67,7 +67,7 @@ async function charges(accountId: string) {
 }
 
 describe("in the order of the file", () => {
-	test("the first model answers and is named", async () => {
+	test("the first model answers and its name is in the answer", async () => {
 		const { secret, accountId } = await service.customer();
 		for (const stream of [false, true]) {
 			const { response, served } = await post(secret, { stream });

@@ -2,7 +2,6 @@ import type { Clock } from "../base/clock.ts";
 import type { Language } from "../base/language.ts";
 import { createMoments } from "../base/moments.ts";
 
-/** A request with its connection. */
 export interface Connection {
 	readonly request: Request;
 	/** The client's address, as far as it can be trusted. */

@@ -26,7 +26,6 @@ interface ErrorKind {
 	readonly type: string;
 }
 
-/** The table of errors. */
 export const ERRORS: Readonly<Record<FaultCode, ErrorKind>> = {
 	...errors(400, "invalid_request", "context_length_exceeded", "unsupported_parameter"),
 	...errors(401, "missing_api_key", "invalid_api_key", "api_key_revoked", "api_key_expired", "session_required"),
@@ -51,10 +50,8 @@ export const ERRORS: Readonly<Record<FaultCode, ErrorKind>> = {
 /** A retry does not help: SDKs get a hint, since they retry some of these statuses. */
 const FINAL: ReadonlySet<number> = new Set([402, 409]);
 
-/** Recorded status when the client had left. */
 export const CLIENT_LEFT_STATUS = 499;
 
-/** The error in OpenAI's shape. */
 export function errorBody(fault: Fault, language: Language = ENGLISH) {
 	const { type } = ERRORS[fault.code];
 	const amounts = fault instanceof CreditFault ? amountsOf(fault.shortage) : undefined;

@@ -18,27 +18,21 @@ import type { Exchange } from "./serve/context.ts";
 import type { EndpointInput, InferenceEndpoint, Relay } from "./serve/endpoint.ts";
 import { ChatEvents, type WrittenChunk } from "./stream-events.ts";
 
-/** Fields of every text generation request. */
 interface TextInput extends EndpointInput {
 	readonly prompt: Prompt;
 	readonly choices: number;
 	readonly measure: PromptMeasure;
 	/** Per choice. */
 	readonly maxOutputTokens: number;
-	/** `stream_options.include_usage`. */
 	readonly includeUsage: boolean;
 }
 
 /** Differences between chat and legacy completions. */
 interface TextEndpoint<Input, Reply, Chunk> {
-	/** Name in records and in the catalogue. */
 	readonly name: ChatMode;
 	readonly promptField: string;
-	/** The prompt's raw JSON is needed too. */
 	readonly readsRaw: boolean;
-	/** Prefix of answer ids. */
 	readonly idPrefix: string;
-	/** `object` of an answer and of an event. */
 	readonly object: { readonly whole: string; readonly chunk: string };
 	read(body: JsonBody, model: Model): Input;
 	affinityOf(input: Input): string;

@@ -35,7 +35,6 @@ export function ignoredHeader(ignored: readonly string[]): string | undefined {
 	return [...shown, ...(more > 0 ? [`+${more}`] : [])].join(", ");
 }
 
-/** Headers of a small free JSON answer. */
 export function jsonHeaders(requestId: string): Record<string, string> {
 	return {
 		"content-type": "application/json",

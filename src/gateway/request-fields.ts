@@ -8,14 +8,12 @@ import { bodyProblem } from "./body/body-problem.ts";
 /** Absent and null are equal in this interface. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
-/** An object with these members; others pass. */
 export const openObject = <T extends TProperties>(members: T) => Type.Object(members, { additionalProperties: true });
 
-/** A request body with a model. Other fields pass. */
+/** A request body with a model. Other fields are dropped unless the deployment lists them. */
 export const requestBody = <T extends TProperties>(fields: T) =>
 	openObject({ model: Type.String({ minLength: 1, description: "ID of a model: see GET /v1/models." }), ...fields });
 
-/** Text of at most so many characters. */
 export const shortText = (maxLength: number) => optional(Type.String({ maxLength }));
 
 /** TypeBox's Record does not check members whose name has a line break. */
@@ -25,7 +23,6 @@ const ANY_NAME = Type.String({ pattern: "^[\\s\\S]*$" });
 export const mapOf = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
 	Type.Record(ANY_NAME, member, options);
 
-/** Fields of chats and of text completions. */
 export const GENERATION_FIELDS = {
 	stream: optional(Type.Boolean()),
 	stream_options: optional(openObject({ include_usage: optional(Type.Boolean()) })),
@@ -56,7 +53,6 @@ export function assertBody<T extends TSchema>(check: TypeCheck<T>, body: unknown
 	throw new Fault("invalid_request", message, { param });
 }
 
-/** Fault invalid_request for stream options without a stream. */
 export function assertStreamOptions(body: { stream?: boolean | null; stream_options?: object | null }): void {
 	if (!body.stream_options || body.stream === true) return;
 	throw new Fault("invalid_request", "`stream_options` is only allowed when `stream` is true.", {
@@ -64,15 +60,12 @@ export function assertStreamOptions(body: { stream?: boolean | null; stream_opti
 	});
 }
 
-/** Whether the deployment takes an output limit. */
 export function limitsOutput(model: Model): boolean {
 	return model.parameters.has("max_tokens") || model.parameters.has("max_completion_tokens");
 }
 
-/** Optional fields of a request that its deployment honours. */
 export interface HonouredFields {
 	readonly fields: Readonly<Record<string, unknown>>;
-	/** Fields that the deployment does not honour. */
 	readonly ignored: readonly string[];
 }
 

@@ -30,7 +30,6 @@ export interface EndpointDeps {
 	connectionOf(request: Request): Connection;
 }
 
-/** Answers by path and method. */
 type Routes = Readonly<
 	Record<string, Partial<Record<"GET" | "POST" | "DELETE", (request: Request) => Response | Promise<Response>>>>
 >;
@@ -46,7 +45,6 @@ export function addRoutes(app: Elysia, routes: Routes): void {
 	}
 }
 
-/** The inference interface. */
 export function createGateway(deps: EndpointDeps) {
 	const { serve, statements, connectionOf } = deps;
 	const { catalog, clock } = serve;
@@ -78,7 +76,6 @@ export function createGateway(deps: EndpointDeps) {
 		.all("/v1/*", ({ request }) => notFound(request), BARE);
 }
 
-/** Inference, files and batches. */
 export function callRoutes(
 	{ serve, files, batches, connectionOf }: Pick<EndpointDeps, "serve" | "files" | "batches" | "connectionOf">,
 	authenticate: ServeDeps["authenticate"],
@@ -175,7 +172,6 @@ const INSTEAD: readonly [RegExp, string][] = [
 	[/^\/v1\/engines\b/, "Engines are not supported. Set the body's `model` to one of GET /v1/models."],
 ];
 
-/** The 404 text for an unknown path. */
 export function notOfferedText(pathname: string): string {
 	return INSTEAD.find(([pattern]) => pattern.test(pathname))?.[1] ?? "Unknown endpoint.";
 }

@@ -4,7 +4,6 @@ import type { AnswerFields, ChatChunk } from "../upstream/chat/chat-answer.ts";
 import type { UsageRecord } from "./bill/bill.ts";
 import { errorBody } from "./error-body.ts";
 
-/** The fields of a chunk that are written, for any endpoint. */
 export type WrittenChunk = Pick<ChatChunk, "about" | "sources" | "choicesText"> & {
 	readonly choices: readonly { readonly finish_reason: string | null }[];
 };
@@ -28,7 +27,6 @@ export class ChatEvents<Chunk extends WrittenChunk = ChatChunk> {
 	/** Members of each event apart from its choices, as last written, and their text. */
 	#about: AnswerFields | undefined;
 	#aboutText = "";
-	/** Text of each event from its choices on. */
 	#tail: string;
 	#sources: AnswerFields | undefined;
 
@@ -64,7 +62,6 @@ export class ChatEvents<Chunk extends WrittenChunk = ChatChunk> {
 		return text;
 	}
 
-	/** The final usage and `[DONE]`. */
 	end(usage: UsageRecord): string {
 		const choices = this.#lastChoices();
 		this.#held = undefined;

@@ -7,7 +7,6 @@ import { errorResponse, faultOf } from "./error-body.ts";
 import { jsonHeaders } from "./headers.ts";
 import type { ServeDeps } from "./serve/context.ts";
 
-/** A request to a free endpoint. */
 export interface UnmeteredCall {
 	readonly connection: Connection;
 	readonly url: string;

@@ -52,7 +52,6 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 	};
 }
 
-/** Fault invalid_request. */
 function limitOf(text: string | null): number {
 	const limit = text === null ? LIST_DEFAULT : Number(text);
 	if (Number.isInteger(limit) && limit >= 1 && limit <= LIST_MAX) return limit;
@@ -65,7 +64,6 @@ const METADATA_VALUE_CHARS_MAX = 512;
 const KEPT_S_MIN = 3_600;
 const KEPT_S_MAX = 2_592_000;
 
-/** Body of POST /v1/batches. */
 export const BatchRequestBody = Type.Object(
 	{
 		input_file_id: Type.String({ minLength: 1, maxLength: 128, description: "ID of a file with purpose `batch`." }),
@@ -88,10 +86,8 @@ export const BatchRequestBody = Type.Object(
 );
 
 const check = TypeCompiler.Compile(BatchRequestBody);
-/** Printable ASCII. */
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** Fault invalid_request, naming the field. */
 export function readBatchRequest(body: unknown, idempotencyKey: string | null): BatchRequest {
 	assertBody(check, body);
 	const { input_file_id, endpoint, metadata, output_expires_after } = body;

@@ -15,7 +15,6 @@ import type { Exchange, ServeDeps } from "../serve/context.ts";
 /** Most by which the learnt rate may raise an estimate above the one by size. */
 const LEARNT_FACTOR_MAX = 2;
 
-/** What a request used, the source of the counts, and its cost. */
 export interface Bill extends UsageCounts {
 	readonly cost: NanoUsd;
 	readonly basis: Basis;
@@ -118,7 +117,6 @@ export function settleFailed(deps: ServeDeps, { context, admitted }: Exchange, e
 	deps.admission.settle(admitted, outcomeOf(FREE_BILL, facts));
 }
 
-/** The ending in the books for a failure. */
 export function endingOf(error: unknown): Ending {
 	if (!(error instanceof UpstreamFailure)) return "upstream_failed";
 	if (error.kind === "died") return "upstream_died";
@@ -159,7 +157,6 @@ export function usageRecord(bill: Bill) {
 		completion_tokens_details: { reasoning_tokens: bill.reasoningTokens },
 		/** The charged amount, as a number like aggregators send it. */
 		cost: jsonUsd(bill.cost),
-		/** Whether the counts are the server's own or an estimate. */
 		basis: bill.basis,
 	};
 }

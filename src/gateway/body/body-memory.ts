@@ -12,7 +12,6 @@ const UNCOUNTED_BYTES = 16 * 1024;
 export function createBodyMemory(deps: {
 	limits(): Pick<ServiceLimits, "bodyMemoryBytesMax" | "bodyMemoryAccountBytesMax">;
 }) {
-	/** By account. */
 	const held = new CounterMap();
 	let all = 0;
 

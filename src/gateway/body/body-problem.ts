@@ -34,7 +34,6 @@ function placesOf(error: ValueError): ValueError[] {
 	return named.length > 0 ? [deepest] : meant.filter(({ path }) => path === deepest.path);
 }
 
-/** Errors per variant that are examined. */
 const ERRORS_MAX = 16;
 
 /** A wrong type name means that this variant was not meant, whatever else is missing. */

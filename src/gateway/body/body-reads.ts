@@ -7,7 +7,6 @@ import { restarting } from "../error-body.ts";
 
 export type BodyReads = ReturnType<typeof createBodyReads>;
 
-/** A body being read. */
 export interface LastingBody {
 	letGo(stopping: Fault): void;
 	/** Index in the pool; set by the pool only. */
@@ -27,7 +26,6 @@ export function createBodyReads(clock: Clock) {
 			body.slot = lasting.take(body);
 			if (areLetGo) body.letGo(restarting());
 		},
-		/** Removes a body that arrived or was given up. */
 		leaves: (body: LastingBody) => void lasting.release(body.slot, body),
 		/** The process stops: clients that still send a body get an error. */
 		letGo() {

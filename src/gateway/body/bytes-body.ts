@@ -21,7 +21,6 @@ export async function readBytes(
 ): Promise<Uint8Array<ArrayBuffer>> {
 	const { request } = connection;
 	const declared = declaredBytes(request, bytesMax, takes);
-	// Reading the body at once costs less than its stream.
 	return declared === null && request.body !== null
 		? readChunked(request.body, { connection, bytesMax, reads, deadlineMs: FILE_DEADLINE_MS, takes })
 		: inTime(reads, FILE_DEADLINE_MS, { connection, reading: request.bytes() });
@@ -83,7 +82,6 @@ function bodyTooLarge(bytesMax: number): Fault {
 	return new Fault("payload_too_large", `The body is larger than ${shownBytes(bytesMax)}.`);
 }
 
-/** In the largest unit without a remainder. */
 function shownBytes(bytes: number): string {
 	if (bytes % BYTES_PER_MB === 0) return `${bytes / BYTES_PER_MB} MB`;
 	return bytes % BYTES_PER_KB === 0 ? `${bytes / BYTES_PER_KB} KB` : `${bytes} bytes`;
@@ -113,7 +111,6 @@ export async function readForm(
 	const whole = (body: Uint8Array<ArrayBuffer>) => new Response(body, { headers: { "content-type": type } });
 	if (bytes !== undefined) return parseForm(whole(bytes));
 	const declared = declaredBytes(request, bytesMax, takes);
-	// A body without a length is counted as it arrives.
 	const source = declared === null ? whole(await readBytes(connection, bytesMax, reads, takes)) : request;
 	return inTime(reads, FILE_DEADLINE_MS, { connection, reading: parseForm(source) });
 }

@@ -19,14 +19,11 @@ const TURN_MS = 2;
 /** Up to this size the runtime decodes the text within a millisecond or two; ASCII is not even copied. */
 const ONE_STEP_BYTES = 4 * 1024 * 1024;
 
-/** A parsed body. */
 export interface JsonBody {
 	readonly value: Record<string, unknown>;
-	/** The raw JSON of the requested field. */
 	readonly raw: RawValue | undefined;
 	/** Size of text that the requested field's strings contain beyond `value`, if any was cut; `raw` has all of it. */
 	readonly leftOut: PlainLength | undefined;
-	/** The time slice of a large body. */
 	readonly timeSlice: TimeSlice | undefined;
 }
 

@@ -1,7 +1,6 @@
 import { isMostlyAscii, type PlainLength } from "../../admission/prompt-bound.ts";
 import type { RawValue } from "../../base/json-structure.ts";
 
-/** A JSON text whose long strings may be cut. */
 export interface ShortenedJson {
 	readonly text: string;
 	/** Size of the cut text, and of duplicated members; undefined if nothing was cut. */

@@ -45,7 +45,6 @@ const Tool = openObject({
 	function: Type.Optional(openObject({ name: Type.String({ minLength: 1 }) })),
 });
 
-/** Body of POST /v1/chat/completions. Other fields are dropped unless the deployment lists them. */
 export const ChatRequestBody = requestBody({
 	messages: Type.Array(Message, { minItems: 1 }),
 	logprobs: optional(Type.Boolean()),
@@ -67,7 +66,6 @@ export type ChatRequestBody = Static<typeof ChatRequestBody>;
 
 const check = TypeCompiler.Compile(ChatRequestBody);
 
-/** A checked chat request, reduced to what its deployment honours. */
 export type ChatInput = ReturnType<typeof readChatRequest>;
 
 const RENDERED: ReadonlySet<string> = new Set([
@@ -100,11 +98,8 @@ export function readChatRequest(body: Record<string, unknown>, model: Model, raw
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
 		/** Output limit of one choice: the client's or the model's, whichever is smaller. */
 		maxOutputTokens: Math.min(asked ?? model.maxOutputTokens, model.maxOutputTokens),
-		/** Further fields that go upstream. */
 		fields,
-		/** Measures messages, tool schemas and other rendered fields. */
 		measure: measureChat(body.messages, renderedOf(fields), model, passed === undefined ? undefined : leftOut),
-		/** Optional fields that the deployment does not honour. */
 		ignored,
 	};
 }
@@ -132,7 +127,6 @@ function completeTools(tools: ChatRequestBody["tools"]): void {
 
 const CHOICES: readonly string[] = ["n"];
 
-/** Fields read here that the deployment does not take. */
 function unsupportedOf({ n }: ChatRequestBody, model: Model): readonly string[] {
 	const choices = n === 1 || model.parameters.has("n") ? NO_FIELDS : CHOICES;
 	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];
@@ -204,7 +198,6 @@ function audioOf(value: unknown, param: string, model: Model): Readonly<Record<s
 	return { data, format };
 }
 
-/** POST /v1/chat/completions. */
 export const chat = generatedText<ChatInput, ChatReply, ChatChunk>({
 	name: "chat",
 	promptField: "messages",

@@ -1,7 +1,6 @@
 import type { RawValue } from "../../base/json-structure.ts";
 import { RAW_CHARS_MIN } from "../body/json-body.ts";
 
-/** A part of a message's content. */
 export type ContentPart = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /** The runtime writes a string without escapes as fast as it copies it; with one escape, a megabyte takes 1 ms more. */
@@ -40,7 +39,6 @@ export function mayPass(messages: readonly object[], { text, names }: RawValue, 
 	return known === names && (isCut || text.length >= LONG_CHARS || text.includes(ESCAPE));
 }
 
-/** Number of members, if all are known. */
 function namesOfMessage(message: object): number | undefined {
 	let names = 0;
 	for (const field in message) {

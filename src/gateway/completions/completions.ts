@@ -19,15 +19,12 @@ import {
 	requestBody,
 } from "../request-fields.ts";
 
-/** Prompts per request. */
 const PROMPTS_MAX = 128;
 const CHOICES_MAX = 1_024;
-/** Default of `max_tokens` in this endpoint. */
 const OUTPUT_TOKENS_DEFAULT = 16;
 
 export const Tokens = Type.Array(Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }), { minItems: 1 });
 
-/** Body of POST /v1/completions. Other fields are dropped unless the deployment lists them. */
 export const CompletionRequestBody = requestBody({
 	prompt: Type.Union([
 		Type.String(),
@@ -45,13 +42,10 @@ type Body = Static<typeof CompletionRequestBody>;
 
 const check = TypeCompiler.Compile(CompletionRequestBody);
 
-/** Text, or token ids. */
 type CompletionPrompt = string | readonly number[];
 
-/** A checked completion request, reduced to what its deployment honours. */
 export type CompletionInput = ReturnType<typeof readCompletionRequest>;
 
-/** Faults: invalid_request and unsupported_parameter, each naming the field. */
 export function readCompletionRequest(body: Readonly<Record<string, unknown>>, model: Model) {
 	assertBody(check, body);
 	assertStreamOptions(body);
@@ -67,14 +61,11 @@ export function readCompletionRequest(body: Readonly<Record<string, unknown>>, m
 	const suffix = typeof fields.suffix === "string" ? fields.suffix : "";
 	return {
 		prompt: new Prompt(prompts.length === 1 ? prompts[0] : prompts),
-		/** Further fields that go upstream. */
 		fields,
 		shape: { prompts: prompts.length, n },
-		/** Of all prompts. */
 		choices: prompts.length * n,
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
-		/** Output limit of one choice. */
 		maxOutputTokens: Math.min(maxOutputTokensOf(body, model), model.maxOutputTokens),
 		measure: measureOf(prompts, suffix, model),
 		ignored,
@@ -126,7 +117,6 @@ function measureOf(prompts: readonly CompletionPrompt[], suffix: string, model: 
 	return { ...all, tokens, messages: prompts.length, images: 0, hasTools: false, prompts: prompts.length };
 }
 
-/** POST /v1/completions. */
 export const completions = generatedText<CompletionInput, CompletionReply, CompletionChunk>({
 	name: "completions",
 	promptField: "prompt",

@@ -22,7 +22,6 @@ import type { InferenceEndpoint } from "../serve/endpoint.ts";
 const INPUTS_MAX = 2_048;
 const DIMENSIONS_MAX = 65_536;
 
-/** Body of POST /v1/embeddings. Other fields are dropped unless the deployment lists them. */
 export const EmbeddingRequestBody = requestBody({
 	input: Type.Union([
 		Type.String({ minLength: 1 }),
@@ -39,7 +38,6 @@ const check = TypeCompiler.Compile(EmbeddingRequestBody);
 
 export type EmbeddingsInput = ReturnType<typeof readEmbeddingRequest>;
 
-/** Faults: invalid_request and unsupported_parameter, each naming the field. */
 export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, model: Model) {
 	assertBody(check, body);
 	const { input } = body;
@@ -64,7 +62,6 @@ export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, mo
 		base64: body.encoding_format === "base64",
 		fields,
 		ignored,
-		/** Upper bound and estimate of all inputs' tokens. */
 		promptTokensMax: tokensMax,
 		promptTokensEstimate: tokensEstimate,
 	};
@@ -81,7 +78,6 @@ function measureOf(input: EmbeddingInput, model: Model): PromptMeasure {
 	};
 }
 
-/** POST /v1/embeddings. */
 export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingReply, never> = {
 	name: "embeddings",
 	kind: "embedding",

@@ -107,7 +107,6 @@ export function createFileAnswers(deps: FileAnswersDeps) {
 	};
 }
 
-/** Fault invalid_request. */
 function listQuery(parameters: URLSearchParams) {
 	const limit = parameters.get("limit") ?? String(PAGE_ROWS_MAX);
 	if (!/^[1-9]\d*$/.test(limit))
@@ -164,13 +163,11 @@ function etagOf({ id }: FileRecord): string {
 	return `"${id}"`;
 }
 
-/** A file in OpenAI's format. */
 function fileObject(record: FileRecord) {
 	return {
 		id: record.id,
 		object: "file",
 		bytes: record.bytes,
-		/** Unix seconds. */
 		created_at: Math.floor(record.createdAtMs / 1000),
 		/** Unix seconds; every file expires. */
 		expires_at: Math.floor(record.expiresAtMs / 1000),

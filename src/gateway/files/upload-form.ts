@@ -8,7 +8,6 @@ export type UploadForm = ReturnType<typeof openUploadForm>;
 
 const FIELDS_MAX = 16;
 const FIELD_BYTES_MAX = 1024;
-/** Of a part's headers. */
 const HEADER_PAIRS_MAX = 16;
 const HEADER_BYTES_MAX = 8 * 1024;
 /** Bytes parsed before yielding the event loop. */
@@ -134,11 +133,8 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 			while (await advance());
 			return fields;
 		},
-		/** Fields that have arrived so far. */
 		known: (): ReadonlyMap<string, string> => fields,
-		/** Makes readers fail with this error. */
 		giveUp: failed.reject,
-		/** Drops what has not arrived. */
 		close() {
 			parser.destroy();
 			void reader?.cancel().catch(() => {});

@@ -8,7 +8,6 @@ import { openUploadForm, type UploadForm } from "./upload-form.ts";
 
 const FORM_BYTES_MAX = 64 * 1024;
 const FILENAME_CHARS_MAX = 200;
-/** Range of `expires_after[seconds]`. */
 const LIFETIME_S_MIN = 3600;
 const LIFETIME_S_MAX = 30 * 24 * 3600;
 
@@ -83,7 +82,6 @@ function lifetimeOf(fields: ReadonlyMap<string, string>): number | undefined {
 	);
 }
 
-/** Without folders and control characters. */
 function plainName(name: string): string {
 	const plain = name
 		.replace(/^.*[/\\]/s, "")

@@ -4,7 +4,6 @@ import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
-/** A use of an idempotency key. */
 export interface Claim {
 	/** Hex digest that reveals nothing. */
 	readonly id: string;
@@ -20,7 +19,6 @@ export type ClaimOutcome =
 	| { readonly state: "new" }
 	/** The first request still runs, or its instance died and its books are not closed yet. */
 	| { readonly state: "running" }
-	/** The key was used for another request. */
 	| { readonly state: "mismatch" }
 	| { readonly state: "answered"; readonly sealed: Uint8Array }
 	/** Charged, without an answer to replay: lost with its instance, or not kept. */

@@ -33,13 +33,11 @@ export type ClaimStep =
 export type Idempotency = ReturnType<typeof createIdempotency>;
 
 export const IDEMPOTENCY_HEADER = "idempotency-key";
-/** Printable ASCII. */
 const KEY = /^[\x21-\x7e]{1,255}$/;
 /** A larger answer is not kept: its repetition gets 409 with what it cost. */
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 /** Memory for copies of running streams: some hundred. Beyond it a stream is passed on and not kept. */
 const COPY_LIMITS = { bodyMemoryBytesMax: 256 * 1024 * 1024, bodyMemoryAccountBytesMax: 64 * 1024 * 1024 };
-/** How long a repetition waits for the first request. */
 const WAIT_MS_MAX = 60_000;
 const WAITING_MAX = 1_000;
 const PAUSE_MS_MIN = 50;

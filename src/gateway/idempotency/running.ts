@@ -111,9 +111,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 			const running = open.get(id);
 			return running === undefined ? undefined : { proof: running.claim.proof, ended: running.ended.promise };
 		},
-		/** Whether fewer than `max` requests wait. */
 		mayWait: (max: number): boolean => waiting < max,
-		/** Counts a waiting request. */
 		async waiting(pause: Promise<void>): Promise<void> {
 			waiting += 1;
 			await pause.finally(() => {

@@ -12,7 +12,6 @@ import { type JsonBody, readJson } from "../body/json-body.ts";
 import { assertBody, honouredFields, optional, requestBody, shortText } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
-/** Body of POST /v1/images/generations. Other fields are dropped unless the deployment lists them. */
 export const ImageRequestBody = requestBody({
 	prompt: Type.String({ minLength: 1, maxLength: 32_000 }),
 	n: optional(Type.Integer({ minimum: 1, maximum: 10 })),
@@ -32,7 +31,6 @@ const check = TypeCompiler.Compile(ImageRequestBody);
 
 export type ImagesInput = ReturnType<typeof readImageRequest>;
 
-/** Faults: invalid_request and unsupported_parameter, each naming the field. */
 export function readImageRequest(body: Readonly<Record<string, unknown>>, model: Model) {
 	assertBody(check, body);
 	if (body.stream === true) {
@@ -47,13 +45,11 @@ export function readImageRequest(body: Readonly<Record<string, unknown>>, model:
 		prompt: body.prompt,
 		n,
 		...honouredFields(body, model, OWN_FIELDS.image, unsupported),
-		/** Upper bound and estimate of the prompt's tokens. */
 		promptTokensMax: promptTokensMax(measure, model),
 		promptTokensEstimate: promptTokensEstimate(measure, model),
 	};
 }
 
-/** POST /v1/images/generations. */
 export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never> = {
 	name: "image",
 	kind: "image",

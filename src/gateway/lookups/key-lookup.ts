@@ -18,7 +18,6 @@ export async function creditsAnswer(statements: Statements, accountId: string) {
 			/** Unspent: `available_usd` + `held_usd`. */
 			balance_usd: formatUsd(balance),
 			available_usd: formatUsd(available),
-			/** Reserved by running requests. */
 			held_usd: formatUsd(held),
 			spent_usd: formatUsd(spent),
 		},
@@ -38,12 +37,9 @@ export async function keyAnswer(statements: Statements, clock: Clock, key: KeyEn
 			...capFields(key, period, balance),
 			usage: jsonUsd(balance.spent),
 			is_free_tier: false,
-			/** Lifetime spending. */
 			spent_usd: formatUsd(balance.spent),
 			held_usd: formatUsd(balance.held),
-			/** ISO 8601; null: never. */
 			expires_at: isoTime(key.expiresAtMs),
-			/** The key's project, with the shared cap and limits; null: none. */
 			project: key.project === null ? null : await projectAnswer(statements, clock, key, key.project),
 		},
 	};
@@ -61,7 +57,6 @@ const RESETS = { lifetime: null, day: "daily", week: "weekly", month: "monthly" 
 
 type Capped = Pick<KeyEntry, "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax">;
 
-/** The cap and the limits of a key or a project. */
 function capFields(
 	{ capPeriod, models, requestsPerMinute, concurrencyMax }: Capped,
 	period: { readonly untilMs: number } | null | undefined,
@@ -77,7 +72,6 @@ function capFields(
 		cap_period: capPeriod,
 		/** Spending that counts against the cap, since its period began. */
 		cap_spent_usd: formatUsd(capSpent),
-		/** ISO 8601; null: never. */
 		cap_renews_at: isoTime(period?.untilMs ?? null),
 		remaining_usd: remaining === null ? null : formatUsd(remaining),
 		/** Null: all models. */

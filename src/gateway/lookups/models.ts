@@ -49,7 +49,6 @@ function modelEntry(model: Model, connected: boolean) {
 		rate_card: model.rateCard.id,
 		/** `2027-01-31`: not served from the beginning of that day (UTC); null if unset. */
 		expiration_date: model.retiresOn ?? null,
-		/** Whether a server is connected now. */
 		status: connected ? "connected" : "unavailable",
 	};
 }
@@ -81,7 +80,6 @@ function routeEntry(route: Route, connected: (modelId: string) => boolean) {
 		pricing: pricingOf(models.map(({ rateCard }) => rateCard)),
 		rate_card: null,
 		expiration_date: lastDay(models),
-		// A route is connected if one of its models is.
 		status: entries.some(({ status }) => status === "connected") ? "connected" : "unavailable",
 		route: { models: models.map((model) => model.id), by },
 	};

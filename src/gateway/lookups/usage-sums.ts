@@ -9,7 +9,6 @@ import { jsonHeaders } from "../headers.ts";
 import type { UnmeteredCall } from "../unmetered-answer.ts";
 import { askDatabase } from "./ask-database.ts";
 
-/** Group columns, in sort order. */
 const GROUPS = ["day", "model", "project", "key"] as const;
 type Group = (typeof GROUPS)[number];
 
@@ -30,7 +29,6 @@ interface Query {
 interface Row extends Omit<Record<keyof CountColumns, string>, "units"> {
 	day: string;
 	model: string;
-	/** Empty: none. */
 	project_id: string;
 	project_name: string | null;
 	key_id: string;
@@ -130,7 +128,6 @@ async function read(statements: Statements, accountId: string, query: Query): Pr
 		order by s.day, s.model, s.project_id, s.key_id limit ${limit + 1}`;
 }
 
-/** Fault invalid_request. */
 function queryOf(given: URLSearchParams, nowMs: number): Query {
 	const values: Partial<Record<(typeof NAMES)[number], string>> = {};
 	for (const [param, value] of given) {

@@ -1,7 +1,6 @@
 /** Schemas of chats and completions, whole and as events. */
 import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
 
-/** An object with exactly these fields. */
 export const exact = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false });
 /** Several fields with one schema. */
 export const each = <T extends TSchema, Names extends string>(schema: T, ...names: readonly Names[]) =>

@@ -86,7 +86,6 @@ const FAILURES: Readonly<Record<number, string>> = {
 	504: "`upstream_timeout`.",
 };
 
-/** Responses of these statuses. */
 export type Failures = (...statuses: readonly number[]) => Json;
 
 /** A part of the document that another room serves. */
@@ -161,7 +160,6 @@ interface Operation {
 	readonly body?: RequestName;
 	readonly headers?: Json;
 	readonly description?: string;
-	/** Status 206, for a range of bytes. */
 	readonly partial?: boolean;
 }
 
@@ -200,7 +198,6 @@ const inference = (summary: string, body: RequestName, content: Json): Json => (
 const lookUp = (summary: string, name: keyof typeof ANSWERS, ...parameters: readonly Json[]): Json => ({
 	get: operation({ summary, content: json(name), parameters, failures: [401, 403, 404, 429, 503] }),
 });
-/** Files and batches. */
 const stored = (own: readonly number[], rest: Omit<Operation, "failures">): Json =>
 	operation({ ...rest, failures: [401, 403, ...own, 429, 503] });
 const open = (summary: string, content: Json): Json => ({

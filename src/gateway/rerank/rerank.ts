@@ -17,7 +17,6 @@ const DOCUMENTS_A_SEARCH = 100;
 
 const RerankDocument = Type.Union([Type.String(), openObject({ text: Type.String() })]);
 
-/** Body of POST /v1/rerank. Other fields are dropped unless the deployment lists them. */
 export const RerankRequestBody = requestBody({
 	query: Type.String({ minLength: 1 }),
 	documents: Type.Array(RerankDocument, { minItems: 1, maxItems: DOCUMENTS_MAX }),
@@ -29,7 +28,6 @@ const check = TypeCompiler.Compile(RerankRequestBody);
 
 export type RerankInput = ReturnType<typeof readRerankRequest>;
 
-/** Faults: invalid_request and unsupported_parameter, each naming the field. */
 export function readRerankRequest(body: Readonly<Record<string, unknown>>, model: Model) {
 	assertBody(check, body);
 	const documents = body.documents.map((document) => (typeof document === "string" ? document : document.text));
@@ -51,7 +49,6 @@ export function readRerankRequest(body: Readonly<Record<string, unknown>>, model
 		returnDocuments: body.return_documents === true,
 		searches: Math.ceil(documents.length / DOCUMENTS_A_SEARCH),
 		...honouredFields(body, model, OWN_FIELDS.rerank),
-		/** Upper bound and estimate of all tokens. */
 		promptTokensMax: tokensMax,
 		promptTokensEstimate: tokensEstimate,
 	};

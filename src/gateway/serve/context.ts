@@ -21,7 +21,6 @@ import type { ModelSpeeds } from "./model-speeds.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
 
-/** Dependencies of `serve` and its steps. */
 export interface ServeDeps {
 	readonly authenticate: Authenticate;
 	readonly catalog: ServedModels;
@@ -37,7 +36,6 @@ export interface ServeDeps {
 /** The current catalogue, and the order of models in routes that start with the fastest. */
 export type ServedModels = Pick<Catalog, "current" | "limits"> & Pick<ModelSpeeds, "fastestFirst">;
 
-/** State of the clients' connections. */
 export interface ClientSide {
 	readonly bodyMemory: BodyMemory;
 	readonly bodyReads: BodyReads;
@@ -48,7 +46,6 @@ export interface ClientSide {
 
 export interface Telemetry {
 	readonly log: Log;
-	/** Undefined if tracing is off. */
 	readonly traces?: Traces | undefined;
 	/** Counts requests refused before admission, and gaps in streams. */
 	readonly stats: Pick<RequestStats, "refuse" | "gap">;
@@ -72,9 +69,7 @@ export interface RequestContext {
 	readonly isAgain: boolean;
 	/** Whether it was admitted: then it will be settled and has a usage record. */
 	isAdmitted: boolean;
-	/** Undefined until it is authenticated. */
 	key: KeyEntry | undefined;
-	/** The model name in the request; undefined until the body is read. */
 	modelName: string | undefined;
 	/** Undefined for requests outside a trace, which are most. */
 	readonly trace: RequestTrace | undefined;
@@ -92,11 +87,9 @@ export interface Exchange<Input = unknown> {
 	/** The request, checked and cut to what the deployment honours. */
 	readonly input: Input;
 	readonly admitted: Admitted;
-	/** Unix seconds of the admission. */
 	readonly createdS: number;
 }
 
-/** The part of the context that upstream calls need. */
 export function callContext<Input>(
 	{ context, model, input, admitted }: Exchange<Input>,
 	{ affinityOf }: { affinityOf?(input: Input): string },
@@ -113,7 +106,6 @@ export function callContext<Input>(
 	};
 }
 
-/** `isRepeatable`: the request has an `Idempotency-Key`. */
 export function createContext(
 	endpoint: Endpoint,
 	connection: Connection,

@@ -10,13 +10,10 @@ const PROGRESS_BYTES = 256;
 
 /** The delivered part of one stream, and the reach of the journal's bound. */
 export class Delivery {
-	/** Bytes of output in all chunks. */
 	bytes = 0;
-	/** Chunks with output. */
 	chunks = 0;
 	/** Estimate from finished streams of its replica; undefined if too few are known or the upstream counts. */
 	tokensLikely: number | undefined = undefined;
-	/** The upstream's count; undefined if there is none. */
 	usage: ReportedUsage | undefined = undefined;
 	/** Milliseconds from the start of the request to the first chunk; null before it. */
 	firstMs: number | null = null;

@@ -15,9 +15,7 @@ import type { TakesBytes } from "../body/bytes-body.ts";
 import type { Connection } from "../connection.ts";
 import type { Exchange } from "./context.ts";
 
-/** A body after reading. */
 export interface RequestBody {
-	/** Its fields by name. */
 	readonly value: Readonly<Record<string, unknown>>;
 	/** Set for a large body: measuring and sending it are further steps, between which other requests run. */
 	readonly timeSlice?: TimeSlice | undefined;
@@ -25,9 +23,7 @@ export interface RequestBody {
 
 /** Properties of a checked request that every endpoint has. */
 export interface EndpointInput {
-	/** Fields of the request that the deployment does not honour. */
 	readonly ignored: readonly string[];
-	/** Whether the answer is a stream; default false. */
 	readonly stream?: boolean;
 	/** Choices that share the prompt; default 1. */
 	readonly choices?: number;
@@ -35,9 +31,7 @@ export interface EndpointInput {
 
 /** One endpoint: data and small stateless functions, which `serve` calls in order. */
 export interface InferenceEndpoint<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk> {
-	/** Its name in usage records and refusals. */
 	readonly name: Endpoint;
-	/** The kind of its deployments. */
 	readonly kind: ModelKind;
 	/** Which endpoint of a chat deployment it is. */
 	readonly mode?: ChatMode;
@@ -61,11 +55,9 @@ export interface InferenceEndpoint<Body extends RequestBody, Input extends Endpo
 	/** Requests with equal values share a replica's prefix cache. Called if there are several replicas. */
 	affinityOf?(input: Input): string;
 	readonly whole: WholeAnswer<Input, Reply>;
-	/** Undefined for endpoints without streams. */
 	readonly streamed?: StreamedAnswer<Input, Chunk>;
 }
 
-/** Sends, bills and writes an unstreamed answer. */
 export interface WholeAnswer<Input, Reply> {
 	call(exchange: Exchange<Input>, context: CallContext): UnaryCall<Reply>;
 	/** Called once per admitted request when it was answered or failed: it is not sent again. */
@@ -73,21 +65,17 @@ export interface WholeAnswer<Input, Reply> {
 	bill(exchange: Exchange<Input>, reply: Reply): Bill;
 	/** The body of the answer: JSON, or text, whole or in pieces. */
 	write(exchange: Exchange<Input>, reply: Reply, bill: Bill): object | string | Generator<string>;
-	/** Default: JSON. */
 	contentType?(input: Input): string;
 }
 
-/** Opens and relays a streamed answer. */
 export interface StreamedAnswer<Input, Chunk> {
 	call(exchange: Exchange<Input>, context: CallContext): StreamCall<Chunk>;
 	relay(exchange: Exchange<Input>): Relay<Chunk>;
 }
 
-/** Writes and bills one streamed answer. */
 export interface Relay<Chunk> {
 	/** The text of these chunks; empty while the relay holds them back. */
 	chunks(chunks: readonly Chunk[]): string;
-	/** The last events of a complete stream. */
 	end(bill: Bill): string;
 	/** The last events of a failed stream: the error, then the charge. */
 	fail(fault: Fault, bill: Bill, language: Language | undefined): string;

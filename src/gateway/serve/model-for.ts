@@ -2,7 +2,6 @@ import { Fault } from "../../base/fault.ts";
 import type { CatalogSnapshot, ChatMode, Model, ModelKind } from "../../catalog/model.ts";
 import { findModel, notFoundText } from "../../catalog/model.ts";
 
-/** The deployments that an endpoint accepts. */
 export interface EndpointRequirement {
 	readonly kind: ModelKind;
 	readonly mode?: ChatMode;
@@ -30,7 +29,6 @@ export function meets({ kind, mode }: EndpointRequirement, model: Model): boolea
 	return model.kind === kind && (mode === undefined || model.modes.has(mode));
 }
 
-/** Fault unsupported_mode. */
 export function assertMeets(endpoint: EndpointRequirement, model: Model): void {
 	if (!meets(endpoint, model))
 		throw new Fault("unsupported_mode", unsupportedText(model, endpoint.mode), { param: "model" });

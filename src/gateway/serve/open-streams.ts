@@ -1,7 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 
-/** A stream to a client. */
 export interface OpenStream {
 	/** Runs once per second. Ends a stream that blocks a place, and writes a comment after a silence. */
 	tick(nowMs: number): void;

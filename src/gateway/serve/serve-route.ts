@@ -88,11 +88,8 @@ function mayPass(error: unknown): boolean {
 	return statusOf(faultOf(error)) >= 500;
 }
 
-/** A failed request and the reason. */
 export interface Refused {
-	/** The thrown value. */
 	readonly error: unknown;
-	/** The field that is named if the prompt is too long. */
 	readonly promptField?: string;
 	/** If true the request is settled, and its usage record has the result. */
 	readonly admitted: boolean;

@@ -89,11 +89,8 @@ function attemptInTurn<Body extends RequestBody, Input extends EndpointInput, Re
 	return serveRoute(deps, endpoint, context, route, (again, model) => attempt(deps, endpoint, again, body, model));
 }
 
-/** An endpoint, bound to `serve`. */
 export interface ServedEndpoint {
-	/** Its name in usage records and refusals. */
 	readonly name: Endpoint;
-	/** See `serve`. */
 	answer(deps: ServeDeps, connection: Connection, authenticate?: Authenticate): Promise<Response>;
 }
 

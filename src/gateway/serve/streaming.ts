@@ -46,11 +46,9 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	/** Aborts the upstream call before its first event; undefined afterwards. */
 	abort: AbortController | undefined = undefined;
 	state: StreamState = "opening";
-	/** Undefined before the upstream call. */
 	upstream: AnswerStream<Chunk> | undefined = undefined;
 	/** The first chunks, until they are read. */
 	first: Promise<readonly Chunk[] | null> | undefined = undefined;
-	/** Undefined until the runtime requests the body. */
 	client: ReadableStreamDirectController | undefined = undefined;
 	/** The last text, if the stream ended before the runtime requested the body. */
 	unsent: string | undefined = undefined;
@@ -85,7 +83,6 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		shutDown(this);
 	}
 
-	/** The client's signal aborted. */
 	handleEvent(): void {
 		leave(this);
 	}
@@ -97,7 +94,6 @@ export function enter<Chunk>(streaming: Streaming<Chunk>, state: StreamState): v
 	streaming.state = state;
 }
 
-/** The bill is made. */
 export function isOver<Chunk>({ state }: Streaming<Chunk>): boolean {
 	return state === "covering" || state === "settled";
 }
@@ -233,7 +229,6 @@ export function countGap<Chunk>({ deps, lastWriteMs, tookMs }: Streaming<Chunk>)
 	if (tookMs !== undefined) deps.telemetry.stats.gap(lastWriteMs - tookMs);
 }
 
-/** The reader has taken the text. */
 export function readerTook<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
 	streaming.tookMs = nowMs;
 	if (streaming.stalledSinceMs === undefined) return;

@@ -18,7 +18,6 @@ export interface AudioDuration {
 	readonly secondsLikely: number;
 }
 
-/** Longest accepted recording. */
 const SECONDS_MAX = 24 * 60 * 60;
 /** Encoders count padding or not, and cut frames; a false claim is larger. */
 const SHARE_MIN = 0.9;
@@ -27,10 +26,8 @@ const GRACE_S = 1;
 const PADDING_S = 0.25;
 /** Rounding of sums over many frames. */
 const ROUNDING_S = 1e-4;
-/** Tags before the recording. */
 const TAGS_MAX = 16;
 
-/** Fault invalid_request, naming the file. */
 export async function audioDuration(file: Blob): Promise<AudioDuration> {
 	const { seconds, secondsMax, claimed } = await measured(file);
 	if (!(seconds > 0)) throw contradiction("it contains no audio");

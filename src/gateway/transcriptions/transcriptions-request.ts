@@ -26,10 +26,8 @@ export const TranscriptionRequestForm = requestBody({
 
 const check = TypeCompiler.Compile(TranscriptionRequestForm);
 
-/** A checked form, reduced to what its deployment honours. */
 export type TranscriptionRequest = ReturnType<typeof readTranscriptionRequest>;
 
-/** A request with the length of its recording. */
 export interface TranscriptionInput extends TranscriptionRequest {
 	readonly duration: AudioDuration;
 }
@@ -53,7 +51,6 @@ export function formFields(form: FormData): Record<string, string | string[]> {
 	return fields;
 }
 
-/** Faults: invalid_request and unsupported_parameter, each naming the field. */
 export function readTranscriptionRequest(form: FormData, body: Readonly<Record<string, unknown>>, model: Model) {
 	assertBody(check, body);
 	const file = form.get("file");
@@ -103,7 +100,6 @@ export function audioTokensMax(
 	};
 }
 
-/** Estimated input tokens, if the upstream reported none. */
 export function audioTokensLikely(seconds: number): number {
 	return seconds * INPUT_TOKENS_PER_SECOND_TYPICAL;
 }

@@ -24,7 +24,6 @@ import {
 	type TranscriptionRequest,
 } from "./transcriptions-request.ts";
 
-/** POST /v1/audio/transcriptions. */
 export const transcriptions: InferenceEndpoint<
 	{ readonly form: FormData; readonly value: ReturnType<typeof formFields> },
 	TranscriptionInput,
@@ -92,20 +91,17 @@ function textOf({ format }: TranscriptionInput, reply: TranscriptionReply): stri
 	return format === "srt" ? srtOf(cues) : vttOf(cues);
 }
 
-/** A subtitle cue; times in seconds. */
 export interface Cue {
 	readonly start: number;
 	readonly end: number;
 	readonly text: string;
 }
 
-/** SubRip. */
 function* srtOf(cues: readonly Cue[]): Generator<string> {
 	for (const [at, { start, end, text }] of cues.entries())
 		yield `${at + 1}\n${timeOf(start, ",")} --> ${timeOf(end, ",")}\n${lineOf(text)}\n\n`;
 }
 
-/** WebVTT. */
 function* vttOf(cues: readonly Cue[]): Generator<string> {
 	yield "WEBVTT\n\n";
 	for (const { start, end, text } of cues) yield `${timeOf(start, ".")} --> ${timeOf(end, ".")}\n${lineOf(text)}\n\n`;
@@ -163,7 +159,6 @@ function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionIn
 	};
 }
 
-/** Whether the deployment is priced by the second or by the token. */
 function pricedBySecond(model: Model): boolean {
 	return model.rateCard.audioSecond > 0;
 }
@@ -205,7 +200,6 @@ function billOfParts(
 	secondsCounted: boolean,
 ): Bill {
 	const { input, cachedInput, output, audioSecond } = model.rateCard;
-	// Tokens matter only if they have a price.
 	const tokensAreFree = input === 0 && cachedInput === 0 && output === 0;
 	const likely = {
 		promptTokens: tokensAreFree ? 0 : Math.min(audioTokensLikely(seconds), upperBound.promptTokens),

@@ -32,7 +32,6 @@ class Movie {
 	readonly tracks: Track[] = [];
 	timescale = 0;
 	duration = 0;
-	/** Of all frames of all tracks. */
 	frameBytes = 0;
 	inFragments = false;
 	/** The track whose fragment is read, and the size of its frames. */

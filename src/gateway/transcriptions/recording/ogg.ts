@@ -31,7 +31,6 @@ class Stream {
 	/** Whole header packets, while the codec is not known. */
 	readonly headers: Buffer[] = [];
 	codec: Codec | undefined = undefined;
-	/** The packet that has begun. */
 	length = 0;
 	first = 0;
 	second = 0;
@@ -69,7 +68,6 @@ export function* walkOgg(start: number, size: number): Walk {
 	return { seconds: sum((one) => one.seconds), secondsMax: sum((one) => one.secondsMax), claimed };
 }
 
-/** A whole page whose checksum is right. */
 function pageAt(window: Buffer, at: number): { bytes: Buffer; body: number } | undefined {
 	if (at + 27 > window.length || window.toString("latin1", at, at + 4) !== "OggS" || window[at + 4] !== 0)
 		return undefined;

@@ -15,7 +15,6 @@ const MODE_BITS = 1 + 16 + 16 + 8;
 /** A mode that is not the first one has 41 bits before it; the six bits of their number stand before the first. */
 const COUNT_BITS = 6;
 
-/** By the identification header and the setup header. */
 export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes {
 	if (identification.length < 30 || setup.length < 16) throw contradiction("its Vorbis headers are cut off");
 	const rate = identification.readUInt32LE(12);

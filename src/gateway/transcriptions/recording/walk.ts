@@ -22,7 +22,6 @@ export type Walk<Result = Measured> = Generator<Want, Result, Buffer>;
 /** Larger than any frame's header or page that has to be seen at once; some milliseconds of the densest frames. */
 const WINDOW_BYTES = 128 * 1024;
 
-/** Throws what the walk throws. */
 export async function follow<Result>(file: Blob, walk: Walk<Result>): Promise<Result> {
 	let step = walk.next();
 	while (!step.done) {
@@ -41,7 +40,6 @@ export function contradiction(detail: string): Fault {
 	});
 }
 
-/** Of a kind whose length cannot be measured. */
 export function unsupported(detail: string): Fault {
 	return new Fault("invalid_request", `\`file\` is not supported: ${detail}.`, { param: "file" });
 }

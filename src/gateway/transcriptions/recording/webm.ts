@@ -20,7 +20,6 @@ const ID = {
 	encodings: 0x6d80,
 } as const;
 const HOLDERS: ReadonlySet<number> = new Set([ID.segment, ID.tracks, ID.entry, ID.cluster, ID.blockGroup]);
-/** Of a track. */
 const FACTS: ReadonlySet<number> = new Set([ID.trackNumber, ID.trackType, ID.codec, ID.codecPrivate, ID.encodings]);
 const DEPTH_MAX = 8;
 const TRACKS_MAX = 64;
@@ -159,7 +158,6 @@ function laced(bytes: Buffer, kind: number): Buffer[] {
 	return [...packets, bytes.subarray(at)];
 }
 
-/** Gives the seconds of a packet by its track's codec. */
 function packetReader({ codec, setup, encoded }: Track): (bytes: Buffer) => { likely: number; max: number } {
 	if (encoded) throw unsupported("the sound in it is packed or encrypted");
 	if (codec === "A_OPUS") {

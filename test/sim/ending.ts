@@ -1,7 +1,7 @@
 import type { Admitted } from "../../src/admission/admission.ts";
 import type { Exchange, ServeDeps } from "../../src/gateway/serve/context.ts";
 import type { Relay } from "../../src/gateway/serve/endpoint.ts";
-import { enter, leave, listen, Streaming, settle } from "../../src/gateway/serve/streaming.ts";
+import { Streaming } from "../../src/gateway/serve/streaming.ts";
 import type { Ending } from "../../src/ledger/event.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { SimProcess } from "./process.ts";
@@ -21,12 +21,12 @@ export async function endAnswer(
 	const { random, timeline } = world;
 	const open: { shutDown(): void }[] = [];
 	const streaming = streamOf(process, record, admitted, ending, open);
-	listen(streaming);
-	enter(streaming, "streaming");
+	streaming.listen();
+	streaming.enter("streaming");
 	const others = [
-		() => leave(streaming),
+		() => streaming.leave(),
 		() => open[0]?.shutDown(),
-		() => void settle(streaming, "upstream_died", 502),
+		() => void streaming.settle("upstream_died", 502),
 	];
 	const atOnce = random.chance(0.1) ? random.pick(others) : undefined;
 	if (random.chance(0.3)) {
@@ -36,7 +36,7 @@ export async function endAnswer(
 		});
 	}
 	atOnce?.();
-	if (streaming.state === "streaming") await settle(streaming, ending, 200);
+	if (streaming.state === "streaming") await streaming.settle(ending, 200);
 	else await untilSettled(world, process, streaming);
 }
 

@@ -10,19 +10,7 @@ import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import { callContext, type Exchange, logFields, type ServeDeps } from "./context.ts";
 import { deliver } from "./delivery.ts";
 import type { EndpointInput, InferenceEndpoint } from "./endpoint.ts";
-import {
-	close,
-	countGap,
-	enter,
-	fail,
-	isOver,
-	leave,
-	listen,
-	readerTook,
-	Streaming,
-	settle,
-	write,
-} from "./streaming.ts";
+import { Streaming } from "./streaming.ts";
 
 /** Streams one admitted request. Rejects, settled, while the status can still change; a later failure is an event. */
 export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
@@ -37,7 +25,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 	try {
 		const abort = new AbortController();
 		streaming.abort = abort;
-		listen(streaming);
+		streaming.listen();
 		stopIfSettled(streaming);
 		const { holdStatusMs } = streaming.limits;
 		// Before the first byte, the upstream's deadlines end the silence, however long they are.
@@ -49,7 +37,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		streaming.first = streaming.upstream.next();
 		const arrived = await arrivedWithin(deps.clock, streaming.first, holdStatusMs);
 		stopIfSettled(streaming);
-		enter(streaming, "streaming");
+		streaming.enter("streaming");
 		// The DOM types, which apply here too, lack direct sources.
 		const source = new EventsOut(streaming, arrived) as unknown as UnderlyingDefaultSource<Uint8Array>;
 		return new Response(new ReadableStream(source), {
@@ -58,7 +46,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		});
 	} catch (error) {
 		const fault = streaming.halted ?? faultOf(error);
-		if (!isOver(streaming)) await settle(streaming, endingOf(error), statusOf(fault));
+		if (!streaming.isOver) await streaming.settle(endingOf(error), statusOf(fault));
 		connection.setIdleTimeout(IDLE_TIMEOUT_S);
 		throw fault;
 	}
@@ -66,7 +54,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 
 /** The stream may have been settled while the status was held back. */
 function stopIfSettled<Chunk>(streaming: Streaming<Chunk>): void {
-	if (isOver(streaming)) throw new UpstreamFailure("aborted", { private: "settled before it was opened" });
+	if (streaming.isOver) throw new UpstreamFailure("aborted", { private: "settled before it was opened" });
 }
 
 /** Holds the status back until the first event, at most `limitMs`. Resolves with whether the event arrived. */
@@ -103,19 +91,19 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 		if (streaming.client !== undefined) return;
 		streaming.client = client;
 		if (streaming.unsent !== undefined) {
-			close(streaming, streaming.unsent);
+			streaming.close(streaming.unsent);
 			return;
 		}
 		if (!this.#arrived) {
 			// Without a first byte the runtime sends a part of the header only, and the client waits for the rest.
 			streaming.context.connection.setIdleTimeout(STREAM_TIMEOUT_S);
-			void write(streaming, KEEP_ALIVE_COMMENT);
+			void streaming.write(KEEP_ALIVE_COMMENT);
 		}
 		void pump(streaming);
 	}
 
 	cancel(): void {
-		leave(this.#streaming);
+		this.#streaming.leave();
 	}
 }
 
@@ -128,19 +116,19 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 		let next: readonly Chunk[] | null | undefined = await first;
 		streaming.first = undefined;
 		streaming.abort = undefined;
-		while (!isOver(streaming)) {
+		while (!streaming.isOver) {
 			if (next === null) return await finish(streaming);
 			if (next !== undefined) {
 				const text = take(streaming, upstream, next);
 				const durable = hold.ledger.durable(hold);
 				if (durable) await durable;
-				if (isOver(streaming)) return;
+				if (streaming.isOver) return;
 				if (text !== "") {
-					const taken = write(streaming, text);
-					countGap(streaming);
+					const taken = streaming.write(text);
+					streaming.countGap();
 					// Backpressure: the upstream waits until the reader has taken the text.
 					if (taken) await taken;
-					else readerTook(streaming, streaming.lastWriteMs);
+					else streaming.readerTook(streaming.lastWriteMs);
 				}
 			}
 			// Drops the chunks, so that they can be collected during the next read.
@@ -152,10 +140,10 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 			} catch (error) {
 				arrived = upstream.brokeOff(error);
 			}
-			if (!isOver(streaming)) next = upstream.take(arrived);
+			if (!streaming.isOver) next = upstream.take(arrived);
 		}
 	} catch (error) {
-		if (!isOver(streaming)) await fail(streaming, endingOf(error), faultOf(error));
+		if (!streaming.isOver) await streaming.fail(endingOf(error), faultOf(error));
 	}
 }
 
@@ -173,7 +161,7 @@ function take<Chunk extends OutputChunk>(
 /** Ends a complete stream: the settlement is durable before the last bytes leave. */
 async function finish<Chunk>(streaming: Streaming<Chunk>): Promise<void> {
 	let ended: Promise<void> | undefined;
-	const settled = settle(streaming, "finished", 200, (bill) => {
+	const settled = streaming.settle("finished", 200, (bill) => {
 		ended = end(streaming, bill);
 	});
 	if (settled) await settled;
@@ -187,10 +175,10 @@ async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void
 		const text = relay.end(bill);
 		const recorded = hold.ledger.settledDurable(hold);
 		if (recorded) await recorded;
-		close(streaming, text);
+		streaming.close(text);
 	} catch (error) {
 		// No other code path closes the stream after its settlement.
 		deps.telemetry.log.error("a settled stream could not be ended", { ...logFields(context), error });
-		close(streaming, relay.fail(faultOf(error), bill, streaming.context.connection.language));
+		streaming.close(relay.fail(faultOf(error), bill, streaming.context.connection.language));
 	}
 }

@@ -34,6 +34,8 @@ const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
 	settled: [],
 };
 
+const ONCE = { once: true } as const;
+
 /** One streamed answer, and the listener of its events from outside. */
 export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	readonly deps: ServeDeps;
@@ -75,187 +77,173 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	}
 
 	tick(nowMs: number): void {
-		giveUpPlace(this, nowMs);
-		keepAlive(this, nowMs);
-	}
-
-	shutDown(): void {
-		shutDown(this);
+		this.#giveUpPlace(nowMs);
+		this.#keepAlive(nowMs);
 	}
 
 	handleEvent(): void {
-		leave(this);
+		this.leave();
 	}
-}
 
-/** Enters the next state. Asserts that the transition exists. */
-export function enter<Chunk>(streaming: Streaming<Chunk>, state: StreamState): void {
-	assert(NEXT[streaming.state].includes(state), "a stream is opened once and settled once");
-	streaming.state = state;
-}
-
-export function isOver<Chunk>({ state }: Streaming<Chunk>): boolean {
-	return state === "covering" || state === "settled";
-}
-
-/** From now until the settlement, the client's leaving and the stop of the process end the stream. */
-export function listen<Chunk>(streaming: Streaming<Chunk>): void {
-	const { signal } = streaming.context.connection.request;
-	streaming.isListening = true;
-	if (signal.aborted) leave(streaming);
-	else signal.addEventListener("abort", streaming, ONCE);
-	if (!isOver(streaming)) streaming.deps.clients.openStreams.add(streaming);
-}
-
-const ONCE = { once: true } as const;
-
-function unlisten<Chunk>(streaming: Streaming<Chunk>): void {
-	if (!streaming.isListening) return;
-	streaming.deps.clients.openStreams.delete(streaming);
-	streaming.context.connection.request.signal.removeEventListener("abort", streaming);
-}
-
-/**
- * Makes the bill, ends the hold and runs `after` with the bill in the same turn. Returns a promise if it first draws
- * credit.
- */
-export function settle<Chunk>(
-	streaming: Streaming<Chunk>,
-	ending: Ending,
-	status: number,
-	after: (bill: Bill) => void = () => {},
-): Promise<void> | undefined {
-	const { deps, context, admitted, delivery, upstream } = streaming;
-	const bill = delivery.firstMs === null && ending !== "finished" ? FREE_BILL : billOf(streaming, ending);
-	const totalMs = deps.clock.monotonicMs() - context.startedMs;
-	const facts = { ending, status, replica: upstream?.replica(), firstMs: delivery.firstMs, totalMs };
-	const pay = (): void => {
-		enter(streaming, "settled");
-		unlisten(streaming);
-		after(settledBill(deps.admission.settle(admitted, outcomeOf(bill, facts))));
-	};
-	const covered = ending === "shutdown" ? undefined : coverExcess(admitted, bill.cost);
-	if (covered === undefined) return void pay();
-	enter(streaming, "covering");
-	const stopped = Promise.withResolvers<void>();
-	streaming.pay = () => {
-		pay();
-		// While a caller awaits inside the stream, the runtime writes nothing more of it.
-		stopped.resolve();
-	};
-	const paid = covered.then(() => {
-		if (streaming.state === "covering") pay();
-	});
-	return Promise.race([paid, stopped.promise]);
-}
-
-/** A bill that cannot be made is charged the journal's bound, as after a crash. */
-function billOf<Chunk>(streaming: Streaming<Chunk>, ending: Ending): Bill {
-	const { deps, context, admitted, relay, delivery, upstream } = streaming;
-	try {
-		return relay.bill(delivery.isCut ? delivery.usage : upstream?.usage(), delivery, ending === "finished");
-	} catch (error) {
-		deps.telemetry.log.error("a bill could not be made", { ...logFields(context), error });
-		return { ...FREE_BILL, cost: admitted.hold.bound, basis: "estimated" };
+	/** Enters the next state. Asserts that the transition exists. */
+	enter(state: StreamState): void {
+		assert(NEXT[this.state].includes(state), "a stream is opened once and settled once");
+		this.state = state;
 	}
-}
 
-/** The signal and `cancel` may come together or alone. */
-export function leave<Chunk>(streaming: Streaming<Chunk>): void {
-	if (isOver(streaming)) return;
-	hangUp(streaming);
-	settle(streaming, "client_left", CLIENT_LEFT_STATUS)?.catch((error) => {
-		streaming.deps.telemetry.log.error("a stream could not be settled", { ...logFields(streaming.context), error });
-	});
-}
-
-function shutDown<Chunk>(streaming: Streaming<Chunk>): void {
-	if (streaming.state === "covering") streaming.pay?.();
-	if (isOver(streaming)) return;
-	const halted = restarting();
-	streaming.halted = halted;
-	hangUp(streaming);
-	if (streaming.state === "streaming") void fail(streaming, "shutdown", halted);
-	else void settle(streaming, "shutdown", statusOf(halted));
-}
-
-/** A waiting request takes precedence over a reader that stalls a place. */
-function giveUpPlace<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
-	const { deps, admitted, stalledSinceMs, stalledMs } = streaming;
-	if (stalledSinceMs === undefined || streaming.state !== "streaming") return;
-	if (stalledMs + nowMs - stalledSinceMs < READER_STALL_MS) return;
-	if (!deps.upstreams.contended(admitted.request.model.id)) return;
-	void fail(
-		streaming,
-		"client_left",
-		new Fault("request_timeout", "The answer was read too slowly while other requests waited."),
-	);
-}
-
-function hangUp<Chunk>({ abort, upstream }: Streaming<Chunk>): void {
-	abort?.abort();
-	upstream?.close();
-}
-
-/** Ends a stream whose status was sent. It must not throw: the runtime would cut the connection silently. */
-export function fail<Chunk>(streaming: Streaming<Chunk>, ending: Ending, fault: Fault): Promise<void> | undefined {
-	const { deps, context, admitted, relay } = streaming;
-	// The failure may be ours; without this the upstream would continue and keep its place.
-	hangUp(streaming);
-	deps.telemetry.log.info("a stream ended early", {
-		...logFields(context),
-		model: admitted.request.model.id,
-		ending,
-		code: fault.code,
-		detail: fault.private,
-	});
-	return settle(streaming, ending, statusOf(fault), (bill) =>
-		close(streaming, relay.fail(fault, bill, context.connection.language)),
-	);
-}
-
-/** Returns a promise if the reader does not keep up: it resolves when the reader has taken the text. */
-export function write<Chunk>(streaming: Streaming<Chunk>, text: string): Promise<void> | undefined {
-	assert(streaming.client !== undefined, "nothing is written before the status is out");
-	streaming.lastWriteMs = streaming.deps.clock.monotonicMs();
-	const written = streaming.client.write(text);
-	if (typeof written === "number") return undefined;
-	streaming.stalledSinceMs ??= streaming.lastWriteMs;
-	return written.then(() => readerTook(streaming, streaming.deps.clock.monotonicMs()));
-}
-
-/** Counts how long the upstream kept the reader waiting; zero for a slow reader. */
-export function countGap<Chunk>({ deps, lastWriteMs, tookMs }: Streaming<Chunk>): void {
-	if (tookMs !== undefined) deps.telemetry.stats.gap(lastWriteMs - tookMs);
-}
-
-export function readerTook<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
-	streaming.tookMs = nowMs;
-	if (streaming.stalledSinceMs === undefined) return;
-	streaming.stalledMs += nowMs - streaming.stalledSinceMs;
-	streaming.stalledSinceMs = undefined;
-}
-
-/** Writes the last text of a settled stream. */
-export function close<Chunk>(streaming: Streaming<Chunk>, text: string): void {
-	const { client, context } = streaming;
-	context.connection.setIdleTimeout(IDLE_TIMEOUT_S);
-	if (client === undefined) {
-		streaming.unsent = text;
-		return;
+	get isOver(): boolean {
+		return this.state === "covering" || this.state === "settled";
 	}
-	try {
-		// For a slow reader, the runtime keeps the last text until the reader has taken it.
-		void client.write(text);
-		client.close();
-	} catch {
-		// The client left at this moment; its request is settled.
-	}
-}
 
-function keepAlive<Chunk>(streaming: Streaming<Chunk>, nowMs: number): void {
-	const { client, lastWriteMs, stalledSinceMs, limits } = streaming;
-	if (client === undefined || isOver(streaming) || nowMs - lastWriteMs < limits.keepAliveCommentMs) return;
-	// A stalled reader gets no comments either, so that its connection times out.
-	if (stalledSinceMs === undefined) void write(streaming, KEEP_ALIVE_COMMENT);
+	/** From now until the settlement, the client's leaving and the stop of the process end the stream. */
+	listen(): void {
+		const { signal } = this.context.connection.request;
+		this.isListening = true;
+		if (signal.aborted) this.leave();
+		else signal.addEventListener("abort", this, ONCE);
+		if (!this.isOver) this.deps.clients.openStreams.add(this);
+	}
+
+	#unlisten(): void {
+		if (!this.isListening) return;
+		this.deps.clients.openStreams.delete(this);
+		this.context.connection.request.signal.removeEventListener("abort", this);
+	}
+
+	/**
+	 * Makes the bill, ends the hold and runs `after` with the bill in the same turn. Returns a promise if it first draws
+	 * credit.
+	 */
+	settle(ending: Ending, status: number, after: (bill: Bill) => void = () => {}): Promise<void> | undefined {
+		const { deps, context, admitted, delivery, upstream } = this;
+		const bill = delivery.firstMs === null && ending !== "finished" ? FREE_BILL : this.#bill(ending);
+		const totalMs = deps.clock.monotonicMs() - context.startedMs;
+		const facts = { ending, status, replica: upstream?.replica(), firstMs: delivery.firstMs, totalMs };
+		const pay = (): void => {
+			this.enter("settled");
+			this.#unlisten();
+			after(settledBill(deps.admission.settle(admitted, outcomeOf(bill, facts))));
+		};
+		const covered = ending === "shutdown" ? undefined : coverExcess(admitted, bill.cost);
+		if (covered === undefined) return void pay();
+		this.enter("covering");
+		const stopped = Promise.withResolvers<void>();
+		this.pay = () => {
+			pay();
+			// While a caller awaits inside the stream, the runtime writes nothing more of it.
+			stopped.resolve();
+		};
+		const paid = covered.then(() => {
+			if (this.state === "covering") pay();
+		});
+		return Promise.race([paid, stopped.promise]);
+	}
+
+	/** A bill that cannot be made is charged the journal's bound, as after a crash. */
+	#bill(ending: Ending): Bill {
+		const { deps, context, admitted, relay, delivery, upstream } = this;
+		try {
+			return relay.bill(delivery.isCut ? delivery.usage : upstream?.usage(), delivery, ending === "finished");
+		} catch (error) {
+			deps.telemetry.log.error("a bill could not be made", { ...logFields(context), error });
+			return { ...FREE_BILL, cost: admitted.hold.bound, basis: "estimated" };
+		}
+	}
+
+	/** The signal and `cancel` may come together or alone. */
+	leave(): void {
+		if (this.isOver) return;
+		this.#hangUp();
+		this.settle("client_left", CLIENT_LEFT_STATUS)?.catch((error) => {
+			this.deps.telemetry.log.error("a stream could not be settled", { ...logFields(this.context), error });
+		});
+	}
+
+	shutDown(): void {
+		if (this.state === "covering") this.pay?.();
+		if (this.isOver) return;
+		const halted = restarting();
+		this.halted = halted;
+		this.#hangUp();
+		if (this.state === "streaming") void this.fail("shutdown", halted);
+		else void this.settle("shutdown", statusOf(halted));
+	}
+
+	/** A waiting request takes precedence over a reader that stalls a place. */
+	#giveUpPlace(nowMs: number): void {
+		const { stalledSinceMs, stalledMs } = this;
+		if (stalledSinceMs === undefined || this.state !== "streaming") return;
+		if (stalledMs + nowMs - stalledSinceMs < READER_STALL_MS) return;
+		if (!this.deps.upstreams.contended(this.admitted.request.model.id)) return;
+		const why = "The answer was read too slowly while other requests waited.";
+		void this.fail("client_left", new Fault("request_timeout", why));
+	}
+
+	#hangUp(): void {
+		this.abort?.abort();
+		this.upstream?.close();
+	}
+
+	/** Ends a stream whose status was sent. It must not throw: the runtime would cut the connection silently. */
+	fail(ending: Ending, fault: Fault): Promise<void> | undefined {
+		const { deps, context, admitted, relay } = this;
+		// The failure may be ours; without this the upstream would continue and keep its place.
+		this.#hangUp();
+		deps.telemetry.log.info("a stream ended early", {
+			...logFields(context),
+			model: admitted.request.model.id,
+			ending,
+			code: fault.code,
+			detail: fault.private,
+		});
+		return this.settle(ending, statusOf(fault), (bill) =>
+			this.close(relay.fail(fault, bill, context.connection.language)),
+		);
+	}
+
+	/** Returns a promise if the reader does not keep up: it resolves when the reader has taken the text. */
+	write(text: string): Promise<void> | undefined {
+		assert(this.client !== undefined, "nothing is written before the status is out");
+		const { clock } = this.deps;
+		this.lastWriteMs = clock.monotonicMs();
+		const written = this.client.write(text);
+		if (typeof written === "number") return undefined;
+		this.stalledSinceMs ??= this.lastWriteMs;
+		return written.then(() => this.readerTook(clock.monotonicMs()));
+	}
+
+	/** Counts how long the upstream kept the reader waiting; zero for a slow reader. */
+	countGap(): void {
+		if (this.tookMs !== undefined) this.deps.telemetry.stats.gap(this.lastWriteMs - this.tookMs);
+	}
+
+	readerTook(nowMs: number): void {
+		this.tookMs = nowMs;
+		if (this.stalledSinceMs === undefined) return;
+		this.stalledMs += nowMs - this.stalledSinceMs;
+		this.stalledSinceMs = undefined;
+	}
+
+	/** Writes the last text of a settled stream. */
+	close(text: string): void {
+		this.context.connection.setIdleTimeout(IDLE_TIMEOUT_S);
+		if (this.client === undefined) {
+			this.unsent = text;
+			return;
+		}
+		try {
+			// For a slow reader, the runtime keeps the last text until the reader has taken it.
+			void this.client.write(text);
+			this.client.close();
+		} catch {
+			// The client left at this moment; its request is settled.
+		}
+	}
+
+	#keepAlive(nowMs: number): void {
+		const { client, lastWriteMs, stalledSinceMs, limits } = this;
+		if (client === undefined || this.isOver || nowMs - lastWriteMs < limits.keepAliveCommentMs) return;
+		// A stalled reader gets no comments either, so that its connection times out.
+		if (stalledSinceMs === undefined) void this.write(KEEP_ALIVE_COMMENT);
+	}
 }

@@ -102,17 +102,22 @@ export async function readForm(
 	bytes?: Uint8Array<ArrayBuffer>,
 ): Promise<FormData> {
 	const { request } = connection;
-	const type = request.headers.get("content-type") ?? "";
-	if (!/^multipart\/form-data\b/i.test(type))
-		throw new Fault(
-			"unsupported_media_type",
-			"The request body must be a form. Set `content-type: multipart/form-data`.",
-		);
+	const type = formType(request);
 	const whole = (body: Uint8Array<ArrayBuffer>) => new Response(body, { headers: { "content-type": type } });
 	if (bytes !== undefined) return parseForm(whole(bytes));
 	const declared = declaredBytes(request, bytesMax, takes);
 	const source = declared === null ? whole(await readBytes(connection, bytesMax, reads, takes)) : request;
 	return inTime(reads, FILE_DEADLINE_MS, { connection, reading: parseForm(source) });
+}
+
+/** The content type with its boundary. Fault unsupported_media_type. */
+export function formType({ headers }: Request): string {
+	const type = headers.get("content-type") ?? "";
+	if (/^multipart\/form-data\b/i.test(type)) return type;
+	throw new Fault(
+		"unsupported_media_type",
+		"The request body must be a form. Set `content-type: multipart/form-data`.",
+	);
 }
 
 async function parseForm(source: Request | Response): Promise<FormData> {

@@ -12,14 +12,7 @@ import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { errorResponse } from "../error-body.ts";
 import { askDatabase } from "../lookups/ask-database.ts";
 import { pageOf, type UnmeteredCall } from "../unmetered-answer.ts";
-import { receiveUpload } from "./upload.ts";
-
-interface FileAnswersDeps {
-	readonly files: Files;
-	readonly catalog: Pick<Catalog, "current" | "limits">;
-	readonly clock: Clock;
-	readonly bodyReads: BodyReads;
-}
+import { openUploadForm } from "./upload-form.ts";
 
 /** An upload takes up to 6 MB of memory, a download up to 1 MB. */
 const UPLOADS = { perAccountMax: 4, max: 16 };
@@ -27,9 +20,18 @@ const DOWNLOADS = { perAccountMax: 8, max: 64 };
 /** Rows per page; a larger `limit` is reduced, with `has_more`. */
 const PAGE_ROWS_MAX = 1_000;
 const ID_CHARS_MAX = 64;
+const FORM_BYTES_MAX = 64 * 1024;
+const FILENAME_CHARS_MAX = 200;
+const LIFETIME_S_MIN = 3600;
+const LIFETIME_S_MAX = 30 * 24 * 3600;
 
 /** `/v1/files`: batch inputs and outputs. All keys of an account share its files. */
-export function createFileAnswers(deps: FileAnswersDeps) {
+export function createFileAnswers(deps: {
+	files: Files;
+	catalog: Pick<Catalog, "current" | "limits">;
+	clock: Clock;
+	bodyReads: BodyReads;
+}) {
 	const { files, clock } = deps;
 	const uploads = createAccountPlaces(UPLOADS);
 	const downloads = createAccountPlaces(DOWNLOADS);
@@ -49,19 +51,41 @@ export function createFileAnswers(deps: FileAnswersDeps) {
 		throw new Fault("not_found", "This account has no file with this ID, or it has expired.", { param: "file_id" });
 	}
 
+	async function receive({ connection, key, checkAgain }: UnmeteredCall): Promise<FileRecord> {
+		const bytesMax = deps.catalog.limits().fileBytesMax + FORM_BYTES_MAX;
+		const form = openUploadForm(connection.request, { clock, bytesMax });
+		const body = { slot: -1, letGo: form.giveUp };
+		deps.bodyReads.lasts(body);
+		try {
+			const { filename } = await form.file();
+			// Fields that are wrong already are refused before the file arrives.
+			if (form.known().has("purpose")) checkPurpose(form.known());
+			const owner = { accountId: key.accountId, keyId: key.id };
+			const file = { purpose: "batch", filename: plainName(filename) } as const;
+			return await files.create(owner, file, form.bytes(), async (bytes) => {
+				const fields = await form.fields();
+				checkPurpose(fields);
+				if (bytes === 0) throw new Fault("invalid_request", "`file` is empty.", { param: "file" });
+				const lifetimeS = lifetimeOf(fields);
+				await checkAgain();
+				return lifetimeS === undefined ? {} : { lifetimeMs: lifetimeS * 1000 };
+			});
+		} finally {
+			deps.bodyReads.leaves(body);
+			form.close();
+		}
+	}
+
 	return {
-		async upload({ connection, key, checkAgain }: UnmeteredCall) {
+		/** `file`, `purpose`, `expires_after[anchor]` and `expires_after[seconds]`, in any order. */
+		async upload(call: UnmeteredCall) {
+			const { connection, key } = call;
 			checkOffered();
 			checkAccess(key, clock.wallMs());
 			const leave = uploads.enter(key.accountId);
 			connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			try {
-				const owner = { accountId: key.accountId, keyId: key.id };
-				return fileObject(
-					await askDatabase(() =>
-						receiveUpload({ ...deps, limits: deps.catalog.limits }, { owner, request: connection.request, checkAgain }),
-					),
-				);
+				return fileObject(await askDatabase(() => receive(call)));
 			} finally {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
 				leave();
@@ -188,4 +212,40 @@ function rangeOf(header: string | null, bytes: number): ByteRange | null | "none
 	const end = first === "" || last === "" ? bytes : Math.min(bytes, Number(last) + 1);
 	if (last !== "" && first !== "" && Number(last) < Number(first)) return null;
 	return start >= end ? "none" : { start, end };
+}
+
+function checkPurpose(fields: ReadonlyMap<string, string>): void {
+	const purpose = fields.get("purpose");
+	if (purpose === "batch") return;
+	const problem = purpose === undefined ? "`purpose` is missing: it" : "`purpose`";
+	throw new Fault("invalid_request", `${problem} must be \`batch\`. Files are for managed batches alone.`, {
+		param: "purpose",
+	});
+}
+
+/** Seconds; undefined by default. Fault invalid_request. */
+function lifetimeOf(fields: ReadonlyMap<string, string>): number | undefined {
+	const anchor = fields.get("expires_after[anchor]");
+	const seconds = fields.get("expires_after[seconds]");
+	if (anchor === undefined && seconds === undefined) return undefined;
+	if (anchor !== "created_at") {
+		throw new Fault("invalid_request", "`expires_after[anchor]` must be `created_at`.", {
+			param: "expires_after[anchor]",
+		});
+	}
+	const value = /^\d{1,9}$/.test(seconds ?? "") ? Number(seconds) : Number.NaN;
+	if (value >= LIFETIME_S_MIN && value <= LIFETIME_S_MAX) return value;
+	throw new Fault(
+		"invalid_request",
+		`\`expires_after[seconds]\` must be a whole number from ${LIFETIME_S_MIN} to ${LIFETIME_S_MAX}.`,
+		{ param: "expires_after[seconds]" },
+	);
+}
+
+function plainName(name: string): string {
+	const plain = name
+		.replace(/^.*[/\\]/s, "")
+		.replace(/\p{C}/gu, "")
+		.trim();
+	return plain === "" ? "upload.jsonl" : [...plain].slice(0, FILENAME_CHARS_MAX).join("");
 }

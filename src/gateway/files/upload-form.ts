@@ -2,9 +2,7 @@ import { Busboy, type BusboyInstance } from "@fastify/busboy";
 import { type Clock, withDeadline } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
 import { nextTurn } from "../../base/time-slice.ts";
-
-/** A multipart form with one file, parsed as it arrives: its fields may come before or after the file. */
-export type UploadForm = ReturnType<typeof openUploadForm>;
+import { formType } from "../body/bytes-body.ts";
 
 const FIELDS_MAX = 16;
 const FIELD_BYTES_MAX = 1024;
@@ -17,15 +15,11 @@ const PACE_BYTES_PER_MS_MIN = 64;
 const PACE_GRACE_MS = 60_000;
 
 /**
- * `bytesMax`: of the whole body. Faults: unsupported_media_type, payload_too_large, invalid_request, request_timeout.
+ * A multipart form with one file, parsed as it arrives: its fields may come before or after the file. `bytesMax`: of the
+ * whole body. Faults: unsupported_media_type, payload_too_large, invalid_request, request_timeout.
  */
 export function openUploadForm(request: Request, { clock, bytesMax }: { clock: Clock; bytesMax: number }) {
-	const type = request.headers.get("content-type") ?? "";
-	if (!/^multipart\/form-data\b/i.test(type))
-		throw new Fault(
-			"unsupported_media_type",
-			"The request body must be a form. Set `content-type: multipart/form-data`.",
-		);
+	const type = formType(request);
 	// The unpacked size of a compressed body is unknown.
 	if ((request.headers.get("content-encoding") ?? "identity").toLowerCase() !== "identity")
 		throw new Fault(

@@ -175,8 +175,8 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		if (stalledSinceMs === undefined || this.state !== "streaming") return;
 		if (stalledMs + nowMs - stalledSinceMs < READER_STALL_MS) return;
 		if (!this.deps.upstreams.contended(this.admitted.request.model.id)) return;
-		const why = "The answer was read too slowly while other requests waited.";
-		void this.fail("client_left", new Fault("request_timeout", why));
+		const fault = new Fault("request_timeout", "The answer was read too slowly while other requests waited.");
+		void this.fail("client_left", fault);
 	}
 
 	#hangUp(): void {

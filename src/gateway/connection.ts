@@ -11,13 +11,11 @@ export interface Connection {
 	/** Language of error messages, English by default. The console sets it for people. */
 	readonly language?: Language | undefined;
 	/** For a line of a batch, which has no connection. */
-	readonly line?: BatchLineOrigin;
-}
-
-export interface BatchLineOrigin {
-	readonly batchId: string;
-	/** UUID, stored before the line is sent. */
-	readonly requestUuid: string;
+	readonly line?: {
+		readonly batchId: string;
+		/** UUID, stored before the line is sent. */
+		readonly requestUuid: string;
+	};
 }
 
 /**

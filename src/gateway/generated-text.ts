@@ -28,14 +28,12 @@ interface TextInput extends EndpointInput {
 }
 
 /** Differences between chat and legacy completions. */
-interface TextEndpoint<Input, Reply, Chunk> {
+interface TextEndpoint<Input extends TextInput, Reply, Chunk>
+	extends Pick<InferenceEndpoint<JsonBody, Input, Reply, Chunk>, "promptField" | "read" | "affinityOf"> {
 	readonly name: ChatMode;
-	readonly promptField: string;
 	readonly readsRaw: boolean;
 	readonly idPrefix: string;
 	readonly object: { readonly whole: string; readonly chunk: string };
-	read(body: JsonBody, model: Model): Input;
-	affinityOf(input: Input): string;
 	whole(model: Model, context: CallContext, input: Input): UnaryCall<Reply>;
 	stream(model: Model, context: CallContext, input: Input): StreamCall<Chunk>;
 }
@@ -56,7 +54,7 @@ export function generatedText<
 		readBody: (connection, bytesMax, reads, takes, bytes) =>
 			readJson(connection, bytesMax, reads, takes, bytes, own.readsRaw ? promptField : undefined),
 		read: own.read,
-		affinityOf: own.affinityOf,
+		...(own.affinityOf === undefined ? {} : { affinityOf: own.affinityOf }),
 		// One literal, since a spread object grows step by step.
 		upperBound: (input, model) => ({
 			promptTokens: promptTokensMax(input.measure, model),

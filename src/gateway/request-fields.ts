@@ -64,20 +64,18 @@ export function limitsOutput(model: Model): boolean {
 	return model.parameters.has("max_tokens") || model.parameters.has("max_completion_tokens");
 }
 
-export interface HonouredFields {
-	readonly fields: Readonly<Record<string, unknown>>;
-	readonly ignored: readonly string[];
-}
-
 export const NO_FIELDS: readonly string[] = [];
 
-/** `own`: fields that the endpoint reads itself, honoured unless in `unsupported`. Fault unsupported_parameter. */
+/**
+ * Optional fields that the deployment honours, and names of the others. `own`: fields that the endpoint reads itself, honoured unless in
+ * `unsupported`. Fault unsupported_parameter.
+ */
 export function honouredFields(
 	body: Readonly<Record<string, unknown>>,
 	model: Model,
 	own: ReadonlySet<string>,
 	unsupported: readonly string[] = NO_FIELDS,
-): HonouredFields {
+) {
 	const fields: Record<string, unknown> = {};
 	let ignored: string[] | undefined;
 	for (const name in body) {
@@ -96,4 +94,12 @@ export function honouredFields(
 		});
 	}
 	return { fields, ignored: ignored ?? NO_FIELDS };
+}
+
+const CHOICES: readonly string[] = ["n"];
+
+/** `n` and output limits, if the deployment does not take them. */
+export function unsupportedOf({ n }: { n?: number | null }, model: Model): readonly string[] {
+	const choices = n === 1 || model.parameters.has("n") ? NO_FIELDS : CHOICES;
+	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];
 }

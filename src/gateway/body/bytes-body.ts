@@ -19,11 +19,8 @@ export async function readBytes(
 	reads: BodyReads,
 	takes: TakesBytes = TAKES_ANY,
 ): Promise<Uint8Array<ArrayBuffer>> {
-	const { request } = connection;
-	const declared = declaredBytes(request, bytesMax, takes);
-	return declared === null && request.body !== null
-		? readChunked(request.body, { connection, bytesMax, reads, deadlineMs: FILE_DEADLINE_MS, takes })
-		: inTime(reads, FILE_DEADLINE_MS, { connection, reading: request.bytes() });
+	const declared = declaredBytes(connection.request, bytesMax, takes);
+	return bytesOf(connection, declared, { bytesMax, reads, takes, deadlineMs: FILE_DEADLINE_MS });
 }
 
 /** The declared length, counted; null without one. Faults: payload_too_large, those of `take`. */
@@ -38,20 +35,23 @@ export function declaredBytes(request: Request, bytesMax: number, takes: TakesBy
 	return declared;
 }
 
-interface ChunkedOptions {
-	readonly connection: Connection;
+interface ReadOptions {
 	readonly bytesMax: number;
 	readonly reads: BodyReads;
-	readonly deadlineMs: number;
 	readonly takes: TakesBytes;
+	readonly deadlineMs: number;
 }
 
-/** Counts a body without a length as it arrives, and stops when it is too large or too late. */
-export function readChunked(
-	body: ReadableStream<Uint8Array>,
-	{ connection, bytesMax, reads, deadlineMs, takes }: ChunkedOptions,
+/** The bytes of a body, in time. Without a length they are counted as they arrive, until there are too many. */
+export function bytesOf(
+	connection: Connection,
+	declared: number | null,
+	{ bytesMax, reads, takes, deadlineMs }: ReadOptions,
 ): Promise<Uint8Array<ArrayBuffer>> {
-	const reader = body.getReader();
+	const { request } = connection;
+	if (declared !== null || request.body === null)
+		return inTime(reads, deadlineMs, { connection, reading: request.bytes() });
+	const reader = request.body.getReader();
 	const letGo = () => void reader.cancel().catch(() => {});
 
 	async function read(): Promise<Uint8Array<ArrayBuffer>> {

@@ -4,8 +4,8 @@ import { Fault } from "../../base/fault.ts";
 import { checkStructure, type RawValue } from "../../base/json-structure.ts";
 import { createTimeSlice, type TimeSlice } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
-import { type BodyReads, inTime, madeInTime } from "./body-reads.ts";
-import { declaredBytes, readChunked, TAKES_ANY, type TakesBytes } from "./bytes-body.ts";
+import { type BodyReads, madeInTime } from "./body-reads.ts";
+import { bytesOf, declaredBytes, TAKES_ANY, type TakesBytes } from "./bytes-body.ts";
 import { shorten } from "./shortened-json.ts";
 
 /** Deadline of a body, however steadily it arrives. */
@@ -73,10 +73,7 @@ function readBody(
 	// Reading the body at once costs less than its stream.
 	if (declared !== null ? declared <= ONE_STEP_BYTES : request.body === null)
 		return madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, field));
-	const bytes =
-		declared === null && request.body !== null
-			? readChunked(request.body, { connection, bytesMax, reads, deadlineMs: READ_DEADLINE_MS, takes })
-			: inTime(reads, READ_DEADLINE_MS, { connection, reading: request.bytes() });
+	const bytes = bytesOf(connection, declared, { bytesMax, reads, takes, deadlineMs: READ_DEADLINE_MS });
 	return decodedBody(bytes, field);
 }
 

@@ -15,10 +15,10 @@ import {
 	GENERATION_FIELDS,
 	honouredFields,
 	limitsOutput,
-	NO_FIELDS,
 	openObject,
 	optional,
 	requestBody,
+	unsupportedOf,
 } from "../request-fields.ts";
 import { type ContentPart, mayPass } from "./passed-messages.ts";
 
@@ -123,13 +123,6 @@ function completeTools(tools: ChatRequestBody["tools"]): void {
 		if (tool.type !== "function" || tool.function !== undefined) continue;
 		throw new Fault("invalid_request", `\`tools[${at}].function\` is missing.`, { param: `tools[${at}].function` });
 	}
-}
-
-const CHOICES: readonly string[] = ["n"];
-
-function unsupportedOf({ n }: ChatRequestBody, model: Model): readonly string[] {
-	const choices = n === 1 || model.parameters.has("n") ? NO_FIELDS : CHOICES;
-	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];
 }
 
 /** Replaces each message's parts by their known fields. The parsed body belongs to this request. */

@@ -17,6 +17,7 @@ import {
 	limitsOutput,
 	optional,
 	requestBody,
+	unsupportedOf,
 } from "../request-fields.ts";
 
 const PROMPTS_MAX = 128;
@@ -57,7 +58,10 @@ export function readCompletionRequest(body: Readonly<Record<string, unknown>>, m
 			param: "n",
 		});
 	}
-	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.completions, unsupportedOf(body, model, n));
+	// `best_of` generates more than it returns, and no usage record tells how much: it cannot be billed.
+	const unbilled = typeof body.best_of === "number" && body.best_of > n ? ["best_of"] : [];
+	const unsupported = [...unsupportedOf(body, model), ...unbilled];
+	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.completions, unsupported);
 	const suffix = typeof fields.suffix === "string" ? fields.suffix : "";
 	return {
 		prompt: new Prompt(prompts.length === 1 ? prompts[0] : prompts),
@@ -76,15 +80,6 @@ function maxOutputTokensOf(body: Body, model: Model): number {
 	const tokens = body.max_tokens ?? body.max_completion_tokens;
 	if (tokens === undefined || tokens === null) return OUTPUT_TOKENS_DEFAULT;
 	return limitsOutput(model) ? tokens : model.maxOutputTokens;
-}
-
-/** `best_of` generates more than it returns, and no usage record tells how much: it cannot be billed and is refused. */
-function unsupportedOf(body: Body, model: Model, n: number): string[] {
-	const unsupported: string[] = [];
-	if (typeof body.n === "number" && body.n !== n) unsupported.push("n");
-	if (typeof body.best_of === "number" && body.best_of > n) unsupported.push("best_of");
-	if (!limitsOutput(model)) unsupported.push("max_tokens", "max_completion_tokens");
-	return unsupported;
 }
 
 function promptsOf(prompt: Body["prompt"]): readonly CompletionPrompt[] {

@@ -7,9 +7,9 @@ import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import { type ImageReply, imageCall } from "../../upstream/images.ts";
-import { type Bill, countedWithin, unitBill } from "../bill/bill.ts";
+import { countedWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, readJson } from "../body/json-body.ts";
-import { assertBody, honouredFields, optional, requestBody, shortText } from "../request-fields.ts";
+import { assertBody, honouredFields, optional, requestBody, shortText, unsupportedOf } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
 export const ImageRequestBody = requestBody({
@@ -39,7 +39,7 @@ export function readImageRequest(body: Readonly<Record<string, unknown>>, model:
 		});
 	}
 	const n = model.parameters.has("n") ? (body.n ?? 1) : 1;
-	const unsupported = [...(typeof body.n === "number" && body.n !== n ? ["n"] : []), "partial_images"];
+	const unsupported = [...unsupportedOf(body, model), "partial_images"];
 	const measure = { ...measureText(body.prompt, model), messages: 1, images: 0, hasTools: false };
 	return {
 		prompt: body.prompt,
@@ -66,35 +66,33 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 	}),
 	whole: {
 		call: ({ input }, context) => imageCall(input, context),
-		bill: ({ model, input }, reply) => billOfImages(model, input, reply),
-		write: ({ createdS }, reply, bill) => ({ created: createdS, data: reply.images, usage: usageOf(bill) }),
+		bill({ model, input }, { images: made, usage }) {
+			// Images are counted here; tokens matter only if they have a price.
+			const { input: inputRate, cachedInput, output } = model.rateCard;
+			const tokensAreFree = inputRate === 0 && cachedInput === 0 && output === 0;
+			const prompt = countedWithin(usage?.promptTokens, input.promptTokensMax);
+			const completion = countedWithin(usage?.completionTokens, input.n * model.contextLength);
+			const used = {
+				...NO_QUANTITIES,
+				requests: 1,
+				images: made.length,
+				promptTokens: prompt.tokens ?? (tokensAreFree ? 0 : input.promptTokensEstimate),
+				completionTokens: completion.tokens ?? 0,
+			};
+			return unitBill(model, used, (prompt.isBelieved && completion.isBelieved) || tokensAreFree);
+		},
+		write: ({ createdS }, reply, { promptTokens, completionTokens, cost, basis, units }) => ({
+			created: createdS,
+			data: reply.images,
+			usage: {
+				input_tokens: promptTokens,
+				output_tokens: completionTokens,
+				total_tokens: promptTokens + completionTokens,
+				input_tokens_details: { text_tokens: promptTokens, image_tokens: 0 },
+				images: units,
+				cost: jsonUsd(cost),
+				basis,
+			},
+		}),
 	},
 };
-
-/** Images are counted here; tokens matter only if they have a price. */
-function billOfImages(model: Model, input: ImagesInput, { images: made, usage }: ImageReply): Bill {
-	const { input: inputRate, cachedInput, output } = model.rateCard;
-	const tokensAreFree = inputRate === 0 && cachedInput === 0 && output === 0;
-	const prompt = countedWithin(usage?.promptTokens, input.promptTokensMax);
-	const completion = countedWithin(usage?.completionTokens, input.n * model.contextLength);
-	const used = {
-		...NO_QUANTITIES,
-		requests: 1,
-		images: made.length,
-		promptTokens: prompt.tokens ?? (tokensAreFree ? 0 : input.promptTokensEstimate),
-		completionTokens: completion.tokens ?? 0,
-	};
-	return unitBill(model, used, (prompt.isBelieved && completion.isBelieved) || tokensAreFree);
-}
-
-function usageOf({ promptTokens, completionTokens, cost, basis, units }: Bill) {
-	return {
-		input_tokens: promptTokens,
-		output_tokens: completionTokens,
-		total_tokens: promptTokens + completionTokens,
-		input_tokens_details: { text_tokens: promptTokens, image_tokens: 0 },
-		images: units,
-		cost: jsonUsd(cost),
-		basis,
-	};
-}

@@ -26,12 +26,8 @@ export function createModelSpeeds(deps: { clock: Clock }) {
 	}
 
 	return {
-		record({
-			model,
-			ending,
-			completionTokens,
-			ms,
-		}: Pick<SettledEvent, "model" | "ending" | "completionTokens" | "ms">) {
+		record(event: Pick<SettledEvent, "model" | "ending" | "completionTokens" | "ms">) {
+			const { model, ending, completionTokens, ms } = event;
 			if (ending !== "finished") return;
 			const atMs = deps.clock.monotonicMs();
 			const now = ms / Math.max(1, completionTokens);

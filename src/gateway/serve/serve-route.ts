@@ -67,7 +67,7 @@ export async function serveRoute(
 	}
 	assert(told !== undefined, "a route has models");
 	const { error, context: failed } = told;
-	return refuse(deps, failed, { error, promptField: endpoint.promptField, admitted: failed.isAdmitted });
+	return refuse(deps, failed, error, endpoint.promptField);
 }
 
 /** Models without a server come last, so that the others need not wait for their refusal. */
@@ -88,18 +88,12 @@ function mayPass(error: unknown): boolean {
 	return statusOf(faultOf(error)) >= 500;
 }
 
-export interface Refused {
-	readonly error: unknown;
-	readonly promptField?: string;
-	/** If true the request is settled, and its usage record has the result. */
-	readonly admitted: boolean;
-}
-
-/** Returns the error response. Counts it and records it for the key's owner. */
+/** Returns the error response. Counts it and records it for the key's owner. `promptField`: as in the endpoint. */
 export function refuse(
 	deps: Pick<ServeDeps, "telemetry" | "clock">,
 	context: RequestContext,
-	{ error, promptField, admitted }: Refused,
+	error: unknown,
+	promptField: string,
 ): Response {
 	const fault = withPromptField(faultOf(error), promptField);
 	const { requestId } = context;
@@ -112,13 +106,14 @@ export function refuse(
 	// The result of a batch line is in the files of its batch.
 	const answer = errorResponse(fault, requestId, context.connection.language);
 	if (context.connection.line !== undefined) return answer;
-	if (!admitted && key !== undefined) refusals.record(recordOf(context, key, fault, deps.clock.wallMs()));
+	// The usage record of an admitted request has its result.
+	if (!context.isAdmitted && key !== undefined) refusals.record(recordOf(context, key, fault, deps.clock.wallMs()));
 	return answer;
 }
 
 /** A server that reports a too long prompt does not name this endpoint's field. */
-function withPromptField(fault: Fault, param: string | undefined): Fault {
-	if (fault.code !== "context_length_exceeded" || param === undefined || fault.param === param) return fault;
+function withPromptField(fault: Fault, param: string): Fault {
+	if (fault.code !== "context_length_exceeded" || fault.param === param) return fault;
 	const { code, texts, cause } = fault;
 	return new Fault(code, texts, { param, cause, ...(fault.private === undefined ? {} : { private: fault.private }) });
 }

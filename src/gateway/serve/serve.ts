@@ -1,5 +1,4 @@
 import type { Route } from "../../catalog/model.ts";
-import type { Endpoint } from "../../catalog/request-fields.ts";
 import { checkAccess } from "../../keys/access.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
 import type { BodyHold } from "../body/body-memory.ts";
@@ -68,7 +67,7 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 				: attemptInTurn(deps, endpoint, context, body, route));
 		}
 	} catch (error) {
-		response = refuse(deps, context, { error, promptField: endpoint.promptField, admitted: context.isAdmitted });
+		response = refuse(deps, context, error, endpoint.promptField);
 	} finally {
 		held?.release();
 	}
@@ -89,16 +88,14 @@ function attemptInTurn<Body extends RequestBody, Input extends EndpointInput, Re
 	return serveRoute(deps, endpoint, context, route, (again, model) => attempt(deps, endpoint, again, body, model));
 }
 
-export interface ServedEndpoint {
-	readonly name: Endpoint;
-	answer(deps: ServeDeps, connection: Connection, authenticate?: Authenticate): Promise<Response>;
-}
+export type ServedEndpoint = ReturnType<typeof served>;
 
 export function served<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
 	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
-): ServedEndpoint {
+) {
 	return {
 		name: endpoint.name,
-		answer: (deps, connection, authenticate) => serve(deps, endpoint, connection, authenticate),
+		answer: (deps: ServeDeps, connection: Connection, authenticate?: Authenticate) =>
+			serve(deps, endpoint, connection, authenticate),
 	};
 }

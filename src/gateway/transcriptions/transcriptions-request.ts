@@ -84,7 +84,8 @@ function safeName(name: string | undefined): string {
 const WINDOW_S = 30;
 const WINDOW_INPUT_TOKENS_MAX = 1_500;
 const WINDOW_OUTPUT_TOKENS_MAX = 448;
-const INPUT_TOKENS_PER_SECOND_TYPICAL = 25;
+/** For estimates, if the upstream reported no tokens. */
+export const INPUT_TOKENS_PER_SECOND_TYPICAL = 25;
 
 /** Upper bounds of tokens, for deployments priced by them. */
 export function audioTokensMax(
@@ -98,8 +99,4 @@ export function audioTokensMax(
 		promptTokens: windows * (WINDOW_INPUT_TOKENS_MAX + prompt),
 		completionTokens: Math.max(model.maxOutputTokens, windows * WINDOW_OUTPUT_TOKENS_MAX),
 	};
-}
-
-export function audioTokensLikely(seconds: number): number {
-	return seconds * INPUT_TOKENS_PER_SECOND_TYPICAL;
 }

@@ -16,9 +16,9 @@ import type { Exchange } from "../serve/context.ts";
 import type { InferenceEndpoint, Relay } from "../serve/endpoint.ts";
 import { type AudioDuration, audioDuration } from "./audio-duration.ts";
 import {
-	audioTokensLikely,
 	audioTokensMax,
 	formFields,
+	INPUT_TOKENS_PER_SECOND_TYPICAL,
 	readTranscriptionRequest,
 	type TranscriptionInput,
 	type TranscriptionRequest,
@@ -148,9 +148,7 @@ function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionIn
 			eventOf({ type: "transcript.usage", usage: audioUsage(model, bill) }) +
 			DONE,
 		bill: (tokens, { bytes }, finished) =>
-			finished
-				? billOfAudio(model, duration, { seconds, tokens }, bytes, upperBound)
-				: billOfPartialAudio(model, duration, tokens, bytes, upperBound),
+			billOfAudio(model, duration, { seconds, tokens }, bytes, upperBound, finished),
 		// Sound is processed ahead of its words, so after a crash all of it may be charged until the journal is settled.
 		costAt(now, output) {
 			const tokens = { ...now, completionTokens: output };
@@ -159,50 +157,29 @@ function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionIn
 	};
 }
 
-function pricedBySecond(model: Model): boolean {
-	return model.rateCard.audioSecond > 0;
-}
-
-/** Bill of a whole transcription. A server that counts more than the recording holds is wrong. */
-function billOfAudio(
-	model: Model,
-	duration: AudioDuration,
-	usage: TranscriptionUsage,
-	outputBytes: number,
-	upperBound: Quantities,
-): Bill {
-	const counted = usage.seconds !== undefined && usage.seconds <= duration.secondsMax;
-	const seconds = Math.min(usage.seconds ?? duration.secondsLikely, duration.secondsMax);
-	return billOfParts(model, usage, seconds, outputBytes, upperBound, counted);
-}
-
 /** Speech has about fifteen bytes of text per second; a little less favours the customer. */
 const TEXT_BYTES_PER_SECOND = 12;
 
-/** Bill of an interrupted transcription: the estimated seconds of the delivered words. */
-function billOfPartialAudio(
+/**
+ * A server that counts more seconds than the recording has is wrong. An interrupted transcription (not `isWhole`) has
+ * the estimated seconds of the delivered words.
+ */
+function billOfAudio(
 	model: Model,
-	duration: AudioDuration,
-	tokens: TranscriptionUsage["tokens"],
+	{ secondsMax, secondsLikely }: AudioDuration,
+	{ seconds: reported, tokens }: TranscriptionUsage,
 	outputBytes: number,
 	upperBound: Quantities,
+	isWhole = true,
 ): Bill {
-	const seconds = Math.min(duration.secondsLikely, Math.ceil(outputBytes / TEXT_BYTES_PER_SECOND));
-	return billOfParts(model, { seconds: undefined, tokens }, seconds, outputBytes, upperBound, false);
-}
-
-function billOfParts(
-	model: Model,
-	{ tokens }: TranscriptionUsage,
-	seconds: number,
-	outputBytes: number,
-	upperBound: Quantities,
-	secondsCounted: boolean,
-): Bill {
+	const secondsCounted = isWhole && reported !== undefined && reported <= secondsMax;
+	const seconds = isWhole
+		? Math.min(reported ?? secondsLikely, secondsMax)
+		: Math.min(secondsLikely, Math.ceil(outputBytes / TEXT_BYTES_PER_SECOND));
 	const { input, cachedInput, output, audioSecond } = model.rateCard;
 	const tokensAreFree = input === 0 && cachedInput === 0 && output === 0;
 	const likely = {
-		promptTokens: tokensAreFree ? 0 : Math.min(audioTokensLikely(seconds), upperBound.promptTokens),
+		promptTokens: tokensAreFree ? 0 : Math.min(seconds * INPUT_TOKENS_PER_SECOND_TYPICAL, upperBound.promptTokens),
 		completionTokens: tokensAreFree ? 0 : Math.min(completionTokensEstimate(outputBytes), upperBound.completionTokens),
 	};
 	const prompt = countedWithin(tokens?.promptTokens, upperBound.promptTokens);
@@ -223,7 +200,7 @@ function billOfParts(
 /** `usage` in one of OpenAI's two forms, by how the deployment is priced, with the charge added. */
 function audioUsage(model: Model, bill: Bill): object {
 	const { promptTokens, completionTokens, units, cost, basis } = bill;
-	if (pricedBySecond(model)) return { type: "duration", seconds: units, cost: jsonUsd(cost), basis };
+	if (model.rateCard.audioSecond > 0) return { type: "duration", seconds: units, cost: jsonUsd(cost), basis };
 	return {
 		type: "tokens",
 		input_tokens: promptTokens,

@@ -19,7 +19,7 @@ const BEGINS = 2;
 const NO_POSITION = 2n ** 64n - 1n;
 
 /** A codec's own account of its packets. */
-interface Codec {
+export interface Codec {
 	/** Samples a second by which pages tell their position, and samples that are not heard of the first ones. */
 	readonly rate: number;
 	readonly skipped: number;
@@ -136,7 +136,7 @@ function codecOf(headers: readonly Buffer[]): Codec | undefined {
 	return third === undefined ? undefined : vorbis(vorbisModes(first, third));
 }
 
-function opus(head: Buffer): Codec {
+export function opus(head: Buffer): Codec {
 	return {
 		rate: 48_000,
 		skipped: head.length < 12 ? 0 : head.readUInt16LE(10),
@@ -148,7 +148,7 @@ function opus(head: Buffer): Codec {
 	};
 }
 
-function vorbis(modes: VorbisModes): Codec {
+export function vorbis(modes: VorbisModes): Codec {
 	let before = 0;
 	return {
 		rate: modes.rate,
@@ -171,10 +171,10 @@ function isPadding(rest: Buffer): boolean {
 /** Opus (RFC 6716). */
 const RATE = 48_000;
 /** An empty packet stands for a lost one, and decoders make up sound for it: the longest that a packet may hold. */
-export const OPUS_PACKET_SECONDS_MAX = 0.12;
+const OPUS_PACKET_SECONDS_MAX = 0.12;
 
 /** Seconds of a packet by its first two bytes. */
-export function opusSeconds(first: number, second: number): number {
+function opusSeconds(first: number, second: number): number {
 	const config = first >> 3;
 	const code = first & 3;
 	const frames = code === 0 ? 1 : code === 3 ? second & 63 : 2;

@@ -1,6 +1,6 @@
 import { aacFrameSeconds } from "./aac.ts";
-import { OPUS_PACKET_SECONDS_MAX, opusSeconds } from "./ogg.ts";
-import { type VorbisModes, vorbisModes, vorbisSamples } from "./vorbis.ts";
+import { type Codec, opus, vorbis } from "./ogg.ts";
+import { vorbisModes } from "./vorbis.ts";
 import { contradiction, type Measured, unsupported, type Walk } from "./walk.ts";
 
 /** Elements that are read (RFC 9559), by their numbers with the length marker. */
@@ -34,7 +34,7 @@ class Track {
 	codec = "";
 	setup = Buffer.alloc(0);
 	encoded = false;
-	packet: ((bytes: Buffer) => { likely: number; max: number }) | undefined = undefined;
+	sound: Pick<Codec, "seconds"> | undefined = undefined;
 	seconds = 0;
 	secondsMax = 0;
 }
@@ -119,12 +119,12 @@ function takeBlock(tracks: readonly Track[], bytes: Buffer): void {
 	const { value: number, bytes: numberBytes } = sizeAt(bytes, 0);
 	const track = tracks.find((one) => one.number === number);
 	if (track?.type !== SOUND) return;
-	track.packet ??= packetReader(track);
+	track.sound ??= codecOf(track);
 	const lacing = ((bytes[numberBytes + 2] ?? 0) >> 1) & 3;
 	for (const packet of lacing === 0
 		? [bytes.subarray(numberBytes + 3)]
 		: laced(bytes.subarray(numberBytes + 3), lacing)) {
-		const { likely, max } = track.packet(packet);
+		const { likely, max } = track.sound.seconds(packet.length, packet[0] ?? 0, packet[1] ?? 0);
 		track.seconds += likely;
 		track.secondsMax += max;
 	}
@@ -158,29 +158,18 @@ function laced(bytes: Buffer, kind: number): Buffer[] {
 	return [...packets, bytes.subarray(at)];
 }
 
-function packetReader({ codec, setup, encoded }: Track): (bytes: Buffer) => { likely: number; max: number } {
+function codecOf({ codec, setup, encoded }: Track): Pick<Codec, "seconds"> {
 	if (encoded) throw unsupported("the sound in it is packed or encrypted");
-	if (codec === "A_OPUS") {
-		return (bytes) => {
-			const seconds = opusSeconds(bytes[0] ?? 0, bytes[1] ?? 0);
-			return bytes.length === 0 ? { likely: 0, max: OPUS_PACKET_SECONDS_MAX } : { likely: seconds, max: seconds };
-		};
-	}
+	if (codec === "A_OPUS") return opus(setup);
 	if (codec === "A_AAC") {
 		const seconds = aacFrameSeconds(setup);
-		return () => ({ likely: seconds, max: seconds });
+		return { seconds: () => ({ likely: seconds, max: seconds }) };
 	}
 	if (codec !== "A_VORBIS") throw unsupported(`sound of the kind ${JSON.stringify(codec.slice(0, 32))} in WebM`);
 	// Its three headers, laced as in Ogg.
 	const [identification, , last] = laced(setup, 1);
 	if (identification === undefined || last === undefined) throw contradiction("its Vorbis headers are missing");
-	const modes: VorbisModes = vorbisModes(identification, last);
-	let before = 0;
-	return (bytes) => {
-		const { samples, block } = vorbisSamples(modes, bytes[0] ?? 0, before);
-		before = block;
-		return { likely: samples / modes.rate, max: samples / modes.rate };
-	};
+	return vorbis(vorbisModes(identification, last));
 }
 
 /** Which of several tracks a decoder takes is not known: the longest. */

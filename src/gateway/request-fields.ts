@@ -64,7 +64,7 @@ export function limitsOutput(model: Model): boolean {
 	return model.parameters.has("max_tokens") || model.parameters.has("max_completion_tokens");
 }
 
-export const NO_FIELDS: readonly string[] = [];
+const NO_FIELDS: readonly string[] = [];
 
 /**
  * Optional fields that the deployment honours, and names of the others. `own`: fields that the endpoint reads itself, honoured unless in

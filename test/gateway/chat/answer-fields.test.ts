@@ -261,18 +261,6 @@ describe("fields about the answer", () => {
 	});
 });
 
-test("the answer says where its usage comes from", async () => {
-	expect((await whole(chatAnswer({ content: "Forty-two" }, "stop", { usage: USAGE }))).answer.usage).toMatchObject({
-		basis: "exact",
-	});
-	expect((await whole(chatAnswer({ content: "Forty-two" }))).answer.usage).toMatchObject({ basis: "estimated" });
-	for (const [bodies, basis] of [
-		[[chatEvent({ content: "Forty-two" }, "stop"), usageEvent(9, 5)], "exact"],
-		[[chatEvent({ content: "Forty-two" }, "stop")], "estimated"],
-	] as const)
-		expect((await streamed(bodies)).at(-1)).toMatchObject({ usage: { basis } });
-});
-
 test("withheld fields appear in no answer", async () => {
 	const secretOf = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, `<${name}>`]));
 	const call = { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } };

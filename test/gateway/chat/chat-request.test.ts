@@ -3,7 +3,6 @@ import { checkStructure, type RawValue } from "../../../src/base/json-structure.
 import type { Model } from "../../../src/catalog/model.ts";
 import { shorten } from "../../../src/gateway/body/shortened-json.ts";
 import { chatAffinity, readChatRequest } from "../../../src/gateway/chat/chat-request.ts";
-import { ignoredHeader } from "../../../src/gateway/headers.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
 
 const HELLO = { role: "user", content: "hello" };
@@ -53,12 +52,6 @@ describe("an optional field", () => {
 	test("of a tool gets the default type function", () => {
 		const tools = [{ function: { name: "weather" } }, { type: "custom", custom: { name: "other" } }];
 		expect(read({ tools }).fields.tools).toEqual([{ type: "function", function: { name: "weather" } }, tools[1]]);
-	});
-
-	test("reaches the upstream only if the deployment lists it", () => {
-		const ask = read({ temperature: 1, top_p: 0.5, user: "u", made_up: { deep: [1] } });
-		expect(ask.fields).toEqual({ temperature: 1 });
-		expect(ask.ignored).toEqual(["top_p", "user", "made_up"]);
 	});
 
 	test("rejected by the deployment is named in the fault", () => {
@@ -146,18 +139,6 @@ describe("a part of a message", () => {
 			expect(() => parts(image(url), seeing("forward"))).toThrow(expect.objectContaining({ code: "invalid_request" }));
 		expect(() => parts(image("data:,"), seeing("reject"))).toThrow();
 		expect(() => parts(image("data:,"))).toThrow();
-	});
-});
-
-describe("x-ignored-parameters", () => {
-	test("holds at most twenty safe names and a count", () => {
-		expect(ignoredHeader([])).toBeUndefined();
-		expect(ignoredHeader(["top_p", "user"])).toBe("top_p, user");
-		expect(ignoredHeader(["a\r\nset-cookie: x", "ü", "", "a b", "x".repeat(65), "ok"])).toBe("ok, +5");
-		const many = Array.from({ length: 33 }, (_, at) => `p${at}`);
-		expect(ignoredHeader(many)?.split(", ")).toHaveLength(21);
-		expect(ignoredHeader(many)?.endsWith(", +13")).toBe(true);
-		expect(ignoredHeader(["\n"])).toBe("+1");
 	});
 });
 

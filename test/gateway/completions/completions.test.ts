@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../../src/catalog/model.ts";
 import { untilEnd } from "../../support/at-end.ts";
+import { jsonEvents } from "../../support/raw-answer.ts";
 import { withService } from "../../support/service.ts";
 import { brokenSse, deployment, type EndpointServer, startEndpoints } from "../../support/upstream-endpoints.ts";
 import { CHAT_DIALECTS } from "../../support/upstream-wire.ts";
-import { waitFor } from "../../support/wait.ts";
 
 const FOREIGN = /cmpl-upstream|secret|10\.0\.0\.1|token_ids|stop_reason|gguf/;
 const PARAMETERS = "temperature, max_tokens, echo, suffix, logprobs, stop, seed";
@@ -28,17 +28,7 @@ const models = CHAT_DIALECTS.map((dialect) =>
 	}),
 );
 models.push(
-	deployment({ id: "chat-only", kind: "chat", url: server("openai").url, dialect: "openai", rates }).replace(
-		"[chat, completions]",
-		"[chat]",
-	),
-	deployment({
-		id: "plain",
-		kind: "chat",
-		url: server("openai").url.replace("/v1", "/v1/"),
-		dialect: "openai",
-		rates,
-	}),
+	deployment({ id: "plain", kind: "chat", url: server("openai").url.replace("/v1", "/v1/"), dialect: "openai", rates }),
 	deployment({
 		id: "strict",
 		kind: "chat",
@@ -68,11 +58,8 @@ async function charged(accountId: string) {
 	}));
 }
 
-const eventsOf = (text: string) =>
-	text
-		.split("\n\n")
-		.filter((line) => line.startsWith("data: {"))
-		.map((line) => JSON.parse(line.slice(6)));
+// biome-ignore lint/suspicious/noExplicitAny: events are read by hand.
+const eventsOf = (text: string): any[] => jsonEvents(text);
 
 describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 	test("a whole completion has its shape and exact price", async () => {
@@ -229,68 +216,6 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 		expect(events.at(-1).usage.cost).toBe((row?.charged as number) / 1e9);
 		expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
 	});
-
-	test("an error before the first token is free", async () => {
-		const { secret, accountId } = await service.customer();
-		for (const stream of [false, true]) {
-			const fail = () => Response.json({ error: { message: "boom at /srv/secret", code: 500 } }, { status: 500 });
-			server(dialect).next(fail);
-			const response = await service.post("/v1/completions", secret, { model: dialect, prompt: "x", stream });
-			const text = await response.text();
-			expect(response.status).toBe(502);
-			expect(text).not.toMatch(FOREIGN);
-		}
-		for (const row of await charged(accountId)) expect(row).toMatchObject({ charged: 0, ending: "upstream_failed" });
-	});
-});
-
-test("a client that leaves later pays for the generated tokens", async () => {
-	const { secret, accountId } = await service.customer();
-	const upstream = server("vllm");
-	const before = upstream.requests.length;
-	const running = JSON.stringify({
-		choices: [{ index: 0, text: "word", finish_reason: null }],
-		usage: { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 },
-	});
-	const never = new Promise(() => {});
-	upstream.next(() => brokenSse([running], { stall: never }));
-	const leave = new AbortController();
-	const body = { model: "vllm", prompt: "a b c", max_tokens: 50, stream: true };
-	const response = await service.post("/v1/completions", secret, body, { signal: leave.signal });
-	await response.body?.getReader().read();
-	leave.abort();
-	await (await upstream.waitForRequest(before + 1)).aborted;
-	expect(await charged(accountId)).toMatchObject([
-		{ ending: "client_left", status: 499, charged: price(3, 1), basis: "exact" },
-	]);
-});
-
-test("a client that leaves before the first token pays nothing", async () => {
-	const { secret, accountId } = await service.customer();
-	const upstream = server("openai");
-	const before = upstream.requests.length;
-	upstream.next(({ aborted }) => aborted.then(() => new Response("late")));
-	const leave = new AbortController();
-	const asked = service.post("/v1/completions", secret, { model: "openai", prompt: "a" }, { signal: leave.signal });
-	asked.catch(() => {});
-	const seen = await upstream.waitForRequest(before + 1);
-	leave.abort();
-	await seen.aborted;
-	await waitFor(async () => (await service.usage(accountId)).length === 1, "the settlement");
-	expect(await charged(accountId)).toMatchObject([{ ending: "client_left", charged: 0 }]);
-});
-
-test("missing usage is estimated within the limit", async () => {
-	const { secret, accountId } = await service.customer();
-	const words = "internationalization ".repeat(20);
-	server("openai").next(() => Response.json({ choices: [{ index: 0, text: words, finish_reason: "length" }] }));
-	const response = await service.post("/v1/completions", secret, {
-		model: "openai",
-		prompt: "abcd efgh",
-		max_tokens: 7,
-	});
-	expect((await response.json()).usage.completion_tokens).toBe(7);
-	expect(await charged(accountId)).toMatchObject([{ basis: "estimated", completion: 7 }]);
 });
 
 test("echo and logprobs pass if they are listed", async () => {
@@ -314,13 +239,6 @@ test("echo and logprobs pass if they are listed", async () => {
 	expect((await strict.json()).error).toMatchObject({ code: "unsupported_parameter", param: "echo" });
 });
 
-test("a model without the mode returns 404 unsupported_mode", async () => {
-	const { secret } = await service.customer();
-	const response = await service.post("/v1/completions", secret, { model: "chat-only", prompt: "x" });
-	expect(response.status).toBe(404);
-	expect((await response.json()).error).toMatchObject({ code: "unsupported_mode", param: "model" });
-});
-
 test("a prompt above the context names `prompt`", async () => {
 	const { secret, accountId } = await service.customer();
 	const refuse = { error: { message: "This model's maximum context length is 10 tokens.", code: 400 } };
@@ -329,19 +247,4 @@ test("a prompt above the context names `prompt`", async () => {
 	expect(response.status).toBe(400);
 	expect((await response.json()).error).toMatchObject({ code: "context_length_exceeded", param: "prompt" });
 	expect(await charged(accountId)).toMatchObject([{ charged: 0 }]);
-});
-
-test("credit bounds the admitted requests", async () => {
-	const { secret } = await service.customer({ exactCredit: 2_000_000 });
-	const response = await service.post("/v1/completions", secret, { model: "openai", prompt: "x", max_tokens: 1000 });
-	expect(response.status).toBe(402);
-	const { error } = await response.json();
-	expect(error.code).toBe("insufficient_quota");
-	expect(error.affordable_max_tokens).toBeGreaterThan(0);
-	const fits = await service.post("/v1/completions", secret, {
-		model: "openai",
-		prompt: "x",
-		max_tokens: error.affordable_max_tokens,
-	});
-	expect(fits.status).toBe(200);
 });

@@ -12,7 +12,6 @@ import { withService } from "../../support/service.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
 import { startEndpoints } from "../../support/upstream-endpoints.ts";
 import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
-import { waitFor } from "../../support/wait.ts";
 
 const small = untilEnd(startUpstream());
 const large = untilEnd(startUpstream());
@@ -211,21 +210,6 @@ test("a route without the endpoint is refused", async () => {
 	const input = { model: "vectors", input: "hello" };
 	const vectors = await service.post("/v1/embeddings", secret, input);
 	expect([vectors.status, vectors.headers.get("x-served-model")]).toEqual([200, "bge"]);
-});
-
-test("a client that leaves is not sent to the next model", async () => {
-	const { secret, accountId } = await service.customer();
-	const before = large.requests.length;
-	small.always(() => reply().hang());
-	const leaving = new AbortController();
-	const answer = service.post("/v1/chat/completions", secret, ask("x", { model: "auto", stream: true }), {
-		signal: leaving.signal,
-	});
-	await waitFor(() => small.requests.length > 0 && service.app.instanceLease.present()?.view().running === 1, "a call");
-	leaving.abort();
-	await answer.catch(() => {});
-	expect((await charges(accountId)).map(([name]) => name)).toEqual(["small"]);
-	expect(large.requests.length).toBe(before);
 });
 
 describe("between two models", () => {

@@ -11,9 +11,8 @@ export function bodyProblem(errors: ValueErrorIterator): { param: string | null;
 }
 
 /**
- * A union fails in as many ways as it has variants. The reported one is the variant that matches deepest ("an array
- * with a bad element", not "neither an array nor null"). A variant that fails at its type name loses to one whose name
- * matches, and a variant of another kind loses to one whose value is only too long or too large. If all end at the same
+ * Of a union, the variant that matches deepest is reported ("an array with a bad element", not "neither an array nor
+ * null"): rather one whose type name matches, and one whose value is only too long or too large. If all end at the same
  * place, all are reported.
  */
 function placesOf(error: ValueError): ValueError[] {

@@ -30,8 +30,7 @@ export interface JsonBody {
 /**
  * Reads a JSON object of at most `bytesMax` bytes. `bytes`: the body, if it was read already. `field`: a list or object
  * whose raw text is returned too, unless the body is short; long strings in it may be cut in the value. Faults:
- * unsupported_media_type, payload_too_large, request_timeout (too slow, or the client left), invalid_request (not JSON,
- * no object, or more structure than `checkStructure` allows).
+ * unsupported_media_type, payload_too_large, request_timeout, invalid_request.
  */
 export function readJson(
 	connection: Connection,

@@ -1,12 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { NO_QUANTITIES } from "../../admission/price.ts";
-import {
-	measureText,
-	type PromptMeasure,
-	promptTokensEstimate,
-	promptTokensMax,
-} from "../../admission/prompt-bound.ts";
+import { measureText, promptTokensEstimate, promptTokensMax } from "../../admission/prompt-bound.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
@@ -52,7 +47,8 @@ export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, mo
 	let tokensMax = 0;
 	let tokensEstimate = 0;
 	for (const one of inputs) {
-		const measure = measureOf(one, model);
+		const size = typeof one === "string" ? measureText(one, model) : { textBytes: 0, tokens: one.length };
+		const measure = { ...size, messages: 1, images: 0, hasTools: false };
 		tokensMax += promptTokensMax(measure, model);
 		tokensEstimate += promptTokensEstimate(measure, model);
 	}
@@ -64,17 +60,6 @@ export function readEmbeddingRequest(body: Readonly<Record<string, unknown>>, mo
 		ignored,
 		promptTokensMax: tokensMax,
 		promptTokensEstimate: tokensEstimate,
-	};
-}
-
-function measureOf(input: EmbeddingInput, model: Model): PromptMeasure {
-	const text = typeof input === "string";
-	return {
-		...(text ? measureText(input, model) : { textBytes: 0 }),
-		tokens: text ? 0 : input.length,
-		messages: 1,
-		images: 0,
-		hasTools: false,
 	};
 }
 

@@ -106,7 +106,7 @@ export function createFileAnswers(deps: {
 		async content({ connection, url, key, requestId }: UnmeteredCall) {
 			const record = await find(key.accountId, url);
 			const { headers } = connection.request;
-			const etag = etagOf(record);
+			const etag = `"${record.id}"`;
 			// A file never changes, so only another file invalidates a client's partial copy.
 			const isSame = (headers.get("if-range") ?? etag) === etag;
 			const range = rangeOf(isSame ? headers.get("range") : null, record.bytes);
@@ -126,7 +126,21 @@ export function createFileAnswers(deps: {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
 				leave();
 			});
-			return contentOf(record, body, { start, end, isPart: range !== null, requestId });
+			const part = range === null ? null : { "content-range": `bytes ${start}-${end - 1}/${record.bytes}` };
+			return new Response(body, {
+				status: part === null ? 200 : 206,
+				headers: {
+					"content-type": "application/octet-stream",
+					"content-length": String(end - start),
+					"content-disposition": dispositionOf(record.filename),
+					"accept-ranges": "bytes",
+					...part,
+					etag,
+					"cache-control": "no-store",
+					"x-content-type-options": "nosniff",
+					"x-request-id": requestId,
+				},
+			});
 		},
 	};
 }
@@ -158,33 +172,6 @@ function dispositionOf(filename: string): string {
 		(sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`,
 	);
 	return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
-}
-
-/** Bytes from `start` to `end` (exclusive), as a whole file or as a part. */
-function contentOf(
-	record: FileRecord,
-	body: ReadableStream<Uint8Array>,
-	part: { start: number; end: number; isPart: boolean; requestId: string },
-): Response {
-	const { start, end, isPart } = part;
-	return new Response(body, {
-		status: isPart ? 206 : 200,
-		headers: {
-			"content-type": "application/octet-stream",
-			"content-length": String(end - start),
-			"content-disposition": dispositionOf(record.filename),
-			"accept-ranges": "bytes",
-			...(isPart ? { "content-range": `bytes ${start}-${end - 1}/${record.bytes}` } : {}),
-			etag: etagOf(record),
-			"cache-control": "no-store",
-			"x-content-type-options": "nosniff",
-			"x-request-id": part.requestId,
-		},
-	});
-}
-
-function etagOf({ id }: FileRecord): string {
-	return `"${id}"`;
 }
 
 function fileObject(record: FileRecord) {

@@ -44,9 +44,8 @@ const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 1_000;
 
 /**
- * Lets a client repeat a request whose outcome it does not know: the same `Idempotency-Key` with the same body replays
- * the first answer at no charge, from any instance, for 24 hours. A failed or aborted request is charged for what was
- * delivered, and its repetition runs again. A claim costs one round trip to Postgres.
+ * The same `Idempotency-Key` with the same body replays the first answer at no charge, from any instance, for 24 hours.
+ * A failed or aborted request is charged for its delivered part, and its repetition runs again.
  */
 export function createIdempotency(deps: {
 	claims: Claims;
@@ -64,9 +63,8 @@ export function createIdempotency(deps: {
 
 	return {
 		/**
-		 * Reads the body and claims the key, or waits for the first request that has it. `uuid` is the request's, with room
-		 * for its attempts (`firstAttemptUuid`). Faults: invalid_request, idempotency_mismatch, conflict,
-		 * service_unavailable without Postgres, and those of `readBytes`.
+		 * Reads the body and claims the key, or waits for the first request that has it. `uuid`: by `firstAttemptUuid`.
+		 * Faults: invalid_request, idempotency_mismatch, conflict, service_unavailable, and those of `readBytes`.
 		 */
 		async claim(
 			header: string,

@@ -12,9 +12,8 @@ import { streamAnswer } from "./stream-answer.ts";
 import type { LongBody } from "./unread-answers.ts";
 
 /**
- * Sends one request to one model and returns its answer. If there is none it throws or rejects, and the admitted
- * request is settled without charge. No async function gets the body as an argument, because it would keep it until the
- * answer.
+ * Sends one request to one model and returns its answer. If there is none it throws or rejects, and the admitted request
+ * is settled for free. No async function gets the body as an argument: it would keep the body until the answer.
  */
 export function attempt<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
 	deps: ServeDeps,
@@ -69,20 +68,9 @@ async function answer<Body extends RequestBody, Input extends EndpointInput, Rep
 	});
 	const admitted = decision instanceof Promise ? await decision : decision;
 	context.isAdmitted = true;
-	context.trace?.admitted({
-		id: context.uuid,
-		requestId: context.requestId,
-		model: model.id,
-		account: key.accountId,
-		key: key.id,
-	});
-	const exchange: Exchange<Input> = {
-		context,
-		model,
-		input,
-		admitted,
-		createdS: Math.floor(deps.clock.wallMs() / 1000),
-	};
+	context.trace?.admitted({ id: context.uuid, requestId, model: model.id, account: key.accountId, key: key.id });
+	const createdS = Math.floor(deps.clock.wallMs() / 1000);
+	const exchange: Exchange<Input> = { context, model, input, admitted, createdS };
 	let silence = input.stream === true ? undefined : deps.clients.silentConnections.begin(connection);
 	try {
 		if (input.stream === true) return await streamAnswer(deps, endpoint, exchange);

@@ -67,14 +67,9 @@ function record<Chunk>(
 	if (output <= delivery.recordAt && usage?.promptTokens === delivery.recordedPrompt) return;
 	const recordAt = output + (counted === undefined ? PROGRESS_BYTES : PROGRESS_TOKENS);
 	const now = relay.bill(usage, delivery, false);
-	const { promptTokens, completionTokens } = now;
+	const { cost, promptTokens, completionTokens } = now;
 	const bound = minUsd(hold.reserved, relay.costAt(now, recordAt));
-	hold.ledger.progress(hold, {
-		delivered: minUsd(now.cost, bound),
-		bound,
-		promptTokens: promptTokens,
-		completionTokens: completionTokens,
-	});
+	hold.ledger.progress(hold, { delivered: minUsd(cost, bound), bound, promptTokens, completionTokens });
 	delivery.recordAt = recordAt;
 	delivery.recordedPrompt = usage?.promptTokens;
 }

@@ -31,9 +31,8 @@ interface Failure {
 }
 
 /**
- * Sends a request to the models of its route in order until one delivers an answer. Each attempt is admitted separately
- * at its model's rates, and a failed one costs nothing. The body and a header name the model that answered. If all
- * fail, the client gets the first temporary failure, or else the first.
+ * Sends a request to the models of its route in order until one delivers an answer. Each attempt is admitted at its
+ * model's rates; a failed one is free. If all fail, the client gets the first temporary failure, or else the first.
  */
 export async function serveRoute(
 	deps: ServeDeps,

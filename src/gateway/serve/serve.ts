@@ -14,10 +14,9 @@ import { assertServed, modelFor } from "./model-for.ts";
 import { refuse, serveRoute } from "./serve-route.ts";
 
 /**
- * The one path of all endpoints, from the header to the last byte: authenticate → read → claim (with an
- * `Idempotency-Key`) → admit (one synchronous block) → send → relay → settle → refuse. Only a claim queries Postgres. A
- * caller within the process passes its own `authenticate` and Request. It must read the body to its end, cancel it or
- * abort the signal, so that a stream is settled. Never rejects.
+ * The one path of all endpoints: authenticate → read → claim (with an `Idempotency-Key`) → admit (one synchronous block)
+ * → send → relay → settle → refuse. Only a claim queries Postgres. A caller within the process passes its own
+ * `authenticate`, and reads the body to its end, cancels it or aborts the signal. Never rejects.
  */
 export async function serve<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
 	deps: ServeDeps,

@@ -7,9 +7,8 @@ import { walkWav } from "./recording/wav.ts";
 import { walkWebm } from "./recording/webm.ts";
 
 /**
- * Measures a recording by its frames. Headers are only compared with them. A file that contradicts itself is refused,
- * since decoders would disagree about its length; so is a format that cannot be measured. No decoder finds more sound
- * than `boundS`.
+ * The length of a recording by its frames; headers are only compared with them. A file that contradicts itself is
+ * refused, since decoders disagree about its length.
  */
 export interface AudioDuration {
 	/** Upper bound in whole seconds: what is reserved, and the most that is charged. */

@@ -40,9 +40,8 @@ class Movie {
 }
 
 /**
- * MP4, M4A and QuickTime (ISO 14496-12) with AAC or ALAC, whole or in fragments: the number of frames in its tables by
- * the length of a frame of its codec. Times and durations in it are claims. A frame takes bytes of its own: tables that
- * name more bytes than there are point at the same ones twice.
+ * MP4, M4A and QuickTime (ISO 14496-12) with AAC or ALAC, whole or in fragments: the number of frames in its tables
+ * times the length of a frame. Times and durations are claims. Tables with more bytes than the file name some twice.
  */
 export function* walkMp4(start: number, size: number): Walk {
 	const movie = new Movie();

@@ -33,9 +33,8 @@ export function vorbisSamples(modes: VorbisModes, first: number, before: number)
 }
 
 /**
- * Whether each mode's blocks are long. The modes are the last part of a header of which everything before would have to
- * be decoded to find them; read from its end they are found by their fields, of which two must be zero, and by the
- * number of them that stands before the first.
+ * Whether each mode's blocks are long. The modes end the header, and are read from its end: two of their fields are
+ * zero, and their number comes before the first.
  */
 function modeFlags(setup: Buffer): boolean[] {
 	const bitAt = (place: number) => ((setup[place >> 3] as number) >> (place & 7)) & 1;

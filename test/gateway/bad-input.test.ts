@@ -106,21 +106,6 @@ describe("a raw socket", () => {
 		expect(new Set(await refused())).toEqual(new Set(["request_timeout"]));
 	});
 
-	test("answers a body with invalid UTF-8 without a 5xx", async () => {
-		const bytes = Buffer.concat([
-			Buffer.from('{"model":"none'),
-			Buffer.from([0xff, 0xfe, 0xc3, 0x28]),
-			Buffer.from('","messages":[{"role":"user","content":"x"}]}'),
-		]);
-		const response = await fetch(`${service.url}${PATH}`, {
-			method: "POST",
-			headers: { authorization: `Bearer ${customer.secret}`, "content-type": "application/json" },
-			body: bytes,
-		});
-		const { status, error } = await errorOf(response);
-		expect([status, error.code]).toEqual([404, "model_not_found"]);
-	});
-
 	test("accepts short host names", async () => {
 		for (const host of ["x", "gw", "api", "gw:80"]) {
 			const client = await openRaw(service.url, rawPost(PATH, customer.secret, { model: "test-model" }, { host }));

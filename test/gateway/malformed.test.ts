@@ -37,20 +37,10 @@ interface Family {
 const NO_TEXT = [1, true, [], {}, [[]], -1, [null]];
 const NO_COUNT = [0, -1, 1.5, "1", [], {}, true, "NaN"];
 const NO_FLAG = [1, "true", "", [], {}];
-const MODEL = [
-	"",
-	1,
-	[],
-	{},
-	true,
-	null,
-	undefined,
-	"\u0000",
-	"no/such/model",
-	"x".repeat(5_000),
-	"../../etc/passwd",
-	"__proto__",
-];
+/** Of a prompt or an input, which may be text, token ids, or a list of either. */
+const NO_PROMPT = [null, undefined, 1, true, {}, [], [[]], [-1], [1.5], ["a", 1], [null]];
+const NO_MODEL = ["no/such/model", "x".repeat(5_000), "../../etc/passwd", "__proto__", "\u0000"];
+const MODEL = ["", 1, [], {}, true, null, undefined, ...NO_MODEL];
 
 const FAMILIES: readonly Family[] = [
 	{
@@ -63,23 +53,7 @@ const FAMILIES: readonly Family[] = [
 		valid: { model: "text", prompt: "hello" },
 		wrong: {
 			model: [...MODEL, "embedding"],
-			prompt: [
-				null,
-				undefined,
-				1,
-				true,
-				{},
-				[],
-				[[]],
-				[[], [1]],
-				[1, "a"],
-				["a", 1],
-				[-1],
-				[1.5],
-				[[1], "a"],
-				[null],
-				[2 ** 31],
-			],
+			prompt: [...NO_PROMPT, [1, "a"], [[1], "a"], [[], [1]], [2 ** 31]],
 			stream: NO_FLAG,
 			stream_options: [{}, { include_usage: true }, 1, "x"],
 			max_tokens: NO_COUNT,
@@ -100,23 +74,7 @@ const FAMILIES: readonly Family[] = [
 		valid: { model: "embedding", input: "hello" },
 		wrong: {
 			model: [...MODEL, "text"],
-			input: [
-				null,
-				undefined,
-				"",
-				[],
-				[""],
-				["a", ""],
-				1,
-				{},
-				[[]],
-				[-1],
-				[1.5],
-				["a", 1],
-				[[1], []],
-				[null],
-				Array(2049).fill("x"),
-			],
+			input: [...NO_PROMPT, "", [""], ["a", ""], [[1], []], Array(2049).fill("x")],
 			encoding_format: ["binary", 1, [], "Base64"],
 			dimensions: [...NO_COUNT, 1e300],
 		},

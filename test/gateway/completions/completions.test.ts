@@ -29,14 +29,6 @@ const models = CHAT_DIALECTS.map((dialect) =>
 );
 models.push(
 	deployment({ id: "plain", kind: "chat", url: server("openai").url.replace("/v1", "/v1/"), dialect: "openai", rates }),
-	deployment({
-		id: "strict",
-		kind: "chat",
-		url: server("openai").url.replace("127.0.0.1", "localhost"),
-		dialect: "openai",
-		rates,
-		extra: "    unsupported_parameters: reject",
-	}),
 );
 const service = await withService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
 
@@ -234,9 +226,6 @@ test("echo and logprobs pass if they are listed", async () => {
 	});
 	const plain = await service.post("/v1/completions", secret, { model: "plain", ...body });
 	expect(plain.headers.get("x-ignored-parameters")).toBe("echo, logprobs, best_of, n, mystery, max_tokens");
-	const strict = await service.post("/v1/completions", secret, { model: "strict", prompt: "a", echo: true });
-	expect(strict.status).toBe(400);
-	expect((await strict.json()).error).toMatchObject({ code: "unsupported_parameter", param: "echo" });
 });
 
 test("a prompt above the context names `prompt`", async () => {

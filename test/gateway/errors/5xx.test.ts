@@ -10,8 +10,7 @@ const upstream = untilEnd(startUpstream());
 const dying = untilEnd(startUpstream());
 const service = await withService({
 	models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "gone-model", url: dying.url })}`,
-	limits:
-		"  first_event_s: 2\n  total_s: 3\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  breaker_cool_s: 0.1",
+	limits: "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  breaker_cool_s: 0.1",
 });
 const customer = await service.customer();
 
@@ -57,23 +56,6 @@ describe("502 upstream_error without upstream text if", () => {
 			}
 			await expectUncharged(service, customer.accountId);
 		});
-});
-
-describe("504 upstream_timeout", () => {
-	test("is returned without a first event in time", async () => {
-		upstream.always(() => reply().hang());
-		const ways = [false, true].map(async (stream) => errorOf(await post(ask("hi", { stream }))));
-		for (const { status, error } of await Promise.all(ways)) {
-			expect(status).toBe(504);
-			expect(error).toEqual({
-				message: "The model server did not answer in time.",
-				type: "server_error",
-				param: null,
-				code: "upstream_timeout",
-			});
-		}
-		await waitFor(() => upstream.open() === 0, "the upstream to be let go");
-	});
 });
 
 describe("503 service_unavailable", () => {

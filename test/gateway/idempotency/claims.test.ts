@@ -200,67 +200,60 @@ test("an answer opens only unaltered, with its secret, header and claim", async 
 const memoryOf = (bodyMemoryBytesMax: number) =>
 	createBodyMemory({ limits: () => ({ bodyMemoryBytesMax, bodyMemoryAccountBytesMax: 0.4 * bodyMemoryBytesMax }) });
 
-test("a stream is kept if it is complete and small enough", async () => {
-	const end = "data: [DONE]\n\n";
-	const record = async (parts: string[], bytesMax = 100): Promise<string | null | "broken"> => {
-		let outcome: string | null | "broken" = "nothing";
-		const source = new ReadableStream({
-			start(controller) {
-				for (const part of parts) controller.enqueue(part);
-				controller.close();
+/** Records a stream of these parts; its outcome is "kept", null (not kept) or "broken". */
+function recorded(
+	parts: readonly string[],
+	bytesMax: number,
+	copy: ReturnType<typeof createBodyMemory>,
+	account = "acc",
+) {
+	const left = [...parts];
+	const source = new ReadableStream(
+		{
+			pull(controller) {
+				const part = left.shift();
+				if (part === undefined) controller.close();
+				else controller.enqueue(part);
 			},
-		});
-		const on = {
-			whole: (body: Uint8Array | null) => {
-				outcome = body === null ? null : new TextDecoder().decode(body);
-			},
-			broken: () => {
-				outcome = "broken";
-			},
-		};
-		const copy = memoryOf(1_000_000).hold("acc");
-		expect(await new Response(recordStream(source, bytesMax, copy, on)).text()).toBe(parts.join(""));
-		return outcome;
-	};
-	expect(await record(["data: {}\n\n", end])).toBe(`data: {}\n\n${end}`);
-	expect(await record(["data: {}\n\n"])).toBe("broken");
-	expect(await record(['data: {"error":1}\n\n', end])).toBe("broken");
-	expect(await record([`data: ${"x".repeat(60)}\n\n`, `data: ${"x".repeat(60)}\n\n`, end])).toBeNull();
-	expect(await record([`data: ${"x".repeat(120)}\n\n`, 'data: {"error":1}\n\n', end])).toBe("broken");
-	expect(await record(['data: {"error":1}\n\n', `data: ${"x".repeat(120)}\n\n`, end])).toBe("broken");
+		},
+		{ highWaterMark: 0 },
+	);
+	const record: { outcome: string | null; stream: ReadableStream } = { outcome: "nothing", stream: source };
+	record.stream = recordStream(source, bytesMax, copy.hold(account), {
+		whole(body) {
+			if (body !== null) expect(new TextDecoder().decode(body)).toBe(parts.join(""));
+			record.outcome = body === null ? null : "kept";
+		},
+		broken() {
+			record.outcome = "broken";
+		},
+	});
+	return record;
+}
+
+const END = "data: [DONE]\n\n";
+
+test.each<[string[], string | null]>([
+	[["data: {}\n\n", END], "kept"],
+	[["data: {}\n\n"], "broken"],
+	[['data: {"error":1}\n\n', END], "broken"],
+	[[`data: ${"x".repeat(60)}\n\n`, `data: ${"x".repeat(60)}\n\n`, END], null],
+	[[`data: ${"x".repeat(120)}\n\n`, 'data: {"error":1}\n\n', END], "broken"],
+	[['data: {"error":1}\n\n', `data: ${"x".repeat(120)}\n\n`, END], "broken"],
+])("a stream is kept if it is complete and small enough (%#)", async (parts, outcome) => {
+	const record = recorded(parts, 100, memoryOf(1_000_000));
+	expect(await new Response(record.stream).text()).toBe(parts.join(""));
+	expect(record.outcome).toBe(outcome);
 });
 
 test("copies of streams stay within the memory of account and gateway", async () => {
 	const copies = memoryOf(100_000);
-	const outcomes: (string | null | "broken")[] = [];
-	const events = [`data: ${"x".repeat(9_000)}\n\n`, "data: [DONE]\n\n"];
-	const open = (account: string) => {
-		const at = outcomes.push("nothing") - 1;
-		let sent = 0;
-		const source = new ReadableStream(
-			{
-				pull(controller) {
-					const event = events[sent];
-					sent += 1;
-					if (event === undefined) controller.close();
-					else controller.enqueue(event);
-				},
-			},
-			{ highWaterMark: 0 },
-		);
-		const on = {
-			whole: (body: Uint8Array | null) => {
-				outcomes[at] = body === null ? null : "kept";
-			},
-			broken: () => {
-				outcomes[at] = "broken";
-			},
-		};
-		const stream = recordStream(source, 10_000, copies.hold(account), on);
-		return stream.getReader() as ReadableStreamDefaultReader<string>;
-	};
-	const accounts = [..."aaabbbcccddd"];
-	const readers = accounts.map(open);
+	const events = [`data: ${"x".repeat(9_000)}\n\n`, END];
+	const records = [..."aaabbbcccddd"].map((account) => ({
+		account,
+		record: recorded(events, 10_000, copies, account),
+	}));
+	const readers = records.map(({ record }) => record.stream.getReader() as ReadableStreamDefaultReader<string>);
 	for (const reader of readers) await reader.read();
 	expect(copies.bytes()).toBeGreaterThan(0);
 	expect(copies.bytes()).toBeLessThanOrEqual(100_000);
@@ -269,7 +262,7 @@ test("copies of streams stay within the memory of account and gateway", async ()
 		expect((await reader.read()).value).toBe(events[1]);
 		expect((await reader.read()).done).toBe(true);
 	}
-	const of = (account: string) => outcomes.filter((_, at) => accounts[at] === account);
+	const of = (account: string) => records.filter((one) => one.account === account).map(({ record }) => record.outcome);
 	expect(of("a")).toEqual(["kept", "kept", null]);
 	expect(of("d")).toEqual([null, null, "broken"]);
 	expect(copies.bytes()).toBe(0);

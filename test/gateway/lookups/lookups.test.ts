@@ -110,14 +110,6 @@ describe("without a deployment", () => {
 		])
 			expect((await service.get(path, secret)).status).toBe(503);
 	});
-
-	test("a deployment without a server is a free 503", async () => {
-		const { secret, accountId } = await service.customer();
-		const response = await service.post("/v1/rerank", secret, { model: "gone", query: "q", documents: ["d"] });
-		expect([502, 503]).toContain(response.status);
-		await service.settled();
-		for (const row of await service.usage(accountId)) expect(row.charged_nano_usd).toBe("0");
-	});
 });
 
 describe("GET /status", () => {

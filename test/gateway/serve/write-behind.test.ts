@@ -80,17 +80,6 @@ describe("usage is stored exactly once", () => {
 		await expectAll(accountId, 21);
 	});
 
-	test("while the table is locked", async () => {
-		const { accountId, secret } = await service.customer();
-		await send(secret, 1);
-		await service.settled();
-		await service.db.sql.begin(async (locking) => {
-			await locking`lock table usage_event in access exclusive mode`;
-			await send(secret, 20);
-		});
-		await expectAll(accountId, 21);
-	});
-
 	test("while every connection breaks: flushes repeat with the same ids", async () => {
 		const { accountId, secret } = await service.customer();
 		await send(secret, 1);

@@ -28,7 +28,7 @@ export function answerHeaders(requestId: string, ignored: readonly string[], con
 const HEADER_NAMES_MAX = 20;
 
 /** Value of `x-ignored-parameters`: at most 20 names that are safe in a header, then a count. */
-export function ignoredHeader(ignored: readonly string[]): string | undefined {
+function ignoredHeader(ignored: readonly string[]): string | undefined {
 	if (ignored.length === 0) return undefined;
 	const shown = ignored.filter((name) => /^[A-Za-z0-9_.-]{1,64}$/.test(name)).slice(0, HEADER_NAMES_MAX);
 	const more = ignored.length - shown.length;

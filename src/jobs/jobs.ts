@@ -23,7 +23,7 @@ import { forgetOldShares } from "../keys/limit-shares.ts";
 import { forgetOldManagementClaims } from "../keys/management-claim.ts";
 import { archiveDays } from "../ledger/archive.ts";
 import { openArchive } from "../ledger/archive-place.ts";
-import { forgetOldRuns } from "../ledger/books-history.ts";
+import { forgetOldRuns } from "../ledger/reconciler.ts";
 import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
 import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";

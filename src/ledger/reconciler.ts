@@ -1,6 +1,105 @@
 import type { Clock } from "../base/clock.ts";
+import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
-import type { Reconciliation } from "./reconcile.ts";
+import { inEnglish, type Text } from "../base/translate.ts";
+import type { Statements } from "../db/statements.ts";
+
+/** A row of `reconciliation_run`. */
+export interface BooksRow {
+	readonly id: string;
+	readonly at: Date;
+	readonly ok: boolean;
+	readonly by: string;
+	readonly checks: readonly Check[];
+}
+
+/** Stores the checks of the books made by all processes. */
+export function createBooksHistory(statements: Statements) {
+	return {
+		async add({ ok, checks }: Reconciliation, by: string): Promise<BooksRun> {
+			const [row] = await statements<BooksRow>`
+				insert into reconciliation_run (id, ok, by, checks) values (${newId("rec")}, ${ok}, ${by}, ${JSON.stringify(checks)}::text::jsonb)
+				returning id, at, ok, by, checks`;
+			if (row === undefined) throw new Error("an inserted row is returned");
+			return booksRunOf(row);
+		},
+		/** The newest run of the last `withinMs`, by any instance. */
+		async newest(withinMs: number): Promise<BooksRun | undefined> {
+			// A run dated in the future was made before the clock was set back; it would suppress checks until then.
+			const [row] = await statements<BooksRow>`
+				select id, at, ok, by, checks from reconciliation_run
+				where at > clock_timestamp() - make_interval(secs => ${withinMs / 1000}::double precision) and at <= clock_timestamp()
+				order by id desc limit 1`;
+			return row === undefined ? undefined : booksRunOf(row);
+		},
+	};
+}
+
+/** The newest check of the books, and its age by the clock that dated it. */
+export async function lastBooksCheck(statements: Statements): Promise<{ ok: boolean; ageMs: number } | undefined> {
+	const [row] = await statements<{ ok: boolean; ageMs: number }>`
+		select ok, extract(epoch from clock_timestamp() - at)::double precision * 1000 as "ageMs"
+		from reconciliation_run where at <= clock_timestamp() order by id desc limit 1`;
+	return row;
+}
+
+export function booksRunOf(row: BooksRow): BooksRun {
+	return { id: row.id, atMs: row.at.getTime(), ok: row.ok, by: row.by, checks: row.checks };
+}
+
+const KEPT_DAYS = 400;
+const FORGET_ROWS = 1_000;
+
+/** Deletes runs older than 400 days, except the one since which all runs were good. Looks at 1,000 runs at most. */
+export async function forgetOldRuns(statements: Statements): Promise<void> {
+	await statements`
+		delete from reconciliation_run r using (
+			select o.id, o.at from reconciliation_run o order by o.id limit ${FORGET_ROWS}::integer
+		) old
+		where r.id = old.id and old.at < clock_timestamp() - make_interval(days => ${KEPT_DAYS}::integer) and r.id is distinct from (
+			select g.id from reconciliation_run g
+			where g.ok and g.id > coalesce((select max(b.id) from reconciliation_run b where not b.ok), '') order by g.id limit 1)`;
+}
+
+/** One invariant of the books and how many rows break it. */
+export interface Check {
+	readonly name: string;
+	readonly ok: boolean;
+	readonly detail: string;
+	/** The same as `detail`; runs of earlier versions have none. */
+	readonly text?: Text;
+}
+
+interface Reconciliation {
+	readonly ok: boolean;
+	readonly checks: readonly Check[];
+}
+
+const HOLDS: Text = { id: "holds" };
+
+interface CheckRow {
+	name: string;
+	broken: string;
+	example: string | null;
+}
+
+/**
+ * Checks the books in Postgres: properties of the data, whatever code wrote it, in one snapshot that running traffic
+ * does not disturb. Sealed days count by their sums (`seals.ts` reads their rows again).
+ */
+export async function reconcile(statements: Statements): Promise<Reconciliation> {
+	const rows = await statements<CheckRow>`select name, broken, example from books_check()`;
+	const checks = rows.map(({ name, broken: count, example }) => {
+		if (Number(count) === 0) return { name, ok: true, detail: HOLDS.id, text: HOLDS };
+		const [place = "", problem] = (example ?? "").split("\n");
+		const text: Text =
+			problem === undefined
+				? { id: "broken {count} times, first at {place}", values: { count, place } }
+				: { id: "broken {count} times, first at {place}: {problem}", values: { count, place, problem } };
+		return { name, ok: false, detail: inEnglish(text), text };
+	});
+	return { ok: checks.every((check) => check.ok), checks };
+}
 
 /** One recorded check of the books. */
 export interface BooksRun extends Reconciliation {
@@ -10,13 +109,7 @@ export interface BooksRun extends Reconciliation {
 	readonly by: string;
 }
 
-/** Records the runs of all instances. */
-export interface BooksHistory {
-	add(result: Reconciliation, by: string): Promise<BooksRun>;
-	/** The newest run of the last `withinMs`, by any instance. */
-	newest(withinMs: number): Promise<BooksRun | undefined>;
-}
-
+export type BooksHistory = ReturnType<typeof createBooksHistory>;
 export type Reconciler = ReturnType<typeof createReconciler>;
 
 /** The checks read every budget: one instance runs them about this often, and the others use its result. */

@@ -1,21 +1,20 @@
 /** The product as shipped: compiled, with production settings, a real Postgres and customers. */
+
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import postgres from "postgres";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
-import type { Database } from "../../src/db/database.ts";
-import { createDatabase } from "../../src/db/database.ts";
+import { createDatabase, type Database } from "../../src/db/database.ts";
 import { startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import type { Gateway } from "./gateways.ts";
-import { baseEnvironment, freePort, processGateway } from "./gateways.ts";
+import { baseEnvironment, freePort, type Gateway, processGateway } from "./gateways.ts";
 import { letOthersPass, onAnyCore, onGatewayCore } from "./machine.ts";
 import { processTree } from "./process-usage.ts";
 

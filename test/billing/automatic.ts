@@ -9,7 +9,7 @@ import { connectStripe } from "../../src/billing/stripe-client.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { NANO_PER_USD, nanoUsd } from "../../src/money/nano-usd.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";

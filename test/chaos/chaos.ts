@@ -1,6 +1,6 @@
 import { cpSync } from "node:fs";
 import { basename, join } from "node:path";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import connect from "postgres";
 import { silentLog } from "../../src/base/log.ts";
 import { migrate } from "../../src/db/migrate.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { runHere } from "../cli/run-here.ts";
 import { atEnd, untilEnd } from "../support/at-end.ts";
 import { LONG as AT_LENGTH } from "../support/long-form.ts";

@@ -1,6 +1,6 @@
 import postgres from "postgres";
 import { revokeKey } from "../../src/keys/key-admin.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { waitFor } from "../support/wait.ts";
 import { nowMs, type Sent, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { moveToAnotherServer } from "../support/another-server.ts";
 import { untilEnd } from "../support/at-end.ts";

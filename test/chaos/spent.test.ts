@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { searchAccounts } from "../../src/console/operator/operator-accounts.ts";
 import { getKey } from "../../src/keys/key-admin.ts";
 import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";

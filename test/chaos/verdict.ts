@@ -1,5 +1,5 @@
 import { keyBalance } from "../../src/ledger/balance.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { type Sent, uuidOf } from "./chat-client.ts";
 import type { Arrival } from "./counting-upstream.ts";
 import { type Fleet, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "./fleet.ts";

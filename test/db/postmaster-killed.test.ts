@@ -9,7 +9,7 @@ import { createAccount } from "../../src/keys/account-admin.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { type App, createApp } from "../support/app.ts";
 import { ask, priceOf } from "../support/chat.ts";

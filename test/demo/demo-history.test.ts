@@ -8,7 +8,7 @@ import { DEMO_DATA, ensureDemoHistory } from "../../src/demo/demo-history.ts";
 import { demoModelSpec } from "../../src/demo/found-model.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 

@@ -6,7 +6,7 @@ import { loadConfig } from "../../src/config.ts";
 import { createSignInLink } from "../../src/console/sign-in/new-sign-in-link.ts";
 import { commandFor, greetDemo } from "../../src/demo/demo.ts";
 import { connectDemoModels, type DemoModels } from "../../src/demo/demo-models.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { type App, createApp } from "../support/app.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";

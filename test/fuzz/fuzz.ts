@@ -1,4 +1,4 @@
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import type { Product } from "../attack/product.ts";
 import type { Steps } from "../attack/steps.ts";
 import { createRandom, type Random } from "../support/random.ts";

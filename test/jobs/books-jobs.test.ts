@@ -6,8 +6,7 @@ import { lastReconciliation } from "../../src/console/operator/reconciliation.ts
 import { connectionEnded } from "../../src/db/outage.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { startJobs } from "../../src/jobs/jobs.ts";
-import { createBooksHistory, forgetOldRuns } from "../../src/ledger/books-history.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { createBooksHistory, forgetOldRuns, reconcile } from "../../src/ledger/reconciler.ts";
 import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 

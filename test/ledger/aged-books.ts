@@ -2,7 +2,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { removeUsage } from "../../src/ledger/removal.ts";
 import { sealDays, verifyDays } from "../../src/ledger/seals.ts";
 import { withDatabase } from "../support/database.ts";

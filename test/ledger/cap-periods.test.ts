@@ -6,7 +6,7 @@ import type { CapPeriod } from "../../src/keys/cap-period.ts";
 import { createKey, getKey, updateKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { withDatabase } from "../support/database.ts";
 import { goLive, patient, settledEvent, usd, wish } from "./fixture.ts";
 

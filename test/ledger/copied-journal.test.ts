@@ -4,7 +4,7 @@ import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { libc } from "../../src/base/libc.ts";
 import type { Hold, Ledger } from "../../src/ledger/ledger.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { startLeaseChild } from "../support/lease-child.ts";

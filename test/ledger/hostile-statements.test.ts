@@ -6,7 +6,7 @@ import { isDatabaseAway } from "../../src/db/outage.ts";
 import { createStatements, type Statements } from "../../src/db/statements.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { isHeld, settleBatch } from "../../src/ledger/settling.ts";
 import { LeaseExceeded, NotLive } from "../../src/ledger/store.ts";
 import { withDatabase } from "../support/database.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import { type InstanceLease, startInstanceLease } from "../../src/ledger/instance-lease.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type LeaseChild, startLeaseChild } from "../support/lease-child.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { type InstanceLease, startInstanceLease } from "../../src/ledger/instance-lease.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type LeaseChild, startLeaseChild } from "../support/lease-child.ts";
 import { admitted, makeAccount, usd } from "./fixture.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { USAGE_FIELD_NAMES, usageField } from "../../src/ledger/usage-fields.ts";
 import { withDatabase } from "../support/database.ts";
 import { createRandom } from "../support/random.ts";

@@ -1,8 +1,12 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
-import { createBooksHistory } from "../../src/ledger/books-history.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
-import { type BooksHistory, type BooksRun, createReconciler } from "../../src/ledger/reconciler.ts";
+import {
+	type BooksHistory,
+	type BooksRun,
+	createBooksHistory,
+	createReconciler,
+	reconcile,
+} from "../../src/ledger/reconciler.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";

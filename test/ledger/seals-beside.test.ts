@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { withDatabase } from "../support/database.ts";
 import { goLive, makeAccount, patient, settledEvent, wish } from "./fixture.ts";
 

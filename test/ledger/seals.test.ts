@@ -3,7 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { sealDays, verifyDays } from "../../src/ledger/seals.ts";
 import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { type Ask, type Sent, sendChat } from "../chaos/chat-client.ts";
 import { startCountingUpstream } from "../chaos/counting-upstream.ts";
 import { type FleetMember, handedIn, startFleet } from "../chaos/fleet.ts";

@@ -2,7 +2,7 @@ import type postgres from "postgres";
 import { CONTROL_CHANNEL } from "../../src/cluster/control-log.ts";
 import type { Statements, StatementValue } from "../../src/db/statements.ts";
 import { LIMITS_CHANNEL } from "../../src/keys/limit-shares.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/ledger/reconciler.ts";
 import { type SimOptions, type SimResult, simulateBeside, variant } from "./simulate.ts";
 import { createSqlDatabase } from "./sql-database.ts";
 import { createSqlMirror } from "./sql-mirror.ts";

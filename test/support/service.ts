@@ -12,7 +12,7 @@ import { createKey } from "../../src/keys/key-admin.ts";
 import type { KeySettings } from "../../src/keys/key-settings.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { accountBalance, type Balance } from "../../src/ledger/balance.ts";
-import { type Check, reconcile } from "../../src/ledger/reconcile.ts";
+import { type Check, reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import type { OpenDatabase } from "../../src/planes/open-database.ts";
 import { type App, createApp } from "./app.ts";

@@ -4,8 +4,7 @@ import { translate } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
-import { type BooksRow, booksRunOf } from "../../ledger/books-history.ts";
-import type { BooksRun, Reconciler } from "../../ledger/reconciler.ts";
+import { type BooksRow, type BooksRun, booksRunOf, type Reconciler } from "../../ledger/reconciler.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 

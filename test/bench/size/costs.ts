@@ -1,11 +1,10 @@
 /** Cost of console pages and jobs of the books on a history of a size. */
 import type postgres from "postgres";
 import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
-import { reconcile } from "../../../src/ledger/reconcile.ts";
+import { reconcile } from "../../../src/ledger/reconciler.ts";
 import type { BenchDatabase } from "../product.ts";
 import { consoleSteps } from "./console-steps.ts";
-import type { Cost } from "./counted.ts";
-import { createCounter } from "./counted.ts";
+import { type Cost, createCounter } from "./counted.ts";
 
 /** `watcher` sends no other statements in the meantime. Throws if the books do not reconcile. */
 export async function costsOf(

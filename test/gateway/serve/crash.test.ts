@@ -7,7 +7,7 @@ import { createKey } from "../../../src/keys/key-admin.ts";
 import { createProject, listProjects } from "../../../src/keys/project-admin.ts";
 import { createDigest } from "../../../src/keys/secret.ts";
 import { accountBalance } from "../../../src/ledger/balance.ts";
-import { reconcile } from "../../../src/ledger/reconcile.ts";
+import { reconcile } from "../../../src/ledger/reconciler.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { type ServeProcess, startServe } from "../../chaos/serve-process.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../../support/at-end.ts";

@@ -39,7 +39,7 @@ const scan = (pattern: string) =>
 const source = scan("src/**/*.{ts,tsx}")
 	.filter((path) => !path.endsWith(".d.ts"))
 	.map(read);
-/** Papers for readers of the source: without results of benchmarks and pages of the console. */
+/** All Markdown files except benchmark results and the console's documentation pages. */
 const papers = scan("**/*.md")
 	.filter((path) => !path.startsWith("test/bench/results/") && !path.startsWith("src/web/docs/"))
 	.map(read);

@@ -52,8 +52,8 @@ export function priceOf(card: Rates, used: Quantities): NanoUsd | undefined {
 }
 
 /**
- * The sum without lines, as computed for every request and many events. Undefined unless it is an exact integer; then
- * the lines are summed, which also finds impossible quantities.
+ * The fast path of each request: the sum without bill lines. Undefined if floating point cannot represent it exactly;
+ * then the caller sums the lines, which also rejects impossible quantities.
  */
 function quickSum(card: Rates, used: Quantities, cachedTokens: number, input: number): NanoUsd | undefined {
 	return rounded(

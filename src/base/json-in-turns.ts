@@ -36,11 +36,11 @@ const SIGNS_A_LOOK = 64;
 /** An unfinished array or object. Large parts are assembled piece by piece, the rest is parsed as a whole. */
 interface Open {
 	readonly isList: boolean;
-	/** Position of its bracket. */
+	/** Position of its opening bracket in the text. */
 	readonly from: number;
 	/** Start of the unparsed rest. */
 	restFrom: number;
-	/** The last comma between its own values; negative if there was none. */
+	/** Position of the last comma between its own values; negative if there was none. */
 	comma: number;
 	commas: number;
 	/** Its last value was large, and no comma has followed. */

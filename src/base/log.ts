@@ -62,7 +62,7 @@ export function createLog(options: LogOptions): Log {
 		const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
 			if (!isOn(level)) return;
 			const own = { time: new Date(nowMs()).toISOString(), level, message };
-			// They come first, and no field of the same name replaces them.
+			// `own` is spread twice: time, level and message come first, and no other field of the same name replaces them.
 			const record = { ...own, ...bound, ...fields, ...own };
 			const line = lineOf(record);
 			options.write(

@@ -11,7 +11,7 @@ export type TextId = keyof typeof server;
 
 export type TextValues = Readonly<Record<string, string | number | bigint>>;
 
-/** A text before it is written in a language. */
+/** An untranslated message: the id of its text and the values to fill in. */
 export interface Text {
 	readonly id: string;
 	readonly values?: TextValues;
@@ -59,11 +59,11 @@ export function translateAll(language: Language, texts: readonly Text[]): string
 	return texts.map((text) => translate(language, text)).join(" ");
 }
 
-export function writeDate(language: Language, day: string): string {
+export function translateDate(language: Language, day: string): string {
 	return language === ENGLISH ? day : germanMoment(day);
 }
 
-export function write(language: Language, id: TextId, values?: TextValues): string {
+export function translateId(language: Language, id: TextId, values?: TextValues): string {
 	return translate(language, values === undefined ? { id } : { id, values });
 }
 

@@ -217,8 +217,8 @@ export function createLineWork(
 	}
 
 	/**
-	 * Either another event must be handled, or the model has left the catalogue: then it holds for a while, or it would
-	 * poll without yielding.
+	 * The wait for room failed, so no line may be sent now. Without a Fault or an abort, the model has left the
+	 * catalogue: a pause keeps the sender from polling in a busy loop.
 	 */
 	function noRoom(error: unknown): number {
 		if (error instanceof Fault) pace.refused(error, inFlight.size);

@@ -81,7 +81,10 @@ export function startPulse(
 		return isPast && clock.wallMs() >= expiresAtMs;
 	}
 
-	/** For example without credit. A batch whose rows the database refuses keeps its place. */
+	/**
+	 * Whether the batch has sent nothing for STUCK_MS, for example for lack of credit. Rows that the database refuses do
+	 * not count.
+	 */
 	function isStuck(): boolean {
 		const pause = work.pause();
 		if (pause === null || outcomes.pause() !== null || work.inFlight() > 0) return false;

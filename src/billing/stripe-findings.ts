@@ -36,7 +36,7 @@ export async function explainFinding(db: Executor, id: string, reason: string): 
 	await db.execute(sql`update stripe_finding set reason = ${reason} where id = ${id} and resolved_at is null`);
 }
 
-/** Resolves it: Stripe and the books agree now. */
+/** Resolves a finding after Stripe and the books agree again. */
 export async function settleFinding(db: Executor, id: string, resolution: string): Promise<void> {
 	await db.execute(sql`
 		update stripe_finding set resolved_at = clock_timestamp(), resolved_by = 'stripe', resolution = ${resolution}

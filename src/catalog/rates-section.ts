@@ -90,7 +90,9 @@ function hintOfToken(usd: number): string {
 		: `; if it is the rate per token, write "${million}"`;
 }
 
-/** Writes `1e-7` and the like without an exponent; undefined if the value is no amount or has more decimals. */
+/**
+ * Writes small numbers such as `1e-7` as plain decimals; undefined if the value is no amount or has too many decimals.
+ */
 function plainDecimal(value: unknown): string | undefined {
 	const isNumber =
 		typeof value === "number" || (typeof value === "string" && /^\d*\.?\d+(e[+-]?\d{1,2})?$/i.test(value));

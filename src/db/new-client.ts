@@ -113,7 +113,7 @@ function paced({ href }: URL, options: Options, backoff: ReconnectBackoff): post
 				const place = { host: host[0] as string, port: port[0] as number };
 				const made = new Socket();
 				socket = made;
-				// Before the driver reports it: until then it would accept more statements.
+				// Ends the client before the driver reports the error; until then the driver would accept more statements.
 				made.once("error", () => gone(0));
 				// In a later tick, once the driver listens to the socket's errors.
 				setImmediate(() => (ended ? made.destroy() : made.connect(path === false ? place : { path })));

@@ -60,9 +60,9 @@ const VERIFY_ROWS_PER_S = 500;
 /** While there is nothing to remove, each look costs one statement. */
 const REMOVE_MS = 10_000;
 const FORGET_MS = 10 * 60_000;
-/** Operations on leases, leases and epochs of ended instances. Operators look at an instance's recent history. */
+/** Retention of lease operations, and of leases and epochs of ended instances: operators look at recent history. */
 const LEASE_DAYS = 90;
-/** Entries of the control log. An instance that is paused for longer begins a new epoch. */
+/** Retention of the control log. An instance that was paused for longer begins a new epoch. */
 const CONTROL_DAYS = 30;
 
 export interface JobOptions {

@@ -3,7 +3,7 @@ import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
 import { ARCHIVE_COLUMNS, createRowChain, rowOfValues } from "./archive-columns.ts";
 import { type ArchivePlace, openArchive } from "./archive-place.ts";
 
-/** An archive file's own description of itself, and the result of checking it. */
+/** What an archive file states about itself (day, kind, seals), and the result of checking its rows. */
 export interface CheckedArchive {
 	readonly path: string;
 	/** Null if the file names no day. */

@@ -145,7 +145,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	function leaveToReplay(hold: Hold): SettledEvent {
 		const event = crashedEvent({ ...hold.admitted, reserved: hold.reserved }, hold.progress, clock.wallMs());
 		hold.state = event.charged > 0 ? "posted" : "voided";
-		log.warn("a request ended after the journal was closed; charging what its last record says", {
+		log.warn("a request ended after the journal was closed; charging the amount of its last journal record", {
 			request: event.id,
 			charged: event.charged,
 		});

@@ -34,12 +34,15 @@ export function sumOfColumn(value: string | number | bigint): NanoUsd {
 	return Number(value) as NanoUsd;
 }
 
-/** The sum of two displayed amounts; past MAX_NANO_USD as exact as `sumOfColumn`. */
+/** The sum of two amounts for display only: above MAX_NANO_USD it is rounded instead of refused, like `sumOfColumn`. */
 export function shownSum(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a + b) as NanoUsd;
 }
 
-/** The difference of two displayed amounts; below −MAX_NANO_USD as exact as `sumOfColumn`. */
+/**
+ * The difference of two amounts for display only: below −MAX_NANO_USD it is rounded instead of refused, like
+ * `sumOfColumn`.
+ */
 export function shownRest(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a - b) as NanoUsd;
 }
@@ -116,7 +119,7 @@ export function parseRatePerUnit(text: string): PicoUsdPerUnit | undefined {
 	return parseDecimal(text, 12) as PicoUsdPerUnit | undefined;
 }
 
-/** "12.5" dollars and cents at least ("12.50"), nano-dollars at most; never an exponent. */
+/** Dollars with 2 to 9 decimals and no exponent: "12.50", "0.000000001". */
 export function formatUsd(amount: NanoUsd): string {
 	return formatDecimal(amount, 9, 2);
 }

@@ -1,5 +1,5 @@
 import type { Language } from "../base/language.ts";
-import { type TextId, type TextValues, write, writeDate } from "../base/translate.ts";
+import { type TextId, type TextValues, translateDate, translateId } from "../base/translate.ts";
 import type { HistoryAnswer, Track, UptimeDay } from "./status-answer.ts";
 import { HISTORY_DAYS } from "./status-history.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
@@ -12,7 +12,7 @@ export interface StatusTexts {
 }
 
 export function statusTexts(language: Language): StatusTexts {
-	return Object.assign((id: TextId, values?: TextValues) => write(language, id, values), { language });
+	return Object.assign((id: TextId, values?: TextValues) => translateId(language, id, values), { language });
 }
 
 /** Kinds of days; each has its own shape. */
@@ -63,7 +63,7 @@ ${troubles.length === 0 ? "" : `<details><summary>${text(troubles.length === 1 ?
 
 /** `2026-11-20: 99.93 % operational, 1 minute down`. */
 function dayText(text: StatusTexts, date: string, day: UptimeDay | undefined, isToday: boolean): string {
-	const shown = writeDate(text.language, date);
+	const shown = translateDate(text.language, date);
 	const when = isToday ? `${shown} (${text("today")})` : shown;
 	const observed = observedOf(day);
 	if (day === undefined || observed === 0) return `${when}: ${text("no data")}`;

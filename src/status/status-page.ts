@@ -1,5 +1,5 @@
 import type { Language } from "../base/language.ts";
-import { type TextId, translate, writeDate } from "../base/translate.ts";
+import { type TextId, translate, translateDate } from "../base/translate.ts";
 import type { ServiceName, StatusAnswer, Track } from "./status-answer.ts";
 import { DAY_KINDS, daysHtml, minutesText, type StatusTexts, statusTexts } from "./status-days.ts";
 import { STATUS_STYLE } from "./status-style.ts";
@@ -86,7 +86,7 @@ ${models.length === 0 ? `<p class="dim">${text("No model is deployed.")}</p>` : 
 }
 
 function timeText(language: Language, iso: string): string {
-	return `${writeDate(language, iso.slice(0, 10))} ${iso.slice(11, 19)} UTC`;
+	return `${translateDate(language, iso.slice(0, 10))} ${iso.slice(11, 19)} UTC`;
 }
 
 function ageText(text: StatusTexts, { checked_at, history: { as_of } }: StatusAnswer): string {

@@ -120,7 +120,9 @@ export class UsageTally {
 	#whole: ReportedUsage | undefined;
 	#final = false;
 	#allCounted = false;
-	/** Number of records without choices, in dialects that end each choice with one. */
+	/**
+	 * Usage records without choices so far. In dialects that end each choice with such a record, one per ended choice.
+	 */
 	#records = 0;
 	/** Undefined if no choice has its own records. */
 	#ofChoice: (ReportedUsage | undefined)[] | undefined;

@@ -61,7 +61,7 @@ test("finds the field that JSON.parse reads, counts its names, in any layout", (
 	);
 });
 
-test("of repeated members the last is found; an escaped name gives none", () => {
+test("finds the last of repeated members; gives up if the name is written with escapes", () => {
 	expect(fieldOf('{"a":[1],"b":{"a":5},"a" : [2] }', "a")?.text).toBe("[2]");
 	expect(fieldOf('{"a":[1],"\\u0061":[2]}', "a")).toBeUndefined();
 	expect(fieldOf('{"\\u0061":[2],"a":[-1.5e3]}', "a")).toBeUndefined();

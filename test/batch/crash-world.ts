@@ -31,7 +31,7 @@ export interface LifeOptions {
 	readonly diesAt?: number;
 	/** Whether that call still takes effect. */
 	readonly after?: boolean;
-	/** Calls of the books fail from this one on, until that one. */
+	/** Calls to the books fail from call `from` on, before call `until`. */
 	readonly away?: readonly [from: number, until: number];
 	readonly log?: Log;
 	readonly refused?: Set<string>;

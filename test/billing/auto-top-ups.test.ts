@@ -103,7 +103,8 @@ test("a console that slept for days repeats no charge", async () => {
 	await spend(ann, 90);
 	await pass(2);
 	const [attempt] = await attempts(ann);
-	// A console that read the attempt before and continues now.
+	// Simulates a console that read the attempt before the pause and sends it again when Stripe forgot the idempotency
+	// key.
 	stripe.cards.forgetKeys();
 	await db.sql`update auto_top_up_attempt set state = 'sent', ended_at = null where id = ${attempt?.id ?? ""}`;
 	await pass(2);

@@ -112,7 +112,7 @@ test("requests that reached the model server count as admitted", () => {
 	expect(refusals([WHOLE, REFUSED], { isSteady: false })).toEqual({});
 });
 
-test("at midnight a key is warm only once served on the new day", () => {
+test("a key counts as warm after midnight only once it was served on the new day", () => {
 	const refused = { "503 service_unavailable: the key was not warm there": 1 };
 	expect(refusals([WHOLE, REFUSED], { renewedAtMs: 500 })).toEqual(refused);
 	expect(refusals([REFUSED, WHOLE, REFUSED], { renewedAtMs: 500 })).toEqual({

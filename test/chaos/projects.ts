@@ -180,7 +180,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 				() => cut(random.pick(changed), random),
 			];
 			const raise = (project: LoadProject) => setCap(project, raised(project, random));
-			// Each kind once in a random order, repeatedly.
+			// Shuffles all kinds of changes and runs each once, again and again.
 			for (let queue: typeof acts = []; !deps.isStopping(); await Bun.sleep(random.between(50, 500))) {
 				if (queue.length === 0) queue = random.shuffled(acts);
 				await queue.pop()?.();

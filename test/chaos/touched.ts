@@ -38,7 +38,7 @@ export interface Touched {
 	during<T>(kind: TouchKind, member: number | undefined, work: () => Promise<T>): Promise<T>;
 	/** Watches `/readyz` and stalls of the machine until stopped. */
 	watch(fleet: Fleet): { stop(): Promise<void> };
-	/** Spans in which this instance may refuse a known customer. All spans must have ended. */
+	/** Spans in which this instance may refuse a known customer. Call it after all spans have ended. */
 	excuses(member: number): Excuse[];
 	/** Whether no fault and no consequence of a fault touched the instance. All spans must have ended. */
 	isQuiet(member: number, fromMs: number, untilMs: number): boolean;

@@ -298,7 +298,7 @@ test("credit is booked without waiting for a check and is reported by the next o
 	});
 	await lookAndTell();
 	expect(told()).toEqual([["top_up.confirmed", null]]);
-	// A check must not delete the note of an uncommitted booking.
+	// A concurrent check must keep the `alert_touched` row of a booking that is not committed yet.
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
 	await db.sql.begin(async (booking) => {
 		await booking`insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, note)

@@ -193,7 +193,7 @@ describe("a batch in the console", () => {
 		expect((await put(ann, null)).body).toMatchObject({ hasWebhook: false, secret: null });
 	}, 60_000);
 
-	test("keeps concurrent changes of its notices from two tabs", async () => {
+	test("keeps changes of its notices from two tabs, if they concern different fields", async () => {
 		const dora = await signedUp(service);
 		const path = "/api/console/batch-notices";
 		const start: NoticeForm = { mail: "owners", webhookUrl: null, events: ["credit.low", "key.expiring"] };

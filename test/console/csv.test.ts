@@ -47,7 +47,7 @@ test("keeps numbers, names and texts", () => {
 	);
 });
 
-test("refuses a file whose first rows fail; a later failure cuts it", async () => {
+test("fails the request if the first rows fail; breaks off the file if later ones do", async () => {
 	const rows = (fails: number) => {
 		let asked = 0;
 		return csvResponse("a.csv", ["n"], async () => {

@@ -4,7 +4,7 @@ import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { foldAll } from "../support/sums.ts";
 
-/** A database with a settable clock: `steps` replaces the server's time. */
+/** A database whose clock the test sets: the schema `steps` precedes pg_catalog with its own clock_timestamp(). */
 async function withClock() {
 	const database = await createTestDatabase();
 	const { sql } = database;

@@ -54,7 +54,7 @@ async function stop({ app, demo }: Run): Promise<void> {
 
 beforeAll(async () => {
 	dataDir = mkdtempSync(join(quickFolder(), "tollgate-first-run-"));
-	// The demo's data is the subject, not the cluster.
+	// A prepared cluster: creating one takes long, and this file tests only the demo's data.
 	const home = join(dataDir, "demo");
 	mkdirSync(home);
 	await placeCluster(home);

@@ -159,7 +159,7 @@ describe("a project", () => {
 	});
 });
 
-test("moving a key writes an entry with its project", async () => {
+test("moving a key appends a control entry with the key's new project", async () => {
 	const account = await newAccount();
 	const [one, two] = await Promise.all(["one", "two"].map((name) => createProject(statements, account, { name })));
 	const { id: key } = await createKey(maker, account, { name: "k", projectId: one?.id as string });

@@ -38,7 +38,7 @@ export function withLeases() {
 		get dataDir() {
 			return dataDir;
 		},
-		/** Entries of the control log at which an epoch began here and forgot its former state. */
+		/** Positions in the control log at which an instance of this process began an epoch with an empty state. */
 		get resets() {
 			return resets;
 		},

@@ -260,7 +260,7 @@ test("refuses new requests with 503 while the queue is full", async () => {
 	}
 });
 
-test("frees the rest of an unjournalled settlement when Postgres has it", async () => {
+test("an unjournalled settlement frees its hold's rest only once Postgres has it", async () => {
 	const { ledger, state, sum, clock } = await build("process");
 	const hold = held(ledger, request(10));
 	state.settleFails = true;

@@ -13,7 +13,7 @@ import { waitFor } from "../support/wait.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Instances with one history and one clock; `books.ok` is a check's result. */
+/** Instances that share one history and one clock; `books.ok` is the result of the next check. */
 function world() {
 	const clock = createManualClock();
 	const books = { ok: true, checks: 0 };

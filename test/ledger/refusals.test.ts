@@ -16,7 +16,7 @@ test("a need recalls idle slices elsewhere before its refusal", async () => {
 	expect(state.recalled).toEqual([["b"]]);
 });
 
-test("a need is refused only when every holder has answered", async () => {
+test("refuses a request only once every instance with a slice has answered the recall", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.unanswered = 2;
 	const drawn = outcome(slices.draw(["b"], usd(50)));
@@ -29,7 +29,7 @@ test("a need is refused only when every holder has answered", async () => {
 	expect(await drawn).toBe("refused");
 });
 
-test("a need without a proof in time gets a 503", async () => {
+test("answers 503 if the refusal cannot be proved in time", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.unanswered = 1;
 	const drawn = outcome(slices.draw(["b"], usd(50)));
@@ -42,7 +42,7 @@ test("a need without a proof in time gets a 503", async () => {
 	expect(slices.get("b")?.waiters).toEqual([]);
 });
 
-test("a need that came after a recall is not refused by its answers", async () => {
+test("the answers to a recall refuse no request that came after the recall", async () => {
 	const { slices, state, clock } = scripted(5);
 	let answered = 1;
 	// As in Postgres: all holders have answered some tickets, and not the others.
@@ -241,7 +241,7 @@ test("totals sum slices of accounts at each tick", async () => {
 	expect(slices.totals().free).toBe(free);
 });
 
-test("a need that came while a recall was sent gets a recall of its own", async () => {
+test("a request that came while a recall was sent gets its own recall", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.onGrant = ({ ticket }) => {
 		state.unanswered = ticket === null ? 1 : 0;
@@ -262,7 +262,7 @@ test("a need that came while a recall was sent gets a recall of its own", async 
 	expect(state.recalled.length).toBe(3);
 });
 
-test("a need that came during a grant is not refused by its reply", async () => {
+test("a grant's reply does not refuse a request that came during the grant", async () => {
 	const { slices, state } = scripted(5);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -275,7 +275,7 @@ test("a need that came during a grant is not refused by its reply", async () => 
 	expect([await first, await second]).toEqual(["refused", "drawn"]);
 });
 
-test("a need that shrank during a grant gets another grant", async () => {
+test("a request that shrank during a grant gets another grant", async () => {
 	const { slices, state } = scripted(25);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));

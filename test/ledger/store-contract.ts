@@ -28,7 +28,7 @@ export interface ContractStore {
 	holding<T>(kind: "budget" | "lease", budget: string, work: () => Promise<T>): Promise<T>;
 	append(subject: string): Promise<number>;
 	book(account: string, kind: string, amount: number, ref: string, forced: boolean): Promise<number | null | "refused">;
-	/** Recalls stay in force: two clocks need not agree on when they are forgotten. */
+	/** Moves the times of all recalls ahead, so that none expires: the clocks of the model and of Postgres differ. */
 	keepRecalls(): Promise<void>;
 	/** The tables' contents without times, in a fixed order. */
 	dump(): Promise<unknown>;

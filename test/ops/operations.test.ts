@@ -252,7 +252,7 @@ describe.skipIf(PROMTOOL === null)("Prometheus' own tool", () => {
 		).toContain(`${panels.length} rules found`);
 	});
 
-	/** A gauge: its value covers the time since the last scrape, which a summary cannot say. */
+	/** promtool wants quantiles in a summary only. This gauge covers the time since the last scrape; a summary cannot. */
 	const LAG = "event_loop_lag_seconds non-summary metrics";
 
 	test("accepts /metrics, except units of money or the event loop's lag", async () => {

@@ -11,8 +11,8 @@ import { reply, type SeenRequest, startUpstream, type UpstreamServer } from "./u
 import { CHAT_DIALECTS, SINGLE_CHOICE } from "./upstream-wire.ts";
 
 /**
- * A matrix of tests: one behaviour of the upstream or the client in every chat dialect, through one whole service. The
- * six dialects run concurrently with a customer each; then each is checked.
+ * A matrix of tests: each behaviour of the upstream or the client, in every chat dialect, through a complete service.
+ * The six dialects run concurrently, each with its own customer; afterwards the test checks each result.
  */
 
 /** Dialects that report usage with every event; for others a broken answer's usage is estimated. */

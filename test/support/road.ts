@@ -53,7 +53,7 @@ export class ScriptedCall {
 	usage: TokenUsage | undefined;
 	tokens = 0;
 	isClosed = false;
-	/** Whether it hangs instead of failing when it is aborted. */
+	/** Whether an aborted call hangs instead of failing. */
 	isDeaf = false;
 	/** Whether it reports usage with each event. */
 	counts = true;

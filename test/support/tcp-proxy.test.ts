@@ -11,7 +11,7 @@ const db = await withDatabase();
 const address = new URL(db.url);
 const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
 
-test("a connection silent during sign-in blocks no other database", async () => {
+test("a connection frozen during sign-in does not delay making other databases", async () => {
 	const goOn = proxy.hold("to client", /^signing in$/);
 	const statements = createStatements(
 		{ clock: systemClock, log: silentLog },

@@ -39,7 +39,7 @@ function setUp() {
 }
 
 describe("long answers", () => {
-	test("wait while other answers use the share for reading", async () => {
+	test("wait while other answers use up the reading share", async () => {
 		const { ask } = setUp();
 		const [first, second, third] = [ask("a", 5), ask("b", 4), ask("c", 4)];
 		expect([first.state, second.state, third.state]).toEqual(["read", "waits", "waits"]);

@@ -25,7 +25,7 @@ test("pages get the configured retention of refused requests", async () => {
 	expect(page("pages/request")).not.toMatch(/kept for \d+ days/);
 });
 
-test("pages name batch files and RETENTION_AUDIT_DAYS as exceptions", () => {
+test("the pages state the exceptions: batch files and RETENTION_AUDIT_DAYS", () => {
 	expect(page("pages/requests")).toContain("are not stored, except in batch files");
 	expect(page("operator/audit")).toContain("RETENTION_AUDIT_DAYS");
 });

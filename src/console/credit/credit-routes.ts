@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
 import { type Language, languageOf } from "../../base/language.ts";
-import { type TextId, write } from "../../base/translate.ts";
+import { type TextId, translateId } from "../../base/translate.ts";
 import type { TopUpRecord } from "../../billing/top-ups.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import { formatUsd, minUsd, nanoUsdOfColumn, subUsd } from "../../money/nano-usd.ts";
@@ -106,7 +106,7 @@ function receiptPage(
 	account: { name: string; email: string },
 	{ language, serviceName, seller, buyer }: ReceiptFacts,
 ): Response {
-	const text = (id: TextId) => write(language, id);
+	const text = (id: TextId) => translateId(language, id);
 	const paid = topUp.decidedAtMs ?? topUp.createdAtMs;
 	const party = (name: TextId, lines: string[]): [string, string][] =>
 		lines.length === 0 ? [] : [[text(name), lines.join("\n")]];

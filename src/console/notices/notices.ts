@@ -96,8 +96,8 @@ export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook",
 }
 
 /**
- * The audit log tells which person made or rotated a key; notices of other keys' batches go to roles with
- * `notices.get`.
+ * Queues notices of ended batches. Mail for the maker goes to the person who made or rotated the batch's key, by the
+ * audit log; if there is none, to the roles with `notices.get`.
  */
 async function makeNotices(statements: Statements): Promise<void> {
 	await statements`

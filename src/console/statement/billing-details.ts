@@ -1,5 +1,5 @@
 import type { Language } from "../../base/language.ts";
-import { type TextId, write } from "../../base/translate.ts";
+import { type TextId, translateId } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -58,6 +58,10 @@ function checked(text: string, pattern: RegExp, param: string, rule: TextId): st
 
 /** Lines as printed. */
 export function partyLines({ company, address, vatId }: Party, language: Language): string[] {
-	const lines = [company, ...address.split("\n"), vatId === "" ? "" : write(language, "VAT ID {vatId}", { vatId })];
+	const lines = [
+		company,
+		...address.split("\n"),
+		vatId === "" ? "" : translateId(language, "VAT ID {vatId}", { vatId }),
+	];
 	return lines.filter((line) => line.trim() !== "");
 }

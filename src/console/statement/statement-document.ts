@@ -1,5 +1,5 @@
 import type { Language } from "../../base/language.ts";
-import { type TextId, write } from "../../base/translate.ts";
+import { type TextId, translateId } from "../../base/translate.ts";
 import { ENGLISH_USD, GERMAN_USD } from "../../money/shown-usd.ts";
 import { type Party, partyLines } from "./billing-details.ts";
 import { ENTRIES_MAX, type MonthState, type Statement, type StatementEntry } from "./statement.ts";
@@ -55,16 +55,16 @@ export function statementDocument(given: DocumentFacts) {
 	const last = new Date(statement.toMs - 1).toISOString().slice(0, 10);
 	return {
 		language,
-		title: `${write(language, "Statement")} ${month.format(statement.fromMs)}`,
+		title: `${translateId(language, "Statement")} ${month.format(statement.fromMs)}`,
 		serviceName,
 		accountId: account.id,
 		month: statement.month,
-		from: { label: write(language, "From"), lines: from.length === 0 ? [serviceName] : from },
-		to: { label: write(language, "To"), lines: [...to, account.email] },
+		from: { label: translateId(language, "From"), lines: from.length === 0 ? [serviceName] : from },
+		to: { label: translateId(language, "To"), lines: [...to, account.email] },
 		facts: [
-			[write(language, "Account"), `${account.name} (${account.id})`],
-			[write(language, "Period"), write(language, "{first} to {last}, days in UTC", { first, last })],
-			[write(language, "State"), write(language, STATES[statement.state])],
+			[translateId(language, "Account"), `${account.name} (${account.id})`],
+			[translateId(language, "Period"), translateId(language, "{first} to {last}, days in UTC", { first, last })],
+			[translateId(language, "State"), translateId(language, STATES[statement.state])],
 		] as const,
 		tables: [summary(given), movements(given), ...usageTables(given)].filter(({ rows }) => rows.length > 0),
 	};
@@ -82,7 +82,7 @@ function summary({ statement, language }: DocumentFacts): DocumentTable {
 	];
 	if (statement.lateNanoUsd !== 0n) rows.push([KINDS.late_usage, -statement.lateNanoUsd]);
 	rows.push(["Closing balance", statement.closingNanoUsd]);
-	const shown = rows.map(([name, amount]) => ({ cells: [write(language, name)], amount }));
+	const shown = rows.map(([name, amount]) => ({ cells: [translateId(language, name)], amount }));
 	const strong = shown.map((row, at) => ({ ...row, strong: at === 0 || at === shown.length - 1 }));
 	return tableOf(language, "Summary", strong);
 }
@@ -91,7 +91,7 @@ function movements({ lines, language }: DocumentFacts): DocumentTable {
 	const rows = lines
 		.filter(({ kind }) => kind !== "usage")
 		.map(({ day, kind, description, amountNanoUsd, url }) => ({
-			cells: [day, write(language, KINDS[kind]), description],
+			cells: [day, translateId(language, KINDS[kind]), description],
 			...{ amount: amountNanoUsd, url },
 		}));
 	return tableOf(language, "Movements", rows);
@@ -101,14 +101,14 @@ function usageTables({ statement, language, logUrl }: DocumentFacts): DocumentTa
 	const { fromMs, toMs, usage } = statement;
 	const whole = { from: String(fromMs), to: String(toMs) };
 	const names = new Map(usage.map(({ projectId, projectName }) => [projectId, projectName]));
-	names.set("", write(language, "No project"));
+	names.set("", translateId(language, "No project"));
 	const row = (name: string, sum: Sum, query: Record<string, string>) => ({
 		cells: [
 			name,
-			write(language, sum.requests === 1n ? "{count} request" : "{count} requests", {
+			translateId(language, sum.requests === 1n ? "{count} request" : "{count} requests", {
 				count: grouped(language, sum.requests),
 			}),
-			write(language, "{count} tokens", { count: grouped(language, sum.tokens) }),
+			translateId(language, "{count} tokens", { count: grouped(language, sum.tokens) }),
 		],
 		amount: -sum.amount,
 		url: logUrl(query),
@@ -168,14 +168,14 @@ function tableOf(
 ) {
 	const rows = all.slice(0, ROWS_MAX);
 	const left = all.length - rows.length;
-	const count = left >= ENTRIES_MAX ? write(language, "Many") : left;
+	const count = left >= ENTRIES_MAX ? translateId(language, "Many") : left;
 	const shown = rows.map(({ amount }) => exactUsd(amount));
 	const decimals = Math.max(2, ...shown.map((text) => text.split(".")[1]?.length ?? 0));
 	const { point } = language === "de" ? GERMAN_USD : ENGLISH_USD;
 	return {
-		title: write(language, title),
+		title: translateId(language, title),
 		/** Notice of omitted rows. */
-		more: left === 0 ? null : write(language, "{count} more are in the CSV.", { count }),
+		more: left === 0 ? null : translateId(language, "{count} more are in the CSV.", { count }),
 		rows: rows.map((row, index): DocumentRow => {
 			const [whole = "", fraction = ""] = (shown[index] ?? "").replace("-", "").split(".");
 			const sign = row.amount < 0n ? "−" : "";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import fontFile from "dejavu-fonts-ttf/ttf/DejaVuSansCondensed.ttf" with { type: "file" };
 import PDFDocument from "pdfkit";
 import { createTimeSlice } from "../../base/time-slice.ts";
-import { write } from "../../base/translate.ts";
+import { translateId } from "../../base/translate.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { DocumentTable, StatementDocument } from "./statement-document.ts";
 
@@ -106,7 +106,7 @@ export async function statementPdf(document: StatementDocument): Promise<Uint8Ar
 		room(5 * LINE);
 		head(name);
 		for (const { cells, amount, url } of rows) {
-			if (room(LINE)) head(write(language, "{title}, continued", { title: name }));
+			if (room(LINE)) head(translateId(language, "{title}, continued", { title: name }));
 			let x = 0;
 			for (const [column, cell] of cells.entries()) {
 				const own = column === cells.length - 1 ? width - x - AMOUNT_WIDTH : (WIDTHS[column] ?? 0);
@@ -146,7 +146,7 @@ export async function statementPdf(document: StatementDocument): Promise<Uint8Ar
 	for (let page = 1; page <= pages; page++) {
 		doc.switchToPage(page - 1);
 		y = doc.page.height - MARGIN - 8;
-		const at = write(language, "page {page} of {pages}", { page, pages });
+		const at = translateId(language, "page {page} of {pages}", { page, pages });
 		text(`${serviceName} · ${accountId} · ${month} · ${at}`, { size: 7, dim: true });
 	}
 	await slice.next();

@@ -114,9 +114,9 @@ begin
   ) n(name) left join found f on f.check_name = n.name group by n.name order by n.name;
 end $$;
 
--- Reads at most p_limit rows of sealed days again, round after round, the oldest first. A difference from the seal is
--- written into the day's row, and removed when the rows agree again. After the days come the budgets. Where a day's
--- requests are removed, only its ledger entries are read; books_check goes on computing its seal from its sums.
+-- Reads at most p_limit rows of sealed days again, the oldest day first, then the budgets; then a new round begins. A
+-- difference from the seal is stored in the day's row until the rows agree again. For a day whose requests were removed
+-- it reads only ledger entries; books_check still computes that seal from the day's sums.
 -- - `more`: there is more to read now.
 -- - `rest`: the round is over; the next one begins an hour after this one began.
 -- - `busy`: another call runs.

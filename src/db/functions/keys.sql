@@ -161,7 +161,8 @@ declare
   n api_key;
   v_end timestamptz := clock_timestamp() + make_interval(secs => p_grace_ms / 1000.0);
 begin
-  -- The account before its key, as everywhere: the owner of a key never changes.
+  -- Locks the account before the key, the order of all functions. The key's owner never changes, so this lookup is
+  -- safe.
   perform 1 from account a where a.id = (select o.account_id from api_key o where o.id = p_id) for no key update;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
   if not found then

@@ -58,7 +58,7 @@ export function madeInTime<Read, Made>(
 	return new TimedBody(reads, deadlineMs, body).made;
 }
 
-/** A class, since there is one per request. */
+/** A class, not closures, to allocate less: there is one per request. */
 class TimedBody<Read, Made> implements LastingBody {
 	readonly made: Promise<Made>;
 	readonly #reads: BodyReads;

@@ -46,7 +46,7 @@ const DAYS_MAX = 400;
 const ROWS_DEFAULT = 1_000;
 const ROWS_MAX = 10_000;
 const TEXT_CHARS_MAX = 1_000;
-/** Concurrent queries of a process: the only lookup whose cost grows with its range. */
+/** Limit of concurrent queries per process. No other look-up's cost grows with its date range. */
 const RUNNING_MAX = 2;
 /** Running and waiting queries, of one account and of all. */
 const PLACES = { perAccountMax: 4, max: 64 };

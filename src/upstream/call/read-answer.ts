@@ -12,7 +12,7 @@ const SHORT_BYTES = 128 * 1024;
 const FIRST_BYTES = 512 * 1024;
 
 /** Whether the declared length lets the answer be read and parsed in one step: only its text must be awaited. */
-export function isShort(response: Response): boolean {
+export function hasShortBody(response: Response): boolean {
 	return declaredBytes(response) <= SHORT_BYTES;
 }
 

@@ -8,7 +8,7 @@ import type { AnswerRead } from "./answer-memory.ts";
 import { Attempt, type CallContext } from "./attempt.ts";
 import { isError, UpstreamFailure, unreadable } from "./failure.ts";
 import type { CallDeps, UpstreamPost } from "./post.ts";
-import { ANSWER_BYTES_MAX, isShort, LINE_ANSWER_BYTES_MAX, readLong } from "./read-answer.ts";
+import { ANSWER_BYTES_MAX, hasShortBody, LINE_ANSWER_BYTES_MAX, readLong } from "./read-answer.ts";
 import type { Tries } from "./replay.ts";
 
 export interface UnaryPost<Answer> extends UpstreamPost {
@@ -101,7 +101,7 @@ export class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 		// Answers of one turn of the event loop are read, settled and delivered together.
 		await this.#deps.tickBarrier();
 		const isLine = this.#call.context.patient === true;
-		const parsed = isShort(response)
+		const parsed = hasShortBody(response)
 			? parseJson(await response.text())
 			: await this.#readLong(response, isLine ? Math.min(bytesMax, LINE_ANSWER_BYTES_MAX) : bytesMax);
 		if (parsed === undefined) throw unreadable("an answer that is not JSON");

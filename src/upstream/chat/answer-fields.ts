@@ -34,7 +34,7 @@ export const PASSED: Readonly<Record<"answer" | "choice" | "message" | "toolCall
 	message: {
 		// `reasoning` leaves as `reasoning_content`, the name that most clients read.
 		...own("role content refusal tool_calls function_call reasoning_content reasoning"),
-		// The next turn needs these three: a reasoning model takes its tool calls back only as it signed them.
+		// Clients return these three in the next turn: a reasoning model rejects tool calls without its own signatures.
 		reasoning_details: reasoningDetails,
 		thinking_blocks: thinkingBlocks,
 		extra_content: extraContent,

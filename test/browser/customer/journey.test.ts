@@ -46,7 +46,7 @@ const { service, upstream, open, person, secret, customer } = isRun
 	? await setUp()
 	: ({ customer: {} } as Awaited<ReturnType<typeof setUp>>);
 
-/** The customer's own server. */
+/** Webhook calls that the customer's server received. */
 const called: { readonly headers: Headers; readonly body: string }[] = [];
 const receiver = untilEnd(
 	Bun.serve({

@@ -183,7 +183,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		const form = page.getByRole("dialog");
 		await form.getByLabel("Name").fill("lost once");
 		await form.getByLabel("Cap in USD").fill("5");
-		// The list of keys has the same address and may be read later.
+		// Only the POST that creates the key is broken: the list of keys is a GET with the same address.
 		await page.route(/\/api\/console\/keys\?/, async (route) => {
 			if (route.request().method() === "GET") return route.continue();
 			await route.fetch();

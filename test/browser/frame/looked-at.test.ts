@@ -7,7 +7,7 @@ import { walk } from "../windows.ts";
 import { withTwoAccounts } from "./two-accounts.ts";
 
 testsMayTake(180_000);
-/** Requests of a sign-out or a change of account. */
+/** Requests that the test breaks: a sign-out, and those of a change of account. */
 const UNREACHED = /\/api\/(auth\/sign-out|console\/me(\?|$)|console\/public\/config)/;
 /** The viewer's address, without the members of the account. */
 const VIEWER = /\/api\/console\/me(\?|$)/;

@@ -81,7 +81,7 @@ describe("the output limit", () => {
 		expect(read({}).maxOutputTokens).toBe(model.maxOutputTokens);
 	});
 
-	test("is the model's if the deployment takes none", () => {
+	test("is the model's if the deployment does not support max_tokens", () => {
 		const deaf = modelOver([], { parameters: new Set() });
 		expect(read({ max_tokens: 5 }, deaf)).toMatchObject({
 			maxOutputTokens: deaf.maxOutputTokens,

@@ -163,7 +163,7 @@ export function vorbis(modes: VorbisModes): Codec {
 	};
 }
 
-/** Zeros, or the tag that some programs put behind everything. */
+/** Whether the bytes after the last page are harmless: zeros, or an ID3v1 tag. */
 function isPadding(rest: Buffer): boolean {
 	return rest.every((byte) => byte === 0) || (rest.length === 128 && rest.toString("latin1", 0, 3) === "TAG");
 }

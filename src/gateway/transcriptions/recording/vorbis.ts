@@ -25,7 +25,9 @@ export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes 
 	return { rate, blocks, mask: (1 << Math.ceil(Math.log2(flags.length))) - 1 };
 }
 
-/** The samples that a packet adds to those before it: a quarter of the block before and one of its own. */
+/**
+ * Samples that a packet adds: a quarter of the previous block's size plus a quarter of its own. The first adds none.
+ */
 export function vorbisSamples(modes: VorbisModes, first: number, before: number): { samples: number; block: number } {
 	const block = modes.blocks[(first >> 1) & modes.mask];
 	if (block === undefined) throw contradiction("a Vorbis packet has an unknown mode");

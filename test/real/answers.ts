@@ -10,7 +10,7 @@ const FOX = {
 };
 
 export const ANSWER_CHECKS: Checks = {
-	async "a whole answer is the server's, and costs what it counted"(world) {
+	async "an unstreamed answer equals the server's; its price follows the server's count"(world) {
 		const { client, accountId } = await world.customer();
 		const body = { ...GREEDY, max_tokens: 40 };
 		const direct = await world.direct.chat.completions.create(body);
@@ -24,7 +24,7 @@ export const ANSWER_CHECKS: Checks = {
 		return `${direct.usage?.prompt_tokens} + ${direct.usage?.completion_tokens} tokens, ${spent} nano-dollars`;
 	},
 
-	async "a stream assembles to the same text, ends with its usage, and says by whose count"(world) {
+	async "a stream has the same text, ends with usage, and names who counted it"(world) {
 		const { client, accountId } = await world.customer();
 		const direct = await assembled(world.direct, { max_tokens: 60 });
 		const ours = await assembled(client, { max_tokens: 60 });
@@ -42,7 +42,7 @@ export const ANSWER_CHECKS: Checks = {
 		return `${ours.usage.prompt_tokens} + ${ours.usage.completion_tokens} tokens, ${rows[0]?.basis}`;
 	},
 
-	async "text completions, whole and streamed"(world) {
+	async "text completions work, unstreamed and streamed"(world) {
 		const { client, accountId } = await world.customer();
 		const body = { model: "tiny", prompt: "the quick fox", max_tokens: 30, temperature: 0, seed: 7 };
 		const direct = await world.direct.completions.create(body);
@@ -58,7 +58,7 @@ export const ANSWER_CHECKS: Checks = {
 		return `${direct.usage?.completion_tokens} tokens, twice`;
 	},
 
-	async "an answer ends at max_tokens and at a stop"(world) {
+	async "an answer ends at max_tokens and at a stop sequence"(world) {
 		const { client } = await world.customer();
 		const cut = await client.chat.completions.create({ ...GREEDY, max_tokens: 5 });
 		must(cut.usage?.completion_tokens === 5, `${cut.usage?.completion_tokens} tokens`);
@@ -75,7 +75,7 @@ export const ANSWER_CHECKS: Checks = {
 		return `5 tokens; stopped ${direct?.includes(stop) ? "behind" : "before"} ${JSON.stringify(stop)}`;
 	},
 
-	async "tokens that the server had at hand cost what they should, whole and streamed"(world) {
+	async "cached prompt tokens are charged at the cached rate, unstreamed and streamed"(world) {
 		if (!world.server.tellsCached) return undefined;
 		const { client, accountId } = await world.customer();
 		// vLLM caches whole blocks of 128 tokens.
@@ -90,7 +90,7 @@ export const ANSWER_CHECKS: Checks = {
 		return `${cached} of ${second.usage?.prompt_tokens} tokens of the prompt`;
 	},
 
-	async "max_completion_tokens is kept to, by whatever name the server knows it"(world) {
+	async "max_completion_tokens is obeyed, whatever the server's name for it"(world) {
 		const { client } = await world.customer();
 		const answer = await client.chat.completions.create({ ...GREEDY, max_completion_tokens: 7 });
 		must(answer.usage?.completion_tokens === 7, `${answer.usage?.completion_tokens} tokens`);
@@ -99,7 +99,7 @@ export const ANSWER_CHECKS: Checks = {
 		return "7 tokens, twice";
 	},
 
-	async "several choices are all of them paid for, and where the server makes one alone, that is said"(world) {
+	async "all choices are charged; an ignored `n` is reported"(world) {
 		const { client, accountId } = await world.customer();
 		// vLLM returns one choice for greedy sampling.
 		const body = { ...GREEDY, temperature: 1, max_tokens: 20, n: 2 };
@@ -121,7 +121,7 @@ export const ANSWER_CHECKS: Checks = {
 		return "2 choices of 20 tokens, twice";
 	},
 
-	async "logprobs are the server's, whole and streamed"(world) {
+	async "logprobs equal the server's, unstreamed and streamed"(world) {
 		if (!world.server.parameters.includes("logprobs")) return undefined;
 		const { client } = await world.customer();
 		const body = { ...GREEDY, max_tokens: 6, logprobs: true, top_logprobs: 2 };
@@ -138,7 +138,7 @@ export const ANSWER_CHECKS: Checks = {
 		return "of 6 tokens, two each";
 	},
 
-	async "a schema is kept to"(world) {
+	async "the answer matches a JSON schema"(world) {
 		if (!world.server.parameters.includes("response_format")) return undefined;
 		const { client, accountId } = await world.customer();
 		const format = { type: "json_schema" as const, json_schema: { name: "fox", strict: true, schema: FOX } };
@@ -154,7 +154,7 @@ export const ANSWER_CHECKS: Checks = {
 		return `${JSON.stringify(text.slice(0, 20))}, twice`;
 	},
 
-	async "a tool that must be called is called alike, whole and streamed, and its arguments are paid for"(world) {
+	async "a required tool is called, unstreamed and streamed; its arguments are charged"(world) {
 		if (!world.server.callsTools) return undefined;
 		const { client, accountId } = await world.customer();
 		let cost = 0;

@@ -5,7 +5,7 @@ import { waitFor } from "../support/wait.ts";
 import { assembled, booked, type Checks, type Customer, costOf, GREEDY, must } from "./world.ts";
 
 export const ENDING_CHECKS: Checks = {
-	async "connections that the server closes between two requests harm none"(world) {
+	async "connections that the server closes between requests break no request"(world) {
 		const { client, accountId } = await world.customer();
 		let sent = 0;
 		const send = async () => {
@@ -23,9 +23,7 @@ export const ENDING_CHECKS: Checks = {
 		return `${sent} requests, five of them behind pauses of some 5 s`;
 	},
 
-	async "a server that is killed in the middle ends the stream with an error, what came is paid for, and it serves again"(
-		world,
-	) {
+	async "killing the server ends a stream with an error and charges the part delivered"(world) {
 		const { client, accountId } = await world.customer();
 		const stream = await client.chat.completions.create({ ...GREEDY, max_tokens: 3_000, stream: true });
 		let events = 0;
@@ -52,7 +50,7 @@ export const ENDING_CHECKS: Checks = {
 		return `${events} events seen, ${rows[0]?.completion_tokens} tokens charged (${rows[0]?.basis}), ${spent} nano-dollars`;
 	},
 
-	async "a prompt that is too long is refused, free of charge, and takes nothing from anybody else"(world) {
+	async "a too long prompt is refused without charge and blocks no other customer"(world) {
 		if (!world.server.refusesLongPrompts) return undefined;
 		const { client, accountId } = await world.customer();
 		const other = await world.customer();
@@ -78,7 +76,7 @@ export const ENDING_CHECKS: Checks = {
 		return `8 refused (${[...statuses].sort().join(", ")}), free of charge; another customer was served`;
 	},
 
-	async "a prompt that the server cuts, or answers though it is too long, costs no more than its context"(world) {
+	async "a too long prompt that the server answers costs at most its context"(world) {
 		if (world.server.refusesLongPrompts) return undefined;
 		const { client, accountId } = await world.customer();
 		const messages = [{ role: "user" as const, content: "x1 ".repeat(2_500) }];
@@ -104,7 +102,7 @@ export const ENDING_CHECKS: Checks = {
 		return `${ours.usage.completion_tokens} tokens in ${ms} ms, checks due every 500 ms`;
 	},
 
-	async "requests that come together are all of them answered, whole"(world) {
+	async "concurrent requests all get complete answers"(world) {
 		const customers = await Promise.all([world.customer(), world.customer(), world.customer()]);
 		const answers = await Promise.all(customers.map(({ client }) => assembled(client, { max_tokens: 300 })));
 		const texts = new Set(answers.map(({ text }) => text));
@@ -116,7 +114,7 @@ export const ENDING_CHECKS: Checks = {
 		return "3 streams of 300 tokens";
 	},
 
-	async "who leaves pays for what came, and the server is free again"(world) {
+	async "a client that leaves pays for what it received, and the server is free again"(world) {
 		const { client, accountId } = await world.customer();
 		const leaving = new AbortController();
 		const startedMs = performance.now();
@@ -140,9 +138,7 @@ export const ENDING_CHECKS: Checks = {
 		return `${events} events seen, ${rows[0]?.completion_tokens} tokens charged (${rows[0]?.basis}), ${spent} nano-dollars`;
 	},
 
-	async "many at once, some of whom leave, while it is killed twice: a whole answer costs what it says, a failed one nothing"(
-		world,
-	) {
+	async "under load with two kills, whole answers cost their usage, failed ones nothing"(world) {
 		const customers = await Promise.all(Array.from({ length: 8 }, () => world.customer()));
 		const random = createRandom(20261127);
 		const whole = new Map<string, OpenAI.CompletionUsage | undefined>();

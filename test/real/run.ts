@@ -31,7 +31,7 @@ const CONTEXT_LENGTH = 4_096;
 const START_MS_MAX = 240_000;
 
 const BOOKS: Checks = {
-	async "the books hold"({ service }) {
+	async "the books have no broken invariant"({ service }) {
 		await service.settled();
 		const broken = (await service.reconciled()).filter(({ ok }) => !ok);
 		must(broken.length === 0, JSON.stringify(broken));
@@ -81,11 +81,11 @@ try {
 	}
 	const day = new Date().toISOString().slice(0, 10);
 	const text = [
-		"# Before a real model server",
+		"# Tests against a real model server",
 		"",
 		`${name} ${server.version(program)}, random weights, ${day}; Bun ${Bun.version}.`,
 		"",
-		"| | what | seen |",
+		"| result | check | observed |",
 		"|---|---|---|",
 		...rows,
 		"",

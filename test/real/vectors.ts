@@ -3,7 +3,7 @@ import { priceOf } from "../support/chat.ts";
 import { booked, type Checks, must } from "./world.ts";
 
 export const VECTOR_CHECKS: Checks = {
-	async "embeddings are the server's, as numbers and packed, and cost what it counted"(world) {
+	async "embeddings equal the server's, as numbers and base64, at the price of its count"(world) {
 		if (!world.server.serves.includes("embeddings")) return undefined;
 		const { client, accountId } = await world.customer();
 		const input = ["the quick fox", "and the lazy dog"];
@@ -23,7 +23,7 @@ export const VECTOR_CHECKS: Checks = {
 		return "2 vectors, twice";
 	},
 
-	async "a ranking is the server's, and costs what it counted"(world) {
+	async "a ranking equals the server's, at the price of its count"(world) {
 		if (!world.server.serves.includes("rankings")) return undefined;
 		const { secret, accountId } = await world.customer();
 		const told = async (url: string, model: string) => {

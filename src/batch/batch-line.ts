@@ -103,12 +103,18 @@ export async function* openLines(
 export interface BatchLine {
 	readonly customId: string;
 	readonly body: Readonly<Record<string, unknown>>;
+	/** Whether a number of the line is beyond a double's range (`1e400`). */
+	readonly mayBeInfinite: boolean;
 	readonly model: string;
 }
 
 export type LineProblem = Omit<BatchProblem, "line">;
 
 const CUSTOM_ID_CHARS_MAX = 512;
+/** Numbers without such an exponent or so many digits fit into a double. */
+const MAY_BE_INFINITE = /\d[eE]\+?\d{3}|\d{200}/;
+/** `JSON.rawJSON` is missing in the compiler's libraries. */
+const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
 /** A line of at least this length is parsed in a time slice of its own. */
 const LONG_CHARS = 256 * 1024;
 
@@ -133,7 +139,19 @@ export async function readLine(text: string, endpoint: string): Promise<BatchLin
 	if (typeof fields.model !== "string" || fields.model === "")
 		return missing("body.model", "`body.model` must be the ID of a model: see GET /v1/models.");
 	if (fields.stream === true) return invalid("body.stream", "`stream` is not supported in a batch. Remove it.");
-	return { customId, body: fields, model: fields.model };
+	return { customId, body: fields, mayBeInfinite: MAY_BE_INFINITE.test(text), model: fields.model };
+}
+
+/**
+ * The request body of a line. A number beyond a double's range stays as written, so that its field's check refuses it;
+ * JSON would write null.
+ */
+export function bodyText({ body, mayBeInfinite }: BatchLine): string {
+	if (!mayBeInfinite) return JSON.stringify(body);
+	return JSON.stringify(body, (_, value: unknown) => {
+		if (value === Number.POSITIVE_INFINITY) return rawJson("1e400");
+		return value === Number.NEGATIVE_INFINITY ? rawJson("-1e400") : value;
+	});
 }
 
 async function parse(text: string): Promise<{ value: Record<string, unknown> } | LineProblem> {

@@ -28,6 +28,10 @@ import { withRequiredSettings } from "./session-settings.ts";
 
 /** Any number will do, as long as all versions of the service use the same one. */
 const ADVISORY_LOCK = 7_305_441_902;
+/** The first migration of all development versions of 0.2, and the last commit that reads them. */
+const FIRST_OF_0_2 = "0000_credit";
+const LAST_COMMIT_OF_0_2 = "869b8bb6";
+
 export interface Migrated {
 	/** Names of the migrations that this call carried out. */
 	readonly applied: readonly string[];
@@ -157,8 +161,13 @@ async function readList(client: postgres.Sql): Promise<ReadonlyMap<string, boole
 	return new Map(rows.map(({ name, breaking }) => [name, breaking]));
 }
 
-/** Fault if a newer version made the database that this one cannot run next to. */
+/** Fault if the database was made by an older or newer version that this one cannot run next to. */
 function refuseOthers(known: ReadonlyMap<string, boolean>, list: readonly Migration[]): void {
+	if (known.has(FIRST_OF_0_2))
+		throw new Fault(
+			"conflict",
+			`The database was made by a development version of version 0.2, which version ${VERSION} cannot read. The last commit that can is ${LAST_COMMIT_OF_0_2}. Start version ${VERSION} on an empty database.`,
+		);
 	const ours = new Set(list.map(({ name }) => name));
 	const theirs = [...known].find(([name, breaking]) => breaking && !ours.has(name))?.[0];
 	if (theirs === undefined) return;

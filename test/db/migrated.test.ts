@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
 import { checkFunctions, FUNCTION_SET, isPrepared, layFunctions } from "../../src/db/function-set.ts";
-import { migrate, migratedUrl } from "../../src/db/migrate.ts";
+import { checkMigratable, migrate, migratedUrl } from "../../src/db/migrate.ts";
 import { type Migration, migrations } from "../../src/db/migrations/list.ts";
 import { createMigratedDatabase } from "../support/database.ts";
 
@@ -106,6 +106,18 @@ test("keeps the functions of the versions that booted last", async () => {
 		].sort(),
 	);
 	expect(await client`select count(*)::int as sets from function_set`).toEqual([{ sets: 3 }] as never);
+});
+
+test("refuses a database of 0.2 development versions, unchanged", async () => {
+	await client`update schema_migration set name = '0000_credit' where name = '0000_baseline'`;
+	const refusal = "The last commit that can is 869b8bb6";
+	await expect(migrate(deps, url)).rejects.toThrow(refusal);
+	await expect(checkMigratable(url)).rejects.toThrow(refusal);
+	await expect(migratedUrl(url)).rejects.toThrow(refusal);
+	const names = ["0000_credit", ...migrations.slice(1).map(({ name }) => name)];
+	expect(await client`select name from schema_migration order by name`).toEqual(
+		names.map((name) => ({ name })) as never,
+	);
 });
 
 test("accepts a newer compatible schema, refuses a breaking one", async () => {

@@ -198,6 +198,8 @@ async function outputLost(
 	files: { output: FileWriter | undefined; error: FileWriter | undefined },
 	message = OUTPUT_GONE.message,
 ): Promise<void> {
+	// A newer run fenced this one off; a fence here would end that run's writing.
+	if (!(await deps.books.reopen(batch.id, batch.run, []))) throw new RunLost();
 	const sealed = { output: await sealedOf(files.output), error: await sealedOf(files.error) };
 	const uncounted = { books: deps.books, outcomes: { restore: () => {} } };
 	await linesBefore(uncounted, { batchId: batch.id, run: batch.run }, sealed);

@@ -111,6 +111,24 @@ test("a replaced runner sends no more lines; its outcomes do not count", async (
 	await assertOnce(world, id, names);
 });
 
+test("a replaced run that fails to seal leaves the files to the newer run", async () => {
+	const world = createCrashWorld(db, owner, random(8));
+	const id = await world.create([chatLine("a")]);
+	const { outcomes } = world.books;
+	let newer: Awaited<ReturnType<typeof world.files.resume>>;
+	world.books.outcomes = async (...given) => {
+		const isTaken = await outcomes(...given);
+		await world.books.take(id);
+		newer = await world.files.resume((await world.find(id)).outputFileId ?? "");
+		await newer?.fence();
+		return isTaken;
+	};
+	await world.live().run(id);
+	newer?.write("kept");
+	expect(await newer?.seal()).toBe(3);
+	expect((await world.find(id)).state).toBe("in_progress");
+});
+
 test("a deleted input fails the batch", async () => {
 	const world = createCrashWorld(db, owner, random(3));
 	const id = await world.create([chatLine("a")]);

@@ -7,9 +7,8 @@ import type { Viewer } from "./viewer.ts";
 export const TOKEN = t.Optional(t.String({ pattern: "^[0-9A-Za-z-]{16,64}$" }));
 
 /**
- * Id of the object that a page creates: `fresh`, or the former id if the same request had the same token within a day.
- * An insert under this id then creates no second object. An operator may create for no account. Fault
- * idempotency_mismatch.
+ * Id of the object that a page creates: `fresh`, or the former id of the same request with the same token within a day.
+ * Fault idempotency_mismatch.
  */
 export async function claimedOnPage(
 	{ keyMaker, clock }: Parts<"keyMaker" | "clock">,

@@ -25,7 +25,6 @@ import { usageRoutes } from "./usage/usage-routes.ts";
 
 export type ConsoleApi = ReturnType<typeof createConsoleApi>;
 
-/** All console routes except those that `console-router.ts` serves itself. */
 export function createConsoleApi(parts: ConsoleParts) {
 	return new Elysia({ name: "console", prefix: "/api/console", handler: { standardHostname: false } })
 		.onError(({ error, code, request }) =>

@@ -29,20 +29,17 @@ export type ConsoleConfig = Pick<
 	| "transferDetails"
 >;
 
-/** Dependencies of all parts of the console. */
 export interface ConsoleParts {
 	/** The console's own client, so that a slow page does not delay settlements. */
 	readonly statements: Statements;
 	/** On separate clients, so that it waits for no page. */
 	readonly fence: WaitForFence;
 	readonly tx: Transactional;
-	/** Checks the books for readiness, metrics and the history. */
 	readonly books: Pick<Reconciler, "run">;
 	readonly clock: Clock;
 	readonly log: Log;
 	readonly config: ConsoleConfig;
 	readonly brand: OwnBrand;
-	/** The served catalogue, and the upstreams' state as the gateways see it. */
 	readonly deployments: Deployments;
 	readonly gateways: GatewayClient;
 	readonly keyMaker: KeyMakerDeps;
@@ -56,9 +53,7 @@ export interface ConsoleParts {
 	readonly sessions: ConsoleSessions;
 	readonly live: LiveFeed;
 	readonly figures: ConsoleFigures;
-	/** Public origin of the service: scheme, host and port. */
 	readonly origin: () => string;
 }
 
-/** The dependencies that one function uses. */
 export type Parts<Names extends keyof ConsoleParts> = Pick<ConsoleParts, Names>;

@@ -25,7 +25,6 @@ export function consoleErrorResponse(
 	return new Response(JSON.stringify(body), { status: statusOf(fault), headers });
 }
 
-/** Converts any error to a fault that may be shown; details for the operator are logged. */
 export function loggedFault(error: unknown, requestId: string, log: Log): Fault {
 	const fault = !(error instanceof Fault) && isDatabaseAway(error) ? databaseAway(error) : faultOf(error);
 	if (fault.code === "service_unavailable" && fault.cause !== undefined)
@@ -50,7 +49,6 @@ export function faultOfElysia(error: unknown, code: string | number): unknown {
 	return error;
 }
 
-/** The name of the invalid field, if it looks like a name. */
 function paramOf(error: unknown): string | null {
 	try {
 		const path = (error as { all?: { path?: unknown }[] }).all?.[0]?.path;

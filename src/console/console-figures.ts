@@ -9,11 +9,9 @@ const MAIL_OUTCOMES = ["sent", "failed", "limited", "dropped"] as const;
 type MailOutcome = (typeof MAIL_OUTCOMES)[number];
 const CHANNELS = ["mail", "webhook"] as const;
 type NoticeChannel = (typeof CHANNELS)[number];
-/** `waiting`: will be retried. */
 const NOTICE_OUTCOMES = ["sent", "waiting", "failed"] as const;
 type NoticeOutcome = (typeof NOTICE_OUTCOMES)[number];
 
-/** Counters of a console process, for metrics. */
 export function createConsoleFigures() {
 	const mails = { sent: 0, failed: 0, limited: 0, dropped: 0 };
 	const notices = { mail: { sent: 0, waiting: 0, failed: 0 }, webhook: { sent: 0, waiting: 0, failed: 0 } };
@@ -27,7 +25,6 @@ export function createConsoleFigures() {
 		notice(channel: NoticeChannel, outcome: NoticeOutcome): void {
 			notices[channel][outcome] += 1;
 		},
-		/** Charges of lost batch requests that were credited. */
 		lostWork(amount: NanoUsd): void {
 			lostNanoUsd += amount;
 		},

@@ -20,16 +20,12 @@ import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
 /** After it the person signs in again, so that the company's provider is asked. */
 const COMPANY_SESSION_MS = 12 * 3_600_000;
 const CHAT_BYTES_MAX = 32 * 1024 * 1024;
-/** Largest body of the other routes. */
 const BODY_BYTES_MAX = 64 * 1024;
 
 type RouterParts = Parts<"statements" | "gateways" | "cards" | "config" | "log" | "auth" | "sessions" | "origin">;
 type Handler = (connection: Connection, requestId: string) => Response | Promise<Response>;
 
-/**
- * Everything below `/api/`. Requests to `/api/console/` are authenticated before the body is read. Streams, card
- * payments and sign-in are served here, the rest by the API.
- */
+/** Everything below `/api/`. Requests to `/api/console/` are authenticated before the body is read. */
 export function createConsoleRouter(
 	parts: RouterParts,
 	{ api, connectionOf }: { api: Pick<ConsoleApi, "handle">; connectionOf(request: Request): Connection },
@@ -150,7 +146,6 @@ async function viewerOf(
 		viewer: {
 			userId: user.id,
 			sessionId: session.id,
-			// The library dates sessions by the machine's clock.
 			authenticatedAgoMs: Date.now() - (session.authenticatedAt ?? session.createdAt).getTime(),
 			name: user.name,
 			email: user.email,
@@ -175,7 +170,6 @@ function membershipFor(viewer: Viewer, asked: string | null): Membership | null 
 	return found;
 }
 
-/** Sets the client's address as the connection has it, replacing the client's own header. */
 function withAddress({ request, address }: Connection): Request {
 	const headers = new Headers(request.headers);
 	headers.set(ADDRESS_HEADER, address);
@@ -203,7 +197,6 @@ function checkChange(request: Request, origins: readonly string[], bodyBytesMax:
 	const length = headers.get("content-length");
 	if (length !== null && Number(length) > bodyBytesMax)
 		throw new ConsoleError("payload_too_large", "The request is too large.");
-	// A form cannot send DELETE, and ours have no body.
 	if (request.method === "DELETE" && length === null && request.body === null) return;
 	const type = headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
 	if (type !== "application/json")

@@ -9,7 +9,6 @@ import type { Membership, Viewer } from "./viewer.ts";
 
 export const AUTHENTICATED_FOR_MS = 15 * 60_000;
 
-/** One request to the console and its person, determined before the body is read. */
 export interface ConsoleSession {
 	readonly requestId: string;
 	readonly connection: Connection;
@@ -33,8 +32,7 @@ export type ConsoleSessions = ReturnType<typeof createConsoleSessions>;
 
 /**
  * A right is granted once per request, by the table of routes or by a handler outside it. Only then does a handler get
- * an account id: reading it without a check is a bug and fails. `secondFactor` requires one of operators. `passwordAgain` is false in the demo, whose people sign in by link and have
- * no password.
+ * an account id. `passwordAgain` is false in the demo, whose people have no password.
  */
 export function createConsoleSessions(options: { secondFactor: boolean; passwordAgain: boolean }) {
 	const sessions = new WeakMap<Request, ConsoleSession>();
@@ -77,7 +75,6 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		return found;
 	}
 
-	/** The request's account, after `allow`. */
 	function account(request: Request): Allowed {
 		const found = allowed.get(request);
 		assert(found !== undefined, "a right is asked for before the account's things");

@@ -38,20 +38,16 @@ export interface ConsoleDeps {
 }
 
 export interface Console {
-	/** Shared with the management interface and the jobs. */
 	readonly parts: ConsoleParts;
 	/** Client with a long deadline for the jobs: the first sums of a large database read many rows. */
 	readonly sums: Statements;
-	/** Everything below `/api/`. */
 	router(connectionOf: (request: Request) => Connection): ReturnType<typeof createConsoleRouter>;
-	/** Whether the console can work; lists what is missing. */
 	health(): Promise<HealthReport>;
 }
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 
-/** Creates each part once and passes to every function the parts that it uses. */
 export function createConsole(config: Config, deps: ConsoleDeps): Console {
 	const { brand, clock, log, cleanup } = deps;
 	const { keyPepper, consoleSecret } = deps.secrets;

@@ -17,25 +17,21 @@ export interface RequestAs {
 	readonly body: ArrayBuffer | null;
 	/** Requests with the same idempotency key run once. */
 	readonly idempotencyKey?: string;
-	/** Of the person who sends the request. */
 	readonly address: string;
 	readonly language: Language;
 	readonly signal: AbortSignal;
 }
 
-/** The console's client of the gateways. Fault service_unavailable if no gateway responds. */
 export interface GatewayClient {
 	send(request: RequestAs): Promise<Response>;
 }
 
-/** A gateway's address for internal requests. */
 export interface GatewayPlace {
 	/** `http://host:port`; any host for a socket. */
 	readonly url: string;
 	readonly unix?: string;
 }
 
-/** Tries `places` one after the other, from a random one on, until one responds. */
 export function createGatewayClient(
 	deps: { clock: Clock; log: Log; places: () => readonly GatewayPlace[] },
 	options: { secret: string },

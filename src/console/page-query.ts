@@ -13,7 +13,6 @@ export const PAGE_QUERY = {
 
 const LIMIT_DEFAULT = 50;
 
-/** Rejects other fields. */
 export const EMPTY_BODY = t.Object({}, { additionalProperties: true });
 export const USD = t.String({ minLength: 1, maxLength: 32 });
 export const REASON = t.String({ minLength: 3, maxLength: 500 });
@@ -27,7 +26,6 @@ export function pageOf(query: { after?: string | undefined; limit?: number | und
 	return { shown, asked: shown + 1, after: query.after ?? null };
 }
 
-/** Drops the extra row that only shows that there is a next page. */
 export function pageOfRows<Row>(rows: readonly Row[], shown: number, cursorOf: (row: Row) => string) {
 	const items = rows.slice(0, shown);
 	const last = items.at(-1);

@@ -5,7 +5,6 @@ import type { Parts } from "./console-deps.ts";
 import { usableDigest } from "./keys/usable-keys.ts";
 
 const CHAT = "/v1/chat/completions";
-/** Response headers passed to the page. */
 const HEADERS = ["content-type", "retry-after", "x-request-id", "x-ignored-parameters", "x-accel-buffering"];
 
 /**

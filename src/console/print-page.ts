@@ -36,7 +36,6 @@ export function printPage(language: Language, title: string, body: string): Resp
 	return new Response(html, { headers: { ...headers, "content-security-policy": POLICY } });
 }
 
-/** A table of names and values, one row each; `strong` names the row with an amount. */
 export function factsTable(rows: readonly (readonly [name: string, value: string])[], strong?: string): string {
 	const lines = rows.map(([name, value]) => {
 		const amount = name === strong ? ' class="amount"' : "";

@@ -9,11 +9,9 @@ import { isOwnMachine } from "./sign-in/sign-in-link.ts";
 import { createModelSpeeds, type ModelSpeed } from "./usage/model-speed.ts";
 
 interface Measured {
-	/** Null if there were too few recent requests. */
 	readonly speed: ModelSpeed | null;
 }
 
-/** Routes for everyone, signed in or not. */
 export function publicRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "deployments" | "cards" | "mailer" | "sessions" | "origin">,
 ) {
@@ -36,7 +34,6 @@ export function publicRoutes(
 			topUpMinNanoUsd: TOP_UP_NANO_USD_MIN,
 			topUpMaxNanoUsd: TOP_UP_NANO_USD_MAX,
 			topUpByCardMaxNanoUsd: CARD_NANO_USD_MAX,
-			/** 0: for ever. */
 			refusalsKeptDays: config.retention.refusalDays,
 			/** The request had a session cookie; `/me` tells whether it is valid. */
 			signedIn: /tollgate\.session_token=/.test(request.headers.get("cookie") ?? ""),

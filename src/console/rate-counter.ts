@@ -6,13 +6,12 @@ const FORGOTTEN_AFTER_HOURS = 48;
 
 export interface Counted {
 	readonly count: number;
-	/** When the window ends and the count restarts. */
 	readonly endsInMs: number;
 }
 
 /**
- * Adds one (or `by`) to the counter of `subject` in the database, shared by all instances; the first count starts a
- * window. The subject is stored as a hash, since addresses of people who are not customers must not be kept.
+ * Adds `by` to the counter of `subject`, shared by all instances; the first count starts a window. The subject is
+ * stored as a hash: addresses of people who are not customers must not be kept.
  */
 export async function countWithin(
 	statements: Statements,

@@ -11,7 +11,6 @@ import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 const query = t.Object(ACCOUNT_QUERY);
 const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Language[]];
 
-/** The viewer, and the visited account's name and day boundary. */
 export function settingsRoutes(parts: Parts<"statements" | "brand" | "sessions">) {
 	const { statements, sessions } = parts;
 
@@ -73,14 +72,12 @@ async function meOf({ statements, brand, sessions }: Parts<"statements" | "brand
 	return {
 		user: { id: userId, name, email, emailVerified, twoFactorEnabled, operator, company, language },
 		session: { id: sessionId },
-		/** To be accepted before anything else is shown. */
 		termsDue: await termsDue(statements, userId, brand.shown.terms),
 		accounts,
 		account: accounts.find(({ id }) => id === chosen) ?? null,
 	};
 }
 
-/** Terms that the person has not accepted yet; null for none. */
 async function termsDue(statements: Statements, userId: string, terms: Terms | null): Promise<Terms | null> {
 	if (terms === null) return null;
 	const rows = await statements`

@@ -27,9 +27,7 @@ export interface Viewer {
 	readonly emailVerified: boolean;
 	readonly twoFactorEnabled: boolean;
 	readonly operator: boolean;
-	/** Chosen language; null: not chosen. */
 	readonly language: Language | null;
-	/** Signed in by a company: the session reaches that account only. */
 	readonly company: boolean;
 	readonly memberships: readonly Membership[];
 }

@@ -1,4 +1,3 @@
-/** Shared with the pages: view types, roles and limits. `web/` imports nothing else of the console. */
 export type { AlertType } from "./alerts/alerts.ts";
 export type { Accents } from "./brand/palette.ts";
 export type { ShownBrand } from "./brand/shown-brand.ts";

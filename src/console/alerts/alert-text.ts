@@ -27,11 +27,10 @@ const PERIODS: Readonly<Record<string, TextId>> = { day: " this day", week: " th
 interface AlertMail {
 	readonly subject: KnownText;
 	readonly says: KnownText;
-	/** Page that the mail links to. */
 	readonly path: string;
 }
 
-/** Contains no text that a person wrote. `service` is its name. */
+/** No text of a person. `service` is its name. */
 export function alertMail({ type, data }: Alert, service: string): AlertMail {
 	const values: TextValues = {
 		...{ percent: String(data.percent), spent: usd(data.spent), cap: usd(data.cap), top: usd(data.most) },
@@ -110,11 +109,10 @@ export function alertMail({ type, data }: Alert, service: string): AlertMail {
 	}
 }
 
-/** Why the recipient gets the mail and where to change that, if anywhere. `origin` is the service's public origin. */
+/** Why the recipient gets the mail and where to change that, if anywhere. */
 export function alertReason({ type }: Pick<Alert, "type">, origin: string): KnownText {
 	const credit = { link: `${origin}/credit` };
 	switch (type) {
-		// Mailed even if the account did not subscribe to the type.
 		case "credit.low":
 			return { id: "You receive this mail because your account has a low-credit alert: {link}", values: credit };
 		case "auto_top_up.stopped":

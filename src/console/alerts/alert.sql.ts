@@ -1,8 +1,8 @@
 import { bigserial, index, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Accounts whose credit or usage changed since the last look. Triggers insert rows for accounts that chose notices. An
- * account may have several rows: with one, an insert would wait for its deletion, and bookings of credit insert rows.
+ * Accounts whose credit or usage changed since the last look. Triggers insert rows, several per account: with one, an
+ * insert would wait for its deletion.
  */
 export const alertTouched = pgTable(
 	"alert_touched",
@@ -18,13 +18,8 @@ export const alertMark = pgTable(
 	"alert_mark",
 	{
 		accountId: text("account_id").notNull(),
-		/** `cap:<budget>:80:<cap>`, `expires:<key>:<moment>`, `topup:<id>`, `unusual:<day>`. */
 		mark: text().notNull(),
 		at: timestamp({ withTimezone: true }).notNull().defaultNow(),
 	},
-	(table) => [
-		primaryKey({ columns: [table.accountId, table.mark] }),
-		/** For the removal of old marks. */
-		index("alert_mark_at").on(table.at),
-	],
+	(table) => [primaryKey({ columns: [table.accountId, table.mark] }), index("alert_mark_at").on(table.at)],
 );

@@ -3,7 +3,6 @@ import { BATCH_ROWS, deleteInBatches } from "../../db/delete-in-batches.ts";
 import type { Statements } from "../../db/statements.ts";
 import { rolesJson } from "../members/roles.ts";
 
-/** Event types that an account can subscribe to, besides its batches. */
 export const ALERT_TYPES = [
 	"credit.low",
 	"key.cap_reached",
@@ -20,7 +19,6 @@ export type AlertType = (typeof ALERT_TYPES)[number];
 const ACCOUNTS_MAX = 20;
 const LOOKS_MAX = 50;
 const EXPIRING_MAX = 200;
-/** Accounts checked in one statement. */
 const RETIRING_ACCOUNTS_MAX = 200;
 /** Days before the retirement, nearest first. */
 const RETIRING_DAYS = [7, 30];
@@ -28,7 +26,6 @@ const DAY_MS = 86_400_000;
 const KEPT_DAYS = 400;
 const ROLES = rolesJson("notices.get");
 
-/** Checks what changed since the last run and stores notices. Costs nothing if nothing changed. */
 export async function lookForAlerts(statements: Statements): Promise<void> {
 	for (let looks = 0; looks < LOOKS_MAX; looks++) {
 		const [row] = await statements<{
@@ -50,7 +47,7 @@ export async function lookForExpiring(statements: Statements): Promise<void> {
 
 /**
  * Models about to leave the catalogue. Accounts that used one in the last 30 days get a mail even without a
- * subscription, once 30 days before and once 7 days before. Costs nothing while no model is about to leave.
+ * subscription, 30 and 7 days before.
  */
 export async function lookForRetiring(
 	statements: Statements,

@@ -16,7 +16,6 @@ import { usableDigest } from "../keys/usable-keys.ts";
 export const BATCH_INPUT_BYTES_MAX = 32 * 1024 * 1024;
 const BATCH_FILE = /^\/api\/console\/batch-files\/(file_[0-9a-f]{32})$/;
 
-/** File id of a download's path. */
 export function batchFileId(pathname: string): string | undefined {
 	return BATCH_FILE.exec(pathname)?.[1];
 }
@@ -25,9 +24,8 @@ export function batchFileId(pathname: string): string | undefined {
 const TOKEN = /^[A-Za-z0-9-]{16,64}$/;
 
 /**
- * POST /api/console/batch-start?key=…&endpoint=…&filename=…&token=…, with the lines as body. Uploads them and starts a
- * batch. A retry with the same key and token, after a lost response, returns the batch started before: the lines are
- * charged once.
+ * POST /api/console/batch-start?key=…&endpoint=…&filename=…&token=…, with the lines as body. A retry with the same key
+ * and token returns the batch started before: the lines are charged once.
  */
 export async function startBatch(
 	parts: Parts<"statements" | "gateways" | "sessions">,
@@ -79,7 +77,6 @@ async function batchBegun(
 	return batch;
 }
 
-/** Downloads a file of the account. */
 export async function downloadBatchFile(
 	parts: Parts<"statements" | "gateways" | "sessions">,
 	connection: Connection,
@@ -102,7 +99,6 @@ export async function downloadBatchFile(
 	return new Response(bytes, { headers });
 }
 
-/** Cancels a batch of the account. */
 export async function cancelBatch(
 	parts: Parts<"statements" | "gateways" | "sessions">,
 	connection: Connection,
@@ -114,8 +110,8 @@ export async function cancelBatch(
 }
 
 /**
- * Digest of a key of the account, since all its keys share files and batches. Prefers an active key that may write, in
- * an active project. Fault conflict if there is no key.
+ * Digest of a key of the account, since all its keys share files and batches. Prefers an active key in an active
+ * project. Fault conflict.
  */
 async function digestOfAny(parts: Parts<"statements">, accountId: string): Promise<KeyDigest> {
 	const [key] = await parts.statements<{ digest: KeyDigest }>`
@@ -155,7 +151,6 @@ function send(parts: Parts<"gateways">, { request, address }: Connection, asked:
 	});
 }
 
-/** The gateway's message is in the requested language already. */
 async function faultOf(answer: Response): Promise<Fault> {
 	const { error } = (await answer.json()) as { error: { code: FaultCode; message: string; param: string | null } };
 	return new Fault(error.code, error.message, { param: error.param });

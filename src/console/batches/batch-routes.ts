@@ -12,7 +12,6 @@ import { cancelBatch } from "./batch-gateway.ts";
 const query = t.Object(ACCOUNT_QUERY);
 const params = t.Object({ id: t.String({ pattern: "^[\\w-]{1,64}$" }) });
 
-/** Batches of the visited account. `batch-gateway.ts` serves uploads and downloads. */
 export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">) {
 	const { statements, sessions } = parts;
 
@@ -52,9 +51,7 @@ export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">
 /** A batch as its page shows it. Its files are set once it is over, while they are kept. */
 export interface BatchView extends Omit<BatchRecord, "errors" | "paused"> {
 	readonly keyName: string | null;
-	/** Of the input file; null once that has expired. */
 	readonly filename: string | null;
-	/** Null while the batch runs. */
 	readonly endedAtMs: number | null;
 	readonly paused: string | null;
 	readonly problems: readonly BatchProblem[];
@@ -68,7 +65,6 @@ interface Row {
 	error: string | null;
 }
 
-/** The public interface returns all errors of a file; the page shows the first few. */
 const PROBLEMS_SHOWN_MAX = 20;
 
 /** Newest first, those after `after`; or only the batch with this id. */
@@ -108,7 +104,6 @@ function viewOf(
 	};
 }
 
-/** A paused batch has the error of a line as the interface sends it; its code selects the translation. */
 function pausedIn(language: Language, { code, message }: BatchPause): string {
 	const german: Readonly<Record<string, string>> = pauses;
 	return language === ENGLISH || !Object.hasOwn(german, code) ? message : (german[code] ?? message);

@@ -8,9 +8,7 @@ export interface Palette {
 }
 
 export interface Accents {
-	/** Background with enough contrast for white text. */
 	readonly fill: string;
-	/** Text colour on the page and on `soft`. */
 	readonly text: string;
 	readonly soft: string;
 }
@@ -19,7 +17,6 @@ export interface Accents {
 export const CONTRAST_MIN = 4.5;
 const LIGHTNESS = [0.96, 0.91, 0.83, 0.75, 0.68, 0.62, 0.56, 0.49, 0.42, 0.35] as const;
 const STEP = 0.01;
-/** The lightest and the darkest panel of `src/web/styles/base.css`. */
 const PAGE = { light: "#f5f7f8", dark: "#1f2428" } as const;
 
 /** Accents of any colour are readable: they are darkened or lightened until the contrast suffices. */
@@ -51,7 +48,6 @@ function readable(hex: string, ...grounds: readonly string[]): boolean {
 	return grounds.every((ground) => contrast(hex, ground) >= CONTRAST_MIN);
 }
 
-/** Ends at black or white, which meet every contrast used here. */
 function search(
 	at: (lightness: number) => string,
 	from: number,

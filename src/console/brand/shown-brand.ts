@@ -5,7 +5,6 @@ import { type Brand, PLAIN_BRAND, type Seller } from "../../catalog/brand.ts";
 import type { Config } from "../../config.ts";
 import type { Palette } from "./palette.ts";
 
-/** The pages' part of the brand, embedded in their document. */
 export interface ShownBrand extends Omit<Brand, "name" | "accent" | "logo" | "seller"> {
 	readonly name: string;
 	/** Path on this service; null for our own mark. */
@@ -15,9 +14,7 @@ export interface ShownBrand extends Omit<Brand, "name" | "accent" | "logo" | "se
 
 export interface OwnBrand {
 	readonly shown: ShownBrand;
-	/** In mails, on receipts and at the payment provider. */
 	readonly serviceName: string;
-	/** On receipts and statements. */
 	readonly seller: Seller | null;
 	readonly logo: { readonly path: string; readonly bytes: Uint8Array<ArrayBuffer>; readonly type: string } | null;
 }
@@ -33,8 +30,8 @@ const OUR_NAME = "Tollgate";
 const HAS_BRAND = /brand["']?\s*:/;
 
 /**
- * Read at the start; changes need a restart. The catalogue's reader is loaded only if the file mentions a brand. Fault
- * invalid_request for a logo that cannot be shown.
+ * Read at the start. The catalogue's reader is loaded only if the file mentions a brand. Fault invalid_request for a
+ * logo that cannot be shown.
  */
 export async function readOwnBrand(config: Pick<Config, "configPath" | "env" | "serviceName">): Promise<OwnBrand> {
 	const brand = await readSection(config);

@@ -13,10 +13,6 @@ import { type Company, findCompany, secretOf } from "./company-store.ts";
 const VALID_MINUTES = 10;
 const CALLBACK = "/company/callback";
 
-/**
- * Endpoints of the sign-in library that a company's session may use. Those of the person's own account need the
- * person's own sign-in.
- */
 const FOR_COMPANY_SESSIONS =
 	/^\/(get-session|sign-out|sign-in\/.+|passkey\/sign-in-.+|sign-up\/email|verify-email|request-password-reset|reset-password|company\/.+|callback\/.+|error|ok)$/;
 
@@ -27,7 +23,6 @@ interface Kept extends Journey {
 	readonly next: string;
 }
 
-/** Sign-in by a company's own OpenID provider (`company-oidc.ts`), for one account (`company-people.ts`). */
 export function companySignIns(
 	{ statements, log, origin, secret }: SignIn<"statements" | "log" | "origin" | "secret">,
 	oidc: CompanyOidc,
@@ -71,7 +66,6 @@ export function companySignIns(
 				await journeys.keep(ctx, journey.state, await symmetricEncrypt({ key: secret, data: JSON.stringify(kept) }));
 				return ctx.json({ url });
 			}),
-			/** The provider's callback. Redirects to the page, or to the sign-in page with the reason of the refusal. */
 			endCompany: createAuthEndpoint(CALLBACK, { method: "GET" }, async (ctx) => {
 				const query = new URL(ctx.request?.url ?? origin).searchParams;
 				const found = await journeyOf(ctx, query);

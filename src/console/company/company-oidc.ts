@@ -2,14 +2,12 @@ import type { Configuration, IDToken } from "openid-client";
 import { isLabel } from "../../keys/key-settings.ts";
 import { createPublicFetch, type FetchInit } from "./public-fetch.ts";
 
-/** State of one sign-in at a provider. Stored on our side only, for one use. */
 export interface Journey {
 	readonly state: string;
 	readonly nonce: string;
 	readonly verifier: string;
 }
 
-/** The provider and our client registration. */
 export interface Client {
 	readonly issuer: string;
 	readonly clientId: string;
@@ -44,7 +42,6 @@ export function createCompanyOidc(options: { production: boolean }) {
 	}
 
 	return {
-		/** Address to redirect the browser to. */
 		async begin(client: Client, loginHint: string): Promise<{ url: string; journey: Journey }> {
 			const { oidc, config } = await discover(client);
 			const journey = {

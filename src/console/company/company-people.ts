@@ -7,7 +7,6 @@ import { hashOf } from "../sign-in/token.ts";
 import type { Claims } from "./company-oidc.ts";
 import type { Company, CompanyRole } from "./company-store.ts";
 
-/** Why a person known to the provider is refused; for the log and for the page. */
 export type Refusal = "other_domain" | "not_verified" | "operator" | "other_person" | "unproved" | "no_role";
 
 /** Provider id of the account's company with its present issuer. */
@@ -16,15 +15,13 @@ function providerId({ accountId, issuer }: Company): string {
 }
 
 /**
- * Maps a provider's claims to a person. The provider may speak only for addresses of the domain that its company
- * proved. A person is identified by the provider's own id, so an address reassigned to another person grants nothing.
- * The session opens this one account, by its revision; the person's other accounts stay closed.
+ * Maps a provider's claims to a person, by the provider's own id: an address reassigned to another person grants
+ * nothing. The provider may speak only for the domain that its company proved. The session opens this one account.
  */
 export async function enter(
 	statements: Statements,
 	company: Company,
 	claims: Claims,
-	/** Creates a person on the first sign-in. */
 	makePerson: (person: { email: string; name: string }) => Promise<string>,
 ): Promise<{ readonly userId: string } | Refusal> {
 	const email = typeof claims.email === "string" ? claims.email.trim().toLowerCase() : "";
@@ -81,7 +78,6 @@ export async function enter(
 		return { userId };
 	}
 	if (company.roleClaim === null || isOwner || wanted === null || wanted === member.role) return { userId };
-	// Invitations that the new role may not give are withdrawn.
 	const act = noted({
 		...{ actor: userId, action: "member.role", ip: null },
 		detail: { role: wanted, issuer: company.issuer },

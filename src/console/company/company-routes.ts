@@ -14,11 +14,9 @@ import {
 	verifyDomain,
 } from "./company-store.ts";
 
-/** View for owners; the client secret is never sent. */
 export interface CompanyView {
 	readonly settings: CompanySettings | null;
 	readonly verifiedAtMs: number | null;
-	/** Expected DNS record. */
 	readonly record: { readonly name: string; readonly text: string } | null;
 	/** Redirect URI to enter at the provider. */
 	readonly redirectUri: string;
@@ -28,7 +26,6 @@ const query = t.Object(ACCOUNT_QUERY);
 const VALUES_MAX = 100;
 const CLIENT_SECRET = t.Object({ clientSecret: t.Nullable(t.String({ minLength: 1, maxLength: 1_000 })) });
 
-/** Settings of the company's sign-in; owners only. */
 export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSecret" | "sessions" | "origin">) {
 	const { statements, sessions, config } = parts;
 

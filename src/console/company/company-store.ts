@@ -14,7 +14,6 @@ const DOMAIN = "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]([a-z0-9-]{0,61}[a
 const ROLE = t.UnionEnum(["admin", "developer", "billing", "viewer"] as const);
 const text = (maxLength: number) => t.String({ minLength: 1, maxLength });
 
-/** Settings of a company's sign-in that an owner chooses. */
 export const COMPANY_SETTINGS = t.Object({
 	issuer: text(500),
 	clientId: text(300),
@@ -33,7 +32,6 @@ export type CompanyRole = Exclude<Role, "owner">;
 export interface Company extends CompanySettings {
 	readonly accountId: string;
 	readonly revision: string;
-	/** Encrypted. */
 	readonly clientSecret: string;
 	readonly domainToken: string;
 	readonly verifiedAtMs: number | null;
@@ -43,7 +41,6 @@ export interface Company extends CompanySettings {
 export const challengeName = (domain: string): string => `_tollgate.${domain}`;
 export const challengeText = (token: string): string => `tollgate-domain=${token}`;
 
-/** By account, or by proved domain. */
 export async function findCompany(
 	statements: Statements,
 	{ accountId = null, domain = null }: { accountId?: string | null; domain?: string | null },
@@ -95,7 +92,6 @@ export async function saveCompany(
 export const secretOf = (company: Company, consoleSecret: string): Promise<string> =>
 	symmetricDecrypt({ key: consoleSecret, data: company.clientSecret });
 
-/** Sessions of this company end with the next request. */
 export async function removeCompany(statements: Statements, accountId: string, act?: Noted): Promise<void> {
 	await statements`
 		with gone as (delete from company_sign_in where account_id = ${accountId})

@@ -3,14 +3,13 @@ import { boolean, jsonb, pgTable, text, timestamp, uniqueIndex } from "drizzle-o
 import { account } from "../../keys/keys.sql.ts";
 import { ROLES } from "../members/roles.ts";
 
-/** Sign-in of an account's people through their company's OpenID provider. */
 export const companySignIn = pgTable(
 	"company_sign_in",
 	{
 		accountId: text("account_id")
 			.primaryKey()
 			.references(() => account.id),
-		/** Changes whenever the rules for signing in change: sessions of an earlier revision become invalid. */
+		/** Changes with the rules for signing in: sessions of an earlier revision become invalid. */
 		revision: text().notNull().unique(),
 		issuer: text().notNull(),
 		clientId: text("client_id").notNull(),
@@ -23,9 +22,7 @@ export const companySignIn = pgTable(
 		domainVerifiedAt: timestamp("domain_verified_at", { withTimezone: true }),
 		/** The provider need not mark an address as verified. */
 		emailTrusted: boolean("email_trusted").notNull(),
-		/** The claim that decides about roles; null: none does. */
 		roleClaim: text("role_claim"),
-		/** Roles by the claim's values. */
 		roleValues: jsonb("role_values").$type<Readonly<Record<string, string>>>().notNull(),
 		/** Role of people without one by a claim; null: only members may sign in. */
 		defaultRole: text("default_role", { enum: ROLES }),

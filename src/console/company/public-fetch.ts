@@ -11,7 +11,6 @@ export type PublicFetch = (url: string, init: FetchInit) => Promise<Response>;
 const DEADLINE_MS = 10_000;
 /** Of a provider's keys and metadata; usual ones have about 10 KB. */
 const ANSWER_BYTES_MAX = 512 * 1024;
-/** Final statuses only; other statuses that `Response` rejects become errors. */
 const STATUS_MIN = 200;
 const STATUS_MAX = 599;
 const PROBLEMS = {

@@ -7,7 +7,6 @@ import { ACCOUNT_QUERY, amountOf, USD } from "../page-query.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 
-/** The threshold of the visited account's low-credit mail. */
 export function alertRoutes(parts: Parts<"statements" | "sessions">) {
 	const { statements, sessions } = parts;
 

@@ -7,7 +7,6 @@ import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
 
 const query = t.Object(ACCOUNT_QUERY);
 
-/** The account's saved card and its automatic top-ups. */
 export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions" | "origin">) {
 	const { statements, sessions } = parts;
 	const cards = (): CardPayments => {

@@ -1,7 +1,7 @@
 import { bigint, boolean, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { account } from "../../keys/keys.sql.ts";
 
-/** A mail to an account's owners, admins and billing members when its balance falls below a threshold: once for each time it falls. */
+/** Mails of a balance below a threshold: one for each time it falls. */
 export const creditAlert = pgTable("credit_alert", {
 	accountId: text("account_id")
 		.primaryKey()

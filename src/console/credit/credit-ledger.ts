@@ -8,17 +8,13 @@ export interface LedgerRow {
 	readonly id: string;
 	readonly kind: "top_up" | "refund" | "adjustment" | "dispute" | "credit_note" | "usage";
 	readonly amountNanoUsd: NanoUsd;
-	/** Balance after the movement. */
 	readonly runningNanoUsd: NanoUsd;
 	readonly note: string;
 	readonly atMs: number;
-	/** For a day of usage. */
 	readonly requests: number | null;
-	/** Cursor: the `after` of the next page. */
 	readonly cursor: string;
 }
 
-/** Start of a page: after this row, at this balance. */
 interface Place {
 	readonly micros: string;
 	readonly runningNanoUsd: string;
@@ -26,9 +22,8 @@ interface Place {
 }
 
 /**
- * Movements, newest first, with a running balance: ledger entries and, per UTC day, usage. A day's usage sorts after
- * that day's other movements. The balance runs backwards from the total, and the cursor carries it from page to page. A
- * page therefore reads only its own days and entries.
+ * Movements, newest first: ledger entries and, per UTC day, usage, which sorts last. The balance runs backwards from
+ * the total, and the cursor carries it, so a page reads only its own days.
  */
 export async function ledgerPage(
 	statements: Statements,

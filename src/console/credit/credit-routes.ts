@@ -18,7 +18,6 @@ import { topUpRoutes } from "./top-up-routes.ts";
 const query = t.Object(ACCOUNT_QUERY);
 const pageQuery = t.Object(PAGE_QUERY);
 
-/** The visited account's credit and its movements. */
 export function creditRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "cards" | "sessions" | "origin">,
 ) {

@@ -15,7 +15,6 @@ export interface BalanceView {
 
 export type TopUpView = Omit<TopUpRecord, "accountId" | "decidedBy">;
 
-/** A running request and the credit that it holds. */
 export interface RunningRequest {
 	readonly requestId: string;
 	readonly keyId: string;
@@ -37,7 +36,6 @@ export function topUpView(topUp: TopUpRecord): TopUpView {
 	return shown;
 }
 
-/** As an account's members see it: with the reason why it was not credited. */
 export interface OwnTopUpView extends TopUpView {
 	readonly whyRejected: string | null;
 }
@@ -58,7 +56,6 @@ function unpaidText({ decidedBy }: TopUpRecord): string {
 	return decidedBy === "stripe" ? "It was not paid." : "Cancelled.";
 }
 
-/** `getTopUp` for one account's own top-up. Fault not_found. */
 export async function topUpOfAccount(statements: Statements, accountId: string, id: string): Promise<TopUpRecord> {
 	const topUp = await getTopUp(statements, id);
 	if (topUp.accountId !== accountId)
@@ -66,7 +63,6 @@ export async function topUpOfAccount(statements: Statements, accountId: string, 
 	return topUp;
 }
 
-/** Holds of requests that outlived a flush and still run, on live instances. */
 export async function runningRequests(statements: Statements, accountId: string): Promise<RunningRequest[]> {
 	const rows = await statements<object>`
 		select 'req_' || replace(r.request_id::text, '-', '') as request_id, r.key_id, k.name as key_name, r.model, r.reserved_nano_usd,

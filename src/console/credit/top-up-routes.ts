@@ -21,7 +21,6 @@ import { type OwnTopUpView, ownTopUpViews, type TopUpView, topUpOfAccount, topUp
 const query = t.Object(ACCOUNT_QUERY);
 const amount = t.Object({ usd: USD, token: TOKEN });
 
-/** Top-ups of the visited account, by transfer or card. */
 export function topUpRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "keyMaker" | "cards" | "sessions" | "origin">,
 ) {
@@ -82,7 +81,6 @@ export function topUpRoutes(
 		);
 }
 
-/** Pending top-ups of one account. */
 const PENDING_MAX = 20;
 
 interface WantedTopUp {
@@ -112,7 +110,6 @@ async function expectTopUp(
 	await createTopUp(parts.statements, expected, id, act);
 	const topUp = await getTopUp(parts.statements, id);
 	if (topUp.state === "pending") return topUp;
-	// A cancelled or paid top-up is over: a request for the same amount creates a new one, also only once.
 	return expectTopUp(parts, member, { ...wanted, token: hexOfId(id) });
 }
 

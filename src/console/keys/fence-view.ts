@@ -7,10 +7,8 @@ import { type Noted, noteOutcome } from "../../ops/audit.ts";
 import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 
-/** The member, operator or management key that makes the change, for the audit log, and the waiting connection. */
 export interface Actor {
 	readonly connection: Connection;
-	/** Entry of the audit log, written by the statement that makes the change. */
 	noted(action: AuditAction, detail?: Record<string, unknown>): Noted;
 }
 
@@ -22,13 +20,12 @@ export interface Fence {
 	/** If it is not effective yet: the latest time at which it will be. */
 	readonly effectiveByMs: number | null;
 	readonly pendingInstances: number;
-	/** False: Postgres failed during the wait, so the progress is unknown. */
 	readonly known: boolean;
 }
 
 /**
- * Waits until every live instance acts by the control entry; the actor's connection is idle during the wait. With `act`
- * the result is added to that entry of the audit log.
+ * Waits until every live instance acts by the control entry. With `act` the result is added to that entry of the audit
+ * log.
  */
 export type WaitForFence = (
 	actor: Pick<Actor, "connection">,

@@ -11,7 +11,6 @@ export const LIMITS = {
 	requestsPerMinute: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
 	concurrencyMax: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
 };
-/** Fields of a key only. */
 export const KEY_SETTINGS = {
 	...LIMITS,
 	expiresAtMs: t.Optional(t.Nullable(t.Integer({ minimum: 1 }))),
@@ -19,7 +18,6 @@ export const KEY_SETTINGS = {
 };
 export const NAME = t.String({ minLength: 1, maxLength: 100 });
 
-/** Converts the cap to an amount. Absent stays absent, null stays null. */
 export function settingsOf<Body extends { capUsd?: string | null }>(
 	body: Body,
 ): Omit<Body, "capUsd"> & { capNanoUsd?: NanoUsd | null } {

@@ -97,11 +97,9 @@ async function checkChange(
 		throw new ConsoleError("forbidden", "Only owners and admins can move keys between projects.", {
 			param: "projectId",
 		});
-	// After the move the former project's budget no longer limits the key.
 	if (key.projectId !== null) await checkWidening(parts, request, null, {});
 }
 
-/** Creates and rotates keys; the response has the secret, once. */
 function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
 	const { sessions, keyMaker } = parts;
 
@@ -145,10 +143,7 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 		);
 }
 
-/**
- * The secret is derived from the token, the sender and the pepper, and not stored. For an hour a retry gets the same
- * secret, and no second key is created.
- */
+/** The secret is derived from the token, the sender and the pepper: for an hour a retry gets the same secret. */
 async function plannedKey(
 	{ statements, keyMaker }: Parts<"statements" | "keyMaker">,
 	{ accountId, viewer }: Pick<Allowed, "accountId" | "viewer">,
@@ -162,8 +157,8 @@ async function plannedKey(
 }
 
 /**
- * Revokes a new key whose maker lost the right in the account or the project during the creation, before its secret is
- * shown. Faults not_found, forbidden.
+ * Revokes a new key whose maker lost the right during the creation, before its secret is shown. Faults not_found,
+ * forbidden.
  */
 async function checkMaker({ statements }: Parts<"statements">, member: Allowed, id: string): Promise<void> {
 	const { viewer, accountId } = member;

@@ -7,7 +7,6 @@ export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models
 	readonly state: "active" | "revoked" | "expired";
 	/** Held by running requests as of the last flush, and by dead instances. */
 	readonly heldNanoUsd: NanoUsd;
-	/** Empty: all. */
 	readonly models: string[];
 }
 
@@ -16,10 +15,7 @@ interface Held {
 	readonly nanoUsd: NanoUsd;
 }
 
-/**
- * Credit held by running requests, by key, or by the project of their key at admission. Requests of a dead instance do
- * not run; its holds are counted as the instance's.
- */
+/** Credit held by running requests, by key or project. A dead instance's holds are counted as the instance's. */
 export async function heldBy(
 	kind: "key" | "project",
 	statements: Statements,
@@ -46,7 +42,6 @@ export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number): 
 	};
 }
 
-/** As of now. */
 export async function keyOf(
 	{ statements, clock }: Parts<"statements" | "clock">,
 	accountId: string,

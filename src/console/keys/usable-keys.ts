@@ -13,7 +13,6 @@ export function makerIn({ scope, viewer }: Who): string | null {
 	return scope === "own" ? viewer.userId : null;
 }
 
-/** Digest of a key that this member may use. Fault not_found. */
 export async function usableDigest({ statements }: Parts<"statements">, who: Who, id: string): Promise<KeyDigest> {
 	const maker = makerIn(who);
 	const [key] = await statements<{ digest: KeyDigest }>`
@@ -23,15 +22,13 @@ export async function usableDigest({ statements }: Parts<"statements">, who: Who
 	return key.digest;
 }
 
-/** Account of a key that this member may use. Fault not_found otherwise. */
 export async function ownerOf(parts: Parts<"statements">, who: Who, id: string): Promise<string> {
 	await usableDigest(parts, who, id);
 	return who.accountId;
 }
 
 /**
- * Checks the project of a new key. A member of projects makes keys only in those: a key outside would escape their
- * budgets. Faults not_found, forbidden.
+ * A member of projects makes keys only in those: a key outside would escape their budgets. Faults not_found, forbidden.
  */
 export async function checkPlace(
 	{ statements }: Parts<"statements">,

@@ -13,8 +13,8 @@ const UNASKED_NANO_USD = nanoUsd(100 * NANO_PER_USD);
 const UNASKED_WINDOW_MS = 24 * 3_600_000;
 
 /**
- * Checks how much more a key, or a project's keys, may spend than `before`; null: a new key. Counted in cents, in
- * advance, so that concurrent requests stay within the limit. Fault reauthentication_required.
+ * Checks how much more a key, or a project's keys, may spend than `before`; null: a new key. Counted in advance, so
+ * concurrent requests stay within the limit. Fault reauthentication_required.
  */
 export async function checkWidening(
 	{ statements, sessions }: Parts<"statements" | "sessions">,

@@ -7,18 +7,15 @@ import { ConsoleError } from "../console-error.ts";
 export interface LiveRight {
 	readonly userId: string;
 	readonly sessionId: string;
-	/** Null: for operators only. */
 	readonly accountId: string | null;
 }
 
-/** Filters the rights that hold now, in one statement. */
 export type HoldingRights = (rights: readonly LiveRight[]) => Promise<ReadonlySet<LiveRight>>;
 
 /** A source that pages subscribe to. Subscribers with the same `name` share one reading. */
 export interface LiveTopic {
 	/** Includes the account, so that overviews of two accounts differ. */
 	readonly name: string;
-	/** Name of the event in the stream. */
 	readonly event: string;
 	read(): Promise<unknown>;
 }
@@ -40,15 +37,13 @@ interface Stream {
 	readonly sinceMs: number;
 	/** Last event of each topic, per stream: streams may have received different ones. */
 	readonly sent: Map<string, string>;
-	/** False if the page does not read; the event is dropped. */
 	send(text: string): boolean;
 	end(): void;
 }
 
 /**
  * Server-sent events. Each topic with subscribers is read once every two seconds. The event goes to each page that
- * lacks it and whose right still holds; rights are checked after the reading. The streams are our own, because one that
- * a page leaves must end without a log entry.
+ * lacks it and whose right still holds; rights are checked after the reading.
  */
 export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log; holding: HoldingRights }) {
 	const streams = new Set<Stream>();
@@ -89,7 +84,6 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 		}
 	}
 
-	/** Sends the present state at once. */
 	async function greet(stream: Stream, topics: readonly LiveTopic[]): Promise<void> {
 		for (const topic of topics) watched.set(topic.name, topic);
 		await refresh(topics, [stream]);
@@ -124,7 +118,6 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 							},
 						};
 						streams.add(stream);
-						// Headers are sent with the first bytes.
 						controller.enqueue(encoder.encode(COME_AGAIN));
 						void greet(stream, topics);
 						wake();
@@ -136,7 +129,6 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 			return eventStream(body);
 		},
 		size: () => streams.size,
-		/** Ends all streams, and those opened later. */
 		stop(): void {
 			stopped = true;
 			cancelTick?.();
@@ -156,7 +148,6 @@ function tell(stream: Stream, news: ReadonlyMap<string, string>): void {
 	}
 }
 
-/** Events of the topics that could be read. */
 async function readNews(log: Log, topics: readonly LiveTopic[]): Promise<ReadonlyMap<string, string>> {
 	const news = new Map<string, string>();
 	for (const topic of topics) {

@@ -12,7 +12,6 @@ import { ACCOUNT_QUERY } from "../page-query.ts";
 import { DAY_MS, usageSeries } from "../usage/usage-query.ts";
 import type { LiveTopic } from "./live-feed.ts";
 
-/** The four conditions of access. */
 export interface Checklist {
 	readonly signedIn: boolean;
 	readonly toppedUp: boolean;
@@ -20,11 +19,9 @@ export interface Checklist {
 	readonly firstRequest: boolean;
 }
 
-/** The changing part of the overview. */
 export interface OverviewPulse {
 	readonly balance: BalanceView;
 	readonly checklist: Checklist;
-	/** Since the first of the month, UTC. */
 	readonly monthSpentNanoUsd: NanoUsd;
 	readonly todaySpentNanoUsd: NanoUsd;
 	readonly pendingTopUps: number;
@@ -95,7 +92,6 @@ export async function overviewPulse(statements: Statements, accountId: string): 
 	return { balance, checklist: { signedIn, toppedUp, keyMade, firstRequest }, ...figures, newest };
 }
 
-/** `chart` has the last 30 days by day and model. */
 export async function overview(statements: Statements, accountId: string, nowMs: number) {
 	const [pulse, chart] = await Promise.all([
 		overviewPulse(statements, accountId),

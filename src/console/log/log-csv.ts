@@ -4,10 +4,9 @@ import { formatUsd, type NanoUsd } from "../../money/nano-usd.ts";
 import { type LogFilter, type LogRow, logPage } from "./log-page.ts";
 
 const PAGE_ROWS = 2_000;
-/** Rows at most. */
 const ROWS_MAX = 1_000_000;
 type Cell = string | number | boolean | null;
-/** New columns are appended: programs read the file by position. Refused requests have no usage, cost or duration. */
+/** New columns are appended: programs read the file by position. */
 const COLUMNS: Readonly<Record<string, (row: LogRow) => Cell>> = {
 	time: ({ atMs }) => new Date(atMs).toISOString(),
 	request_id: ({ id }) => id,

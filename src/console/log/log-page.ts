@@ -11,11 +11,9 @@ export type LogRow = RequestRow | RefusedRow;
 export type LogStatus = StatusClass | "refused";
 
 export interface LogFilter extends Omit<RequestFilter, "status"> {
-	/** Null: all of both kinds. */
 	readonly status: LogStatus | null;
 }
 
-/** True if no filter is set. */
 export const ANY_REQUEST: LogFilter = {
 	fromMs: null,
 	toMs: null,
@@ -27,8 +25,8 @@ export const ANY_REQUEST: LogFilter = {
 };
 
 /**
- * Newest first, both kinds merged. `after` is the `cursor` of the former page's last row. A whole page of each kind is
- * read by its own index, so that neither scans past the other's rows.
+ * Newest first, both kinds merged. A whole page of each kind is read by its own index, so neither scans past the
+ * other's rows.
  */
 export async function logPage(
 	statements: Statements,
@@ -39,7 +37,6 @@ export async function logPage(
 	const part = { asked: page.asked, after: page.after === null ? null : readPlace(page.after) };
 	const [settled, refused] = await Promise.all([
 		status === "refused" ? [] : requestPage(statements, accountId, { ...filter, status }, part),
-		// Refused requests have no batch line.
 		filter.batchId === null && (status === null || status === "refused")
 			? refusedPage(statements, accountId, filter, part)
 			: [],

@@ -4,13 +4,11 @@ import { ConsoleError } from "../console-error.ts";
 export interface LogPlace {
 	/** Microseconds since 1970, decimal. */
 	readonly micros: string;
-	/** UUID. */
 	readonly uuid: string;
 }
 
 /**
- * Parses a row's cursor, `micros.uuid`. Cursors sort as texts: microseconds have 16 digits from 2001 to 2286. Fault
- * invalid_request.
+ * Parses `micros.uuid`. Cursors sort as texts: microseconds have 16 digits from 2001 to 2286. Fault invalid_request.
  */
 export function readPlace(text: string): LogPlace {
 	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? [];

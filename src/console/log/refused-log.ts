@@ -18,26 +18,19 @@ export interface RefusedRow {
 	readonly keyName: string;
 	readonly keyLastFour: string;
 	readonly endpoint: string;
-	/** Error code. */
 	readonly code: string;
-	/** HTTP. */
 	readonly status: number;
 	/** Further refusals of this key with this code in the same minute, which have no rows. */
 	readonly repeats: number;
-	/** The last of them. */
 	readonly repeatedAtMs: number | null;
 	readonly shortage: RefusedShortage | null;
-	/** Message sent to the client. */
 	readonly message: string;
-	/** Name of the invalid field. */
 	readonly param: string | null;
 	/** The `after` of the next page. */
 	readonly cursor: string;
 }
 
-/** Reason of a 402. */
 export interface RefusedShortage extends CreditShortage {
-	/** Whose rate limit was exceeded. */
 	readonly limit: "account" | "project" | "key";
 }
 
@@ -45,8 +38,8 @@ const MOMENT_MS_MAX = 253_402_300_799_999;
 const UUID_LEAST = "00000000-0000-0000-0000-000000000000";
 
 /**
- * Newest first, after `after`. Each index has its own branch of the union, and only the branch of the set filters runs.
- * A page of a rare model or key is thus found without reading the rows between.
+ * Newest first. Each index has its own branch of the union, and only the branch of the set filters runs: a page of a
+ * rare key is found without scanning.
  */
 export async function refusedPage(
 	statements: Statements,
@@ -105,7 +98,6 @@ export async function refusedPage(
 
 const microsOf = (ms: number) => String(Math.floor(ms * 1000));
 
-/** By `req_…` or a bare UUID; the account's own only. */
 export async function findRefused(
 	statements: Statements,
 	accountId: string,

@@ -17,7 +17,6 @@ export interface RequestFilter {
 	/** Project at admission; "": no project. */
 	readonly projectId: string | null;
 	readonly status: StatusClass | null;
-	/** Lines of this batch only. */
 	readonly batchId: string | null;
 }
 
@@ -54,7 +53,6 @@ export interface UsageRow extends CountColumns {
 const SUMS_LAG_MS = 35 * 60_000;
 const MOMENT_MS_MAX = 253_402_300_799_999;
 
-/** A page of an account's log. */
 interface Search {
 	readonly statements: Statements;
 	readonly accountId: string;
@@ -70,8 +68,7 @@ interface Span {
 }
 
 /**
- * Newest first, after `after`. Rows of a rare model or status are located by the hourly sums: a page reads only hours
- * that have some, and an empty result is known at once.
+ * Newest first. Rows of a rare model or status are located by the hourly sums: a page reads only hours that have some.
  */
 export async function requestPage(
 	statements: Statements,
@@ -133,8 +130,8 @@ async function rowsOfBatch({ statements, accountId, filter, asked, after }: Sear
 }
 
 /**
- * The newest whole hours that by the sums have at least `asked` matching requests, or all such hours. The partial
- * hours at both ends are added, since the sums cannot split them. So is the last half hour, which the sums may lack.
+ * The newest whole hours that by the sums have at least `asked` matching requests, or all such hours. Partial hours at
+ * both ends and the last half hour, which the sums may lack, are added.
  */
 async function spansWithRows(search: Search, whole: Span): Promise<Span[]> {
 	const summedMs = hourOf(Math.min(whole.b, Date.now() - SUMS_LAG_MS));
@@ -180,8 +177,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 /**
  * The newest hours with usage in no project, with at least `asked` requests if there are as many. Searches two days,
- * then four, and so on: an account with much such usage needs little reading. Fault invalid_request for more days than
- * usage shows at once.
+ * then four, and so on. Fault invalid_request for more days than usage shows at once.
  */
 async function hoursInNone({ statements, accountId, filter, asked }: Search, { a, b }: Span): Promise<Hour[]> {
 	const { keyId, model, status } = filter;
@@ -213,7 +209,6 @@ async function hoursInNone({ statements, accountId, filter, asked }: Search, { a
 
 const hourOf = (ms: number) => Math.floor(ms / HOUR_MS) * HOUR_MS;
 
-/** By `req_…`, the id of the response, or a bare UUID; the account's own only. */
 export async function findRequest(
 	statements: Statements,
 	accountId: string,
@@ -229,7 +224,6 @@ export async function findRequest(
 	return row;
 }
 
-/** One settled request. Prompts and completions are not stored. */
 export function requestRow(row: UsageRow) {
 	return {
 		id: `req_${row.request_id.replaceAll("-", "")}`,

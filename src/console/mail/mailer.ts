@@ -16,17 +16,15 @@ interface MailText {
 
 export interface Mail {
 	readonly to: string;
-	/** Fixed per kind of mail, so it contains no text of a person; mails are counted by it. */
 	readonly subject: KnownText;
-	/** Plain text; a string is used in every language. The recipient's setting selects the language, else `asked`. */
+	/** A string is used in every language. The recipient's setting selects the language, else `asked`. */
 	readonly paragraphs: readonly (KnownText | string)[];
 	/** Language of the browser whose request caused the mail; for recipients without a setting. */
 	readonly asked?: Language;
-	/** The link that the text refers to; the demo's page shows it. */
 	readonly link?: string;
 	/**
-	 * For password and verification mails: valid for at least an hour and without a daily limit, since others could use
-	 * that up to lock the owner out. The hourly limit leaves a valid link in the mailbox.
+	 * For password and verification mails: valid for at least an hour and without a daily limit, which others could use
+	 * up to lock the owner out.
 	 */
 	readonly isWayIn?: true;
 	/** For mails that the account subscribed to, as often as its batches end. */
@@ -62,9 +60,6 @@ interface MailerDeps {
 
 const OUTBOX_MAX = 200;
 const TIMEOUT_MS = 15_000;
-/**
- * Retry delays, unless the server refused for good: servers restart, ask to retry later, and greylist unknown senders.
- */
 const AGAIN_MS = [3_000, 30_000];
 /** Mails in delivery or waiting; further ones are dropped and logged. */
 const SENDING_MAX = 100;
@@ -175,10 +170,9 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 	};
 }
 
-/** By the mail server's reply; RFC 5321, 4.2.1: 5yz is a permanent failure. */
+/** RFC 5321, 4.2.1: 5yz is a permanent failure. */
 const isFinal = (error: unknown): boolean => Number((error as { responseCode?: unknown }).responseCode) >= 500;
 
-/** The recipient's language: by setting, else the browser's language, else English. */
 async function inLanguage(statements: Statements, mail: Mail): Promise<Omit<SentMail, "atMs">> {
 	const { subject: _, paragraphs: __, asked, ...rest } = mail;
 	const [person] = await statements<{ language: string | null }>`

@@ -8,10 +8,7 @@ const SECRET_CHARS_MIN = 4;
  */
 const WHOLE_MS = 60_000;
 
-/**
- * SMTP client whose errors do not contain the password: a server's reply to an unknown command often quotes the
- * command, with user and password.
- */
+/** SMTP client whose errors do not contain the password: servers often quote a command. */
 export function createSmtpTransport(url: string, timeoutMs: number, wholeMs = WHOLE_MS) {
 	const transport = nodemailer.createTransport({
 		url,
@@ -36,7 +33,6 @@ export function createSmtpTransport(url: string, timeoutMs: number, wholeMs = WH
 	};
 }
 
-/** The password as plain text and as both usual authentication commands encode it. */
 function formsOf(url: string): readonly string[] {
 	const { username, password } = new URL(url);
 	const [user, secret] = [decodeURIComponent(username), decodeURIComponent(password)];

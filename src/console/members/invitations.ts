@@ -26,7 +26,6 @@ export interface InvitationView {
 
 const INVITATION_DAYS = 7;
 const INVITATIONS_MAX = 50;
-/** Invitation mails per day: to one address from all accounts, and from one account. */
 const MAILS_TO_ADDRESS_MAX = 5;
 const MAILS_OF_ACCOUNT_MAX = 50;
 const DAY_MS = 24 * 3600_000;
@@ -38,10 +37,8 @@ export async function listInvitations(statements: Statements, accountId: string)
 	return rows.map(viewOf<InvitationView>);
 }
 
-/** Id stored beforehand, so that a retry creates no second invitation. */
 export interface PlannedInvitation {
 	readonly id: string;
-	/** Token of the link. */
 	readonly token: string;
 }
 
@@ -90,7 +87,6 @@ async function isOpen(statements: Statements, id: string): Promise<boolean> {
 	return rows.length > 0;
 }
 
-/** Counts the account first: an account over its limit does not use up the address's limit. */
 async function countMail(statements: Statements, accountId: string, email: string): Promise<void> {
 	const refuse = (text: TextId, endsInMs: number, values: TextValues = {}) =>
 		new ConsoleError("rate_limit_exceeded", text, {
@@ -108,7 +104,6 @@ async function countMail(statements: Statements, accountId: string, email: strin
 		throw refuse("This address has reached its daily limit of invitations. Try again tomorrow.", toAddress.endsInMs);
 }
 
-/** `by` is the role of the revoking member. Fault not_found. */
 async function withdrawInvitation(
 	statements: Statements,
 	accountId: string,
@@ -154,7 +149,6 @@ async function acceptInvitation(
 const query = t.Object(ACCOUNT_QUERY);
 const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(ROLES), token: TOKEN });
 
-/** Invitations to the visited account, and their acceptance. */
 export function invitationRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "mailer" | "sessions" | "origin">,
 ) {

@@ -11,7 +11,6 @@ const TAKEOVERS_MAX = 2;
 /** Rounds in all; each extra round is for keys that were being created. A member without the right starts no more. */
 const REVOKING_ROUNDS_MAX = 50;
 
-/** A key whose secret a member was shown. */
 export interface MemberKey {
 	readonly id: string;
 	readonly name: string;
@@ -79,7 +78,6 @@ export async function roleOf(statements: Statements, accountId: string, userId: 
 	return row?.role;
 }
 
-/** Whether a key is one of this member's own. Read after the creation, as `roleOf`. */
 export async function isKeyOf(statements: Statements, id: string, userId: string): Promise<boolean> {
 	const rows = await statements`select 1 from api_key k where k.id = ${id} and key_is_of(k, ${userId})`;
 	return rows.length > 0;

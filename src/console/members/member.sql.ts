@@ -3,7 +3,6 @@ import { account } from "../../keys/keys.sql.ts";
 import { consoleUser } from "../sign-in/user.sql.ts";
 import { ROLES } from "./roles.ts";
 
-/** Members of an account. */
 export const member = pgTable(
 	"member",
 	{
@@ -29,7 +28,6 @@ export const invitation = pgTable(
 		/** Only the person with this address can accept it. */
 		email: text().notNull(),
 		role: text({ enum: ROLES }).notNull(),
-		/** SHA-256 of the token in the link. */
 		tokenHash: text("token_hash").notNull().unique(),
 		invitedBy: text("invited_by").notNull(),
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull().defaultNow(),

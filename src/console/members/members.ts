@@ -12,7 +12,6 @@ import { type InvitationView, listInvitations, ownersOnly } from "./invitations.
 import { keysMadeBy, type MemberKey, revokeKeysMadeBy, roleOf } from "./member-keys.ts";
 import { may, ROLES, type Role, rolesJson } from "./roles.ts";
 
-/** Longest page of a list of people. */
 const PAGE_MEMBERS = 500;
 
 export interface MemberView {
@@ -23,7 +22,6 @@ export interface MemberView {
 	readonly joinedAtMs: number;
 }
 
-/** `next` is the cursor of the next page; joins and removals do not shift it. */
 export async function listMembers(
 	statements: Statements,
 	accountId: string,
@@ -45,9 +43,8 @@ async function checkMember(statements: Statements, accountId: string, userId: st
 }
 
 /**
- * Changes a member's role; null removes the member. Invitations that the new role may not give are withdrawn. The
- * statement itself checks the acting member's right, so a right lost a moment ago changes nothing. Faults: not_found;
- * forbidden; conflict for the last owner.
+ * Null removes the member. Invitations that the new role may not give are withdrawn. The statement itself checks the
+ * acting member's right. Faults: not_found; forbidden; conflict for the last owner.
  */
 export async function changeMember(
 	statements: Statements,
@@ -91,10 +88,8 @@ export async function changeMember(
 	throw new ConsoleError("conflict", "An account keeps at least one owner.");
 }
 
-/** What to do with the keys whose secrets the member has seen. */
 export const KEYS_OF_MEMBER = t.Optional(t.Union([t.Literal("keep"), t.Literal("revoke")]));
 
-/** What became of the keys whose secrets a person without the right has seen. */
 export interface RightsTaken {
 	readonly revoked: readonly string[];
 	readonly fence: Fence | null;
@@ -106,7 +101,6 @@ const query = t.Object(ACCOUNT_QUERY);
 const ROLE = t.UnionEnum(ROLES);
 const memberQuery = t.Object({ ...ACCOUNT_QUERY, keys: KEYS_OF_MEMBER });
 
-/** Members of the visited account. */
 export function membersRoutes(parts: Parts<"statements" | "fence" | "sessions">) {
 	const { statements, sessions } = parts;
 
@@ -186,7 +180,6 @@ async function change(
 	return keepsKeys || choice !== "revoke" ? KEYS_KEPT : endKeysMadeBy(parts, member, { userId });
 }
 
-/** Revokes the keys that a person made, in one project or all; each revocation is in the audit log. */
 export async function endKeysMadeBy(
 	{ statements, fence }: Parts<"statements" | "fence">,
 	member: Allowed,

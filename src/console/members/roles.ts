@@ -1,7 +1,6 @@
 /**
- * Rights of members, the only table of them. Routes check it (`route-rules.ts`), pages show and hide by it, and the
- * documentation is generated from it. `own` means the projects that the member works in, their keys, and the member's
- * objects outside projects.
+ * Rights of members, checked by routes (`route-rules.ts`), used by pages and the documentation. `own` means the
+ * member's projects, their keys, and the member's objects outside projects.
  */
 export const ROLES = ["owner", "admin", "developer", "billing", "viewer"] as const;
 export type Role = (typeof ROLES)[number];
@@ -67,7 +66,6 @@ const TABLE = {
 } as const satisfies Record<string, RightRow>;
 
 export type Right = keyof typeof TABLE;
-/** The texts have translations in the pages. */
 export const RIGHTS: { readonly [R in Right]: RightRow & { readonly says: (typeof TABLE)[R]["says"] } } = TABLE;
 
 /** The objects that the role may act on; undefined: none. A role of a later version has no rights here. */
@@ -77,10 +75,8 @@ export function scopeOf(role: Role, right: Right): Scope | undefined {
 
 export const may = (role: Role, right: Right): boolean => scopeOf(role, right) !== undefined;
 
-/** The right to add, change or remove a member with this role. */
 export function rightToManage(role: Role): Right {
 	return role === "owner" ? "owners.manage" : "members.manage";
 }
 
-/** Roles with the right, as JSON for a statement. */
 export const rolesJson = (right: Right): string => JSON.stringify(ROLES.filter((role) => may(role, right)));

@@ -22,7 +22,6 @@ export const ROUTE_RULES: Readonly<Record<string, Who | readonly [who: Who, with
 	"DELETE /sessions/:id": ["person", "ends a right"],
 	"POST /sessions/revoke-others": ["person", "ends rights"],
 	"POST /invitations/accept": ["person", "the person's own right, given by an owner with the password"],
-	// Operators may have no account.
 	"GET /live": "anybody",
 	"GET /company-sign-in/": "sign_in.manage",
 	"PUT /company-sign-in/": "sign_in.manage",

@@ -3,8 +3,6 @@ import type { KnownText, TextId } from "../../base/translate.ts";
 import type { BatchRecord } from "../../batch/batch-record.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
 
-/** The ended batch: ids, counts, states and cost. Contains no text that a person wrote. */
-
 const ENDINGS: Readonly<Record<string, TextId>> = {
 	completed: "The batch {id} is completed.",
 	failed: "The batch {id} has failed.",
@@ -41,7 +39,6 @@ export function endEvent(batch: BatchRecord): string {
 	});
 }
 
-/** The mail without its recipient. `origin` is the service's public origin. */
 export function endMail(batch: BatchRecord, service: string, origin: string) {
 	const { id, total, completed, failed } = batch;
 	const link = `${origin}/batches/${id}`;

@@ -12,7 +12,6 @@ import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import type { NoticeProblem } from "./notices.ts";
 import { publicUrlProblem } from "./public-request.ts";
 
-/** Notice settings of the account and recent deliveries. */
 export interface Notices {
 	readonly mail: "maker" | "owners" | null;
 	readonly hasWebhook: boolean;
@@ -26,18 +25,14 @@ export interface Notices {
 export interface NoticeView {
 	/** Of a batch, or the event's own id. */
 	readonly batchId: string;
-	/** Null for the end of a batch. */
 	readonly type: string | null;
 	readonly channel: "mail" | "webhook";
-	/** Recipient of a mail; null for a webhook, and for a former member. */
 	readonly email: string | null;
 	readonly state: "waiting" | "sent" | "failed";
 	readonly attempts: number;
-	/** HTTP. */
 	readonly answer: number | null;
 	readonly problem: NoticeProblem | null;
 	readonly triedAtMs: number | null;
-	/** Of the next attempt; null if there is none. */
 	readonly nextAtMs: number | null;
 }
 
@@ -53,7 +48,6 @@ const SALT_CHARS = 32;
 const query = t.Object(ACCOUNT_QUERY);
 const EVENTS = t.Optional(t.Array(t.UnionEnum(ALERT_TYPES), { maxItems: 20, uniqueItems: true }));
 
-/** Owners and admins change the settings; all members see the deliveries. */
 export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" | "webhookSecretOf" | "sessions">) {
 	const { statements, sessions } = parts;
 
@@ -85,7 +79,6 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 				body: t.Object({
 					mail: t.Optional(t.Nullable(t.Union([t.Literal("maker"), t.Literal("owners")]))),
 					webhookUrl: t.Optional(t.Nullable(t.String({ maxLength: 2_000 }))),
-					// The whole list, as older pages send it.
 					events: EVENTS,
 					eventsAdded: EVENTS,
 					eventsRemoved: EVENTS,
@@ -111,7 +104,6 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 		.post(
 			"/:id/replay",
 			async ({ member: { accountId, noted }, params }) => {
-				// Under the same id, so that a receiver detects the repetition.
 				const act = noted("notice.replay", { id: params.id });
 				const rows = await statements`
 					with again as (

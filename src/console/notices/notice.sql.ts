@@ -5,8 +5,7 @@ import { account } from "../../keys/keys.sql.ts";
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
 /**
- * An account's settings for notices: the ends of batches, and other events. Without a row there are none. The tables
- * are named after batches, the first kind of notice.
+ * An account's settings for notices; without a row there are none. The tables are named after batches, the first kind.
  */
 export const noticeSetting = pgTable("batch_notice_setting", {
 	accountId: text("account_id")
@@ -17,7 +16,6 @@ export const noticeSetting = pgTable("batch_notice_setting", {
 	 * mail.
 	 */
 	mail: text({ enum: ["maker", "owners"] }),
-	/** Null: no webhook. */
 	webhookUrl: text("webhook_url"),
 	/** The signing secret is derived from it; worth nothing without the console's own secret. */
 	webhookSalt: text("webhook_salt"),
@@ -27,18 +25,15 @@ export const noticeSetting = pgTable("batch_notice_setting", {
 	eventsAt: moment("events_at").notNull().defaultNow(),
 });
 
-/** Batches that ended and whose notices are not made yet. Written by the statement that ends one. */
 export const batchEnd = pgTable("batch_end", {
 	batchId: text("batch_id").primaryKey(),
 });
 
-/** Notices to send or sent: a mail to one person, or a call of the account's webhook. */
 export const notice = pgTable(
 	"batch_notice",
 	{
 		batchId: text("batch_id").notNull(),
 		channel: text({ enum: ["mail", "webhook"] }).notNull(),
-		/** Recipient of a mail; null for a webhook. */
 		userId: text("user_id").notNull().default(""),
 		accountId: text("account_id").notNull(),
 		state: text({ enum: ["waiting", "sent", "failed"] })
@@ -53,7 +48,6 @@ export const notice = pgTable(
 		nextAt: moment("next_at").notNull().defaultNow(),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		triedAt: moment("tried_at"),
-		/** The webhook's last HTTP status. */
 		answer: integer(),
 		/** For other events than batches: type and content. `batch_id` is then the event's own id. */
 		type: text(),
@@ -73,7 +67,6 @@ export const notice = pgTable(
 			)
 			.where(sql`${table.state} = 'waiting'`),
 		index("batch_notice_account").on(table.accountId, table.batchId),
-		/** For the removal of old notices. */
 		index("batch_notice_created").on(table.createdAt),
 	],
 );

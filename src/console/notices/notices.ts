@@ -10,11 +10,8 @@ import { endEvent, endMail, noticeId } from "./batch-end-text.ts";
 import type { WebhookProblem, WebhookSender } from "./webhook.ts";
 
 /**
- * Delivers notices of ended batches and of alerts (`../alerts/alerts.ts` writes those rows). The statement that ends a
- * batch inserts a row into `batch_end`. One statement makes notices of these rows, and each notice is tried until a
- * receiver accepts it. Delivery is at least once, with an id to detect repetitions; an attempt lost with its console is
- * repeated. A notice arrives twice only if the accepted attempt could not be recorded. Causes: the console died, the
- * database failed, or a mail server took longer than a minute.
+ * Delivers notices of ended batches and of alerts (`../alerts/alerts.ts` writes those rows). Delivery is at least once,
+ * with an id to detect repetitions: a notice arrives twice only if the accepted attempt could not be recorded.
  */
 export interface NoticeDeps {
 	readonly statements: Statements;
@@ -22,9 +19,7 @@ export interface NoticeDeps {
 	readonly mailer: Pick<Mailer, "deliver">;
 	readonly sendWebhook: WebhookSender;
 	readonly figures: Pick<ConsoleFigures, "notice">;
-	/** Signing secret, `whsec_…`, of the stored salt. */
 	readonly webhookSecretOf: (salt: string) => string;
-	/** Origin of the links in mails. */
 	readonly origin: () => string;
 	readonly serviceName: string;
 }
@@ -41,13 +36,11 @@ interface Due {
 	/** Batch id, or the event's own id. */
 	readonly id: string;
 	readonly accountId: string;
-	/** Null for alerts. */
 	readonly batch: BatchRecord | null;
 	readonly alert: Alert | null;
 	readonly channel: "mail" | "webhook";
 	readonly userId: string;
 	readonly attempts: number;
-	/** Null if the recipient is not a member any more. */
 	readonly email: string | null;
 	readonly url: string | null;
 	readonly salt: string | null;
@@ -59,12 +52,10 @@ interface Outcome {
 	readonly problem?: NoticeProblem;
 }
 
-/** Ended batches taken up at once. */
 const ENDS_MAX = 200;
 /** Concurrent deliveries, and those of one account among them, so that a dead receiver does not block others. */
 const SENDING_MAX = 20;
 const SENDING_ACCOUNT_MAX = 4;
-/** Candidates read per lane. */
 const DUE_MAX = 300;
 /** Reserved deliveries per lane, if something waits in it; the rest goes to the most urgent. */
 const LANE_PLACES = 4;
@@ -72,7 +63,6 @@ const LANE_PLACES = 4;
 const SHARE_S = 5;
 /** Seconds from the start of an attempt to the next one. The first exceeds the longest attempt. */
 const WAITS_S = [120, 600, 1_800, 7_200, 18_000, 36_000];
-/** Age at which a notice is given up. */
 const GIVEN_UP_HOURS = 72;
 /** Pause of a receiver after a failed call. */
 const RECEIVER_REST_S = 60;
@@ -81,7 +71,6 @@ const KEPT_DAYS = 30;
 /** HTTP 410: the receiver cancels the notice. */
 const GONE = 410;
 
-/** Delivers the due notices of one channel, once. */
 export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook", signal: AbortSignal): Promise<void> {
 	await makeNotices(deps.statements);
 	const due = await claim(deps.statements, channel);
@@ -243,7 +232,6 @@ async function letRest(statements: Statements, accountId: string): Promise<void>
 		where account_id = ${accountId} and channel = 'webhook' and state = 'waiting'`;
 }
 
-/** Deletes old notices. */
 export async function forgetOldNotices(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`

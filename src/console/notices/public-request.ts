@@ -5,7 +5,6 @@ import { BlockList, isIP, type LookupFunction } from "node:net";
 import type { TextId } from "../../base/translate.ts";
 import { isLoopback } from "../../gateway/client-address.ts";
 
-/** Resolved addresses of a customer's URL, or why nothing is sent there. */
 export type Found =
 	| { readonly addresses: Addresses }
 	| { readonly problem: "address_not_public" | "name_not_found" | "timeout" };
@@ -64,7 +63,6 @@ export function pinnedRequest(text: string, addresses: Addresses, options: Reque
 	return sending;
 }
 
-/** Undefined if there are none, or none in time. */
 async function resolved(resolve: Resolve, host: string, signal: AbortSignal): Promise<Addresses | undefined> {
 	const late = new Promise<undefined>((done) => {
 		if (signal.aborted) done(undefined);
@@ -74,7 +72,6 @@ async function resolved(resolve: Resolve, host: string, signal: AbortSignal): Pr
 	return found?.length ? found : undefined;
 }
 
-/** Without the brackets of IPv6. */
 function hostOf({ hostname }: URL): string {
 	return hostname.replace(/^\[(.*)\]$/, "$1");
 }
@@ -107,7 +104,6 @@ const SPECIAL_V6 = ["2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/4
 const special = listOf([...SPECIAL_V4, ...SPECIAL_V6]);
 const global6 = listOf([GLOBAL_V6]);
 
-/** True for an IP address of the public internet; false for private and special networks and for anything else. */
 export function isPublicAddress(address: string): boolean {
 	const family = isIP(address);
 	if (family === 4) return !special.check(address, "ipv4");

@@ -2,23 +2,19 @@ import { hkdfSync } from "node:crypto";
 import { Webhook } from "standardwebhooks";
 import { findPublic, pinnedRequest, type Resolve, resolveByDns } from "./public-request.ts";
 
-/** A request to a customer's own server. */
 export interface WebhookMessage {
 	/** Constant over attempts: the receiver detects repetitions by it. */
 	readonly id: string;
 	readonly url: string;
 	/** `whsec_…` */
 	readonly secret: string;
-	/** JSON. */
 	readonly body: string;
 	readonly atMs: number;
 }
 
-/** The response's HTTP status, or why there is none. */
 export type WebhookAnswer = { readonly status: number } | { readonly problem: WebhookProblem };
 export type WebhookProblem = "address_not_public" | "name_not_found" | "timeout" | "no_connection";
 
-/** Sends one message once; never throws. */
 export type WebhookSender = (message: WebhookMessage, signal: AbortSignal) => Promise<WebhookAnswer>;
 
 const DEADLINE_MS = 10_000;

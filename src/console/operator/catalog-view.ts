@@ -25,7 +25,7 @@ export function modelView(model: DeployedModel, deployed: DeploymentsView) {
 		outputModalities: [...model.outputModalities],
 		rates: ratesOf(model.rateCard),
 		rateCard: model.rateCard.id,
-		/** `2027-01-31`: the first day, in UTC, on which the model is not served. */
+		/** The first day, in UTC, on which the model is not served. */
 		retiresOn: model.retiresOn ?? null,
 		status: deployed.connected(model.id) ? ("connected" as const) : ("unavailable" as const),
 		replicas: { up: replicas.filter((replica) => replica.health !== "down").length, total: replicas.length },

@@ -15,7 +15,6 @@ export interface ManagementKeyView extends Omit<ManagementKeyRecord, "scopes"> {
 	readonly scopes: ManagementScope[];
 }
 
-/** Keys of the management interface: creation needs a recent password, revocation does not. */
 export function managementKeyRoutes(parts: Parts<"statements" | "clock" | "keyMaker" | "sessions">) {
 	const { statements, sessions, keyMaker } = parts;
 	const maker = ({ userId, connection }: Operator) => ({ id: userId, ip: connection.address });
@@ -35,7 +34,6 @@ export function managementKeyRoutes(parts: Parts<"statements" | "clock" | "keyMa
 			async ({ operator, body }): Promise<{ id: string; secret: string }> => {
 				const { token, ...asked } = body;
 				const id = await claimedOnPage(parts, { viewer: operator }, { fresh: newId("mgk"), token, asked });
-				// Derived from the token and not stored: a retry gets the same secret.
 				const words = [operator.userId, token ?? crypto.randomUUID()];
 				const hex = derivedHex(keyMaker.digest, "management key on a page", ...words);
 				const planned = { id, secret: derivedManagementSecret(keyMaker.serviceName, hex) };

@@ -26,7 +26,7 @@ export interface AccountRow {
 
 const DETAIL_ROWS = 50;
 
-/** Newest first. `q` is part of an address or a name, or the id of an account, key, top-up or request. */
+/** Newest first. `q` is part of an address or a name, or an id. */
 export async function searchAccounts(
 	statements: Statements,
 	q: string | null,
@@ -45,7 +45,6 @@ export async function searchAccounts(
 	return rows.map(viewOf<AccountRow>);
 }
 
-/** Fault not_found. */
 export async function accountDetail(statements: Statements, id: string, nowMs: number) {
 	const account = await findAccount(statements, id);
 	if (account === null) throw new ConsoleError("not_found", "There is no account {id}.", { values: { id } });

@@ -18,7 +18,6 @@ import { refuseOwnAccount } from "./operator-interest.ts";
 
 const STATE = t.Union([t.Literal("pending"), t.Literal("booked"), t.Literal("rejected")]);
 
-/** An adjustment as operators see it. */
 export interface AdjustmentRow {
 	readonly id: string;
 	readonly accountId: string;
@@ -26,20 +25,17 @@ export interface AdjustmentRow {
 	readonly amountNanoUsd: NanoUsd;
 	readonly reason: string;
 	readonly state: AdjustmentState;
-	/** E-mail addresses of the operators. */
 	readonly firstBy: string;
 	readonly secondBy: string | null;
 	readonly firstAtMs: number;
 }
 
-/** Filter; null: all. */
 export interface AdjustmentFilter {
 	readonly state: AdjustmentState | null;
 	readonly accountId?: string | null;
 	readonly id?: string | null;
 }
 
-/** Newest first. */
 export async function listAdjustments(
 	statements: Statements,
 	{ state, accountId = null, id = null }: AdjustmentFilter,
@@ -56,7 +52,6 @@ export async function listAdjustments(
 	return rows.map(viewOf<AdjustmentRow>);
 }
 
-/** Manual credit adjustments: an operator requests one, and a second operator confirms a large one. */
 export function adjustmentRoutes({
 	statements,
 	tx,

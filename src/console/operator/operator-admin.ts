@@ -18,8 +18,8 @@ const COMMAND_LINE = { actor: "cli", ip: null } as const;
 const OPERATORS_SHOWN_MAX = 1_000;
 
 /**
- * Makes a person an operator with a verified address, on the authority of the command line. `token` sets the password
- * once, at `/reset`; null for a person who can sign in. `signsInBy` `link` is for the demo only. Fault invalid_request.
+ * Makes a person an operator, on the authority of the command line. `token` sets the password once, at `/reset`; null
+ * for a person who can sign in. `link` is for the demo only. Fault invalid_request.
  */
 export async function createOperator(
 	statements: Statements,
@@ -43,7 +43,6 @@ export async function createOperator(
 	return { id: user.id, token: user.ready ? null : token };
 }
 
-/** Fault not_found. */
 export async function revokeOperator(statements: Statements, address: string): Promise<{ id: string }> {
 	const [user] = await statements<{ id: string }>`
 		with u as (

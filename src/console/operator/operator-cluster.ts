@@ -12,7 +12,6 @@ export interface InstanceView {
 	readonly appliedSeq: number;
 	readonly startedAtMs: number;
 	readonly endedAtMs: number | null;
-	/** Open leases on accounts' credit. */
 	readonly leases: number;
 	/** Their unspent credit: idle, or reserved by running requests. */
 	readonly heldNanoUsd: NanoUsd;
@@ -34,7 +33,6 @@ export async function listDeployments({ deployments }: Parts<"deployments">) {
 	}));
 }
 
-/** By urgency: dead instances that hold credit, unfinished shutdowns, silent ones, live ones, then former ones. */
 export async function listInstances(statements: Statements): Promise<InstanceView[]> {
 	const rows = await statements<object>`
 		select i.id, i.epoch, s.state, i.lease_until as lease_until_ms, i.applied_seq::float8, i.started_at, i.ended_at,

@@ -2,8 +2,8 @@ import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 
 /**
- * An operator must not decide about an account of their own: one that they are, were or are invited to be a member of,
- * or that was made for their address. `accountId` null: the decision concerns no account. Fault forbidden.
+ * An operator must not decide about an account that they belong to or belonged to, are invited to, or that was made for
+ * their address. Fault forbidden.
  */
 export async function refuseOwnAccount(
 	statements: Statements,

@@ -17,7 +17,6 @@ import { operatorSummary } from "./operator-summary.ts";
 import { listWaiting } from "./operator-top-ups.ts";
 import { checkBooks, listReconciliations, toldRun } from "./reconciliation.ts";
 
-/** A search may be an e-mail address of any valid length. */
 const text = t.Optional(t.String({ maxLength: 320 }));
 const pageQuery = t.Object({ ...PAGE_QUERY, q: text });
 const REASON_BODY = t.Object({ reason: REASON });
@@ -72,7 +71,6 @@ function accountRoutes({ statements, sessions, clock, fence }: Parts<"statements
 }
 
 function topUpRoutes({ statements, tx, sessions, config }: Parts<"statements" | "tx" | "config" | "sessions">) {
-	/** The operator deciding about a payment of an account that is not their own. */
 	async function decidedBy(operator: Operator, accountId: string | null) {
 		await refuseOwnAccount(statements, operator.userId, accountId);
 		return { operatorId: operator.userId, ip: operator.connection.address };

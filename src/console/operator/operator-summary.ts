@@ -29,7 +29,6 @@ interface Counts {
 	readonly clearedAtMs: number | null;
 }
 
-/** What needs an operator's attention today, on one page. */
 export async function operatorSummary(parts: Parts<"statements" | "config" | "deployments">) {
 	const { statements } = parts;
 	const [topUps, adjustments, findings, held, [counts], slowestModels, reconciliation, deployed] = await Promise.all([
@@ -58,18 +57,15 @@ export async function operatorSummary(parts: Parts<"statements" | "config" | "de
 	]);
 	const { live, gone, accounts, waiting, clearedAtMs } = viewOf<Counts>(counts ?? {});
 	return {
-		/** Total count; only the oldest are listed. */
 		topUpsWaiting: waiting,
 		waitingTopUps: topUps,
 		waitingAdjustments: adjustments,
 		/** Card payments on which Stripe and the books disagree. */
 		paymentFindings: findings,
-		/** When the last comparison with Stripe's lists ended. */
 		clearedAtMs,
 		/** Running longer than any request should, or held by a dead instance. */
 		heldTooLong: held.map(viewOf<Held>),
 		replicasNotUp: deployed.replicas.filter((replica) => replica.health === "down" || replica.breaker !== "closed"),
-		/** gone: dead, or silent for a lease; their credit returns when their journals are read. */
 		instances: { live, gone },
 		reconciliation,
 		/** Of the last 24 hours, by mean duration. */

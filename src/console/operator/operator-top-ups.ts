@@ -4,14 +4,11 @@ import { viewOf } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { TopUpView } from "../credit/credit.ts";
 
-/** A top-up as operators see it. */
 export interface TopUpWaiting extends TopUpView {
 	readonly accountId: string;
 	readonly accountEmail: string;
 	readonly accountName: string;
-	/** What the first operator found at the bank. */
 	readonly transactionReference: string | null;
-	/** E-mail address of the first operator. */
 	readonly firstLookBy: string | null;
 	readonly needsSecondLook: boolean;
 }

@@ -39,9 +39,7 @@ export async function checkBooks(
 export interface RefusedSettlements {
 	/** Includes repetitions; most were settled in time. */
 	readonly requests: number;
-	/** The uncharged cost. */
 	readonly chargedNanoUsd: NanoUsd;
-	/** Time and instance of the last one. */
 	readonly atMs: number;
 	readonly instance: string;
 }
@@ -58,7 +56,6 @@ export async function listReconciliations(
 	return { runs: rows.map((row) => toldRun(booksRunOf(row), language)), greenSinceMs, refused };
 }
 
-/** The check's name and result as text. */
 export function toldRun(run: BooksRun, language: Language): BooksRun {
 	const checks = run.checks.map(({ name, ok, detail, text }) => ({
 		...{ ok, name: translate(language, { id: name }) },
@@ -67,7 +64,6 @@ export function toldRun(run: BooksRun, language: Language): BooksRun {
 	return { ...run, checks };
 }
 
-/** One row per epoch whose journal was recovered too late: there are few. */
 async function refusedSettlements(statements: Statements): Promise<RefusedSettlements | null> {
 	const [row] = await statements<object>`
 		select (sum(requests) over ())::float8 as requests, sum(charged_nano_usd) over () as charged_nano_usd, at, instance_id as instance

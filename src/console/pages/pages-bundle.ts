@@ -16,8 +16,8 @@ export function bundlePages(): Promise<Record<string, string>> {
 }
 
 /**
- * Bundles the pages with Bun's bundler in a child process, so that the service keeps running. File names contain a
- * content hash; assets are served under /assets/. Returns file names and texts, `index.html` without a hash.
+ * Bundles the pages in a child process, so that the service keeps running. Returns file names and texts, `index.html`
+ * without a hash.
  */
 async function bundle(): Promise<Record<string, string>> {
 	const directory = await mkdtemp(join(tmpdir(), "tollgate-pages-"));

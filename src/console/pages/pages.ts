@@ -48,7 +48,6 @@ const PLACES: ReadonlySet<string> = new Set([
 	"settings",
 	"operator",
 ]);
-/** Paths for programs never return a page. */
 const NOT_FOR_PEOPLE = /^\/(v1|api|assets|livez|readyz|metrics|openapi\.json)(\/|$)/;
 
 const ICON_COLOR = "#17637f";
@@ -93,7 +92,6 @@ export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHt
 	}
 
 	return {
-		/** Undefined if the request is not for a page: then the caller answers. */
 		async respond(request: Request): Promise<Response | undefined> {
 			if (request.method !== "GET" && request.method !== "HEAD") return undefined;
 			const { pathname } = new URL(request.url);
@@ -185,7 +183,6 @@ function inGerman(english: string, files: Readonly<Record<string, string>>): str
 }
 
 async function readFiles(): Promise<Record<string, string>> {
-	// Embedded files have no path on the disk.
 	if (!import.meta.dir.startsWith("/$bunfs/")) return (await import("./pages-bundle.ts")).bundlePages();
 	return (await import("./pages-embedded.ts")).embeddedPages;
 }

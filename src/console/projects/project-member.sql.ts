@@ -2,7 +2,6 @@ import { foreignKey, index, pgTable, primaryKey, text, timestamp } from "drizzle
 import { project } from "../../keys/keys.sql.ts";
 import { member } from "../members/member.sql.ts";
 
-/** The projects in which an account's members work. A member who leaves the account leaves its projects. */
 export const projectMember = pgTable(
 	"project_member",
 	{
@@ -10,7 +9,6 @@ export const projectMember = pgTable(
 			.notNull()
 			.references(() => project.id),
 		userId: text("user_id").notNull(),
-		/** The project's account. */
 		accountId: text("account_id").notNull(),
 		joinedAt: timestamp("joined_at", { withTimezone: true }).notNull().defaultNow(),
 	},

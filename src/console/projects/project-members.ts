@@ -4,7 +4,6 @@ import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { keysMadeBy } from "../members/member-keys.ts";
 
-/** A member of a project. */
 export interface ProjectMemberView {
 	readonly userId: string;
 	readonly name: string;
@@ -12,7 +11,6 @@ export interface ProjectMemberView {
 	readonly joinedAtMs: number;
 }
 
-/** In the order of joining. */
 export async function listProjectMembers(statements: Statements, projectId: string): Promise<ProjectMemberView[]> {
 	const rows = await statements<object>`
 		select m.user_id, u.name, u.email, m.joined_at from project_member m join console_user u on u.id = m.user_id
@@ -38,7 +36,6 @@ export async function addProjectMember(
 	if (row?.known !== true) throw new ConsoleError("not_found", "There is no such member.");
 }
 
-/** The account's member with this address; null if there is none. */
 export async function memberByEmail(statements: Statements, accountId: string, email: string): Promise<string | null> {
 	const [row] = await statements<{ id: string }>`
 		select u.id from console_user u join member m on m.user_id = u.id
@@ -47,9 +44,9 @@ export async function memberByEmail(statements: Statements, accountId: string, e
 }
 
 /**
- * Removes a member from a project. Afterwards the caller revokes the member's keys in it (`revokeKeysMadeBy`). With
- * `revoke` the call may be repeated while the person belongs to the account, so that an interrupted caller can wait for
- * the keys. Faults: conflict if nothing is said of keys and there are some; not_found.
+ * Afterwards the caller revokes the member's keys in it (`revokeKeysMadeBy`). With `revoke` the call may be repeated,
+ * so that an interrupted caller can wait for the keys. Faults: conflict if nothing is said of keys and there are some;
+ * not_found.
  */
 export async function takeOutOfProject(
 	statements: Statements,

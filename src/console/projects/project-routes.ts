@@ -28,11 +28,9 @@ const query = t.Object(ACCOUNT_QUERY);
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
 	/** Held by running requests admitted in the project, as of the last flush, and by dead instances. */
 	readonly heldNanoUsd: NanoUsd;
-	/** Empty: all. */
 	readonly models: string[];
 }
 
-/** Projects of the visited account; developers see the projects that they work in. */
 export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
 	const { statements, sessions } = parts;
 
@@ -105,7 +103,6 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 		);
 }
 
-/** Members of a project. */
 function projectMemberRoutes(parts: Parts<"statements" | "fence" | "sessions">) {
 	const { statements, sessions } = parts;
 

@@ -7,12 +7,10 @@ import { signInError } from "./sign-in-error.ts";
 export type Attempts = ReturnType<typeof createAttempts>;
 
 export interface Limit {
-	/** Name of the counter. */
 	readonly what: string;
 	readonly subject: string;
 	readonly max: number;
 	readonly windowMs: number;
-	/** Called at the first attempt over the limit. */
 	readonly onReached?: () => Promise<void>;
 }
 
@@ -27,10 +25,9 @@ const CODES_OF_CHALLENGE = { max: 5, windowMs: 60 * MINUTE_MS };
 const CODE_REMEMBERED_MS = 5 * MINUTE_MS;
 
 /**
- * Limits guesses of passwords and codes. An attempt is counted in the database before it runs, and the count is
- * returned if it succeeds. Concurrent attempts, on any console, thus never exceed the limit. Strangers cannot lock a
- * person out: a browser that the person signed in with before has its own counters, and a mailed link makes a browser
- * such a one.
+ * Limits guesses of passwords and codes. An attempt is counted before it runs, and the count is returned if it
+ * succeeds: concurrent attempts never exceed the limit. Strangers cannot lock a person out: a browser used before has
+ * its own counters, and a mailed link makes a browser such a one.
  */
 export function createAttempts(statements: Statements) {
 	return {
@@ -54,7 +51,6 @@ export function createAttempts(statements: Statements) {
 	};
 }
 
-/** `userId` is the person with this address, if there is one. `address` is the client's network address. */
 export function passwordLimits(
 	who: { readonly email: string; readonly userId: string | undefined },
 	from: { readonly address: string; readonly device: Device | null },
@@ -67,7 +63,6 @@ export function passwordLimits(
 	];
 }
 
-/** A signed-in session that gives the password again. */
 export function passwordAgainLimits(sessionId: string): Limit[] {
 	return [{ what: "passwords of session", subject: sessionId, ...FROM_ONE }];
 }

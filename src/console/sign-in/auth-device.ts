@@ -3,7 +3,6 @@ import type { GenericEndpointContext } from "better-auth";
 /** A browser that a person signed in with before, by a signed cookie of ours. */
 export interface Device {
 	readonly id: string;
-	/** People who signed in with it, the latest first. */
 	readonly userIds: readonly string[];
 }
 
@@ -14,7 +13,6 @@ const MARK = "device";
 const KEPT_S = 400 * 24 * 3600;
 const PEOPLE_MAX = 5;
 
-/** Null for an unknown browser. */
 export async function readDevice(ctx: GenericEndpointContext): Promise<Device | null> {
 	const value = await ctx.getSignedCookie(ctx.context.createAuthCookie(COOKIE).name, ctx.context.secret);
 	if (typeof value !== "string") return null;

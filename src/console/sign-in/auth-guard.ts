@@ -21,7 +21,6 @@ interface Guard extends SignIn<"log" | "statements" | "mails" | "serviceName"> {
 	readonly checkCode: (ctx: GenericEndpointContext, code: string) => Promise<unknown>;
 }
 
-/** Data found before the library's handler and needed after it. */
 interface Note {
 	readonly limits: readonly Limit[];
 	readonly person?: Person | undefined;
@@ -51,7 +50,6 @@ export function guard(parts: Guard) {
 	const notes = new WeakMap<Request, Note>();
 	const checks = createChecks(parts, attempts);
 
-	/** Logs sign-ins and refusals by user id and network address. */
 	function logRefusal(ctx: GenericEndpointContext, error: unknown, person?: Person): void {
 		if (!isAPIError(error)) return;
 		const code = error.body?.code ?? null;
@@ -116,7 +114,6 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		return { limits: [], person };
 	}
 
-	/** A signed-in session that gives the password again. */
 	async function again(sessionId: string): Promise<Note> {
 		const limits = passwordAgainLimits(sessionId);
 		await attempts.count(limits);
@@ -250,7 +247,6 @@ async function personOf(
 	return row;
 }
 
-/** The client's network, for counters by network. */
 const addressOf = (ctx: GenericEndpointContext): string =>
 	(ctx.headers === undefined ? null : getIp(ctx.headers, ctx.context.options)) ?? "unknown";
 

@@ -2,7 +2,6 @@ import type { Language } from "../../base/language.ts";
 import type { TextId } from "../../base/translate.ts";
 import type { Mailer } from "../mail/mailer.ts";
 
-/** Tells of a change, for a person who did not make it. */
 const CHANGES = {
 	password: "Your password was changed, and all other sessions were ended.",
 	"second factor on": "Two-factor authentication was turned on, and all other sessions were ended.",
@@ -16,10 +15,7 @@ const CHANGES = {
 
 export type SignInMails = ReturnType<typeof createSignInMails>;
 
-/**
- * Mails about signing in, in the language of the browser that caused them (`asked`). A mail with a link says how long
- * the link is valid. Links lead to a page with a button: mail scanners open links too.
- */
+/** Links lead to a page with a button: mail scanners open links too. */
 export function createSignInMails(
 	mailer: Pick<Mailer, "send">,
 	{ serviceName: service, origin }: { serviceName: string; origin: string },

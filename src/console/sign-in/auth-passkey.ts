@@ -21,9 +21,8 @@ interface Stored {
 }
 
 /**
- * Passkeys: a key in a device or password manager, for this site only, unlocked by finger, face or PIN. A passkey is
- * two factors in one, so no code is required; a response without user verification is refused. The library is loaded on
- * the first use.
+ * A passkey is two factors in one, so no code is required; a response without user verification is refused. The library
+ * is loaded on the first use.
  */
 export function passkeys(parts: Passkeys) {
 	const challenges = createOneTimeValues(parts.statements, { cookie: "passkey", minutes: VALID_MINUTES });
@@ -55,7 +54,6 @@ function registering({ statements, mails, serviceName, origins }: Passkeys, chal
 			await challenges.keep(ctx, "register", `${user.id} ${asked.challenge}`);
 			return ctx.json(asked);
 		}),
-		/** Body: `name`, `response` of the browser. */
 		endPasskey: createAuthEndpoint("/passkey/register-end", { method: "POST" }, async (ctx) => {
 			const { user } = await lately(ctx);
 			const name = fieldOf(ctx.body, "name").trim().slice(0, NAME_CHARS_MAX);
@@ -102,7 +100,6 @@ function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 			await challenges.keep(ctx, "sign-in", asked.challenge);
 			return ctx.json(asked);
 		}),
-		/** Body: `response`. */
 		endPasskeySignIn: createAuthEndpoint("/passkey/sign-in-end", { method: "POST" }, async (ctx) => {
 			const { origin, rpId } = siteOf(ctx, origins);
 			const challenge = await challenges.take(ctx, "sign-in");
@@ -149,7 +146,6 @@ function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 	};
 }
 
-/** The page's own origin, which the request guard checked. */
 function siteOf(ctx: GenericEndpointContext, origins: readonly string[]): { origin: string; rpId: string } {
 	const origin = origins.find((one) => one === ctx.headers?.get("origin"));
 	if (origin === undefined) throw signInError("FORBIDDEN", "This request does not come from a page of this service.");

@@ -13,8 +13,8 @@ const UNIT_CHARS_MAX = 4;
 const OWN_WORD_CHARS_MIN = 4;
 
 /**
- * Checks a new password. `ownWords` are the service's name, the person's and the address, which are also early guesses.
- * Throws the library's error, which the pages show.
+ * `ownWords` are the service's name, the person's and the address, which are also early guesses. Throws the library's
+ * error.
  */
 export function checkNewPassword(password: string, ownWords: readonly string[]): void {
 	if (password.length < PASSWORD_CHARS_MIN)
@@ -46,7 +46,6 @@ function isThinWord(text: string, isWord: (word: string) => boolean): boolean {
 	return (word === "" || isWord(word) || isWord(unitOf(word))) && isThin(before) && isThin(after);
 }
 
-/** Words of an address: the whole, its halves and their parts; of a name: the whole and its parts. */
 function wordsOf(text: string): string[] {
 	const whole = lettersOf(text);
 	return [whole, bareOf(whole), ...whole.split("@"), ...whole.split(/[^\p{L}\p{N}]+/u)].filter(
@@ -57,7 +56,6 @@ function wordsOf(text: string): string[] {
 const lettersOf = (text: string) => text.normalize("NFKC").toLowerCase();
 const bareOf = (text: string) => text.replace(/[^\p{L}\p{N}]+/gu, "");
 
-/** The unit that the whole text repeats; the text if it repeats nothing. */
 function unitOf(text: string): string {
 	const length = (text + text).indexOf(text, 1);
 	return text.slice(0, length);

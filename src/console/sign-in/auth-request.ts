@@ -8,19 +8,15 @@ import type { Mailer } from "../mail/mailer.ts";
 import type { SignInMails } from "./auth-mails.ts";
 import { hashOf, newToken } from "./token.ts";
 
-/** What the plugins of sign-in use. */
 interface SignInParts {
 	readonly statements: Statements;
 	readonly log: Log;
 	readonly mailer: Mailer;
 	readonly mails: SignInMails;
-	/** Public name. */
 	readonly serviceName: string;
 	/** Terms to accept at the sign-up; null for none. */
 	readonly terms: Terms | null;
-	/** Public origin of the service. */
 	readonly origin: string;
-	/** All origins of our pages. */
 	readonly origins: readonly string[];
 	readonly secret: string;
 }
@@ -34,7 +30,6 @@ export function fieldOf(record: unknown, name: string): string {
 	return typeof value === "string" && !value.includes("\0") ? value : "";
 }
 
-/** Language of the requesting browser. */
 export const askedBy = ({ headers }: Pick<GenericEndpointContext, "headers">): Language =>
 	languageOf(headers ?? new Headers());
 
@@ -45,7 +40,7 @@ export const isTotp = (code: string): boolean => /^[0-9]{6}$/.test(code);
 
 /**
  * Values that a step of a sign-in leaves for the next one. Each is valid once, for the browser with the cookie, and for
- * its purpose: a link sent by another person does not carry the cookie.
+ * its purpose.
  */
 export function createOneTimeValues(statements: Statements, { cookie, minutes }: { cookie: string; minutes: number }) {
 	const idOf = (purpose: string, browser: string) => `${cookie}:${hashOf(`${purpose} ${browser}`)}`;

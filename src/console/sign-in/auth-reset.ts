@@ -4,10 +4,8 @@ import { newId } from "../../base/id.ts";
 import { fieldOf, type SignIn } from "./auth-request.ts";
 import { signInError } from "./sign-in-error.ts";
 
-/** Identifier of a reset token's row. */
 export const resetIdentifier = (token: string) => `reset-password:${token}`;
 
-/** Reads the token as the library does. */
 export function resetTokenOf({ body, query }: { body?: unknown; query?: unknown }): string {
 	return fieldOf(body, "token") || fieldOf(query, "token");
 }
@@ -21,7 +19,6 @@ export function passwordReset({ statements }: SignIn<"statements">) {
 	return {
 		id: "password-reset",
 		endpoints: {
-			/** Body: `token`, `newPassword`. */
 			resetPassword: createAuthEndpoint("/reset-password", { method: "POST" }, async (ctx) => {
 				const identifier = resetIdentifier(resetTokenOf(ctx));
 				// Checked before the expensive hash of the password, so that requests without a valid link are cheap.

@@ -13,16 +13,14 @@ import { isSignInAddress } from "./sign-in-address.ts";
 import { signInError } from "./sign-in-error.ts";
 import { hashOf, newToken } from "./token.ts";
 
-/** Cookie that ties a sign-up to its browser. */
 const COOKIE = "sign_up";
 const VALID_HOURS = 24;
 /** Open sign-ups of one address; the oldest is deleted. */
 const OPEN_MAX = 100;
 
 /**
- * Replaces the library's sign-up: no person is created before the address is proved. The mail's link leads to a page
- * whose button proves it, once. In the browser that signed up, the chosen password counts and a session begins; any
- * other browser must choose a password. A password that a stranger chose for this address is thus worthless.
+ * Replaces the library's sign-up: no person is created before the address is proved by the mail's link. Only in the
+ * browser that signed up does the chosen password count: one that a stranger chose for this address is worthless.
  */
 export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "serviceName" | "terms">) {
 	const { statements, mailer, mails, serviceName, terms } = parts;
@@ -86,7 +84,6 @@ export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "servi
 	} satisfies BetterAuthPlugin;
 }
 
-/** Name and password hash from another browser. */
 async function chosenAnew(
 	ctx: { body: unknown; context: { password: { hash(password: string): Promise<string> } } },
 	ownWords: readonly string[],
@@ -163,8 +160,8 @@ async function prove(
 }
 
 /**
- * Deletes expired sign-ups, people of an earlier version who never proved their address, and expired links and
- * unfinished sign-ins. The last two must be expired by both clocks, since the library uses this machine's.
+ * Deletes expired sign-ups, people who never proved their address, and expired links and unfinished sign-ins. The last
+ * two must be expired by both clocks, since the library uses this machine's.
  */
 export async function forgetUnproved(statements: Statements, nowMs: number): Promise<void> {
 	await statements`delete from sign_up where expires_at < clock_timestamp()`;
@@ -176,7 +173,6 @@ export async function forgetUnproved(statements: Statements, nowMs: number): Pro
 		delete from verification where expires_at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))`;
 }
 
-/** Deletes sessions that are expired by both clocks. */
 export async function forgetSessions(statements: Statements, nowMs: number): Promise<void> {
 	await statements`
 		delete from session where expires_at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))`;

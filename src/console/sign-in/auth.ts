@@ -33,7 +33,6 @@ const SESSION_S = 7 * 24 * 3600;
 const SESSION_RENEWED_AFTER_S = 24 * 3600;
 const RESET_S = 3600;
 
-/** Name of a person whose given name is refused. */
 const NAMELESS = "New member";
 const SESSION_UNREADABLE = "FAILED_TO_GET_SESSION";
 
@@ -213,7 +212,6 @@ export function passOn(error: unknown, log: Log): void {
 	log.debug("sign-in", { severity: "error", detail: error.message });
 }
 
-/** `passOn` for a response that the library already made of the error. */
 export async function passOnAnswer(answer: Response): Promise<Response> {
 	if (answer.status < 500) return answer;
 	const said: unknown = await answer
@@ -250,7 +248,6 @@ function socialProviders({ signIn: { github, google } }: Pick<Config, "signIn">)
 	return { ...(github === null ? {} : { github }), ...(google === null ? {} : { google }) };
 }
 
-/** Paths that begin a session without our second factor: an identity provider vouches for the person. */
 const UNASKED = /^\/(callback|company|oauth2|sign-in\/social|sign-in\/oauth2|one-tap|sso|id-token)/;
 
 /**

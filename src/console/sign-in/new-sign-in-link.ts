@@ -2,7 +2,6 @@ import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import { newToken } from "./token.ts";
 
-/** Path of sign-in links, see `sign-in-link.ts`. */
 export const SIGN_IN_LINK = "/api/sign-in-link/";
 
 /** Target page by the word in the link. */
@@ -19,7 +18,6 @@ export async function createSignInLink(
 ): Promise<string> {
 	const token = newToken();
 	const hash = new Bun.CryptoHasher("sha256").update(token).digest("base64url");
-	// The row that the library stores for a requested link.
 	const value = JSON.stringify({ email: link.email });
 	await statements`delete from verification where value = ${value}`;
 	await statements`

@@ -29,7 +29,6 @@ export interface PasskeyView {
 	readonly lastUsedAtMs: number | null;
 }
 
-/** The person's sessions and passkeys. */
 export function sessionRoutes(
 	parts: Parts<"statements" | "clock" | "brand" | "mailer" | "auth" | "sessions" | "origin">,
 ) {

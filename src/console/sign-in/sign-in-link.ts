@@ -6,14 +6,12 @@ import { LINK_PAGES, type LinkPage, SIGN_IN_LINK } from "./new-sign-in-link.ts";
 
 /** The library's own address of it, which is not served. */
 const VERIFY = "/api/auth/magic-link/verify";
-/** The library redirects an invalid link here. */
 const REFUSED = "/link-refused";
 const USED_UP = "This link has expired or was already used. Tollgate prints new links each time it starts.\n";
 
 /**
- * Sign-in links of the first run: valid once, for some hours, on this machine only. The sign-in library checks and uses
- * up the token; its endpoint to request a link is disabled. Signs the person in and redirects to the link's page. An
- * invalid link still redirects a person who is signed in. Faults: forbidden, not_found.
+ * Sign-in links of the first run: valid once, for some hours, on this machine only. An invalid link still redirects a
+ * person who is signed in. Faults: forbidden, not_found.
  */
 export async function openSignInLink(auth: Auth, connection: Connection): Promise<Response> {
 	const { request, address } = connection;

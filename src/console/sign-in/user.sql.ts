@@ -14,7 +14,6 @@ import {
 
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
-/** A person who signs in. Customers' data belong to accounts, of which a person is a member. */
 export const consoleUser = pgTable("console_user", {
 	id: text().primaryKey(),
 	name: text().notNull(),
@@ -60,12 +59,10 @@ export const session = pgTable(
 /** Company sign-ins: a person has one for each provider, and an id at the provider is one person. */
 const ofCompany = (table: { providerId: AnyPgColumn }) => sql`${table.providerId} like 'company:%'`;
 
-/** A way to sign in: a password, or an identity at another service. */
 export const authAccount = pgTable(
 	"auth_account",
 	{
 		id: text().primaryKey(),
-		/** The person's id at the provider. */
 		accountId: text("account_id").notNull(),
 		providerId: text("provider_id").notNull(),
 		userId: userId(),
@@ -75,7 +72,6 @@ export const authAccount = pgTable(
 		accessTokenExpiresAt: moment("access_token_expires_at"),
 		refreshTokenExpiresAt: moment("refresh_token_expires_at"),
 		scope: text(),
-		/** Scrypt. */
 		password: text(),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		updatedAt: moment("updated_at").notNull().defaultNow(),
@@ -108,7 +104,6 @@ export const verification = pgTable(
 export const signUp = pgTable(
 	"sign_up",
 	{
-		/** SHA-256 of the token in the mail. */
 		tokenHash: text("token_hash").primaryKey(),
 		email: text().notNull(),
 		name: text().notNull(),
@@ -124,7 +119,6 @@ export const signUp = pgTable(
 	(table) => [index("sign_up_email").on(table.email, table.createdAt), index("sign_up_expiry").on(table.expiresAt)],
 );
 
-/** Accepted terms of the operator: person, version, time. */
 export const termsAcceptance = pgTable(
 	"terms_acceptance",
 	{
@@ -140,7 +134,6 @@ export const rateLimit = pgTable("rate_limit", {
 	id: text().primaryKey(),
 	key: text().notNull().unique(),
 	count: integer().notNull(),
-	/** Milliseconds since 1970. */
 	lastRequest: bigint("last_request", { mode: "number" }).notNull(),
 });
 
@@ -148,7 +141,6 @@ export const rateLimit = pgTable("rate_limit", {
 export const rateCount = pgTable(
 	"rate_count",
 	{
-		/** The kind of event, and the SHA-256 of its subject. */
 		key: text().primaryKey(),
 		count: integer().notNull(),
 		startedAt: moment("started_at").notNull(),
@@ -156,7 +148,6 @@ export const rateCount = pgTable(
 	(table) => [index("rate_count_started").on(table.startedAt)],
 );
 
-/** A passkey of a person's device, for signing in. */
 export const passkey = pgTable(
 	"passkey",
 	{
@@ -164,7 +155,6 @@ export const passkey = pgTable(
 		id: text().primaryKey(),
 		userId: userId(),
 		name: text().notNull(),
-		/** COSE, base64url. */
 		publicKey: text("public_key").notNull(),
 		/** The device's own counter; 0 where it has none. */
 		counter: bigint({ mode: "number" }).notNull(),

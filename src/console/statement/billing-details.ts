@@ -4,10 +4,8 @@ import type { Statements } from "../../db/statements.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 
-/** Issuer or recipient of a receipt or statement. Empty fields were not given. */
 export interface Party {
 	readonly company: string;
-	/** Lines. */
 	readonly address: string;
 	readonly vatId: string;
 }
@@ -56,7 +54,6 @@ function checked(text: string, pattern: RegExp, param: string, rule: TextId): st
 	return text;
 }
 
-/** Lines as printed. */
 export function partyLines({ company, address, vatId }: Party, language: Language): string[] {
 	const lines = [
 		company,

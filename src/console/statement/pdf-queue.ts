@@ -16,7 +16,6 @@ export interface PdfQueue {
 /** PDFs are made one at a time in the order of the requests, since all share one event loop. */
 export function createPdfQueue(): PdfQueue {
 	const kept = new Map<string, Pdf>();
-	/** Accounts of unfinished PDFs. */
 	let open: string[] = [];
 	let last: Promise<unknown> = Promise.resolve();
 

@@ -3,7 +3,6 @@ import { formatDecimal } from "../../money/decimal.ts";
 import type { Statement } from "./statement.ts";
 import { KINDS, type StatementLine } from "./statement-lines.ts";
 
-/** All digits, at least cents. */
 export const exactUsd = (nanoUsd: bigint): string => formatDecimal(nanoUsd, 9, 2);
 
 const COLUMNS: Readonly<Record<string, (line: StatementLine, balance: bigint) => string | null>> = {
@@ -21,9 +20,8 @@ const COLUMNS: Readonly<Record<string, (line: StatementLine, balance: bigint) =>
 };
 
 /**
- * Independent of the reader's language, in English with a decimal point: programs know its column names, and two people
- * of a company get the same file. The first row is the opening balance, the last one the closing balance; the rows
- * between add up to it.
+ * In English with a decimal point: programs know its column names. The first row is the opening balance, the last one
+ * the closing balance; the rows between add up to it.
  */
 export function statementCsv(statement: Statement, lines: readonly StatementLine[]): string {
 	let balance = statement.openingNanoUsd;

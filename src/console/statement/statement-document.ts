@@ -10,7 +10,6 @@ export type StatementDocument = ReturnType<typeof statementDocument>;
 export type DocumentTable = ReturnType<typeof tableOf>;
 
 export interface DocumentRow {
-	/** At least one. */
 	readonly cells: readonly string[];
 	readonly amount: string;
 	readonly url?: string;
@@ -25,12 +24,10 @@ export interface DocumentFacts {
 	readonly seller: Party;
 	readonly buyer: Party;
 	readonly account: { readonly id: string; readonly name: string; readonly email: string };
-	/** Of the log: days and models link to it. */
 	readonly logUrl: (query: Readonly<Record<string, string>>) => string;
 }
 
 const DAY_MS = 24 * 3_600_000;
-/** Rows of a table; the CSV has all. */
 const ROWS_MAX = 300;
 const SUMS = {
 	top_up: "Top-ups",
@@ -45,7 +42,6 @@ const STATES = {
 	running: "Preliminary: the month is not over",
 } as const satisfies Readonly<Record<MonthState, TextId>>;
 
-/** A statement as page or PDF: texts in the reader's language. */
 export function statementDocument(given: DocumentFacts) {
 	const { statement, serviceName, account, language, seller, buyer } = given;
 	const month = new Intl.DateTimeFormat(language, { year: "numeric", month: "long", timeZone: "UTC" });
@@ -174,7 +170,6 @@ function tableOf(
 	const { point } = language === "de" ? GERMAN_USD : ENGLISH_USD;
 	return {
 		title: translateId(language, title),
-		/** Notice of omitted rows. */
 		more: left === 0 ? null : translateId(language, "{count} more are in the CSV.", { count }),
 		rows: rows.map((row, index): DocumentRow => {
 			const [whole = "", fraction = ""] = (shown[index] ?? "").replace("-", "").split(".");

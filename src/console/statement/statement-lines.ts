@@ -5,13 +5,11 @@ import type { Statement, StatementEntry, StatementUsage } from "./statement.ts";
 export interface StatementLine extends Pick<StatementUsage, "day" | "projectId" | "projectName"> {
 	readonly kind: StatementEntry["kind"] | "usage" | "late_usage" | "recorded_later" | "more";
 	readonly description: string;
-	/** Null for movements. */
 	readonly requests: bigint | null;
 	readonly promptTokens: bigint | null;
 	readonly completionTokens: bigint | null;
 	/** Positive adds credit. */
 	readonly amountNanoUsd: bigint;
-	/** Link to the details. */
 	readonly url: string;
 }
 
@@ -53,7 +51,6 @@ export function statementLines(
 			url: page("/requests", { from: String(from), to: String(from + DAY_MS), model, ...project }),
 		});
 	}
-	// Stable: on each day movements come first, in their order.
 	lines.sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0));
 	const rest = { ...NONE, day: "", description: "", url: page("/credit") };
 	const untold = notTold(statement);
@@ -64,7 +61,6 @@ export function statementLines(
 	return lines;
 }
 
-/** Sum of the movements beyond the limit of listed ones. */
 function notTold({ entries, entrySums }: Statement): bigint {
 	const all = Object.values(entrySums).reduce((sum, amount) => sum + amount, 0n);
 	return entries.reduce((rest, { amountNanoUsd }) => rest - amountNanoUsd, all);

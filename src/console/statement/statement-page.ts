@@ -1,7 +1,6 @@
 import { escaped, factsTable, isolated, printPage } from "../print-page.ts";
 import type { DocumentRow, DocumentTable, StatementDocument } from "./statement-document.ts";
 
-/** The statement as a printable page, in every script that the browser has fonts for. */
 export function statementPage(document: StatementDocument): Response {
 	const { language, title, serviceName, accountId, from, to, facts, tables } = document;
 	const party = ({ label, lines }: typeof from) => [label, lines.join("\n")] as const;

@@ -14,7 +14,6 @@ const SIZE = 9;
 const INK = "#1b1f23";
 const DIM = "#586069";
 const RULE = "#c8ced3";
-/** Characters of a line that fit. */
 const CHARS_MAX = 130;
 /** Widths of the cells before the last one, which takes the space between them and the amount. */
 const WIDTHS = [170, 110];
@@ -28,7 +27,6 @@ const LINE_ENDS = /[\p{Cc}\u2028\u2029]/gu;
 
 interface Place {
 	readonly x?: number;
-	/** Longer text is truncated with an ellipsis. */
 	readonly width?: number;
 	readonly size?: number;
 	readonly right?: boolean;
@@ -58,7 +56,6 @@ export async function statementPdf(document: StatementDocument): Promise<Uint8Ar
 		doc.on("error", reject);
 	});
 	doc.registerFont("text", font).font("text");
-	// Missing in the library's types.
 	const face = (doc as unknown as { _font: { font: { hasGlyphForCodePoint(code: number): boolean } } })._font.font;
 	const width = doc.page.width - 2 * MARGIN;
 	const slice = createTimeSlice();

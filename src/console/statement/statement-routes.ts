@@ -20,7 +20,6 @@ const details = t.Object({
 	vatId: t.String({ maxLength: 40 }),
 });
 
-/** Monthly statements, and the billing details on them. */
 export function statementRoutes(parts: Parts<"statements" | "brand" | "sessions" | "origin">) {
 	const { statements, sessions, brand } = parts;
 	const pdfs = createPdfQueue();

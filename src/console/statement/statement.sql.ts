@@ -1,13 +1,11 @@
 import { bigint, date, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 import { account } from "../../keys/keys.sql.ts";
 
-/** The billing details on an account's receipts and statements. */
 export const billingDetails = pgTable("billing_details", {
 	accountId: text("account_id")
 		.primaryKey()
 		.references(() => account.id),
 	company: text().notNull(),
-	/** In lines. */
 	address: text().notNull(),
 	vatId: text("vat_id").notNull(),
 	updatedAt: timestamp("updated_at", { withTimezone: true }).notNull().defaultNow(),
@@ -23,7 +21,6 @@ export const closedMonth = pgTable(
 		accountId: text("account_id")
 			.notNull()
 			.references(() => account.id),
-		/** Its first day. */
 		month: date({ mode: "string" }).notNull(),
 		/** Of requests that were admitted in it. */
 		usageNanoUsd: bigint("usage_nano_usd", { mode: "bigint" }).notNull(),

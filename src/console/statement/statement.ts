@@ -9,19 +9,16 @@ export interface StatementEntry {
 	readonly kind: Exclude<LedgerRow["kind"], "usage">;
 	readonly amountNanoUsd: bigint;
 	readonly note: string;
-	/** `topup:top_…`, or another source. */
 	readonly sourceRef: string;
 	readonly atMs: number;
 }
 
 /** Usage of a model on a day (UTC) in a project. */
 export interface StatementUsage {
-	/** `2027-01-31` */
 	readonly day: string;
 	readonly model: string;
 	/** Project of the key at that time; empty: none. */
 	readonly projectId: string;
-	/** Present name. */
 	readonly projectName: string;
 	readonly requests: bigint;
 	readonly promptTokens: bigint;
@@ -31,10 +28,8 @@ export interface StatementUsage {
 
 /** A month (UTC) of an account: `opening + entries − usage − late = closing`. */
 export interface Statement {
-	/** `2027-01` */
 	readonly month: string;
 	readonly fromMs: number;
-	/** Exclusive. */
 	readonly toMs: number;
 	/** closed: its figures are final. over: its last days are not sealed yet. running: the present month. */
 	readonly state: MonthState;
@@ -42,7 +37,6 @@ export interface Statement {
 	/** Oldest first; at most ENTRIES_MAX, of `entryCount`. */
 	readonly entries: readonly StatementEntry[];
 	readonly entryCount: number;
-	/** By kind, of all entries. */
 	readonly entrySums: Readonly<Partial<Record<StatementEntry["kind"], bigint>>>;
 	/** From the present log, by day, model and project. */
 	readonly usage: readonly StatementUsage[];
@@ -56,7 +50,6 @@ export interface Statement {
 
 export type MonthState = "running" | "over" | "closed";
 
-/** Movements listed one by one; the rest is summed by kind. */
 export const ENTRIES_MAX = 10_000;
 const MONTH = /^(20\d\d)-(0[1-9]|1[0-2])$/;
 

@@ -30,7 +30,6 @@ export function createModelSpeeds({ statements, clock }: { statements: Statement
 				readAtMs = nowMs;
 				const reading = readSpeeds(statements);
 				read = reading;
-				// The next call retries.
 				reading.catch(() => {
 					if (read === reading) read = undefined;
 				});

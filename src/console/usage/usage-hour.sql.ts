@@ -18,18 +18,13 @@ const hourOf = () => ({
 	writtenOffNanoUsd: count("written_off_nano_usd"),
 	durationMs: doublePrecision("duration_ms").notNull(),
 	firstTokenMs: doublePrecision("first_token_ms").notNull(),
-	/** Requests that had a first token. */
 	firstTokens: count("first_tokens"),
 });
 
 /** Usage summed by the hour of admission. `usage_fold` keeps it up to date from `usage_event`, each row once. */
 export const usageHour = pgTable("usage_hour", hourOf(), (table) => [
 	primaryKey({ columns: [table.accountId, table.hour, table.keyId, table.model, table.class] }),
-	/** A day of all accounts. */
 	index("usage_hour_hour").on(table.hour),
-	/**
-	 * For the newest hours with requests of a model and class, or to see that there are none: of an account, of a key.
-	 */
 	index("usage_hour_model").on(table.accountId, table.model, table.class, table.hour),
 	index("usage_hour_key").on(table.keyId, table.model, table.class, table.hour),
 ]);
@@ -46,7 +41,6 @@ export const usageProjectHour = pgTable(
 			name: "usage_project_hour_pk",
 			columns: [table.accountId, table.hour, table.projectId, table.keyId, table.model, table.class],
 		}),
-		/** As for `usage_hour`: of a project, of a key in it. */
 		index("usage_project_hour_model").on(table.projectId, table.model, table.class, table.hour),
 		index("usage_project_hour_key").on(table.keyId, table.projectId, table.model, table.class, table.hour),
 	],

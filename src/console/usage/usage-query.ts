@@ -34,7 +34,6 @@ export interface UsageGroupSums extends UsageSums {
 
 export interface UsagePoint extends UsageSums {
 	readonly atMs: number;
-	/** Id of the group. */
 	readonly group: string;
 }
 
@@ -56,7 +55,6 @@ const BY_DAY_MS_MAX = 400 * DAY_MS;
 const GROUPS_MAX = 50;
 const OTHER = "other";
 
-/** Sums of one group and bucket. */
 interface Row extends UsageSums {
 	readonly groupId: string;
 	readonly label: string | null;
@@ -79,7 +77,6 @@ export async function usageSeries(
 	const fromMs = Math.floor(filter.fromMs / bucketMs) * bucketMs;
 	const toMs = Math.ceil(filter.toMs / bucketMs) * bucketMs;
 	if (filter.toMs <= filter.fromMs) throw new ConsoleError("invalid_request", "The range is empty.", { param: "to" });
-	// Of the requested range: one that begins within a bucket covers one more bucket.
 	if (filter.toMs - filter.fromMs > (filter.bucket === "hour" ? BY_HOUR_MS_MAX : BY_DAY_MS_MAX))
 		throw new ConsoleError("invalid_request", "The range is too long: at most 31 days by hour, 400 days by day.", {
 			param: "from",

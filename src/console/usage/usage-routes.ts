@@ -34,7 +34,6 @@ const logQuery = t.Object({
 
 const RANGE_MS_DEFAULT = 7 * DAY_MS;
 
-/** Usage over time, and the log of requests. */
 export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 	const { statements, sessions, clock } = parts;
 	const filterOf = (query: Static<typeof usageQuery>): UsageFilter => {

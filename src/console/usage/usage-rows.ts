@@ -7,21 +7,17 @@ import { ConsoleError } from "../console-error.ts";
 /** Usage of one key and one model on a day (UTC). */
 export interface UsageDayRow extends Omit<UsageCounts, "units"> {
 	readonly accountId: string;
-	/** `2027-01-31` */
 	readonly day: string;
 	readonly keyId: string;
 	readonly model: string;
 	readonly requests: number;
 	readonly costNanoUsd: NanoUsd;
-	/** Cursor: the `after` of the next page. */
 	readonly cursor: string;
 }
 
 export interface UsageRowFilter {
-	/** First and last day, inclusive. */
 	readonly from: string;
 	readonly to: string;
-	/** Null: all. */
 	readonly accountId: string | null;
 	readonly keyId: string | null;
 	readonly model: string | null;
@@ -86,7 +82,7 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 		if (Array.isArray(place) && place.length === 4 && place.every((part) => typeof part === "string"))
 			return place as [string, string, string, string];
 	} catch {
-		// Checked below.
+		// Refused below, like any other wrong text.
 	}
 	throw new ConsoleError("invalid_request", "`after` must be `next` of the previous page.", { param: "after" });
 }

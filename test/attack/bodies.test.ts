@@ -74,7 +74,7 @@ const BODIES: Bodies = {
 	"one long text": [SERVED, () => chat(`"${"x".repeat(31 * SHARE * MB)}"`)],
 	"one long text beyond ASCII": [SERVED, () => chat(`"${"中".repeat(10 * SHARE * MB)}"`)],
 	"one long picture": [
-		"does not take images",
+		"does not accept images",
 		() => chat(`[{"type":"image_url","image_url":{"url":"data:image/png;base64,${"A".repeat(30 * SHARE * MB)}"}}]`),
 	],
 };

@@ -74,7 +74,7 @@ test("connects to a socket folder in the query or as the host", async () => {
 	await answersAt(addressAt(`${encodeURIComponent(folder)}:7777`));
 	const env = { DATABASE_URL: addressAt("localhost:7778", { host: folder }), DATA_DIR: folder };
 	const { exitCode, stderr } = await runHere(["account", "list"], env);
-	expect([exitCode, stderr]).toEqual([1, expect.stringContaining("name the folder of its socket")]);
+	expect([exitCode, stderr]).toEqual([1, expect.stringContaining("correct the socket folder and the port")]);
 });
 
 test("accepts spaces around the address, and user and password in the query", async () => {
@@ -142,8 +142,8 @@ test("names a wrong host, database, port or sslmode", async () => {
 		"postgres://u:x@h/db?a=b#": "has a # in it",
 		"postgres://u:hunter2@one,two/db": "names several hosts",
 		"postgres://u:hunter2@/db?host=one,two&port=1,2": "names several hosts",
-		'"postgres://u:hunter2@h/db"': "stands in quotation marks",
-		"'postgres://u:hunter2@h/db'": "stands in quotation marks",
+		'"postgres://u:hunter2@h/db"': "must not be in quotation marks",
+		"'postgres://u:hunter2@h/db'": "must not be in quotation marks",
 	};
 	for (const [url, said] of Object.entries(wrong)) {
 		const { exitCode, stderr } = await runHere(["account", "list"], { DATABASE_URL: url, DATA_DIR: folder });
@@ -157,7 +157,7 @@ test("refuses an invalid address without showing its password", async () => {
 	for (const host of ["a:1,b:2", "a:99999", "a:x", "[::1", ""]) {
 		const env = { DATABASE_URL: `postgres://user:hunter2@${host}/name`, DATA_DIR: folder };
 		const { exitCode, stderr } = await runHere(["account", "list"], env);
-		expect([host, exitCode, stderr]).toEqual([host, 1, expect.stringContaining("DATABASE_URL is no address: ")]);
+		expect([host, exitCode, stderr]).toEqual([host, 1, expect.stringContaining("is not a valid address: ")]);
 		expect(stderr).not.toContain("hunter2");
 	}
 });

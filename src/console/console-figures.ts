@@ -6,11 +6,8 @@ export type ConsoleFigures = ReturnType<typeof createConsoleFigures>;
 
 /** `limited`: the mailbox reached its limit of this kind. `dropped`: too many mails were pending. */
 const MAIL_OUTCOMES = ["sent", "failed", "limited", "dropped"] as const;
-type MailOutcome = (typeof MAIL_OUTCOMES)[number];
 const CHANNELS = ["mail", "webhook"] as const;
-type NoticeChannel = (typeof CHANNELS)[number];
 const NOTICE_OUTCOMES = ["sent", "waiting", "failed"] as const;
-type NoticeOutcome = (typeof NOTICE_OUTCOMES)[number];
 
 export function createConsoleFigures() {
 	const mails = { sent: 0, failed: 0, limited: 0, dropped: 0 };
@@ -19,10 +16,10 @@ export function createConsoleFigures() {
 	let late = 0;
 	let lostNanoUsd = 0;
 	return {
-		mail(outcome: MailOutcome): void {
+		mail(outcome: (typeof MAIL_OUTCOMES)[number]): void {
 			mails[outcome] += 1;
 		},
-		notice(channel: NoticeChannel, outcome: NoticeOutcome): void {
+		notice(channel: (typeof CHANNELS)[number], outcome: (typeof NOTICE_OUTCOMES)[number]): void {
 			notices[channel][outcome] += 1;
 		},
 		lostWork(amount: NanoUsd): void {

@@ -4,7 +4,7 @@ import { checkCatalog, formatCatalogCheck } from "../../src/catalog/file.ts";
 import type { RateCard, Rates } from "../../src/catalog/model.ts";
 import { pinRateCards } from "../../src/catalog/rate-cards.ts";
 import { pricingOf } from "../../src/catalog/written-rates.ts";
-import { requestDetail } from "../../src/console/log/request-detail.ts";
+import { requestDetail } from "../../src/console/log/log-page.ts";
 import { findRequest } from "../../src/console/log/request-log.ts";
 import { ratesOf } from "../../src/console/operator/catalog-view.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";

@@ -6,12 +6,7 @@ import { accountBalance } from "../../ledger/balance.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
-export interface BalanceView {
-	readonly balanceNanoUsd: NanoUsd;
-	readonly heldNanoUsd: NanoUsd;
-	readonly availableNanoUsd: NanoUsd;
-	readonly spentNanoUsd: NanoUsd;
-}
+export type BalanceView = Awaited<ReturnType<typeof balanceOf>>;
 
 export type TopUpView = Omit<TopUpRecord, "accountId" | "decidedBy">;
 
@@ -26,7 +21,7 @@ export interface RunningRequest {
 
 const RUNNING_SHOWN_MAX = 200;
 
-export async function balanceOf(statements: Statements, accountId: string): Promise<BalanceView> {
+export async function balanceOf(statements: Statements, accountId: string) {
 	const { balance, held, available, spent } = await accountBalance(statements, accountId);
 	return { balanceNanoUsd: balance, heldNanoUsd: held, availableNanoUsd: available, spentNanoUsd: spent };
 }

@@ -1,10 +1,19 @@
+import { billLines, NO_QUANTITIES, type Quantities } from "../../admission/price.ts";
+import { type RateCardColumns, rateCardOf } from "../../catalog/rate-cards.ts";
 import type { Statements } from "../../db/statements.ts";
+import { costNanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { StatusClass } from "../usage/usage-query.ts";
 import { readPlace } from "./log-place.ts";
 import { findRefused, type RefusedRow, refusedPage } from "./refused-log.ts";
-import { type RequestDetail, requestDetail } from "./request-detail.ts";
-import { findRequest, type RequestFilter, type RequestRow, requestPage } from "./request-log.ts";
+import {
+	findRequest,
+	type RequestFilter,
+	type RequestRow,
+	requestPage,
+	requestRow,
+	type UsageRow,
+} from "./request-log.ts";
 
 /** A request in the log: settled, or refused before admission. `statusClass` distinguishes them. */
 export type LogRow = RequestRow | RefusedRow;
@@ -45,14 +54,68 @@ export async function logPage(
 }
 
 /** By `req_…`, the id of the response, or a bare UUID; the account's own only. Fault not_found. */
-export async function logDetail(
-	statements: Statements,
-	accountId: string,
-	id: string,
-): Promise<RequestDetail | RefusedRow> {
+export async function logDetail(statements: Statements, accountId: string, id: string) {
 	const settled = await findRequest(statements, accountId, id);
 	if (settled !== undefined) return requestDetail(statements, settled);
 	const refused = await findRefused(statements, accountId, id);
 	if (refused !== undefined) return refused;
 	throw new ConsoleError("not_found", "There is no such request, or it is still running.");
+}
+
+interface TimelineStep {
+	readonly name: "admitted" | "first_token" | "ended" | "settled";
+	readonly atMs: number;
+	readonly afterMs: number;
+}
+
+const ANSWER_PREFIX: Readonly<Record<string, string>> = { chat: "chatcmpl-", completions: "cmpl-" };
+
+export async function requestDetail(statements: Statements, row: UsageRow) {
+	const [card] = await statements<RateCardColumns>`select * from rate_card where id = ${row.rate_card_id}`;
+	const base = requestRow(row);
+	const bill = card === undefined || base.costNanoUsd === 0 ? [] : billLines(rateCardOf(card), quantitiesOf(row));
+	const prefix = ANSWER_PREFIX[row.endpoint];
+	return {
+		...base,
+		answerId: prefix === undefined ? null : prefix + row.request_id.replaceAll("-", ""),
+		reservedNanoUsd: nanoUsdOfColumn(row.reserved_nano_usd),
+		writtenOffNanoUsd: nanoUsdOfColumn(row.written_off_nano_usd),
+		rateCard: row.rate_card_id,
+		/** Alias, never an address. */
+		replica: row.replica,
+		settledAtMs: row.settled_at.getTime(),
+		/** Empty if the price list is unknown or nothing was charged. */
+		lines: bill
+			.filter(({ units, rate }) => units > 0 && rate > 0)
+			.map(({ name, units, unit, rate }) => ({ name, units, unit, rate })),
+		/** Differs from the cost if only an upper bound was charged after a crash. */
+		linesTotalNanoUsd: bill.length === 0 ? null : (costNanoUsd(bill) ?? null),
+		timeline: timelineOf(row),
+	};
+}
+
+function timelineOf(row: UsageRow): TimelineStep[] {
+	const startMs = row.admitted_at.getTime();
+	const step = (name: TimelineStep["name"], afterMs: number) => ({ name, atMs: startMs + afterMs, afterMs });
+	const steps = [step("admitted", 0)];
+	if (row.first_token_ms !== null) steps.push(step("first_token", row.first_token_ms));
+	steps.push(step("ended", row.duration_ms));
+	const settledAfterMs = row.settled_at.getTime() - startMs;
+	// Clocks of two machines differ: the database's may be slightly late.
+	steps.push(step("settled", Math.max(settledAfterMs, row.duration_ms)));
+	return steps;
+}
+
+function quantitiesOf(row: UsageRow): Quantities {
+	const { units, endpoint } = row;
+	return {
+		...NO_QUANTITIES,
+		promptTokens: row.prompt_tokens,
+		cachedTokens: Math.min(row.cached_tokens, row.prompt_tokens),
+		completionTokens: row.completion_tokens,
+		requests: 1,
+		images: endpoint === "image" ? units : 0,
+		audioSeconds: endpoint === "transcription" ? units : 0,
+		searches: endpoint === "rerank" ? units : 0,
+	};
 }

@@ -20,22 +20,13 @@ interface RightRow {
 	readonly roles: Partial<Readonly<Record<Role, Scope>>>;
 }
 
-const EVERYBODY = {
-	owner: "all",
-	admin: "all",
-	developer: "all",
-	billing: "all",
-	viewer: "all",
-} as const;
+const EVERYBODY = { owner: "all", admin: "all", developer: "all", billing: "all", viewer: "all" } as const;
 const ADMINS = { owner: "all", admin: "all" } as const;
 
 const TABLE = {
 	"account.see": { says: "see the overview, usage, requests, batches and members", roles: EVERYBODY },
 	"keys.see": { says: "see keys, never their secrets", roles: { ...EVERYBODY, developer: "own" } },
-	"keys.change": {
-		says: "make, change, rotate and revoke keys",
-		roles: { ...ADMINS, developer: "own" },
-	},
+	"keys.change": { says: "make, change, rotate and revoke keys", roles: { ...ADMINS, developer: "own" } },
 	"projects.see": { says: "see projects", roles: { ...EVERYBODY, developer: "own" } },
 	"projects.change": {
 		says: "make, change and archive projects, decide who works in them and move keys",
@@ -45,10 +36,7 @@ const TABLE = {
 		says: "use the playground with a key, run batches and fetch their files",
 		roles: { ...ADMINS, developer: "own" },
 	},
-	"credit.see": {
-		says: "see top-ups, the ledger and receipts",
-		roles: { ...ADMINS, billing: "all", viewer: "all" },
-	},
+	"credit.see": { says: "see top-ups, the ledger and receipts", roles: { ...ADMINS, billing: "all", viewer: "all" } },
 	"credit.buy": { says: "top up and set the alert of low credit", roles: { ...ADMINS, billing: "all" } },
 	"notices.get": {
 		says: "get mails about batches, credit, caps and keys that end",

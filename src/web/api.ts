@@ -22,7 +22,6 @@ export type UsageFilter = Filter<Parameters<typeof client.usage.get>[0]>;
 
 export type CompanyInput = Parameters<(typeof client)["company-sign-in"]["put"]>[0];
 
-/** Query for an account, without empty values. */
 const of = <More extends object = object>(account: string, more: More = {} as More) => ({
 	query: { account, ...given(more) },
 });

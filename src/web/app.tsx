@@ -18,7 +18,6 @@ import { PublicShell, Shell } from "./shell.tsx";
 import { language, t } from "./texts.tsx";
 import type { AccountView } from "./views.ts";
 
-/** Parameters of an address; empty if its pattern lacks them. */
 interface Params {
 	readonly id: string;
 	readonly section: string;
@@ -158,7 +157,6 @@ function GoTo({ to }: { to: string }) {
 	return <PageWaiting />;
 }
 
-/** Shows an error of a page in its place; the rest stays usable. A change of `place` resets it. */
 class FaultBoundary extends Component<{ place?: string; children: ReactNode }, { failed: boolean }> {
 	override state = { failed: false };
 

@@ -16,7 +16,6 @@ const OURS: ShownBrand = {
 /** The service's name and colour. They are in the document, so that they are known before anything is drawn. */
 export const brand: ShownBrand = { ...OURS, ...inDocument() };
 
-/** Undefined outside a browser. */
 function inDocument(): Partial<ShownBrand> {
 	const meta = globalThis.document?.querySelector<HTMLMetaElement>('meta[name="brand"]');
 	return meta ? JSON.parse(meta.content) : {};

@@ -21,7 +21,6 @@ await Bun.build({
 	target: "browser",
 	minify: true,
 	splitting: true,
-	// React's production build.
 	define: { [["process", "env", "NODE_ENV"].join(".")]: "'production'" },
 	publicPath: "/assets/",
 	naming: { entry: "[name]-[hash].[ext]", chunk: "[name]-[hash].[ext]" },

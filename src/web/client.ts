@@ -2,8 +2,6 @@ import { treaty } from "@elysiajs/eden";
 import type { ConsoleApi } from "../console/views.ts";
 import { apiErrorOf, unreachable } from "./http.ts";
 
-/** Typed client of the console's routes. */
-
 // A text that looks like a date, such as a key's name, stays a text.
 export const client = treaty<ConsoleApi>(location.origin, { parseDate: false, keepDomain: true }).api.console;
 

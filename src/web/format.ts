@@ -1,7 +1,5 @@
 import { language, locale, t } from "./texts.tsx";
 
-/** Numbers and times for display. Money is in `shown-money.ts`. */
-
 /** English numbers use the same format as money, in every region. */
 const NUMBERS = language === "en" ? "en-US" : locale;
 const whole = new Intl.NumberFormat(NUMBERS, { maximumFractionDigits: 0 });
@@ -65,7 +63,6 @@ export const formatLogTime = (atMs: number): string => shortTime.format(atMs);
 export const formatClock = (atMs: number): string => clock.format(atMs);
 const day = new Intl.DateTimeFormat(locale, { year: "numeric", month: "short", day: "numeric", timeZone: "UTC" });
 
-/** The day in UTC. */
 export const formatDay = (atMs: number): string => day.format(atMs);
 export const formatDate = (atMs: number): string => date.format(atMs);
 export const formatUtc = (atMs: number): string =>

@@ -11,7 +11,6 @@ export function whenFree(leave: () => void): void {
 	else if (!waiting.includes(leave)) waiting.push(leave);
 }
 
-/** State of an extra history entry. */
 const HELD = "held";
 
 /** While `held`: no step back, no unconfirmed leaving, and no end by a lost session or account. */

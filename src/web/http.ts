@@ -22,7 +22,6 @@ export class ApiError extends Error {
 	}
 }
 
-/** For cases that should not happen. */
 export const pageFault = (): ApiError =>
 	new ApiError(t("This page failed. Reload it."), { status: 0, code: "page_fault" });
 
@@ -66,7 +65,6 @@ export function apiErrorOf(response: Response, body: unknown): ApiError {
 type Query = Readonly<Record<string, string | number | null | undefined>>;
 type Given<T> = { [K in keyof T]?: Exclude<T[K], null | undefined | ""> };
 
-/** A query without empty values. */
 export function given<T extends object>(query: T): Given<T> {
 	const set = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
 	return Object.fromEntries(set) as Given<T>;

@@ -45,7 +45,6 @@ export function destinationsFor(role: Role | undefined): readonly Destination[] 
 	return DESTINATIONS.filter(({ right }) => right === undefined || role === undefined || may(role, right));
 }
 
-/** Destinations for visitors. */
 export const PUBLIC_DESTINATIONS = DESTINATIONS.filter(({ to }) => ["/models", "/docs", "/status"].includes(to));
 
 export function isCurrent(to: string, path: string): boolean {

@@ -1,7 +1,6 @@
 import type { AlertType } from "../console/views.ts";
 import type { client } from "./client.ts";
 
-/** Recipients and settings, as the form holds them. */
 export interface NoticeForm {
 	readonly mail: "maker" | "owners" | null;
 	readonly webhookUrl: string | null;

@@ -49,7 +49,6 @@ export function ownRange(query: URLSearchParams): Pick<DateRange, "fromMs" | "to
 	return from !== null && to !== null && from < to ? { fromMs: from, toMs: to } : undefined;
 }
 
-/** The filters in the address. */
 export function filterOf(query: URLSearchParams, nowMs: number): Omit<UsageFilter, "group"> {
 	const { fromMs, toMs, bucket } = rangeOf(query, nowMs);
 	return {

@@ -65,7 +65,6 @@ export function Link({ to, ...rest }: LinkProps) {
 	return <RouterLink href={to} {...rest} />;
 }
 
-/** An element of `rich` that links to `to`. */
 export const linkTo = (to: string) => (inner: string) => <Link to={to}>{inner}</Link>;
 
 /**

@@ -226,7 +226,6 @@ function BrandLinks() {
 	);
 }
 
-/** Frame of public pages. */
 export function PublicShell({ children }: { children: ReactNode }) {
 	const { path } = usePlace();
 	const { config } = useSession();

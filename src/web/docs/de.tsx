@@ -7,5 +7,4 @@ import roles from "./de/roles.md";
 import tools from "./de/tools.md";
 import { createDocsPage } from "./docs.tsx";
 
-/** The German docs: a chunk that only German readers load. */
 export default createDocsPage({ batches, errors, limits, moving, "quick-start": quickStart, roles, tools });

@@ -7,5 +7,4 @@ import quickStart from "./en/quick-start.md";
 import roles from "./en/roles.md";
 import tools from "./en/tools.md";
 
-/** The English docs: a chunk that only English readers load. */
 export default createDocsPage({ batches, errors, limits, moving, "quick-start": quickStart, roles, tools });

@@ -2,8 +2,6 @@ import { client, dataOf } from "../client.ts";
 import { given } from "../http.ts";
 import type { Answer, Item } from "../views.ts";
 
-/** Calls that only operators may make. */
-
 const operator = client.operator;
 type After = string | null;
 export type TopUpState = "pending" | "confirmed" | "rejected" | "refunded" | "disputed";

@@ -1,7 +1,6 @@
 import type { AuditAction } from "../../ops/audit-action.ts";
 import { t } from "../texts.tsx";
 
-/** Name of each audited act. */
 export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
 	"account.adjust": t("Credit adjusted"),
 	"account.alert": t("Low-credit alert set"),

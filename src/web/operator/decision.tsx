@@ -11,10 +11,8 @@ import { t } from "../texts.tsx";
 interface Decision {
 	readonly title: string;
 	readonly about: ReactNode;
-	/** Label of the button. */
 	readonly act: string;
 	readonly danger?: boolean;
-	/** A required text. Without it `run` receives an empty one. */
 	readonly field?: Omit<Parameters<typeof TextField>[0], "value" | "onChange">;
 	/** A returned text is shown in the dialog, for decisions that a second operator must confirm. */
 	readonly run: (text: string) => Promise<string | undefined>;

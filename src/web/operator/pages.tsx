@@ -19,7 +19,6 @@ const PAGES: ReadonlyMap<string, () => React.ReactNode> = new Map([
 	["audit", AuditPage],
 ]);
 
-/** The operators' pages, in one chunk that a customer never loads. */
 export default function OperatorPages({ section, id }: { section: string; id: string }) {
 	if (section === "accounts" && id !== "") return <AccountPage key={id} id={id} />;
 	const Found = (id === "" && PAGES.get(section)) || NotFoundPage;

@@ -31,7 +31,6 @@ export function TodayPage() {
 	);
 }
 
-/** Shows placeholders while `data` is undefined. */
 function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDecided: () => void }) {
 	const checks = data?.reconciliation;
 	return (

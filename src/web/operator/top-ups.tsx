@@ -40,7 +40,6 @@ export function TopUpsPage() {
 	);
 }
 
-/** Top-ups, with the operator's decisions. */
 export function ReviewTable(
 	props: Pick<DataTableProps<TopUpWaiting>, "rows" | "error" | "retry" | "more"> & {
 		onDecided: () => void;

@@ -20,7 +20,6 @@ export function KeyCreateDialog(props: {
 	open: boolean;
 	onClose: () => void;
 	onCreated: () => void;
-	/** Preselected project. */
 	projectId?: string;
 }) {
 	const account = useAccount();
@@ -82,7 +81,6 @@ export function SecretDialog(props: {
 	secret: string;
 	title: string;
 	variable?: string;
-	/** Ways to use the secret. */
 	children?: ReactNode;
 	onStored: () => void;
 }) {

@@ -21,7 +21,6 @@ export interface KeyDraft {
 	readonly expires: string;
 	readonly requestsPerMinute: string;
 	readonly concurrencyMax: string;
-	/** Id of the project; empty: no project. */
 	readonly projectId: string;
 }
 
@@ -101,7 +100,6 @@ export function KeyFields(props: {
 	readsOnly?: boolean;
 	/** A project has no end and no parent project; its cap and limits apply to all its keys together. */
 	ofProject?: boolean;
-	/** Projects to choose from. */
 	projects?: readonly ProjectView[] | undefined;
 }) {
 	const { draft, onChange, error, readsOnly = false, ofProject = false, projects = [] } = props;
@@ -151,7 +149,6 @@ export function KeyFields(props: {
 	);
 }
 
-/** Cap and allowed models. */
 function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boolean }) {
 	const models = useResource("models", api.models);
 	const known = models.data?.items.map((model) => model.id) ?? [];

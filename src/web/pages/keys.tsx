@@ -167,7 +167,6 @@ function KeyUsage({ item }: { item: KeyView }) {
 	);
 }
 
-/** Revoking is final. */
 function RevokeDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	const account = useAccount();
 	return (

@@ -56,7 +56,6 @@ export function OverviewPage() {
 	);
 }
 
-/** Shows placeholders while `data` is undefined. */
 function Figures({ data }: { data: Overview | undefined }) {
 	return (
 		<>

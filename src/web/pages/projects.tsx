@@ -115,7 +115,6 @@ function ProjectKeys({ item, onCreated }: { item: ProjectView; onCreated: () => 
 	);
 }
 
-/** Archiving is final. */
 function ArchiveDialog({ item, onClose }: { item: ProjectView; onClose: () => void }) {
 	const account = useAccount();
 	return (

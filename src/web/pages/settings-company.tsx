@@ -12,7 +12,6 @@ import { rich, t } from "../texts.tsx";
 import type { AccountView, CompanyView } from "../views.ts";
 
 const COMPANY_ROLES = ["admin", "developer", "billing", "viewer"] as const;
-/** Fields that show their own errors. */
 const FIELDS = ["issuer", "clientId", "domain", "roleClaim"] as const;
 type CompanyRole = (typeof COMPANY_ROLES)[number];
 const NOBODY = "nobody";

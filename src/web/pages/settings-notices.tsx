@@ -46,7 +46,6 @@ const EVENT_NAMES: Readonly<Record<string, string>> = {
 };
 const TONES = { sent: "ok", waiting: "warn", failed: "bad" } as const;
 
-/** A failed delivery, in words. */
 const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
 	address_not_public: t("the address leads into a private network"),
 	name_not_found: t("the name was not found"),

@@ -178,7 +178,6 @@ export function PasskeysPanel() {
 	);
 }
 
-/** The viewer's sessions. */
 export function SessionsPanel() {
 	const sessions = useResource("sessions", api.sessions);
 	const end = useAction(async (id: string) => {

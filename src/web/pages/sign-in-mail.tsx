@@ -17,7 +17,6 @@ import { rich, t } from "../texts.tsx";
 
 /** Pages that links in mails lead to: verify an address, reset a password, accept an invitation. */
 
-/** A notice with a button to sign in. */
 function SignInNext(props: { title: string; kind: "ok" | "warn"; text: string; to?: string; children?: ReactNode }) {
 	return (
 		<AuthLayout title={props.title}>
@@ -110,7 +109,6 @@ export function ResetPage() {
 	return token && !query.has("error") ? <NewPassword token={token} /> : <ResetLink isOld={query.has("error")} />;
 }
 
-/** Sends a mail with a link to set a new password. */
 function ResetLink({ isOld }: { isOld: boolean }) {
 	const [email, setEmail] = useState("");
 	const [sentTo, setSentTo] = useState<string>();

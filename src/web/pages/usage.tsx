@@ -108,7 +108,6 @@ function Totals({ series: { total } }: { series: UsageSeries }) {
 	);
 }
 
-/** The chart's figures; each links to its requests. */
 function Groups({ series, grouping }: { series: UsageSeries | undefined; grouping: Grouping }) {
 	const group = grouping.value;
 	const [query] = useQueryState();
@@ -146,7 +145,6 @@ function Groups({ series, grouping }: { series: UsageSeries | undefined; groupin
 	);
 }
 
-/** Rounded; exact on hover. */
 const Tokens = ({ value }: { value: number }) => <span title={formatCount(value)}>{formatCompact(value)}</span>;
 
 function requestsLink(query: URLSearchParams, group: string, id: string): string {

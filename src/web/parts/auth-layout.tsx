@@ -5,7 +5,6 @@ import { Brand } from "../shell.tsx";
 import { Panel } from "./page.tsx";
 import { LanguageSwitch } from "./switches.tsx";
 
-/** Frame of the sign-in pages. */
 export function AuthLayout(props: { title: string; children: ReactNode; below?: ReactNode }) {
 	return (
 		<main className="auth">

@@ -12,9 +12,7 @@ export interface ChartProps {
 	readonly kind: "area" | "bar";
 	readonly data: Record<string, number | string>[];
 	readonly series: readonly ChartSeries[];
-	/** Label of a position on the axis. */
 	readonly formatTick: (value: number) => string;
-	/** Label of a value of `data`, or of a sum. */
 	readonly formatValue: (value: number) => string;
 }
 

@@ -20,7 +20,6 @@ export function CodeBlock({ code, label = t("Copy") }: { code: string; label?: s
 	);
 }
 
-/** One snippet in several languages. */
 export function CodeTabs({ snippets }: { snippets: readonly Snippet[] }) {
 	const names = snippets.map(({ label }) => label);
 	return (

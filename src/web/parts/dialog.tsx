@@ -35,16 +35,12 @@ export function Dialog({ held = false, onClose, ...rest }: DialogProps) {
 
 interface ActFormProps {
 	readonly action: Pick<Action<[], unknown>, "run" | "busy" | "error">;
-	/** Label of the act's button. */
 	readonly act: ReactNode;
-	/** Runs instead of the action. */
 	readonly onSubmit?: () => void;
 	readonly onCancel: () => void;
 	readonly disabled?: boolean;
 	readonly danger?: boolean;
-	/** Errors about these fields are shown by the fields. */
 	readonly fields?: readonly string[];
-	/** Above the buttons. */
 	readonly below?: ReactNode;
 	readonly children: ReactNode;
 }
@@ -78,7 +74,6 @@ export function ActForm({ action, fields = [], ...props }: ActFormProps) {
 	);
 }
 
-/** A dialog with one act. */
 export function ActDialog(
 	props: Omit<ActFormProps, "onCancel"> &
 		Pick<DialogProps, "opened" | "held" | "closeOnClickOutside" | "zIndex"> & {
@@ -113,7 +108,6 @@ export function DialogDone({ onClose, children }: { onClose: () => void; childre
 export function FencedDialog(props: {
 	title: string;
 	fence: Fence | undefined;
-	/** Text about the change. */
 	done: string;
 	below?: ReactNode;
 	onClose: () => void;
@@ -178,11 +172,9 @@ export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 export function EndDialog<Result extends { readonly fence: Fence }>(props: {
 	title: string;
 	name: string;
-	/** Label of the field for the name. */
 	label: string;
 	act: string;
 	run: () => Promise<Result>;
-	/** Text about the change. */
 	done: string;
 	below?: (result: Result) => ReactNode;
 	onClose: () => void;

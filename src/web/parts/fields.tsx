@@ -17,14 +17,12 @@ interface Field {
 	readonly onChange: (value: string) => void;
 }
 
-/** A required line of text. */
 export function TextField({ onChange, ...rest }: Omit<TextInputProps, "onChange"> & Field) {
 	return (
 		<TextInput required withAsterisk={false} onChange={(event) => onChange(event.currentTarget.value)} {...rest} />
 	);
 }
 
-/** A box to tick. */
 export function CheckField({
 	onChange,
 	...rest

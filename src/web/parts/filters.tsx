@@ -21,7 +21,6 @@ export function FilterSelect(props: {
 	name: string;
 	label: string;
 	data: readonly Choice[];
-	/** Shown while nothing is chosen. */
 	all?: string;
 	searchable?: boolean;
 }) {
@@ -44,7 +43,6 @@ export function FilterSelect(props: {
 	);
 }
 
-/** Range, model, key, project and status. */
 export function UsageFilters({ range = "7d", refused = false }: { range?: string; refused?: boolean }) {
 	const account = useAccount();
 	const may = useMay();

@@ -6,7 +6,6 @@ import { Link } from "../router.tsx";
 import { Icon, type IconName } from "./icons.tsx";
 import { Problem } from "./problem.tsx";
 
-/** The message of an error about a field. */
 export const fieldError = ({ error }: { error: ApiError | undefined }, field: string): string | undefined =>
 	error?.param === field ? error.message : undefined;
 
@@ -18,7 +17,6 @@ export const otherError = ({ error }: { error: ApiError | undefined }, ...fields
 export function Form(props: {
 	onSubmit: () => void;
 	error?: ApiError | undefined;
-	/** The buttons. */
 	end?: ReactNode;
 	children: ReactNode;
 }) {
@@ -42,24 +40,17 @@ type Act = Pick<Action<[], unknown>, "run" | "busy" | "error">;
 
 interface ActionFormProps {
 	readonly action: Act;
-	/** Label of the button that runs the action. */
 	readonly act: string;
 	readonly disabled?: boolean;
-	/** Runs instead of the action. */
 	readonly onSubmit?: () => void;
-	/** Further buttons. */
 	readonly more?: ReactNode;
 	readonly children: ReactNode;
 }
 
-/** Form of a panel. */
 export function PanelForm(
 	props: ActionFormProps & {
-		/** The main act of its page. */
 		readonly main?: boolean;
-		/** The error of a further act. */
 		readonly error?: ApiError | undefined;
-		/** Errors about these fields are shown by the fields. */
 		readonly fields?: readonly string[];
 		/** Above the buttons, as that the form was saved. */
 		readonly notice?: ReactNode;
@@ -150,7 +141,6 @@ export function ActButton(props: {
 	to?: string;
 	look?: keyof typeof LOOKS;
 	icon?: IconName;
-	/** Small in heads of pages, panels and tables. */
 	size?: "xs" | "sm";
 	disabled?: boolean;
 	pressed?: boolean;

@@ -3,7 +3,6 @@ import { type ReactNode, useId } from "react";
 import { brand } from "../brand.ts";
 import { stateText } from "../labels.ts";
 
-/** Frame of a page: title, actions, panels. */
 export function Page(props: {
 	title: string;
 	aside?: ReactNode;
@@ -68,7 +67,6 @@ export function Facts({ of }: { of: Readonly<Record<string, ReactNode>> }) {
 	);
 }
 
-/** Capitalizes the first letter. */
 export const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 type Tone = "ok" | "warn" | "bad" | "off";

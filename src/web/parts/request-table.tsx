@@ -75,7 +75,6 @@ export function Refused({ row }: { row: { status: number; code: string; repeats:
 	);
 }
 
-/** Requests, newest first. */
 export function RequestTable(
 	props: Omit<DataTableProps<LogRow>, "columns" | "rowKey" | "label"> & { empty: ReactNode; short?: boolean },
 ) {

@@ -4,7 +4,6 @@ import { CHOICES, chooseLanguage } from "../language-choice.ts";
 import { language, t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
 
-/** Each language by its own name. */
 export function LanguageSwitch({ choose = chooseLanguage }: { choose?: (language: Language) => void }) {
 	return (
 		<Group component="nav" gap="sm" aria-label={t("Language")}>

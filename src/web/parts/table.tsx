@@ -29,17 +29,14 @@ export interface Column<T> {
 	readonly act?: boolean;
 	/** A name that is cut where figures need the room. */
 	readonly clip?: boolean;
-	/** A whole line of the card. */
 	readonly long?: boolean;
 }
 
 export interface DataTableProps<T> {
 	readonly label: string;
 	readonly columns: readonly Column<T>[];
-	/** Undefined while loading. */
 	readonly rows: readonly T[] | undefined;
 	readonly rowKey: (row: T) => string;
-	/** Empty state. */
 	readonly empty: ReactNode;
 	readonly error?: ApiError | undefined;
 	readonly retry?: (() => void) | undefined;
@@ -157,7 +154,6 @@ function cellClass<T>(column: Column<T>): string {
 		.join(" ");
 }
 
-/** Table properties for a list. */
 export const fromList = <T,>({ items, error, reload, next, more }: List<T>) => ({
 	rows: items,
 	error,
@@ -165,7 +161,6 @@ export const fromList = <T,>({ items, error, reload, next, more }: List<T>) => (
 	more: next === null ? undefined : more,
 });
 
-/** Table properties for the items of an answer. */
 export const fromItems = <T,>({ data, error, reload }: Resource<{ readonly items: readonly T[] }>) => ({
 	rows: data?.items,
 	error,

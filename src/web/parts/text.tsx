@@ -83,7 +83,6 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
 	);
 }
 
-/** An id in monospace that can be copied. */
 export function Id({ value, label = t("Copy") }: { value: string; label?: string }) {
 	return (
 		<span className="id">

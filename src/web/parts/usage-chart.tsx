@@ -30,7 +30,6 @@ export function seriesColors(groups: readonly { readonly id: string }[] = []): (
 export function UsageChart(props: { series: UsageSeries | undefined; measure: Measure; label: string }) {
 	const { series, measure } = props;
 	const drawn = useMemo(() => (series ? shape(series, measure) : undefined), [series, measure]);
-	// Loads the chart while the figures are read.
 	useEffect(() => Chart.preload(), []);
 	if (!drawn) return <Skeleton height={CHART_HEIGHT + 30} />;
 	const money = measure === "cost";

@@ -1,8 +1,6 @@
 import { brand } from "../brand.ts";
 import type { Snippet } from "../parts/code.tsx";
 
-/** Code for a base address, a model and a key, ready to paste. */
-
 /** Named after the service, since people have keys of several. */
 export const KEY_VARIABLE = keyVariableOf(brand.name);
 
@@ -82,7 +80,6 @@ ${fields.join("\n")}
 ${read}`;
 }
 
-/** A JSON value as Python; JSON strings are Python strings. */
 function pythonText(value: unknown, indent: number): string {
 	const pad = " ".repeat(indent);
 	if (value === null) return "None";

@@ -60,7 +60,6 @@ function Step({ step }: { step: ToolStep }) {
 	);
 }
 
-/** With this service's base address and a connected model. */
 export function useToolFacts(apiKey?: string, models?: readonly string[]): ToolFacts {
 	const { config } = useSession();
 	return {

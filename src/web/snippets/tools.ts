@@ -33,7 +33,6 @@ export type ToolStep =
 	| PackageStep
 	/** Shell lines; all steps share one shell. */
 	| { readonly does: "shell"; readonly say: string; readonly code: string }
-	/** A whole file; `~/` is the home folder. */
 	| { readonly does: "file"; readonly path: string; readonly code: string }
 	/** A place in a graphical program; `code` is what to enter. */
 	| { readonly does: "place"; readonly say: string; readonly code?: string };

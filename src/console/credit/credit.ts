@@ -47,9 +47,7 @@ export async function ownTopUpViews(statements: Statements, topUps: readonly Top
 	}));
 }
 
-function unpaidText({ decidedBy }: TopUpRecord): string {
-	return decidedBy === "stripe" ? "It was not paid." : "Cancelled.";
-}
+const unpaidText = ({ decidedBy }: TopUpRecord) => (decidedBy === "stripe" ? "It was not paid." : "Cancelled.");
 
 export async function topUpOfAccount(statements: Statements, accountId: string, id: string): Promise<TopUpRecord> {
 	const topUp = await getTopUp(statements, id);

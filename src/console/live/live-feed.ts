@@ -84,11 +84,6 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 		}
 	}
 
-	async function greet(stream: Stream, topics: readonly LiveTopic[]): Promise<void> {
-		for (const topic of topics) watched.set(topic.name, topic);
-		await refresh(topics, [stream]);
-	}
-
 	return {
 		/** Fault overloaded if too many pages are open. */
 		open(topics: readonly LiveTopic[], right: LiveRight): Response {
@@ -96,7 +91,8 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 			// instance.
 			if (stopped) return eventStream(COME_AGAIN);
 			const ofUser = [...streams].filter((stream) => stream.right.userId === right.userId).length;
-			if (streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX) throw tooManyPages();
+			if (streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX)
+				throw new ConsoleError("overloaded", "Too many pages are open.", { retryAfterS: 10 });
 			const encoder = new TextEncoder();
 			let stream: Stream;
 			const body = new ReadableStream<Uint8Array>(
@@ -119,7 +115,8 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 						};
 						streams.add(stream);
 						controller.enqueue(encoder.encode(COME_AGAIN));
-						void greet(stream, topics);
+						for (const topic of topics) watched.set(topic.name, topic);
+						void refresh(topics, [stream]);
 						wake();
 					},
 					cancel: () => void streams.delete(stream),
@@ -152,18 +149,12 @@ async function readNews(log: Log, topics: readonly LiveTopic[]): Promise<Readonl
 	const news = new Map<string, string>();
 	for (const topic of topics) {
 		try {
-			news.set(topic.name, eventText(topic.event, await topic.read()));
+			news.set(topic.name, `event: ${topic.event}\ndata: ${JSON.stringify(await topic.read())}\n\n`);
 		} catch (error) {
 			log.debug("a live reading failed", { topic: topic.name, error });
 		}
 	}
 	return news;
-}
-
-const tooManyPages = () => new ConsoleError("overloaded", "Too many pages are open.", { retryAfterS: 10 });
-
-function eventText(event: string, data: unknown): string {
-	return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
 /** An ended session, a removed member and a former operator have no right. */

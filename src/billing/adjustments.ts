@@ -75,7 +75,7 @@ export async function adjust(
 /** `param` names the field. Fault invalid_request. */
 export function checkAdjustmentAmount(amount: NanoUsd, param: string): void {
 	if (amount === 0 || Math.abs(amount) > AMOUNT_USD_MAX * NANO_PER_USD)
-		throw new Fault("invalid_request", "An adjustment is an amount of at most USD {most}, not zero.", {
+		throw new Fault("invalid_request", "An adjustment must be at most USD {most} and not zero.", {
 			values: { most: AMOUNT_USD_MAX },
 			param,
 		});
@@ -89,7 +89,7 @@ export function confirmAdjustment(db: Transactional, decision: Decision): Promis
 	return inTransaction(db, SENT_BEFORE, async (tx) => {
 		const adjustment = await lockKnown(tx, decision.id);
 		if (adjustment.state !== "pending")
-			throw new Fault("conflict", "The adjustment is {state} already.", { values: { state: adjustment.state } });
+			throw new Fault("conflict", "The adjustment is already {state}.", { values: { state: adjustment.state } });
 		if (adjustment.firstBy === decision.operatorId)
 			throw new Fault("conflict", "A second operator must confirm this adjustment.");
 		await decide(tx, decision, "booked");
@@ -103,7 +103,7 @@ export function confirmAdjustment(db: Transactional, decision: Decision): Promis
 export function rejectAdjustment(db: Transactional, decision: Decision & { reason: string }): Promise<Adjustment> {
 	return inTransaction(db, SENT_BEFORE, async (tx) => {
 		const adjustment = await lockKnown(tx, decision.id);
-		if (adjustment.state === "booked") throw new Fault("conflict", "The adjustment is booked already.");
+		if (adjustment.state === "booked") throw new Fault("conflict", "The adjustment is already booked.");
 		if (adjustment.state === "rejected") return adjustment;
 		await decide(tx, decision, "rejected");
 		await note(tx, "adjustment.reject", adjustment, decision, { why: decision.reason });

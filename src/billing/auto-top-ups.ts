@@ -115,6 +115,6 @@ function checkAmounts({ belowNanoUsd, amountNanoUsd, monthMostNanoUsd }: AutoTop
 	if (amountNanoUsd < TOP_UP_NANO_USD_MIN) refuse("amountUsd", "A top-up is at least USD 100.");
 	payableByCard(amountNanoUsd, "amountUsd");
 	// One payment is enough for one crossing of the threshold.
-	if (amountNanoUsd < belowNanoUsd) refuse("amountUsd", "Buy at least as much as it is bought below.");
-	if (monthMostNanoUsd < amountNanoUsd) refuse("monthMostUsd", "The month's most covers one top-up at least.");
+	if (amountNanoUsd < belowNanoUsd) refuse("amountUsd", "The top-up amount must be at least the balance threshold.");
+	if (monthMostNanoUsd < amountNanoUsd) refuse("monthMostUsd", "The monthly limit must cover at least one top-up.");
 }

@@ -90,7 +90,7 @@ export function createCardPayments(
 			const event = await verified(body, signature, { stripe, secrets: options.webhookSecrets });
 			if (event === undefined) throw new Fault("invalid_request", "The signature is not valid.");
 			if (event.livemode !== isLive)
-				throw new Fault("invalid_request", "The event is of another mode than this service's key.");
+				throw new Fault("invalid_request", "The event's mode (live or test) differs from that of this service's key.");
 			const outcome = await takeStripeEvent(tx, event);
 			const fields = { event: event.id, type: event.type, outcome };
 			if (outcome === "applied" || outcome === "ignored" || outcome === "known") log.info("a payment event", fields);

@@ -81,7 +81,7 @@ export function createPaymentPages(
 					// The page is closed; what was paid on it is handled below.
 					if (!isRefused(error)) throw error;
 				});
-				throw new Fault("conflict", "The payment page is closed: the payment may have been made.");
+				throw new Fault("conflict", "The payment page is closed. The payment may already have been made.");
 			}
 			return { id: page.id, url: page.url };
 		},
@@ -100,7 +100,9 @@ export function createPaymentPages(
 				await closePage(stripe, page);
 			} catch (error) {
 				if (error instanceof Stripe.errors.StripeInvalidRequestError)
-					throw new Fault("conflict", "The payment page is closed: the payment may have been made.", { cause: error });
+					throw new Fault("conflict", "The payment page is closed. The payment may already have been made.", {
+						cause: error,
+					});
 				throw paymentServiceFault(error);
 			}
 		},

@@ -38,7 +38,7 @@ export function paymentServiceFault(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	return new Fault(
 		"service_unavailable",
-		"The payment service did not answer. Nothing was charged. Please try again.",
+		"The payment provider did not respond. Nothing was charged. Please try again.",
 		{
 			cause: error,
 			private: errorText(error),

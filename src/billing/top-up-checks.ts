@@ -40,12 +40,12 @@ export async function confirmTransfer(
 			param: "transactionReference",
 		});
 	}
-	return inTransaction(db, "This transaction has paid another top-up already.", async (tx) => {
+	return inTransaction(db, "This transaction has already paid another top-up.", async (tx) => {
 		const topUp = await lockTopUp(tx, topUpId);
 		if (topUp === undefined) throw new Fault("not_found", "There is no top-up {id}.", { values: { id: topUpId } });
 		if (topUp.method === "card") throw new Fault("conflict", "Only the payment service can confirm a card payment.");
 		if (topUp.state !== "pending")
-			throw new Fault("conflict", "The top-up is {state} already.", { values: { state: topUp.state } });
+			throw new Fault("conflict", "The top-up is already {state}.", { values: { state: topUp.state } });
 		const [row] = await rowsOf<{ same: boolean; first_by: string }>(
 			tx,
 			sql`select ${sameReference(sql`transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)} as same, first_by

@@ -41,7 +41,7 @@ const REFERENCE_CHARS_MAX = 200;
 /** Returns the amount if a card can pay it. Fault invalid_request, naming `param`. */
 export function payableByCard(amount: NanoUsd, param: string): NanoUsd {
 	if (!isWholeCents(amount))
-		throw new Fault("invalid_request", "A card payment is a whole number of cents.", { param });
+		throw new Fault("invalid_request", "A card payment must be a whole number of cents.", { param });
 	if (amount > CARD_NANO_USD_MAX)
 		throw new Fault("invalid_request", "A card payment is at most USD 999999.99.", { param });
 	return amount;
@@ -63,7 +63,7 @@ export async function createTopUp(
 	if (amountNanoUsd > TOP_UP_NANO_USD_MAX)
 		throw new Fault("invalid_request", "A top-up is at most USD 1000000.", { param: "usd" });
 	if (!isLabel(reference, REFERENCE_CHARS_MAX)) {
-		throw new Fault("invalid_request", "A reference is one line of 1 to {count} characters.", {
+		throw new Fault("invalid_request", "A reference must be one line of 1 to {count} characters.", {
 			values: { count: REFERENCE_CHARS_MAX },
 			param: "reference",
 		});
@@ -73,7 +73,7 @@ export async function createTopUp(
 			select audit_note(${notedJson(act)}::text::jsonb, ${id}, ${accountId})
 			from topup_expect(${id}, ${accountId}, ${amountNanoUsd}::bigint, ${method}, ${reference}, ${pendingMost}::integer) as made where made`;
 	} catch (error) {
-		throw faultOfSql(error, "There is a top-up with this reference already.");
+		throw faultOfSql(error, "A top-up with this reference already exists.");
 	}
 	return { id, state: "pending" };
 }

@@ -192,7 +192,7 @@ function checkChange(request: Request, origins: readonly string[], bodyBytesMax:
 	const { headers } = request;
 	const site = headers.get("sec-fetch-site");
 	if (!origins.includes(headers.get("origin") ?? "") || (site !== null && site !== "same-origin")) {
-		throw new ConsoleError("forbidden", "This request does not come from a page of this service.");
+		throw new ConsoleError("forbidden", "This request was not sent from a page of this service.");
 	}
 	const length = headers.get("content-length");
 	if (length !== null && Number(length) > bodyBytesMax)

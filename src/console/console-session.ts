@@ -67,7 +67,7 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		if (closed) throw new ConsoleError("forbidden", "This account requires its company's sign-in.");
 		const scope = scopeOf(role, right);
 		if (scope === undefined)
-			throw new ConsoleError("forbidden", "Your role in this account ({role}) may not {right}.", {
+			throw new ConsoleError("forbidden", "Your role in this account ({role}) cannot {right}.", {
 				values: { role: ROLE_LABELS[role], right: RIGHTS[right].says },
 			});
 		const found = { viewer: who, accountId, role, scope, ...actorOf(request, who) };

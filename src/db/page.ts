@@ -19,7 +19,7 @@ const ROWS_MAX = 1000;
 export function pageBounds(page: Page): { shown: number; asked: number; after: string | null } {
 	const shown = page.limit ?? ROWS_DEFAULT;
 	if (!Number.isInteger(shown) || shown < 1 || shown > ROWS_MAX) {
-		throw new Fault("invalid_request", "A page has 1 to {most} rows.", { values: { most: ROWS_MAX }, param: "limit" });
+		throw new Fault("invalid_request", "`limit` must be 1 to {most}.", { values: { most: ROWS_MAX }, param: "limit" });
 	}
 	return { shown, asked: shown + 1, after: page.after ?? null };
 }

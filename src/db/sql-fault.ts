@@ -27,7 +27,8 @@ export function faultOfSql(error: unknown, taken?: string): Fault {
 	if (code === NOT_FOUND) return new Fault("not_found", ...text());
 	if (code === CONFLICT) return new Fault("conflict", ...text());
 	if (code === STALE) return new Fault("precondition_failed", ...text());
-	if (code === NOT_COVERED) return new Fault("conflict", "The available credit does not cover it.", { cause: error });
+	if (code === NOT_COVERED)
+		return new Fault("conflict", "The available credit does not cover this amount.", { cause: error });
 	if (code === UNIQUE_VIOLATION && taken !== undefined) return new Fault("conflict", taken, { cause: error });
 	throw error;
 }

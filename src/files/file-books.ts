@@ -180,7 +180,7 @@ function notSealed(fileId: string, part: number, outcome: string | undefined): F
 			private: "the files of all accounts together take as much as they may",
 		});
 	}
-	return new Fault("conflict", "The file was deleted while it was written.", {
+	return new Fault("conflict", "The file was deleted while it was being written.", {
 		private: `part ${part} of ${fileId}: ${outcome}`,
 	});
 }

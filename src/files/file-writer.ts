@@ -109,7 +109,7 @@ export function createFileWriter(
 				// The earlier writer sealed once more before the fence: its part counts.
 				const now = await books.findOpen(id);
 				if (now === undefined || now.parts === sealed)
-					throw new Fault("conflict", "The file was deleted while it was written.");
+					throw new Fault("conflict", "The file was deleted while it was being written.");
 				sealed = now.parts;
 				sealedBytes = now.bytes;
 			}
@@ -120,7 +120,7 @@ export function createFileWriter(
 		async finish(lifetimeMs?: number): Promise<FileRecord> {
 			await seal();
 			const record = await books.finish(id, lifetimeMs);
-			if (record === undefined) throw new Fault("conflict", "The file was deleted while it was written.");
+			if (record === undefined) throw new Fault("conflict", "The file was deleted while it was being written.");
 			return record;
 		},
 	};

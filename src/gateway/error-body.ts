@@ -122,7 +122,7 @@ function faultOfUpstream(failure: UpstreamFailure): Fault {
 				: [{ id: "The model server refused the value of `{param}`.", values: { param } }];
 		return new Fault("invalid_request", texts, { ...detail, param });
 	}
-	const [code, text, more] = UPSTREAM_FAULTS[kind] ?? ["upstream_error", "The model server failed to answer."];
+	const [code, text, more] = UPSTREAM_FAULTS[kind] ?? ["upstream_error", "The model server failed to respond."];
 	return new Fault(code, text, { ...detail, ...more });
 }
 
@@ -136,7 +136,7 @@ const UPSTREAM_FAULTS: Partial<Record<UpstreamFailureKind, readonly [FaultCode, 
 		"unprocessable_request",
 		"Two servers of this model failed on this request but answer others. Do not retry it; change the request.",
 	],
-	timeout: ["upstream_timeout", "The model server did not answer in time."],
+	timeout: ["upstream_timeout", "The model server did not respond in time."],
 	busy: ["overloaded", "The servers of this model are busy. Please try again.", { retryAfterS: 2 }],
 	crowded: [
 		"overloaded",

@@ -59,6 +59,6 @@ export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): v
 		throw new KeyFault(
 			entry,
 			"read_only_key",
-			"This API key only reads: /v1/usage, /v1/credits, /v1/key and /v1/models. Use another key of your account.",
+			"This API key is read-only: it can only call /v1/usage, /v1/credits, /v1/key and /v1/models. Use another key of your account.",
 		);
 }

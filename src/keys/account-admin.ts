@@ -61,14 +61,14 @@ export async function createAccount(
 	if (row !== undefined) return { id: row.id };
 	const [made] = await statements<{ id: string }>`select id from account where id = ${id} and email = ${email}`;
 	if (made !== undefined) return made;
-	throw new Fault("conflict", "An account with this e-mail address already exists.", { param: "email" });
+	throw new Fault("conflict", "An account with this email address already exists.", { param: "email" });
 }
 
 /** Normalizes the fields as stored. Fault `invalid_request`. */
 export function checkNewAccount(account: Pick<NewAccount, "email" | "name">): { email: string; name: string } {
 	const email = account.email.trim().toLowerCase();
 	// Without a valid address no mail arrives and no person can sign in: the account would have no owner.
-	if (!isMailAddress(email)) throw new Fault("invalid_request", "This is not an e-mail address.", { param: "email" });
+	if (!isMailAddress(email)) throw new Fault("invalid_request", "Enter a valid email address.", { param: "email" });
 	const name = account.name ?? cut(email.slice(0, email.indexOf("@")));
 	checkName(name);
 	return { email, name };

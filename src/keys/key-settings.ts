@@ -39,7 +39,7 @@ export function checkSettings(settings: KeySettings): void {
 	const count = NAME_CHARS_MAX;
 	if (name !== undefined) check(name, isName, "name", "A name must be one line of 1 to {count} characters.", { count });
 	const isAmount = within(0, Number.MAX_SAFE_INTEGER);
-	check(capNanoUsd, isAmount, "cap_usd", "A cap is a positive amount of dollars.");
+	check(capNanoUsd, isAmount, "cap_usd", "A cap must be a positive amount in US dollars.");
 	const periods = CAP_PERIODS.join(", ");
 	const isPeriod = (period: CapPeriod) => CAP_PERIODS.includes(period);
 	check(capPeriod, isPeriod, "cap_period", "A cap's period must be one of {periods}.", { periods });
@@ -50,7 +50,7 @@ export function checkSettings(settings: KeySettings): void {
 	check(expiresAtMs, within(1, EXPIRES_AT_MS_MAX), "expires_at", "An expiry must be before the year 10000.");
 	const most = RATE_MAX;
 	const isRate = within(1, RATE_MAX);
-	check(requestsPerMinute, isRate, "requests_per_minute", "A rate limit must be 1 to {most} requests a minute.", {
+	check(requestsPerMinute, isRate, "requests_per_minute", "A rate limit must be 1 to {most} requests per minute.", {
 		most,
 	});
 	check(concurrencyMax, isRate, "concurrency", "A concurrency limit must be 1 to {most} requests.", { most });

@@ -88,7 +88,7 @@ export async function createManagementKey(
 		throw faultOfSql(error);
 	});
 	if (made === undefined && !(await isYoung(statements, id)))
-		throw new Fault("conflict", "The key was made more than an hour ago: its secret is not shown again.");
+		throw new Fault("conflict", "The key was created more than an hour ago: its secret is not shown again.");
 	return { id, secret };
 }
 

@@ -75,7 +75,7 @@ interface Reconciliation {
 	readonly checks: readonly Check[];
 }
 
-const HOLDS: Text = { id: "holds" };
+const HOLDS: Text = { id: "passed" };
 
 interface CheckRow {
 	name: string;
@@ -94,8 +94,8 @@ export async function reconcile(statements: Statements): Promise<Reconciliation>
 		const [place = "", problem] = (example ?? "").split("\n");
 		const text: Text =
 			problem === undefined
-				? { id: "broken {count} times, first at {place}", values: { count, place } }
-				: { id: "broken {count} times, first at {place}: {problem}", values: { count, place, problem } };
+				? { id: "failed {count} times, first at {place}", values: { count, place } }
+				: { id: "failed {count} times, first at {place}: {problem}", values: { count, place, problem } };
 		return { name, ok: false, detail: inEnglish(text), text };
 	});
 	return { ok: checks.every((check) => check.ok), checks };

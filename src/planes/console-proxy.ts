@@ -110,7 +110,8 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 	return {
 		async handle(connection) {
 			try {
-				if (open >= REQUESTS_MAX) throw new Fault("overloaded", "Too many pages are open.", { retryAfterS: 10 });
+				if (open >= REQUESTS_MAX)
+					throw new Fault("overloaded", "Too many pages are open. Close one of them.", { retryAfterS: 10 });
 				return await pass(connection);
 			} catch (error) {
 				if (error instanceof Fault) return errorResponse(error, newRequestId().requestId);

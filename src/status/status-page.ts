@@ -90,7 +90,7 @@ function timeText(language: Language, iso: string): string {
 }
 
 function ageText(text: StatusTexts, { checked_at, history: { as_of } }: StatusAnswer): string {
-	if (as_of === null) return ` ${text("The history has not been read yet.")}`;
+	if (as_of === null) return ` ${text("The status history is not available yet.")}`;
 	const ageMs = Date.parse(checked_at) - Date.parse(as_of);
 	return ageMs < STALE_MS
 		? ""

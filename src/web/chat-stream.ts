@@ -72,7 +72,7 @@ export async function streamChat(
 			}
 		}
 	} catch (failure) {
-		if (!signal.aborted) error ??= failure instanceof ApiError ? failure.message : t("The answer was cut off.");
+		if (!signal.aborted) error ??= failure instanceof ApiError ? failure.message : t("The response was cut off.");
 	}
 	return { requestId, usage, toolCalls: [...calls.values()], finishReason, error };
 }

@@ -56,7 +56,7 @@ const STATES: Readonly<Record<string, string>> = {
 	finalizing: t("Finalizing"),
 	cancelling: t("Cancelling"),
 	live: t("Live"),
-	silent: t("Silent"),
+	silent: t("Unresponsive"),
 	dead: t("Dead"),
 	ended: t("Ended"),
 	draining: t("Draining"),

@@ -28,7 +28,7 @@ export function Shell({ children }: { children: ReactNode }) {
 	return (
 		<div className="shell">
 			<a className="skip" href="#main">
-				{t("Skip to the page")}
+				{t("Skip to content")}
 			</a>
 			<div className="side">
 				<nav aria-label={t("Main")}>
@@ -100,7 +100,7 @@ function Side() {
 				<Brand to="/overview" />
 				{config.demo && (
 					<Box component="p" className="demo-mark" mt="xs">
-						{t("Demo: play money, and a week of usage that was made up.")}
+						{t("Demo: test credit and a week of generated usage.")}
 					</Box>
 				)}
 			</Box>
@@ -232,7 +232,7 @@ export function PublicShell({ children }: { children: ReactNode }) {
 	return (
 		<>
 			<a className="skip" href="#main">
-				{t("Skip to the page")}
+				{t("Skip to content")}
 			</a>
 			<Group component="header" className="public-top" gap="md">
 				<Brand to="/" />

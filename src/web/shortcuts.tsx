@@ -61,10 +61,10 @@ export function Shortcuts() {
 	return (
 		<>
 			<Find opened={finding} places={places} onClose={() => setFinding(false)} />
-			<Dialog opened={listed} onClose={() => setListed(false)} title={t("Keyboard")}>
+			<Dialog opened={listed} onClose={() => setListed(false)} title={t("Keyboard shortcuts")}>
 				<dl className="facts">
 					{[
-						["?", t("This list")],
+						["?", t("Show shortcuts")],
 						["/", t("Search this page, or find a page, key, model or request")],
 						...places.map(({ key, label }) => [`g ${key}`, label]),
 					].map(([keys = "", label]) => (
@@ -127,14 +127,14 @@ function Results({ places, onGone }: { places: readonly Destination[]; onGone: (
 		>
 			<TextInput
 				label={t("Page, key, model or request id")}
-				description={t("Enter opens the first")}
+				description={t("Press Enter to open the first result")}
 				data-autofocus
 				autoFocus
 				autoComplete="off"
 				value={wanted}
 				onChange={(event) => setWanted(event.currentTarget.value)}
 			/>
-			<Stack component="ul" className="bare" gap="xs" aria-label={t("Found")} aria-live="polite">
+			<Stack component="ul" className="bare" gap="xs" aria-label={t("Results")} aria-live="polite">
 				{found.map((one) => (
 					<Group component="li" key={`${one.kind} ${one.to}`} justify="space-between">
 						{one.apart ? (
@@ -148,7 +148,7 @@ function Results({ places, onGone }: { places: readonly Destination[]; onGone: (
 					</Group>
 				))}
 			</Stack>
-			{found.length === 0 && <p className="dim">{t("Nothing matches.")}</p>}
+			{found.length === 0 && <p className="dim">{t("No results.")}</p>}
 		</Form>
 	);
 }

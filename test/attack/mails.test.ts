@@ -156,9 +156,9 @@ test("subjects contain no text of customers", async () => {
 	const boss = await operator(service);
 	expect(boss.email).toContain("@");
 	await owner.send("PUT", "/api/console/alert", { usd: "50" });
-	const alerts = () => mailsTo(owner.email).filter(({ subject }) => subject.startsWith("Credit is low"));
+	const alerts = () => mailsTo(owner.email).filter(({ subject }) => subject.startsWith("Low credit"));
 	// Notices are found and delivered by two jobs that run every five seconds.
 	await waitFor(() => alerts().length === 1, "the alert", 45_000);
-	expect(alerts()[0]?.subject).toBe("Credit is low (service)");
+	expect(alerts()[0]?.subject).toBe("Low credit (service)");
 	expect(alerts()[0]?.text).not.toContain("Cheap");
 }, 60_000);

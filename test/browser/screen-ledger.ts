@@ -18,7 +18,7 @@ async function ledgerOnScreen(page: Page): Promise<ScreenEntry[]> {
 		found.map((row) => {
 			const cell = (label: string) => row.querySelector(`[data-label="${label}"]`);
 			return {
-				what: cell("What")?.textContent ?? "",
+				what: cell("Description")?.textContent ?? "",
 				note: cell("Note")?.textContent ?? "",
 				amount: cell("Amount")?.querySelector("[title]")?.getAttribute("title") ?? "",
 				balance: cell("Balance")?.querySelector("[title]")?.getAttribute("title") ?? "",

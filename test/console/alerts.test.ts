@@ -216,7 +216,7 @@ test("a mail states its reason; a mandatory mail mentions no setting to disable 
 	await lookAndTell();
 	const why = new Map(mails.map(({ subject, text }) => [subject, text.trim().split("\n").at(-1)]));
 	expect(Object.fromEntries(why)).toEqual({
-		"Credit is low (service)":
+		"Low credit (service)":
 			"You receive this mail because your account has a low-credit alert: https://service.example/credit",
 		"Automatic top-ups have stopped (service)":
 			"You receive this mail because your account has automatic top-ups: https://service.example/credit",
@@ -338,7 +338,7 @@ test("a retirement is reported to recent users 30 and 7 days before, again if mo
 	expect(await look(30)).toEqual(told);
 	expect(await look(7.001)).toEqual(none);
 	expect(await look(7)).toEqual(told);
-	expect(mails[0]?.text).toContain("The model leaves is retired on 2027-01-01");
+	expect(mails[0]?.text).toContain("The model leaves retires on 2027-01-01");
 	// A mandatory mail: no setting disables it.
 	for (const { text, german } of mails) {
 		expect(text).toContain("\nYou receive this mail because your account used the model recently.\n");

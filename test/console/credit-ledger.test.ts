@@ -72,7 +72,7 @@ test("handles accounts without usage or movements, and a bad cursor", async () =
 	expect(await byPages("acc_new", 10)).toEqual([{ id: "led_new", amount: 5, running: 5 }]);
 	for (const after of ["x", "1.led_new", "1.5.", "1.1e9.led_new"])
 		expect(ledgerPage(db.statements, "acc_new", { asked: 10, after })).rejects.toThrow(
-			"`after` must be `next` of the previous page.",
+			"`after` must be the `next` value of the previous page.",
 		);
 	const [told] = await ledgerPage(db.statements, "acc_new", {
 		asked: 10,

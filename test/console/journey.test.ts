@@ -139,7 +139,7 @@ test("the playground chats with a key, is billed to it, and ends with it", async
 	expect(streamed.body).toEndWith("data: [DONE]\n\n");
 	// An error after the first byte is in the reader's language and is followed by the charge.
 	for (const [language, said] of [
-		["en", '"message":"The model server failed to answer."'],
+		["en", '"message":"The model server failed to respond."'],
 		["de", '"message":"Der Modellserver konnte nicht antworten."'],
 	] as const) {
 		upstream.next(reply().text("Grüße an alle").errorEvent(2));

@@ -99,9 +99,9 @@ test("errors are in the reader's language; programs always get English", async (
 	const again = await inGerman("POST", "/api/console/reauthenticate", { password: "wrong" });
 	expect(again[1]).toBe("Das Passwort ist falsch.");
 	const member = await inGerman("POST", "/api/console/invitations", { email: "nobody", role: "viewer" });
-	expect(member[1]).toBe("Das ist keine E-Mail-Adresse.");
+	expect(member[1]).toBe("Geben Sie eine gültige E-Mail-Adresse ein.");
 	expect((await inGerman("POST", "/api/console/keys", { name: "a", capUsd: "-1" }))[1]).toBe(
-		"Das ist kein Betrag in Dollar.",
+		"Geben Sie einen Betrag in US-Dollar ein, zum Beispiel 25.00.",
 	);
 	expect((await inGerman("POST", "/api/console/no-such", {}))[1]).toBe("Diese Seite gibt es nicht.");
 	const stranger = await newPerson(service).get("/api/console/me", { headers: german });

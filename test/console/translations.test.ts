@@ -59,10 +59,10 @@ describe("errors that people read", () => {
 		for (const id of [...checks, ...problems])
 			expect([id, Object.hasOwn(server, id.replaceAll("''", "'"))]).toEqual([id, true]);
 		expect(
-			german("broken {count} times, first at {place}: {problem}", {
+			german("failed {count} times, first at {place}: {problem}", {
 				...{ count: 2, place: "2026-11-24", problem: "a settled request was changed" },
 			}),
-		).toBe("2-mal verletzt, zuerst bei 2026-11-24: eine abgerechnete Anfrage wurde geändert");
+		).toBe("2 Mal fehlgeschlagen, zuerst bei 2026-11-24: eine abgerechnete Anfrage wurde geändert");
 	});
 
 	test("have a translation with all values for each code of sign-in", () => {
@@ -117,7 +117,7 @@ describe("the German of the server", () => {
 		expect(fillIn("{a} {b}", { a: "{b} $&" })).toBe("{b} $& {b}");
 		for (const role of Object.values(ROLE_LABELS))
 			for (const { says } of Object.values(RIGHTS)) {
-				const said = german("Your role in this account ({role}) may not {right}.", { role, right: says });
+				const said = german("Your role in this account ({role}) cannot {right}.", { role, right: says });
 				expect(said).not.toContain(says);
 				expect(said).toStartWith("Ihre Rolle in diesem Konto (");
 			}

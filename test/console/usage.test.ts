@@ -204,7 +204,7 @@ test("the live overview sends a new request and forgets closed pages", async () 
 }, 60_000);
 
 test("owners get one mail each time the credit falls below the threshold", async () => {
-	const heard = () => mailsTo(customer.email).filter(({ subject }) => subject.startsWith("Credit is low"));
+	const heard = () => mailsTo(customer.email).filter(({ subject }) => subject.startsWith("Low credit"));
 	await customer.send("PUT", "/api/console/alert", { usd: "99.99999" });
 	await waitFor(() => heard().length === 1, "a mail", 40_000);
 	await Promise.all(Array.from({ length: 4 }, () => lookForAlerts(service.db.statements)));

@@ -111,12 +111,12 @@ describe("a failure after the first event", () => {
 			const events = new ChatEvents(HEAD, asked);
 			const before = events.chunks([chunk({ index: 0, finish: "stop" })]);
 			const all = parsed(
-				before + events.fail(new Fault("upstream_error", "The model server failed to answer."), USAGE),
+				before + events.fail(new Fault("upstream_error", "The model server failed to respond."), USAGE),
 			) as Event[];
 			expect(all[0]?.choices[0]?.finish_reason).toBe("stop");
 			expect(all[1]).toEqual({
 				error: {
-					message: "The model server failed to answer.",
+					message: "The model server failed to respond.",
 					type: "server_error",
 					param: null,
 					code: "upstream_error",
@@ -129,7 +129,7 @@ describe("a failure after the first event", () => {
 	});
 
 	test("is in the reader's language for the console", () => {
-		const fault = new Fault("upstream_error", "The model server failed to answer.");
+		const fault = new Fault("upstream_error", "The model server failed to respond.");
 		const text = new ChatEvents(HEAD, true).fail(fault, USAGE, "de");
 		expect(text).toContain('"message":"Der Modellserver konnte nicht antworten."');
 	});

@@ -394,7 +394,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			);
 			expect(text).toBe("a b");
 			expect(error).toMatchObject({ code: "upstream_error", type: "server_error" });
-			expect(error.message).toContain("The model server failed to answer.");
+			expect(error.message).toContain("The model server failed to respond.");
 		});
 	});
 }

@@ -226,7 +226,7 @@ describe("the age of the history", () => {
 	});
 
 	test.each([
-		[null, "The history has not been read yet."],
+		[null, "The status history is not available yet."],
 		["2026-11-20T11:57:00.000Z", "The history is 3 minutes old."],
 		["2026-11-20T05:10:00.000Z", "The history is 6 h 50 min old."],
 	])("as of %p", (asOf, text) => expect(statusPage(answer(asOf), "en")).toContain(text));

@@ -92,13 +92,13 @@ test("keeps the text received before an error", async () => {
 	const failed = await read([bytes(says("half") + event({ error: { message: "The model stopped." } }))]);
 	expect([failed.answer, failed.error]).toEqual(["half", "The model stopped."]);
 	const garbled = await read([bytes(`${says("half")}data: {"choices\n\n`)]);
-	expect([garbled.answer, garbled.error]).toEqual(["half", "The answer was cut off."]);
+	expect([garbled.answer, garbled.error]).toEqual(["half", "The response was cut off."]);
 });
 
 test("stops at an event of more than 4 million characters", async () => {
 	const flood = bytes("x".repeat(1_000_000));
 	const end = await read([bytes(`${says("half")}data: `), flood, flood, flood, flood, flood]);
-	expect([end.answer, end.error]).toEqual(["half", "The answer was cut off."]);
+	expect([end.answer, end.error]).toEqual(["half", "The response was cut off."]);
 });
 
 test("says that a request without an answer may have been charged", async () => {

@@ -3,19 +3,19 @@ import { basisText, failureReason, howEnded } from "../../src/web/request-words.
 
 test("distinguishes busy servers from restarts and failures", () => {
 	const busy = { ending: "upstream_failed", status: 503 } as const;
-	expect(failureReason(busy)).toBe("No server for the model could take it just then.");
-	expect(howEnded(busy)).toBe("No server took it");
+	expect(failureReason(busy)).toBe("No server for this model was available.");
+	expect(howEnded(busy)).toBe("No server available");
 	const restarted = { ending: "shutdown", status: 503 } as const;
 	expect(failureReason(restarted)).toBeUndefined();
-	expect(howEnded(restarted)).toBe("The service was being restarted");
-	expect(howEnded({ ending: "upstream_failed", status: 502 })).toBe("The model's server failed");
+	expect(howEnded(restarted)).toBe("Service restarted");
+	expect(howEnded({ ending: "upstream_failed", status: 502 })).toBe("Model server error");
 	expect(failureReason({ ending: "finished", status: 200 })).toBeUndefined();
 });
 
 test("attributes an estimate to the client only if it disconnected", () => {
-	expect(basisText({ basis: "estimated", ending: "client_left" })).toContain("the client left");
+	expect(basisText({ basis: "estimated", ending: "client_left" })).toContain("the client disconnected");
 	for (const ending of ["finished", "upstream_died", "upstream_silent", "shutdown"])
 		expect(basisText({ basis: "estimated", ending })).not.toContain("client");
-	expect(basisText({ basis: "exact", ending: "client_left" })).toContain("as counted");
-	expect(basisText({ basis: "recovered", ending: "crashed" })).toContain("died");
+	expect(basisText({ basis: "exact", ending: "client_left" })).toContain("counted by the model server");
+	expect(basisText({ basis: "recovered", ending: "crashed" })).toContain("crashed");
 });

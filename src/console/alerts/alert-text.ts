@@ -22,7 +22,7 @@ export function alertEvent({ id, type, data, createdAtMs }: Alert): string {
 	return JSON.stringify({ ...event, data: Object.fromEntries(shown) });
 }
 
-const PERIODS: Readonly<Record<string, TextId>> = { day: " this day", week: " this week", month: " this month" };
+const PERIODS: Readonly<Record<string, TextId>> = { day: " today", week: " this week", month: " this month" };
 
 interface AlertMail {
 	readonly subject: KnownText;
@@ -49,7 +49,7 @@ export function alertMail({ type, data }: Alert, service: string): AlertMail {
 		case "credit.low":
 			return mail(
 				"/credit",
-				"Credit is low ({service})",
+				"Low credit ({service})",
 				"The credit is USD {balance}, below the USD {threshold} that you set. Requests that it does not cover are refused.",
 			);
 		case "key.cap_reached":
@@ -74,13 +74,13 @@ export function alertMail({ type, data }: Alert, service: string): AlertMail {
 			return mail(
 				"/usage?range=24h&bucket=hour",
 				"Unusual spending ({service})",
-				"USD {spent} were spent in the hour from {moment}: more than three times what was spent in the same hour of the same weekday in any of the last four weeks (at most USD {top}).",
+				"USD {spent} was spent in the hour from {moment}. That is more than three times the spend of the same hour and weekday in each of the last four weeks (at most USD {top}).",
 			);
 		case "model.retiring":
 			return mail(
 				`/models/${data.model}`,
 				"A model that you use is being retired ({service})",
-				"The model {model} is retired on {day}: from the beginning of that day (UTC) on, requests that name it are refused. Your account used it in the last 30 days.",
+				"The model {model} retires on {day}. From the start of that day (UTC), requests for it are refused. Your account used it in the last 30 days.",
 			);
 		case "auto_top_up.stopped":
 			if (data.reason === "undecided")
@@ -103,7 +103,7 @@ export function alertMail({ type, data }: Alert, service: string): AlertMail {
 		default:
 			return mail(
 				"/credit",
-				"A top-up is confirmed ({service})",
+				"Top-up confirmed ({service})",
 				"Your top-up of USD {amount} is confirmed and added to your credit.",
 			);
 	}

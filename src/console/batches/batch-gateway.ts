@@ -41,7 +41,9 @@ export async function startBatch(
 	const keyDigest = await usableDigest(parts, allowed, keyId);
 	const token = query.get("token") ?? crypto.randomUUID();
 	if (!TOKEN.test(token))
-		throw new ConsoleError("invalid_request", "The token is 16 to 64 letters, digits and dashes.", { param: "token" });
+		throw new ConsoleError("invalid_request", "The token must be 16 to 64 letters, digits and dashes.", {
+			param: "token",
+		});
 	const begun = () => batchBegun(parts, keyId, token);
 	const before = await begun();
 	if (before !== undefined) return Response.json(before);

@@ -115,7 +115,11 @@ async function signIn(
 const ownSignInOnly = createAuthMiddleware(async (ctx) => {
 	const session = await getSessionFromCtx(ctx);
 	if (session?.session.companyRevision == null) return;
-	throw signInError("OWN_SIGN_IN_REQUIRED", "This is your own, not your company's: sign in without it.", {
-		status: "FORBIDDEN",
-	});
+	throw signInError(
+		"OWN_SIGN_IN_REQUIRED",
+		"This belongs to you, not to your company. Sign in without single sign-on.",
+		{
+			status: "FORBIDDEN",
+		},
+	);
 });

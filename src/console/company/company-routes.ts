@@ -52,7 +52,7 @@ export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSec
 				const problem = publicUrlProblem(settings.issuer, config.production);
 				if (problem !== undefined) throw new ConsoleError("invalid_request", problem, { param: "issuer" });
 				if (Object.keys(settings.roleValues).length > VALUES_MAX)
-					throw new ConsoleError("invalid_request", "At most {count} values can be given roles.", {
+					throw new ConsoleError("invalid_request", "At most {count} claim values can be mapped to roles.", {
 						values: { count: VALUES_MAX },
 						param: "roleValues",
 					});

@@ -110,13 +110,17 @@ export async function verifyDomain(
 	act?: Noted,
 ): Promise<void> {
 	const company = await findCompany(statements, { accountId });
-	if (company === undefined) throw new ConsoleError("not_found", "The company's sign-in is not set up.");
+	if (company === undefined) throw new ConsoleError("not_found", "Single sign-on is not set up.");
 	const name = challengeName(company.domain);
 	const records = await resolve(name).catch(() => []);
 	if (!records.some((parts) => parts.join("") === challengeText(company.domainToken)))
-		throw new ConsoleError("conflict", "There is no TXT record {name} with this text yet. DNS may take some minutes.", {
-			values: { name },
-		});
+		throw new ConsoleError(
+			"conflict",
+			"No TXT record {name} with this value was found. DNS changes can take a few minutes.",
+			{
+				values: { name },
+			},
+		);
 	const [row] = await statements<{ taken: boolean }>`
 		with other as (
 			select 1 from company_sign_in where domain = ${company.domain} and domain_verified_at is not null and account_id <> ${accountId}

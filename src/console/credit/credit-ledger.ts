@@ -69,6 +69,8 @@ export async function ledgerPage(
 function readPlace(text: string): Place {
 	const [, micros, runningNanoUsd, id] = /^(\d{1,17})\.(-?\d{1,18})\.(.{1,100})$/.exec(text) ?? [];
 	if (micros === undefined || runningNanoUsd === undefined || id === undefined)
-		throw new ConsoleError("invalid_request", "`after` must be `next` of the previous page.", { param: "after" });
+		throw new ConsoleError("invalid_request", "`after` must be the `next` value of the previous page.", {
+			param: "after",
+		});
 	return { micros, runningNanoUsd, id };
 }

@@ -92,7 +92,7 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 			if (stopped) return eventStream(COME_AGAIN);
 			const ofUser = [...streams].filter((stream) => stream.right.userId === right.userId).length;
 			if (streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX)
-				throw new ConsoleError("overloaded", "Too many pages are open.", { retryAfterS: 10 });
+				throw new ConsoleError("overloaded", "Too many pages are open. Close one of them.", { retryAfterS: 10 });
 			const encoder = new TextEncoder();
 			let stream: Stream;
 			const body = new ReadableStream<Uint8Array>(

@@ -13,6 +13,8 @@ export interface LogPlace {
 export function readPlace(text: string): LogPlace {
 	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? [];
 	if (micros === undefined || uuid === undefined)
-		throw new ConsoleError("invalid_request", "`after` must be `next` of the previous page.", { param: "after" });
+		throw new ConsoleError("invalid_request", "`after` must be the `next` value of the previous page.", {
+			param: "after",
+		});
 	return { micros, uuid };
 }

@@ -185,7 +185,7 @@ async function hoursInNone({ statements, accountId, filter, asked }: Search, { a
 		select min(hour) as hour from usage_hour where account_id = ${accountId}`;
 	const fromMs = Math.max(a, oldest?.hour?.getTime() ?? b);
 	if (b - fromMs > NONE_DAYS_MAX * DAY_MS)
-		throw new ConsoleError("invalid_request", "Usage in no project is shown for at most 400 days at once.", {
+		throw new ConsoleError("invalid_request", "Usage without a project is limited to 400 days at a time.", {
 			param: "from",
 		});
 	const hours: Hour[] = [];

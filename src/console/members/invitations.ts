@@ -55,7 +55,7 @@ export async function invite(
 ): Promise<PlannedInvitation & { email: string; isNew: boolean }> {
 	const email = invitation.email.trim().toLowerCase();
 	if (!isMailAddress(email))
-		throw new ConsoleError("invalid_request", "This is not an e-mail address.", { param: "email" });
+		throw new ConsoleError("invalid_request", "Enter a valid email address.", { param: "email" });
 	if (await isOpen(statements, id)) return { id, token, email, isNew: false };
 	await countMail(statements, accountId, email);
 	await statements`delete from invitation where expires_at < clock_timestamp()`;
@@ -77,7 +77,7 @@ export async function invite(
 	if (row === undefined)
 		throw new ConsoleError(
 			"conflict",
-			"This person is a member already or invited as an owner, or too many invitations are open.",
+			"This person is already a member, is already invited as an owner, or too many invitations are open.",
 		);
 	return { id, token, email, isNew: true };
 }
@@ -159,7 +159,7 @@ export function invitationRoutes(
 			"/invitations/accept",
 			async ({ request, body }) => {
 				const viewer = sessions.viewer(request);
-				if (!viewer.emailVerified) throw new ConsoleError("forbidden", "Confirm your e-mail address first.");
+				if (!viewer.emailVerified) throw new ConsoleError("forbidden", "Confirm your email address first.");
 				const ip = sessions.of(request).connection.address;
 				const act = noted({ actor: viewer.userId, action: "member.join", ip });
 				const accountId = await acceptInvitation(statements, body.token, viewer, act);
@@ -219,7 +219,7 @@ function mailInvitation(
 		subject: { id: "An invitation to {service}", values: { service } },
 		paragraphs: [
 			{
-				id: "{email} invites you to share an account ({role}). Open this link within seven days, signed in with this address, to join:",
+				id: "{email} invited you to join an account ({role}). To accept, open this link within seven days, signed in with this address:",
 				values: { email: viewer.email, role: ROLE_LABELS[role] },
 			},
 			link,

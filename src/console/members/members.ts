@@ -85,7 +85,7 @@ export async function changeMember(
 	if (row === undefined || row.role === null) throw new ConsoleError("not_found", "There is no such member.");
 	if (row.done) return;
 	if (!row.allowed) throw ownersOnly();
-	throw new ConsoleError("conflict", "An account keeps at least one owner.");
+	throw new ConsoleError("conflict", "An account must have at least one owner.");
 }
 
 export const KEYS_OF_MEMBER = t.Optional(t.Union([t.Literal("keep"), t.Literal("revoke")]));

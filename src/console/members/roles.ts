@@ -26,31 +26,37 @@ const ADMINS = { owner: "all", admin: "all" } as const;
 const TABLE = {
 	"account.see": { says: "see the overview, usage, requests, batches and members", roles: EVERYBODY },
 	"keys.see": { says: "see keys, never their secrets", roles: { ...EVERYBODY, developer: "own" } },
-	"keys.change": { says: "make, change, rotate and revoke keys", roles: { ...ADMINS, developer: "own" } },
+	"keys.change": {
+		says: "create, edit, rotate and revoke keys",
+		roles: { ...ADMINS, developer: "own" },
+	},
 	"projects.see": { says: "see projects", roles: { ...EVERYBODY, developer: "own" } },
 	"projects.change": {
-		says: "make, change and archive projects, decide who works in them and move keys",
+		says: "create, edit and archive projects, choose their members and move keys",
 		roles: ADMINS,
 	},
 	"requests.send": {
-		says: "use the playground with a key, run batches and fetch their files",
+		says: "use the playground with a key, run batches and download their files",
 		roles: { ...ADMINS, developer: "own" },
 	},
-	"credit.see": { says: "see top-ups, the ledger and receipts", roles: { ...ADMINS, billing: "all", viewer: "all" } },
-	"credit.buy": { says: "top up and set the alert of low credit", roles: { ...ADMINS, billing: "all" } },
+	"credit.see": {
+		says: "see top-ups, the ledger and receipts",
+		roles: { ...ADMINS, billing: "all", viewer: "all" },
+	},
+	"credit.buy": { says: "top up and set the low-credit alert", roles: { ...ADMINS, billing: "all" } },
 	"notices.get": {
-		says: "get mails about batches, credit, caps and keys that end",
+		says: "get mails about batches, credit, caps and expiring keys",
 		roles: { ...ADMINS, billing: "all" },
 	},
 	"card.charge": {
-		says: "save a card and have credit bought with it automatically",
+		says: "save a card and set up automatic top-ups",
 		roles: { ...ADMINS, billing: "all" },
 	},
-	"billing.change": { says: "say what receipts are made out to", roles: { ...ADMINS, billing: "all" } },
-	"account.change": { says: "name the account and decide who is notified of batches", roles: ADMINS },
-	"members.manage": { says: "invite and remove others and give them roles", roles: ADMINS },
-	"sign_in.manage": { says: "set up the company's sign-in", roles: { owner: "all" } },
-	"owners.manage": { says: "make, change and remove owners", roles: { owner: "all" } },
+	"billing.change": { says: "edit the billing details on receipts", roles: { ...ADMINS, billing: "all" } },
+	"account.change": { says: "rename the account and choose who gets mails about batches", roles: ADMINS },
+	"members.manage": { says: "invite and remove members and change their roles", roles: ADMINS },
+	"sign_in.manage": { says: "set up single sign-on", roles: { owner: "all" } },
+	"owners.manage": { says: "add, change and remove owners", roles: { owner: "all" } },
 } as const satisfies Record<string, RightRow>;
 
 export type Right = keyof typeof TABLE;

@@ -100,7 +100,7 @@ export function checkRoute({ sessions }: Parts<"sessions">, request: Request, ro
 		assert(who !== undefined && who !== "operator", "the table has the right of every route");
 		if (who !== "person" && who !== "anybody") sessions.allow(request, who);
 		else if (who === "person" && sessions.viewer(request).company)
-			throw new ConsoleError("forbidden", "This is your own, not your company's: sign in without it.");
+			throw new ConsoleError("forbidden", "This belongs to you, not to your company. Sign in without single sign-on.");
 	}
 	if (!isRead && typeof rule !== "object") sessions.authenticatedLately(request);
 }

@@ -48,7 +48,7 @@ export function endMail(batch: BatchRecord, service: string, origin: string) {
 		total === 0
 			? { id: "No line was sent." }
 			: {
-					id: "Lines: {total}, answered: {completed}, failed: {failed}. Cost: USD {cost}.",
+					id: "Lines: {total}, completed: {completed}, failed: {failed}. Cost: USD {cost}.",
 					values: { total, completed, failed, cost: formatUsd(batch.chargedNanoUsd) },
 				};
 	const settings = { link: `${origin}/settings` };

@@ -96,7 +96,7 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 						where account_id = ${accountId} and webhook_url is not null returning account_id
 					)
 					select audit_note(${notedJson(noted("batch.webhook_secret"))}::text::jsonb, account_id, account_id) from saved`;
-				if (rows.length === 0) throw new ConsoleError("conflict", "There is no webhook: set its address first.");
+				if (rows.length === 0) throw new ConsoleError("conflict", "No webhook is set up. Enter its URL first.");
 				return { secret: parts.webhookSecretOf(salt) };
 			},
 			{ query, body: t.Object({ token: TOKEN }, { additionalProperties: true }) },

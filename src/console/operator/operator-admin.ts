@@ -28,7 +28,7 @@ export async function createOperator(
 ): Promise<{ id: string; token: string | null }> {
 	const email = address.trim().toLowerCase();
 	if (!isMailAddress(email))
-		throw new ConsoleError("invalid_request", "This is not an e-mail address.", { param: "email" });
+		throw new ConsoleError("invalid_request", "Enter a valid email address.", { param: "email" });
 	if (signsInBy === "password" && !isSignInAddress(email))
 		throw new ConsoleError("invalid_request", "This address cannot be used to sign in. Use another one.", {
 			param: "email",

@@ -20,5 +20,5 @@ export async function refuseOwnAccount(
 			or exists (select 1 from audit_event e where e.subject = ${operatorId}::text and e.account_id = ${accountId}::text
 				and e.action in ('member.join', 'member.remove')) as own`;
 	if (row?.own === true)
-		throw new ConsoleError("forbidden", "You are or were a member of this account: another operator must decide.");
+		throw new ConsoleError("forbidden", "You are or were a member of this account. Another operator must decide.");
 }

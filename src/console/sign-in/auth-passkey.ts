@@ -148,7 +148,7 @@ function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 
 function siteOf(ctx: GenericEndpointContext, origins: readonly string[]): { origin: string; rpId: string } {
 	const origin = origins.find((one) => one === ctx.headers?.get("origin"));
-	if (origin === undefined) throw signInError("FORBIDDEN", "This request does not come from a page of this service.");
+	if (origin === undefined) throw signInError("FORBIDDEN", "This request was not sent from a page of this service.");
 	return { origin, rpId: new URL(origin).hostname };
 }
 

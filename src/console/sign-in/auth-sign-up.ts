@@ -180,7 +180,7 @@ export async function forgetSessions(statements: Statements, nowMs: number): Pro
 
 function signUpOf(body: unknown): { name: string; email: string; next: string } {
 	const email = textOf(body, "email").trim().toLowerCase();
-	if (!isMailAddress(email)) throw signInError("INVALID_EMAIL", "This is not an e-mail address.");
+	if (!isMailAddress(email)) throw signInError("INVALID_EMAIL", "Enter a valid email address.");
 	if (!isSignInAddress(email))
 		throw signInError("ADDRESS_NOT_USABLE", "This address cannot be used to sign in. Use another one.");
 	return { name: nameOf(body), email, next: fieldOf(body, "next") };

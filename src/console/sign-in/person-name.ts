@@ -2,7 +2,7 @@ import { isLabel } from "../../keys/key-settings.ts";
 
 const NAME_CHARS_MAX = 100;
 
-export const NAME_RULE = "A name is one line of at most 100 characters, without the address of a site.";
+export const NAME_RULE = "A name must be one line of at most 100 characters, without a web address.";
 
 /** Text that mail programs turn into a link: a scheme, `www.`, or words joined by a dot. */
 const ADDRESS = /:\/\/|\bwww\.|[\p{L}\p{N}_-]\.[\p{L}]{2,}/iu;

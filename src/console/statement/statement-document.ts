@@ -38,7 +38,7 @@ const SUMS = {
 } as const satisfies Readonly<Record<StatementEntry["kind"], TextId>>;
 const STATES = {
 	closed: "Closed: figures are final",
-	over: "Preliminary: the month is over and not closed yet",
+	over: "Preliminary: the month is over but not closed yet",
 	running: "Preliminary: the month is not over",
 } as const satisfies Readonly<Record<MonthState, TextId>>;
 

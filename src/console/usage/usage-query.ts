@@ -76,9 +76,10 @@ export async function usageSeries(
 	const bucketMs = filter.bucket === "hour" ? HOUR_MS : DAY_MS;
 	const fromMs = Math.floor(filter.fromMs / bucketMs) * bucketMs;
 	const toMs = Math.ceil(filter.toMs / bucketMs) * bucketMs;
-	if (filter.toMs <= filter.fromMs) throw new ConsoleError("invalid_request", "The range is empty.", { param: "to" });
+	if (filter.toMs <= filter.fromMs)
+		throw new ConsoleError("invalid_request", "The date range is empty.", { param: "to" });
 	if (filter.toMs - filter.fromMs > (filter.bucket === "hour" ? BY_HOUR_MS_MAX : BY_DAY_MS_MAX))
-		throw new ConsoleError("invalid_request", "The range is too long: at most 31 days by hour, 400 days by day.", {
+		throw new ConsoleError("invalid_request", "The date range is too long: at most 31 days by hour, 400 days by day.", {
 			param: "from",
 		});
 	const rows = await statements<object>`

@@ -63,11 +63,11 @@ export async function usageRows(
 
 function checkRange({ from, to, accountId }: UsageRowFilter): void {
 	const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1;
-	if (!(days >= 1)) throw new ConsoleError("invalid_request", "The range is empty.", { param: "to" });
+	if (!(days >= 1)) throw new ConsoleError("invalid_request", "The date range is empty.", { param: "to" });
 	if (days > (accountId === null ? DAYS_OF_ALL_MAX : DAYS_MAX))
 		throw new ConsoleError(
 			"invalid_request",
-			"The range is too long: at most {all} days, or {one} days for one account.",
+			"The date range is too long: at most {all} days, or {one} days for one account.",
 			{
 				values: { all: DAYS_OF_ALL_MAX, one: DAYS_MAX },
 				param: "from",
@@ -84,5 +84,7 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 	} catch {
 		// Refused below, like any other wrong text.
 	}
-	throw new ConsoleError("invalid_request", "`after` must be `next` of the previous page.", { param: "after" });
+	throw new ConsoleError("invalid_request", "`after` must be the `next` value of the previous page.", {
+		param: "after",
+	});
 }

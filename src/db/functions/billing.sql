@@ -12,7 +12,7 @@ begin
     return false;
   end if;
   if (select count(*) from top_up t where t.account_id = p_account and t.state = 'pending') >= p_most then
-    raise exception '{count} top-ups are pending already. Cancel those that you will not pay.' using errcode = 'TG004', detail = json_build_object('count', p_most);
+    raise exception '{count} top-ups are already pending. Cancel those that you will not pay.' using errcode = 'TG004', detail = json_build_object('count', p_most);
   end if;
   insert into top_up (id, account_id, amount_nano_usd, method, reference) values (p_id, p_account, p_amount, p_method, p_reference);
   return true;

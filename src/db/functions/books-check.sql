@@ -182,9 +182,9 @@ language sql set enable_seqscan = off as $$
   ), looked as (
     select p.budget_id, case
       when p.entries_nano_usd <> (select coalesce(sum(e.amount_nano_usd), 0) from ledger_entry e
-        where e.account_id = p.budget_id and e.created_at < p.entries_from) then 'its sealed ledger entries come to another sum'
+        where e.account_id = p.budget_id and e.created_at < p.entries_from) then 'the sealed ledger entries have another total'
       when p.spent_nano_usd <> p.removed_nano_usd + (select coalesce(sum(l.settled_nano_usd), 0) from lease l
-        where l.budget_id = p.budget_id and l.sealed) then 'its sealed leases come to another sum'
+        where l.budget_id = p.budget_id and l.sealed) then 'the sealed leases have another total'
       end as problem from page p
   ), told as (
     update sealed_budget b set problem = k.problem from looked k where b.budget_id = k.budget_id and b.problem is distinct from k.problem
@@ -201,7 +201,7 @@ returns text
 language plpgsql set enable_seqscan = off as $$
 begin
   if p_rows <> d.usage_rows then
-    return 'the settled requests are more or fewer than were sealed';
+    return 'the number of settled requests differs from the sealed number';
   end if;
   if (p_charged, p_written_off, p_hash) is distinct from (d.charged_nano_usd, d.written_off_nano_usd, d.usage_hash) then
     return 'a settled request was changed';
@@ -228,7 +228,7 @@ begin
       select 1 from top_up t left join ledger_entry x on x.source_ref = 'topup:' || t.id and x.kind = 'top_up'
         where t.state in ('confirmed', 'refunded', 'disputed') and t.decided_at >= p_start and t.decided_at < v_end
           and t.amount_nano_usd is distinct from x.amount_nano_usd) then
-    return 'a confirmed top-up and its ledger entry do not agree';
+    return 'a confirmed top-up and its ledger entry differ';
   end if;
   return null;
 end $$;

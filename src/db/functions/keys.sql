@@ -43,13 +43,13 @@ begin
     raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_id);
   end if;
   if p_match is not null and not p_match ? account_etag(a) then
-    raise exception 'The account was changed since it was read.' using errcode = 'TG005';
+    raise exception 'The account has changed since it was read. Read it again and retry.' using errcode = 'TG005';
   end if;
   if p_zone is not null then
     begin
       perform clock_timestamp() at time zone p_zone;
     exception when invalid_parameter_value then
-      raise exception 'The database knows no time zone {zone}.' using errcode = 'TG004', detail = json_build_object('zone', p_zone);
+      raise exception 'The database does not know the time zone {zone}.' using errcode = 'TG004', detail = json_build_object('zone', p_zone);
     end;
   end if;
   update account set name = coalesce(p_name, name), state = coalesce(p_state, state), time_zone = coalesce(p_zone, time_zone)
@@ -92,11 +92,11 @@ begin
     raise exception 'The key was revoked: it cannot be changed.' using errcode = 'TG004';
   end if;
   if p_match is not null and not p_match ? key_etag(k) then
-    raise exception 'The key was changed since it was read.' using errcode = 'TG005';
+    raise exception 'The key has changed since it was read. Read it again and retry.' using errcode = 'TG005';
   end if;
   if p_patch ? 'name' then k.name := p_patch ->> 'name'; end if;
   if p_patch ?| array['capNanoUsd', 'capPeriod'] and k.reads_only then
-    raise exception 'A key that only reads has no cap to change.' using errcode = 'TG004';
+    raise exception 'A read-only key has no cap to change.' using errcode = 'TG004';
   end if;
   if p_patch ? 'capNanoUsd' then k.cap_nano_usd := (p_patch ->> 'capNanoUsd')::bigint; end if;
   if p_patch ? 'capPeriod' then k.cap_period := p_patch ->> 'capPeriod'; end if;
@@ -143,7 +143,7 @@ begin
   perform pg_advisory_xact_lock(hashtextextended('management keys', 0));
   if (select count(*) from management_key where revoked_at is null and (expires_at is null or expires_at > clock_timestamp())) >= p_most
       and not exists (select 1 from management_key where id = p_id) then
-    raise exception 'There are {count} management keys in use already. Revoke some first.' using errcode = 'TG004', detail = json_build_object('count', p_most);
+    raise exception '{count} management keys are already in use. Revoke some first.' using errcode = 'TG004', detail = json_build_object('count', p_most);
   end if;
   return true;
 end $$;
@@ -177,7 +177,7 @@ begin
     raise exception 'The key is revoked or expired: create a new one.' using errcode = 'TG004';
   end if;
   if k.replaced_by is not null then
-    raise exception 'The key was replaced by {id} already.' using errcode = 'TG004', detail = json_build_object('id', k.replaced_by);
+    raise exception 'The key was already replaced by {id}.' using errcode = 'TG004', detail = json_build_object('id', k.replaced_by);
   end if;
   perform key_room(k.account_id, p_new_id, p_most);
   insert into api_key (id, account_id, name, digest, prefix, last_four, cap_nano_usd, cap_period, models, expires_at, requests_per_minute, concurrency_max, made_by, reads_only, project_id)

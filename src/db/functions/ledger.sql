@@ -299,7 +299,7 @@ begin
   if p_amount > 0 and b.cap - b.drawn + coalesce((
       select sum(l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd) from lease l where l.budget_id = p_account and l.state = 'open'
     ), 0) > 9007199254740991 - p_amount then
-    raise exception 'The account would hold more credit than can be counted.' using errcode = 'TG004';
+    raise exception 'The credit of the account would exceed the maximum.' using errcode = 'TG004';
   end if;
   insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, note)
     values (p_id, p_account, p_kind, p_amount, p_source_ref, p_actor, p_note) on conflict (source_ref) do nothing;

@@ -62,7 +62,7 @@ begin
     raise exception 'There is no project {id}.' using errcode = 'TG002', detail = json_build_object('id', p_id);
   end if;
   if v_state = 'archived' then
-    raise exception 'The project is archived: it takes no keys.' using errcode = 'TG004';
+    raise exception 'The project is archived: it cannot get new keys.' using errcode = 'TG004';
   end if;
   return p_id;
 end $$;
@@ -89,7 +89,7 @@ begin
     raise exception 'The project is archived: it cannot be changed.' using errcode = 'TG004';
   end if;
   if p_match is not null and not p_match ? project_etag(p) then
-    raise exception 'The project was changed since it was read.' using errcode = 'TG005';
+    raise exception 'The project has changed since it was read. Read it again and retry.' using errcode = 'TG005';
   end if;
   if p_patch ? 'name' then p.name := p_patch ->> 'name'; end if;
   if p_patch ? 'capNanoUsd' then p.cap_nano_usd := (p_patch ->> 'capNanoUsd')::bigint; end if;

@@ -192,7 +192,7 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 	} catch {
 		// Refused below.
 	}
-	throw wrong("after", "`after` must be `next` of the previous page.");
+	throw wrong("after", "`after` must be the `next` value of the previous page.");
 }
 
 function wrong(param: string, message: string): Fault {

@@ -97,7 +97,7 @@ function OperationView(props: { method: string; path: string; operation: Operati
 			)}
 			{body && (
 				<>
-					<h3>{rich("Body {type}", { type: <span className="dim">{bodyType}</span> })}</h3>
+					<h3>{rich("Request body: {type}", { type: <span className="dim">{bodyType}</span> })}</h3>
 					<SchemaView schema={body.schema} resolve={resolve} />
 				</>
 			)}

@@ -143,7 +143,7 @@ function RoleTable() {
 			rowKey={(row) => row.id}
 			empty={null}
 			columns={[
-				{ label: t("May"), lead: true, render: (row) => rightText(row.id as Right) },
+				{ label: t("Permission"), lead: true, render: (row) => rightText(row.id as Right) },
 				...ROLES.map((role) => ({
 					label: roleName(role),
 					render: (row: (typeof ROWS)[number]) => {

@@ -11,7 +11,7 @@ import { type DocsNode, DocsText, passagesOf } from "./docs-text.tsx";
 const TITLES = {
 	"quick-start": t("Quick start"),
 	tools: t("Tools"),
-	moving: t("Moving over"),
+	moving: t("Migration"),
 	errors: t("Errors"),
 	batches: t("Batches"),
 	limits: t("Limits"),
@@ -74,12 +74,12 @@ function DocsSearch({ texts }: { texts: Texts }) {
 		<search>
 			<SearchField
 				label={t("Search the docs")}
-				placeholder={t("Search, press /")}
+				placeholder={t("Search (press /)")}
 				value={wanted}
 				onChange={setWanted}
 			/>
 			{words.length > 0 && (
-				<Stack component="ul" className="bare" gap="xs" my="xs" aria-label={t("Found")} aria-live="polite">
+				<Stack component="ul" className="bare" gap="xs" my="xs" aria-label={t("Results")} aria-live="polite">
 					{found.map(({ to, heading }) => (
 						<li key={to}>
 							<Link to={to} onClick={leave}>
@@ -87,7 +87,7 @@ function DocsSearch({ texts }: { texts: Texts }) {
 							</Link>
 						</li>
 					))}
-					{found.length === 0 && <li className="dim">{t("Nothing matches.")}</li>}
+					{found.length === 0 && <li className="dim">{t("No results.")}</li>}
 				</Stack>
 			)}
 		</search>

@@ -50,7 +50,7 @@ export function AccountPage({ id }: { id: string }) {
 					const asked = { id, usd: usd.trim(), reason };
 					const { secondLookNeeded } = await attempt.send(asked, (token) => operatorApi.adjust(asked, token));
 					return secondLookNeeded
-						? t("Recorded. An adjustment of this size needs a second operator's confirmation on the page Today.")
+						? t("Recorded. An adjustment of this size needs a second operator's confirmation on the Today page.")
 						: undefined;
 				},
 			};
@@ -180,7 +180,7 @@ export function AccountsPage() {
 					<SearchField
 						w={240}
 						label={t("Search by email, name or id")}
-						placeholder={t("Email, name or id, press /")}
+						placeholder={t("Email, name or id (press /)")}
 						value={search}
 						onChange={setSearch}
 					/>

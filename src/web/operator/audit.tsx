@@ -22,7 +22,7 @@ export function AuditPage() {
 		<Page
 			title={t("Audit log")}
 			lead={t(
-				"Acts of operators, changes of keys and events of the payment service. Entries never change; if RETENTION_AUDIT_DAYS is set, older ones are deleted.",
+				"Operator actions, key changes and payment events. Entries cannot be changed. If RETENTION_AUDIT_DAYS is set, older entries are deleted.",
 			)}
 		>
 			<Group gap="xs" align="flex-end">
@@ -74,7 +74,7 @@ function SubjectField(props: { subject: string; onChange: (subject: string) => v
 		>
 			<SearchField
 				label={t("Id of a key, account, top-up or payment")}
-				placeholder={t("Id, press /")}
+				placeholder={t("Id (press /)")}
 				value={subject}
 				onChange={setSubject}
 			/>

@@ -15,7 +15,7 @@ export function DeploymentsPage() {
 		<Page
 			title={t("Deployments")}
 			lead={t(
-				"Load summed over all gateways, and the worst health and breaker state that a gateway reports. Updated every few seconds.",
+				"Total load of all gateways, and the worst health and breaker state that any of them reports. Updated every few seconds.",
 			)}
 		>
 			<Reading of={deployments} height={240} />
@@ -56,7 +56,7 @@ export function DeploymentsPage() {
 const BREAKERS: Readonly<Record<string, string>> = {
 	closed: t("Closed"),
 	open: t("Open: cooling down"),
-	half_open: t("Half open: trying"),
+	half_open: t("Half-open: testing"),
 };
 
 export const REPLICA_COLUMNS: readonly Column<ReplicaRow>[] = [

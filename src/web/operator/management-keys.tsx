@@ -43,7 +43,7 @@ export function ManagementKeysPage() {
 	return (
 		<Page
 			title={t("Management keys")}
-			lead={t("For scripts. A management key opens only /v1/management/ and acts on behalf of its creator.")}
+			lead={t("For scripts. A management key works only for /v1/management/ and acts on behalf of its creator.")}
 			aside={
 				<ActButton label={t("Create a management key")} look="main" icon="plus" onClick={() => setCreating(true)} />
 			}
@@ -133,7 +133,7 @@ function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated:
 			/>
 			<Checkbox.Group
 				label={t("Scopes")}
-				description={t("Write scopes do not include reading")}
+				description={t("Write scopes do not include read access")}
 				value={scopes}
 				onChange={setScopes}
 			>
@@ -149,7 +149,7 @@ function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated:
 				// Browsers accept longer years but cannot parse them.
 				max="9999-12-31"
 				label={t("Expires")}
-				description={t("At the start of this day in UTC. Empty: never.")}
+				description={t("At the start of this day (UTC). Leave empty for no expiry.")}
 				value={ends}
 				onChange={setEnds}
 			/>

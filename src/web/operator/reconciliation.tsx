@@ -11,7 +11,7 @@ import { CheckState } from "./today.tsx";
 
 /** Starters of a run that are not operators. */
 const STARTERS: ReadonlyMap<string, string> = new Map([
-	["start", t("Start of an instance")],
+	["start", t("Instance start")],
 	["timer", t("Schedule")],
 ]);
 
@@ -67,7 +67,7 @@ export function ReconciliationPage() {
 				rows={runs.data?.runs}
 				rowKey={(run) => run.id}
 				{...reading}
-				empty={<Empty title={t("No runs yet.")}>{t("Each run will be listed here.")}</Empty>}
+				empty={<Empty title={t("No runs yet.")}>{t("Runs appear here.")}</Empty>}
 				columns={[
 					{ label: t("Time"), lead: true, render: (run) => <Moment atMs={run.atMs} /> },
 					{ label: t("Result"), render: (run) => <CheckState ok={run.ok} /> },

@@ -46,8 +46,8 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 					>
 						<Link to="/operator/instances">
 							{data && data.instances.gone > 0
-								? t("{gone} silent or dead", { gone: formatCount(data.instances.gone) })
-								: t("none silent or dead")}
+								? t("{gone} unresponsive or dead", { gone: formatCount(data.instances.gone) })
+								: t("none unresponsive or dead")}
 						</Link>
 					</Stat>
 					<Stat
@@ -169,8 +169,8 @@ const KINDS: Readonly<Record<PaymentFinding["kind"], string>> = {
 	unpaid: t("Credited, not paid"),
 	refund: t("Refunds differ"),
 	dispute: t("Disputes differ"),
-	unfinished: t("Not compared"),
-	undecided: t("Not decided"),
+	unfinished: t("Not compared yet"),
+	undecided: t("Awaiting decision"),
 };
 
 /** Payments where Stripe and the ledger disagree; each is listed until an operator closes it. */

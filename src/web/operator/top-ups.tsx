@@ -111,7 +111,7 @@ const confirmation = (topUp: TopUpWaiting) => ({
 	act: t("Confirm {amount}", { amount: showUsd(topUp.amountNanoUsd) }),
 	field: {
 		label: t("Bank transaction reference"),
-		description: t("As on the bank statement. Each transaction is credited once."),
+		description: t("Copy it from the bank statement. Each transaction is credited once."),
 		minLength: 3,
 		maxLength: 200,
 	},

@@ -196,7 +196,7 @@ function Detail({ item }: { item: BatchView }) {
 	);
 	const files = maySend && (
 		<>
-			{item.outputFileId && download(item.outputFileId, t("Answers"))}
+			{item.outputFileId && download(item.outputFileId, t("Results"))}
 			{item.errorFileId && download(item.errorFileId, t("Failed requests"))}
 		</>
 	);

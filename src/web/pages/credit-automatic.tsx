@@ -220,7 +220,7 @@ function Attempts({ view }: { view: AutoTopUpView }) {
 			rowKey={({ id }) => id}
 			empty={null}
 			columns={[
-				{ label: t("Made"), lead: true, render: ({ begunAtMs }) => <Moment atMs={begunAtMs} /> },
+				{ label: t("Created"), lead: true, render: ({ begunAtMs }) => <Moment atMs={begunAtMs} /> },
 				{
 					label: t("State"),
 					render: ({ state, reason }) => (

@@ -25,7 +25,7 @@ export function BalancePanel({ credit }: { credit: CreditView | undefined }) {
 		<Panel title={t("Balance")}>
 			<BalanceFigures balance={credit?.balance}>
 				<LinkButton id="held" aria-expanded={open} onClick={() => setOpen(!open)}>
-					{t("What is held?")}
+					{t("Why is credit held?")}
 				</LinkButton>
 			</BalanceFigures>
 			{open && (

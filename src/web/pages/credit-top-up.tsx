@@ -67,7 +67,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 		<Panel title={t("Top up")}>
 			<PanelForm
 				action={topUp}
-				act={method === "card" ? t("Pay by card") : t("Get the reference")}
+				act={method === "card" ? t("Pay by card") : t("Create the top-up")}
 				main
 				onSubmit={submit}
 				disabled={usd === ""}
@@ -117,7 +117,7 @@ function MadeTransfer({ made, onAgain }: { made: Transfer; onAgain: () => void }
 	return (
 		<Panel title={t("Top up")}>
 			<Stack gap={14}>
-				<Notice kind="ok">{t("Recorded as pending. Now make the transfer:")}</Notice>
+				<Notice kind="ok">{t("Your top-up is pending. Transfer the amount with these details:")}</Notice>
 				<Facts
 					of={{
 						[t("Amount")]: <Amount nanoUsd={made.amountNanoUsd} />,
@@ -131,7 +131,7 @@ function MadeTransfer({ made, onAgain }: { made: Transfer; onAgain: () => void }
 					)}
 				</p>
 				<Group justify="flex-end" gap="xs">
-					<ActButton size="sm" label={t("Make another")} onClick={onAgain} />
+					<ActButton size="sm" label={t("New top-up")} onClick={onAgain} />
 				</Group>
 			</Stack>
 		</Panel>

@@ -157,7 +157,11 @@ function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boole
 			<SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
 				<NumberInput
 					label={t("Cap in USD")}
-					description={ofProject ? t("Optional. For all its keys together") : t("Optional. Includes held amounts")}
+					description={
+						ofProject
+							? t("Optional. Shared by all keys of the project")
+							: t("Optional. Running requests count with their maximum cost")
+					}
 					placeholder={t("No cap")}
 					allowNegative={false}
 					min={0}
@@ -189,7 +193,7 @@ function SpendFields({ draft, wrong, set, ofProject }: Part & { ofProject: boole
 				value={draft.models}
 				error={wrong("models")}
 				onChange={(chosen) => set({ models: chosen })}
-				nothingFoundMessage={t("No such model")}
+				nothingFoundMessage={t("No models found")}
 				clearButtonProps={{ "aria-label": t("Allow all models") }}
 			/>
 		</>

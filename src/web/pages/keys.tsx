@@ -198,7 +198,7 @@ function runningText(count: number): string {
 }
 
 const GRACES = [
-	{ value: "0", label: t("Do not keep it: it stops immediately") },
+	{ value: "0", label: t("No overlap: it stops immediately") },
 	{ value: String(HOUR_MS), label: t("1 hour") },
 	{ value: String(DAY_MS), label: t("1 day") },
 	{ value: String(7 * DAY_MS), label: t("7 days") },
@@ -291,7 +291,7 @@ function KeyList() {
 				aside={
 					<SearchField
 						label={t("Search keys")}
-						placeholder={t("Search, press /")}
+						placeholder={t("Search (press /)")}
 						value={search}
 						onChange={setSearch}
 					/>

@@ -13,11 +13,11 @@ import { showUsd } from "../shown-money.ts";
 import { chatSnippets } from "../snippets/chat.ts";
 import { t } from "../texts.tsx";
 
-const HEADLINE = brand.headline ?? t("Open models behind the client you already use");
+const HEADLINE = brand.headline ?? t("Open models with the SDK you already use");
 const LEAD =
 	brand.lead ??
 	t(
-		"Change the base address, the key and the model. Credit is prepaid, each request is charged by its actual tokens, and a key can never spend more than its cap.",
+		"Change the base URL, the API key and the model. Credit is prepaid, each request is charged by its actual tokens, and no key spends more than its cap.",
 	);
 
 export default function LandingPage() {
@@ -25,10 +25,12 @@ export default function LandingPage() {
 	const models = useResource("models", api.models);
 	const least = showUsd(config.topUpMinNanoUsd);
 	const facts = {
-		[t("Prepaid")]: t("Top-ups start at {least}. Unused credit stays usable to the last cent.", { least }),
+		[t("Prepaid")]: t("Top-ups start at {least}. Unused credit remains available.", { least }),
 		[t("Exact")]: t("The request log shows the tokens, rates and cost of every request."),
-		[t("Capped")]: t("Each key has an optional spending cap and list of models. It never spends more, at any load."),
-		[t("Revocable")]: t("A revoked key stops on all instances, and the page says since when."),
+		[t("Capped")]: t(
+			"Each key can have a spending cap and a list of allowed models. It never exceeds its cap, even under load.",
+		),
+		[t("Revocable")]: t("A revoked key stops on all instances, and the console shows when."),
 	};
 	const example = models.data?.items.find((model) => model.status === "connected" && model.modes.includes("chat"));
 	return (
@@ -53,7 +55,7 @@ export default function LandingPage() {
 					})}
 				/>
 			</SimpleGrid>
-			<Panel title={t("What would it cost?")}>
+			<Panel title={t("Estimate your cost")}>
 				{models.data ? <PriceCalculator models={models.data.items} /> : <Skeleton height={280} />}
 			</Panel>
 			<Panel title={t("Models and rates")} aside={<Link to="/models">{t("All details")}</Link>} flush>

@@ -60,15 +60,15 @@ function ModelList() {
 			<SimpleGrid className="field-row" minColWidth="min(50% - 8px, 150px)" autoFlow="auto-fit" spacing="xs">
 				<SearchField
 					label={t("Search models")}
-					placeholder={t("Search, press /")}
+					placeholder={t("Search (press /)")}
 					value={query.get("search") ?? ""}
 					onChange={(value) => change({ search: value })}
 				/>
 				<FilterSelect name="kind" label={t("Kind")} data={optionsOf(KINDS)} />
-				<FilterSelect name="can" label={t("Ability")} data={ABILITIES} />
+				<FilterSelect name="can" label={t("Feature")} data={ABILITIES} />
 				<FilterSelect name="context" label={t("Context")} data={CONTEXTS} />
 				<FilterSelect name="state" label={t("State")} data={[{ value: "connected", label: t("Connected now") }]} />
-				<FilterSelect name="order" label={t("Order")} data={optionsOf(ORDERS)} all={t("Default order")} />
+				<FilterSelect name="order" label={t("Sort by")} data={optionsOf(ORDERS)} all={t("Default order")} />
 				{isNarrowed && (
 					<ActButton
 						label={t("Show all")}
@@ -241,7 +241,7 @@ function SpeedPanel({ speed }: { speed: ModelDetail["speed"] }) {
 					/>
 					<p className="small dim">
 						{t(
-							"Measured on {requests} streamed responses of all customers in the last day, within 6 %. The first token counts from the request's arrival; tokens per second count after it, in responses of at least 16 tokens.",
+							"Measured on {requests} streamed responses of all customers in the last day, accurate to 6 %. Time to first token starts when the request arrives. Tokens per second count after it, in responses of at least 16 tokens.",
 							{ requests: formatCount(speed.requests) },
 						)}
 					</p>

@@ -45,7 +45,7 @@ export function OverviewPage() {
 			<Reading of={overview} />
 			{account.state === "suspended" && (
 				<Notice kind="warn">
-					{t("This account is suspended: requests with its keys are refused. Contact the operator.")}
+					{t("This account is suspended: requests with its keys fail. Contact the operator.")}
 				</Notice>
 			)}
 			{data && (!finished || wasUnfinished) && (
@@ -112,7 +112,7 @@ function BalancePanel({ data }: { data: Overview | undefined }) {
 							<Link to="/credit">
 								{plural(
 									data.pendingTopUps,
-									{ one: "One top-up waits for verification", other: "{count} top-ups wait for verification" },
+									{ one: "One top-up is pending verification", other: "{count} top-ups are pending verification" },
 									{ count: data.pendingTopUps },
 								)}
 							</Link>

@@ -237,7 +237,7 @@ function AddForm(props: { projectId: string; known: readonly string[] | undefine
 				searchable
 				value={chosen}
 				onChange={setChosen}
-				nothingFoundMessage={t("No such member")}
+				nothingFoundMessage={t("No members found")}
 			/>
 		</LineForm>
 	);

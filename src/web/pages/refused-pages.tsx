@@ -11,7 +11,7 @@ import { rich, t } from "../texts.tsx";
 export function NotAllowedPage({ right }: { right: Right }) {
 	const account = useAccount();
 	return (
-		<Page title={t("Not for your role")}>
+		<Page title={t("No permission")}>
 			<Panel>
 				<Empty
 					title={t("Your role in {name} is {role}.", {
@@ -19,7 +19,7 @@ export function NotAllowedPage({ right }: { right: Right }) {
 						role: roleName(account.role),
 					})}
 				>
-					{rich("It may not {says}. An owner or admin of the account can give you another role.", {
+					{rich("This role cannot {says}. An owner or admin of the account can give you another role.", {
 						says: rightText(right),
 					})}
 				</Empty>
@@ -76,10 +76,10 @@ export function NoAccountPage() {
 
 export function NotFoundPage() {
 	return (
-		<Page title={t("No such page")} narrow>
+		<Page title={t("Page not found")} narrow>
 			<Empty
-				title={t("There is nothing at this address.")}
-				action={<ActButton size="sm" label={t("Go to the start")} to="/" />}
+				title={t("This page does not exist.")}
+				action={<ActButton size="sm" label={t("Go to the home page")} to="/" />}
 			>
 				{t("Check the address, or ask for access to the page.")}
 			</Empty>

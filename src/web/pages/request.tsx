@@ -33,19 +33,19 @@ export default function RequestPage({ id }: { id: string }) {
 		return (
 			<Page title={t("Request")}>
 				<Empty
-					title={t("There is no such request in this account.")}
+					title={t("This account has no request with this id.")}
 					action={<Link to="/requests">{t("All requests")}</Link>}
 				>
 					{config.refusalsKeptDays === 0
 						? t(
-								"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends, or when it is refused.",
+								"The id is in the x-request-id header or in the response's id field. A request appears when it ends or is refused.",
 							)
 						: plural(
 								config.refusalsKeptDays,
 								{
 									one: "The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for a day.",
 									other:
-										"The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for {count} days.",
+										"The id is in the x-request-id header or in the response's id field. A request appears when it ends. A refused request is kept for {count} days.",
 								},
 								{ count: config.refusalsKeptDays },
 							)}
@@ -93,9 +93,9 @@ function Detail({ row }: { row: RequestDetail }) {
 							[t("Model")]: <Link to={`/models/${row.model}`}>{row.model}</Link>,
 							[t("Key")]: <Link to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>,
 							[t("Endpoint")]: `${endpointName(row.endpoint)}${row.streamed ? t(", streamed") : ""}`,
-							[t("Ending")]: <RequestEnding row={row} />,
-							[t("How it ended")]: howEnded(row),
-							[t("Basis")]: basisText(row),
+							[t("Status")]: <RequestEnding row={row} />,
+							[t("Status")]: howEnded(row),
+							[t("Token count")]: basisText(row),
 							[t("Replica")]: row.replica ?? <span className="dim">{t("none")}</span>,
 							[t("Response id")]: row.answerId && <Id value={row.answerId} />,
 							[t("Batch")]: row.batchId && <Link to={`/batches/${row.batchId}`}>{row.batchId}</Link>,
@@ -119,7 +119,7 @@ function Detail({ row }: { row: RequestDetail }) {
 					/>
 				</Panel>
 			</SimpleGrid>
-			<Panel title={t("Cost, line by line")} flush>
+			<Panel title={t("Cost breakdown")} flush>
 				<CostLines lines={row.lines} />
 				{row.linesTotalNanoUsd !== null && (
 					<Group className="sum" justify="space-between">
@@ -151,13 +151,13 @@ function RefusedRequest({ row }: { row: RefusedDetail }) {
 					<Facts
 						of={{
 							[t("Time")]: <Moment atMs={row.atMs} form="log" />,
-							[t("Answer")]: <Refused row={{ ...row, repeats: 0 }} />,
+							[t("Response")]: <Refused row={{ ...row, repeats: 0 }} />,
 							[t("Code")]: <code>{row.code}</code>,
 							[t("Field")]: row.param && <code>{row.param}</code>,
 							[t("Model")]: row.model ?? t("unknown"),
 							[t("Key")]: keyLink(row, `${row.keyName} …${row.keyLastFour}`),
 							[t("Endpoint")]: endpointName(row.endpoint),
-							[t("Cost")]: t("nothing"),
+							[t("Cost")]: t("Not charged"),
 							[t("Repeated")]:
 								row.repeats > 0 &&
 								rich("{count} more with this key and code until {repeated}, not listed", {
@@ -200,11 +200,11 @@ function ShortagePanel({ shortage }: { shortage: Shortage }) {
 					<Stat label={t("Held")} value={<Amount nanoUsd={heldNanoUsd} />}>
 						{t("by requests that were running")}
 					</Stat>
-					<Stat label={t("Needed")} value={<Amount nanoUsd={requiredNanoUsd} />}>
+					<Stat label={t("Required")} value={<Amount nanoUsd={requiredNanoUsd} />}>
 						{t("maximum cost")}
 					</Stat>
 					<Stat
-						label={t("Missing")}
+						label={t("Shortfall")}
 						value={<Amount nanoUsd={maxUsd(ZERO_USD, subUsd(requiredNanoUsd, availableNanoUsd))} />}
 					/>
 					<Stat
@@ -213,7 +213,7 @@ function ShortagePanel({ shortage }: { shortage: Shortage }) {
 							affordableMaxTokens === null ? "–" : t("{count} tokens", { count: formatCount(affordableMaxTokens) })
 						}
 					>
-						{affordableMaxTokens === null ? t("not with this prompt") : <code>max_tokens: {affordableMaxTokens}</code>}
+						{affordableMaxTokens === null ? t("none with this prompt") : <code>max_tokens: {affordableMaxTokens}</code>}
 					</Stat>
 				</div>
 			</Panel>
@@ -261,7 +261,7 @@ function ShortageAdvice({ row, shortage }: { row: RefusedDetail; shortage: Short
 
 const keyLink = (row: RefusedDetail, text: string) => <Link to={`/keys/${row.keyId}`}>{text}</Link>;
 const modelsLink = <Link to="/models">{t("the list of models")}</Link>;
-const SEND_AGAIN = t("Retry the request after the seconds in the retry-after header.");
+const SEND_AGAIN = t("Retry after the number of seconds in the retry-after header.");
 const MEND = t("Correct the request before you send it again.");
 
 const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
@@ -275,7 +275,9 @@ const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 	account_suspended: () => t("Contact the operator of the service."),
 	project_archived: () => rich("Use <link>a key</link> of another project.", { link: linkTo("/keys") }),
 	api_key_revoked: () =>
-		rich("An application still uses this revoked key. Give it <link>another one</link>.", { link: linkTo("/keys") }),
+		rich("An application still uses this revoked key. Switch it to <link>another key</link>.", {
+			link: linkTo("/keys"),
+		}),
 	api_key_expired: (row) =>
 		rich("{change}, or use <link>another key</link>.", {
 			change: keyLink(row, t("Change when {keyName} expires", { keyName: row.keyName })),
@@ -291,7 +293,7 @@ const ADVICE: Readonly<Record<string, (row: RefusedDetail) => ReactNode>> = {
 		}),
 	overloaded: () => SEND_AGAIN,
 	service_unavailable: () => SEND_AGAIN,
-	request_timeout: () => t("The body did not arrive in time. Send it again."),
+	request_timeout: () => t("The request body did not arrive in time. Send it again."),
 	context_length_exceeded: () => t("Shorten the prompt, lower max_tokens, or use a model with a longer context."),
 	invalid_request: () => MEND,
 	unsupported_parameter: () => MEND,

@@ -97,7 +97,7 @@ function FindById() {
 			<SearchField
 				w={230}
 				label={t("Find a request by its id")}
-				placeholder={t("Request id, press /")}
+				placeholder={t("Request id (press /)")}
 				value={search}
 				onChange={setSearch}
 			/>

@@ -119,7 +119,7 @@ function InvitationTable(props: {
 			columns={[
 				{ label: t("Invited"), lead: true, render: (invitation) => invitation.email },
 				{ label: t("Role"), render: (invitation) => roleName(invitation.role) },
-				{ label: t("Ends"), render: (invitation) => <Ago atMs={invitation.expiresAtMs} /> },
+				{ label: t("Expires"), render: (invitation) => <Ago atMs={invitation.expiresAtMs} /> },
 				{
 					label: t("Action"),
 					act: true,
@@ -179,7 +179,7 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 				made && (
 					<Notice kind="ok">
 						{made.link === null
-							? t("A mail with the invitation is on its way to {email}.", { email: made.email })
+							? t("Invitation sent to {email}.", { email: made.email })
 							: rich("Mail is not set up here. Give {email} this link: {link}", {
 									email: made.email,
 									link: <Id value={made.link} label={t("Copy the link")} />,
@@ -239,14 +239,14 @@ function RightsDialog(props: {
 					<ActButton size="sm" label={t("Cancel")} onClick={props.onClose} />
 					<ActButton
 						size="sm"
-						label={role === null ? t("Remove, keep the keys") : t("Make {role}, keep the keys", named)}
+						label={role === null ? t("Remove, keep the keys") : t("Change to {role}, keep the keys", named)}
 						busy={change.busy}
 						onClick={() => void change.run("keep")}
 					/>
 					<ActButton
 						size="sm"
 						look="final"
-						label={role === null ? t("Remove and revoke the keys") : t("Make {role} and revoke the keys", named)}
+						label={role === null ? t("Remove and revoke the keys") : t("Change to {role} and revoke the keys", named)}
 						busy={change.busy}
 						onClick={() => void change.run("revoke")}
 					/>

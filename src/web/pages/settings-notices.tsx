@@ -16,17 +16,17 @@ import { useAttempt } from "../token.ts";
 import type { AccountView, Notices, NoticeView } from "../views.ts";
 
 const MAILS = [
-	{ value: "none", label: t("Nobody") },
+	{ value: "none", label: t("No one") },
 	{ value: "maker", label: t("Creator of the batch's key") },
 	{ value: "owners", label: t("Owners, admins and billing") },
 ];
 const ALERTS: readonly { value: AlertType; label: string }[] = [
 	{ value: "credit.low", label: t("Credit below the alert threshold (mails are always sent)") },
-	{ value: "key.cap_reached", label: t("A key at 80 % and at 100 % of its cap") },
-	{ value: "project.cap_reached", label: t("A project at 80 % and at 100 % of its cap") },
-	{ value: "key.expiring", label: t("A key that expires within a week") },
-	{ value: "spend.unusual", label: t("An hour that costs three times the same hour of the last four weeks") },
-	{ value: "top_up.confirmed", label: t("A confirmed top-up") },
+	{ value: "key.cap_reached", label: t("A key reaches 80 % and 100 % of its cap") },
+	{ value: "project.cap_reached", label: t("A project reaches 80 % and 100 % of its cap") },
+	{ value: "key.expiring", label: t("A key expires within a week") },
+	{ value: "spend.unusual", label: t("Hourly spend is three times that of the same hour in the last four weeks") },
+	{ value: "top_up.confirmed", label: t("A top-up is confirmed") },
 	{
 		value: "auto_top_up.stopped",
 		label: t("Automatic top-ups stop or require action (mails are always sent)"),
@@ -47,11 +47,11 @@ const EVENT_NAMES: Readonly<Record<string, string>> = {
 const TONES = { sent: "ok", waiting: "warn", failed: "bad" } as const;
 
 const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
-	address_not_public: t("the address leads into a private network"),
-	name_not_found: t("the name was not found"),
+	address_not_public: t("the address is in a private network"),
+	name_not_found: t("the host name was not found"),
 	timeout: t("no answer within ten seconds"),
 	no_connection: t("no connection"),
-	switched_off: t("it was switched off"),
+	switched_off: t("the notification was switched off"),
 	no_member: t("the recipient is no longer a member"),
 	mail_refused: t("the mail server refused the address"),
 	mail_not_sent: t("the mail could not be sent"),
@@ -144,10 +144,12 @@ function NoticesForm(props: {
 			<TextInput
 				label={t("Webhook")}
 				description={t(
-					"Receives the end of each batch and the events below, signed by the Standard Webhooks specification.",
+					"Receives an event when a batch ends and for the events below, signed by the Standard Webhooks specification.",
 				)}
 				placeholder={
-					mayChange || !notices.hasWebhook ? "https://example.com/batches" : t("Set; owners and admins see its address")
+					mayChange || !notices.hasWebhook
+						? "https://example.com/batches"
+						: t("Set. Only owners and admins see its URL")
 				}
 				type="url"
 				maxLength={2_000}
@@ -186,7 +188,7 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 				empty={null}
 				columns={[
 					{
-						label: t("What"),
+						label: t("Description"),
 						lead: true,
 						render: (item) =>
 							item.type !== null ? (
@@ -199,14 +201,14 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 							),
 					},
 					{
-						label: t("To"),
+						label: t("Recipient"),
 						clip: true,
 						render: (item) => (
 							<Clipped text={item.channel === "webhook" ? t("Webhook") : (item.email ?? t("A former member"))} />
 						),
 					},
 					{ label: t("State"), corner: true, render: (item) => <State value={item.state} tone={TONES[item.state]} /> },
-					{ label: t("Answer"), render: (item) => answerOf(item) },
+					{ label: t("Response"), render: (item) => answerOf(item) },
 					{ label: t("Attempts"), figure: (item) => item.attempts },
 					{ label: t("Last attempt"), render: (item) => <Ago atMs={item.triedAtMs} never="–" /> },
 					{ label: t("Next attempt"), render: (item) => <Ago atMs={item.nextAtMs} never="–" /> },

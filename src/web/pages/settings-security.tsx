@@ -83,7 +83,7 @@ export function TwoFactorPanel() {
 	if (!config.twoFactor) return null;
 	const codeField = { autoComplete: "one-time-code", value: code, onChange: setCode };
 	return (
-		<Panel title={t("Second factor")}>
+		<Panel title={t("Two-factor authentication")}>
 			{setup ? (
 				<PanelForm action={confirm} act={t("Switch on")} main>
 					<p>{t("Scan the QR code with an authenticator app, or enter the secret.")}</p>
@@ -205,7 +205,7 @@ export function SessionsPanel() {
 				},
 				{ label: t("Address"), render: (session) => session.ip },
 				{ label: t("Signed in"), render: (session) => <Ago atMs={session.createdAtMs} /> },
-				{ label: t("Ends"), render: (session) => <Ago atMs={session.expiresAtMs} /> },
+				{ label: t("Expires"), render: (session) => <Ago atMs={session.expiresAtMs} /> },
 				{
 					label: t("Action"),
 					act: true,

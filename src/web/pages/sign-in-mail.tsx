@@ -64,7 +64,7 @@ export function VerifyPage() {
 	if (token === "" || confirm.error?.code === "INVALID_TOKEN") {
 		return (
 			<SignInNext
-				title={t("The link does not work")}
+				title={t("This link is invalid")}
 				kind="warn"
 				text={t("The link was already used or has expired. If your address is verified, sign in.")}
 			>

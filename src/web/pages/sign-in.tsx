@@ -81,7 +81,9 @@ const COMPANY_REFUSALS: Readonly<Record<string, string>> = {
 	failed: t("The company's provider sent an invalid response. Contact its administrator."),
 	other_domain: t("The provider's address for you is not in the company's domain."),
 	not_verified: t("The provider does not confirm that your address is verified."),
-	other_person: t("This address belonged to another person of the company. Contact an owner of the account."),
+	other_person: t(
+		"This address previously belonged to another person in the company. Contact an owner of the account.",
+	),
 	unproved: t("A sign-up with this address was never verified. Try again tomorrow."),
 	operator: t("Operators of the service sign in with their password."),
 	no_role: t("Your company has assigned you no role in its account."),

@@ -21,7 +21,7 @@ export const ledgerColumns = <Entry extends Omit<LedgerEntry, "requests">>(
 	noteOf: (entry: Entry) => ReactNode = ({ note }) => note,
 ): readonly Column<Entry>[] => [
 	{
-		label: t("What"),
+		label: t("Description"),
 		lead: true,
 		render: ({ kind }) => <span className="num">{LEDGER_KINDS[kind] ?? kind}</span>,
 	},
@@ -47,7 +47,7 @@ export const topUpColumns = <Row extends TopUp>(
 		render: ({ reference }) => <Id value={reference} label={t("Copy the reference")} />,
 	},
 	{ label: t("Method"), render: ({ method }) => TOP_UP_METHODS[method] ?? method },
-	{ label: t("Made"), render: ({ createdAtMs }) => <Moment atMs={createdAtMs} /> },
+	{ label: t("Created"), render: ({ createdAtMs }) => <Moment atMs={createdAtMs} /> },
 	{ label: t("State"), render: stateOf },
 	{ label: t("Amount"), amount: ({ amountNanoUsd }) => amountNanoUsd, corner: true },
 ];

@@ -5,9 +5,9 @@ import { Amount, Moment } from "./text.tsx";
 
 const OF_CAP = {
 	lifetime: "of {cap}",
-	day: "of {cap} a day",
-	week: "of {cap} a week",
-	month: "of {cap} a month",
+	day: "of {cap} per day",
+	week: "of {cap} per week",
+	month: "of {cap} per month",
 } as const;
 
 /** Spent and held against a cap, in its current period. */
@@ -22,7 +22,7 @@ export function CapBar({
 	small?: boolean;
 }) {
 	const { capNanoUsd: cap, capPeriod: period, capSpentNanoUsd: spent, heldNanoUsd: held } = item;
-	if (item.readsOnly) return <span className="dim">{t("Only reads")}</span>;
+	if (item.readsOnly) return <span className="dim">{t("Read-only")}</span>;
 	if (cap === null) return <span className="dim">{t("No cap")}</span>;
 	const share = (amount: number) => (cap === 0 ? 100 : Math.min(100, (amount / cap) * 100));
 	const percent = cap === 0 ? 100 : Math.round(((spent + held) / cap) * 100);

@@ -26,12 +26,12 @@ const UNITS: Readonly<Record<string, string>> = {
 export function CostLines({ lines }: Pick<RequestDetail, "lines">) {
 	return (
 		<DataTable
-			label={t("Cost, line by line")}
+			label={t("Cost breakdown")}
 			rows={lines}
 			rowKey={(line) => line.name}
 			empty={<Empty title={t("Nothing was charged.")} />}
 			columns={[
-				{ label: t("What"), lead: true, render: (line) => LINES[line.name] },
+				{ label: t("Description"), lead: true, render: (line) => LINES[line.name] },
 				{ label: t("Units"), figure: (line) => formatCount(line.units) },
 				{
 					label: t("Rate"),

@@ -152,8 +152,8 @@ export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 			{plural(
 				count,
 				{
-					one: "Recorded. {count} instance has not confirmed it yet",
-					other: "Recorded. {count} instances have not confirmed it yet",
+					one: "Saved. {count} instance has not confirmed it yet",
+					other: "Saved. {count} instances have not confirmed it yet",
 				},
 				{ count: formatCount(count) },
 			)}

@@ -51,7 +51,7 @@ export function NameField(field: Field) {
 	return (
 		<TextField
 			label={t("Name")}
-			description={t("Of you or your company")}
+			description={t("Your name or your company's")}
 			autoComplete="name"
 			maxLength={100}
 			{...field}

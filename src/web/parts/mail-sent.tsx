@@ -11,9 +11,9 @@ const ASKS_MAX = 120;
 
 const ON_ITS_WAY = {
 	verify:
-		"If {email} can be used, a mail with a link to verify the address is on its way. The link works once. Look in the spam folder if it does not come.",
+		"If {email} can be used here, a mail with a link to verify the address is on its way. The link works once. Check your spam folder if it does not arrive.",
 	reset:
-		"If {email} can be used, a mail with a link to set a new password is on its way. The link works once. Look in the spam folder if it does not come.",
+		"If {email} has an account, a mail with a link to set a new password is on its way. The link works once. Check your spam folder if it does not arrive.",
 } as const;
 
 /**
@@ -33,7 +33,7 @@ export function MailSent({ email, what }: { email: string; what: keyof typeof ON
 							{t("This is a demo without a mail server. The mail would say: “{subject}”.", { subject: mail.subject })}
 						</span>
 						<Button component="a" href={mail.link} variant="default">
-							{t("Open the link of the mail")}
+							{t("Open the link in the mail")}
 						</Button>
 					</Stack>
 				</Notice>

@@ -50,10 +50,10 @@ export function ModelState({ model }: { model: ModelView }) {
 /** Rates that are not for text tokens. */
 function otherRates({ rates }: ModelView): string {
 	const others = [
-		{ rate: rates.request, what: t("a request") },
-		{ rate: rates.image, what: t("an image") },
-		{ rate: rates.audioSecond, what: t("a second") },
-		{ rate: rates.search, what: t("a search") },
+		{ rate: rates.request, what: t("per request") },
+		{ rate: rates.image, what: t("per image") },
+		{ rate: rates.audioSecond, what: t("per second") },
+		{ rate: rates.search, what: t("per search") },
 	].filter(({ rate }) => rate > 0);
 	return others.map(({ rate, what }) => `${showRatePerUnit(rate)} ${what}`).join(", ");
 }
@@ -78,7 +78,7 @@ export function ModelTable(props: {
 						<Empty title={t("No model matches.")} />
 					) : (
 						<Empty title={t("No model is deployed.")}>
-							{t("The operator of the service connects model servers in its catalogue.")}
+							{t("The operator of the service adds model servers to the catalogue.")}
 						</Empty>
 					)
 				}

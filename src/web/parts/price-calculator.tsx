@@ -20,8 +20,8 @@ export interface Workload {
 
 const WORKLOADS: readonly (Workload & { readonly label: string })[] = [
 	{ label: t("Chat"), input: 800, cached: 0, output: 300, requests: 100_000 },
-	{ label: t("Question over documents"), input: 6_000, cached: 0, output: 400, requests: 50_000 },
-	{ label: t("Step of an agent"), input: 30_000, cached: 24_000, output: 500, requests: 20_000 },
+	{ label: t("Question about documents (RAG)"), input: 6_000, cached: 0, output: 400, requests: 50_000 },
+	{ label: t("Agent step"), input: 30_000, cached: 24_000, output: 500, requests: 20_000 },
 ];
 const TOKENS_MAX = 10_000_000;
 const SHOWN_MAX = 12;
@@ -31,7 +31,7 @@ const FIELDS: readonly { readonly name: keyof Workload; readonly label: string; 
 	{ name: "input", label: t("Input tokens"), max: TOKENS_MAX },
 	{ name: "cached", label: t("Of which cached"), max: TOKENS_MAX },
 	{ name: "output", label: t("Output tokens"), max: TOKENS_MAX },
-	{ name: "requests", label: t("Requests a month"), max: REQUESTS_MAX },
+	{ name: "requests", label: t("Requests per month"), max: REQUESTS_MAX },
 ];
 
 /** Cost of the same work on each model, cheapest first, with the rates and rounding of real charges. */
@@ -88,10 +88,10 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 										{" · "}
 									</span>
 								)}
-								<Amount nanoUsd={each} /> <span className="dim">{t("each")}</span>
+								<Amount nanoUsd={each} /> <span className="dim">{t("per request")}</span>
 								{" · "}
 								<strong className="num">{monthly(each, work.requests)}</strong>{" "}
-								<span className="dim">{t("a month")}</span>
+								<span className="dim">{t("per month")}</span>
 							</span>
 						</Group>
 						<Progress value={Math.max(1, (100 * each) / dearest)} mt={4} aria-hidden="true" />

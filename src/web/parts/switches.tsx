@@ -34,7 +34,7 @@ export function SchemeSwitch() {
 		<NavLink
 			component="button"
 			w="auto"
-			aria-label={t("Colours: {present}. Change to: {next}", {
+			aria-label={t("Theme: {present}. Switch to: {next}", {
 				present: LABELS[colorScheme],
 				next: LABELS[NEXT[colorScheme]],
 			})}

@@ -72,7 +72,7 @@ const codeOf = (code: Code, facts: ToolFacts): string =>
 
 const keyStep = ({ apiKey }: ToolFacts): ToolStep => ({
 	does: "shell",
-	say: t("The key, for this shell"),
+	say: t("Set the API key in this shell"),
 	code: `export ${KEY_VARIABLE}="${apiKey}"`,
 });
 
@@ -121,7 +121,7 @@ export const TOOLS: readonly [Tool, ...Tool[]] = [
 	{
 		id: "curl",
 		name: "curl",
-		steps: (facts) => [keyStep(facts), { does: "shell", say: t("Ask"), code: curlSnippet(chat(facts)) }],
+		steps: (facts) => [keyStep(facts), { does: "shell", say: t("Send a request"), code: curlSnippet(chat(facts)) }],
 	},
 	pythonProgram("openai-python", "Python", "openai", (facts) => pythonSnippet(chat(facts))),
 	nodeProgram(
@@ -129,7 +129,7 @@ export const TOOLS: readonly [Tool, ...Tool[]] = [
 		"JavaScript",
 		["openai"],
 		(facts) => typescriptSnippet(chat(facts)),
-		t("The same in TypeScript. Node 20, or Bun."),
+		t("TypeScript works the same way. Requires Node 20 or Bun."),
 	),
 	program({
 		id: "openai-go",
@@ -141,7 +141,7 @@ export const TOOLS: readonly [Tool, ...Tool[]] = [
 	program({
 		id: "openai-java",
 		name: "Java",
-		needs: t("Java 17 and Maven."),
+		needs: t("Requires Java 17 and Maven."),
 		files: { "pom.xml": pom, "src/main/java/Chat.java": chatJava },
 		run: "mvn -q compile exec:java -Dexec.mainClass=Chat",
 	}),
@@ -168,7 +168,7 @@ export const TOOLS: readonly [Tool, ...Tool[]] = [
 	{
 		id: "continue",
 		name: "Continue",
-		needs: t("The extension of VS Code and JetBrains, or its command line."),
+		needs: t("For the VS Code and JetBrains extensions and the command line."),
 		steps: (facts) => [
 			{ does: "file", path: "~/.continue/config.yaml", code: codeOf(continueConfig, facts) },
 			{ does: "place", say: t("Choose the model in the editor's chat, or run in a shell: cn") },
@@ -178,13 +178,13 @@ export const TOOLS: readonly [Tool, ...Tool[]] = [
 		id: "open-webui",
 		name: "Open WebUI",
 		needs: t(
-			"Python 3.11 or 3.12. A running one: Admin Panel, Settings, Connections, OpenAI API, with the same two values.",
+			"Requires Python 3.11 or 3.12. In an existing installation, enter the same two values under Admin Panel, Settings, Connections, OpenAI API.",
 		),
 		steps: ({ baseUrl, apiKey }) => [
 			{ does: "packages", by: "pip", packages: ["open-webui"] },
 			{
 				does: "shell",
-				say: t("Start it, then open http://localhost:8080; each chat model of the service is in its list"),
+				say: t("Start it, then open http://localhost:8080. Every chat model of the service is in its list"),
 				code: `export OPENAI_API_BASE_URL="${baseUrl}"\nexport OPENAI_API_KEY="${apiKey}"\nopen-webui serve`,
 			},
 		],

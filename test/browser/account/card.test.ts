@@ -276,7 +276,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 		await page.waitForURL("**/credit");
 		await panel.getByLabel("When the balance falls below (USD)").fill("400");
 		await panel.getByRole("button", { name: "Switch on" }).click();
-		await panel.getByText("Buy at least as much as it is bought below.").waitFor();
+		await panel.getByText("The top-up amount must be at least the balance threshold.").waitFor();
 		expect(tab.failures.splice(0)).toEqual(["400 PUT /api/console/credit/auto-top-up"]);
 		await panel.getByLabel("Top-up amount (USD)").fill("400");
 		await panel.getByRole("button", { name: "Switch on" }).click();

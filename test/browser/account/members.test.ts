@@ -112,7 +112,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		await page.getByRole("link", { name: "the owner's key" }).waitFor();
 		await give("Viewer");
 		await house.page.getByText(/^the guest's key \(…/).waitFor();
-		await house.page.getByRole("button", { name: "Make viewer, keep the keys" }).click();
+		await house.page.getByRole("button", { name: "Change to viewer, keep the keys" }).click();
 		await house.page.getByRole("dialog").waitFor({ state: "detached" });
 		await waitFor(async () => (await role.inputValue()) === "Viewer", "the new role to be shown");
 		await page.reload();

@@ -89,9 +89,9 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await Promise.all(["g", "r"].map((key) => page.keyboard.press(key)));
 		await page.waitForURL("**/requests");
 		await page.locator("table a").first().click();
-		await page.getByText("Cost, line by line").waitFor();
+		await page.getByText("Cost breakdown").waitFor();
 		expect(page.url()).toEndWith(`/requests/${requestId}`);
-		const lines = page.getByRole("table", { name: "Cost, line by line" }).locator("tbody tr");
+		const lines = page.getByRole("table", { name: "Cost breakdown" }).locator("tbody tr");
 		expect((await lines.allInnerTexts()).map((line) => line.trim().split(/\s*\t\s*/))).toEqual([
 			["Input", "10", "$1.00 per million tokens", "USD 0.00001"],
 			["Output", "4", "$2.00 per million tokens", "USD 0.000008"],
@@ -251,7 +251,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await page.getByText("2 of 2").waitFor();
 		await picture(page, "batch");
 		const file = page.waitForEvent("download");
-		await page.getByRole("link", { name: "Answers" }).click();
+		await page.getByRole("link", { name: "Results" }).click();
 		const path = await (await file).path();
 		expect((await Bun.file(path).text()).trim().split("\n")).toHaveLength(2);
 		await walk(page, "/batches");
@@ -278,7 +278,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await panel.getByLabel("Webhook").fill(`http://127.0.0.1:${receiver.port}/hook`);
 		await panel.getByLabel("Mail when a batch ends").click();
 		await page.getByRole("option", { name: "Creator of the batch's key" }).click();
-		await panel.getByRole("checkbox", { name: "A confirmed top-up" }).check();
+		await panel.getByRole("checkbox", { name: "A top-up is confirmed" }).check();
 		await panel.getByRole("button", { name: "Save" }).click();
 		const secret = (await panel.locator("code").textContent()) ?? "";
 		await picture(page, "batch-notices-secret");
@@ -364,7 +364,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 	test("sign-in requires a code once the second factor is on", async () => {
 		const { page } = customer;
 		await walk(page, "/settings");
-		const panel = page.locator(".panel", { hasText: "Second factor" });
+		const panel = page.locator(".panel", { hasText: "Two-factor authentication" });
 		await panel.getByLabel("Your password", { exact: true }).fill(PASSWORD);
 		await panel.getByRole("button", { name: "Set up" }).click();
 		const code = panel.getByRole("img", { name: "The secret as a QR code" });

@@ -119,7 +119,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		await page.getByText("This page failed. Reload it.").waitFor();
 		await page.unroute(/\/api\/console\/keys\?/);
 		await walkTo("Credit");
-		await page.getByRole("button", { name: "Get the reference" }).waitFor();
+		await page.getByRole("button", { name: "Create the top-up" }).waitFor();
 		await page.goto("/keys");
 		await heading("Keys").waitFor();
 	});
@@ -164,8 +164,8 @@ describe.skipIf(!isRun)("an open page", () => {
 			document.execCommand = () => false;
 		});
 		await page.goto("/credit");
-		await page.getByRole("button", { name: "Get the reference" }).click();
-		await page.getByText("Recorded as pending.").waitFor();
+		await page.getByRole("button", { name: "Create the top-up" }).click();
+		await page.getByText("Your top-up is pending.").waitFor();
 		await page.getByRole("button", { name: "Copy the reference" }).first().click();
 		await page.getByRole("button", { name: "The browser blocked copying." }).waitFor();
 		await picture(page, "copy-refused");

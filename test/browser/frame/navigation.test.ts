@@ -30,7 +30,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		// The mark is on every page; this page has the least content.
 		await tab.page.goto("/batches");
 		for (const [width, says] of [
-			[1440, "Demo: play money, and a week of usage that was made up."],
+			[1440, "Demo: test credit and a week of generated usage."],
 			[360, "Demo"],
 		] as const) {
 			await seenAs(tab.page, [width, "light"]);
@@ -132,8 +132,8 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 	test("a visitor computes a month's cost, filters models by an address", async () => {
 		const { page } = await windows.of("visitor", 1440, "light");
 		await page.goto("/");
-		await page.getByRole("button", { name: "Question over documents" }).click();
-		await page.getByLabel("Requests a month").fill("1000");
+		await page.getByRole("button", { name: "Question about documents (RAG)" }).click();
+		await page.getByLabel("Requests per month").fill("1000");
 		const bars = page.getByRole("list", { name: "Cost by model, the cheapest first" });
 		// 1,000 requests of 6,000 tokens at $1 and 400 tokens at $2 per million.
 		await bars.getByText("$6.80").first().waitFor();

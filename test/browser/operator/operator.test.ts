@@ -35,11 +35,11 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 
 	/** The customer announces a transfer. Returns its reference. */
 	async function announce(usd: string): Promise<string> {
-		const another = credit.getByRole("button", { name: "Make another" });
+		const another = credit.getByRole("button", { name: "New top-up" });
 		if (await another.isVisible()) await another.click();
 		await credit.getByLabel("Amount in USD").fill(usd);
-		await credit.getByRole("button", { name: "Get the reference" }).click();
-		await credit.getByText("Recorded as pending").waitFor();
+		await credit.getByRole("button", { name: "Create the top-up" }).click();
+		await credit.getByText("Your top-up is pending").waitFor();
 		return (await credit.locator(".facts .id code").textContent()) ?? "";
 	}
 
@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 		const reference = await announce("100");
 		await office.goto("/operator/top-ups");
 		await confirm(office, reference, "BANK-1");
-		await office.getByText("This transaction has paid another top-up already.").waitFor();
+		await office.getByText("This transaction has already paid another top-up.").waitFor();
 		expected.push("409");
 		await office.getByLabel("Bank transaction reference").fill("BANK-2");
 		await office.getByRole("dialog").getByRole("button", { name: "Confirm $100.00" }).click();
@@ -149,7 +149,7 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 			.getByRole("dialog")
 			.getByRole("button", { name: /^Confirm/ })
 			.click();
-		await colleague.getByText("The available credit does not cover it.").waitFor();
+		await colleague.getByText("The available credit does not cover this amount.").waitFor();
 		expected.push("409");
 		await picture(colleague, "operator-5-too-much");
 		await colleague.getByRole("button", { name: "Cancel" }).click();
@@ -235,8 +235,8 @@ describe.skipIf(!hasChromium)("an operator and a customer in a browser", () => {
 
 	test("a customer gets no operator page", async () => {
 		await walk(credit, "/operator/accounts");
-		await credit.getByRole("heading", { name: "No such page" }).waitFor();
-		await credit.getByText("There is nothing at this address.").waitFor();
+		await credit.getByRole("heading", { name: "Page not found" }).waitFor();
+		await credit.getByText("This page does not exist.").waitFor();
 	});
 
 	test("the browsers log no error, only the expected requests fail", () => {

@@ -249,8 +249,8 @@ describe.skipIf(!hasChromium)("the console in German in a browser", () => {
 		await says(german["From {topUpMin} to {topUpMax} at a time"].split("{")[0] ?? "", "top-up");
 		if (!WITH_OWN_BRAND) {
 			await rich.getByLabel("Betrag in USD").fill("500");
-			await rich.getByRole("button", { name: german["Get the reference"] }).click();
-			await says(german["Recorded as pending. Now make the transfer:"], "transfer");
+			await rich.getByRole("button", { name: german["Create the top-up"] }).click();
+			await says(german["Your top-up is pending. Transfer the amount with these details:"], "transfer");
 		}
 		await forgetLanguage(stage.rich);
 		expect(found).toEqual([]);

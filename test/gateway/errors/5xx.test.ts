@@ -48,7 +48,7 @@ describe("502 upstream_error without upstream text if", () => {
 				const { status, error } = await errorOf(await post(ask("hi", { stream })));
 				expect(status).toBe(502);
 				expect(error).toEqual({
-					message: "The model server failed to answer.",
+					message: "The model server failed to respond.",
 					type: "server_error",
 					param: null,
 					code: "upstream_error",

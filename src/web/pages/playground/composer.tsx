@@ -56,7 +56,7 @@ export function Composer(props: {
 			{problem && <Notice kind="warn">{problem}</Notice>}
 			<Textarea
 				aria-label={t("Your message")}
-				placeholder={t("Message; Enter sends, Shift+Enter starts a line")}
+				placeholder={t("Message. Enter sends, Shift+Enter adds a line")}
 				autosize
 				minRows={2}
 				maxRows={10}

@@ -129,7 +129,7 @@ export function readTools(text: string): ParsedJson<readonly object[]> {
 	const bad = value.findIndex(
 		(tool) => !(isObject(tool) && isObject(tool.function) && typeof tool.function.name === "string"),
 	);
-	return bad === -1 ? { value } : { problem: t("Tool {bad} has no function with a name.", { bad: bad + 1 }) };
+	return bad === -1 ? { value } : { problem: t("Tool {bad} has no function name.", { bad: bad + 1 }) };
 }
 
 export function readSchema(text: string): ParsedJson<object> {

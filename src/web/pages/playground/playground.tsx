@@ -48,7 +48,7 @@ export default function PlaygroundPage() {
 		<Page title={t("Playground")} lead={t("Requests are charged to the selected key. Messages are not stored.")}>
 			<Reading of={models} />
 			<Reading of={keys} />
-			{link.state === "broken" && <Notice kind="warn">{t("The link contains no readable conversation.")}</Notice>}
+			{link.state === "broken" && <Notice kind="warn">{t("The conversation in this link cannot be read.")}</Notice>}
 			{link.state === "read" && <Notice>{t("Opened from a link. Nothing is sent until you send a message.")}</Notice>}
 			<Conversation
 				key={link.state}
@@ -232,7 +232,7 @@ function AsCode({ model, turns, setup }: { model: ModelView; turns: readonly Tur
 	const isShortened = asked.some((turn) => turn.role === "user" && turn.pictures.length > 0);
 	return (
 		<>
-			{isShortened && <Notice>{t("The images are shortened here.")}</Notice>}
+			{isShortened && <Notice>{t("Image data is shortened in this code.")}</Notice>}
 			<CodeTabs snippets={chatSnippets({ baseUrl: config.baseUrl, model: id, messages, options, stream: true })} />
 		</>
 	);

@@ -32,7 +32,7 @@ export function ThreadView({ name, thread }: { name: string; thread: Thread }) {
 					)}
 					{refused.error.code === "unanswered" && (
 						<p className="small">
-							<Link to="/requests">{t("See the requests")}</Link>
+							<Link to="/requests">{t("View requests")}</Link>
 						</p>
 					)}
 					<Box pl="xs">
@@ -139,7 +139,7 @@ function Answer({ turn }: { turn: AnswerTurn }) {
 	const isEmpty = turn.content === "" && turn.toolCalls.length === 0;
 	return (
 		<div>
-			<div className="small dim">{turn.facts?.model || t("Answer")}</div>
+			<div className="small dim">{turn.facts?.model || t("Response")}</div>
 			{turn.thought && (
 				<details>
 					<summary className="small dim">{t("Reasoning")}</summary>
@@ -150,7 +150,7 @@ function Answer({ turn }: { turn: AnswerTurn }) {
 			{turn.content && <div className="message">{turn.content}</div>}
 			{turn.toolCalls.map((call) => (
 				<div key={call.id} className="message">
-					<span className="dim">{t("wants")}</span> <code>{`${call.name}(${call.input})`}</code>
+					<span className="dim">{t("calls")}</span> <code>{`${call.name}(${call.input})`}</code>
 				</div>
 			))}
 			{turn.error && <Notice kind="warn">{turn.error}</Notice>}
@@ -170,7 +170,7 @@ function Facts({ facts }: { facts: AnswerFacts }) {
 					completion: formatCount(facts.completionTokens ?? 0),
 				}),
 		speed === undefined ? undefined : t("{count} tokens/s", { count: formatCount(speed) }),
-		facts.firstTokenMs === null ? undefined : t("first token {time}", { time: formatDuration(facts.firstTokenMs) }),
+		facts.firstTokenMs === null ? undefined : t("{time} to first token", { time: formatDuration(facts.firstTokenMs) }),
 		facts.costNanoUsd === null ? undefined : showUsdExact(facts.costNanoUsd),
 	].filter((part) => part !== undefined);
 	return (

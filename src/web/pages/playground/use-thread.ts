@@ -48,7 +48,7 @@ export function useThread(
 			setTurns(turns);
 			setRefused(added);
 			if (!abort.current.signal.aborted) throw error;
-			throw new ApiError(t("Stopped before the answer began."), { status: 0, code: "stopped" });
+			throw new ApiError(t("Stopped before the response started."), { status: 0, code: "stopped" });
 		}
 	});
 	return {

@@ -9,14 +9,13 @@ import {
 	type Person,
 	signedUp,
 } from "../console/person.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { chatModel } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { withProduct } from "./product.ts";
 
 /** A stranger signs up with another person's address before, after and while its owner does. */
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const service = await withProduct({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	env: { ROLE: "all", ...PERSON_ENV },

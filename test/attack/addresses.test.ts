@@ -1,14 +1,11 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { openRaw, parseRaw } from "../support/raw-http.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 
 /** Invalid addresses, hosts and parameters are client errors, never a 5xx. */
 
-const upstream = untilEnd(startUpstream());
-const service = await withService({ models: chatModel({ url: upstream.url }) });
+const { service } = await withChat();
 const { secret } = await service.customer();
 
 const PATHS = [

@@ -1,10 +1,9 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { LONG } from "../support/long-form.ts";
 import { openRaw } from "../support/raw-http.ts";
 import { chatModel } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { watchLife, withProduct } from "./product.ts";
 import { watchSteps } from "./steps.ts";
@@ -27,7 +26,7 @@ const SHARE = LONG ? 1 : 0.25;
 const STEP_MS_MAX = 80;
 
 const steps = watchSteps();
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const product = await withProduct({
 	models: chatModel({ url: upstream.url }),
 	...steps.options,

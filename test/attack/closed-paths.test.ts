@@ -1,14 +1,13 @@
 import { expect, test } from "bun:test";
 import { PASSWORD, PERSON_ENV, signedUp } from "../console/person.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { openRaw, parseRaw } from "../support/raw-http.ts";
 import { chatModel } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { withProduct } from "./product.ts";
 
 /** Features of the sign-in library that this service disables, under every spelling of their paths. */
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const models = chatModel({ url: upstream.url });
 const product = await withProduct({ models, env: { ROLE: "all", ...PERSON_ENV } });
 

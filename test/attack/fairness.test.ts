@@ -1,11 +1,10 @@
 import { expect, test } from "bun:test";
 import { isDeepStrictEqual } from "node:util";
-import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { openRaw, parseRaw, type RawClient, rawPost } from "../support/raw-http.ts";
 import { chatModel } from "../support/service.ts";
 import { reply } from "../support/upstream-reply.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { withProduct } from "./product.ts";
 
@@ -21,8 +20,8 @@ const SHARE = 6;
 /** Requests of the flood are refused after this wait. */
 const QUEUE_WAIT_S = 30;
 
-const upstream = untilEnd(startUpstream());
-const narrow = untilEnd(startUpstream());
+const upstream = withUpstream();
+const narrow = withUpstream();
 const product = await withProduct({
 	models: `${chatModel({ url: upstream.url })}\n        max_concurrency: 8\n${chatModel({ id: "narrow", url: narrow.url })}\n        max_concurrency: 2`,
 	limits: `  queue_wait_s: ${QUEUE_WAIT_S}`,

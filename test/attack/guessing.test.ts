@@ -2,15 +2,14 @@ import { expect, test } from "bun:test";
 import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** Guesses of passwords and codes from many addresses, and their effect on the owner. */
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const models = chatModel({ url: upstream.url });
 const service = await withService({ models, env: PERSON_ENV });
 

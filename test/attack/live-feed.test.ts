@@ -1,13 +1,10 @@
 import { expect, test } from "bun:test";
 import { revokeOperator } from "../../src/console/operator/operator-admin.ts";
 import { operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
-const upstream = untilEnd(startUpstream());
-const service = await withService({ models: chatModel({ url: upstream.url }), env: PERSON_ENV });
+const { service } = await withChat({ env: PERSON_ENV });
 
 /** An open page: the events it received, and whether it was ended. */
 async function watch(person: Person, path: string) {

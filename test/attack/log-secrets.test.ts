@@ -2,16 +2,16 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { newPerson, operator, PERSON_ENV, signedUp } from "../console/person.ts";
-import { temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { chatModel } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { withProduct } from "./product.ts";
 
 /** No failure of the database puts customers' or operators' data into the log. */
 
 const CANARY = "c4n4ry";
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const logPath = join(temporaryFolder(), "log");
 const product = await withProduct({
 	models: chatModel({ url: upstream.url }),

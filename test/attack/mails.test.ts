@@ -1,15 +1,12 @@
 import { expect, test } from "bun:test";
 import { mailsTo } from "../console/mailbox.ts";
 import { newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "../console/person.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** No stranger can flood a mailbox or put a text into a mail. */
 
-const upstream = untilEnd(startUpstream());
-const service = await withService({ models: chatModel({ url: upstream.url }), env: PERSON_ENV, jobs: { pace: 10 } });
+const { service } = await withChat({ env: PERSON_ENV, jobs: { pace: 10 } });
 const dropped = () =>
 	service.logged.filter(({ message }) => String(message).startsWith("a mail was dropped: its recipient reached"))
 		.length;

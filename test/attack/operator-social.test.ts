@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import { createOperator } from "../../src/console/operator/operator-admin.ts";
 import { newPerson, operator, PERSON_ENV, signedUp } from "../console/person.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 
 /** A social provider does not check our second factor, so operators cannot use it. */
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const service = await withService({
 	models: chatModel({ url: upstream.url }),
 	env: {

@@ -1,13 +1,12 @@
 import { expect, test } from "bun:test";
 import { newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 
 /** A single operator, or a leaked operator's password, moves no money. */
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const SECRETS = { KEY_PEPPER: "p".repeat(64), CONSOLE_SECRET: "s".repeat(64) };
 const service = await withService({
 	models: chatModel({ url: upstream.url }),

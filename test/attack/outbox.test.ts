@@ -2,16 +2,15 @@ import { expect, test } from "bun:test";
 import { createOperator } from "../../src/console/operator/operator-admin.ts";
 import { MAIL_ENV, mailsTo, newMail } from "../console/mailbox.ts";
 import { newPerson, PASSWORD, PERSON_ENV } from "../console/person.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { openRaw, parseRaw } from "../support/raw-http.ts";
 import { chatModel } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { withProduct } from "./product.ts";
 
 /** Mails are readable by their recipient only and link to this service, whatever a request's headers say. */
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const models = chatModel({ url: upstream.url });
 const silent = await withProduct({ models, env: { ROLE: "all", TRUSTED_PROXIES: "127.0.0.1" } });
 const mailing = await withProduct({ models, env: { ROLE: "all", ...PERSON_ENV } });

@@ -1,16 +1,13 @@
 import { expect, test } from "bun:test";
 import { mailedLink, newPerson, PERSON_ENV, signedUp } from "../console/person.ts";
 import { lockWaits } from "../support/lock-waits.ts";
-import { chatModel, withService } from "../support/service.ts";
+import { withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { createDevice } from "./passkey.ts";
 
 /** A password reset ends foreign passkeys, also during their sign-in. */
 
-const service = await withService({
-	models: chatModel({ url: "http://127.0.0.1:9", dialect: "vllm" }),
-	env: PERSON_ENV,
-});
+const service = await withService({ env: PERSON_ENV });
 const { sql } = service.db;
 await sql`
 	create function test_held() returns trigger language plpgsql as $$

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 
 /** Sign-in by a simulated provider: unverified addresses, forged callbacks and tokens. */
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const service = await withService({
 	models: chatModel({ url: upstream.url }),
 	env: {

@@ -1,14 +1,13 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf } from "../support/chat.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 const OPEN_MAX = 8;
 const ACCOUNT_MAX = 6;
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	limits: `  open_requests: ${OPEN_MAX}`,

@@ -1,12 +1,11 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { withService } from "../support/service.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 
 /** Routes, repetitions and concurrency give no free or foreign answer. */
 
-const [first, second] = [untilEnd(startUpstream()), untilEnd(startUpstream())];
+const [first, second] = [withUpstream(), withUpstream()];
 const model = (id: string, url: string, rate: string) => `
   - id: ${id}
     kind: chat

@@ -1,6 +1,5 @@
-import { untilEnd } from "../support/at-end.ts";
 import { chatModel, type TestService, withService } from "../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { type UpstreamServer, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 export interface ShownBatch {
@@ -72,7 +71,7 @@ export async function withBatches(
 	options: { dialect?: "openai" | "vllm"; limits?: string; maxConcurrency?: number } = {},
 ): Promise<BatchService> {
 	const dialect = options.dialect ?? "openai";
-	const upstream = untilEnd(startUpstream({ dialect }));
+	const upstream = withUpstream(dialect);
 	const places = options.maxConcurrency === undefined ? "" : `\n        max_concurrency: ${options.maxConcurrency}`;
 	const models = `${batchModel(upstream.url, { dialect })}${places}`;
 	const service = await withService({ models, ...(options.limits ? { limits: options.limits } : {}) });

@@ -4,7 +4,7 @@ import { createAccount } from "../../src/keys/account-admin.ts";
 import { PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { chatModel, JOBS_AS_USUAL, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { type OpenedPage, signedEvent, startStripe } from "./stripe-server.ts";
 
 export const SECRET = "whsec_present";
@@ -21,7 +21,7 @@ export interface AtThePage {
 
 /** A service with card payments, a simulated Stripe, customers on its payment page, and signed events. */
 export async function withPayers() {
-	const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+	const upstream = withUpstream("vllm");
 	const stripe = untilEnd(startStripe());
 	const service = await withService({
 		models: chatModel({ url: upstream.url, dialect: "vllm" }),

@@ -4,10 +4,10 @@ import OpenAI, { APIError } from "openai";
 import type { Browser, Page } from "playwright-core";
 import { startStripe } from "../billing/stripe-server.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "../console/person.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { chatModel, type ServiceOptions, startService, type TestService, withService } from "../support/service.ts";
 import { rebuildAll } from "../support/sums.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { reply, startUpstream, type UpstreamServer, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { hasChromium, launch, openTab, type Tab, type TabOptions } from "./chromium.ts";
 
@@ -27,7 +27,7 @@ export interface SceneOptions extends Omit<ServiceOptions, "models"> {
 
 /** For all tests of a file: await it at the top. */
 export async function withScene(options: SceneOptions = {}): Promise<Scene> {
-	const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+	const upstream = withUpstream("vllm");
 	upstream.always(() => reply().text("Hello."));
 	const extra = options.modelExtra ?? "";
 	const models = (options.models ?? [MODEL]).map((id) => chatModel({ id, url: upstream.url, dialect: "vllm", extra }));

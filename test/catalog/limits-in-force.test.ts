@@ -4,15 +4,14 @@ import { join } from "node:path";
 import { DEFAULT_LIMITS, type ServiceLimits } from "../../src/catalog/service-limits.ts";
 import { createFailedAttempts } from "../../src/keys/failed-attempts.ts";
 import { createBreaker } from "../../src/upstream/replicas/breaker.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf } from "../support/chat.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 
 /** Every limit of a changed file applies from its log line on, also to existing objects. */
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const models = `${chatModel({ url: upstream.url })}\n        max_concurrency: 1`;
 const service = await withService({ models });
 const { secret } = await service.customer();

@@ -8,12 +8,12 @@ import { createDigest } from "../../src/keys/secret.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { createKeepAliveClient, type Exchange } from "../chaos/keep-alive-client.ts";
 import { quietPort, type ServeProcess, startServe } from "../chaos/serve-process.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 const PEPPER = "p".repeat(40);
@@ -24,7 +24,7 @@ const SCRAPED = LONG ? 40 : 24;
 const CHAT = JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "one two three" }] });
 
 const database = await withDatabase();
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const folder = temporaryFolder();
 writeFileSync(
 	join(folder, "tollgate.yaml"),

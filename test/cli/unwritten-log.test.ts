@@ -8,12 +8,12 @@ import { createAccount } from "../../src/keys/account-admin.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { quietPort } from "../chaos/serve-process.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { childrenWithRole } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { PROGRAM } from "./run-cli.ts";
 import { runHere } from "./run-here.ts";
@@ -22,7 +22,7 @@ const FULL = "/dev/full";
 const SECRET = "s".repeat(40);
 
 const database = await withDatabase();
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 
 function start(name: string, stderr: number | "pipe") {
 	const folder = temporaryFolder();

@@ -1,17 +1,17 @@
 import { runHere } from "../cli/run-here.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
 import { managementClient } from "../management/management-client.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startTcpProxy } from "../support/tcp-proxy.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withTcpProxy } from "../support/tcp-proxy.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 
 const LEASE_TTL_S = "6";
 
 /** Two instances, one of which can be cut off from Postgres, with users of each role, shared by a file's tests. */
 export async function withCutOffWorld() {
-	const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+	const upstream = withUpstream("vllm");
 	const service = await withService({
 		models: chatModel({ url: upstream.url, dialect: "vllm" }),
 		env: { ...PERSON_ENV, LEASE_TTL_S },
@@ -23,7 +23,7 @@ export async function withCutOffWorld() {
 
 	/** The instance whose connections to Postgres can be cut. */
 	const address = new URL(service.db.url);
-	const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
+	const proxy = withTcpProxy({ hostname: address.hostname, port: Number(address.port) });
 	const throughProxy = new URL(service.db.url);
 	throughProxy.host = `127.0.0.1:${proxy.port}`;
 	const distant = await secondGateway(service, throughProxy.href, { LEASE_TTL_S, DRAIN_S: "1" });

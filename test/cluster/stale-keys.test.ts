@@ -2,21 +2,21 @@ import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { secondGateway } from "../support/second-gateway.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startTcpProxy } from "../support/tcp-proxy.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withTcpProxy } from "../support/tcp-proxy.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 const LEASE_TTL_S = "5";
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const service = await withService({
 	models: chatModel({ url: upstream.url }).replace("[chat, completions]", "[chat, completions, batch]"),
 	env: { LEASE_TTL_S },
 });
 const address = new URL(service.db.url);
-const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
+const proxy = withTcpProxy({ hostname: address.hostname, port: Number(address.port) });
 const throughProxy = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href;
 /** An instance with some connections to Postgres that can go silent. */
 const distant = await secondGateway(service, throughProxy, { LEASE_TTL_S, DRAIN_S: "1" });

@@ -10,16 +10,13 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { noted } from "../../src/ops/audit.ts";
 import type { AuditAction } from "../../src/ops/audit-action.ts";
 import { managementClient, memberOf } from "../management/management-client.ts";
-import { chatModel, withService } from "../support/service.ts";
+import { withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { type Answer, mailedLink, operator, PERSON_ENV, signedUp } from "./person.ts";
 
 /** An act and its audit line commit together, so that a crash leaves both or neither. */
 
-const service = await withService({
-	models: chatModel({ url: "http://127.0.0.1:9", dialect: "vllm" }),
-	env: PERSON_ENV,
-});
+const service = await withService({ env: PERSON_ENV });
 const { sql, statements } = service.db;
 const owner = await signedUp(service);
 const { accountId } = owner;

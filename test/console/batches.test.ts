@@ -1,14 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { type NoticeForm, noticeChanges } from "../../src/web/notice-changes.ts";
 import { chatLine } from "../batch/batch-service.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailedLink, newPerson, operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const model = chatModel({ url: upstream.url }).replace("[chat, completions]", "[chat, completions, batch]");
 const service = await withService({ models: model, env: PERSON_ENV });
 const ann = await signedUp(service);

@@ -8,13 +8,10 @@ import { verifyDomain } from "../../src/console/company/company-store.ts";
 import { createPublicFetch } from "../../src/console/company/public-fetch.ts";
 import { atEnd } from "../support/at-end.ts";
 import { startLyingProvider, type Told } from "../support/lying-provider.ts";
-import { chatModel, withService } from "../support/service.ts";
+import { withService } from "../support/service.ts";
 import { newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "./person.ts";
 
-const service = await withService({
-	models: chatModel({ url: "http://127.0.0.1:9", dialect: "vllm" }),
-	env: PERSON_ENV,
-});
+const service = await withService({ env: PERSON_ENV });
 const liar = await startLyingProvider();
 atEnd(() => liar.stop());
 const { statements, sql } = service.db;

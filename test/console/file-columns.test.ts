@@ -1,10 +1,10 @@
 /** Every value of this request is different, so that a swapped column is noticed. */
 import { expect, test } from "bun:test";
-import { chatModel, withService } from "../support/service.ts";
+import { withService } from "../support/service.ts";
 import { foldAll } from "../support/sums.ts";
 import { PERSON_ENV, signedUp } from "./person.ts";
 
-const service = await withService({ models: chatModel({ url: "http://127.0.0.1:1/v1" }), env: PERSON_ENV });
+const service = await withService({ env: PERSON_ENV });
 const customer = await signedUp(service);
 const { db } = service;
 const key = (await customer.send("POST", "/api/console/keys", { name: "k" })).body.key.id as string;

@@ -1,14 +1,11 @@
 /** Changes of credentials that are cut off at one of their statements: done with all their effects, or repeatable. */
 import { afterEach, beforeEach, expect, setSystemTime, test } from "bun:test";
 import { createDevice } from "../attack/passkey.ts";
-import { chatModel, withService } from "../support/service.ts";
+import { withService } from "../support/service.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "./person.ts";
 import { totpCode } from "./totp.ts";
 
-const service = await withService({
-	models: chatModel({ url: "http://127.0.0.1:9", dialect: "vllm" }),
-	env: PERSON_ENV,
-});
+const service = await withService({ env: PERSON_ENV });
 const { sql } = service.db;
 await sql`
 	create function test_cut() returns trigger language plpgsql as $$

@@ -5,16 +5,13 @@ import type { Statements } from "../../src/db/statements.ts";
 import { createManagementKey } from "../../src/keys/management-key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { managementClient } from "../management/management-client.ts";
-import { chatModel, withService } from "../support/service.ts";
+import { withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { PERSON_ENV, signedUp } from "./person.ts";
 
 /** Limits on counts hold under concurrent creations by several consoles. */
 
-const service = await withService({
-	models: chatModel({ url: "http://127.0.0.1:9", dialect: "vllm" }),
-	env: PERSON_ENV,
-});
+const service = await withService({ env: PERSON_ENV });
 const { sql, statements } = service.db;
 
 const idOf = async (person: { get: (path: string) => Promise<{ body: { user: { id: string } } }> }) =>

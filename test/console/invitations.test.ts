@@ -3,16 +3,13 @@ import { invite } from "../../src/console/members/invitations.ts";
 import { changeMember } from "../../src/console/members/members.ts";
 import { forgetOldCounts } from "../../src/console/rate-counter.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { lockWaits } from "../support/lock-waits.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailsTo } from "./mailbox.ts";
 import { PERSON_ENV, signedUp } from "./person.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const { service } = await withChat({ dialect: "vllm", env: PERSON_ENV });
 
 const founder = await signedUp(service);
 const founderId = (await founder.get("/api/console/me")).body.user.id;

@@ -3,17 +3,14 @@ import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { may, type Right, ROLES, type Role } from "../../src/console/members/roles.ts";
 import { ROUTE_RULES } from "../../src/console/members/route-rules.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 
 /** Ann's objects, by the name of the path parameter. */
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const { service } = await withChat({ dialect: "vllm", env: PERSON_ENV });
 const ann = await signedUp(service);
 const bob = await signedUp(service);
 const boss = await operator(service);

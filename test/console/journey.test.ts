@@ -1,12 +1,11 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { chatModel, startService, withService } from "../support/service.ts";
 import { FOLD_MS } from "../support/sums.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	env: PERSON_ENV,

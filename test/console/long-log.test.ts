@@ -4,12 +4,12 @@ import { silentLog } from "../../src/base/log.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { createStatements } from "../../src/db/statements.ts";
 import { withOwnPostgres } from "../chaos/own-postgres.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { testDatabaseAt } from "../support/database.ts";
 import { FAST } from "../support/postgres.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { foldAll } from "../support/sums.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 import { writeRefusals, writeUsage } from "./usage-rows.ts";
 
@@ -32,7 +32,7 @@ const BLOCKS_OF_SUMS = 2_000;
 const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
 await migrate({ log: silentLog }, server.url);
 const database = await testDatabaseAt(server.url);
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	env: PERSON_ENV,

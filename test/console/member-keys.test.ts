@@ -3,16 +3,13 @@ import { keysMadeBy, revokeKeysMadeBy } from "../../src/console/members/member-k
 import { changeMember } from "../../src/console/members/members.ts";
 import type { Role } from "../../src/console/members/roles.ts";
 import type { Statements, StatementValue } from "../../src/db/statements.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { LONG } from "../support/long-form.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const { service } = await withChat({ dialect: "vllm", env: PERSON_ENV });
 const owner = await signedUp(service);
 await topUp(owner, await operator(service));
 const at = `account=${owner.accountId}`;

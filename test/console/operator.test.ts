@@ -1,15 +1,13 @@
 import { expect, test } from "bun:test";
 import { createAccount } from "../../src/keys/account-admin.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
+import { reply } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
 const ask = { model: "test-model", messages: [{ role: "user", content: "hello" }], max_tokens: 10 };
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const { upstream, service } = await withChat({ dialect: "vllm", env: PERSON_ENV });
 const boss = await operator(service);
 const customer = await signedUp(service);
 await topUp(customer, boss);

@@ -3,15 +3,12 @@ import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
 import { consoleErrorResponse } from "../../src/console/console-error.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { testPostgres } from "../support/postgres.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { type Answer, newPerson, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const { service } = await withChat({ dialect: "vllm", env: PERSON_ENV });
 
 function expectAway({ status, headers, body }: Answer): void {
 	expect({ status, code: body?.error?.code }).toEqual({ status: 503, code: "service_unavailable" });

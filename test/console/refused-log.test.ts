@@ -1,8 +1,6 @@
 import { expect, test } from "bun:test";
 import { forgetRefusals } from "../../src/console/log/refused-log.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
@@ -22,8 +20,7 @@ async function send(secret: string, more: Record<string, unknown> = {}): Promise
 	return id;
 }
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: PERSON_ENV });
+const { service } = await withChat({ dialect: "vllm", env: PERSON_ENV });
 const customer = await signedUp(service);
 await topUp(customer, await operator(service));
 const rich = await make({ name: "rich" });

@@ -2,16 +2,15 @@ import { expect, test } from "bun:test";
 import { createOperator, revokeOperator } from "../../src/console/operator/operator-admin.ts";
 import { createSignInLink } from "../../src/console/sign-in/new-sign-in-link.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { chatModel, startService, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { confirmAddress, mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 import { totpCode } from "./totp.ts";
 
 let models: string;
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 models = chatModel({ url: upstream.url, dialect: "vllm" });
 const service = await withService({ models, env: PERSON_ENV });
 

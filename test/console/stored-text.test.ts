@@ -4,7 +4,7 @@ import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { MANAGEMENT_ROUTES } from "../../src/management/management-routes.ts";
 import { managementClient } from "../management/management-client.ts";
 import { LONG } from "../support/long-form.ts";
-import { chatModel, withService } from "../support/service.ts";
+import { withService } from "../support/service.ts";
 import { newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "./person.ts";
 
 /** Texts that Postgres changes or refuses in JSON (half surrogates), or refuses everywhere (NUL). */
@@ -18,7 +18,7 @@ const BAD: readonly unknown[] = [
 ];
 const NO_TEXTS = ["%", "%ff", "%ed%a0%80"];
 const SAID = "The request contains a character that cannot be stored, such as U+0000. Remove it.";
-const service = await withService({ models: chatModel({ url: "http://127.0.0.1:9" }), env: PERSON_ENV });
+const service = await withService({ env: PERSON_ENV });
 const { sql } = service.db;
 const ann = await signedUp(service);
 const boss = await operator(service);

@@ -5,17 +5,16 @@ import { lookForAlerts } from "../../src/console/alerts/alerts.ts";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { usageSeries } from "../../src/console/usage/usage-query.ts";
 import { formatUsd, type NanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { foldAll, rebuildAll } from "../support/sums.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailsTo } from "./mailbox.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	env: PERSON_ENV,

@@ -7,9 +7,9 @@ import { newClient } from "../../src/db/new-client.ts";
 import { isConnectionLost } from "../../src/db/outage.ts";
 import { createStatements } from "../../src/db/statements.ts";
 import { createTransactional } from "../../src/db/transactional.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
-import { startTcpProxy } from "../support/tcp-proxy.ts";
+import { withTcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
 const deps = { clock: systemClock, log: silentLog };
@@ -64,7 +64,7 @@ test("rows before an error do not reach the next statement", async () => {
 });
 
 test("a statement between a socket's error and its close fails at once", async () => {
-	const proxy = untilEnd(startTcpProxy(at));
+	const proxy = withTcpProxy(at);
 	const statements = statementsAt(addressAt(proxy.port));
 	await statements`select 1`;
 	const asked: Promise<unknown>[] = [];

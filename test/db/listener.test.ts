@@ -7,9 +7,9 @@ import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../../src/cluster/pg-heartbeat-store.ts";
 import { createListener } from "../../src/db/listener.ts";
 import { appendControl, entryAt, joinTestInstance } from "../cluster/fixture.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
-import { startTcpProxy } from "../support/tcp-proxy.ts";
+import { withTcpProxy } from "../support/tcp-proxy.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -20,7 +20,7 @@ const NEVER_MS = 1_000_000_000;
 
 const server = await withDatabase();
 const url = new URL(server.url);
-const proxy = untilEnd(startTcpProxy({ hostname: url.hostname, port: Number(url.port) }));
+const proxy = withTcpProxy({ hostname: url.hostname, port: Number(url.port) });
 url.port = String(proxy.port);
 const options = { url: url.href, applicationName: "listener test" };
 

@@ -6,16 +6,16 @@ import { createDatabase } from "../../src/db/database.ts";
 import { DatabaseTimeout, isConnectionLost } from "../../src/db/outage.ts";
 import { createStatements } from "../../src/db/statements.ts";
 import { createTransactional } from "../../src/db/transactional.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
-import { startTcpProxy } from "../support/tcp-proxy.ts";
+import { withTcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
 const DEADLINE_MS = 800;
 
 const server = await withDatabase();
 const url = new URL(server.url);
-const proxy = untilEnd(startTcpProxy({ hostname: url.hostname, port: Number(url.port) }));
+const proxy = withTcpProxy({ hostname: url.hostname, port: Number(url.port) });
 url.port = String(proxy.port);
 const db = createDatabase(
 	{ clock: systemClock, log: silentLog },

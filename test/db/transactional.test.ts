@@ -5,9 +5,9 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { DatabaseTimeout, isConnectionLost, isDatabaseAway } from "../../src/db/outage.ts";
 import { createTransactional } from "../../src/db/transactional.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
-import { startTcpProxy } from "../support/tcp-proxy.ts";
+import { withTcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
 const DEADLINE_MS = 500;
@@ -17,7 +17,7 @@ const AT = new Date("2026-01-02T03:04:05.678Z");
 const server = await withDatabase();
 await server.sql`create table note (id integer primary key, words text not null, at timestamp not null)`;
 const url = new URL(server.url);
-const proxy = untilEnd(startTcpProxy({ hostname: url.hostname, port: Number(url.port) }));
+const proxy = withTcpProxy({ hostname: url.hostname, port: Number(url.port) });
 url.port = String(proxy.port);
 const db = createTransactional(
 	{ clock: systemClock, log: silentLog },

@@ -1,16 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../support/chat.ts";
 import { openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { WRONG_CHAT } from "./wrong-chat.ts";
 
 /** Any invalid input is a 4xx in the error shape, never a 5xx, and is free. */
 
-const upstream = untilEnd(startUpstream());
-const service = await withService({ models: chatModel({ url: upstream.url }), limits: "  body_mb: 4" });
+const { upstream, service } = await withChat({ limits: "  body_mb: 4" });
 const customer = await service.customer();
 
 const PATH = "/v1/chat/completions";

@@ -1,10 +1,9 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { openRaw, rawPost } from "../support/raw-http.ts";
 import { chatModel, withService } from "../support/service.ts";
 import type { Reply } from "../support/upstream-reply.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 
 /** Planted secrets appear in no answer and no log, whatever fails. */
 
@@ -15,7 +14,7 @@ const SERVED_NAME = "canary-served-name-77b1";
 
 const answers: string[] = [];
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const model = (id: string, url: string) =>
 	chatModel({ id, url, dialect: "vllm" }).replace(
 		"model: served-name",

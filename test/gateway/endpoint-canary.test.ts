@@ -1,13 +1,12 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { withService } from "../support/service.ts";
-import { deployment, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
+import { deployment, wavOf, withEndpoints } from "../support/upstream-endpoints.ts";
 
 const KEY = "canary-upstream-key-5f1c";
 const PROMPT = "canary-prompt-81d2";
 const ANSWER = "canary-answer-77aa";
 
-const upstream = untilEnd(startEndpoints("vllm"));
+const upstream = withEndpoints("vllm");
 const at = { url: upstream.url, dialect: "vllm" as const, apiKey: KEY };
 const tokens = 'input: "1", output: "2"';
 const service = await withService({

@@ -1,11 +1,10 @@
 import { expect, test } from "bun:test";
 import { nextTurn } from "../../src/base/time-slice.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf } from "../support/chat.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const service = await withService({
 	models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "strict-model", url: upstream.url, extra: "    unsupported_parameters: reject" })}`,
 });

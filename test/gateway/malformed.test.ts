@@ -3,17 +3,16 @@
  * a charge or a call upstream. A failure prints its seed.
  */
 import { describe, expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom, type Random } from "../support/random.ts";
 import { withService } from "../support/service.ts";
-import { deployment, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
+import { deployment, wavOf, withEndpoints } from "../support/upstream-endpoints.ts";
 import { WRONG_CHAT } from "./wrong-chat.ts";
 
 const SEED = Number(process.env.SEED ?? 20_261_121);
 const ROUNDS = LONG ? 220 : 80;
 
-const upstream = untilEnd(startEndpoints("vllm"));
+const upstream = withEndpoints("vllm");
 const at = { url: upstream.url, dialect: "vllm" as const };
 const tokens = 'input: "1", output: "2"';
 const service = await withService({

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../support/chat.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { reply, startUpstream, type UpstreamServer, withUpstream } from "../support/upstream-server.ts";
 
 const POISON = "poison";
 const upstreams = [startUpstream(), startUpstream(), startUpstream(), startUpstream(), startUpstream()].map(untilEnd);
@@ -90,7 +90,7 @@ test("lists show a server that fails for every customer as unavailable", async (
 
 test("a request that llama.cpp blames on itself is a 400", async () => {
 	const message = "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error";
-	const upstream = untilEnd(startUpstream({ dialect: "llama.cpp" }));
+	const upstream = withUpstream("llama.cpp");
 	upstream.decide((body) =>
 		JSON.stringify(body).includes(POISON)
 			? reply().errorStatus(500, { error: { code: 500, message, type: "server_error" } })
@@ -107,7 +107,7 @@ test("a request that llama.cpp blames on itself is a 400", async () => {
 });
 
 test("a second choice of llama.cpp that fails leaves the request uncharged", async () => {
-	const upstream = untilEnd(startUpstream({ dialect: "llama.cpp" }));
+	const upstream = withUpstream("llama.cpp");
 	upstream.next(reply().text("good"), reply().errorStatus(500));
 	const one = await withService({ models: chatModel({ url: upstream.url, dialect: "llama.cpp" }) });
 	const { secret, accountId } = await one.customer();

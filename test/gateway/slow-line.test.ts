@@ -3,16 +3,15 @@
  * not.
  */
 import { expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { openRaw, parseRaw, rawPost } from "../support/raw-http.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { deployment, startEndpoints, wavOf } from "../support/upstream-endpoints.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { deployment, wavOf, withEndpoints } from "../support/upstream-endpoints.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const audio = untilEnd(startEndpoints("vllm"));
+const upstream = withUpstream("vllm");
+const audio = withEndpoints("vllm");
 const service = await withService({
 	models: [
 		chatModel({ url: upstream.url, dialect: "vllm" }),

@@ -2,16 +2,13 @@ import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { waitForAllInstances } from "../../src/cluster/wait-for-all-instances.ts";
 import { updateKey } from "../../src/keys/key-admin.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { LONG } from "../support/long-form.ts";
 import { secondGateway } from "../support/second-gateway.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 
-const upstream = untilEnd(startUpstream());
-const service = await withService({ models: chatModel({ url: upstream.url }) });
+const { service } = await withChat();
 const second = await secondGateway(service);
 const settings = { requestsPerMinute: 4 };
 

@@ -2,13 +2,10 @@
  * Secrets of management keys and created keys, and idempotency tokens, appear neither in the log nor in the database.
  */
 import { expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { managementCall, managementClient } from "./management-client.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+const { service } = await withChat({ dialect: "vllm" });
 const script = await managementClient(service);
 const { accountId } = await service.customer();
 

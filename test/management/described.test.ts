@@ -1,15 +1,12 @@
 import { expect, test } from "bun:test";
 import { MANAGEMENT_ROUTES, type ManagementRouteName } from "../../src/management/management-routes.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { violationOf } from "../support/json-schema.ts";
-import { chatModel, withService } from "../support/service.ts";
+import { withChat } from "../support/service.ts";
 import { FOLD_MS } from "../support/sums.ts";
-import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { type ManagementAnswer, managementClient, memberOf } from "./management-client.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), jobs: { pace: 10 } });
+const { upstream, service } = await withChat({ dialect: "vllm", jobs: { pace: 10 } });
 const script = await managementClient(service);
 const { accountId, keyId, secret } = await service.customer();
 const document = await (await fetch(`${service.url}/openapi.json`)).json();

@@ -1,11 +1,8 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { managementClient } from "./management-client.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+const { service } = await withChat({ dialect: "vllm" });
 const script = await managementClient(service);
 const { accountId, keyId, secret } = await service.customer();
 const made = await script.send("POST", `/accounts/${accountId}/projects`, { name: "a" });

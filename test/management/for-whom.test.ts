@@ -3,12 +3,11 @@
  */
 import { expect, test } from "bun:test";
 import { operator, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { type ManagementAnswer, managementCall } from "./management-client.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	env: { ...PERSON_ENV, TOPUP_SECOND_LOOK_USD: "1000" },

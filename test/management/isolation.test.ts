@@ -7,13 +7,12 @@ import { newManagementSecret } from "../../src/keys/management-secret.ts";
 import { createProject } from "../../src/keys/project-admin.ts";
 import { MANAGEMENT_ROUTES, type ManagementRoute } from "../../src/management/management-routes.ts";
 import { operator, PERSON_ENV } from "../console/person.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { managementCall, managementClient, memberOf } from "./management-client.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	env: PERSON_ENV,

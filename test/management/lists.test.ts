@@ -1,14 +1,11 @@
 import { expect, test } from "bun:test";
 import { writeUsage } from "../console/usage-rows.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
+import { chatModel, withChat } from "../support/service.ts";
 import { rebuildAll } from "../support/sums.ts";
-import { startUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { managementClient, memberOf } from "./management-client.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+const { upstream, service } = await withChat({ dialect: "vllm" });
 const script = await managementClient(service);
 
 // biome-ignore lint/suspicious/noExplicitAny: rows of any list.

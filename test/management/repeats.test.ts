@@ -2,13 +2,10 @@
 import { expect, test } from "bun:test";
 import { claimSubject, forgetOldManagementClaims } from "../../src/keys/management-claim.ts";
 import { createDigest } from "../../src/keys/secret.ts";
-import { untilEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { managementClient } from "./management-client.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+const { service } = await withChat({ dialect: "vllm" });
 const { sql } = service.db;
 const script = await managementClient(service);
 const { accountId } = await service.customer();

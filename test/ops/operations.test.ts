@@ -6,10 +6,9 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { Fault, type FaultCode } from "../../src/base/fault.ts";
 import { errorResponse } from "../../src/gateway/error-body.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
+import { reply } from "../support/upstream-server.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const RULES = join(ROOT, "deploy/prometheus/tollgate.rules.yml");
@@ -31,8 +30,7 @@ const expressions = [
 	...dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
 ];
 
-const upstream = untilEnd(startUpstream());
-const service = await withService({ models: chatModel({ url: upstream.url }) });
+const { upstream, service } = await withChat();
 
 /** Names of the series of a service that has answered and refused requests, and Prometheus' own `up`. */
 async function seriesNames(): Promise<Set<string>> {

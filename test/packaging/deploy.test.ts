@@ -7,9 +7,8 @@ import packageJson from "../../package.json" with { type: "json" };
 import { checkCatalog } from "../../src/catalog/file.ts";
 import { loadConfig } from "../../src/config.ts";
 import { CONFIG_TABLE } from "../../src/config-table.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { image } from "./dockerfile.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -231,7 +230,7 @@ describe("endpoints in the manifests", () => {
 	});
 
 	test("use existing paths; the autoscaler uses an existing metric", async () => {
-		const upstream = untilEnd(startUpstream());
+		const upstream = withUpstream();
 		const token = "t".repeat(32);
 		const service = await withService({ models: chatModel({ url: upstream.url }), env: { METRICS_TOKEN: token } });
 		const probes = ["startupProbe", "livenessProbe", "readinessProbe"].map((probe) => at(container, probe, "httpGet"));

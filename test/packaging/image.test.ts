@@ -18,10 +18,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { quietPort } from "../chaos/serve-process.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { atEnd } from "../support/at-end.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { chatModel } from "../support/service.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { buildBinary } from "./build-binary.ts";
 import { image } from "./dockerfile.ts";
@@ -37,7 +37,7 @@ atEnd(() => {
 const within = (path: string) => join(root, path);
 const db = await createTestDatabase();
 atEnd(() => db.drop());
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 
 /** The Dockerfile's file system without the base image's libraries, read-only. */
 async function assemble(): Promise<void> {

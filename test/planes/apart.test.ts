@@ -5,19 +5,19 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { operator, PASSWORD, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { openRaw, parseRaw } from "../support/raw-http.ts";
 import { chatModel } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 
 const PEPPER = "p".repeat(40);
 const INTERNAL = "i".repeat(40);
 const ask = { model: "test-model", messages: [{ role: "user", content: "one two three" }] };
 
 const database = await withDatabase();
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const folder = temporaryFolder();
 writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
 

@@ -3,12 +3,12 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 // In short, `cli/supervise.test.ts` covers a console that ends after the gateways.
@@ -16,7 +16,7 @@ test.if(LONG)(
 	"a slow console's late query to a stopping gateway is answered",
 	async () => {
 		const database = await withDatabase();
-		const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+		const upstream = withUpstream("vllm");
 		const folder = temporaryFolder();
 		writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
 		const server = await startServe(

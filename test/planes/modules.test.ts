@@ -7,15 +7,15 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startServe } from "../chaos/serve-process.ts";
 import { FROM_SOURCE } from "../cli/run-cli.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { chatModel } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const database = await withDatabase();
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const folder = temporaryFolder();
 writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
 

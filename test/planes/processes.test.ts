@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { newPerson, operator, PERSON_ENV, type Person, signedUp, topUp } from "../console/person.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { childrenWithRole, environmentOf, isRunning } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 const OF_CONSOLE = {
@@ -29,7 +29,7 @@ const ROUNDS = LONG ? 20 : 5;
 const ask = { model: "test-model", messages: [{ role: "user", content: "one two three" }] };
 
 const database = await withDatabase();
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const folder = temporaryFolder();
 const config = join(folder, "tollgate.yaml");
 writeFileSync(

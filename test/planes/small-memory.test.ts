@@ -1,14 +1,11 @@
 /** A gateway with little memory refuses large requests before the kernel kills it with all its streams. */
 import { expect, spyOn, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../support/chat.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { startUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 
 const MB = 1024 * 1024;
 const memory = spyOn(process, "constrainedMemory").mockReturnValue(256 * MB);
-const upstream = untilEnd(startUpstream());
-const service = await withService({ models: chatModel({ url: upstream.url }) });
+const { service } = await withChat();
 memory.mockRestore();
 
 test("a body too large for the memory is refused; other requests are served", async () => {

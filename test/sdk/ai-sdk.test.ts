@@ -1,13 +1,12 @@
 import { expect, test } from "bun:test";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { embedMany, generateImage, generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
-import { untilEnd } from "../support/at-end.ts";
 import { withService } from "../support/service.ts";
-import { deployment, startEndpoints, vectorOf } from "../support/upstream-endpoints.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { deployment, vectorOf, withEndpoints } from "../support/upstream-endpoints.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 
-const endpoints = untilEnd(startEndpoints("vllm"));
-const chats = untilEnd(startUpstream({ dialect: "vllm" }));
+const endpoints = withEndpoints("vllm");
+const chats = withUpstream("vllm");
 const at = { url: endpoints.url, dialect: "vllm" as const };
 const tokens = 'input: "1", output: "2"';
 const parameters = "max_tokens, temperature, tools, tool_choice";

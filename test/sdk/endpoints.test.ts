@@ -2,11 +2,10 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import OpenAI6 from "openai6";
-import { untilEnd } from "../support/at-end.ts";
 import { withService } from "../support/service.ts";
-import { brokenSse, deployment, startEndpoints, vectorOf, wavOf } from "../support/upstream-endpoints.ts";
+import { brokenSse, deployment, vectorOf, wavOf, withEndpoints } from "../support/upstream-endpoints.ts";
 
-const upstream = untilEnd(startEndpoints("vllm"));
+const upstream = withEndpoints("vllm");
 const at = { url: upstream.url, dialect: "vllm" as const };
 const tokens = 'input: "1", output: "2"';
 const service = await withService({

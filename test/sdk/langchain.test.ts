@@ -1,12 +1,11 @@
 import { expect, test } from "bun:test";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
-import { untilEnd } from "../support/at-end.ts";
 import { withService } from "../support/service.ts";
-import { deployment, startEndpoints, vectorOf } from "../support/upstream-endpoints.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { deployment, vectorOf, withEndpoints } from "../support/upstream-endpoints.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 
-const endpoints = untilEnd(startEndpoints("tei"));
-const chats = untilEnd(startUpstream({ dialect: "vllm" }));
+const endpoints = withEndpoints("tei");
+const chats = withUpstream("vllm");
 const parameters = "max_tokens, temperature, tools, tool_choice";
 const service = await withService({
 	models: [

@@ -4,11 +4,10 @@ import OpenAI6 from "openai6";
 import { createAccount, suspendAccount } from "../../src/keys/account-admin.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { priceOf } from "../support/chat.ts";
 import { LONG } from "../support/long-form.ts";
 import { chatModel, withService } from "../support/service.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, startUpstream, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** The unmodified SDKs: a customer changes only base address, key and model. */
@@ -17,7 +16,7 @@ const MODEL = "acme/llama-3.3-70b";
 const LIMITS =
 	"  first_event_s: 1\n  total_s: 1\n  body_mb: 1\n  auth_failures_per_minute: 1000\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  breaker_cool_s: 1";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const gone = startUpstream();
 const service = await withService({
 	models: [

@@ -4,11 +4,10 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { dayOf } from "../../src/status/status-history.ts";
 import { statusPage } from "../../src/status/status-page.ts";
 import { createStatusStore } from "../../src/status/status-store.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { violationOf } from "../support/json-schema.ts";
 import { type TestService, withService } from "../support/service.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
-import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { type UpstreamServer, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked at by hand.
@@ -55,8 +54,8 @@ function createLookClock(): LookClock {
 
 const NAME = `Sly </span><script>alert("1")</script> & 'co'`;
 const clocks = [createLookClock(), createLookClock()] as const;
-const chats = untilEnd(startUpstream({ dialect: "vllm" }));
-const vectors = untilEnd(startUpstream({ dialect: "vllm" }));
+const chats = withUpstream("vllm");
+const vectors = withUpstream("vllm");
 
 const chat = () =>
 	deployment({ id: "org/chat", kind: "chat", url: chats.url, dialect: "vllm", rates: 'input: "1", output: "2"' });

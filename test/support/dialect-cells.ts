@@ -1,13 +1,12 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/catalog/model.ts";
 import type { Balance } from "../../src/ledger/balance.ts";
-import { untilEnd } from "./at-end.ts";
 import { ask, priceOf } from "./chat.ts";
 import { LONG } from "./long-form.ts";
 import { eventsOf, openRaw, parseRaw, type RawClient, rawPost } from "./raw-http.ts";
 import { chatModel, type TestService, withService } from "./service.ts";
 import type { Reply } from "./upstream-reply.ts";
-import { reply, type SeenRequest, startUpstream, type UpstreamServer } from "./upstream-server.ts";
+import { reply, type SeenRequest, type UpstreamServer, withUpstream } from "./upstream-server.ts";
 import { CHAT_DIALECTS, SINGLE_CHOICE } from "./upstream-wire.ts";
 
 /**
@@ -73,7 +72,7 @@ export interface Matrix {
  * the start, `ahead` of their tests and parallel to another matrix.
  */
 export async function dialectMatrix(limits: string, { ahead = false } = {}): Promise<Matrix> {
-	const upstreams = new Map(CHAT_DIALECTS.map((dialect) => [dialect, untilEnd(startUpstream({ dialect }))]));
+	const upstreams = new Map(CHAT_DIALECTS.map((dialect) => [dialect, withUpstream(dialect)]));
 	const models = [...upstreams].map(([dialect, { url }]) => {
 		const yaml = chatModel({ id: `model-${dialect}`, url, dialect });
 		return SINGLE_CHOICE.has(dialect) ? yaml.replace(" n,", "") : yaml;

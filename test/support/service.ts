@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
+import type { DialectName } from "../../src/catalog/model.ts";
 import { loadConfig } from "../../src/config.ts";
 import { isPrepared } from "../../src/db/function-set.ts";
 import type { JobOptions } from "../../src/jobs/jobs.ts";
@@ -18,6 +19,7 @@ import type { OpenDatabase } from "../../src/planes/open-database.ts";
 import { type App, createApp } from "./app.ts";
 import { untilEnd } from "./at-end.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
+import { withUpstream } from "./upstream-server.ts";
 import { waitFor } from "./wait.ts";
 
 /** The whole service in this process, with its own port and database. */
@@ -47,7 +49,8 @@ export interface TestService {
 }
 
 export interface ServiceOptions {
-	readonly models: string;
+	/** Default: one chat model that does not answer. */
+	readonly models?: string;
 	readonly limits?: string;
 	readonly brand?: string;
 	readonly env?: Record<string, string>;
@@ -67,11 +70,18 @@ export async function withService(options: ServiceOptions): Promise<TestService>
 	return untilEnd(await startService(options));
 }
 
+/** A service with one chat model, and the scripted server of the model, for all tests of a file. */
+export async function withChat(options: Omit<ServiceOptions, "models"> & { dialect?: DialectName } = {}) {
+	const { dialect = "openai", ...others } = options;
+	const upstream = withUpstream(dialect);
+	return { upstream, service: await withService({ models: chatModel({ url: upstream.url, dialect }), ...others }) };
+}
+
 export async function startService(options: ServiceOptions): Promise<TestService> {
 	const db = options.database ?? (await createTestDatabase());
 	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-service-"));
 	const configPath = join(dataDir, "tollgate.yaml");
-	writeFileSync(configPath, catalogText(options.models, options.limits, options.brand));
+	writeFileSync(configPath, catalogText(options.models ?? SILENT_MODEL, options.limits, options.brand));
 	const env = { PORT: "0", DATABASE_URL: db.url, DATA_DIR: dataDir, CONFIG: configPath, DRAIN_S: "2", ...options.env };
 	const logged: Record<string, unknown>[] = [];
 	const log = createLog({ level: "debug", write: (line) => void logged.push(JSON.parse(line)) });
@@ -183,3 +193,5 @@ ${options.extra ?? ""}
         model: served-name
         dialect: ${options.dialect ?? "openai"}`;
 }
+
+const SILENT_MODEL = chatModel({ url: "http://127.0.0.1:9" });

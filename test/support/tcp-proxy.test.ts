@@ -2,14 +2,13 @@ import { expect, test } from "bun:test";
 import { systemClock, withDeadline } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createStatements } from "../../src/db/statements.ts";
-import { untilEnd } from "./at-end.ts";
 import { createEmptyDatabase, withDatabase } from "./database.ts";
-import { startTcpProxy } from "./tcp-proxy.ts";
+import { withTcpProxy } from "./tcp-proxy.ts";
 import { waitFor } from "./wait.ts";
 
 const db = await withDatabase();
 const address = new URL(db.url);
-const proxy = untilEnd(startTcpProxy({ hostname: address.hostname, port: Number(address.port) }));
+const proxy = withTcpProxy({ hostname: address.hostname, port: Number(address.port) });
 
 test("a connection frozen during sign-in does not delay making other databases", async () => {
 	const goOn = proxy.hold("to client", /^signing in$/);

@@ -1,4 +1,5 @@
 import type { Socket } from "bun";
+import { untilEnd } from "./at-end.ts";
 
 /** A TCP proxy that can cut or refuse a connection, or make it silent without closing it (half-open). */
 export interface TcpProxy {
@@ -47,6 +48,9 @@ interface Pair {
 	readonly toServer: Uint8Array[];
 	readonly toClient: Uint8Array[];
 }
+
+/** A proxy for all tests of a file, stopped after the last one. */
+export const withTcpProxy = (target: { hostname: string; port: number }) => untilEnd(startTcpProxy(target));
 
 export function startTcpProxy(target: { hostname: string; port: number }): TcpProxy {
 	const pairs = new Set<Pair>();

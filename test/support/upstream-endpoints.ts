@@ -2,11 +2,12 @@
  * A scripted model server for all endpoints but chats: completions, embeddings, reranking, images and transcriptions,
  * in the format of its family. It answers by default; `next` scripts single answers.
  *
- *     const upstream = startEndpoints("vllm");
+ *     const upstream = withEndpoints("vllm");
  *     upstream.next(() => Response.json({ error: "no" }, { status: 500 }));
  *     upstream.requests[0].body;   // JSON, or the fields of a form
  */
 import type { DialectName } from "../../src/catalog/model.ts";
+import { untilEnd } from "./at-end.ts";
 
 type Json = Record<string, unknown>;
 
@@ -29,6 +30,9 @@ export interface EndpointServer {
 	waitForRequest(nth: number): Promise<SeenCall>;
 	stop(): Promise<void>;
 }
+
+/** A server for all tests of a file, stopped after the last one. */
+export const withEndpoints = (dialect: DialectName) => untilEnd(startEndpoints(dialect));
 
 export function startEndpoints(dialect: DialectName): EndpointServer {
 	const requests: SeenCall[] = [];

@@ -1,7 +1,7 @@
 /**
  * A scripted model server on a real port, in any dialect.
  *
- *     const upstream = startUpstream({ dialect: "vllm" });
+ *     const upstream = withUpstream("vllm");
  *     upstream.next(reply().text("Hello there.").usage({ prompt: 9, completion: 2 }));   // answers the next request
  *     upstream.next(reply().errorStatus(503), reply().hang());                            // and the two after it
  *     upstream.always(() => reply().text("again"));                                       // whenever nothing is queued
@@ -9,13 +9,13 @@
  *     const request = await upstream.waitForRequest(1);        // the first POST; .headers, .body, .path
  *     await upstream.waitForAbort(1);                          // its client disconnected before the answer's end
  *     upstream.count()                                         // tokens sent so far, by the upstream's own count
- *     await upstream.stop();
  *
  * Without a script it echoes: the answer is "echo:" and the words of the last message, one word one token, cut to the
  * request's output limit (finish `length`). Prompt tokens are the words of all messages plus 3 a message.
  * GET /v1/models, /health and /api/version answer with `setHealth`'s status (200). `reply()` is in `upstream-reply.ts`.
  */
 import type { DialectName, UpstreamSpec } from "../../src/catalog/model.ts";
+import { untilEnd } from "./at-end.ts";
 import { untilRead } from "./socket-queues.ts";
 import { lastText, wordCount } from "./upstream-prompt.ts";
 import { type Reply, reply, type Script, wordsOf } from "./upstream-reply.ts";
@@ -58,6 +58,9 @@ export interface UpstreamServer {
 }
 
 const WAIT_MS = 20_000;
+
+/** A server for all tests of a file, stopped after the last one. */
+export const withUpstream = (dialect?: DialectName) => untilEnd(startUpstream(dialect && { dialect }));
 
 export function startUpstream(options: { dialect?: DialectName; model?: string; port?: number } = {}): UpstreamServer {
 	const dialect = options.dialect ?? "openai";

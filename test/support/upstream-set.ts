@@ -6,7 +6,7 @@ import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { untilEnd } from "./at-end.ts";
 import { limitsWith, modelOver, snapshotOf } from "./upstream-catalog.ts";
 import type { Reply } from "./upstream-reply.ts";
-import { reply, startUpstream } from "./upstream-server.ts";
+import { reply, withUpstream } from "./upstream-server.ts";
 
 /** A URL for tests with their own server. */
 export const SPEC: UpstreamSpec = {
@@ -46,7 +46,7 @@ export function openUpstreams(
 	limits: Partial<ServiceLimits> = {},
 	specs: readonly Partial<UpstreamSpec>[] = [],
 ) {
-	const servers = Array.from({ length: count }, () => untilEnd(startUpstream()));
+	const servers = Array.from({ length: count }, () => withUpstream());
 	const { upstreams, model } = upstreamsOver(
 		servers.map((server, index) => server.spec(specs[index])),
 		{ limits },

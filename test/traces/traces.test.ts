@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { chatModel, type TestService, withService } from "../support/service.ts";
-import { deployment, startEndpoints } from "../support/upstream-endpoints.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { deployment, withEndpoints } from "../support/upstream-endpoints.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { type SeenSpan, startCollector } from "./collector.ts";
 
@@ -12,9 +12,9 @@ const CLIENT = 3;
 const PROMPT = "canary-prompt-of-a-trace";
 
 const collector = untilEnd(startCollector());
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const broken = untilEnd(startUpstream({ dialect: "vllm" }));
-const parted = untilEnd(startEndpoints("tei"));
+const upstream = withUpstream("vllm");
+const broken = withUpstream("vllm");
+const parted = withEndpoints("tei");
 const vectors = deployment({
 	id: "vectors",
 	kind: "embedding",

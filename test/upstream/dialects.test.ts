@@ -5,9 +5,8 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
 import type { Upstreams } from "../../src/upstream/upstreams.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { askChat, chatCall, collect, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { reply, type UpstreamServer, withUpstream } from "../support/upstream-server.ts";
 import { upstreamsOver } from "../support/upstream-set.ts";
 import { CHAT_DIALECTS } from "../support/upstream-wire.ts";
 
@@ -21,7 +20,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 	let model: Model;
 
 	beforeEach(() => {
-		server = untilEnd(startUpstream({ dialect }));
+		server = withUpstream(dialect);
 		({ upstreams, model } = upstreamsOver([server.spec({ apiKey: "upstream-key" })]));
 	});
 

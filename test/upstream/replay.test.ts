@@ -1,11 +1,10 @@
 /** Which failed calls are repeated on another replica, and their effect on replicas. */
 import { describe, expect, test } from "bun:test";
 import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { askChat, chatCall, collect, openChat } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import type { Reply } from "../support/upstream-reply.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, startUpstream, withUpstream } from "../support/upstream-server.ts";
 import { openUpstreams, until, upstreamsOver } from "../support/upstream-set.ts";
 
 const FAILURES: Record<string, () => Reply> = {
@@ -87,7 +86,7 @@ describe("a request moves to another replica", () => {
 
 	test("with an open breaker, if no other is left", async () => {
 		const clock = createManualClock();
-		const servers = [untilEnd(startUpstream()), untilEnd(startUpstream())] as const;
+		const servers = [withUpstream(), withUpstream()] as const;
 		const limits = { breakerFailuresInRow: 1, breakerCoolMs: 60_000, breakerCoolMsMax: 60_000 };
 		const { upstreams, model } = upstreamsOver(
 			servers.map((server) => server.spec()),
@@ -141,7 +140,7 @@ describe("a request does not move", () => {
 
 	test("to the address of a redirect", async () => {
 		const { upstreams, model, servers } = openUpstreams(1, {}, [{ apiKey: "upstream-key" }]);
-		const elsewhere = untilEnd(startUpstream());
+		const elsewhere = withUpstream();
 		servers[0]?.always(() => reply().errorStatus(307, "", { location: `${elsewhere.url}/chat/completions` }));
 		expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({
 			kind: "misconfigured",
@@ -187,7 +186,7 @@ describe("an address that takes no connection", () => {
 
 	test("does not fail early while it accepts connections", async () => {
 		const limits = { connectMs: 100, totalMs: 600, firstEventMs: 600 };
-		const server = untilEnd(startUpstream());
+		const server = withUpstream();
 		const { upstreams, model } = upstreamsOver([server.spec()], { fetch: connecting, limits });
 		await expect(askChat(upstreams, model, chatCall())).rejects.toMatchObject({ kind: "timeout" });
 	});

@@ -2,14 +2,13 @@
 import { expect, test } from "bun:test";
 import { createTickBarrier } from "../../src/base/time-slice.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
-import { untilEnd } from "../support/at-end.ts";
 import { chatCall, openChat } from "../support/upstream-catalog.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 import { upstreamsOver } from "../support/upstream-set.ts";
 
 const MANY = 40;
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const { upstreams, model } = upstreamsOver([upstream.spec({ maxConcurrency: 1_000 })], {
 	limits: { queueLengthMax: 0 },
 });

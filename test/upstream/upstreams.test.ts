@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
 import { askChat, chatCall, collect, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
-import { reply, startUpstream } from "../support/upstream-server.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 import { openUpstreams, SPEC, until, upstreamsOver } from "../support/upstream-set.ts";
 
 describe("calls", () => {
@@ -75,7 +74,7 @@ describe("calls", () => {
 
 	test("a call leaves no place, timer or listener behind", async () => {
 		const clock = createManualClock();
-		const server = untilEnd(startUpstream());
+		const server = withUpstream();
 		const { upstreams, model } = upstreamsOver([server.spec()], { clock });
 		await until(() => upstreams.replicas()[0]?.health === "up" && clock.pending() === 1);
 		server.next(

@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { atEnd, untilEnd } from "../../support/at-end.ts";
+import { atEnd } from "../../support/at-end.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
+import { withUpstream } from "../../support/upstream-server.ts";
 import { newMail } from "../mailbox.ts";
 import { confirmAddress, mailedLink, newPerson, PASSWORD, PERSON_ENV } from "../person.ts";
 
@@ -13,7 +13,7 @@ atEnd(() => rmSync(folder, { recursive: true, force: true }));
 const logo = join(folder, "acme.svg");
 const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg"><circle r="3"/></svg>';
 writeFileSync(logo, PICTURE);
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	brand: `  name: Acme & Co $&

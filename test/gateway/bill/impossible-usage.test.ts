@@ -2,11 +2,10 @@
 import { expect, test } from "bun:test";
 import { formatUsd, nanoUsd } from "../../../src/money/nano-usd.ts";
 import { deployments, TARGETS, type Target, toldUsage } from "../../fuzz/targets.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { withService } from "../../support/service.ts";
-import { startEndpoints } from "../../support/upstream-endpoints.ts";
+import { withEndpoints } from "../../support/upstream-endpoints.ts";
 
-const upstream = untilEnd(startEndpoints("openai"));
+const upstream = withEndpoints("openai");
 const service = await withService({ models: deployments(upstream.url), limits: "  breaker_failures_in_row: 1000" });
 
 const VALUES = [-5, 0, 7, 1.5, 1e12, 2 ** 31 - 1, 2 ** 31, 2 ** 53, 1e308, "12", "many", null, true, [], {}];

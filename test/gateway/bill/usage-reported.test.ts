@@ -1,12 +1,10 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
 import { PROMPT_ESTIMATE } from "../../support/dialect-cells.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { withChat } from "../../support/service.ts";
+import { reply } from "../../support/upstream-server.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "openai" }));
-const service = await withService({ models: chatModel({ url: upstream.url }) });
+const { upstream, service } = await withChat();
 
 type Usage = Record<string, unknown>;
 

@@ -1,15 +1,14 @@
 /** Fields of an upstream's answer that reach the client: those about the answer, none about the server. */
 import { describe, expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { chatAnswer, chatEvent, jsonEvents, streamReply, usageEvent, wholeReply } from "../../support/raw-answer.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
+import { startUpstream, withUpstream } from "../../support/upstream-server.ts";
 import { withheldAt } from "../../wire/withheld-fields.ts";
 
 type Json = Record<string, unknown>;
 
-const upstream = untilEnd(startUpstream({ dialect: "openai" }));
+const upstream = withUpstream("openai");
 const service = await withService({
 	models: chatModel({ url: upstream.url }),
 	limits: "  breaker_failures_in_row: 1000",

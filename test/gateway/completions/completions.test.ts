@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../../src/catalog/model.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { jsonEvents } from "../../support/raw-answer.ts";
 import { withService } from "../../support/service.ts";
-import { brokenSse, deployment, type EndpointServer, startEndpoints } from "../../support/upstream-endpoints.ts";
+import { brokenSse, deployment, type EndpointServer, withEndpoints } from "../../support/upstream-endpoints.ts";
 import { CHAT_DIALECTS } from "../../support/upstream-wire.ts";
 
 const FOREIGN = /cmpl-upstream|secret|10\.0\.0\.1|token_ids|stop_reason|gguf/;
@@ -15,7 +14,7 @@ const parametersOf = (dialect: DialectName) => (SINGLE_CHOICE.includes(dialect) 
 const servers = new Map<DialectName, EndpointServer>();
 const server = (dialect: DialectName) => servers.get(dialect) as EndpointServer;
 
-for (const dialect of CHAT_DIALECTS) servers.set(dialect, untilEnd(startEndpoints(dialect)));
+for (const dialect of CHAT_DIALECTS) servers.set(dialect, withEndpoints(dialect));
 const rates = 'input: "1", cached_input: "0.5", output: "2", request: "0.001"';
 const models = CHAT_DIALECTS.map((dialect) =>
 	deployment({

@@ -1,15 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../../src/catalog/model.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { withService } from "../../support/service.ts";
-import { deployment, type EndpointServer, startEndpoints, vectorOf } from "../../support/upstream-endpoints.ts";
+import { deployment, type EndpointServer, vectorOf, withEndpoints } from "../../support/upstream-endpoints.ts";
 
 const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "ollama", "tei"];
 
 const servers = new Map<DialectName, EndpointServer>();
 const server = (dialect: DialectName) => servers.get(dialect) as EndpointServer;
 
-for (const dialect of DIALECTS) servers.set(dialect, untilEnd(startEndpoints(dialect)));
+for (const dialect of DIALECTS) servers.set(dialect, withEndpoints(dialect));
 const rates = 'input: "0.013", request: "0.000002"';
 const kind = "embedding";
 const models = DIALECTS.map((dialect) =>

@@ -1,13 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { withChat } from "../../support/service.ts";
+import { reply } from "../../support/upstream-server.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({
-	models: chatModel({ url: upstream.url, dialect: "vllm" }),
-});
+const { upstream, service } = await withChat({ dialect: "vllm" });
 const customer = await service.customer();
 
 const post = (body: unknown) => service.post("/v1/chat/completions", customer.secret, body);

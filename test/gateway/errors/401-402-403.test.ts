@@ -2,13 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { createAccount, suspendAccount } from "../../../src/keys/account-admin.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { nanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
+import { withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const service = await withService({
 	models: [
 		chatModel({ url: upstream.url, extra: "    aliases: [nickname]" }),

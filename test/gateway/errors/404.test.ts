@@ -1,11 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { INFERENCE } from "../../../src/gateway/inference.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
+import { withUpstream } from "../../support/upstream-server.ts";
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const completionsOnly = chatModel({ id: "old-model", url: upstream.url }).replace(
 	"[chat, completions]",
 	"[completions]",

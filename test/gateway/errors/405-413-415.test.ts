@@ -1,14 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
 import { openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
+import { withChat } from "../../support/service.ts";
 
 const MB = 1024 * 1024;
 
-const upstream = untilEnd(startUpstream());
-const service = await withService({ models: chatModel({ url: upstream.url }), limits: "  body_mb: 1" });
+const { upstream, service } = await withChat({ limits: "  body_mb: 1" });
 const customer = await service.customer();
 
 test("405 method_not_allowed names the allowed method", async () => {

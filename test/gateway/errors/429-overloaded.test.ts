@@ -1,10 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const service = await withService({
 	models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "narrow-model", url: upstream.url })}\n        max_concurrency: 1`,
 	limits: "  auth_failures_per_minute: 20\n  queue_length: 0",

@@ -1,13 +1,12 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import type { Reply } from "../../support/upstream-reply.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-const upstream = untilEnd(startUpstream());
-const dying = untilEnd(startUpstream());
+const upstream = withUpstream();
+const dying = withUpstream();
 const service = await withService({
 	models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "gone-model", url: dying.url })}`,
 	limits: "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1\n  breaker_cool_s: 0.1",

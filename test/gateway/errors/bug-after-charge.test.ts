@@ -1,11 +1,10 @@
 import { expect, spyOn, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { untilEnd } from "../../support/at-end.ts";
 import { withService } from "../../support/service.ts";
-import { deployment, startEndpoints } from "../../support/upstream-endpoints.ts";
+import { deployment, withEndpoints } from "../../support/upstream-endpoints.ts";
 
-const upstream = untilEnd(startEndpoints("vllm"));
+const upstream = withEndpoints("vllm");
 const service = await withService({
 	models: deployment({
 		id: "text",

@@ -2,14 +2,13 @@ import { describe, expect, test } from "bun:test";
 import OpenAI7 from "openai";
 import { suspendAccount } from "../../../src/keys/account-admin.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
+import { withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
 const MB = 1024 * 1024;
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const model = chatModel({ url: upstream.url }).replace("[chat, completions]", "[chat, completions, batch]");
 const service = await withService({
 	models: model,

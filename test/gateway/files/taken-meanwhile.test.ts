@@ -4,13 +4,12 @@ import type { AppendedEntry } from "../../../src/cluster/control-log.ts";
 import { waitForAllInstances } from "../../../src/cluster/wait-for-all-instances.ts";
 import { suspendAccount } from "../../../src/keys/account-admin.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
+import { withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-const upstream = untilEnd(startUpstream());
+const upstream = withUpstream();
 const service = await withService({
 	models: chatModel({ url: upstream.url }).replace("[chat, completions]", "[chat, completions, batch]"),
 });

@@ -5,15 +5,14 @@ import { createIdempotency } from "../../../src/gateway/idempotency/idempotency.
 import { createRunning } from "../../../src/gateway/idempotency/running.ts";
 import { INFERENCE } from "../../../src/gateway/inference.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { plainKey } from "../../support/plain-key.ts";
 import { createRoad, roadModel } from "../../support/road.ts";
 import { withService } from "../../support/service.ts";
-import { brokenSse, deployment, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
+import { brokenSse, deployment, wavOf, withEndpoints } from "../../support/upstream-endpoints.ts";
 import { waitFor } from "../../support/wait.ts";
 
 const CHAT = INFERENCE["/v1/chat/completions"];
-const upstream = untilEnd(startEndpoints("vllm"));
+const upstream = withEndpoints("vllm");
 const at = { url: upstream.url, dialect: "vllm" as const };
 const rates = 'input: "1", output: "2"';
 const service = await withService({

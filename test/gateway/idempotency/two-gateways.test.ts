@@ -1,15 +1,14 @@
 import { afterEach, expect, test } from "bun:test";
 import { claimIdOf, createSeal } from "../../../src/gateway/idempotency/seal.ts";
 import { firstAttemptUuid } from "../../../src/gateway/serve/context.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { lockWaits } from "../../support/lock-waits.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
 import { withService } from "../../support/service.ts";
-import { startTcpProxy } from "../../support/tcp-proxy.ts";
-import { deployment, startEndpoints } from "../../support/upstream-endpoints.ts";
+import { withTcpProxy } from "../../support/tcp-proxy.ts";
+import { deployment, withEndpoints } from "../../support/upstream-endpoints.ts";
 import { waitFor } from "../../support/wait.ts";
 
-const upstream = untilEnd(startEndpoints("vllm"));
+const upstream = withEndpoints("vllm");
 const service = await withService({
 	models: deployment({
 		id: "text",
@@ -21,7 +20,7 @@ const service = await withService({
 	}),
 });
 const direct = new URL(service.db.url);
-const proxy = untilEnd(startTcpProxy({ hostname: direct.hostname, port: Number(direct.port) }));
+const proxy = withTcpProxy({ hostname: direct.hostname, port: Number(direct.port) });
 const second = await secondGateway(service, Object.assign(new URL(direct), { port: `${proxy.port}` }).href);
 
 afterEach(async () => {

@@ -1,11 +1,10 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { onlyUsage } from "../../support/chat.ts";
 import { withService } from "../../support/service.ts";
-import { deployment, SECRET_WORDS, startEndpoints } from "../../support/upstream-endpoints.ts";
+import { deployment, SECRET_WORDS, withEndpoints } from "../../support/upstream-endpoints.ts";
 
-const upstream = untilEnd(startEndpoints("openai"));
-const counting = untilEnd(startEndpoints("vllm"));
+const upstream = withEndpoints("openai");
+const counting = withEndpoints("vllm");
 const service = await withService({
 	models: [
 		deployment({

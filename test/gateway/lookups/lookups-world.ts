@@ -1,13 +1,12 @@
-import { untilEnd } from "../../support/at-end.ts";
 import { withService } from "../../support/service.ts";
-import { deployment, startEndpoints } from "../../support/upstream-endpoints.ts";
+import { deployment, withEndpoints } from "../../support/upstream-endpoints.ts";
 
 /** The cost of a completion of `withLookups`: 3 prompt tokens, 3 output tokens. */
 export const COST = "0.000009";
 
 /** A service with an available model and one whose server is down. */
 export async function withLookups() {
-	const upstream = untilEnd(startEndpoints("vllm"));
+	const upstream = withEndpoints("vllm");
 	const rates = 'input: "1", output: "2"';
 	const parameters = "max_tokens";
 	const service = await withService({

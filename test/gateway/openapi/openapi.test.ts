@@ -1,15 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { resolveRef, violationOf } from "../../support/json-schema.ts";
 import { withService } from "../../support/service.ts";
-import { brokenSse, deployment, startEndpoints, wavOf } from "../../support/upstream-endpoints.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { brokenSse, deployment, wavOf, withEndpoints } from "../../support/upstream-endpoints.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is walked by hand.
 type Any = any;
 
-const upstream = untilEnd(startEndpoints("vllm"));
-const chats = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withEndpoints("vllm");
+const chats = withUpstream("vllm");
 const at = { url: upstream.url, dialect: "vllm" as const };
 const tokens = 'input: "1", output: "2"';
 const parameters = "max_tokens, n, echo, logprobs, tools, timestamp_granularities";

@@ -1,12 +1,11 @@
 import { expect, test } from "bun:test";
 import type { DialectName } from "../../../src/catalog/model.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { onlyUsage } from "../../support/chat.ts";
 import { withService } from "../../support/service.ts";
-import { deployment, type EndpointServer, SECRET_WORDS, startEndpoints } from "../../support/upstream-endpoints.ts";
+import { deployment, type EndpointServer, SECRET_WORDS, withEndpoints } from "../../support/upstream-endpoints.ts";
 
 const DIALECTS: DialectName[] = ["openai", "vllm", "sglang", "llama.cpp", "tei"];
-const servers = new Map(DIALECTS.map((dialect) => [dialect, untilEnd(startEndpoints(dialect))]));
+const servers = new Map(DIALECTS.map((dialect) => [dialect, withEndpoints(dialect)]));
 const server = (dialect: DialectName) => servers.get(dialect) as EndpointServer;
 const service = await withService({
 	models: [

@@ -1,12 +1,11 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
 import { openRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 
-const vllm = untilEnd(startUpstream({ dialect: "vllm" }));
+const vllm = withUpstream("vllm");
 const service = await withService({
 	models: chatModel({ url: vllm.url, dialect: "vllm" }),
 });

@@ -10,12 +10,12 @@ import { accountBalance } from "../../../src/ledger/balance.ts";
 import { reconcile } from "../../../src/ledger/reconciler.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { type ServeProcess, startServe } from "../../chaos/serve-process.ts";
-import { atEnd, temporaryFolder, untilEnd } from "../../support/at-end.ts";
+import { atEnd, temporaryFolder } from "../../support/at-end.ts";
 import { ask, priceOf } from "../../support/chat.ts";
 import { withDatabase } from "../../support/database.ts";
 import { openRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
 /** A real server process is killed with `kill -9` in the middle of its work and started again. */
@@ -29,7 +29,7 @@ atEnd(async () => {
 	served?.kill("SIGKILL");
 	await served?.exited;
 });
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const dataDir = temporaryFolder();
 writeFileSync(join(dataDir, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
 

@@ -1,13 +1,12 @@
 /** Charges of a server that counts more than the request's maximum. */
 import { expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { openRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-const vllm = untilEnd(startUpstream({ dialect: "vllm" }));
+const vllm = withUpstream("vllm");
 const service = await withService({ models: chatModel({ url: vllm.url, dialect: "vllm" }) });
 /** USD 1 a million prompt tokens, USD 2 a million output tokens, in nano-dollars a token. */
 const COST = 6 * 1_000 + 8_000 * 2_000;

@@ -2,20 +2,18 @@ import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { waitForAllInstances } from "../../../src/cluster/wait-for-all-instances.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
 import { secondGateway } from "../../support/second-gateway.ts";
-import { chatModel, withService } from "../../support/service.ts";
+import { withChat } from "../../support/service.ts";
 import { foldAll } from "../../support/sums.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
 /** Limit on a busy machine; a statement that waits for a row waits as long as the row is locked. */
 const PROMPT_MS = 8_000;
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+const { upstream, service } = await withChat({ dialect: "vllm" });
 const { sql, statements, liveness } = service.db;
 const other = await secondGateway(service);
 

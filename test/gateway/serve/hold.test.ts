@@ -1,18 +1,17 @@
 import { describe, expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
 import { eventsOf, openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 
 /** The status waits for the first event for a limited time; comments keep an idle stream alive. */
 
-const first = untilEnd(startUpstream({ dialect: "vllm" }));
-const second = untilEnd(startUpstream({ dialect: "vllm" }));
+const first = withUpstream("vllm");
+const second = withUpstream("vllm");
 /** One model each: their tests wait for seconds in parallel. */
-const failing = untilEnd(startUpstream({ dialect: "vllm" }));
-const slow = untilEnd(startUpstream({ dialect: "vllm" }));
-const stalling = untilEnd(startUpstream({ dialect: "vllm" }));
+const failing = withUpstream("vllm");
+const slow = withUpstream("vllm");
+const stalling = withUpstream("vllm");
 const pair = `${chatModel({ url: first.url, dialect: "vllm" })}\n      - { url: "${second.url}", model: served-name, dialect: vllm }`;
 const service = await withService({
 	models: [

@@ -1,12 +1,11 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { chatEvent, streamReply, usageEvent } from "../../support/raw-answer.ts";
 import { openRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 
-const [upstream, other] = [untilEnd(startUpstream()), untilEnd(startUpstream())];
+const [upstream, other] = [withUpstream(), withUpstream()];
 const service = await withService({
 	models: `${chatModel({ url: upstream.url })}\n${chatModel({ id: "another", url: other.url })}`,
 	limits: "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",

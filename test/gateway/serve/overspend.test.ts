@@ -1,11 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { createProject, getProject } from "../../../src/keys/project-admin.ts";
 import { nanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, priceOf } from "../../support/chat.ts";
 import { LONG } from "../../support/long-form.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 
 /** Of many concurrent requests on credit for 50, exactly 50 pass, and no nano-dollar more is spent. */
 const AT_ONCE = LONG ? 400 : 160;
@@ -19,7 +18,7 @@ const COST = priceOf(PROMPT, OUTPUT);
 const post = (secret: string, extra: Record<string, unknown> = {}) =>
 	service.post("/v1/chat/completions", secret, ask(QUESTION, { ...more, ...extra }));
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 upstream.always(() => reply().text("a b c d e f g h").usage({ prompt: PROMPT, completion: OUTPUT }));
 // A narrow context makes the prompt's bound exact, so that a request costs its whole reservation.
 const service = await withService({

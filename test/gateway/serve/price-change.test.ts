@@ -1,12 +1,10 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
 import { openRaw, rawPost } from "../../support/raw-http.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { chatModel, withChat } from "../../support/service.ts";
+import { reply } from "../../support/upstream-server.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+const { upstream, service } = await withChat({ dialect: "vllm" });
 
 test("a price change leaves a running request alone", async () => {
 	const before = await service.customer();

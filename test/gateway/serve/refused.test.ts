@@ -2,19 +2,18 @@ import { expect, test } from "bun:test";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { nanoUsd, parseUsd } from "../../../src/money/nano-usd.ts";
 import { ROWS_PER_MINUTE_MAX } from "../../../src/ops/refusals.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask } from "../../support/chat.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
 /** Requests that are refused before admission leave a row for the key's owner. */
 
 /** A model for each test, so that parallel tests do not take each other's answers. */
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const stalling = untilEnd(startUpstream({ dialect: "vllm" }));
-const failing = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
+const stalling = withUpstream("vllm");
+const failing = withUpstream("vllm");
 const service = await withService({
 	models: [
 		chatModel({ url: upstream.url, dialect: "vllm" }),

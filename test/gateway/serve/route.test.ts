@@ -5,19 +5,18 @@ import type { Model, Route } from "../../../src/catalog/model.ts";
 import { chat } from "../../../src/gateway/chat/chat-request.ts";
 import { createContext } from "../../../src/gateway/serve/context.ts";
 import { serveRoute } from "../../../src/gateway/serve/serve-route.ts";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
 import { createRoad, madeUp } from "../../support/road.ts";
 import { withService } from "../../support/service.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
-import { startEndpoints } from "../../support/upstream-endpoints.ts";
-import { reply, startUpstream, type UpstreamServer } from "../../support/upstream-server.ts";
+import { withEndpoints } from "../../support/upstream-endpoints.ts";
+import { reply, type UpstreamServer, withUpstream } from "../../support/upstream-server.ts";
 
-const small = untilEnd(startUpstream());
-const large = untilEnd(startUpstream());
-const cheap = untilEnd(startUpstream());
-const gone = untilEnd(startUpstream());
-const vectors = untilEnd(startEndpoints("openai"));
+const small = withUpstream();
+const large = withUpstream();
+const cheap = withUpstream();
+const gone = withUpstream();
+const vectors = withEndpoints("openai");
 const all: readonly [string, UpstreamServer][] = [
 	["small", small],
 	["large", large],

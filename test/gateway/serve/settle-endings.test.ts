@@ -1,15 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
 import { eventsOf, openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import type { Reply } from "../../support/upstream-reply.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 
 /** Unusual counts and their charges. Failures: `chat/dialect-matrix.test.ts`, `chat/dialect-matrix-broken.test.ts`. */
 
-const vllm = untilEnd(startUpstream({ dialect: "vllm" }));
-const openai = untilEnd(startUpstream({ dialect: "openai" }));
+const vllm = withUpstream("vllm");
+const openai = withUpstream("openai");
 const service = await withService({
 	models: `${chatModel({ url: vllm.url, dialect: "vllm" })}\n${chatModel({ id: "openai-model", url: openai.url, dialect: "openai" })}`,
 	limits: "  silence_s: 2\n  first_event_s: 2\n  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",

@@ -1,13 +1,11 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, priceOf } from "../../support/chat.ts";
 import { eventsOf, openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { withChat } from "../../support/service.ts";
+import { reply } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
-const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }), env: { DRAIN_S: "1" } });
+const { upstream, service } = await withChat({ dialect: "vllm", env: { DRAIN_S: "1" } });
 
 const PATH = "/v1/chat/completions";
 

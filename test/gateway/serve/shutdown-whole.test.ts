@@ -1,12 +1,11 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask } from "../../support/chat.ts";
 import { openRaw, parseRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const model = (id: string) =>
 	`${chatModel({ id, url: upstream.url, dialect: "vllm" })}\n        max_concurrency: 1`.replace(
 		"[chat, completions]",

@@ -1,14 +1,13 @@
 /** A client reads each byte of a stream from its socket once, in order, without delay, with valid framing. */
 import { expect, test } from "bun:test";
 import { connect } from "node:net";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
 import { answersIn, eventsOf, openRaw, parseRaw, type RawResponse, rawPost } from "../../support/raw-http.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { reply, type SeenRequest, startUpstream } from "../../support/upstream-server.ts";
+import { reply, type SeenRequest, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 const models = chatModel({ url: upstream.url, dialect: "vllm" });
 const service = await withService({ models });
 

@@ -2,14 +2,11 @@ import { expect, test } from "bun:test";
 import { updateAccount } from "../../../src/keys/account-admin.ts";
 import { createProject } from "../../../src/keys/project-admin.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
-import { untilEnd } from "../../support/at-end.ts";
-import { chatModel, withService } from "../../support/service.ts";
-import { startUpstream } from "../../support/upstream-server.ts";
+import { withChat } from "../../support/service.ts";
 
 /** Renewing caps if gateway and database have different time zone tables, of which either may be older. */
 
-const upstream = untilEnd(startUpstream());
-const service = await withService({ models: chatModel({ url: upstream.url }) });
+const { service } = await withChat();
 const { sql } = service.db;
 
 const cap = nanoUsd(1_000_000_000);

@@ -1,11 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { untilEnd } from "../../support/at-end.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
 import { chatModel, withService } from "../../support/service.ts";
-import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-const upstream = untilEnd(startUpstream({ dialect: "vllm" }));
+const upstream = withUpstream("vllm");
 upstream.always(() => reply().text("a b c"));
 const service = await withService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
 

@@ -1,6 +1,5 @@
 import type { EnvironmentReader } from "./base/environment-reader.ts";
 
-/** Card payments. */
 export interface StripeSettings {
 	readonly secretKey: string;
 	/** Several while a secret is being rolled. */
@@ -9,7 +8,6 @@ export interface StripeSettings {
 	readonly apiBase: string | null;
 }
 
-/** Credentials of an OAuth application. */
 interface OAuthClient {
 	readonly clientId: string;
 	readonly clientSecret: string;

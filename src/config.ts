@@ -57,7 +57,6 @@ export function loadConfig(given: Environment = process.env, cwd: string = proce
 	return Object.freeze({ ...config, warnings: Object.freeze(findWarnings(config, given)) });
 }
 
-/** Reads every setting; problems are added to `problems`. */
 function readAll(env: Environment, cwd: string, problems: string[]) {
 	const note = (problem: string) => void problems.push(problem);
 	const read = createEnvironmentReader(env, note);
@@ -93,7 +92,6 @@ function readAll(env: Environment, cwd: string, problems: string[]) {
 		gatewayUrl: withoutSlash(read.url("GATEWAY_URL", ["http:", "https:"])),
 		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
 		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
-		/** How long old rows are kept. */
 		retention: readRetention(read, note, { cwd, s3 }),
 		/** Null only outside production: one is generated and kept under `dataDir`. */
 		keyPepper: read.text("KEY_PEPPER"),
@@ -237,7 +235,6 @@ function withoutConsoleVariables(env: Environment): Environment {
 	return Object.fromEntries(Object.entries(env).filter(([name]) => !consoleVariables.includes(name)));
 }
 
-/** True if neither a database nor a catalogue is given. */
 function isFirstRun(read: EnvironmentReader, configPath: string | null): boolean {
 	return configPath === null && !read.isSet("DATABASE_URL", "CONFIG");
 }

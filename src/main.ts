@@ -26,7 +26,7 @@ function serveArguments(words: readonly string[]): Environment | undefined {
 	const role = /^--role(?: (.*)|=(.*))?$/.exec(rest.join(" "));
 	if (rest.length === 0) return processEnvironment();
 	if (role === null || rest.length > 2) return undefined;
-	// An empty role comes from an unset variable. It becomes "none", because an empty variable would count as not set.
+	// An empty role, from an unset variable, becomes "none", because an empty variable would count as not set.
 	return { ...processEnvironment(), ROLE: role[1] || role[2] || "none" };
 }
 

@@ -141,13 +141,13 @@ function readKept(path: string): string | undefined {
 }
 
 /**
- * False if the file exists. The file appears complete and durable: it is written under another name, synced, then
- * linked. Unlike a rename, a link does not replace another process's file.
+ * False if the file exists. The file appears complete and durable: written under another name, synced, then linked,
+ * because a rename would replace another process's file.
  */
 function writeOnce(path: string, text: string): boolean {
 	const temporary = `${path}.${hex(8)}`;
 	const descriptor = fs.openSync(temporary, "wx", OWNER_ONLY);
-	// Always removes the temporary file: a crash loop, on a full disk for example, must not leave copies of a secret.
+	// Always removes the temporary file: a crash loop, as on a full disk, must not leave copies of a secret.
 	try {
 		try {
 			fs.writeSync(descriptor, text);

@@ -15,7 +15,6 @@ import { CreditFault } from "./credit-fault.ts";
 import type { OpenRequests } from "./open-requests.ts";
 import { maxCost, maxCostLines, type Quantities } from "./price.ts";
 
-/** A request to be admitted. */
 export interface AdmissionRequest {
 	/** UUID. */
 	readonly id: string;
@@ -23,7 +22,6 @@ export interface AdmissionRequest {
 	readonly model: Model;
 	readonly endpoint: Endpoint;
 	readonly streamed: boolean;
-	/** Upper bound of its usage. */
 	readonly upperBound: Quantities;
 	/** Choices that share the prompt; `upperBound.completionTokens` includes all of them. */
 	readonly choices: number;
@@ -49,8 +47,8 @@ export interface Admission {
 	 */
 	check(key: KeyEntry, isLine?: boolean): void;
 	/**
-	 * Decides in one synchronous block: key, account, project, allowlists, limits, credit and caps. Returns a promise
-	 * only if a slice of credit or a share of a limit must be drawn; the whole block then runs again.
+	 * Decides in one synchronous block on key, account, project, allowlists, limits, credit and caps. Returns a promise
+	 * only to draw a slice of credit or a share of a limit; the whole block then runs again.
 	 */
 	admit(request: AdmissionRequest): Admitted | Promise<Admitted>;
 	/** Returns what is booked: the charge may be less than the cost. */

@@ -26,13 +26,11 @@ export const NO_QUANTITIES: Quantities = {
 	searches: 0,
 };
 
-/** A line of a bill, named after its rate. */
 export interface BillLine extends CostLine {
 	readonly name: keyof Rates;
 	readonly unit: "token" | "request" | "image" | "second" | "search";
 }
 
-/** A line for each rate of the card. */
 export function billLines(card: Rates, used: Quantities): BillLine[] {
 	assert(used.cachedTokens <= used.promptTokens, "cached tokens are part of the prompt");
 	return [

@@ -7,7 +7,7 @@ const VALUE_CHARS = 20;
 
 /**
  * The JSON of a value, or a text whole or in pieces, as a response body. Long bodies are serialized in pieces as they
- * are read, with event-loop turns for other work in between.
+ * are read, between event-loop turns for other work.
  */
 export function chunkedJsonBody(value: object | string | Generator<string>): string | ReadableStream<string> {
 	if (typeof value === "string") return value.length <= PIECE_CHARS ? value : streamOf(slicesOf(value));

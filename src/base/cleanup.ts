@@ -4,8 +4,8 @@ import type { Log } from "./log.ts";
 export type Cleanup = ReturnType<typeof createCleanup>;
 
 /**
- * Deadline of all steps without their own. Steps that wait for silent connections must delay neither the other steps
- * nor the process: supervisors kill it ten seconds after its drain, of which settlements have used two.
+ * Deadline of all steps without their own. Waits for silent connections must delay neither the other steps nor the
+ * process: supervisors kill it ten seconds after its drain, of which settlements have used two.
  */
 const TOGETHER_MS = 5_000;
 /** Minimum per step once that time is used up: a step that does not wait needs less. */

@@ -10,7 +10,6 @@ export class CounterMap {
 		return this.#numbers.get(name) ?? 0;
 	}
 
-	/** Returns the new number. */
 	add(name: string, change: number): number {
 		const before = this.#numbers.get(name);
 		const now = (before ?? 0) + change;

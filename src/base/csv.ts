@@ -1,8 +1,8 @@
 type Rows = readonly (readonly (string | number | boolean | null)[])[];
 
 /**
- * A CSV file that is generated as it is read: a slow reader slows the generation. Rejects if its first rows fail, while
- * the status can still report it.
+ * A CSV file that is generated at its reader's pace. Rejects if its first rows fail, while the status can still report
+ * it.
  */
 export async function csvResponse(
 	fileName: string,

@@ -1,6 +1,6 @@
 /**
- * The loggable part of an error. A database's errors carry values of the failed statement. The query builder's has them
- * in its text, the server's in detail, context and the quotes of its message. All of them are removed.
+ * The loggable part of an error, without values of a failed statement. The query builder has them in its text, the
+ * database server in detail, context and the quotes of its message.
  */
 export interface ErrorRecord {
 	readonly name: string;

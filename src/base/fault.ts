@@ -42,7 +42,6 @@ export type FaultCode =
 	| "internal_error";
 
 export interface FaultDetail {
-	/** Values for `{name}` in the text. */
 	values?: TextValues;
 	/** The request field at fault, in OpenAI's notation (`messages[0].content`). */
 	param?: string | null;

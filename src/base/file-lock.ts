@@ -5,7 +5,6 @@ export interface FileLock {
 	release(): void;
 }
 
-/** A lock that several holders share. */
 export interface SharedFileLock extends FileLock {
 	/** True if there was no other holder: then none can be added until release. After false it is not held any more. */
 	tryExclusive(): boolean;

@@ -24,7 +24,6 @@ export function requestIdOf(hex: string): string {
 	return `req_${hex}`;
 }
 
-/** 32 hex digits as a UUID with dashes. */
 function uuidOfHex(hex: string): string {
 	assert(hex.length === 32, "a UUID has 32 hex digits");
 	return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;

@@ -15,7 +15,6 @@ import {
 } from "./json-bytes.ts";
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
-/** Deepest nesting. */
 const DEPTH_MAX = 128;
 /** Arrays and objects. With millions of objects the garbage collector takes long in one step. */
 const CONTAINERS_MAX = 1_000_000;
@@ -38,7 +37,6 @@ interface Open {
 	readonly isList: boolean;
 	/** Position of its opening bracket in the text. */
 	readonly from: number;
-	/** Start of the unparsed rest. */
 	restFrom: number;
 	/** Position of the last comma between its own values; negative if there was none. */
 	comma: number;
@@ -50,7 +48,6 @@ interface Open {
 	members: Record<string, unknown> | undefined;
 }
 
-/** State of parsing one text. */
 interface Parse {
 	readonly bytes: Buffer;
 	readonly timeSlice: TimeSlice;
@@ -70,8 +67,8 @@ interface Parse {
 type Steps<Value> = Generator<undefined, Value>;
 
 /**
- * Like `JSON.parse` for a UTF-8 text, in steps of a few milliseconds with event-loop turns for other work in between.
- * Undefined if it is not JSON, exceeds the bounds above (or 128 KB of white space in a row), or is `null`.
+ * Like `JSON.parse` for a UTF-8 text, in steps of a few milliseconds between event-loop turns for other work. Undefined
+ * if it is not JSON, exceeds the bounds above (or 128 KB of white space in a row), or is `null`.
  */
 export async function parseInTurns(bytes: Uint8Array, pieceBytes = PIECE_BYTES): Promise<unknown> {
 	const timeSlice = createTimeSlice();

@@ -63,7 +63,6 @@ function mayHaveTooManyEscapes(text: string): boolean {
 	return text.length > 2 * ESCAPES_MAX;
 }
 
-/** Progress of a scan and its findings. */
 class Scan {
 	readonly text: string;
 	readonly #field: string | undefined;

@@ -1,4 +1,3 @@
-/** A place in a `LinkedQueue`. */
 export interface QueueNode<One> {
 	readonly one: One;
 	/** Higher for each later node. */

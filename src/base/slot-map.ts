@@ -16,13 +16,11 @@ export class SlotMap<One extends object> implements Iterable<One> {
 		return place === 0 ? undefined : this.#slots.at(place - 1);
 	}
 
-	/** Replaces the object of that name. */
 	set(name: string, one: One): void {
 		this.delete(name);
 		this.#places.add(name, this.#slots.take(one) + 1);
 	}
 
-	/** Returns the removed object. */
 	delete(name: string): One | undefined {
 		const place = this.#places.of(name);
 		if (place === 0) return undefined;

@@ -1,6 +1,5 @@
 import { assert } from "./assert.ts";
 
-/** The present state of a part, one of a closed list of names. */
 export interface States<State extends string> {
 	now(): State;
 	is(state: State): boolean;

@@ -41,7 +41,6 @@ const DECIMALS: ReadonlySet<string> = new Set([
 	"top",
 ]);
 
-/** The text in English. */
 export function inEnglish({ id, values }: Text): string {
 	return values === undefined ? id : fillIn(id, values);
 }
@@ -54,7 +53,6 @@ export function translate(language: Language, text: Text): string {
 	return values === undefined ? german : filled(german, (name) => germanValue(name, values[name]));
 }
 
-/** Consecutive texts. */
 export function translateAll(language: Language, texts: readonly Text[]): string {
 	return texts.map((text) => translate(language, text)).join(" ");
 }

@@ -11,8 +11,8 @@ const LOCK = "lock";
 const YOUNG_MS = 60_000;
 
 /**
- * A temporary folder that belongs to this process until it is removed. Creates one, and removes those of the same
- * prefix that killed processes left. `prefix` has one purpose only.
+ * Creates a temporary folder that belongs to this process until it is removed, and removes those of the same prefix
+ * that killed processes left. `prefix` has one purpose only.
  */
 export function openWorkFolder(prefix: string) {
 	for (const name of readdirSync(tmpdir())) if (name.startsWith(prefix)) removeIfLeft(join(tmpdir(), name));

@@ -53,7 +53,6 @@ export function createBatchBooks({ statements }: { statements: Statements }) {
 	return { ...asAsked(statements), ...asRun(statements), ...linesOfRuns(statements) };
 }
 
-/** Calls of the public routes. */
 function asAsked(statements: Statements) {
 	return {
 		/**
@@ -105,7 +104,6 @@ function asAsked(statements: Statements) {
 	};
 }
 
-/** Calls of runners. */
 function asRun(statements: Statements) {
 	return {
 		/** A page of open batches, by id, starting after `after`. */
@@ -116,8 +114,8 @@ function asRun(statements: Statements) {
 		},
 
 		/**
-		 * Begins a run and ends the former one. Returns undefined if the batch is over. `isPast`: its window has ended by
-		 * the database's clock.
+		 * Begins a run and ends the former one; undefined if the batch is over. `isPast`: its window has ended by the
+		 * database's clock.
 		 */
 		async take(id: string): Promise<{ batch: BatchRecord; keyDigest: KeyDigest | null; isPast: boolean } | undefined> {
 			const [row] = await statements<{ batch: BatchRecord; keyDigest: KeyDigest | null; isPast: boolean }>`
@@ -147,8 +145,8 @@ function asRun(statements: Statements) {
 		},
 
 		/**
-		 * Stores the progress and returns the batch as it is wanted, with `isPast` as in `take`. Returns undefined if the
-		 * run was replaced.
+		 * Stores the progress and returns the batch as it is wanted, with `isPast` as in `take`; undefined if the run was
+		 * replaced.
 		 */
 		async tick(id: string, run: number, now: BatchProgress): Promise<(BatchRecord & { isPast: boolean }) | undefined> {
 			const [row] = await statements<{ batch: BatchRecord; isPast: boolean }>`
@@ -247,8 +245,8 @@ function linesOfRuns(statements: Statements) {
 		},
 
 		/**
-		 * Frees lines whose request died with an earlier run, so that this one sends them again. `creditLostRequests`
-		 * credits what such a request is charged. Returns false if the run was replaced; see `batch_reopen`.
+		 * Frees lines whose request died with an earlier run, to be sent again; `creditLostRequests` credits that request's
+		 * charge. Returns false if the run was replaced; see `batch_reopen`.
 		 */
 		async reopen(id: string, run: number, lines: readonly ClaimedLine[]): Promise<boolean> {
 			const rows = await statements<{ ok: boolean }>`

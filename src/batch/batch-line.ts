@@ -25,8 +25,8 @@ const SLICE_LINES = 200;
 const BYTE_ORDER_MARK = "\uFEFF";
 
 /**
- * Yields the lines of a file as it arrives, with at most one chunk and one line in memory. The rest of a line that is
- * too long is dropped.
+ * Yields the lines of a file as it arrives, with at most one chunk and one line in memory. Drops the rest of a line
+ * that is too long.
  */
 export async function* inputLines(bytes: ReadableStream<Uint8Array>): AsyncGenerator<InputLine, void> {
 	const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -99,7 +99,6 @@ export async function* openLines(
 	}
 }
 
-/** A parsed line. */
 export interface BatchLine {
 	readonly customId: string;
 	readonly body: Readonly<Record<string, unknown>>;

@@ -33,7 +33,6 @@ export function problemOf(
 	return { code, param, message: inEnglish({ id, values }), text: { id, values } };
 }
 
-/** Why a batch is paused. */
 export interface BatchPause {
 	/** The code of the fault that its lines get. */
 	readonly code: string;

@@ -22,9 +22,9 @@ const CONNECTIONS_MAX = 2;
 const STOP_MS = 8_000;
 
 /**
- * Runs this instance's share of the open batches. The queue is pg-boss on the same Postgres, loaded at the first start. It has one job a batch, which any instance
- * takes; another one gets it when the heartbeats fail. The queue decides which instance runs a batch;
- * `batch_claim` decides what is sent.
+ * Runs this instance's share of the open batches. The queue (pg-boss on the same Postgres, loaded at the first start)
+ * has one job a batch, for any instance, and gives it to another one when the heartbeats fail. It decides which
+ * instance runs a batch; `batch_claim` decides what is sent.
  */
 export function createBatchRunner(
 	deps: Omit<RunDeps, "othersWait">,

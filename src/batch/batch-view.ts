@@ -38,7 +38,6 @@ export function batchView(batch: BatchRecord) {
 			total_tokens: batch.promptTokens + batch.completionTokens,
 		},
 		metadata: batch.metadata,
-		/** Why the batch is paused, or null. */
 		paused: batch.paused && {
 			code: batch.paused.code,
 			message: batch.paused.message,

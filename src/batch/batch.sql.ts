@@ -75,8 +75,8 @@ export const batchLostRequest = pgTable("batch_lost_request", {
 });
 
 /**
- * Lines of open batches. A row is written before the line is sent and later names the part of the file that holds its
- * outcome. Rows are removed when the batch is over.
+ * Lines of open batches. A row is written before the line is sent, later names the part of the file with its outcome,
+ * and is removed when the batch is over.
  */
 export const batchLine = pgTable(
 	"batch_line",
@@ -84,7 +84,6 @@ export const batchLine = pgTable(
 		batchId: text("batch_id").notNull(),
 		/** Line number in the input, from 1. */
 		line: integer().notNull(),
-		/** The request that carries it. */
 		requestId: uuid("request_id").notNull(),
 		/** `free`: unsent or not charged, may be sent again. `output`, `error`: the file; see `part`. */
 		state: text({ enum: ["claimed", "free", "output", "error"] }).notNull(),

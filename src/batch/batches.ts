@@ -28,7 +28,6 @@ function assertIsOf(request: BatchRequest, batch: BatchRecord): void {
 	if (!isIt) throw new Fault("idempotency_mismatch", "This `Idempotency-Key` was used for another batch.");
 }
 
-/** Batches for the routes of one account. */
 export function createBatches(deps: {
 	books: BatchBooks;
 	files: Pick<Files, "find">;
@@ -45,7 +44,6 @@ export function createBatches(deps: {
 		return batch;
 	}
 
-	/** Whether a deployment has the mode `batch`. */
 	const areOffered = () => [...deps.snapshot().models.values()].some(({ batch }) => batch !== undefined);
 
 	return {

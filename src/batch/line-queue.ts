@@ -44,7 +44,6 @@ export function createLineQueue(
 	return {
 		again,
 		isEmpty: () => exhausted && again.length === 0,
-		/** Whether lines and outcomes use all the memory they may. */
 		isFull: () => outcomes.bytes() + chars >= TEXT_CHARS_MAX,
 		async take(count: number, isStopped: () => boolean): Promise<Work[]> {
 			const taken: Work[] = [];

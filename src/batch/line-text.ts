@@ -31,7 +31,6 @@ const VERDICTS: Readonly<Record<string, Verdict>> = {
 	invalid_api_key: "key",
 };
 
-/** Code and public text of an error answer. */
 interface AnswerError {
 	readonly code: string;
 	readonly message: string;

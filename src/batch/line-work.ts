@@ -217,8 +217,8 @@ export function createLineWork(
 	}
 
 	/**
-	 * The wait for room failed, so no line may be sent now. Without a Fault or an abort, the model has left the
-	 * catalogue: a pause keeps the sender from polling in a busy loop.
+	 * The wait for room failed. Without a Fault or an abort, the model has left the catalogue: a pause keeps the sender
+	 * from polling in a busy loop.
 	 */
 	function noRoom(error: unknown): number {
 		if (error instanceof Fault) pace.refused(error, inFlight.size);
@@ -265,7 +265,6 @@ export function createLineWork(
 		},
 		stop: stopWith,
 		isStopped: () => stop !== undefined,
-		/** The error of an `unreadable` stop. */
 		unreadable: () => unread,
 		/** Ends the work because outcomes cannot be kept: `run` rejects with `error`. */
 		fail(error: Error): void {

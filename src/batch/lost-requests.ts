@@ -12,9 +12,9 @@ const NO_ROOM = "TG004";
 const KEPT_DAYS = 90;
 
 /**
- * Credits accounts for requests of batch lines that died with their run, since the line's next request is charged too.
- * Each is credited once, when it has a usage record. Requests of an account that can take no credit are kept for the
- * next call. A console's job. Returns the sum.
+ * Credits accounts for requests of batch lines that died with their run, since the line's next request is charged too:
+ * each once, when it has a usage record. Requests of an account that can take no credit are kept for the next call. A
+ * console's job. Returns the sum.
  */
 export async function creditLostRequests(statements: Statements, log: Log): Promise<NanoUsd> {
 	let sum = ZERO_USD;

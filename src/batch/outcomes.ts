@@ -8,7 +8,6 @@ import { addUsd, ZERO_USD } from "../money/nano-usd.ts";
 import { type BatchBooks, type LineOutcome, type LineRow, RunLost } from "./batch-books.ts";
 import type { BatchPause, BatchUsage } from "./batch-record.ts";
 
-/** The outcome of one line. */
 export interface Outcome {
 	readonly line: number;
 	readonly id: string;
@@ -119,7 +118,6 @@ export function createOutcomes(
 		/** Bytes that are not sealed. */
 		bytes: () => waitingBytes + sealingBytes,
 		pending: () => waiting.length + released.length,
-		/** Number of parts of both files. */
 		parts: () => output.parts() + error.parts(),
 		/**
 		 * Resolves once everything added so far is sealed and in the books. Retries while the database or the store is away

@@ -24,10 +24,7 @@ export function startPulse(
 	/** `isPast`: the window has ended by the database's clock. */
 	batch: BatchRecord & { readonly isPast: boolean },
 	run: { work: LineWork; outcomes: Outcomes; signal: AbortSignal },
-	/**
-	 * `graceMs`: grace for lines in flight after the process was told to stop. `othersWait`: whether batches wait for a
-	 * place of this instance.
-	 */
+	/** `graceMs` and `othersWait` as in `RunDeps`. */
 	options: { graceMs: number; othersWait(): Promise<boolean> },
 ) {
 	const { books, clock, log } = deps;

@@ -25,8 +25,8 @@ interface Sealed {
 }
 
 /**
- * Reads the rows of earlier runs and returns the lines that have an outcome: those whose part is sealed. Frees every
- * other claimed line, so that it is sent again. Rejects with RunLost.
+ * Returns the lines that have an outcome of an earlier run: those whose part is sealed. Frees every other claimed line,
+ * so that it is sent again. Rejects with RunLost.
  */
 async function linesBefore(
 	deps: { books: Pick<BatchBooks, "lines" | "reopen">; outcomes: Pick<Outcomes, "restore"> },
@@ -79,8 +79,8 @@ const SHUTDOWN_FLUSH_MS = 5_000;
 type Taken = BatchRecord & { readonly keyDigest: KeyDigest; readonly isPast: boolean };
 
 /**
- * Runs a batch from where an earlier run left it to its end, or until `signal` aborts. Returns early if another run
- * took it over, or if it gave up its place. Rejects if it should be tried again later.
+ * Runs a batch from where an earlier run left it to its end, or until `signal` aborts, another run takes it over, or it
+ * gives up its place. Rejects if it should be tried again later.
  */
 export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
 	const taken = await deps.books.take(batchId);

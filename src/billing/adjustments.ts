@@ -38,9 +38,9 @@ const WINDOW_HOURS = 24;
 const SENT_BEFORE = "This adjustment was already sent.";
 
 /**
- * Adjusts an account's credit once per idempotency key. The adjustment waits for a second operator if its amount plus
- * what this operator booked alone in the last 24 hours is at least `secondLookFrom`. Faults: not_found; conflict if the
- * credit does not cover it, the idempotency key was used for another adjustment, or too many are pending.
+ * Adjusts an account's credit once per idempotency key. A second operator must confirm if the amount plus what this
+ * operator booked alone in the last 24 hours is at least `secondLookFrom`. Faults: not_found; conflict if the credit
+ * does not cover it, the key was used for another adjustment, or too many are pending.
  */
 export async function adjust(
 	db: Transactional,

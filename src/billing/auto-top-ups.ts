@@ -55,9 +55,8 @@ export async function readAutoAttempts(
 }
 
 /**
- * Switches automatic top-ups on with these amounts; the account is checked at once. A running attempt ends by its own
- * outcome; a payment that waits for its owner is cancelled. Faults: invalid_request, naming the amount; conflict
- * without a saved card.
+ * Switches automatic top-ups on and checks the account at once. A running attempt ends by its own outcome; a payment
+ * that waits for its owner is cancelled. Faults: invalid_request, naming the amount; conflict without a saved card.
  */
 export async function saveAutoTopUp(
 	statements: Statements,
@@ -97,8 +96,8 @@ export async function switchOffAutoTopUp(statements: Statements, accountId: stri
 }
 
 /**
- * Marks accounts whose credit is below their threshold; attempts begin from the marks. Also runs without card payments,
- * so that change rows do not pile up.
+ * Marks accounts with credit below their threshold, from which attempts begin; also without card payments, so that
+ * change rows do not pile up.
  */
 export async function sortAutoTopUps(statements: Statements): Promise<void> {
 	for (let sorts = 0; sorts < SORTS_MAX; sorts++) {

@@ -99,8 +99,8 @@ export function createCardPayments(
 		},
 
 		/**
-		 * Collects what refunds are still owed from accounts whose credit was leased when they came; credits payments that
-		 * arrived while an account held too much.
+		 * Collects refunds still owed by accounts whose credit was leased when they came; credits payments that arrived
+		 * while an account held too much.
 		 */
 		async collect(): Promise<void> {
 			await creditHeldPayments(tx);
@@ -108,7 +108,6 @@ export function createCardPayments(
 			await inTurn(saved.collect());
 		},
 
-		/** Begins and advances automatic top-ups. */
 		async topUpAutomatically(): Promise<void> {
 			await attempts.begin();
 			await inTurn(attempts.drive());

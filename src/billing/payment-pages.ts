@@ -6,8 +6,8 @@ import { isRefused, paymentServiceFault } from "./stripe-client.ts";
 import { getTopUp, type TopUpRecord } from "./top-ups.ts";
 
 /**
- * Closes a page, so that nothing can be paid on it. Stripe closes open pages only; a page that is closed already is
- * fine, so that a crash in between can be repeated. Rejects if something may have been paid on it.
+ * Closes a page, so that nothing can be paid on it. Stripe closes open pages only; a closed page is accepted, so that a
+ * call can be repeated after a crash. Rejects if something may have been paid on it.
  */
 export async function closePage(stripe: Stripe, pageId: string): Promise<void> {
 	try {
@@ -19,14 +19,12 @@ export async function closePage(stripe: Stripe, pageId: string): Promise<void> {
 	}
 }
 
-/** Stripe's pages for top-ups. */
 export function createPaymentPages(
 	deps: { statements: Statements; stripe: Stripe },
 	options: { readonly serviceName: string },
 ) {
 	const { statements, stripe } = deps;
 
-	/** The id of the top-up's page, if it has one. */
 	async function pageOf(topUpId: string): Promise<string | undefined> {
 		const [row] = await statements<{ id: string }>`select id from stripe_checkout where top_up_id = ${topUpId}`;
 		return row?.id;

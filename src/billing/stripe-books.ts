@@ -15,8 +15,8 @@ const ACTOR = "stripe";
 /** The currency of all payments, as Stripe writes it. */
 export const CURRENCY = "usd";
 /**
- * Raised by topup_confirm and ledger_book: the amount is too large to count. The top-up is locked and pending here, so
- * nothing else raises it.
+ * Raised by topup_confirm and ledger_book: here only if the amount is too large to count, since the top-up is locked
+ * and pending.
  */
 const NO_ROOM = "TG004";
 const NOT_GIVEN_BACK = "won, not given back: the account would hold more credit than can be counted";
@@ -28,7 +28,6 @@ export interface PaidTopUp
 	readonly amountCents: number;
 }
 
-/** Rows of a statement inside the transaction. */
 export async function rowsOf<Row>(tx: Transaction, query: ReturnType<typeof sql>): Promise<Row[]> {
 	return (await tx.execute(query)) as unknown as Row[];
 }
@@ -62,8 +61,8 @@ export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp 
 }
 
 /**
- * Confirms the top-up once, whatever its state was. Returns undefined if the account's credit leaves no room: the
- * payment stays on record and is tried again.
+ * Confirms the top-up once, whatever its state was. Returns undefined if the account has no room: the payment stays on
+ * record and is retried.
  */
 export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<PaidTopUp | undefined> {
 	if (isCredited(topUp)) return topUp;

@@ -9,7 +9,6 @@ import { disputeState, idOf, isOurs, takeStripeEvent } from "./stripe-events.ts"
 import { type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
 import { isAutomatic } from "./stripe-paid.ts";
 
-/** One clearing in progress. */
 export interface Clearing {
 	readonly tx: Transactional;
 	readonly statements: Statements;
@@ -200,7 +199,6 @@ export async function note(
 	await noteFinding(clearing.tx, { id, kind, reason, topUpId, amountCents, currency: CURRENCY }, SAME_AGAIN);
 }
 
-/** A list had more objects than one clearing compares. */
 export function noteRest(clearing: Clearing, name: string, most: number): Promise<void> {
 	const reason = `more than ${most} ${name}: the rest was not compared`;
 	return note(clearing, { id: `${name}:${clearing.day}`, kind: "unfinished", reason });

@@ -25,9 +25,9 @@ const RUNNING_MAX_S = 3_600;
 type Deps = Pick<Clearing, "tx" | "statements" | "stripe" | "log"> & { readonly clock: Clock };
 
 /**
- * Compares Stripe's sessions, saved-card payments, refunds and disputes with the books, in both directions. An object
- * that no event reported is processed as if it had; remaining differences become findings. Runs once a day on one
- * instance; returns null if it is not due.
+ * Compares Stripe's sessions, saved-card payments, refunds and disputes with the books, in both directions, once a day
+ * on one instance; returns null if not due. An object that no event reported is processed as if it had; remaining
+ * differences become findings.
  */
 export async function clearOnceADay(deps: Deps): Promise<Clearing["outcome"] | null> {
 	const { statements, clock, log } = deps;

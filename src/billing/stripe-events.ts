@@ -37,9 +37,9 @@ const COLLECTED_AT_ONCE_MAX = 100;
 const NO_SUM = "refused: its amount is none";
 
 /**
- * Processes a verified event once: its id, its effects and its audit log line commit together. Returns `applied`,
- * `ignored`, `known`, or why it was refused; Stripe does not resend a refused one. A payment is recorded before its
- * effects, so that paid money without credit raises an alert whatever fails.
+ * Processes a verified event once: its id, effects and audit log line commit together. Returns `applied`, `ignored`,
+ * `known`, or why it was refused; Stripe does not resend a refused one. A payment is recorded first, so that paid money
+ * without credit raises an alert whatever fails.
  */
 export async function takeStripeEvent(db: Transactional, event: Stripe.Event): Promise<string> {
 	const received = receivedOf(event);
@@ -54,10 +54,9 @@ export async function takeStripeEvent(db: Transactional, event: Stripe.Event): P
 }
 
 /**
- * Collects refunds that are owed because the credit was leased or spent, and books what two concurrent events of a
- * payment left. Accounts without credit to take, or without room for what they get back, are skipped. Accounts with
- * available credit come first; among those whose leases are recalled the order is random, so that a dead instance's
- * lease blocks no one.
+ * Collects refunds owed because the credit was leased or spent, and books what two concurrent events of a payment left.
+ * Skips accounts without credit to take or room for what they get back. Accounts with available credit come first;
+ * those whose leases are recalled come in random order, so that a dead instance's lease blocks no account.
  */
 export async function collectRefunds(db: Transactional): Promise<void> {
 	// Row by row from the few that owe something; a join would read all payments.

@@ -11,7 +11,6 @@ type Row = ViewOf<typeof stripeFinding>;
 
 export type Finding = Pick<Row, "id" | "kind" | "reason" | "topUpId" | "amountCents" | "currency">;
 
-/** An open finding, as operators see it. */
 export interface OpenFinding extends Finding, Pick<Row, "foundAtMs"> {
 	readonly accountId: string | null;
 }

@@ -59,7 +59,6 @@ export const stripeDispute = pgTable(
 	},
 	(table) => [
 		index("stripe_dispute_payment").on(table.paymentId),
-		/** Disputes with something to book. */
 		index("stripe_dispute_owed").on(table.paymentId).where(isOwed(table)),
 	],
 );

@@ -12,9 +12,7 @@ import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 
 interface TransferCheck {
 	readonly topUpId: string;
-	/** The bank's transaction number. */
 	readonly transactionReference: string;
-	/** The operator who saw it. */
 	readonly operatorId: string;
 	/** Operator's address, for the audit log. */
 	readonly ip: string | null;
@@ -25,9 +23,9 @@ const REFERENCE_SIGNS_MIN = 2;
 const REJECTED: AuditAction = "topup.reject";
 
 /**
- * Records that an operator saw the transfer on the bank statement. The top-up is credited, or waits for a second
- * operator if its amount is at least `secondLookFrom`. Faults: not_found; conflict if it was decided, is a card top-up,
- * the transaction paid another one, or the second check differs or comes from the same operator.
+ * Records that an operator saw the transfer on the bank statement; credits the top-up, or from `secondLookFrom` on
+ * waits for a second operator. Faults: not_found; conflict if it was decided, is a card top-up, the transaction paid
+ * another one, or the second check differs or comes from the same operator.
  */
 export async function confirmTransfer(
 	db: Transactional,

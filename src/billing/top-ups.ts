@@ -30,7 +30,6 @@ interface NewTopUp extends Pick<TopUpRecord, "accountId" | "amountNanoUsd" | "me
 	readonly pendingMost?: number;
 }
 
-/** Minimum of a top-up. */
 export const TOP_UP_NANO_USD_MIN = nanoUsd(100 * NANO_PER_USD);
 /** Maximum of a top-up: keeps sums countable and catches typing errors. */
 export const TOP_UP_NANO_USD_MAX = nanoUsd(1_000_000 * NANO_PER_USD);
@@ -48,8 +47,8 @@ export function payableByCard(amount: NanoUsd, param: string): NanoUsd {
 }
 
 /**
- * Records an expected payment; it is credited when confirmed. Repeating an `id` adds none. Faults: invalid_request
- * (amount, reference), not_found (account), conflict (reference in use, too many pending).
+ * Records an expected payment, credited when confirmed; a repeated `id` adds none. Faults: invalid_request (amount,
+ * reference), not_found (account), conflict (reference in use, too many pending).
  */
 export async function createTopUp(
 	statements: Statements,

@@ -32,7 +32,6 @@ export function createUnderWay(most: number) {
 			running.add(work);
 			return work;
 		},
-		/** Resolves when everything started has ended. */
 		async ended(): Promise<void> {
 			await Promise.allSettled(running);
 		},

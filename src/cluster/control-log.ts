@@ -12,8 +12,8 @@ export interface ControlEntry {
 }
 
 /**
- * Identifies an entry permanently: its number, and when its transaction began, in microseconds since 1970. The number
- * alone may belong to another entry on a server that took over without it.
+ * Identifies an entry permanently: its number, and when its transaction began (µs since 1970). A server that took over
+ * without it may reuse the number.
  */
 export interface AppendedEntry {
 	readonly seq: number;

@@ -15,8 +15,8 @@ export interface LaggingInstance {
 /** A fence's statements; each may be repeated and may throw. */
 export interface FenceStore {
 	/**
-	 * Live instances that have not applied the entry, after fencing off those that another instance found silent. Throws
-	 * if the server does not have that exact entry.
+	 * Live instances without the entry, after fencing off those that another found silent. Throws if the server lacks
+	 * that exact entry.
 	 */
 	lagging(entry: AppendedEntry): Promise<readonly LaggingInstance[]>;
 	/** Fences an instance off unless it has renewed its lease since that beat. */

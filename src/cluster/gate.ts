@@ -8,9 +8,8 @@ export interface GateMark {
 }
 
 /**
- * Decides whether this instance may admit requests now. Closes by the instance's own clocks when its lease is over,
- * whatever else hangs. Both clocks count: the monotonic one stops while a virtual machine is suspended, and the wall
- * clock can be set back.
+ * Decides whether this instance may admit requests. Closes by its own clocks when its lease is over, whatever else
+ * hangs: the monotonic clock stops while a virtual machine is suspended, the wall clock can be set back.
  */
 export function createGate(deps: { clock: Clock }) {
 	const { clock } = deps;

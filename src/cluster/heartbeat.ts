@@ -37,8 +37,8 @@ export interface HeartbeatOptions {
 export type Heartbeat = Awaited<ReturnType<typeof startHeartbeat>>;
 
 /**
- * Why an epoch ended: it was fenced off; the database is on another server, which may lack recent commits; or entries
- * it had not applied were removed while it was away.
+ * Why an epoch ended: fenced off; the database is on another server, which may lack recent commits; or unapplied
+ * entries were removed while it was away.
  */
 export type EndOfEpoch = "fenced off" | "another server" | "entries removed";
 
@@ -48,8 +48,8 @@ export interface HeartbeatDeps {
 	log: Log;
 	gate: Gate;
 	/**
-	 * Applies an entry in memory, synchronously: the heartbeat waits only for its own statements. What the entry forbids
-	 * must be impossible on return, since this instance then reports the entry as applied.
+	 * Applies an entry in memory, synchronously: the heartbeat waits only for its own statements. On return, what the
+	 * entry forbids is impossible: this instance then reports it as applied.
 	 */
 	apply(entry: ControlEntry): void;
 	/** The gate is closed and a new epoch is needed. */
@@ -101,8 +101,8 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	let cancelRepeat = () => {};
 
 	/**
-	 * Reads and applies the next entries; false if there were none. Numbers have no gaps: a missing entry was removed,
-	 * and may have revoked what is still allowed here.
+	 * Applies the next entries; false if there were none. Numbers have no gaps: a missing entry was removed, and may have
+	 * revoked what is still allowed here.
 	 */
 	async function follow(): Promise<boolean> {
 		const entries = await store.readAfter(applied);
@@ -216,8 +216,8 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 		/** Stops the heartbeats and closes the gate. Other instances count the epoch until `leave` or its lease's end. */
 		close,
 		/**
-		 * Closes, and reports that this epoch admits nothing more. Repeats the report until `stop`, while running requests
-		 * settle: another process with a copy of the journal must not replay it before.
+		 * Closes, and reports until `stop`, while running requests settle, that this epoch admits nothing more: another
+		 * process with a copy of the journal must not replay it before.
 		 */
 		leave,
 		/** Like `leave`, and no request runs any more. */

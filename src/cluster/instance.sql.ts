@@ -2,8 +2,8 @@ import { sql } from "drizzle-orm";
 import { bigint, boolean, index, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * The states of an instance's epoch. Each change and each heartbeat adds a row; the newest one counts (view
- * `instance_now`) and none is ever updated. So no row lock can make a heartbeat or a fence wait.
+ * The states of an instance's epoch. Each change or heartbeat adds a row and none is updated, so no row lock can make a
+ * heartbeat or a fence wait. The newest row counts (view `instance_now`).
  */
 export const instanceBeat = pgTable(
 	"instance_beat",
@@ -36,8 +36,8 @@ export const instanceBeat = pgTable(
 );
 
 /**
- * The servers that this database has lived on: system identifier and timeline. On one that is not `quiet` yet,
- * instances may still act on entries of the former server that this one does not have.
+ * Servers that this database has lived on: system identifier and timeline. On one not yet `quiet`, instances may still
+ * act on entries of the former server that this one lacks.
  */
 export const serverSeen = pgTable(
 	"server_seen",

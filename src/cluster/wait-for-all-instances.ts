@@ -9,8 +9,8 @@ export interface Everywhere extends Omit<FenceResult, "leftMs"> {
 	/** If not effective yet: the latest moment at which it is, by the caller's wall clock. Null if unknown. */
 	readonly effectiveByMs: number | null;
 	/**
-	 * False: Postgres went away during the wait, or a server took over that may lack the change. Its spread is unknown; a
-	 * caller that must be sure repeats the act.
+	 * False, spread unknown: Postgres went away during the wait, or a server took over that may lack the change. A caller
+	 * that must be sure repeats the act.
 	 */
 	readonly known: boolean;
 }

@@ -2,7 +2,6 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { createSilences, type FenceStore, type LaggingInstance } from "./fence.ts";
 
-/** A witness's statements. */
 export interface WitnessStore extends Pick<FenceStore, "server" | "quiet"> {
 	/** All instances whose lease no instance has seen end. */
 	live(): Promise<readonly LaggingInstance[]>;
@@ -16,9 +15,8 @@ export interface WitnessOptions {
 }
 
 /**
- * Every instance watches the others periodically, by its own monotonic clock. So a revocation need not wait for the
- * lease of a crashed instance, and refusals of credit know whose slices cannot come back. A silent instance is not
- * fenced off: it may renew and go on.
+ * Every instance watches the others by its own monotonic clock. So a revocation need not wait for a crashed instance's
+ * lease, and refusals of credit know whose slices cannot come back. A silent instance is not fenced off: it may renew.
  */
 export function startWitness(
 	deps: { store: WitnessStore; clock: Clock; log: Log },

@@ -51,8 +51,8 @@ export function createConnectionPool(
 	}
 
 	/**
-	 * First come, first served. Under overload this would serve all callers just before their deadline, and nearly each
-	 * would be cut off with its connection. So once the first has waited for half of its time, the newest caller is next.
+	 * First come, first served, until the first caller has waited for half of its time; then the newest is next.
+	 * Otherwise overload would serve all just before their deadline and cut off nearly each with its connection.
 	 */
 	function release(connection: Connection): void {
 		const isLate = waiting[0] !== undefined && clock.monotonicMs() > waiting[0].halfMs;

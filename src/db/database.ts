@@ -19,8 +19,8 @@ const LIVENESS_CONNECTIONS = 2;
 const LEDGER_DEADLINE_MS_MAX = 2_000;
 
 /**
- * The database clients of a gateway. They share no connection, so none waits for another's statements. Transactions
- * belong to the console, with a client of its own (`transactional.ts`).
+ * The database clients of a gateway, which share no connection, so that none waits for another's statements.
+ * Transactions belong to the console's own client (`transactional.ts`).
  */
 export function createDatabase(deps: { clock: Clock; log: Log }, options: DatabaseOptions) {
 	const { url, applicationName } = options;

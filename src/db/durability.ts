@@ -29,9 +29,9 @@ export function durabilityProblem({ commit, waitedFor, standbys }: Durability): 
 export type DurabilityWatch = ReturnType<typeof startDurabilityWatch>;
 
 /**
- * Watches whether the database can lose data that it has confirmed: for the log at the start, and for readiness. Checks
- * at once and repeatedly: standbys come and go, and a failover changes the settings. `problem`: what can be lost and
- * when; undefined if nothing, or before the first check.
+ * Watches whether the database can lose confirmed data, for the log at the start and for readiness. Checks at once and
+ * repeatedly: standbys come and go, and a failover changes the settings. `problem`: what can be lost and when;
+ * undefined if nothing, or before the first check.
  */
 export function startDurabilityWatch(deps: { read: () => Promise<Durability>; clock: Clock; log: Log }) {
 	const { read, clock, log } = deps;

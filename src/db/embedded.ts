@@ -29,9 +29,9 @@ const WAIT_MS_MAX = 30_000;
 const STABLE_MS = 30_000;
 
 /**
- * Starts the server again if it dies (`kill -9`, out of memory), on the port that its users know: their clients
- * reconnect by themselves. Every user of the server watches it; the start lock lets one of them act. If a server keeps
- * dying, or another program took its port, the pauses grow to 30 seconds.
+ * Restarts the server if it dies (`kill -9`, out of memory), on the port that its users know: their clients reconnect
+ * by themselves. Every user of the server watches it; the start lock lets one act. If a server keeps dying, or another
+ * program took its port, the pauses grow to 30 seconds.
  */
 function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number) {
 	const clock = systemClock;

@@ -72,7 +72,6 @@ export async function layFunctions(client: postgres.Sql, version: string, setsKe
 	await dropFunctions(client, setsKept);
 }
 
-/** Checks that this role may create the functions' schema. */
 export async function checkMayMakeSchema(client: postgres.Sql): Promise<void> {
 	const [row] = await client<{ may: boolean; database: string; role: string }[]>`
 		select has_database_privilege(current_database(), 'CREATE') as may, current_database() as database, current_user as role`;

@@ -11,8 +11,7 @@ interface Line {
 
 /**
  * The driver's `begin`, restricted to statements, `unsafe` and `savepoint`. When the connection breaks, the transaction
- * fails and sends nothing more. The driver would send its `rollback`, or the next statement, to a closed socket, and
- * that ends the process.
+ * fails and sends nothing more: the driver's `rollback` or next statement on a closed socket would end the process.
  */
 export function inTransaction<T>(client: postgres.Sql, work: Work<T>): Promise<T> {
 	const line: Line = { broken: undefined };

@@ -40,9 +40,9 @@ export interface Migrated {
 }
 
 /**
- * Brings the schema up to date, each migration in its own transaction. An advisory lock makes instances that boot
+ * Brings the schema up to date, each migration in its own transaction; an advisory lock makes instances that boot
  * together wait for the first. Migrations of a newer version stay. Fault `conflict` if one of them breaks this version,
- * or if a new migration breaks running versions.
+ * or if a new one breaks running versions.
  */
 export async function migrate(
 	deps: { log: Log },

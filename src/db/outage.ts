@@ -63,12 +63,10 @@ export function isDatabaseAway(error: unknown): boolean {
 	});
 }
 
-/** Whether an error ended the connection that it came from. */
 export function isConnectionLost(error: unknown): boolean {
 	return someCause(error, endsConnection);
 }
 
-/** Whether the server itself sent the error. */
 export function isOfServer(error: unknown): boolean {
 	return someCause(error, (cause) => "severity" in cause);
 }

@@ -53,9 +53,8 @@ export async function findOwnSchema(client: postgres.Sql): Promise<string | unde
 }
 
 /**
- * The schema for new tables: the first of the path that is neither the server's own nor a session's temporary one.
- * Fault if the path was never set and our tables are in another schema: they may come from a backup, which does not
- * contain the role's settings.
+ * The schema for new tables: the first of the path that is neither the server's own nor temporary. Fault if the path
+ * was never set and our tables are in another schema: they may come from a backup, which lacks the role's settings.
  */
 export async function schemaForTables(client: postgres.Sql): Promise<string> {
 	const [first] = await client<{ schema: string; elsewhere: string | null }[]>`

@@ -63,7 +63,7 @@ export async function urlForClients(client: postgres.Sql, url: string): Promise<
 
 /**
  * Fault if connections made with `urlForClients` lose their search_path or required settings. Returns the names of
- * other settings that are lost: a pooler may be configured to ignore settings that it does not know.
+ * other lost settings: a pooler may be configured to ignore unknown ones.
  */
 export async function lostSettings(prepared: string): Promise<readonly string[]> {
 	const client = newClient(prepared, {

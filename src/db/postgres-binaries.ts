@@ -12,9 +12,9 @@ const LOCK_DEADLINE_MS = 60_000;
 const COPY_HOMES = ["/var/cache/tollgate", join(tmpdir(), "tollgate-cache")];
 
 /**
- * The programs in a folder where `owner` can run them. If their folder is closed to that user (a checkout below /root),
- * they are copied; only root can change the copy, which stays for later starts. Fault service_unavailable where the
- * owner can run neither.
+ * The programs in a folder where `owner` can run them. If theirs is closed to that user (a checkout below /root), they
+ * are copied, for later starts too; only root can change the copy. Fault service_unavailable where the owner can run
+ * neither.
  */
 export async function reachableBinaries(
 	deps: { log: Log },
@@ -88,7 +88,6 @@ function makeRootsOwn(folder: string): void {
 	fs.chmodSync(folder, 0o755);
 }
 
-/** The programs of PostgreSQL: their folder and version. */
 export interface PostgresBinaries {
 	/** Absolute; has `bin`, `lib` and `share`. */
 	readonly folder: string;

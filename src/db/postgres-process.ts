@@ -4,8 +4,8 @@ import { join } from "node:path";
 import type { ServerOwner } from "./server-owner.ts";
 
 /**
- * The whole environment of the server and its children: ours has secrets that a database need not know. The server's
- * log is in UTC, as ours is.
+ * The whole environment of the server and its children: ours has secrets that a database need not know. Logs in UTC, as
+ * ours do.
  */
 const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 
@@ -13,9 +13,9 @@ const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C", TZ: "UT
 const HERE = "/proc/self/cwd";
 
 /**
- * Starts one of PostgreSQL's programs as `owner`, in `folder`. It enters the folder before it gives up the rights of
- * root. The programs then use a path that leads through no other folder (`nameFromInside`). So the data may be where
- * the owner may not pass, such as below root's home.
+ * Starts one of PostgreSQL's programs as `owner`, in `folder`, which it enters before it gives up the rights of root.
+ * The programs use a path through no other folder (`nameFromInside`), so the data may be where the owner may not pass,
+ * such as below root's home.
  */
 export function spawnPostgres(
 	{

@@ -8,7 +8,6 @@ import { endingWithUs, exitOf, nameFromInside, spawnPostgres } from "./postgres-
 import { findPostmaster, type Postmaster, removeForeignPidFile } from "./postmaster.ts";
 import { giveTo, type ServerOwner } from "./server-owner.ts";
 
-/** Paths and programs of an embedded server. */
 export interface PostgresHome {
 	readonly dataDir: string;
 	/** Belongs to the server's user. */
@@ -66,9 +65,9 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 }
 
 /**
- * Waits until a server is ready. A server that stops is waited for, one that ends at once is started again. Only for
- * the holder of the start lock. With `port` it is started on that port or not at all. `isGivenUp` is checked whenever
- * no server that this call started is on its way. Fault service_unavailable after the deadline.
+ * Waits until a server is ready; waits for one that stops, and restarts one that ends at once. Only for the holder of
+ * the start lock. With `port` it starts on that port or not at all. `isGivenUp` is checked whenever no server that this
+ * call started is on its way. Fault service_unavailable after the deadline.
  */
 export async function startUnlessRunning(
 	log: Log,

@@ -11,9 +11,9 @@ export interface Postmaster {
 }
 
 /**
- * The server that runs on this data directory; undefined if none does. A pid file can outlive its server, and its pid
- * can belong to another process by now, even to another PostgreSQL. So only a process with this directory on its
- * command line counts. A process that ended and was not reaped yet has no command line.
+ * The server that runs on this data directory; undefined if none does. A pid file can outlive its server and its pid
+ * belong to another process, even another PostgreSQL, so only a process with this directory on its command line counts;
+ * an ended one that was not reaped has no command line.
  */
 export function findPostmaster(cluster: string): Postmaster | undefined {
 	const file = readPidFile(cluster);

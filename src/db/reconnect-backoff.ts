@@ -15,8 +15,8 @@ export function reconnectDelayS(failuresInRow: number): number {
 }
 
 /**
- * Pauses between the connections of one client, which has one at a time. The pause applies however the former connection ended: refused, broken, or closed without an error, as by a proxy
- * without a server. In the last case the driver itself would retry without a pause.
+ * Pauses between the connections of one client, which has one at a time, however the former ended: refused, broken, or
+ * closed without an error, as by a proxy without a server, where the driver itself would retry without a pause.
  */
 export function createReconnectBackoff(monotonicMs: () => number) {
 	let madeMs = Number.NEGATIVE_INFINITY;

@@ -2,7 +2,6 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { Fault } from "../base/fault.ts";
 
-/** The system user that owns a cluster and runs its server. */
 export interface ServerOwner {
 	readonly name: string;
 	readonly uid: number;
@@ -10,9 +9,9 @@ export interface ServerOwner {
 }
 
 /**
- * The user that runs the server, since PostgreSQL refuses to run as root. It is the cluster's owner, or for a new
- * cluster `postgres`, or else `nobody`. Undefined for an ordinary user, who runs the server as himself. Fault
- * service_unavailable for root where neither user exists.
+ * The user that runs the server, since PostgreSQL refuses to run as root: the cluster's owner, or for a new cluster
+ * `postgres`, or else `nobody`. Undefined for an ordinary user, who runs it himself. Fault service_unavailable for root
+ * where neither user exists.
  */
 export function serverOwner(cluster: string): ServerOwner | undefined {
 	if (process.getuid?.() !== 0) return undefined;

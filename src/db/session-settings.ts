@@ -86,7 +86,6 @@ export async function setPath(client: postgres.Sql | postgres.TransactionSql, pa
 	await client`select set_config('search_path', ${path}, ${isLocal})`;
 }
 
-/** The address of connections that begin with this setting. */
 export function withSetting(url: string, name: string, value: string): string {
 	// If a setting occurs twice, the last one counts.
 	return `${url}${url.includes("?") ? "&" : "?"}${name}=${encodeURIComponent(value)}`;

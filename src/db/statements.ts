@@ -8,9 +8,9 @@ import { DatabaseBusy } from "./outage.ts";
 export type StatementValue = string | number | boolean | null | Uint8Array;
 
 /**
- * A client of single statements that may be repeated, each with a deadline. It has no `begin`: on a pipelined client a
- * BEGIN can be sent without reserving its connection, and a rollback would then take back other callers' acknowledged
- * statements. It is a template function only, so the type forbids it.
+ * A client of single repeatable statements, each with a deadline. Its type is only a template function, without
+ * `begin`: a pipelined client can send BEGIN without reserving its connection, and a rollback would then take back
+ * other callers' acknowledged statements.
  */
 export interface Statements {
 	<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]>;
@@ -24,8 +24,8 @@ export interface StatementsOptions {
 	/** After it the statement fails, and its connection is replaced. */
 	statementDeadlineMs: number;
 	/**
-	 * The server cancels a statement that waits for a lock for so long, without any effect. The client sends it again
-	 * until its deadline. So a locked row occupies a connection for no longer than this.
+	 * The server cancels a statement that waits for a lock for so long, without effect, and the client resends it until
+	 * its deadline; a locked row occupies a connection no longer than this.
 	 */
 	lockTimeoutMs?: number;
 	applicationName: string;
@@ -40,8 +40,8 @@ const SERVER_STATEMENT_TIMEOUT_MS_MIN = 30_000;
 const LOCK_NOT_AVAILABLE = "55P03";
 
 /**
- * One statement at a time on each connection. So a statement that waits for a lock, or for an answer that never comes,
- * delays no other, and a stuck connection is replaced without touching the others.
+ * One statement at a time on each connection, so that one waiting for a lock, or for an answer that never comes, delays
+ * no other, and a stuck connection is replaced alone.
  */
 export function createStatements(deps: { clock: Clock; log: Log }, options: StatementsOptions): Statements {
 	const { clock } = deps;

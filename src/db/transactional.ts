@@ -24,9 +24,9 @@ const IDLE_MS = 60_000;
 const IDLE_IN_TRANSACTION_MS = 30_000;
 
 /**
- * For transactions and the console. A half-open connection neither answers nor fails. After the deadline the statement
- * fails, and its connection is replaced, as in `statements.ts`. Whether it took effect on the server is unknown; the
- * server itself ends it, at twice the deadline.
+ * For transactions and the console. A half-open connection neither answers nor fails: after the deadline the statement
+ * fails, with unknown effect, and its connection is replaced, as in `statements.ts`. The server itself ends it, at
+ * twice the deadline.
  */
 export function createTransactional(
 	deps: { clock: Clock; log: Log },

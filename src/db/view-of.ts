@@ -1,4 +1,3 @@
-/** What `viewOf` makes of a whole row of a drizzle table. */
 export type ViewOf<Table extends { readonly $inferSelect: object }, Amount = number, Row = Table["$inferSelect"]> = {
 	readonly [Name in keyof Row & string as Row[Name] extends Date | null
 		? `${Name}Ms`
@@ -10,8 +9,8 @@ export type ViewOf<Table extends { readonly $inferSelect: object }, Amount = num
 };
 
 /**
- * A row as a view. Columns in snake case become fields in camel case. Times become Unix milliseconds, `created_at` as
- * `createdAtMs`. Amounts (`…_nano_usd`) become numbers, the nearest double past 2^53: for display only.
+ * A row as a view: names in camel case, times in Unix milliseconds (`created_at` as `createdAtMs`), amounts
+ * (`…_nano_usd`) as numbers, the nearest double past 2^53: for display only.
  */
 export function viewOf<View>(row: object): View {
 	const fields = Object.entries(row).map(([column, value]: [string, unknown]) => {

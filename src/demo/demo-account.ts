@@ -10,11 +10,9 @@ const ACTOR = "demo";
 const PAGE_ROWS = 100;
 
 /**
- * The first run's account: an unpaid top-up of USD 100 and one key. `secret` is that of a key that this start created
- * and can be shown only now; `key` is that key, or the newest earlier key that works.
- *
- * Creates the missing parts of the account; a start after an interrupted one completes them. `newPepper`: the secret of
- * key digests is new, so that no earlier key works.
+ * Creates the missing parts of the first run's account, also after an interrupted start: an unpaid top-up of USD 100
+ * and one key. `secret` is that of a key that this start created and can be shown only now; `key` is that key, or the
+ * newest earlier key that works. `newPepper`: the secret of key digests is new, so that no earlier key works.
  */
 export async function ensureDemoAccount(
 	deps: KeyMakerDeps,

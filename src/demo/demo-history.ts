@@ -28,8 +28,8 @@ const KEYS_SHOWN_MAX = 100;
 const NOTE = "demo data: pays for the week before the first start";
 
 /**
- * Gives the demo's account a week of made-up usage, once, and extra credit for its cost. The usage is booked through
- * the ledger's own statements, so that the books balance. A start after an interrupted one completes it.
+ * Gives the demo's account, once, a week of made-up usage and extra credit for its cost, booked by the ledger's own
+ * statements so that the books balance. Completes an interrupted start.
  */
 export async function ensureDemoHistory(
 	deps: HistoryDeps,

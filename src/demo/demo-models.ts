@@ -9,13 +9,10 @@ import { discover, type FoundServer, USUAL_PORTS } from "./discover.ts";
 
 /** The first run's models, for the banner. JSON-compatible, because the gateway sends it to its parent. */
 export interface DemoDescription {
-	/** Each model with its server, for people to read. */
 	readonly models: readonly { readonly id: string; readonly origin: string }[];
-	/** The model used in the examples. */
 	readonly exampleModel: string;
 	/** The ports that were probed without success; empty if a server was found. */
 	readonly portsAsked: readonly number[];
-	/** The models of the made-up week. */
 	readonly chatModels: readonly WeekModel[];
 }
 
@@ -24,7 +21,7 @@ const DISCOVERY_TIMEOUT_MS = 1500;
 
 export type DemoModels = Awaited<ReturnType<typeof connectDemoModels>>;
 
-/** Connects this machine's model servers, or a built-in one if none serves chats. To be stopped after the gateway. */
+/** Connects this machine's model servers, or a built-in one if none serves chats. Stop them after the gateway. */
 export async function connectDemoModels(
 	deps: { log: Log; fixedCatalog: FixedCatalog | undefined },
 	options: { ownPort: number; ports?: readonly number[] },

@@ -16,8 +16,8 @@ interface Answer {
 export type DemoUpstream = ReturnType<typeof startDemoUpstream>;
 
 /**
- * The built-in model server. It uses real HTTP on its own loopback port, so that the demo bypasses no part of the
- * service. `tokenDelayMs`: the pause before each streamed token, so that streaming is visible.
+ * The built-in model server, over real HTTP on its own loopback port, so that the demo bypasses no part of the service.
+ * `tokenDelayMs`: the pause before each streamed token, to make streaming visible.
  */
 export function startDemoUpstream({ tokenDelayMs = TOKEN_DELAY_MS } = {}) {
 	const server = Bun.serve({
@@ -83,9 +83,7 @@ function whole({ id, created, pieces, finishReason, usage }: Answer): Response {
 	return Response.json({ id, object: "chat.completion", created, model: DEMO_MODEL_ID, choices, usage });
 }
 
-/**
- * Every event carries the usage so far, so that a client that leaves early pays for the tokens generated until then.
- */
+/** Every event carries the usage so far: a client that leaves early pays for the tokens generated until then. */
 function streamed(answer: Answer, tokenDelayMs: number): Response {
 	const encoder = new TextEncoder();
 	const { id, created, pieces, finishReason, usage } = answer;
@@ -130,10 +128,7 @@ function refuse(status: number, message: string): Response {
 	return Response.json({ error: { message, type: "invalid_request_error", param: null, code: null } }, { status });
 }
 
-/**
- * One token: up to eight letters or digits with a preceding space, a mark, or white space. Every token has at least one
- * byte.
- */
+/** One token, of at least one byte: up to eight letters or digits with a preceding space, a mark, or white space. */
 const TOKEN = / ?[\p{L}\p{M}\p{N}]{1,8}| ?[^\s\p{L}\p{M}\p{N}]|\s/gu;
 /** Tokens for the role and the separators of a message. */
 const MESSAGE_TOKENS = 3;
@@ -145,8 +140,8 @@ export interface DemoMessage {
 }
 
 /**
- * Splits a text into tokens, the pieces of a stream. Joined they are the text again. The demo model is deterministic:
- * the same request gets the same answer.
+ * Splits a text into tokens, the pieces of a stream, which joined are the text again. Deterministic: the same request
+ * gets the same answer.
  */
 export function demoTokens(text: string): string[] {
 	return text.match(TOKEN) ?? [];

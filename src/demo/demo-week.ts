@@ -5,7 +5,6 @@ import type { Ending, SettledEvent } from "../ledger/event.ts";
 import { NO_COUNTS } from "../ledger/outcome.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 
-/** The fields of a model that a made-up request needs. */
 export type WeekModel = Pick<Model, "id" | "contextLength" | "maxOutputTokens" | "rateCard">;
 
 /** Made-up usage of two keys: a product used by day, and a job at night. */

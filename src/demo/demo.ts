@@ -19,13 +19,11 @@ import { DEMO_RATES } from "./found-model.ts";
 export interface DemoDeps {
 	readonly log: Log;
 	readonly databaseUrl: string;
-	/** Receives the banner. */
 	readonly out: (text: string) => void;
 	/** True if `out` is a terminal. */
 	readonly colour: boolean;
 }
 
-/** The running service that the banner describes. */
 export interface DemoService {
 	/** An address that reaches it from this machine. */
 	readonly url: string;
@@ -40,7 +38,6 @@ export interface DemoService {
 
 const DEMO_OPERATOR_EMAIL = "operator@localhost";
 const STATEMENT_DEADLINE_MS = 10_000;
-/** Validity of a printed sign-in link. */
 const LINK_HOURS = 12;
 
 /** Creates the account and prints the banner. */
@@ -91,10 +88,7 @@ async function greet(
 	deps.out(formatBanner(facts, { colour: deps.colour }));
 }
 
-/**
- * Creates sign-in links for this machine. With a public address there are none, because a session belongs to one
- * address.
- */
+/** Creates sign-in links for this machine; none with a public address, because a session belongs to one address. */
 async function openDoors(statements: Statements, url: string, publicUrl: string | null): Promise<BannerFacts["doors"]> {
 	if (publicUrl !== null) return undefined;
 	await ensureDemoPeople(statements);
@@ -108,8 +102,8 @@ async function openDoors(statements: Statements, url: string, publicUrl: string 
 }
 
 /**
- * The shell command for commands of this server. From source it uses the runtime that `npx` fetches, because nothing
- * else may be installed. DATA_DIR is added if it is not the default.
+ * The shell command for commands of this server, with DATA_DIR if not the default. From source it uses the runtime that
+ * `npx` fetches, because nothing else may be installed.
  */
 export function commandFor(config: Pick<Config, "dataDir" | "env">, program: string): string {
 	// The demo's data directory is a subfolder of it.
@@ -117,8 +111,8 @@ export function commandFor(config: Pick<Config, "dataDir" | "env">, program: str
 }
 
 /**
- * Creates the demo's two console users. The customer owns the demo's account from the first visit on, like any owner.
- * The other is an operator. Neither has a password: both sign in by link.
+ * Creates the demo's two console users, who sign in by link without a password: an operator, and a customer who owns
+ * the demo's account from the first visit on.
  */
 async function ensureDemoPeople(statements: Statements): Promise<void> {
 	await statements`

@@ -15,7 +15,6 @@ export interface FoundServer {
 	/** `http://127.0.0.1:11434` */
 	readonly origin: string;
 	readonly dialect: DialectName;
-	/** The product's name for people. */
 	readonly product: string;
 	readonly models: readonly FoundModel[];
 }
@@ -59,7 +58,7 @@ async function identify(server: LocalServer): Promise<FoundServer | undefined> {
 
 /**
  * Identifies a server's dialect from an entry of its list of models. Ollama is tested late: only its version address
- * identifies it, and other servers may have the same one.
+ * identifies it, and others may have the same.
  */
 export async function familyOf(
 	server: LocalServer,

@@ -19,9 +19,7 @@ interface Said {
 	readonly images?: boolean;
 }
 
-/**
- * What a server reports about one of its models. vLLM and SGLang report it in the list, others at separate addresses.
- */
+/** What a server reports about one of its models: vLLM and SGLang in the list, others at separate addresses. */
 export async function detailsOf(server: LocalServer, product: string, entry: JsonRecord): Promise<ModelDetails> {
 	const listed = tokens(entry.max_model_len) ?? tokens(recordOf(entry.meta).n_ctx_train);
 	const said = await askServer(server, product, String(entry.id)).catch((): Said => ({}));
@@ -81,7 +79,6 @@ function tokens(value: unknown): number | undefined {
 		: undefined;
 }
 
-/** What is known of a discovered model. */
 export interface FoundModel {
 	readonly id: string;
 	readonly name: string;
@@ -102,7 +99,6 @@ const TEMPLATE_OVERHEAD_TOKENS = 256;
 /** A desk machine serves only a few requests at once; others wait in the service. */
 const MAX_CONCURRENCY = 64;
 
-/** Builds a catalogue entry at the demo's rates. */
 export function demoModelSpec(found: FoundModel): ModelSpec {
 	const { id, name, kind, contextLength, upstream } = found;
 	const input = rate(DEMO_RATES.input);

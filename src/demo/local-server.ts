@@ -13,10 +13,7 @@ const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 
 export type LocalServer = ReturnType<typeof localServer>;
 
-/**
- * An untrusted server: an answer counts only if it is short, in time, and a JSON object. `headers` are sent with every
- * request.
- */
+/** An untrusted server, called with `headers`: an answer counts only if it is short, in time, and a JSON object. */
 export function localServer(
 	clock: Clock,
 	options: { origin: string; timeoutMs: number; headers?: Readonly<Record<string, string>> },

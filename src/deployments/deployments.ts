@@ -70,8 +70,8 @@ export async function forgetOldReports(statements: Statements): Promise<void> {
 }
 
 /**
- * The catalogue of each live gateway, most recently written first. `digest` is the SHA-256 of its models and rates, equal
- * for gateways that serve the same. `atMs` is when the gateway last wrote its report.
+ * The catalogue of each live gateway, most recently written first. `digest`: SHA-256 of its models and rates, equal for
+ * gateways that serve the same. `atMs`: its last report.
  */
 export async function listServedCatalogs(statements: Statements) {
 	const rows = await statements<{ instanceId: string; digest: string; models: number; at: Date }>`

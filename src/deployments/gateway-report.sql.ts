@@ -2,8 +2,8 @@ import { jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import type { DeployedModel } from "./deployed-model.ts";
 
 /**
- * Each gateway's models and the state of its servers, for the console. Written on change; no decision depends on it.
- * The row of a gateway that left stays, to be shown when no gateway is live.
+ * Each gateway's models and server states for the console, written on change; no decision depends on it. The row of a
+ * gateway that left stays, to be shown when no gateway is live.
  */
 export const gatewayReport = pgTable("gateway_report", {
 	instanceId: text("instance_id").primaryKey(),

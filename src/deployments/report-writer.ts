@@ -5,7 +5,6 @@ import type { Statements } from "../db/statements.ts";
 import type { Upstreams } from "../upstream/upstreams.ts";
 import { deployedModel } from "./deployed-model.ts";
 
-/** Writes this gateway's report for the console. */
 export interface ReportWriter {
 	/** Writes what has changed. Never rejects; a failed write is repeated later. */
 	write(): Promise<void>;

@@ -69,7 +69,6 @@ export function openBucket(
 		 */
 		read: (key: string, start: number, end: number): Promise<Uint8Array | undefined> =>
 			inTime(client.file(key).slice(start, end).bytes()).catch(undefinedIfMissing),
-		/** Downloads the object to a local path. */
 		async download(key: string, path: string): Promise<void> {
 			await inTime(Bun.write(path, client.file(key)));
 		},

@@ -3,7 +3,6 @@ import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
 
-/** Limits of stored bytes. */
 export interface FileLimits {
 	readonly fileBytesMax: number;
 	readonly fileAccountBytesMax: number;
@@ -72,7 +71,6 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			throw notSealed(fileId, part.number, outcome);
 		},
 
-		/** Numbers of empty parts. */
 		async emptyParts(fileId: string): Promise<number[]> {
 			const rows = await statements<{ number: number }>`
 				select number from stored_file_part where file_id = ${fileId} and bytes = 0`;
@@ -80,8 +78,8 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		},
 
 		/**
-		 * Publishes the file. Returns undefined if it may not be written any more. `keepS` counts from when it was begun;
-		 * default: as said then.
+		 * Publishes the file; undefined if it may not be written any more. `keepS` counts from when it was begun; default:
+		 * as said then.
 		 */
 		async finish(fileId: string, lifetimeMs: number | undefined): Promise<FileRecord | undefined> {
 			const [row] = await statements<{ file: FileRow }>`

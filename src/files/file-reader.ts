@@ -19,7 +19,7 @@ export interface FileReaderDeps {
 
 /**
  * Streams the bytes of a file, with at most half a megabyte in memory. Errors if they are not what was written, so that
- * a reader never takes a part for the whole.
+ * no reader takes a part for the whole.
  */
 export function readFile(deps: FileReaderDeps, fileId: string, range: ByteRange): ReadableStream<Uint8Array> {
 	const windows = windowsOf(deps, fileId, range);

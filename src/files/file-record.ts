@@ -4,7 +4,6 @@ export type FilePurpose = "batch" | "batch_output";
 /** All keys of an account share its files. */
 export interface FileOwner {
 	readonly accountId: string;
-	/** The key that made it. */
 	readonly keyId: string;
 }
 
@@ -18,6 +17,5 @@ export interface FileRecord extends FileOwner {
 	readonly createdAtMs: number;
 	/** When it disappears; it is deleted soon after. */
 	readonly expiresAtMs: number;
-	/** The store of its bytes. */
 	readonly store: string;
 }

@@ -21,8 +21,8 @@ interface PendingPart {
 	readonly bytes: number;
 	readonly blob: string;
 	/**
-	 * Encrypted once: each encryption makes other bytes, and a store may keep some of an interrupted attempt. A blob of
-	 * two encryptions could not be opened.
+	 * Encrypted once: each encryption makes other bytes, and a blob that mixes two, after an interrupted attempt, could
+	 * not be opened.
 	 */
 	readonly sealedBytes: Uint8Array;
 	isStored: boolean;
@@ -88,7 +88,6 @@ export function createFileWriter(
 		fileId: id,
 		/** Number of sealed parts, including those from before a crash; the next part gets this number. */
 		parts: () => sealed,
-		/** Bytes of sealed parts. */
 		bytes: () => sealedBytes,
 		/** Returns true once there is enough for a part: call `seal` before writing much more. Bytes are not copied. */
 		write(bytes: string | Uint8Array): boolean {

@@ -9,7 +9,6 @@ export const storedFile = pgTable(
 		/** `file_…`, sortable by time. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
-		/** The key that made it. */
 		keyId: text("key_id").notNull(),
 		/** `batch` or `batch_output`. */
 		purpose: text().notNull(),

@@ -108,8 +108,8 @@ export async function checkPath(path: string): Promise<CheckedArchive[]> {
 }
 
 /**
- * Checks all files of an archive and the chain of their seals: no day is missing between two, and each seal follows
- * from the previous one. Ordered by day.
+ * Checks all files and their seals' chain: no day is missing between two, each seal follows from the previous one.
+ * Ordered by day.
  */
 export async function checkArchives(place: ArchivePlace): Promise<CheckedArchive[]> {
 	const names = (await place.names()).filter((name) => name.endsWith(".parquet"));

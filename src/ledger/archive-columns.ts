@@ -1,8 +1,8 @@
 import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
 
 /**
- * The columns of archived rows, in the order in which `books_usage_row` and `books_entry_row` hash them. The check
- * rebuilds the same text from a file.
+ * Columns of archived rows, in the order hashed by `books_usage_row` and `books_entry_row`: the check rebuilds the same
+ * text from a file.
  */
 type Kind = "text" | "integer" | "nano_usd" | "boolean" | "real" | "moment";
 
@@ -12,7 +12,6 @@ export interface ArchiveColumn {
 	readonly nullable?: true;
 }
 
-/** A value as Parquet stores it. */
 export type ArchiveValue = string | number | bigint | boolean | null;
 
 const column = (kind: Kind) => (name: string) => ({ name, kind });
@@ -62,7 +61,6 @@ const PARQUET_TYPES = {
 	moment: { type: "INT64", converted_type: "TIMESTAMP_MICROS" },
 } as const;
 
-/** The Parquet schema of a file. */
 export function parquetSchema(kind: ArchiveKind) {
 	const columns = ARCHIVE_COLUMNS[kind];
 	return [

@@ -6,7 +6,6 @@ import { newUuid } from "../base/id.ts";
 import { openWorkFolder, type WorkFolder } from "../base/work-folder.ts";
 import { openBucket, type S3Bucket } from "../files/bucket.ts";
 
-/** Where archived days are stored: a folder, or objects of a bucket under a prefix. */
 export type ArchiveAddress = { readonly folder: string } | { readonly bucket: S3Bucket; readonly prefix: string };
 
 /** An archive's files by name. A file is never overwritten. */

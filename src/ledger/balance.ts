@@ -7,8 +7,8 @@ export interface Balance {
 	/** Paid in and not spent: `available + held`. */
 	readonly balance: NanoUsd;
 	/**
-	 * Reserved by running requests, plus the leases of instances that are not live until their journals are replayed.
-	 * Idle slices of live instances count as available: they can be recalled.
+	 * Reserved by running requests, plus leases of instances that are not live until their replay. Idle slices of live
+	 * instances count as available: they can be recalled.
 	 */
 	readonly held: NanoUsd;
 	readonly available: NanoUsd;
@@ -44,8 +44,8 @@ export async function accountBalance(statements: Statements, accountId: string):
 }
 
 /**
- * Balance of a key's or a project's cap. `period`: a renewing cap and the budget of its present period. Running
- * requests count against it even if they were admitted in the previous one. Fault `not_found`.
+ * Balance of a key's or a project's cap. `period`: a renewing cap with its present period's budget; running requests
+ * count against it even if admitted in the previous one. Fault `not_found`.
  */
 export async function keyBalance(
 	statements: Statements,

@@ -1,7 +1,6 @@
 import { boolean, index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import type { Check } from "./reconciler.ts";
 
-/** The result of a check of the books. */
 export const reconciliationRun = pgTable(
 	"reconciliation_run",
 	{

@@ -19,8 +19,7 @@ export const budget = pgTable(
 		/** Account: the sum of its ledger entries. Key and project: the cap, null for none. */
 		limitNanoUsd: bigint("limit_nano_usd", { mode: "number" }),
 		/**
-		 * The limit ends when all live instances have applied this control entry: from then on they reserve from the cap's
-		 * periods.
+		 * The limit ends when all live instances have applied this control entry: then they reserve from the cap's periods.
 		 */
 		liftSeq: bigint("lift_seq", { mode: "number" }),
 		/** For periods: the owner of the cap, the kind of period, its first day in the account's time zone. */

@@ -49,8 +49,8 @@ const FLUSH_INTERVAL_MS = 100;
 /** Half a millisecond of the event loop. With 256 a request's 57 µs grew by one; 1,000 saved two but delayed others. */
 const FLUSH_AT = 512;
 /**
- * Limit of a batch when settlements queue up, as after an outage. A batch locks and writes each lease once, and waits
- * once for the log's disk. Costs Postgres a fifth less per row than 1,000; two milliseconds of the event loop.
+ * Batch limit while settlements queue up, as after an outage. A batch locks and writes each lease once, and waits once
+ * for the log's disk. Costs Postgres a fifth less per row than 1,000; two milliseconds of the event loop.
  */
 const FLUSH_BATCH_MAX = 4_000;
 const FLUSH_QUEUE_MAX = 200_000;

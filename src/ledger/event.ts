@@ -23,7 +23,6 @@ interface ValueOfType {
 	readonly timestamptz: number;
 }
 
-/** Fields whose values form a closed list. */
 interface ClosedLists {
 	readonly endpoint: Endpoint;
 	readonly basis: Basis;
@@ -43,7 +42,6 @@ type OptionalName = Named<{ optional: true }>;
 type OptionalValues = { readonly [Name in OptionalName]?: ValueOf<Name> | undefined };
 type AdmittedName = Exclude<Named<{ known: "admission" }>, OptionalName>;
 
-/** Known of a request at its admission. */
 export interface AdmittedEvent extends Values<AdmittedName>, OptionalValues {}
 
 /** How a request ended and what it cost: one row of `usage_event`. */

@@ -20,8 +20,8 @@ const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 1_000;
 
 /**
- * Decides when the writer flushes: after an interval while settlements wait, sooner once a batch is full, one flush at
- * a time. A failed flush is repeated after a pause, which doubles up to a second.
+ * Decides when the writer flushes: after an interval while settlements wait, sooner once a batch is full, one at a
+ * time. A failed flush is repeated after a pause that doubles up to a second.
  */
 export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: Flushes) {
 	const states = createStates(TRANSITIONS, "idle");

@@ -57,8 +57,8 @@ export function createGrants(deps: GrantsDeps) {
 
 	return {
 		/**
-		 * Repeats the request until the outcome is known. An unanswered grant may have committed, so its `op` stays the
-		 * same. Rejects only with NotLive.
+		 * Repeats the request until the outcome is known, with the same `op`: an unanswered grant may have committed.
+		 * Rejects only with NotLive.
 		 */
 		async ask(budget: string, want: NanoUsd, min: NanoUsd, ticket: number | null) {
 			assert(want >= min && min > 0, "a wish is for something");

@@ -38,7 +38,6 @@ export interface InstanceLeaseParts extends EpochParts {
 	counts?: LedgerCounts;
 	/** Calls `onChange` whenever the control log may have grown, also after a lost connection. */
 	listen(onChange: () => void): Promise<void>;
-	/** Like `listen`, for recalls. */
 	listenRecalls(onRecall: () => void): Promise<void>;
 }
 
@@ -104,7 +103,6 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
  * parts.
  */
 export async function holdInstanceLease(given: InstanceLeaseParts, options: HoldOptions) {
-	/** Numbers of all epochs of this process. */
 	const joined: number[] = [];
 	const parts = { ...given, heartbeats: withNumbersOnce(given.heartbeats, joined) };
 	const { clock, log, gate } = parts;
@@ -158,7 +156,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 				return;
 			}
 			if (failed + left.waiting() === 0) return;
-			// No race with a promise of the stop: such a race would keep memory of each wait for as long as a journal stays.
+			// No race with the stop's promise: it would keep memory of each wait for as long as a journal stays.
 			await new Promise<void>((resolve) => {
 				lookNow = resolve;
 				clock.after(RECOVER_AGAIN_MS, resolve);
@@ -279,8 +277,8 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 }
 
 /**
- * A server that took over without all data may repeat a number that this process had. Messages of the earlier epoch
- * still on their way would count for the new one. So each number is higher than all others of this process.
+ * A server that took over without all data may repeat a number of this process; late messages of the earlier epoch
+ * would then count for the new one. So each number exceeds all others of this process.
  */
 function withNumbersOnce(store: HeartbeatStore, joined: number[]): HeartbeatStore {
 	return {

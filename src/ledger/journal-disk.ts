@@ -39,8 +39,8 @@ export interface JournalDisk {
 
 export interface JournalFile {
 	/**
-	 * Appends the first `length` of `bytes`, all or nothing; throws DiskFull or the system's error. Afterwards the data
-	 * survives the process. A length, since a view would be one object per record.
+	 * Appends the first `length` of `bytes`, all or nothing; throws DiskFull or the system's error. The data survives the
+	 * process. A view instead of a length would be one object per record.
 	 */
 	append(bytes: Buffer, length: number): void;
 	/** Afterwards the data survives a loss of power. Must not be retried: the kernel may have dropped the data. */

@@ -4,7 +4,6 @@ import { Fault } from "../base/fault.ts";
 import { tryFileLock } from "../base/file-lock.ts";
 import { beginningOf, DiskFull, fileAt, isOfTheSystem, type JournalDisk, openJournalDisk } from "./journal-disk.ts";
 
-/** The epoch that wrote a journal. */
 export interface JournalOwner {
 	readonly id: string;
 	readonly epoch: number;
@@ -22,16 +21,13 @@ export class OwnerUnknown extends Error {}
 export interface JournalHome {
 	/** Epochs that left a journal, by instance and epoch. A folder that is no journal does not hide the others. */
 	list(onUnreadable: (folder: string, error: unknown) => void): readonly FoundJournal[];
-	/** Whether another process here holds a journal of this instance: it replays the instance's earlier ones itself. */
+	/** Whether another process here holds a journal of this instance; that process replays the earlier ones. */
 	isHeldByAnother(id: string): boolean;
-	/**
-	 * Whether the journal of this epoch was created here since this machine started. Then it is the journal of the
-	 * process that runs the epoch.
-	 */
+	/** True if this epoch's journal was created here since the machine started: by the process that runs the epoch. */
 	isHere(owner: JournalOwner): boolean;
 	/**
-	 * Takes an epoch's journal for this process exclusively; undefined if any process here holds it, or if it no longer
-	 * exists. A process that was stopped (SIGSTOP) still holds its own; a dead one does not, however it died.
+	 * Takes an epoch's journal exclusively; undefined if missing or held. A stopped (SIGSTOP) process still holds its
+	 * own, a dead one never.
 	 */
 	claim(id: string, epoch: number, options: ClaimOptions): JournalClaim | undefined;
 }
@@ -40,7 +36,6 @@ interface ClaimOptions {
 	create: boolean;
 	/** Of a new journal; see `JournalClaim`. */
 	began?: string | undefined;
-	/** Where the journal was found. */
 	folder?: string | undefined;
 }
 
@@ -50,15 +45,14 @@ export interface JournalClaim {
 	readonly owner: JournalOwner;
 	/** Whether its folder is the one in which its owner created it. */
 	readonly isAtHome: boolean;
-	/** When its epoch began: a database of an older state repeats the number. Undefined if the lock does not say. */
+	/** When its epoch began: an older database repeats the number. Undefined if the lock does not say. */
 	readonly began: string | undefined;
 	/**
-	 * True if the folder was not created here since this machine started: it was copied, or its disk was cloned or moved.
-	 * Its lock then says nothing about its owner, which may run with the original. The same holds for file systems
-	 * without locks.
+	 * True if not created here since this machine started (copied, cloned or moved): the lock then says nothing about its
+	 * owner, which may run with the original. Also true on file systems without locks.
 	 */
 	readonly isCopy: boolean;
-	/** False if the journal is missing, incomplete or replaced. If the system refuses the check, it counts as present. */
+	/** False if missing, incomplete or replaced; true if the system refuses the check. */
 	isThere(): boolean;
 	release(): void;
 }

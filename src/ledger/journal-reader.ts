@@ -12,9 +12,8 @@ export interface EndOfJournal {
 }
 
 /**
- * Reads the journal of a dead epoch, a segment at a time: settlements in order, then the requests left open. A request
- * without a settlement has received something between the two amounts of its last progress record. It is charged the
- * lower one: a customer pays for nothing that may not have arrived.
+ * Reads a dead epoch's journal a segment at a time: settlements in order, then open requests. An open request is
+ * charged the lower amount of its last progress record: a customer pays for nothing that may not have arrived.
  */
 export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<SettledEvent, EndOfJournal> {
 	const open = new Map<string, { admitted: AdmittedEvent; progress: Progress | undefined }>();

@@ -128,8 +128,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	}
 
 	/**
-	 * Removes the oldest first, never out of order: a segment also holds later records of requests that an older one
-	 * opened. Without those their replay would use older progress.
+	 * Removes the oldest first, never out of order: a segment also holds later records of requests opened in an older
+	 * one; without those a replay would use older progress.
 	 */
 	function removePaid(): void {
 		for (const segment of segments.values()) {
@@ -159,8 +159,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 
 	return {
 		/**
-		 * Opens a request; returns the number of the segment that holds it. Throws DiskFull or the system's error: then the
-		 * request is not admitted, and no other is until the disk accepts records again.
+		 * Opens a request; returns the number of its segment. Throws DiskFull or the system's error: then neither this
+		 * request nor another is admitted until the disk accepts records again.
 		 */
 		admit(body: string) {
 			refuseUnlessWritable();
@@ -191,8 +191,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			if (segment.owed === 0) removePaid();
 		},
 		/**
-		 * Copies a running request's admission and newest progress record into the current segment, so that its old segment
-		 * can be removed. Returns the number of the new segment; the caller then acknowledges the old one. Throws DiskFull.
+		 * Copies a running request's admission and newest progress record into the current segment; returns its number. The
+		 * caller then acknowledges the old segment so that it can be removed. Throws DiskFull.
 		 */
 		carry(admitBody: string, progressBody: string | undefined) {
 			refuseUnlessWritable();
@@ -211,7 +211,6 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		durable: () => (options.syncs ? sync.durable() : Promise.resolve()),
 		/** Why no further request can be opened now; undefined if one can. */
 		problem,
-		/** Present size, for views. */
 		size() {
 			let bytes = 0;
 			for (const segment of segments.values()) bytes += segment.bytes;
@@ -232,8 +231,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 }
 
 /**
- * Writes the journal to the disk (fdatasync): one sync at a time, and at most one waiting. `sync` covers all that no
- * earlier one did. `onFailed`: acknowledged records may not survive a loss of power.
+ * Syncs the journal (fdatasync): one at a time, at most one waiting; `sync` covers all that no earlier one did.
+ * `onFailed`: acknowledged records may not survive a loss of power.
  */
 function createJournalSync(sync: () => Promise<unknown>, onFailed: (error: unknown) => void) {
 	/** The sync under way, and the one that follows it for all records appended after its start. */
@@ -266,8 +265,8 @@ function createJournalSync(sync: () => Promise<unknown>, onFailed: (error: unkno
 		/** Resolves once everything appended before is on the disk. Rejects permanently after a failed sync. */
 		durable() {
 			if (failure) return Promise.reject(failure.error);
-			// The next sync has yet to start, even in the moment in which the current one ends. Another sync between them
-			// would find nothing to sync, and would end before the current one.
+			// The next sync has yet to start, even as the current one ends: a sync between them would find nothing to do and
+			// end before the current one.
 			if (next) return next;
 			if (!syncing) return start();
 			// The sync under way may not cover this record: wait for the next one.

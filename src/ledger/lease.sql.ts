@@ -14,9 +14,8 @@ import {
 } from "drizzle-orm/pg-core";
 
 /**
- * An instance's slice of a budget: credit that the instance may spend without a query. One row for each budget and
- * instance epoch. It is open while something is left: a statement that empties it closes it, and the next grant opens
- * it again.
+ * An instance's slice of a budget: credit it may spend without a query. One row per budget and instance epoch, open
+ * while something is left: a statement that empties it closes it, the next grant reopens it.
  */
 export const lease = pgTable(
 	"lease",
@@ -31,9 +30,9 @@ export const lease = pgTable(
 		state: text({ enum: ["open", "closed"] })
 			.notNull()
 			.default("open"),
-		/** The newest recall that this instance has answered: everything that was idle here then has been returned. */
+		/** The newest recall that this instance has answered: all credit idle here then has been returned. */
 		recalled: bigint({ mode: "number" }).notNull().default(0),
-		/** Its sums are in `sealed_budget`. A trigger takes them out of there when a late settlement changes the lease. */
+		/** Its sums are in `sealed_budget`; a trigger takes them out when a late settlement changes the lease. */
 		sealed: boolean().notNull().default(false),
 	},
 	(table) => [
@@ -54,7 +53,7 @@ export const lease = pgTable(
 	],
 );
 
-/** Numbers the recalls. A number shows when it was taken, not when its row appeared; that is enough, see `recall`. */
+/** Numbers the recalls by when a number was taken, not when its row appeared; that is enough, see `recall`. */
 export const recallTicket = pgSequence("recall_ticket");
 
 /**
@@ -67,7 +66,6 @@ export const recall = pgTable(
 	{
 		budgetId: text("budget_id").notNull(),
 		ticket: bigint({ mode: "number" }).notNull(),
-		/** The recalling instance. */
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
 		at: timestamp({ withTimezone: true }).notNull().default(sql`clock_timestamp()`),

@@ -18,7 +18,6 @@ import type { Writer } from "./writer.ts";
 
 export type Hold = HoldOf<Ledger>;
 
-/** The budgets that a request draws on. */
 export type Drawing = Pick<AdmittedEvent, "account" | "key" | "budgets">;
 
 /**
@@ -28,8 +27,8 @@ export type Drawing = Pick<AdmittedEvent, "account" | "key" | "budgets">;
 export interface Ledger {
 	readonly epoch: number;
 	/**
-	 * Reserves `reserved` from all of its budgets or from none, in one synchronous step. Undefined if the free credit
-	 * here does not cover it: then `draw` and try again. Throws a Fault if the journal or the queue is full.
+	 * Reserves `reserved` from all of its budgets or from none, synchronously. Undefined if the free credit here does not
+	 * cover it: `draw`, then try again. Throws a Fault if the journal or the queue is full.
 	 */
 	reserve(admitted: AdmittedEvent): Hold | undefined;
 	/** Gets credit that `reserve` lacked. Returns the first budget that cannot cover it; null: retry `reserve`. */
@@ -45,7 +44,6 @@ export interface Ledger {
 	/** See `Slices`. */
 	answer(budget: string, ticket: number): Promise<void>;
 	limitChanged(budget: string, lowered: boolean): void;
-	/** What running requests of this instance hold of a budget. */
 	heldOf(budget: string): NanoUsd;
 	/** Why no request can be reserved now, whatever its budgets have; undefined if one can. */
 	problem(): string | undefined;
@@ -72,7 +70,6 @@ export interface LedgerDeps {
 	slices: Slices;
 	journal: Journal;
 	writer: Writer;
-	/** Closes the leases in Postgres. */
 	close: () => Promise<void>;
 	clock: Clock;
 	log: Log;
@@ -199,7 +196,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		},
 
 		// The account comes last: a request that a cap refuses must not claim, even briefly, credit that others of the
-		// account need. The caps are drawn concurrently, so that a key whose period begins needs no more round trips.
+		// account need. Caps are drawn concurrently, so a key whose period begins needs no more round trips.
 		draw: ({ account, key, budgets }, amount) =>
 			slices.draw([budgets === undefined ? key : [key, ...budgets], account], amount),
 

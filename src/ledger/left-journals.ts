@@ -13,7 +13,7 @@ import type { LedgerStore } from "./store.ts";
 const JOURNALS_AT_ONCE = 4;
 /** Each journal that waits keeps its settlements in memory, or queries its instance's state five times a second. */
 const WAITING_MAX = 16;
-/** A refused record is hardly accepted a second later, and each try sends the whole journal: the operator acts first. */
+/** A refused record is hardly accepted soon, and each try sends the whole journal: the operator acts first. */
 const REFUSED_REST_MS = 600_000;
 
 export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "isStopping"> {
@@ -26,7 +26,7 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 	beganOf: (owner: JournalOwner) => Promise<string | undefined>;
 }
 
-/** Journals on this machine whose owners have ended: this process's own earlier ones, and those of other instances. */
+/** Journals on this machine whose owners have ended: this process's earlier ones, and other instances'. */
 export function createLeftJournals(deps: LeftJournalsDeps) {
 	const { journals, clock, log } = deps;
 	const places = createPlaces(JOURNALS_AT_ONCE);
@@ -76,8 +76,8 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 			const { owner, isAtHome } = claim;
 			const named = { instance: owner.id, epoch: owner.epoch };
 			if (claim.isCopy) {
-				// After a reboot each worker replays its own journal. To other workers its instance would appear to run, as if
-				// the journal were a copy.
+				// After a reboot each worker replays its own journal; to other workers it would look like a running instance's
+				// copy.
 				if (isAtHome && id !== deps.instanceId && journals.isHeldByAnother(id)) return true;
 				log.info("a journal was not created here: replaying it once its instance has ended", named);
 				// A running owner would go on spending from leases that the replay closes. Its settlements would be recorded
@@ -125,8 +125,8 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 
 	return {
 		/**
-		 * Replays all journals that are not being replayed yet, some at a time. Resolves when each is done, failed, or
-		 * waits: for a locked row, or for proof that its instance has ended. Returns how many should be tried again.
+		 * Replays all journals not being replayed yet, some at a time. Resolves when each is done, failed, or waits for a
+		 * locked row or for proof that its instance ended. Returns how many to try again.
 		 */
 		async look() {
 			const found = [...journals.list(noteUnreadable)];

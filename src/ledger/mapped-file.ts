@@ -15,9 +15,9 @@ export function canMap(systemType: number): boolean {
 }
 
 /**
- * A file's bytes mapped into memory: stored bytes are the file's, even if the process dies. Appends by storing: costs a
- * sixth of a `write`, without a system call. The file grows a piece at a time, written as zeros before it is mapped. So
- * a lack of room is found then, never by a store. Bytes after the end are zero.
+ * A file mapped into memory: stored bytes survive the process. An append costs a sixth of a `write`, without a system
+ * call. Each piece is written as zeros before it is mapped, so a lack of room is found then, never by a store. Bytes
+ * after the end are zero.
  */
 export function createMappedFile(path: string, makeRoom: (from: number, bytes: number) => void) {
 	let from = 0;

@@ -22,7 +22,6 @@ export const settledEvent = new Function(
 
 /** How far a running request may have got: the cost of all delivered output is between the two amounts. */
 export interface Progress {
-	/** Cost of the output delivered so far. */
 	readonly delivered: NanoUsd;
 	/** Upper bound of the cost that will be delivered until the next record. */
 	readonly bound: NanoUsd;

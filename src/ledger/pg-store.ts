@@ -14,7 +14,7 @@ interface GrantRow extends Omit<GrantReply, "amount" | "available" | "lent"> {
 /** Leases closed per statement: it locks their budgets' rows while it runs. */
 const CLOSE_BATCH = 500;
 
-/** Element type in arrays for `lease_settle`: nested arrays must have equal length, so an inner array is a text. */
+/** Element type in arrays for `lease_settle`: nested arrays need equal lengths, so an inner array is a text. */
 const elementOf = ({ type }: ReturnType<typeof usageField>) =>
 	type === "text[]" ? "text" : type === "timestamptz" ? "double precision" : type;
 

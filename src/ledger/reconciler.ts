@@ -101,7 +101,6 @@ export async function reconcile(statements: Statements): Promise<Reconciliation>
 	return { ok: checks.every((check) => check.ok), checks };
 }
 
-/** One recorded check of the books. */
 export interface BooksRun extends Reconciliation {
 	readonly id: string;
 	readonly atMs: number;

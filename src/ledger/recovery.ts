@@ -26,7 +26,6 @@ export interface HandInDeps {
 	store: LedgerStore;
 	/** Called before the replay waits for locked rows, for any length of time; resolves when it may. */
 	stepAside(): Promise<void>;
-	/** Settlements that were set aside. */
 	refused: SettledEvent[];
 }
 

@@ -8,10 +8,7 @@ const EVER = sql`'-infinity'`;
 /** Position of the removal of old books rows. One row, made by the first removal; closed-days.md describes the order. */
 export const removal = pgTable("removal", {
 	id: smallint().primaryKey(),
-	/**
-	 * Requests that were admitted before are not settled any more: they may have been, and their rows removed. Never goes
-	 * back.
-	 */
+	/** Requests admitted before are not settled any more: their rows may have been removed. Never goes back. */
 	usageBefore: moment("usage_before").notNull().default(EVER),
 	/** When `usage_before` was set. Settlements under the former value have ended some time after it. */
 	usageSaidAt: moment("usage_said_at").notNull().default(EVER),
@@ -23,7 +20,6 @@ export const removal = pgTable("removal", {
 	/** The last operation on a lease that the present round looked at. */
 	opAt: moment("op_at").notNull().default(EVER),
 	opId: uuid("op_id").notNull().default(NOBODY),
-	/** When that round began. */
 	opRoundAt: moment("op_round_at").notNull().default(EVER),
 });
 

@@ -2,9 +2,8 @@ import type { Statements } from "../db/statements.ts";
 import { inSteps, type SealDeps, STEP_ROWS } from "./seals.ts";
 
 /**
- * Removes settled requests of sealed days that ended more than `days` ago; with `archived`, only of days whose files
- * were seen in the archive. Works in bounded steps: an interrupted run continues later, and one process at a time does
- * it. Returns how many were removed.
+ * Removes settled requests of sealed days that ended more than `days` ago; with `archived`, only of days seen in the
+ * archive. Works in bounded, resumable steps, one process at a time. Returns the number removed.
  */
 export function removeUsage({ statements, clock }: SealDeps, days: number, archived: boolean): Promise<number> {
 	return inSteps(clock, async () => {

@@ -9,7 +9,6 @@ export interface Retention {
 	readonly archive: ArchiveAddress | null;
 	/** Settled requests; their hourly sums stay. */
 	readonly usageDays: number;
-	/** The audit log. */
 	readonly auditDays: number;
 	readonly refusalDays: number;
 }

@@ -6,8 +6,8 @@ import type { LedgerStore, ReturnRequest } from "./store.ts";
 const RETURNS_A_STATEMENT = 1_000;
 const RETRY_MS = 100;
 /**
- * A return refused alone is damaged, or a server that took over lacks its grant. It is sent again, less and less often,
- * in case an operator repairs the books.
+ * A return refused alone is damaged, or a server that took over lacks its grant. It is sent again, ever less often, in
+ * case an operator repairs the books.
  */
 const REFUSED_RETRY_MS_MIN = 5_000;
 const REFUSED_RETRY_MS_MAX = 300_000;

@@ -86,7 +86,6 @@ export const sealedLease = pgTable(
 	(table) => [primaryKey({ columns: [table.budgetId, table.instanceId, table.epoch] })],
 );
 
-/** Sums of a budget's sealed rows. */
 export const sealedBudget = pgTable("sealed_budget", {
 	budgetId: text("budget_id").primaryKey(),
 	/** The sum of its sealed ledger entries; 0 for a key's. */

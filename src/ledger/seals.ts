@@ -27,10 +27,7 @@ export async function inSteps(clock: Clock, step: () => Promise<{ count: number;
 	return sum;
 }
 
-/**
- * Seals days that are over, in bounded steps: an interrupted run continues later, and one process at a time does it.
- * Returns how many days were sealed.
- */
+/** Seals days that are over, in bounded, resumable steps, one process at a time. Returns how many were sealed. */
 export function sealDays({ statements, clock }: SealDeps): Promise<number> {
 	return inSteps(clock, async () => {
 		const [row] = await statements<{ state: "more" | "sealed" | "idle" | "busy" }>`
@@ -50,8 +47,8 @@ async function sealLeases(statements: Statements): Promise<void> {
 }
 
 /**
- * Reads about `rowsMax` rows of sealed days again, continuing from the last call. The next check of the books reports
- * rows that differ from their seal. Returns the number of rows read.
+ * Reads about `rowsMax` rows of sealed days again, continuing from the last call; the next check of the books reports
+ * differences. Returns the number of rows read.
  */
 export function verifyDays({ statements, clock }: SealDeps, rowsMax: number): Promise<number> {
 	let left = rowsMax;
@@ -64,7 +61,6 @@ export function verifyDays({ statements, clock }: SealDeps, rowsMax: number): Pr
 	});
 }
 
-/** A sealed day for display. */
 interface SealedDay {
 	/** `2026-11-22`, in UTC. */
 	readonly id: string;

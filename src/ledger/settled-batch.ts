@@ -4,7 +4,6 @@ import { SettledColumns } from "./settled-columns.ts";
 /** Called when Postgres has durably recorded the settlement with this ticket. */
 export type Acknowledge = (ticket: number) => void;
 
-/** Settlements that go to Postgres together, with their acknowledgements. */
 export class SettledBatch {
 	readonly columns = new SettledColumns();
 	readonly #tickets: number[] = [];

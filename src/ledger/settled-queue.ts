@@ -48,16 +48,13 @@ export function createSettledQueue(batchMax: number) {
 		takeBack() {
 			lent = undefined;
 		},
-		/** Removes the lent batch. */
 		remove() {
 			if (lent === undefined) return;
 			batches.shift();
 			length -= lent.length;
 			lent = undefined;
 		},
-		/** Whether there is more than the first batch. */
 		hasMore: () => batches.length > 1,
-		/** Moves the first batch to the end. */
 		rotate() {
 			const first = batches.shift();
 			if (first) batches.push(first);

@@ -95,6 +95,5 @@ function placesOf(batch: Settlements, chosen: (event: SettledEvent) => boolean):
 	return new Set([...batch].flatMap((event, place) => (chosen(event) ? [place] : [])));
 }
 
-/** Whether it needs one of the locked rows. */
 export const isHeld = ({ id, account, key, budgets }: AdmittedEvent, busy: ReadonlySet<string>): boolean =>
 	busy.has(id) || busy.has(account) || busy.has(key) || (budgets?.some((budget) => busy.has(budget)) ?? false);

@@ -163,7 +163,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 
 	/**
 	 * Postgres had too little. That proves nothing while instances with credit have not answered a recall: they are
-	 * asked, and asked again for new requests. Waiters without a proof in time receive an error.
+	 * asked, again for new requests. Waiters without a proof in time receive an error.
 	 */
 	async function judge(
 		slice: Slice,

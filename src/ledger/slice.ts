@@ -30,11 +30,9 @@ export interface Shortage {
 export function createSlice(budget: string, nowMs: number, contestedUntilMs: number) {
 	return {
 		budget,
-		/** May be reserved now. */
 		free: ZERO_USD,
 		/** The part of `free` that waiting requests may be about to reserve; it is not returned before. */
 		promised: ZERO_USD,
-		/** Reserved by running requests. */
 		held: ZERO_USD,
 		/** Charged, but not yet acknowledged by Postgres. */
 		unacknowledged: ZERO_USD,
@@ -61,7 +59,6 @@ export function createSlice(budget: string, nowMs: number, contestedUntilMs: num
 		contestedUntilMs,
 		/** Postgres had no credit: no requests in advance until then. */
 		dryUntilMs: Number.NEGATIVE_INFINITY,
-		/** When this instance last recalled idle credit from others. */
 		recalledMs: Number.NEGATIVE_INFINITY,
 		waiters: [] as Waiter[],
 		/** The number of the newest waiter. */

@@ -211,9 +211,8 @@ export function createSlices(
 		/** Sums over slices of accounts, as of the last tick. */
 		totals: () => totals,
 		/**
-		 * Waits until `need` was free in each of the budgets, one after the other, inner lists concurrently; or returns the
-		 * one that lacks it. The credit stays here until the caller had its turn to reserve. A Fault if the database does
-		 * not answer in time.
+		 * Waits until `need` was free in each budget, in order (inner lists concurrently), or returns the one that lacks
+		 * it. Credit stays here until the caller's turn to reserve. A Fault if the database does not answer in time.
 		 */
 		async draw(budgets: readonly (string | readonly string[])[], need: NanoUsd) {
 			assert(need >= 0, "a need is not negative");
@@ -247,8 +246,8 @@ export function createSlices(
 		/** How many lowerings of limits this instance has applied, of any budget. */
 		lowerings: () => lowerings,
 		/**
-		 * `rest` of what is held is left over by a request admitted after `lowering` lowerings. If the limit was lowered
-		 * since, the rest is returned to Postgres.
+		 * Releases the unused `rest` of a request admitted after `lowering` lowerings. If the limit was lowered since, the
+		 * rest is returned to Postgres.
 		 */
 		leave(slice: Slice, rest: NanoUsd, lowering: number) {
 			slice.held = subUsd(slice.held, rest);
@@ -256,8 +255,8 @@ export function createSlices(
 			if (lowering < slice.lowering && rest > 0) sendBack(slice, rest, null);
 		},
 		/**
-		 * Answers recall `ticket`: returns all credit that is free or on its way here, now and for some seconds. Resolves
-		 * when Postgres has it and the answer; never rejects.
+		 * Answers recall `ticket`: returns all credit free or arriving here, now and for some seconds. Resolves when
+		 * Postgres has the credit and the answer; never rejects.
 		 */
 		async answer(budget: string, ticket: number) {
 			const slice = slices.get(budget);
@@ -293,7 +292,6 @@ export function createSlices(
 			});
 			return (await Promise.all(arrived)).every(Boolean) && !stopped;
 		},
-		/** Stops requesting and returning. */
 		stop() {
 			stopped = true;
 			pump.stop();

@@ -9,8 +9,8 @@ export interface GrantRequest {
 	/** Less than this is useless: then nothing is granted. */
 	readonly min: NanoUsd;
 	/**
-	 * An earlier attempt was not answered. A refusal is then final for this `op`: if the earlier attempt arrives later,
-	 * it must not grant credit that no request waits for.
+	 * An earlier attempt was not answered. A refusal is then final for this `op`: the earlier attempt, if late, must not
+	 * grant credit that no request waits for.
 	 */
 	readonly again: boolean;
 	/** The recall whose answers count for `unanswered`; null without a recall. */
@@ -23,8 +23,8 @@ export interface GrantReply {
 	/** What is left for others; null if the budget has no limit. */
 	readonly available: NanoUsd | null;
 	/**
-	 * How many instances may still return credit: they hold some and have not answered, or replay an earlier epoch's
-	 * journal. At 0 a refusal is proved.
+	 * Instances that may still return credit: they hold some unanswered, or replay an earlier epoch's journal. At 0 a
+	 * refusal is proved.
 	 */
 	readonly unanswered: number;
 	/**
@@ -66,8 +66,8 @@ export interface Flushed {
 }
 
 /**
- * The ledger's statements for one instance epoch. Each may be repeated with the same ids. A rejection means that the
- * outcome is unknown, except NotLive, which is final. None waits for a locked row: it reports what it skipped.
+ * The ledger's statements for one instance epoch. Each may be repeated with the same ids. A rejection means an unknown
+ * outcome, except NotLive, which is final. None waits for a locked row: it reports what it skipped.
  */
 export interface LedgerStore {
 	grant(requests: readonly GrantRequest[]): Promise<readonly GrantReply[]>;

@@ -1,4 +1,3 @@
-/** One field of a settled request. */
 interface UsageField {
 	/** Of the table `usage_event`. */
 	readonly column: string;
@@ -16,12 +15,11 @@ interface UsageField {
 }
 
 /**
- * The fields of a settled request, in the order of the arguments of `lease_settle` and of an archived row. Events, journal
- * records, batches, SQL arguments, the table `usage_event`, the archive and the request log follow from this table.
+ * The fields of a settled request, in the order of `lease_settle`'s arguments and of archived rows. Events, journal
+ * records, batches, SQL arguments, the table `usage_event`, the archive and the request log follow from it.
  * `src/README.md` says how to add a field.
  */
 export const USAGE_FIELDS = {
-	/** The request's UUID. */
 	id: { column: "request_id", type: "uuid", known: "admission", archived: true },
 	account: { column: "account_id", type: "text", known: "admission", archived: true },
 	key: { column: "key_id", type: "text", known: "admission", archived: true },
@@ -51,7 +49,6 @@ export const USAGE_FIELDS = {
 	replica: { column: "replica", type: "text", known: "end", nullable: true, archived: true },
 	/** The managed batch that the request is a line of. */
 	batch: { column: "batch_id", type: "text", known: "admission", optional: true, archived: true },
-	/** Time of the admission. */
 	at: { column: "admitted_at", type: "timestamptz", known: "admission", archived: true },
 	/** Milliseconds from admission to the first token; null if there was none. */
 	first: { column: "first_token_ms", type: "real", known: "end", nullable: true, archived: true },
@@ -74,10 +71,8 @@ export type CountName = {
 
 export const COUNT_NAMES = USAGE_FIELD_NAMES.filter((name) => usageField(name).count) as readonly CountName[];
 
-/** The counts of a row of `usage_event`, by their columns. */
 export type CountColumns = { readonly [Name in CountName as UsageFields[Name]["column"]]: number };
 
-/** The counts of a row by their names. */
 export function countsOf(row: CountColumns): Readonly<Record<CountName, number>> {
 	const columns: Readonly<Record<string, number>> = row;
 	return Object.fromEntries(COUNT_NAMES.map((name) => [name, columns[usageField(name).column]])) as Record<

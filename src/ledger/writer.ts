@@ -23,7 +23,7 @@ export interface OpenRequest {
 
 export interface WriterOptions {
 	flushIntervalMs: number;
-	/** So many go out at once: making or acknowledging a batch is one step of the event loop, which delays others. */
+	/** So many go out at once: making or acknowledging a batch is one event-loop step, which delays others. */
 	flushAt: number;
 	batchMax: number;
 	/** Beyond it `isFull`: no more requests are admitted until Postgres has caught up. */
@@ -47,9 +47,9 @@ const NOBODY = new SlotPool<OpenRequest>();
 const NOTHING = new SettledColumns();
 
 /**
- * The write-behind queue: batches go to Postgres one after the other; a failed one is repeated with the same ids.
- * Nothing is dropped or counted twice. Settlements that need a locked row are set aside and tried again separately, so
- * that only their own account waits.
+ * The write-behind queue: batches go to Postgres one after the other; a failed one is repeated with the same ids, so
+ * nothing is dropped or counted twice. Settlements that need a locked row are set aside and retried separately: only
+ * their own account waits.
  */
 export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log }, options: WriterOptions) {
 	const { store, clock, log } = deps;
@@ -58,7 +58,6 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	/** They need a locked row. */
 	const aside = createSettledQueue(options.batchMax);
 	let asideDueMs = 0;
-	/** Recently acknowledged batches. */
 	const kept = createKeptBatches();
 	/** Most requests end before a flush and leave both pools; those that stay survive young collections. */
 	let opened = new SlotPool<OpenRequest>();

@@ -7,8 +7,8 @@ import { createShares, type Share, type SharesDeps } from "./shares.ts";
 
 /**
  * Concurrency and requests a minute of a key, or of all keys of a project, across all instances. Each instance counts
- * within its share of the limit, and shares move to where requests arrive. The check is synchronous; only a used-up
- * share must be drawn.
+ * within its share, and shares move to where requests arrive. The check is synchronous; only a used-up share must be
+ * drawn.
  */
 export interface KeyLimits {
 	/**
@@ -25,7 +25,6 @@ export interface KeyLimits {
 	withdraw(keyId: string): void;
 	/** The key's running requests on this instance. */
 	running(keyId: string): number;
-	/** State of the key's requests a minute. */
 	rateLimitState(keyId: string, requestsPerMinute: number): RateLimitState;
 	/** Another instance lacks shares of this key: unused ones are returned. */
 	recall(keyId: string): void;
@@ -126,7 +125,6 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		return usage;
 	}
 
-	/** Whether `amount` leaves no room for one more. */
 	const isUsedUp = (usage: Usage, kind: LimitKind, amount: number, nowMs: number) =>
 		kind === "running" ? usage.running >= amount : counted(usage, nowMs) > amount - 1;
 

@@ -2,7 +2,6 @@ import type { Clock } from "../base/clock.ts";
 
 /** Sliding count of a minute's requests, approximated by two fixed windows: the older one counts in part. */
 export interface RateWindow {
-	/** Start of the current window. */
 	sinceMs: number;
 	count: number;
 	countBefore: number;
@@ -11,8 +10,8 @@ export interface RateWindow {
 export const WINDOW_MS = 60_000;
 
 /**
- * Start of the window that `nowMs` is in: a minute of the wall clock, the same on all instances. With starts of their
- * own, instances would together admit more than the limit.
+ * Start of the window that `nowMs` is in: a minute of the wall clock, the same on all instances, which would otherwise
+ * together admit more than the limit.
  */
 export function windowStart(nowMs: number, wallMs: number): number {
 	return nowMs - (wallMs % WINDOW_MS);
@@ -22,8 +21,8 @@ export function windowStart(nowMs: number, wallMs: number): number {
 const APART_MS_MAX = 1_000;
 
 /**
- * Advances to the window of `nowMs` and realigns it after the wall clock was set; otherwise instances would stay apart
- * while the key is used. A window never starts in the future, or the older one would count too much.
+ * Advances to the window of `nowMs` and realigns it after the wall clock was set, or instances would stay apart while
+ * the key is used. A window never starts in the future, or the older one would count too much.
  */
 export function advance(window: RateWindow, nowMs: number, clock: Pick<Clock, "wallMs">): void {
 	const windows = Math.floor((nowMs - window.sinceMs) / WINDOW_MS);

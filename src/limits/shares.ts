@@ -4,8 +4,8 @@ import type { Log } from "../base/log.ts";
 import type { LimitKind, ShareAsk, ShareGrant, ShareStore } from "./share-store.ts";
 
 /**
- * This instance's share of one key's limit. Its count never passes `amount`, and all instances' amounts never pass the
- * limit: a share leaves memory before it is returned, and enters memory after it was granted.
+ * This instance's share of one key's limit. Its count never passes `amount`, nor all instances' amounts the limit: a
+ * share leaves memory before it is returned, and enters memory after it was granted.
  */
 export interface Share {
 	readonly key: string;
@@ -39,13 +39,12 @@ export interface Share {
 export interface Shares {
 	/** The share of a key's limit, which may be empty. */
 	obtain(key: string, kind: LimitKind, used: () => number): Share;
-	/** Returns all of it. */
 	release(share: Share): void;
 	/** Resolves when there is room for one more, or none was to be had. Fault service_unavailable without an answer. */
 	draw(share: Share): Promise<void>;
 	/**
-	 * Applies the key's limit of now. Grants under a higher limit, or from before the gate closed, may belong to others
-	 * by now: unused parts are returned at once, used parts as they become free, and grants in flight do not count.
+	 * Applies the key's present limit. Grants under a higher limit, or from before the gate closed, may belong to others:
+	 * unused parts are returned at once, used parts as they become free, and grants in flight do not count.
 	 */
 	limitTo(share: Share, limit: number): void;
 	/** Returns all unused parts. */

@@ -10,8 +10,8 @@ import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
 /**
- * Credit adjustments. A key acts for the operator who made it: its bookings count with the operator's, it cannot
- * confirm them, and it cannot change the operator's own account.
+ * Credit adjustments. A key acts for the operator who made it: its bookings count with the operator's, and it can
+ * neither confirm them nor change the operator's own account.
  */
 export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "config">) {
 	const { statements, tx, keyMaker, config } = parts;

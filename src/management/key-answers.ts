@@ -25,8 +25,8 @@ export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "f
 	const view = (key: KeyRecord) => keyView(key, clock.wallMs());
 
 	/**
-	 * With a token, the key's id is stored first and its secret is derived from the id, the token and the pepper: a
-	 * repeated call gets the same secret, which is not stored.
+	 * With a token, the key's id is stored first; its secret derives from id, token and pepper, so that a repeated call
+	 * gets the same secret, which is not stored.
 	 */
 	async function plan(call: ManagementCall): Promise<PlannedKey> {
 		const id = await claimed(parts, call, newId("key"));

@@ -48,8 +48,8 @@ export function clientToken(headers: Headers, body: unknown): string | null {
 }
 
 /**
- * Entity tags of `If-Match`, without quotes; null without the header, or for `*`. A weak tag matches nothing (RFC 9110,
- * 13.1.1). Fault invalid_request.
+ * Entity tags of `If-Match`, without quotes; null without it or for `*`. A weak tag matches nothing (RFC 9110, 13.1.1).
+ * Fault invalid_request.
  */
 export function ifMatch(headers: Headers): readonly string[] | null {
 	const header = headers.get("if-match")?.trim();
@@ -61,8 +61,8 @@ export function ifMatch(headers: Headers): readonly string[] | null {
 }
 
 /**
- * Returns the id to create under: `fresh`, or the id of the same call made before with the same token, under which
- * nothing is created twice. Fault idempotency_mismatch.
+ * Returns the id to create under: `fresh`, or that of the same earlier call with the same token, so that nothing is
+ * created twice. Fault idempotency_mismatch.
  */
 export async function claimed(
 	{ keyMaker, clock }: Parts<"keyMaker" | "clock">,
@@ -120,7 +120,6 @@ export const inForceOf = (fence: Fence) => shown(InForce, fence, { effective_by:
 export const pageOf = ({ query: { limit, after } }: ManagementCall) =>
 	pageOfQuery({ after, limit: limit === undefined ? undefined : Number(limit) });
 
-/** A page, in the shape of all lists here. */
 export function listOf(data: readonly ManagementAnswer[], next: string | null): ManagementAnswer {
 	return { object: "list", data, next, has_more: next !== null };
 }

@@ -6,7 +6,6 @@ import { MANAGEMENT_ANSWERS, MANAGEMENT_REQUESTS } from "./management-schemas.ts
 
 type RequestName = keyof typeof MANAGEMENT_REQUESTS;
 type AnswerName = keyof typeof MANAGEMENT_ANSWERS;
-/** Query parameters; `MANAGEMENT_QUERY` has their schemas. */
 export type ManagementQuery = keyof typeof MANAGEMENT_QUERY;
 
 export interface ManagementRoute {
@@ -225,7 +224,6 @@ export const MANAGEMENT_ROUTES = {
 } satisfies Readonly<Record<string, ManagementRoute>>;
 
 export type ManagementRouteName = keyof typeof MANAGEMENT_ROUTES;
-/** Body type of a route. */
 export type BodyOf<Name extends ManagementRouteName> = (typeof MANAGEMENT_ROUTES)[Name]["body"] extends infer Body
 	? Body extends RequestName
 		? Static<(typeof MANAGEMENT_REQUESTS)[Body]>

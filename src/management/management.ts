@@ -32,7 +32,6 @@ const REQUESTS_MAX = 256;
 type RequestName = keyof typeof MANAGEMENT_REQUESTS;
 type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall<Name>) => Promise<ManagementAnswer> };
 
-/** The console's parts that the management interface uses. */
 type ManagementParts = Parts<"statements" | "tx" | "clock" | "log" | "keyMaker" | "fence" | "deployments" | "config">;
 
 /** Serves `/v1/management/…` for operators' scripts, with management keys. Never rejects. */

@@ -62,7 +62,6 @@ const projectView = (project: ProjectRecord) =>
 		concurrency: project.concurrencyMax,
 	});
 
-/** Members of a project of any account. */
 export function projectMemberAnswers(parts: Parts<"statements" | "fence">) {
 	const { statements } = parts;
 

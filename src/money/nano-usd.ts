@@ -11,7 +11,6 @@ export const ZERO_USD = 0 as NanoUsd;
 export const NANO_PER_USD = 1_000_000_000;
 const PICO_PER_NANO = 1000;
 
-/** The largest amount: 2^53 − 1 nano-dollars. */
 export const MAX_NANO_USD = Number.MAX_SAFE_INTEGER as NanoUsd;
 
 /** Brands an integer; asserts that it is one. */
@@ -27,22 +26,19 @@ export function nanoUsdOfColumn(value: string | number | bigint): NanoUsd {
 }
 
 /**
- * As `nanoUsdOfColumn`, for lifetime and service-wide sums, which have no limit. Past MAX_NANO_USD it returns the
- * nearest double (off by at most a nano-dollar below USD 18 million). For display only.
+ * As `nanoUsdOfColumn`, for display of lifetime and service-wide sums, which have no limit. Past MAX_NANO_USD it
+ * returns the nearest double (off by at most a nano-dollar below USD 18 million).
  */
 export function sumOfColumn(value: string | number | bigint): NanoUsd {
 	return Number(value) as NanoUsd;
 }
 
-/** The sum of two amounts for display only: above MAX_NANO_USD it is rounded instead of refused, like `sumOfColumn`. */
+/** The sum for display only: above MAX_NANO_USD it is rounded instead of refused, like `sumOfColumn`. */
 export function shownSum(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a + b) as NanoUsd;
 }
 
-/**
- * The difference of two amounts for display only: below −MAX_NANO_USD it is rounded instead of refused, like
- * `sumOfColumn`.
- */
+/** The difference for display only: below −MAX_NANO_USD it is rounded instead of refused, like `sumOfColumn`. */
 export function shownRest(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a - b) as NanoUsd;
 }
@@ -103,7 +99,7 @@ export function affordableUnits(budget: NanoUsd, fixed: readonly CostLine[], rat
 	return units > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(units);
 }
 
-/** Reads a decimal string of dollars ("100", "0.25"); undefined unless it is a whole number of nano-dollars in range. */
+/** Reads decimal dollars ("100", "0.25"); undefined unless they are a whole number of nano-dollars in range. */
 export function parseUsd(text: string): NanoUsd | undefined {
 	return parseDecimal(text, 9) as NanoUsd | undefined;
 }

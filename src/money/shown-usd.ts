@@ -65,8 +65,8 @@ export function createUsdFormat({ point, group, dollars, exact, thousands, milli
 		showUsdWhole: whole,
 
 		/**
-		 * Short form: two decimals from one dollar on, four below it, and two significant digits where four decimals would
-		 * show nothing. `$1,204.50`, `$0.0312`, `$0.0000031`, `−$3.00`.
+		 * Short form: two decimals from one dollar on, four below it, two significant digits where four decimals show
+		 * nothing. `$1,204.50`, `$0.0312`, `$0.0000031`, `−$3.00`.
 		 */
 		showUsd: (amount: NanoUsd): string => signed(amount, dollars(rounded(Math.abs(amount), decimalsOf(amount)))),
 
@@ -82,10 +82,8 @@ export function createUsdFormat({ point, group, dollars, exact, thousands, milli
 			return signed(amount, dollars(rounded(size, Math.max(2, significantDecimals(size, 2)))));
 		},
 
-		/** Per unit: `$0.0006`. */
 		showRatePerUnit: (rate: PicoUsdPerUnit): string => dollars(grouped(formatDecimal(rate, PICO_DIGITS, 2))),
 
-		/** Per million units: `$0.23`. */
 		showRatePerMillion: (rate: PicoUsdPerUnit): string =>
 			dollars(grouped(formatDecimal(rate, PICO_DIGITS - MILLION_DIGITS, 2))),
 
@@ -95,7 +93,6 @@ export function createUsdFormat({ point, group, dollars, exact, thousands, milli
 	};
 }
 
-/** Decimals of the short form. */
 export const shownDecimals = (amount: NanoUsd): number => ENGLISH.showUsd(amount).split(".")[1]?.length ?? 0;
 
 const ENGLISH = createUsdFormat(ENGLISH_USD);

@@ -1,8 +1,8 @@
 import { index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Audit events. Append-only, except for the outcome of an act. One row for every act of an operator, on a key, or of a
- * payment service.
+ * Audit events: one row for every act of an operator, on a key, or of a payment service. Append-only, except for an
+ * act's outcome.
  */
 export const auditEvent = pgTable(
 	"audit_event",
@@ -12,7 +12,6 @@ export const auditEvent = pgTable(
 		at: timestamp({ withTimezone: true }).notNull().defaultNow(),
 		/** A user's id, or `stripe`. */
 		actor: text().notNull(),
-		/** `key.create`, `topup.confirm` … */
 		action: text().notNull(),
 		/** The id of the key, account, top-up or payment. */
 		subject: text().notNull(),

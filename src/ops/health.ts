@@ -1,7 +1,6 @@
 /** Why this instance should get no traffic, and what else needs attention. */
 export interface HealthReport {
 	readonly ready: boolean;
-	/** Reasons for not being ready. */
 	readonly reasons: readonly string[];
 	/** Warnings do not take the instance out of service. */
 	readonly warnings: readonly string[];

@@ -25,9 +25,9 @@ const QUIET_TICKS = 2;
 const GROWN_BYTES_MIN = 32 * 1024 * 1024;
 
 /**
- * Returns memory to the system while no request is open. The runtime counts each upstream stream as 256 KB, so after
- * some thousand streams it sees no need to collect for the next gigabyte. A full collection takes about 0.2 s, a pause
- * for all; so it runs only in quiet moments, and otherwise is left to the collector.
+ * Returns memory to the system while no request is open: the runtime counts each upstream stream as 256 KB, so after
+ * some thousand it would not collect for the next gigabyte. A full collection pauses everything for about 0.2 s, so it
+ * runs only in quiet moments.
  */
 export function startMemoryReturn({ clock, open, resident, collect }: MemoryReturnDeps): { stop(): void } {
 	let quietTicks = 0;
@@ -49,10 +49,7 @@ export function startMemoryReturn({ clock, open, resident, collect }: MemoryRetu
 	return { stop: () => cancel() };
 }
 
-/**
- * Collects if much of `memoryBytes` is in use. It pauses streams for about 20 ms, which is wasted while there is memory
- * to spare.
- */
+/** Collects only if much of `memoryBytes` is in use: pausing streams for about 20 ms is wasted while memory is free. */
 export function collectNear({ resident, collect }: ProcessMemory, memoryBytes: number): () => void {
 	return () => {
 		if ((resident() ?? memoryBytes) > memoryBytes * NEAR_SHARE) collect();

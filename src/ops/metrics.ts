@@ -28,8 +28,8 @@ export interface MetricHistogram {
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
- * Builds the text of GET /metrics, in Prometheus' exposition format. Every value is read from the code that owns it; nothing is counted twice. `labels` are added to
- * each series.
+ * Builds GET /metrics in Prometheus' exposition format, with `labels` on each series. Each value is read from the code
+ * that owns it, so nothing is counted twice.
  */
 export function createMetrics(
 	readings: readonly Reading[],

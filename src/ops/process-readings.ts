@@ -45,7 +45,6 @@ export function lagReadings(own: () => LoopLag, name: string): Reading[] {
 
 const OPEN_FILES = "/proc/self/fd";
 
-/** Metrics of the process itself. */
 export function processReadings(collections: () => number): Reading[] {
 	return [
 		{ name: "process_resident_memory_bytes", help: "Resident memory.", read: () => residentBytes() ?? [] },
@@ -78,7 +77,6 @@ export function processReadings(collections: () => number): Reading[] {
 	];
 }
 
-/** Resident bytes of this process; undefined if unreadable. */
 export function residentBytes(): number | undefined {
 	return unlessUnreadable(() => process.memoryUsage.rss());
 }

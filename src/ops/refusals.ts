@@ -11,16 +11,13 @@ export interface Refusal {
 	readonly requestId: string;
 	readonly accountId: string;
 	readonly keyId: string;
-	/** The key's project; null for none. */
 	readonly projectId: string | null;
 	/** As requested; null if the request was refused before its model was read. */
 	readonly model: string | null;
 	/** `chat`, `embeddings` …, as in usage records. */
 	readonly endpoint: string;
 	readonly code: string;
-	/** HTTP status. */
 	readonly status: number;
-	/** The message sent to the client. */
 	readonly message: string;
 	readonly param: string | null;
 	/** Set for a 402 without enough credit. */
@@ -129,8 +126,8 @@ const FLUSH_MS = 1_000;
 export type Refusals = ReturnType<typeof createRefusals>;
 
 /**
- * Writes refused requests to Postgres in the background, for people to read. They are no books: refusals above a bound
- * are counted and dropped, and no request waits for the writes.
+ * Writes refused requests to Postgres in the background, for people to read. No request waits for the writes; refusals
+ * above a bound are counted and dropped.
  */
 export function createRefusals(deps: { statements: Statements; clock: Clock; log: Log }) {
 	const { statements, clock, log } = deps;
@@ -192,7 +189,6 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 			if (!take(refusal)) dropped += 1;
 			arm();
 		},
-		/** Rows that are not in Postgres yet. */
 		waiting: () => waiting.size,
 		/** Refusals that are in no row and in no row's `repeats`. */
 		dropped: () => dropped,

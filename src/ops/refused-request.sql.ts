@@ -2,8 +2,8 @@ import { sql } from "drizzle-orm";
 import { bigint, index, integer, pgTable, text, timestamp, uuid } from "drizzle-orm/pg-core";
 
 /**
- * Requests of known keys that were refused before admission, so that nothing was reserved for them. For people to read,
- * kept for a month, never the authority on anything. No part of a prompt is stored.
+ * Requests of known keys refused before admission, with nothing reserved. For people to read, never an authority; kept
+ * for a month, without any part of a prompt.
  */
 export const refusedRequest = pgTable(
 	"refused_request",
@@ -19,9 +19,7 @@ export const refusedRequest = pgTable(
 		endpoint: text().notNull(),
 		/** The error's code, as `insufficient_quota`. */
 		code: text().notNull(),
-		/** HTTP. */
 		status: integer().notNull(),
-		/** The message that the client got. */
 		message: text().notNull(),
 		param: text(),
 		/** Available and needed amounts, where credit or a cap did not suffice; else null. */

@@ -23,8 +23,8 @@ export interface RequestSeries {
 }
 
 /**
- * The most series. Models change with the catalogue; further ones are counted together as the model `other`, with one
- * series per endpoint and ending.
+ * The most series, since models change with the catalogue; further ones count as the model `other`, with one series per
+ * endpoint and ending.
  */
 const SERIES_MAX = 2_000;
 const OTHER_MODELS = "other";
@@ -33,9 +33,7 @@ const ALARMING_CODES = ["internal_error", "overloaded", "service_unavailable", "
 
 export type RequestStats = ReturnType<typeof createRequestStats>;
 
-/**
- * Counts of settled requests, cheap enough for the hot path: plain numbers, turned into metrics only when requested.
- */
+/** Counts settled requests as plain numbers, cheap enough for the hot path; they become metrics only when requested. */
 export function createRequestStats() {
 	/** By model, then by endpoint and ending, so that a lookup builds no string. */
 	const series = new Map<string, RequestSeries[]>();
@@ -71,7 +69,6 @@ export function createRequestStats() {
 		/** Records the wait for an event of a stream, after the first. */
 		gap: (ms: number) => gaps.observe(ms),
 		series: () => [...series.values()].flat(),
-		/** Counts by code. */
 		refusals: (): Iterable<[string, number]> => refusals,
 		firstTokenMs: () => first,
 		durationMs: () => duration,

@@ -63,7 +63,6 @@ function shown(replicas: readonly ReplicaState[]): readonly ReplicaState[] {
 	return chosen;
 }
 
-/** The state of the service's parts, for metrics. */
 export interface ServiceState {
 	open(): boolean;
 	leaseLeftMs(): number;

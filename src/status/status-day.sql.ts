@@ -4,8 +4,8 @@ import { bit, date, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 const minutes = (name: string) => bit(name, { dimensions: 1_440 }).notNull();
 
 /**
- * State of one part of the service on one day. Instances combine their observations by OR, so that repeated writes
- * change nothing. A minute without a bit in `observed` was seen by no instance.
+ * State of one part of the service on one day. Instances combine their observations by OR, so that repeats change
+ * nothing. A minute without a bit in `observed` was seen by no instance.
  */
 export const statusDay = pgTable(
 	"status_day",

@@ -46,7 +46,6 @@ export function statusLevels(
 	return levels;
 }
 
-/** The kinds of endpoint of a model. */
 export function endpointsOf(model: Pick<Model, "kind" | "modes">): readonly ServiceName[] {
 	switch (model.kind) {
 		case "chat":

@@ -40,7 +40,6 @@ const STALE_MS = 3 * 60_000;
 const EXPLANATION =
 	"Each column is a day in UTC. The service records its state once a minute: operational; degraded, if some servers or models were unavailable; or down, if all were. Uptime is the share of recorded minutes that were not down.";
 
-/** The status page. */
 export function statusPage(answer: StatusAnswer, language: Language): string {
 	const text = statusTexts(language);
 	const { history } = answer;

@@ -38,7 +38,6 @@ export function createStatus(deps: {
 	readonly log: Log;
 	readonly catalog: Pick<Catalog, "current">;
 	readonly upstreams: Pick<Upstreams, "connected" | "replicas">;
-	/** Whether this instance admits requests. */
 	readonly admitting: () => boolean;
 }): Status {
 	const { statements, clock, log, catalog, upstreams } = deps;

@@ -35,7 +35,6 @@ interface OpenAttempt {
 	readonly request: Recording;
 }
 
-/** A request's span and context. */
 interface Recording {
 	readonly span: Span;
 	readonly context: Context;

@@ -9,7 +9,6 @@ export interface TraceContext {
 	readonly state: string;
 }
 
-/** Headers that pass it on. */
 export interface TraceHeaders {
 	readonly traceparent: string;
 	readonly tracestate?: string;

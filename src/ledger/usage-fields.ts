@@ -17,7 +17,7 @@ interface UsageField {
 /**
  * The fields of a settled request, in the order of `lease_settle`'s arguments and of archived rows. Events, journal
  * records, batches, SQL arguments, the table `usage_event`, the archive and the request log follow from it.
- * `src/README.md` says how to add a field.
+ * `src/recipes.md` says how to add a field.
  */
 export const USAGE_FIELDS = {
 	id: { column: "request_id", type: "uuid", known: "admission", archived: true },

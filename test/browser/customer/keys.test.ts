@@ -108,7 +108,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await page.getByRole("button", { name: "Done" }).click();
 		await fact("Cap").getByText("$2.50").waitFor();
 		await fact("Cap")
-			.getByText(/a day; resets/)
+			.getByText(/per day; resets/)
 			.waitFor();
 		await shoot("keys-3-daily");
 		await fact("Models").getByText(`${LARGE}, ${SMALL}`).waitFor();

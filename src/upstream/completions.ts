@@ -59,8 +59,9 @@ export function completionWhole(
 	input: CompletionCallInput,
 ): UnaryCall<CompletionReply> {
 	const { shape } = input;
-	// Read before a prompt that is sent becomes text.
-	const prompts = shape.prompts === 1 ? [input.prompt.value] : (asArray(input.prompt.value) ?? []);
+	const isOne = shape.prompts * shape.n === 1;
+	// Read before a prompt that is sent becomes text; a single one is not kept in memory twice.
+	const prompts = isOne ? [] : shape.prompts === 1 ? [input.prompt.value] : (asArray(input.prompt.value) ?? []);
 	return {
 		context,
 		run(ask, replica) {
@@ -71,8 +72,7 @@ export function completionWhole(
 					body: textOf(replica, model, of, false),
 					read: (parsed) => readCompletionInTurns(parsed, dialect, of.shape),
 				});
-			const isWhole = shape.prompts * shape.n === 1 || dialect.unaryUsageCoversChoices;
-			return isWhole ? post(input) : oneByOne(input, prompts, post);
+			return isOne || dialect.unaryUsageCoversChoices ? post(input) : oneByOne(input, prompts, post);
 		},
 	};
 }
@@ -83,19 +83,19 @@ async function oneByOne(
 	prompts: readonly unknown[],
 	post: (of: CompletionCallInput) => Promise<CompletionReply>,
 ): Promise<CompletionReply> {
-	const { fields, maxOutputTokens, shape } = input;
 	const replies: CompletionReply[] = [];
-	for (const prompt of prompts)
-		for (let choice = 0; choice < shape.n; choice += 1)
-			replies.push(
-				await post({
-					fields: seedOf(fields, choice),
-					prompt: new Prompt(prompt),
-					maxOutputTokens,
-					shape: { prompts: 1, n: 1 },
-				}),
-			);
-	return joinReplies(replies, shape.n);
+	for (const value of prompts) {
+		const prompt = new Prompt(value);
+		try {
+			for (let choice = 0; choice < input.shape.n; choice += 1) {
+				const one = { ...input, fields: seedOf(input.fields, choice), prompt, shape: { prompts: 1, n: 1 } };
+				replies.push(await post(one));
+			}
+		} finally {
+			prompt.letGo();
+		}
+	}
+	return joinReplies(replies, input.shape.n);
 }
 
 function wireOf(shape: CompletionShape): StreamWire<CompletionChunk> {

@@ -1,4 +1,6 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
+import { completionWhole } from "../../src/upstream/completions.ts";
+import { Prompt } from "../../src/upstream/prompt.ts";
 import { askChat, chatCall, collect, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
@@ -120,6 +122,26 @@ describe("calls", () => {
 		]);
 		expect(got.usage).toMatchObject({ promptTokens: 3, completionTokens: 4 });
 		expect(servers[0]?.requests.map(({ body }) => body)).toMatchObject([{ seed: 7 }, { seed: 8 }]);
+	});
+
+	test("llama.cpp's completions free the prompt of each choice", async () => {
+		let status = 200;
+		const choice = { index: 0, text: "x", finish_reason: "stop" };
+		const fetch = async () => Response.json({ choices: [choice] }, { status });
+		const { upstreams, model } = upstreamsOver([{ ...SPEC, dialect: "llama.cpp" }], { fetch });
+		const prompt = () => new Prompt(["a", "b"].map((letter) => letter.repeat(20_000)));
+		const [kept, freed] = [spyOn(FormData.prototype, "append"), spyOn(FormData.prototype, "delete")];
+		const ask = () => {
+			const input = { fields: {}, prompt: prompt(), maxOutputTokens: 9, shape: { prompts: 2, n: 2 } };
+			return upstreams.call(model, completionWhole(model, chatCall(), input));
+		};
+		expect((await ask()).reply.choices.map(({ index }) => index)).toEqual([0, 1, 2, 3]);
+		status = 400;
+		await expect(ask()).rejects.toMatchObject({ kind: "rejected" });
+		const counts = [kept.mock.calls.length, freed.mock.calls.length];
+		kept.mockRestore();
+		freed.mockRestore();
+		expect(counts).toEqual([5, 5]);
 	});
 
 	test("llama.cpp's answer fails whole if a later choice fails or has no usage", async () => {

@@ -109,7 +109,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	function refuse(found: readonly Problem[], lasting: boolean): ReloadResult {
 		const isNews = JSON.stringify(found) !== JSON.stringify(problems);
 		problems = found;
-		// A passing failure is retried every few seconds and logged once.
+		// A passing failure is retried at each poll and logged once.
 		if (isNews) log.error("the catalogue was not loaded; the previous one stays in force", { problems: found });
 		return { ok: false, problems: found, lasting };
 	}

@@ -27,7 +27,7 @@ export type KeyUse = "all" | "reads";
 
 /**
  * Throws unless this key is in force and its account not suspended. KeyFaults: `api_key_revoked`, `api_key_expired`,
- * `account_suspended`, `project_archived`, `read_only_key`.
+ * `account_suspended`, `project_archived`, `read_only_key`. Fault `service_unavailable` for a key evicted since.
  */
 export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): void {
 	if (!entry.current) {

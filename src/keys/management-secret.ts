@@ -1,5 +1,4 @@
-import type { Digest } from "./secret.ts";
-import { type Secret, secretsOf } from "./secret.ts";
+import { type Digest, type Secret, secretsOf } from "./secret.ts";
 
 /** The text of a management key with correct form and checksum. The brand keeps API keys from being used as one. */
 export type ManagementSecret = string & { readonly brand: "management secret" };

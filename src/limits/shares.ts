@@ -113,16 +113,16 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		while (telling !== undefined && batch.size < ASKS_A_STATEMENT) {
 			const { done, value } = telling.next();
 			if (done) telling = undefined;
-			else if (isUntold(value)) batch.add(value);
+			else if (needsReport(value)) batch.add(value);
 		}
 		return [...batch];
 	}
 
 	/**
-	 * Grants since the gate opened are known to the store. The next use, or another instance's need, decides about unused
-	 * ones.
+	 * After the gate opened, a used share without a grant since then is cut to its used part, which the store must know.
+	 * Unused shares wait for their next use or for a recall.
 	 */
-	function isUntold(share: Share): boolean {
+	function needsReport(share: Share): boolean {
 		const used = share.used();
 		if (used === 0 || (share.openings === toldOpening && !share.isStale)) return false;
 		share.isStale = true;
@@ -205,7 +205,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			await sleep(clock, pauseMs);
 		}
 		if (share.isLeftOut && share.used() < share.limit)
-			throw unchecked(new Error("somebody holds the row of its share"));
+			throw unchecked(new Error("another transaction holds the row of its share"));
 		share.dryUntilMs = clock.monotonicMs() + DRY_MS;
 	}
 

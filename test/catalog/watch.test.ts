@@ -129,7 +129,7 @@ test("reports an unreadable file as such; reads it once possible", async () => {
 	const { next, said } = watchIt({ pollMs: 5 });
 	await next();
 	rmSync(path);
-	await waitFor(() => said.length === 1, "a word of a file that is gone");
+	await waitFor(() => said.length === 1, "the warning of a missing file");
 	writeFileSync(path, "two");
 	expect(await next()).toBe("two");
 	// A folder, which even root cannot read as a file.

@@ -83,7 +83,7 @@ test("a return during a draw stays returned after its answer", async () => {
 });
 
 test.each(["the limit was lowered", "the gate was closed"])(
-	"a grant is not taken if %s meanwhile, and the store learns so",
+	"a grant is not taken if %s in between, and the store learns so",
 	async (why) => {
 		const { shares, asks, state, clock } = build();
 		const share = shares.obtain("key", "running", () => 1);

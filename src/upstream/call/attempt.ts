@@ -78,7 +78,7 @@ export class Attempt implements GuardOptions, Sender {
 		this.startedMs = startedMs;
 		this.clientSignal = call.signal;
 		this.guard = new CallGuard(deps, this);
-		// A place that the call waited for may be wanted before the request is sent, and the signal fires only once.
+		// `asked` may have aborted while the call waited for its place: then no event follows.
 		if (asked?.aborted) this.guard.abort();
 		else asked?.addEventListener("abort", this.guard, { once: true });
 	}
@@ -149,7 +149,7 @@ export class Attempt implements GuardOptions, Sender {
 		this.#ticket.release("ok");
 	}
 
-	/** Ends the call as failed: hangs up and returns what the error stands for. */
+	/** Ends the call as failed: hangs up and returns the error as a failure. */
 	fail(error: unknown): UpstreamFailure {
 		const { guard, clientSignal } = this;
 		const told = guard.failureOf(error);

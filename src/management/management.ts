@@ -142,8 +142,9 @@ function queryOf(given: URLSearchParams, route: ManagementRoute): ManagementCall
 			throw new Fault("invalid_request", "Unknown or repeated query parameter.", {
 				param: /^\w{1,64}$/.test(param) ? param : null,
 			});
-		const isDay = name === "from" || name === "to";
-		if (!Value.Check(MANAGEMENT_QUERY[name], name === "limit" ? Number(value) : value) || (isDay && !msOfIso(value)))
+		const isNoDay = (name === "from" || name === "to") && msOfIso(value) === undefined;
+		const typed = name === "limit" && /^\d{1,9}$/.test(value) ? Number(value) : value;
+		if (isNoDay || !Value.Check(MANAGEMENT_QUERY[name], typed))
 			throw new Fault("invalid_request", `\`${name}\` has an invalid value.`, { param: name });
 		query[name] = value;
 	}

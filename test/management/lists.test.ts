@@ -208,6 +208,9 @@ test("usage by account, day, key and model adds up to the settled sum, in pages"
 		[`${range}&after=nonsense`, "after"],
 		[`${range}&limit=0`, "limit"],
 		[`${range}&limit=201`, "limit"],
+		...["5.0", "1e1", "0x5", "%205", ""].map((limit) => [`${range}&limit=${limit}`, "limit"] as const),
+		// The first day of Unix time is a day.
+		["from=1970-01-01&to=1970-01-02", undefined],
 	] as const)
 		expect([query, (await script.get(`/usage?${query}`)).body.error?.param]).toEqual([query, param]);
 });

@@ -5,7 +5,7 @@ import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { type ViewOf, viewOf } from "../db/view-of.ts";
-import { formatUsd, NANO_PER_USD, type NanoUsd } from "../money/nano-usd.ts";
+import { formatUsd, NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
 import { noted, notedJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
 import type { creditAdjustment } from "./adjustment.sql.ts";
@@ -173,7 +173,7 @@ async function book(
 ): Promise<void> {
 	const rows = await rowsOf<{ seq: string | null }>(
 		tx,
-		sql`select ledger_book(${newId("led")}, ${accountId}, 'adjustment', ${amountNanoUsd}::bigint, ${`adjust:${idempotencyKey}`}, ${firstBy}, ${reason}, false) as seq`,
+		sql`select ledger_book(${newId("led")}, ${accountId}, 'adjustment', ${nanoUsd(amountNanoUsd)}::bigint, ${`adjust:${idempotencyKey}`}, ${firstBy}, ${reason}, false) as seq`,
 	);
 	if (onlyRow(rows).seq === null) throw new Fault("conflict", SENT_BEFORE);
 }

@@ -2,6 +2,7 @@ import Stripe from "stripe";
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { centsOf } from "../money/cents.ts";
+import { nanoUsd } from "../money/nano-usd.ts";
 import { isRefused, paymentServiceFault } from "./stripe-client.ts";
 import { getTopUp, type TopUpRecord } from "./top-ups.ts";
 
@@ -50,7 +51,7 @@ export function createPaymentPages(
 							quantity: 1,
 							price_data: {
 								currency: "usd",
-								unit_amount: centsOf(topUp.amountNanoUsd),
+								unit_amount: centsOf(nanoUsd(topUp.amountNanoUsd)),
 								product_data: { name: `Prepaid credit, ${options.serviceName}` },
 							},
 						},

@@ -5,7 +5,7 @@ import { faultOfSql } from "../db/sql-fault.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { viewOf } from "../db/view-of.ts";
 import { centsOf, nanoUsdOfCents } from "../money/cents.ts";
-import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { type NanoUsd, nanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 import { noteFinding, settleFinding } from "./stripe-findings.ts";
 import type { TopUpRecord } from "./top-ups.ts";
 
@@ -57,7 +57,7 @@ export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp 
 	const topUp = viewOf<Omit<PaidTopUp, "amountCents">>(row);
 	await tx.execute(sql`select 1 from account where id = ${topUp.accountId} for update`);
 	await tx.execute(sql`select 1 from budget where id = ${topUp.accountId} for update`);
-	return { ...topUp, amountCents: centsOf(topUp.amountNanoUsd) };
+	return { ...topUp, amountCents: centsOf(nanoUsd(topUp.amountNanoUsd)) };
 }
 
 /**

@@ -10,12 +10,14 @@ export type ViewOf<Table extends { readonly $inferSelect: object }, Amount = num
 
 /**
  * A row as a view: names in camel case, times in Unix milliseconds (`created_at` as `createdAtMs`), amounts
- * (`…_nano_usd`) as numbers, the nearest double past 2^53: for display only.
+ * (`…_nano_usd`) as numbers, the nearest double past 2^53: checked by `nanoUsd` before money is moved by one.
  */
 export function viewOf<View>(row: object): View {
 	const fields = Object.entries(row).map(([column, value]: [string, unknown]) => {
 		const name = column.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-		if (/(^|_)at$/.test(column)) return [`${name}Ms`, value instanceof Date ? value.getTime() : null];
+		// Drizzle reads times as texts.
+		if (/(^|_)at$/.test(column))
+			return [`${name}Ms`, value === null ? null : new Date(value as Date | string).getTime()];
 		if (value instanceof Date) return [name, value.getTime()];
 		return [name, column.endsWith("_nano_usd") && value !== null ? Number(value) : value];
 	});

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { newId } from "../../src/base/id.ts";
-import { adjust } from "../../src/billing/adjustments.ts";
+import { adjust, confirmAdjustment } from "../../src/billing/adjustments.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { MAX_NANO_USD, NANO_PER_USD, nanoUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
@@ -37,4 +37,22 @@ test("bookings by one operator beyond one amount wait for a second operator", as
 		};
 		expect([booked, line, (await adjust(db.tx, asked, line)).state]).toEqual([booked, line, state]);
 	}
+});
+
+test("an adjustment has the times of its row", async () => {
+	const asked = { accountId: await account(), amount: usd(1), reason: "test", operatorId: "usr_time", ip: null };
+	const made = await adjust(db.tx, { ...asked, idempotencyKey: crypto.randomUUID() }, null);
+	expect(Math.abs(made.firstAtMs - Date.now())).toBeLessThan(60_000);
+	expect(made.secondAtMs).toBeNull();
+});
+
+test("an amount beyond exact numbers is not booked rounded", async () => {
+	const accountId = await account();
+	await db.sql`
+		insert into credit_adjustment (id, account_id, amount_nano_usd, reason, idempotency_key, state, first_by)
+		values ('adj_beyond', ${accountId}, -9007199254740993, 'test', 'beyond', 'pending', 'usr_first')`;
+	const confirmed = confirmAdjustment(db.tx, { id: "adj_beyond", operatorId: "usr_second", ip: null });
+	await expect(confirmed).rejects.toThrow("safe integers");
+	const [row] = await db.sql`select state from credit_adjustment where id = 'adj_beyond'`;
+	expect(row?.state).toBe("pending");
 });

@@ -92,11 +92,10 @@ const PREFIX = "/api/console";
 /** Called before the body is parsed. Faults session_required, not_found, forbidden, reauthentication_required. */
 export function checkRoute({ sessions }: Parts<"sessions">, request: Request, route: string): void {
 	const path = route.slice(PREFIX.length);
-	if (path.startsWith("/public/")) return;
 	const isRead = request.method === "GET" || request.method === "HEAD";
 	const rule = ROUTE_RULES[`${isRead ? "GET" : request.method} ${path}`];
 	const who = typeof rule === "object" ? rule[0] : rule;
-	if (!path.startsWith("/operator/")) {
+	if (!/^\/(public|operator)\//.test(path)) {
 		assert(who !== undefined && who !== "operator", "the table has the right of every route");
 		if (who !== "person" && who !== "anybody") sessions.allow(request, who);
 		else if (who === "person" && sessions.viewer(request).company)

@@ -1,6 +1,8 @@
-import { expect, test } from "bun:test";
+import { expect, mock, test } from "bun:test";
 import { join } from "node:path";
+import type { ConsoleSessions } from "../../../src/console/console-session.ts";
 import { RIGHTS, ROLES, type Role, scopeOf } from "../../../src/console/members/roles.ts";
+import { checkRoute } from "../../../src/console/members/route-rules.ts";
 
 test("the README's table of roles matches the code", async () => {
 	const paper = await Bun.file(join(import.meta.dir, "../../../src/console/README.md")).text();
@@ -13,4 +15,12 @@ test("the README's table of roles matches the code", async () => {
 
 test("a role of another version has no rights", () => {
 	expect(scopeOf("emperor" as Role, "account.see")).toBeUndefined();
+});
+
+test("a change without a row needs the password, also below /public/", () => {
+	const authenticatedLately = mock();
+	const sessions = { authenticatedLately } as unknown as ConsoleSessions;
+	for (const method of ["GET", "POST"])
+		checkRoute({ sessions }, new Request("http://service/", { method }), "/api/console/public/new");
+	expect(authenticatedLately).toHaveBeenCalledTimes(1);
 });

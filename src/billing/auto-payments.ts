@@ -41,7 +41,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 	const payments = createAutoPayments(deps);
 	const underWay = createUnderWay(DRIVEN_MAX);
 
-	/** Returns false if the account has no open attempt. */
+	/** Returns false if the top-up has no page. */
 	async function closePageOf(attempt: Attempt): Promise<boolean> {
 		const [page] = await statements<{ id: string }>`
 			select id from stripe_checkout where top_up_id = ${attempt.top_up_id}`;

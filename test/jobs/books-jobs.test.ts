@@ -68,7 +68,7 @@ test("a job that fails says that it is tried again, and not in a stop, behind wh
 	await goesOn.stop();
 });
 
-test("a console seals days that are over and reads them again, unless it is told not to", async () => {
+test("a console re-reads the days that it sealed, unless disabled", async () => {
 	await sql`
 		insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, created_at)
 		values ('e', 'acc', 'adjustment', 5, 'x', 'test', now() - interval '3 days')`;

@@ -79,7 +79,7 @@ export function createMailer(
 	if (options.server !== null) return createSmtpMailer(deps, options.server.smtpUrl, options.server.from);
 	if (options.demo) return createOutboxMailer(deps);
 	log.warn(
-		"SMTP_URL is not set: no mail is sent, so that nobody can sign up by password, reset one or be warned of low credit",
+		"SMTP_URL is not set: no mail is sent, so no one can sign up by password, reset one or be warned of low credit",
 	);
 	return {
 		works: false,

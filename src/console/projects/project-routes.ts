@@ -148,7 +148,7 @@ export function projectView(project: ProjectRecord, heldNanoUsd: NanoUsd = ZERO_
 	return { ...shown, models: [...models], heldNanoUsd: addUsd(heldNanoUsd, absentNanoUsd) };
 }
 
-/** Fault not_found for a project that this person does not work in; `worker` null may see all. */
+/** Fault not_found for a project that this person does not work in; `personId` null: all may be seen. */
 async function checkWorksIn(statements: Statements, projectId: string, personId: string | null): Promise<void> {
 	if (personId === null) return;
 	const [row] = await statements`

@@ -116,7 +116,7 @@ const ANSWERS: Readonly<Record<string, Play>> = {
 	),
 	"a good answer in gzip": packed("gzip", Bun.gzipSync(good), JSON_TYPE),
 	"a bomb in gzip twice": packed("gzip, gzip", Bun.gzipSync(BOMBS.gzip as Uint8Array<ArrayBuffer>), JSON_TYPE),
-	"an encoding that nobody knows": packed("x-lies", good, JSON_TYPE),
+	"an unknown encoding": packed("x-lies", good, JSON_TYPE),
 	"a refusal that is a bomb": once(
 		`HTTP/1.1 500 No\r\n${JSON_TYPE}\r\ncontent-encoding: gzip\r\ncontent-length: ${BOMBS.gzip?.length}\r\n\r\n`,
 		BOMBS.gzip as Uint8Array,
@@ -127,7 +127,7 @@ const ANSWERS: Readonly<Record<string, Play>> = {
 	"more to follow, without end": flood("", "HTTP/1.1 100 Continue\r\n\r\n"),
 	"a body without end": flood(head(JSON_TYPE), "a"),
 	"a body of chunks without end": chunked(head(JSON_TYPE, CHUNKED), "a"),
-	"a small length beside chunks without end": chunked(head(JSON_TYPE, "content-length: 5", CHUNKED), "a"),
+	"a small length next to chunks without end": chunked(head(JSON_TYPE, "content-length: 5", CHUNKED), "a"),
 	"a length that is too large": flood(head(JSON_TYPE, `content-length: ${FLOOD_BYTES}`), "a"),
 	"a length that is no number": flood(head(JSON_TYPE, "content-length: -5"), "a"),
 	"two lengths": flood(head(JSON_TYPE, "content-length: 5", `content-length: ${FLOOD_BYTES}`), "a"),
@@ -167,7 +167,7 @@ function watchLoop(): () => number {
 }
 
 /** These meet another case's bound. */
-const LONG_ALONE = /beside chunks|too large|body of chunks|two lengths|more to follow|other fields|refusal that is/;
+const LONG_ALONE = /next to chunks|too large|body of chunks|two lengths|more to follow|other fields|refusal that is/;
 
 /** In the form that does most harm; the long form tests compressed answers in both ways. */
 const CASES = Object.keys(ANSWERS).flatMap((name) => {

@@ -141,7 +141,7 @@ test.each([
 		'{"x\\"content":"b",',
 	],
 	[
-		"logprobs beside it",
+		"logprobs next to it",
 		'{"choices":[{"delta":{"content":"a"},"logprobs":{"refusal":[{"token":"a","logprob":-1}]}}]}',
 		'{"choices":[{"delta":{"content":"b"},',
 	],

@@ -144,7 +144,7 @@ describe("calls", () => {
 		expect(counts).toEqual([5, 5]);
 	});
 
-	test("llama.cpp's answer fails whole if a later choice fails or has no usage", async () => {
+	test("llama.cpp's answer needs each choice, and its usage that of each choice", async () => {
 		const { upstreams, model, servers } = openUpstreams(1, {}, [{ dialect: "llama.cpp" }]);
 		const counted = reply().text("a b").usage({ prompt: 3, completion: 2 });
 		servers[0]?.next(counted, reply().errorStatus(500));

@@ -41,8 +41,8 @@ const TRANSITIONS: Readonly<Record<BreakerState, readonly BreakerState[]>> = {
  * answer. So failures of a single account keep only that account away. Failures of several accounts keep no account
  * away while the health check is fine and other accounts are answered. While the health check is fine and no other
  * account calls, they keep the failing accounts away, and the next account is a trial; from FAILING_ACCOUNTS_MAX
- * accounts on the breaker opens. A failure that is proved to be the replica's own counts for any account. An answer of another
- * replica proves it if no other account was answered here, or if the failures are of several accounts.
+ * accounts on the breaker opens. A failure that is proved to be the replica's own counts for any account. An answer of
+ * another replica proves it if no other account was answered here, or if the failures are of several accounts.
  */
 export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy: () => boolean) {
 	const outcomes = createCallOutcomes(clock, healthy);

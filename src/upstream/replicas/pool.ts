@@ -185,7 +185,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		/** Monotonic time of the last answer of any replica; undefined if there was none. */
 		answeredAtMs: (): number | undefined => lastAnswerAtMs(replicas),
 		replicas: (): readonly Replica[] => replicas,
-		/** Drained replicas with calls under way; they return with their address, so that its places do not double. */
+		/** Drained replicas with calls under way. An address that returns to this pool gets its replica and calls back. */
 		leaving: (): readonly Replica[] => leaving,
 		/** Replaces the replicas; the ones left out are drained. */
 		replace(next: readonly Replica[]) {

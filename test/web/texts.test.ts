@@ -67,6 +67,19 @@ describe("the catalogue of the pages", () => {
 		expect(past).toEqual([]);
 	});
 
+	// An object keeps only the last of two values with one label.
+	test("lists of facts repeat no label in any language", () => {
+		const blocks = pages.flatMap((path) =>
+			[...readFileSync(join(SOURCE, path), "utf8").matchAll(/^(\t+)of=\{\{$([\s\S]*?)^\1\}\}$/gm)].map(
+				([, , text = ""]) => [...text.matchAll(/^\t+\[t\("([^"]+)"\)\]:/gm)].map(([, label = ""]) => label),
+			),
+		);
+		expect(blocks.flat().length).toBeGreaterThan(50);
+		const inGerman = (label: string) => (german as Readonly<Record<string, unknown>>)[label] ?? label;
+		for (const labels of [...blocks, ...blocks.map((block) => block.map(inGerman))])
+			expect(labels.filter((label, at) => labels.indexOf(label as never) !== at)).toEqual([]);
+	});
+
 	test("pages do not make labels by capitalizing codes", () => {
 		const raising = pages.filter((path) => /\.toUpperCase\(\) \+/.test(readFileSync(join(SOURCE, path), "utf8")));
 		expect(raising).toEqual(["web/labels.ts", "web/parts/page.tsx"]);

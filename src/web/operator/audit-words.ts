@@ -20,7 +20,7 @@ export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
 	"card.remove": t("Card removed"),
 	"company.remove": t("Single sign-on removed"),
 	"company.set": t("Single sign-on changed"),
-	"company.verify": t("A top-up of this size requires approval by two operators. You are the first."),
+	"company.verify": t("Company domain verified"),
 	"key.create": t("Key created"),
 	"key.revoke": t("Key revoked"),
 	"key.rotate": t("Key rotated"),

@@ -43,7 +43,7 @@ export default function RequestPage({ id }: { id: string }) {
 						: plural(
 								config.refusalsKeptDays,
 								{
-									one: "The id is the value of the x-request-id header, or the answer's own id. A request appears when it ends; one that was refused is kept for a day.",
+									one: "The id is in the x-request-id header or in the response's id field. A request appears when it ends. A refused request is kept for a day.",
 									other:
 										"The id is in the x-request-id header or in the response's id field. A request appears when it ends. A refused request is kept for {count} days.",
 								},
@@ -94,7 +94,7 @@ function Detail({ row }: { row: RequestDetail }) {
 							[t("Key")]: <Link to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>,
 							[t("Endpoint")]: `${endpointName(row.endpoint)}${row.streamed ? t(", streamed") : ""}`,
 							[t("Status")]: <RequestEnding row={row} />,
-							[t("Status")]: howEnded(row),
+							[t("Result")]: howEnded(row),
 							[t("Token count")]: basisText(row),
 							[t("Replica")]: row.replica ?? <span className="dim">{t("none")}</span>,
 							[t("Response id")]: row.answerId && <Id value={row.answerId} />,

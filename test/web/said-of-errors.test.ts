@@ -52,5 +52,5 @@ test("`x-should-retry` is false or absent", () => {
 		}),
 	);
 	expect(new Set(told)).toEqual(new Set(["false", null]));
-	expect(page).toContain("The header `x-should-retry` says false where the status alone would mislead");
+	expect(page).toContain("The header `x-should-retry` is false where the status alone would suggest a retry");
 });

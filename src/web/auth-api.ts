@@ -13,9 +13,9 @@ const post = <T>(path: string, body: unknown) => requestJson<T>(`/api/auth${path
 export const authApi = {
 	signUp: (person: { name: string; email: string; password: string; next: string; acceptedTerms: string | null }) =>
 		post<object>("/sign-up/email", person),
-	/** `anew`: the link is opened in another browser than the one that signed up. */
-	verifyEmail: (token: string, anew?: { name: string; newPassword: string }) =>
-		post<{ signedIn: boolean }>("/verify-email", { token, ...anew }),
+	/** `chosen`: replaces the sign-up's name and password if the link is opened in another browser. */
+	verifyEmail: (token: string, chosen?: { name: string; newPassword: string }) =>
+		post<{ signedIn: boolean }>("/verify-email", { token, ...chosen }),
 	signIn: (email: string, password: string, rememberMe: boolean) =>
 		post<{ twoFactorRedirect?: boolean }>("/sign-in/email", { email, password, rememberMe }),
 	signInWith: (provider: "github" | "google", callbackURL: string) =>

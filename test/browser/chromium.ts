@@ -107,7 +107,7 @@ export async function openTab(browser: Browser, url: string, options: TabOptions
 }
 
 /** Signs the tab's person out and clears the storage. */
-export async function becomeNobody({ page, context }: Pick<Tab, "page" | "context">): Promise<void> {
+export async function becomeVisitor({ page, context }: Pick<Tab, "page" | "context">): Promise<void> {
 	await page.evaluate("localStorage.clear(), sessionStorage.clear()");
 	await page.goto("about:blank");
 	await context.clearCookies();

@@ -65,7 +65,7 @@ export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "servi
 				const userId = await prove(
 					statements,
 					tokenHash,
-					isSame ? null : await chosenAnew(ctx, [serviceName, row.email]),
+					isSame ? null : await chosenHere(ctx, [serviceName, row.email]),
 					askedBy(ctx),
 				);
 				if (userId === undefined) throw usedUp();
@@ -84,7 +84,7 @@ export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "servi
 	} satisfies BetterAuthPlugin;
 }
 
-async function chosenAnew(
+async function chosenHere(
 	ctx: { body: unknown; context: { password: { hash(password: string): Promise<string> } } },
 	ownWords: readonly string[],
 ): Promise<{ name: string; password: string }> {
@@ -117,12 +117,13 @@ async function open(
 
 /**
  * One statement: uses up the token and creates the person, or takes over an unproved one without anything stored for
- * this address before. Undefined if the token is invalid, or the address was proved in between.
+ * this address before. `chosen` replaces the sign-up's name and password. Undefined if the token is invalid, or the
+ * address was proved in between.
  */
 async function prove(
 	statements: Statements,
 	tokenHash: string,
-	anew: { name: string; password: string } | null,
+	chosen: { name: string; password: string } | null,
 	language: Language,
 ): Promise<string | undefined> {
 	const [row] = await statements<{ id: string }>`
@@ -132,7 +133,7 @@ async function prove(
 			delete from sign_up s using proved where s.email = proved.email and s.token_hash <> ${tokenHash}
 		), person as (
 			insert into console_user as u (id, name, email, email_verified, language)
-			select ${newId("usr")}::text, coalesce(${anew?.name ?? null}::text, name), email, true, ${language === ENGLISH ? null : language}::text from proved
+			select ${newId("usr")}::text, coalesce(${chosen?.name ?? null}::text, name), email, true, ${language === ENGLISH ? null : language}::text from proved
 			on conflict (email) do update set name = excluded.name, email_verified = true, image = null, two_factor_enabled = false,
 				language = excluded.language, updated_at = clock_timestamp() where not u.email_verified
 			returning id
@@ -146,13 +147,13 @@ async function prove(
 			delete from verification v using person where v.value = person.id
 		), password as (
 			insert into auth_account (id, account_id, provider_id, user_id, password)
-			select ${newId("cred")}::text, person.id, 'credential', person.id, coalesce(${anew?.password ?? null}::text, proved.password)
+			select ${newId("cred")}::text, person.id, 'credential', person.id, coalesce(${chosen?.password ?? null}::text, proved.password)
 			from person, proved
 		), agreed as (
 			insert into terms_acceptance (user_id, version)
 			select person.id, terms_version from person, proved
 			-- Terms accepted in another browser may not have been accepted by this person.
-			where terms_version is not null and ${anew === null}::boolean
+			where terms_version is not null and ${chosen === null}::boolean
 			on conflict do nothing
 		)
 		select id from person`;

@@ -36,9 +36,9 @@ export function VerifyPage() {
 	const next = safeNext(query.get("next"));
 	const token = query.get("token") ?? "";
 	const [step, setStep] = useState<"confirm" | "password" | "elsewhere" | "here">("confirm");
-	const confirm = useAction(async (anew?: { name: string; newPassword: string }) => {
+	const confirm = useAction(async (chosen?: { name: string; newPassword: string }) => {
 		try {
-			const { signedIn } = await authApi.verifyEmail(token, anew);
+			const { signedIn } = await authApi.verifyEmail(token, chosen);
 			setStep(signedIn ? "here" : "elsewhere");
 			if (signedIn) await refresh();
 		} catch (error) {
@@ -85,7 +85,7 @@ export function VerifyPage() {
 }
 
 /** The person who signed up with this address in another browser may be a stranger: that password is discarded. */
-function FirstPassword({ confirm }: { confirm: Action<[anew?: { name: string; newPassword: string }], void> }) {
+function FirstPassword({ confirm }: { confirm: Action<[chosen?: { name: string; newPassword: string }], void> }) {
 	const [name, setName] = useState("");
 	const [password, setPassword] = useState("");
 	return (

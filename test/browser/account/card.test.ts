@@ -6,7 +6,7 @@ import { newMail } from "../../console/mailbox.ts";
 import { type Person, signedUp } from "../../console/person.ts";
 import { testsMayTake, untilEnd } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
-import { becomeNobody, cookiesOf, hasChromium } from "../chromium.ts";
+import { becomeVisitor, cookiesOf, hasChromium } from "../chromium.ts";
 import { firstMinutes } from "../first-minutes.ts";
 import { problemsOf } from "../page-problems.ts";
 import { ledgerThatAddsUp } from "../screen-ledger.ts";
@@ -208,7 +208,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 	const panel = page?.getByRole("region", { name: "Automatic top-ups" });
 
 	test("the way from sign-up to the first answer takes 11 clicks, 5 fields", async () => {
-		if (LONG) await becomeNobody(tab);
+		if (LONG) await becomeVisitor(tab);
 		const before = stripe.pages.length;
 		// The button's place can be read only until the page is left.
 		let box: Awaited<ReturnType<Locator["boundingBox"]>> = null;

@@ -5,7 +5,7 @@ import { atEnd, testsMayTake } from "../../support/at-end.ts";
 import { LONG } from "../../support/long-form.ts";
 import { startLyingProvider } from "../../support/lying-provider.ts";
 import { waitFor } from "../../support/wait.ts";
-import { becomeNobody, hasChromium, type Tab } from "../chromium.ts";
+import { becomeVisitor, hasChromium, type Tab } from "../chromium.ts";
 import { picture, withScene } from "../stage.ts";
 import { walk } from "../windows.ts";
 
@@ -138,7 +138,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(key?.state).toBe("revoked");
 		const navigation = page.getByRole("navigation", { name: "Main" });
 		await navigation.getByRole("link", { name: "Usage" }).click();
-		// Developers see no credit page.
+		// Credit is hidden from developers; the guest owns the account that is shown now.
 		await navigation.getByRole("link", { name: "Credit" }).waitFor();
 		await navigation.getByRole("link", { name: "Keys" }).click();
 		await page.getByText("No keys yet.").waitFor();
@@ -168,7 +168,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		await page.getByText("_tollgate.works.example").waitFor();
 		await shoot(house, "members-6-company");
 		await service.db.sql`update company_sign_in set domain_verified_at = now()`;
-		await becomeNobody(guest);
+		await becomeVisitor(guest);
 		await guest.page.goto("/sign-in?next=/settings");
 		await guest.page.getByRole("button", { name: "Sign in with your company's account" }).click();
 		await guest.page.getByLabel("Work email").fill("ada@works.example");
@@ -180,7 +180,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 
 	test("a passkey signs in once per challenge, with user verification only", async () => {
 		const { page } = guest;
-		await becomeNobody(guest);
+		await becomeVisitor(guest);
 		const cdp = await page.context().newCDPSession(page);
 		await cdp.send("WebAuthn.enable");
 		const { authenticatorId } = await cdp.send("WebAuthn.addVirtualAuthenticator", {
@@ -240,7 +240,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect((await again({ cookie }, heard?.body ?? "")).status).toBe(400);
 		expect((await again({ cookie, origin: "https://evil.example" }, "{}", "sign-in-begin")).status).toBe(403);
 		expect((await again({}, "{}", "register-begin")).status).toBe(401);
-		// An old session registers no passkey; a device without user verification signs nobody in.
+		// An old session registers no passkey; a device without user verification cannot sign in.
 		await service.db
 			.sql`update session set authenticated_at = null, created_at = created_at - interval '16 minutes' where user_id = (select id from console_user where email = ${owner.email})`;
 		const late = await page.evaluate(async () => {
@@ -250,7 +250,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(late).toBe(403);
 		await signOut();
 		await cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: false });
-		// The browser is told to skip user verification, and the answer states that it did.
+		// The changed options let the browser skip user verification; its answer states that it did.
 		await page.route("**/passkey/sign-in-begin", async (route) => {
 			const response = await route.fetch();
 			await route.fulfill({ response, json: { ...(await response.json()), userVerification: "discouraged" } });
@@ -261,13 +261,13 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		// A lower counter than the stored one means a copied passkey.
 		await service.db.sql`update passkey set counter = 1000000`;
 		await refused();
-		// A removed passkey signs nobody in.
+		// A removed passkey cannot sign in.
 		await owner.send("POST", "/api/auth/request-password-reset", { email: owner.email });
 		const resets = () => mailsTo(owner.email).flatMap(({ text }) => /reset\?token=(\S+)/.exec(text)?.[1] ?? []);
 		await waitFor(() => resets().length > 0, "the mail for a new password");
 		const token = decodeURIComponent(resets().at(-1) ?? "");
-		const anew = { newPassword: `${PASSWORD} anew`, token };
-		expect((await newPerson(service).send("POST", "/api/auth/reset-password", anew)).status).toBe(200);
+		const reset = { newPassword: `${PASSWORD} new`, token };
+		expect((await newPerson(service).send("POST", "/api/auth/reset-password", reset)).status).toBe(200);
 		expect(Number((await service.db.sql`select count(*) as n from passkey`)[0]?.n)).toBe(0);
 		await refused();
 		guest.failures.splice(0);

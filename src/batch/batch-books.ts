@@ -233,14 +233,14 @@ function linesOfRuns(statements: Statements) {
 					union all
 					select (select l.batch_id from batch_line l where l.batch_id > id.batch_id order by l.batch_id limit 1)
 						from id where id.batch_id is not null
-				), gone as (
+				), dropped as (
 					delete from batch_line d where d.ctid = any (array(
 						select l.row from id
 							join batch b on b.id = id.batch_id and b.state in ('completed', 'failed', 'expired', 'cancelled')
 							cross join lateral (select o.ctid as row from batch_line o where o.batch_id = b.id limit ${LINES_DROPPED}) l
 						limit ${LINES_DROPPED})) returning 1
 				)
-				select count(*)::integer as lines from gone`;
+				select count(*)::integer as lines from dropped`;
 			return row?.lines === LINES_DROPPED;
 		},
 

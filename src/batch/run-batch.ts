@@ -5,7 +5,6 @@ import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { CatalogSnapshot } from "../catalog/model.ts";
 import { BytesLost } from "../files/blob-store.ts";
-import type { FileRecord } from "../files/file-record.ts";
 import type { FileWriter } from "../files/file-writer.ts";
 import type { Files } from "../files/files.ts";
 import type { KeyDigest } from "../keys/secret.ts";
@@ -127,7 +126,7 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 		await finish(deps, batch, "cancelled");
 		return undefined;
 	}
-	const input = await inputOf(deps, batch);
+	const input = await deps.files.find(batch.accountId, batch.inputFileId);
 	const result =
 		input === undefined
 			? ({ ok: false, problems: [INPUT_GONE] } as const)
@@ -162,16 +161,12 @@ const INPUT_GONE: BatchProblem = {
 	line: null,
 };
 
-function inputOf({ files }: RunDeps, batch: BatchRecord): Promise<FileRecord | undefined> {
-	return files.find(batch.accountId, batch.inputFileId);
-}
-
 async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Promise<void> {
 	if (batch.finalizingAtMs !== null && batch.ending !== null) return finish(deps, batch, batch.ending);
 	const { outputFileId, errorFileId, model } = batch;
 	assert(outputFileId !== null && errorFileId !== null && model !== null, "a batch that was begun has its files");
 	const [output, error] = await Promise.all([deps.files.resume(outputFileId), deps.files.resume(errorFileId)]);
-	const input = await inputOf(deps, batch);
+	const input = await deps.files.find(batch.accountId, batch.inputFileId);
 	if (output === undefined || error === undefined) return outputLost(deps, batch, { output, error });
 	let stop: Stop | undefined;
 	try {
@@ -200,6 +195,9 @@ async function outputLost(
 ): Promise<void> {
 	// A newer run fenced this one off; a fence here would end that run's writing.
 	if (!(await deps.books.reopen(batch.id, batch.run, []))) throw new RunLost();
+	// An earlier run may fence this one late, between its own check and its fence: nothing is lost by that.
+	for (const file of [files.output, files.error])
+		if (file && ((await deps.files.resume(file.fileId))?.parts() ?? 0) > file.parts()) throw new Error(FENCED);
 	const sealed = { output: await sealedOf(files.output), error: await sealedOf(files.error) };
 	const uncounted = { books: deps.books, outcomes: { restore: () => {} } };
 	await linesBefore(uncounted, { batchId: batch.id, run: batch.run }, sealed);
@@ -280,6 +278,7 @@ async function everyLine(
 	}
 }
 
+const FENCED = "an earlier run fenced the files late; another run goes on with the batch";
 const STOPS = "the instance stops; another run goes on with the batch";
 
 /** Writes the remaining lines to the error file with the reason. Returns the error if they could not all be read. */

@@ -71,13 +71,8 @@ export async function validate(
 			if ("code" in deployment) note(deployment, line);
 			first = { name: read.model, model: "code" in deployment ? undefined : deployment.id };
 		} else if (read.model !== first.name && findModel(snapshot, read.model)?.id !== first.model) {
-			const id = first.name.slice(0, 128);
-			note(
-				problemOf("model_mismatch", "body.model", "All lines of a batch must name the same model, here `{id}`.", {
-					id,
-				}),
-				line,
-			);
+			const message = "All lines of a batch must name the same model, here `{id}`.";
+			note(problemOf("model_mismatch", "body.model", message, { id: first.name.slice(0, 128) }), line);
 		}
 		if (endpoint === "/v1/embeddings") inputs += inputsOf(read.body.input);
 		if (inputs > EMBEDDING_INPUTS_MAX) {

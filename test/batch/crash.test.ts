@@ -129,6 +129,21 @@ test("a replaced run that fails to seal leaves the files to the newer run", asyn
 	expect((await world.find(id)).state).toBe("in_progress");
 });
 
+test("a late fence of an earlier run ends the run, not the batch", async () => {
+	const world = createCrashWorld(db, owner, random(9));
+	const names = Array.from({ length: 20 }, (_, at) => `line-${at}`);
+	const id = await world.create(names.map((name) => chatLine(name)));
+	const { outcomes } = world.books;
+	world.books.outcomes = async (...given) => {
+		world.books.outcomes = outcomes;
+		await (await world.files.resume((await world.find(id)).outputFileId ?? ""))?.fence();
+		return outcomes(...given);
+	};
+	await expect(world.live().run(id)).rejects.toThrow("another run goes on");
+	await world.live().run(id);
+	await assertOnce(world, id, names);
+});
+
 test("a deleted input fails the batch", async () => {
 	const world = createCrashWorld(db, owner, random(3));
 	const id = await world.create([chatLine("a")]);

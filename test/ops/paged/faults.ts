@@ -99,7 +99,7 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "an amount that somebody wrote into the database by hand and that no number holds, asked for once",
+		what: "one request for an amount, written into the database by hand, above the countable range",
 		alerts: ["TollgateInternalErrors"],
 		async run(world) {
 			const { accountId, secret } = await newCustomer(world);
@@ -124,7 +124,7 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "a webhook that wants no more",
+		what: "a webhook that answers 410",
 		alerts: ["TollgateNoticesFail"],
 		async run(world) {
 			const { accountId, secret } = await newCustomer(world);
@@ -145,7 +145,7 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "books that somebody changed by hand, and a console that hangs until its parent ends it; the next one looks",
+		what: "books changed by hand, and a console that hangs until its parent ends it; its successor checks",
 		alerts: ["TollgateWorkerDown", "TollgateBooksBroken"],
 		async run(world) {
 			await world.database.sql`update budget set limit_nano_usd = limit_nano_usd + 1 where id = ${world.accountId}`;
@@ -154,7 +154,7 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "an instance that is stopped in its tracks (SIGSTOP), and an account that is suspended meanwhile",
+		what: "an instance paused by SIGSTOP while an account is suspended",
 		alerts: ["TollgateDown", "TollgateRevocationsLate"],
 		async run(world) {
 			const { accountId } = await newCustomer(world);

@@ -53,7 +53,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		},
 
 		/**
-		 * Faults: conflict (another writer, the file is gone, the account's space is full), overloaded (the whole space is
+		 * Faults: conflict (another writer, the file is deleted, the account's space is full), overloaded (the whole space is
 		 * full).
 		 */
 		async seal(fileId: string, part: Omit<FilePart, "start">): Promise<void> {

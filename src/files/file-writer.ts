@@ -75,7 +75,7 @@ export function createFileWriter(
 
 	/**
 	 * Resolves with the number of sealed parts once everything written before is sealed. May be retried after a failure,
-	 * except Fault conflict (another writer, the file is gone, the account's space is full) and overloaded (the whole
+	 * except Fault conflict (another writer, the file is deleted, the account's space is full) and overloaded (the whole
 	 * space is full; later).
 	 */
 	function seal(): Promise<number> {

@@ -50,15 +50,15 @@ const chargeOf = (sent: readonly Sent[]) =>
 	sent.reduce((sum, { usage }) => sum + Math.round((usage?.cost ?? 0) * 1e9), 0);
 const usd = (nano: number) => `USD ${(nano / 1e9).toFixed(6)}`;
 
-/** Sends requests with all keys to the instances until `enough` answers are whole and `meanwhile` is done. */
+/** Sends requests with all keys to the instances until `enough` answers are whole and `until` is done. */
 async function serve(
 	keys: readonly Key[],
 	enough: number,
-	{ at = fleet.members, meanwhile = Promise.resolve() as Promise<unknown> } = {},
+	{ at = fleet.members, until = Promise.resolve() as Promise<unknown> } = {},
 ) {
 	const sent: Sent[] = [];
 	let done = false;
-	const working = meanwhile.finally(() => {
+	const working = until.finally(() => {
 		done = true;
 	});
 	const wholes = () => sent.filter(({ complete }) => complete).length;
@@ -108,7 +108,7 @@ const poor = await fleet.account(POOR);
 const keys = [await fleet.key(rich), await fleet.key(rich), await fleet.key(poor)];
 const revokedInTime = await fleet.key(rich);
 const revokedTooLate = await fleet.key(rich);
-const inBackup = await serve(keys, REQUESTS, { meanwhile: backup.takeBase(postgres) });
+const inBackup = await serve(keys, REQUESTS, { until: backup.takeBase(postgres) });
 const inLog = await serve(keys, REQUESTS);
 await fleet.applied(await revokeKey(fleet.statements, revokedInTime));
 const settled = async () => (await missing(whole([...inBackup, ...inLog]))).length === 0;

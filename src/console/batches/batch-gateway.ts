@@ -61,9 +61,9 @@ export async function startBatch(
 		return Response.json(await askGateway(parts, connection, asked));
 	} catch (error) {
 		// A concurrent attempt with the same token uploaded its own file.
-		const meanwhile = error instanceof Fault && error.code === "idempotency_mismatch" ? await begun() : undefined;
-		if (meanwhile === undefined) throw error;
-		return Response.json(meanwhile);
+		const earlier = error instanceof Fault && error.code === "idempotency_mismatch" ? await begun() : undefined;
+		if (earlier === undefined) throw error;
+		return Response.json(earlier);
 	} finally {
 		connection.setIdleTimeout(IDLE_TIMEOUT_S);
 	}

@@ -115,7 +115,7 @@ describe("a caller within the process", () => {
 		const road = createRoad();
 		const load = async (digest: KeyDigest) => (digest === known ? road.key : null);
 		const authenticate = () => {
-			throw new Error("nobody's header is read");
+			throw new Error("a header was read");
 		};
 		const deps = { ...road.deps, authenticate };
 		const serveAs = (digest: KeyDigest, connection: Connection) =>

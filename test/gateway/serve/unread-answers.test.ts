@@ -31,8 +31,8 @@ function codeOf(check: () => void): string {
 describe("a long answer", () => {
 	const ENDS: Readonly<Record<string, (answer: Response, leave: AbortController) => Promise<unknown> | unknown>> = {
 		"is read": async (answer) => expect(await answer.bytes()).toEqual(body()),
-		"is let go": (answer) => answer.body?.cancel(),
-		"has nobody any more who would read it": (_, leave) => leave.abort(),
+		"is cancelled": (answer) => answer.body?.cancel(),
+		"has no reader any more": (_, leave) => leave.abort(),
 	};
 	test.each(Object.entries(ENDS))("counts until it %s", async (_, end) => {
 		const unread = unreadAnswersAlone(limits);

@@ -119,10 +119,10 @@ function modelList({ models, servers }: CatalogFindings): string[] {
 
 function modelLines(model: ModelSpec, servers: readonly FoundServer[]): string[] {
 	const chat = model.kind === "chat";
-	const field = (name: string, value: string, comment = "") => beside(`    ${name}: ${value}`, comment);
+	const field = (name: string, value: string, comment = "") => withComment(`    ${name}: ${value}`, comment);
 	const words = (values: Iterable<string>) => `[${[...values].join(", ")}]`;
 	return [
-		beside(`  - id: ${text(model.id)}`, "the id in requests; aliases: [other, names] are possible"),
+		withComment(`  - id: ${text(model.id)}`, "the id in requests; aliases: [other, names] are possible"),
 		...(model.name === model.id ? [] : [field("name", text(model.name), "display name")]),
 		field("kind", model.kind),
 		...(chat ? [field("modes", words(model.modes), "endpoints: chat, completions")] : []),
@@ -147,9 +147,9 @@ function rateList({ rates, kind }: ModelSpec): string {
 
 function upstreamLines(upstream: UpstreamSpec, servers: readonly FoundServer[]): string[] {
 	const product = servers.find(({ origin }) => upstream.url.startsWith(`${origin}/`))?.product ?? "";
-	const field = (name: string, value: string, comment = "") => beside(`        ${name}: ${value}`, comment);
+	const field = (name: string, value: string, comment = "") => withComment(`        ${name}: ${value}`, comment);
 	return [
-		beside(`      - url: ${text(upstream.url)}`, product),
+		withComment(`      - url: ${text(upstream.url)}`, product),
 		field("model", text(upstream.model), "model name at the server"),
 		field("dialect", upstream.dialect),
 		field("max_concurrency", String(upstream.maxConcurrency), "concurrent requests; others wait"),
@@ -172,12 +172,12 @@ const HINTS: Readonly<Partial<Record<DialectName, readonly string[]>>> = {
 
 function limitLines(): string[] {
 	const lines = LIMIT_FIELDS.map(({ name, limit, scale, meaning }) =>
-		beside(`#  ${name}: ${DEFAULT_LIMITS[limit] / scale}`, meaning),
+		withComment(`#  ${name}: ${DEFAULT_LIMITS[limit] / scale}`, meaning),
 	);
 	return ["# Limits, with their defaults:", "#limits:", ...lines];
 }
 
-function beside(line: string, comment: string): string {
+function withComment(line: string, comment: string): string {
 	return comment === "" ? line : `${line.padEnd(COMMENT_COLUMN - 1)} # ${comment}`;
 }
 

@@ -36,8 +36,8 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 	const { name } = options;
 	let present: WorkerProcess | undefined;
 	/** Processes other than the current one: leaving, or not ready yet. */
-	const beside = new Set<WorkerProcess>();
-	/** The member of `beside` that will replace the current process once it is ready. */
+	const others = new Set<WorkerProcess>();
+	/** The member of `others` that will replace the current process once it is ready. */
 	let successor: WorkerProcess | undefined;
 	let failuresInRow = 0;
 	const states = createStates(TRANSITIONS, "running");
@@ -70,7 +70,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 	function ended(worker: WorkerProcess, exitCode: number | null, signal: string | number | null): void {
 		const wasPresent = present === worker;
 		if (wasPresent) present = undefined;
-		const wasToLeave = beside.delete(worker) || states.is("stopping");
+		const wasToLeave = others.delete(worker) || states.is("stopping");
 		if (successor === worker) successor = undefined;
 		// The failure of a successor that was not ready is reported by `replace`.
 		if (wasToLeave && (worker.wasReady() || hasNoReadyWorker) && exitCode !== 0) {
@@ -78,7 +78,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 			log.error("a stopping process did not exit cleanly", { child: name, exitCode, signal });
 		}
 		if (states.is("stopping")) {
-			if (present === undefined && beside.size === 0) empty.resolve();
+			if (present === undefined && others.size === 0) empty.resolve();
 			return;
 		}
 		if (!wasPresent) return;
@@ -104,13 +104,13 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 
 	/** Makes the successor current. Starting a third process instead would take over its socket and then leave. */
 	function takeOffice(worker: WorkerProcess): void {
-		beside.delete(worker);
+		others.delete(worker);
 		successor = undefined;
 		present = worker;
 		if (states.is("empty")) states.enter("running");
 	}
 
-	const everybody = () => [...(present === undefined ? [] : [present]), ...beside];
+	const everybody = () => [...(present === undefined ? [] : [present]), ...others];
 
 	function kill(): void {
 		for (const { process } of everybody()) process.kill("SIGKILL");
@@ -156,7 +156,7 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		tell(word: unknown) {
 			lastWord = word;
 			present?.say(() => lastWord);
-			for (const worker of beside) worker.say(() => lastWord);
+			for (const worker of others) worker.say(() => lastWord);
 		},
 		/**
 		 * Starts a successor; once it is ready, the current process leaves. Processes that hang are killed. Rejects if the
@@ -165,14 +165,14 @@ export function startWorkerSlot(deps: { log: Log; givesUp: () => boolean }, opti
 		async replace() {
 			const next = start();
 			successor = next;
-			beside.add(next);
+			others.add(next);
 			if (present === undefined) takeOffice(next);
 			await within(options.readyMsMax ?? READY_MS_MAX, next, next.ready, "a successor is not ready in time");
 			const old = present;
 			if (old === next) return;
 			takeOffice(next);
 			if (old === undefined) return;
-			beside.add(old);
+			others.add(old);
 			old.process.send(options.retire);
 			await within(options.stopMsMax, old, old.process.exited, "a replaced process does not stop in time");
 		},

@@ -148,15 +148,17 @@ const UPSTREAM_FAULTS: Partial<Record<UpstreamFailureKind, readonly [FaultCode, 
 
 /** Known causes, by words of the server's message. The texts are ours, since a server's message may repeat the prompt. */
 const HINTS: readonly (readonly [RegExp, string])[] = [
-	[/\brole/i, "The order or the kind of roles in `messages` may not be supported by this model."],
-	[/tool|function/i, "`tools`, `tool_choice` or a tool message may not be supported by this model."],
-	[/image|audio|video|multi-?modal|vision/i, "An image or audio part of `messages` may be invalid or unsupported."],
-	[/schema|grammar|guided|response_format/i, "The schema in `response_format` may be invalid or unsupported."],
-	[/template/i, "The model's chat template cannot process `messages`."],
-	[/logprob|temperature|top_|penalty|stop|seed/i, "A sampling parameter may be out of the model's range."],
+	[/\broles\b|role not supported|message role/i, "This model may not support the order or kind of roles."],
+	[/\btools?\b|tool_choice|function.call/i, "This model may not support tools, or not in this form."],
+	[/\bimages?\b|\baudio\b|\bvideo\b|multi-?modal/i, "An image, audio or video input may be invalid or unsupported."],
+	[/json.?schema|grammar|guided|response_format/i, "The schema in `response_format` may be invalid or unsupported."],
+	[/chat.?template/i, "The model's chat template may not support these messages."],
+	[/logprob|temperature|\btop_[pk]\b|penalty|\bstop\b|\bseed\b/i, "A sampling parameter may be out of range."],
 ];
 
 function hintOf({ private: message }: UpstreamFailure): string {
-	const [, hint] = HINTS.find(([words]) => words.test(message)) ?? [];
-	return hint ?? "Check `messages`, `tools` and the parameters against the model's documentation.";
+	// After `input`, pydantic repeats the request.
+	const [said = ""] = message.split(/\binput(?:_value)?["'\\]*\s*[:=]/, 1);
+	const [, hint] = HINTS.find(([words]) => words.test(said)) ?? [];
+	return hint ?? "Check the request against the model's documentation.";
 }

@@ -73,6 +73,22 @@ describe("400 invalid_request", () => {
 		}
 		await expectUncharged(service, customer.accountId);
 	});
+
+	test.each([
+		["Conversation roles must alternate: canary", "order or kind of roles"],
+		["`tool_choice` canary requires a parser", "support tools"],
+		["canary is not a multimodal model", "image, audio or video"],
+		["Unsupported JSON schema: canary", "`response_format`"],
+		["no chat template: canary", "chat template"],
+		["top_k must be -1 or canary", "sampling parameter"],
+		["unknown revision: canary", "the model's documentation"],
+		["[{'loc': ('body', 'canary'), 'input': {'messages': [{'content': 'roles, tools, images'}]}}]", "documentation"],
+	])("hints at the cause of a refusal without a field: %s", async (message, hint) => {
+		upstream.next(reply().errorStatus(400, { error: { message, type: "BadRequestError", param: null, code: 400 } }));
+		const { error } = await errorOf(await post(ask()));
+		expect(error).toMatchObject({ code: "invalid_request", param: null, message: expect.stringContaining(hint) });
+		expect(JSON.stringify(error)).not.toContain("canary");
+	});
 });
 
 test("400 context_length_exceeded for a prompt that the upstream refuses", async () => {

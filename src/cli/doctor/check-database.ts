@@ -15,8 +15,9 @@ const ROUND_TRIPS = 9;
 const ROUND_TRIP_MS_WARNING = 10;
 /** Older versions lack statements that the schema uses. */
 const VERSION_MIN = 14;
-/** For each gateway, and for the console. */
-const CONNECTIONS_PER_PROCESS = 12;
+/** At most; of a gateway with batches and with files in Postgres. */
+const CONNECTIONS_OF_GATEWAY = 15;
+const CONNECTIONS_OF_CONSOLE = 12;
 const OFFSET_MS_WARNING = 2_000;
 /** Stripe's event signatures are valid for five minutes. */
 const OFFSET_MS_BROKEN = 120_000;
@@ -105,7 +106,7 @@ export function judgeSettings(row: DatabaseSettings, own: { workers: number; too
 			answers,
 			"Move the database closer: new keys, credit and the console wait for it; with JOURNAL=remote every answer does.",
 		);
-	const wanted = CONNECTIONS_PER_PROCESS * (own.workers + 1);
+	const wanted = CONNECTIONS_OF_GATEWAY * own.workers + CONNECTIONS_OF_CONSOLE;
 	const free = `${freeConnections} connections are free for Tollgate; this instance may use ${wanted}`;
 	if (freeConnections >= wanted) found.ok(free);
 	else found.warn(free, "Raise max_connections, or lower WORKERS.");

@@ -75,7 +75,7 @@ describe("an existing database", () => {
 	});
 
 	test("fewer connections than this instance may hold are a warning", async () => {
-		expectFinding(await checkDatabase({ workers: 1_000 }, db.url), "warning", /may use 12012$/);
+		expectFinding(await checkDatabase({ workers: 1_000 }, db.url), "warning", /may use 15012$/);
 	});
 
 	test("a newer schema that breaks this version is an error; the check writes nothing", async () => {
@@ -91,7 +91,7 @@ describe("an existing database", () => {
 });
 
 describe("a server's settings", () => {
-	const GOOD = { version: "18.1", major: 18, fsync: "on", pages: "on", ssl: true, local: false, freeConnections: 24 };
+	const GOOD = { version: "18.1", major: 18, fsync: "on", pages: "on", ssl: true, local: false, freeConnections: 27 };
 	const judged = (settings: Partial<DatabaseSettings>, tookMs = 1) => {
 		const found = findingsOf("database");
 		judgeSettings({ ...GOOD, ...settings }, { workers: 1, tookMs }, found);
@@ -103,7 +103,7 @@ describe("a server's settings", () => {
 		["forgets", { fsync: "off" }, "broken", /^fsync is off/],
 		["tears pages", { pages: "off" }, "warning", /^full_page_writes is off/],
 		["is reached in clear", { ssl: false }, "warning", /not encrypted$/],
-		["is full", { freeConnections: 23 }, "warning", /^23 connections are free/],
+		["is full", { freeConnections: 26 }, "warning", /^26 connections are free/],
 	] as const)("names one that %s", (_, settings, state, what) => {
 		expectFinding(judged(settings), state, what);
 		expect(judged(settings).filter((finding) => finding.state !== "ok")).toHaveLength(1);
@@ -156,7 +156,7 @@ describe("a pooler", () => {
 		const pooler = startFakePooler(db.url, { isSilent: true });
 		const looking = checkDatabase(config, pooler.url, { timer });
 		timer.advance(8_000);
-		expectFinding(await looking, "broken", /takes connections and does not answer.*12 connections to PostgreSQL/);
+		expectFinding(await looking, "broken", /takes connections and does not answer.*15 connections to PostgreSQL/);
 		pooler.stop();
 	});
 });

@@ -22,7 +22,9 @@ const SHOWN_CHARS = 4;
  * in 6 Base62 characters, by which scanners and this service recognise it.
  */
 export function secretsOf<Text extends string>(kind: string) {
-	const prefixOf = (serviceName: string) => `${kind}_${serviceName}_`;
+	const beginning = `${kind}_`;
+	// Three parts: the runtime joins at most three in one string.
+	const prefixOf = (serviceName: string) => `${beginning}${serviceName}_`;
 	return {
 		create: (serviceName: string) => withChecksum(prefixOf(serviceName) + randomBase62(RANDOM_CHARS)) as Text,
 		/** The secret for 128 hex digits of a keyed hash: 62^40 is tiny against 2^512, so all are equally likely. */

@@ -104,7 +104,7 @@ export async function untimed(client: postgres.Sql): Promise<void> {
 		where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`;
 }
 
-/** Checks that this role may make tables in that schema. Only the owner of a table may change it. */
+/** Checks that this role may make tables in that schema, not that it owns the tables which a migration changes. */
 export async function checkMayMakeTables(client: postgres.Sql, schema: string): Promise<void> {
 	const [row] = await client<{ mayMake: boolean; role: string }[]>`
 		select has_schema_privilege(oid, 'CREATE') as "mayMake", current_user as role from pg_namespace where nspname = ${schema}`;

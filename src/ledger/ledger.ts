@@ -92,7 +92,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	let closed = false;
 	let onIdle: (() => void) | undefined;
 
-	/** If not `journalled`, a crash would charge the bound, so the rest stays held until Postgres has the settlement. */
+	/** If not `journalled`, a crash would charge what was last recorded: the rest stays held until Postgres has it. */
 	function release(hold: Hold, slice: Slice, charged: NanoUsd, journalled: boolean): void {
 		slice.held = subUsd(slice.held, charged);
 		slice.unacknowledged = addUsd(slice.unacknowledged, charged);
@@ -115,7 +115,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		return subUsd(excess, covered);
 	}
 
-	/** False if the write failed: Postgres still gets the settlement; a crash before that charges the bound. */
+	/** False if the write failed: Postgres still gets the settlement; a crash before that charges by progress. */
 	function settleInJournal(event: SettledEvent): boolean {
 		try {
 			journal.settle(JSON.stringify(event));

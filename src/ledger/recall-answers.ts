@@ -38,7 +38,7 @@ export function createRecallAnswers(deps: {
 		again = false;
 		lookedMs = clock.monotonicMs();
 		lookOnce()
-			.catch((error) => log.debug("recalls could not be read", { error }))
+			.catch((error) => log.debug("recalls of idle credit could not be read", { error }))
 			.finally(() => {
 				looking = false;
 				if (again) hear();

@@ -10,6 +10,8 @@ import { LeaseExceeded, type LedgerStore } from "./store.ts";
 const BATCH_REQUESTS = 500;
 const RETRY_MS = 200;
 const RETRIES_MAX = 300;
+/** Beyond it the replay reads on only as locked rows become free, and settles what exceeds a lease at once, as late. */
+const HELD_MAX = 10_000;
 /** A settlement that is refused alone this often is set aside, and the others go on. */
 const REFUSED_ALONE_MAX = 3;
 /** Beyond it the database refuses everything: the whole journal is tried again later. */
@@ -24,15 +26,17 @@ export interface HandInDeps {
 	/** The process is about to end: the rest is left to the next start. */
 	isStopping: () => boolean;
 	store: LedgerStore;
-	/** Called before the replay waits for locked rows, for any length of time; resolves when it may. */
+	/** Called, perhaps repeatedly, before the replay waits for locked rows, however long; resolves when it may. */
 	stepAside(): Promise<void>;
 	refused: SettledEvent[];
+	/** `HELD_MAX` is passed. */
+	isHeldFull?: boolean;
 }
 
 /**
  * Writes a journal to Postgres as it is read, and closes the epoch. Every step may be repeated after a crash. Memory
- * holds one segment, one batch, the requests that the journal left open, and settlements that wait for a locked row or
- * exceed their lease: at most the writer's queue.
+ * holds one segment, one batch, the requests that the journal left open, and `HELD_MAX` settlements that wait for a
+ * locked row or exceed their lease.
  */
 export async function handIn(
 	deps: HandInDeps,
@@ -45,6 +49,10 @@ export async function handIn(
 	const settle = async (): Promise<void> => {
 		held.push(...(await settleBatch(deps, batch)));
 		batch = [];
+		while (held.length > HELD_MAX) {
+			await deps.stepAside();
+			held = await settleHeld({ ...deps, isHeldFull: true }, held);
+		}
 	};
 	for (;;) {
 		const next = reader.next();
@@ -55,9 +63,9 @@ export async function handIn(
 				batch = recovered.slice(at, at + BATCH_REQUESTS);
 			}
 			await settle();
-			if (held.length > 0) await deps.stepAside();
 			while (held.length > 0) {
 				await closeOthers(deps, held);
+				await deps.stepAside();
 				held = await settleHeld(deps, held);
 			}
 			if (deps.refused.length > 0) {
@@ -77,10 +85,9 @@ export async function handIn(
 }
 
 /**
- * Returns the settlements that wait: for a locked row, or because their lease does not cover them. If a record is
- * unreadable, its charge is unknown, and others may have spent the difference since. A server that took over may lack a
- * grant. The part that the account's credit does not cover then is written off; other accounts' settlements go to their
- * leases.
+ * Returns the settlements that wait: for a locked row, or because their lease does not cover them. After an unreadable
+ * record others may have spent the difference; a server that took over may lack a grant. The part that the account's
+ * credit does not cover then is written off; other accounts' settlements go to their leases.
  */
 async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Promise<readonly SettledEvent[]> {
 	const { store, log } = deps;
@@ -103,6 +110,7 @@ async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Pr
 				return setAside(deps, batch, error);
 			}
 			log.error("a journal's charges exceed its lease; settling them as late", { error });
+			if (deps.isHeldFull) return settleLate(store, [...left]);
 			// It waits until the end: then its leases are being closed, and it spends the rest first.
 			return [...left];
 		}

@@ -13,7 +13,7 @@ export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; jour
 	const keys: Slice[] = [];
 	const furthers: (readonly Slice[])[] = [];
 	const charges: NanoUsd[] = [];
-	/** Still held because no journal says what was charged: a crash would charge the bound. */
+	/** Still held because no journal says what was charged: a crash would charge by progress. */
 	const rests: (NanoUsd | undefined)[] = [];
 	const lowerings: number[] = [];
 	const segments: number[] = [];

@@ -18,6 +18,7 @@ import type { SettledEvent } from "../../src/ledger/event.ts";
 import { openJournalHome } from "../../src/ledger/journal-home.ts";
 import { createLeftJournals } from "../../src/ledger/left-journals.ts";
 import { InstanceRuns, type OwnerStanding, standingOf } from "../../src/ledger/lost-journal.ts";
+import { handIn } from "../../src/ledger/recovery.ts";
 import { settleLate } from "../../src/ledger/settling.ts";
 import { type Flushed, LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -163,11 +164,63 @@ test("journals that wait for a locked row delay no other journal", async () => {
 
 test("replays more journals than may wait at once after the locked row is free", async () => {
 	let isHeld = true;
-	const { recover, names, home } = left(() => (isHeld ? { busy: new Set(["b"]) } : {}));
+	const { recover, names, home, closedInPart } = left(() => (isHeld ? { busy: new Set(["b"]) } : {}));
 	for (let place = 0; place < 25; place++) cpSync(join(home, "gone"), join(home, `a${place}`), { recursive: true });
 	for (const name of names()) writeFileSync(join(home, name, "1", "lock"), "");
-	setTimeout(() => (isHeld = false), 100);
-	expect([await recover(), names()]).toEqual([0, []]);
+	const recovering = recover();
+	// Sixteen that wait, and four that wait for their places, hold no other accounts' credit.
+	await waitFor(() => closedInPart.size === 20, "other accounts' leases to be closed");
+	isHeld = false;
+	expect([await recovering, names()]).toEqual([0, []]);
+});
+
+/** Replays 12,000 settlements of one account. `flush` answers for Postgres. */
+function longReplay(flush: () => Partial<Flushed>) {
+	const claim = openJournalHome(mkdtempSync(join(root, "home-"))).claim("gone", 1, { create: true });
+	if (!claim) throw new Error("the journal is free");
+	const { journal } = openTestJournal(claim.disk, systemClock, {});
+	for (let place = 0; place < 12_000; place++) journal.settle(JSON.stringify(settledEvent("b", "key-b", 5)));
+	journal.close();
+	const sent = new Set<string>();
+	const late = { all: 0, beforeClose: undefined as number | undefined };
+	const store = {
+		async flush(settled: readonly SettledEvent[]) {
+			for (const { id } of settled) sent.add(id);
+			return { late: false, fresh: 0, busy: new Set<string>(), ...flush() };
+		},
+		async settleLate() {
+			late.all += 1;
+		},
+		async close() {
+			late.beforeClose ??= late.all;
+			return { closed: 0, done: true };
+		},
+	} as unknown as LedgerStore;
+	const clock = { ...systemClock, after: (_ms: number, then: () => void) => systemClock.after(1, then) };
+	const log = createLog({ level: "error", write: () => {} });
+	const deps = { clock, log, store, isStopping: () => false, stepAside: async () => {}, refused: [] };
+	return { sent, late, over: handIn(deps, claim.disk) };
+}
+
+test("a replay reads no further while 10,000 settlements wait for a locked row", async () => {
+	let flushes = 0;
+	const sentWhenFreed: number[] = [];
+	const { sent, over } = longReplay(() => {
+		flushes += 1;
+		if (flushes === 200) sentWhenFreed.push(sent.size);
+		return flushes < 200 ? { busy: new Set(["b"]) } : {};
+	});
+	expect((await over).settled).toBe(12_000);
+	expect([sentWhenFreed, sent.size]).toEqual([[10_500], 12_000]);
+});
+
+test("a replay settles as late what exceeds a lease beyond 10,000 settlements", async () => {
+	const { late, over } = longReplay(() => {
+		if (late.beforeClose !== undefined) return { late: true };
+		throw new LeaseExceeded("more than the lease holds");
+	});
+	expect((await over).settled).toBe(12_000);
+	expect(late).toEqual({ all: 12_000, beforeClose: 10_500 });
 });
 
 test("files that are no journal delay no journal", async () => {

@@ -148,7 +148,7 @@ test("a recall is answered after all credit on its way, in both directions", asy
 		let arrive = () => {};
 		state.beforeReply = () => new Promise((resolve) => (arrive = resolve));
 		if (underWay === "back") {
-			// Returned for another reason; then credit is free again.
+			// The lowered limit sends all free credit back. Then a request leaves some over.
 			slices.limitChanged("b", true);
 			await settleMicrotasks();
 			slice.free = usd(5);

@@ -40,7 +40,7 @@ export function postgresContractStore(db: TestDatabase): ContractStore {
 		async budget(id, kind, account, limit) {
 			await sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${id}, ${kind}, ${account}, ${limit})`;
 		},
-		// A request's longest wait is shorter than a busy machine may take.
+		// Not `db.ledger`: a busy machine may exceed its short deadline.
 		ledger: (id, epoch) => createPgLedgerStore({ statements: db.statements }, id, epoch),
 		heartbeats: withoutServer(createPgHeartbeatStore(db.liveness)),
 		fence: createPgFenceStore(db.liveness),

@@ -12,7 +12,7 @@ const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 30_000;
 /** An answer is useless after a day. An outcome that was given up counts as running until its instance has left. */
 const TRIED_MS_MAX = 24 * 3_600_000;
-/** Outcomes that are retried at once; beyond it a failing one is given up: its key counts as running until the instance ends. */
+/** Outcomes, and apart from them claims to take back, that are retried at once. Beyond it they are given up. */
 const TRIED_AGAIN_MAX = 10_000;
 
 /** The server ends statements after 30 s (`db/statements.ts`); then as long again. */

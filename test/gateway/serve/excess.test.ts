@@ -79,7 +79,7 @@ async function whileHeld(
 	});
 }
 
-test("is charged once if the client leaves meanwhile", async () => {
+test("is charged once if the client leaves during the draw", async () => {
 	const [leaver, stayer] = [await service.customer(), await service.customer()];
 	await whileHeld(leaver, async (client) => client.leave());
 	let last: Promise<string> | undefined;

@@ -14,6 +14,11 @@ export function asText(value: unknown): string | undefined {
 	return typeof value === "string" ? value : undefined;
 }
 
+/** Undefined for anything but a text with characters. */
+export function filledText(value: unknown): string | undefined {
+	return typeof value === "string" && value !== "" ? value : undefined;
+}
+
 /** A whole number from 0 to `max`; undefined for anything else, including numbers in strings. */
 export function asCount(value: unknown, max: number): number | undefined {
 	return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= max ? value : undefined;

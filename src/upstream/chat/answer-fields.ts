@@ -1,13 +1,12 @@
 /** The fields of a chat answer that are passed on; reasons against others are in `test/wire/withheld-fields.ts`. */
 
-import type { JsonObject } from "../wire-value.ts";
+import { filledText, type JsonObject } from "../wire-value.ts";
 import {
 	annotations,
 	audio,
 	citations,
 	extraContent,
 	fingerprint,
-	opaqueText,
 	reasoningDetails,
 	searchResults,
 	serviceTier,
@@ -41,7 +40,7 @@ export const PASSED: Readonly<Record<"answer" | "choice" | "message" | "toolCall
 		annotations,
 		audio,
 	},
-	toolCall: { ...own("index id type function custom"), extra_content: extraContent, thought_signature: opaqueText },
+	toolCall: { ...own("index id type function custom"), extra_content: extraContent, thought_signature: filledText },
 };
 
 function readersOf(

@@ -31,11 +31,6 @@ export function searchResults(value: unknown): JsonObject[] | undefined {
 	});
 }
 
-/** Signed text that only the server that signed it reads. */
-export function opaqueText(value: unknown): string | undefined {
-	return typeof value === "string" && value !== "" ? value : undefined;
-}
-
 /** `[{type: "reasoning.…", text | summary | data, signature, id, format, index}]`. */
 export function reasoningDetails(value: unknown): JsonObject[] | undefined {
 	return listOf(value, (item) => {

@@ -1,27 +1,27 @@
 /** Rebuilds the choices of a chat answer from an allow-list; rendered prompts, token ids and paths are dropped. */
-import { newId } from "../../base/id.ts";
 import { failed, unreadable } from "../call/failure.ts";
-import { asCount, asObject, asObjects, asText, type JsonObject } from "../wire-value.ts";
-import { MESSAGE_READERS, TOOL_CALL_READERS } from "./answer-fields.ts";
+import { asCount, asObject, asObjects, asText, filledText, type JsonObject } from "../wire-value.ts";
+import { MESSAGE_READERS } from "./answer-fields.ts";
 import { annotations } from "./answer-values.ts";
 import type { ChatChoice, ChatChunkChoice, FinishReason } from "./chat-answer.ts";
 import { readContentParts } from "./content-parts.ts";
 import { rebuildLogprobs } from "./logprobs.ts";
+import { rebuildFunction, rebuildToolCall, ToolCalls } from "./tool-calls.ts";
 
 /** `n` is at most 128 in the OpenAI interface, so a higher index is a fault. */
 export const CHOICES_MAX = 128;
-const TOOL_CALLS_MAX = 1024;
 
 export interface ChoiceProgress {
 	started: boolean;
 	finished: boolean;
-	/** Indexes of the tool calls whose first delta has passed; undefined before the first. */
-	toolCalls: boolean[] | undefined;
+	hasCalls: boolean;
+	/** Calls of a stream; undefined before the first. */
+	toolCalls: ToolCalls | undefined;
 	outputBytes: number;
 }
 
 export function newChoiceProgress(): ChoiceProgress {
-	return { started: false, finished: false, toolCalls: undefined, outputBytes: 0 };
+	return { started: false, finished: false, hasCalls: false, toolCalls: undefined, outputBytes: 0 };
 }
 
 /**
@@ -34,9 +34,9 @@ export function rebuildChunkChoice(
 	progress: ChoiceProgress,
 ): ChatChunkChoice | undefined {
 	const finish = finishReason(raw.finish_reason);
-	const delta = rebuildDelta(asObject(raw.delta), progress);
+	let delta = rebuildDelta(asObject(raw.delta), progress);
 	if (finish === null && delta === undefined) return undefined;
-	if (finish !== null) progress.finished = true;
+	if (finish !== null) delta = lastDelta(delta ?? {}, progress);
 	const choice = { index, delta: opened(delta ?? {}, progress), finish_reason: finish };
 	const logprobs = rebuildLogprobs(raw.logprobs);
 	return logprobs === null ? choice : { index, delta: choice.delta, logprobs, finish_reason: finish };
@@ -102,8 +102,8 @@ export function finishReason(value: unknown): FinishReason | null {
 }
 
 /** The finish reason to use if the server forgot it. */
-export function impliedFinish({ toolCalls }: ChoiceProgress): FinishReason {
-	return toolCalls !== undefined && toolCalls.length > 0 ? "tool_calls" : "stop";
+function impliedFinish({ hasCalls }: ChoiceProgress): FinishReason {
+	return hasCalls ? "tool_calls" : "stop";
 }
 
 function rebuildDelta(source: JsonObject | undefined, progress: ChoiceProgress): Record<string, unknown> | undefined {
@@ -116,8 +116,16 @@ function rebuildDelta(source: JsonObject | undefined, progress: ChoiceProgress):
 	return undefined;
 }
 
-export function openingDelta(progress: ChoiceProgress): Record<string, unknown> {
-	return opened({}, progress);
+/** The end of a choice whose finish the server forgot. */
+export function impliedEnd(index: number, progress: ChoiceProgress): ChatChunkChoice {
+	const delta = opened(lastDelta({}, progress), progress);
+	return { index, delta, finish_reason: impliedFinish(progress) };
+}
+
+function lastDelta(delta: Record<string, unknown>, progress: ChoiceProgress): Record<string, unknown> {
+	progress.finished = true;
+	progress.toolCalls?.end(delta);
+	return delta;
 }
 
 /** Adds the role and a `content` to the first delta of a choice, as OpenAI's own servers do. */
@@ -133,7 +141,7 @@ function addTexts(target: Record<string, unknown>, source: JsonObject, progress:
 	const { content } = source;
 	let text = asText(content);
 	let refusal = asText(source.refusal);
-	let reasoning = asText(source.reasoning_content) ?? asText(source.reasoning);
+	let reasoning = filledText(source.reasoning_content) ?? filledText(source.reasoning);
 	if (typeof content !== "string" && content !== null && content !== undefined) {
 		const parts = readContentParts(content);
 		text = parts.text;
@@ -170,88 +178,26 @@ function addOthers(target: Record<string, unknown>, source: JsonObject, progress
 function addTools(target: Record<string, unknown>, source: JsonObject, progress: ChoiceProgress, whole: boolean): void {
 	const rawCalls = source.tool_calls;
 	if (Array.isArray(rawCalls) && rawCalls.length > 0) {
-		const calls: unknown[] = [];
-		for (let at = 0; at < rawCalls.length; at += 1) {
-			const raw = asObject(rawCalls[at]);
+		const calls: JsonObject[] = [];
+		for (const value of rawCalls) {
+			const raw = asObject(value);
 			if (raw === undefined) continue;
-			const call = whole ? rebuildToolCall(raw, progress) : rebuildToolCallDelta(raw, at, progress);
-			if (call !== undefined) calls.push(call);
+			if (whole) calls.push(rebuildToolCall(raw, progress));
+			else callsOf(progress).add(raw, calls, progress);
 		}
-		if (calls.length > 0) target.tool_calls = calls;
+		if (calls.length > 0) {
+			target.tool_calls = calls;
+			progress.hasCalls = true;
+		}
 	}
 	const legacy = asObject(source.function_call);
-	if (legacy !== undefined) target.function_call = rebuildFunction(legacy, progress, whole);
+	if (legacy !== undefined)
+		target.function_call = whole ? rebuildFunction(legacy, progress) : callsOf(progress).addFunction(legacy, progress);
 }
 
-function rebuildToolCall(raw: JsonObject, progress: ChoiceProgress): JsonObject {
-	progress.toolCalls ??= [];
-	progress.toolCalls.push(true);
-	const id = nonEmpty(raw.id) ?? newId("call");
-	const custom = raw.type === "custom" ? asObject(raw.custom) : undefined;
-	const others = othersOfCall(raw);
-	if (custom !== undefined) return { id, type: "custom", custom: rebuildCustom(custom, progress, true), ...others };
-	return { id, type: "function", function: rebuildFunction(asObject(raw.function) ?? {}, progress, true), ...others };
-}
-
-/** The first delta of a call gets index, id, type and name; later deltas have only the changes. */
-function rebuildToolCallDelta(raw: JsonObject, at: number, progress: ChoiceProgress): JsonObject | undefined {
-	const index = asCount(raw.index, TOOL_CALLS_MAX) ?? toolIndexWithout(raw, at, progress);
-	progress.toolCalls ??= [];
-	const first = progress.toolCalls[index] !== true;
-	progress.toolCalls[index] = true;
-	const custom = raw.type === "custom" || raw.custom !== undefined ? asObject(raw.custom) : undefined;
-	const part =
-		custom === undefined
-			? { function: rebuildFunction(asObject(raw.function) ?? {}, progress, first) }
-			: { custom: rebuildCustom(custom, progress, first) };
-	const others = othersOfCall(raw);
-	if (!first) return { index, ...part, ...others };
-	const type = custom === undefined ? "function" : "custom";
-	return { index, id: nonEmpty(raw.id) ?? newId("call"), type, ...part, ...others };
-}
-
-function othersOfCall(raw: JsonObject): JsonObject | undefined {
-	let others: Record<string, unknown> | undefined;
-	for (const [name, read] of TOOL_CALL_READERS) {
-		const value = raw[name] === undefined ? undefined : read(raw[name]);
-		if (value === undefined) continue;
-		others ??= {};
-		others[name] = value;
-	}
-	return others;
-}
-
-/** Without an index, a delta with a function name or an id opens the next call; any other continues the last call. */
-function toolIndexWithout(raw: JsonObject, at: number, progress: ChoiceProgress): number {
-	const known = progress.toolCalls?.length ?? 0;
-	if (known === 0) return at;
-	const opens = nonEmpty(asObject(raw.function)?.name) !== undefined || nonEmpty(raw.id) !== undefined;
-	return opens ? Math.min(known, TOOL_CALLS_MAX) : known - 1;
-}
-
-function rebuildFunction(raw: JsonObject, progress: ChoiceProgress, first: boolean): JsonObject {
-	const name = asText(raw.name);
-	const args = argumentsText(raw.arguments);
-	progress.outputBytes += bytesOf(name) + bytesOf(args);
-	if (first) return { name: name ?? "", arguments: args ?? "" };
-	return { ...(name === undefined || name === "" ? {} : { name }), arguments: args ?? "" };
-}
-
-function rebuildCustom(raw: JsonObject, progress: ChoiceProgress, first: boolean): JsonObject {
-	const name = asText(raw.name);
-	const input = asText(raw.input) ?? "";
-	progress.outputBytes += bytesOf(name) + bytesOf(input);
-	return first ? { name: name ?? "", input } : { input };
-}
-
-/** Some servers send the arguments as an object; the interface has JSON text. */
-function argumentsText(value: unknown): string | undefined {
-	if (typeof value === "string") return value;
-	return typeof value === "object" && value !== null ? JSON.stringify(value) : undefined;
-}
-
-function nonEmpty(value: unknown): string | undefined {
-	return typeof value === "string" && value !== "" ? value : undefined;
+function callsOf(progress: ChoiceProgress): ToolCalls {
+	progress.toolCalls ??= new ToolCalls();
+	return progress.toolCalls;
 }
 
 function bytesOf(text: string | undefined): number {

@@ -2,7 +2,7 @@ import type { Dialect } from "../dialects.ts";
 import { TextReader } from "../text-reader.ts";
 import type { JsonObject } from "../wire-value.ts";
 import type { AnswerFields, ChatChunk, ChatChunkChoice } from "./chat-answer.ts";
-import { CHOICES_MAX, type ChoiceProgress, impliedFinish, openingDelta, rebuildChunkChoice } from "./chat-choice.ts";
+import { CHOICES_MAX, type ChoiceProgress, impliedEnd, rebuildChunkChoice } from "./chat-choice.ts";
 
 export class ChatReader extends TextReader<ChatChunkChoice> {
 	/** Undefined before the first output without a usage record. */
@@ -36,7 +36,7 @@ export class ChatReader extends TextReader<ChatChunkChoice> {
 	}
 
 	protected override endOf(index: number, progress: ChoiceProgress): ChatChunkChoice {
-		return { index, delta: openingDelta(progress), finish_reason: impliedFinish(progress) };
+		return impliedEnd(index, progress);
 	}
 }
 

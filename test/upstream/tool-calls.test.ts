@@ -1,0 +1,73 @@
+import { describe, expect, test } from "bun:test";
+import { ChatReader } from "../../src/upstream/chat/chat-reader.ts";
+import { DIALECTS } from "../../src/upstream/dialects.ts";
+
+type Json = Record<string, unknown>;
+/** `index|id|name|arguments`; arguments in parentheses are a value instead of text. */
+function fragment(text: string): Json {
+	const [index = "", id = "", name, args] = text.split("|");
+	const value = args?.startsWith("(") ? JSON.parse(args.slice(1, -1)) : args;
+	return { ...(index === "" ? {} : { index: Number(index) }), id, function: { name, arguments: value } };
+}
+
+/** What a client assembles that reads calls by index, as `id name(arguments)`. `made`: an id of the gateway. */
+function assembled(events: readonly (readonly string[])[], legacy = false): string[] {
+	const reader = new ChatReader(DIALECTS.openai);
+	const calls: { id: string; name: string; args: string }[] = [];
+	const read = (delta: Json, finish: string | null) => {
+		const chunk = reader.accept(JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] }));
+		const said = chunk?.choices[0]?.delta ?? {};
+		const pieces = ((legacy ? said.function_call && [{ function: said.function_call }] : said.tool_calls) ??
+			[]) as Json[];
+		expect(new Set(pieces.map(({ index }) => index)).size).toBe(pieces.length);
+		for (const { index = 0, id, function: part } of pieces) {
+			const { name = "", arguments: args } = part as { name?: string; arguments: string };
+			// The first fragment of a call has the next number.
+			if (Number(index) >= calls.length) calls.push({ id: String(id), name, args });
+			else {
+				const call = calls[Number(index)] as (typeof calls)[number];
+				expect(id).toBeUndefined();
+				call.name += name;
+				call.args += args;
+			}
+		}
+	};
+	for (const event of events)
+		read(legacy ? { function_call: fragment(String(event[0])).function } : { tool_calls: event.map(fragment) }, null);
+	read({}, "tool_calls");
+	return calls.map(({ id, name, args }) => `${/^call_[0-9a-f]{32}$/.test(id) ? "made" : id} ${name}(${args})`);
+}
+
+describe("tool calls of a stream", () => {
+	const both = ['a w({"c":1})', "b t({})"];
+	const cases: [string, string, string[]][] = [
+		["numbered 0 each, with ids", '0|a|w| 0||| 0|||{"c":1} 0|b|t|{}', both],
+		["numbered 0 each, the first without arguments", "0|a|w 0|b|t|{}", ["a w({})", "b t({})"]],
+		["numbered 0 each, with names only", '0||w|{"c": 0||w|"}"} 0||w|{}', ['made w({"c":"}"})', "made w({})"]],
+		["numbered 0 each, later fragments with the id", '0|a|w|{"c" 0|a||:1} 0|b|t|{ 0|b||}', both],
+		["numbered from 1", '1|a|w|{"c":1} 2|b|t|{ 2|||}', both],
+		["numbered with gaps", '0|a|w|{"c":1} 7|b|t|{}', both],
+		["numbered beyond any limit", '5000|a|w|{"c":1} 9999|b|t|{}', both],
+		["later fragments at another index", '0|a|w 1|||{"c":1} 2|b|t 3|||{}', both],
+		["interleaved", '0|a|w|{"c" 1|b|t|{ 0|||:1} 1|||}', both],
+		["interleaved without an index", '|a|w|{"c" |b|t|{ |a||:1} |||}', both],
+		["id and name in every fragment", '0|a|w|{"c" 0|a|w|:1} 0|a|w| 1|b|t|{}', both],
+		["another id in every fragment", '0|a|w|{"c" 0|x||:1} 0|y|| 1|b|t|{}', both],
+		["one id for all", '0|a|w|{"c":1} 1|a|t|{}', ['a w({"c":1})', "made t({})"]],
+		["a name in two fragments", '0|a|ab 0||cd|{"c":1}', ['a abcd({"c":1})']],
+		["arguments as an object", '0|a|w|({"c":1}) 0|b|t|({})', both],
+		["arguments empty, null and missing", "0|a|w| 1|b|t|(null) 2|c|u", ["a w({})", "b t({})", "c u({})"]],
+		["braces and quotes in a text", '0||w|{"c":"}\\" 0|||{"} 0||t|{}', ['made w({"c":"}\\"{"})', "made t({})"]],
+	];
+
+	test.each(cases)("%s", (_, text, calls) => {
+		const fragments = text.split(" ");
+		expect(assembled(fragments.map((one) => [one]))).toEqual(calls);
+		expect(assembled([fragments])).toEqual(calls);
+	});
+
+	test("the deprecated form gets arguments and one name", () => {
+		expect(assembled([['||w|{"c"'], ["||w|:1}"]], true)).toEqual(['undefined w({"c":1})']);
+		expect(assembled([["||w|(null)"]], true)).toEqual(["undefined w({})"]);
+	});
+});

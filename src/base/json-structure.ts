@@ -31,6 +31,8 @@ export interface RawValue {
 	readonly levels: number;
 	/** Positions of strings over `LONG_STRING_CHARS` in the whole text, without their quotes: begin, end, begin, … */
 	readonly longStrings: readonly number[];
+	/** False once the parsed value was changed. */
+	isCurrent: boolean;
 }
 
 /** Scanning a string from this length on takes 0.6 of the time of a copy. */
@@ -83,7 +85,7 @@ class Scan {
 	/** The deepest level within it, including those around it, and its long strings. */
 	deepest = 0;
 	#longStrings: number[] | undefined;
-	#found: (Omit<RawValue, "text"> & { readonly from: number; readonly to: number }) | undefined;
+	#found: (Omit<RawValue, "text" | "isCurrent"> & { readonly from: number; readonly to: number }) | undefined;
 	#isUnsure = false;
 
 	constructor(text: string, field: string | undefined) {
@@ -126,7 +128,7 @@ class Scan {
 	found(): RawValue | undefined {
 		if (this.#found === undefined || this.#isUnsure) return undefined;
 		const { from, to, ...found } = this.#found;
-		return { text: this.text.slice(from, to), ...found };
+		return { text: this.text.slice(from, to), ...found, isCurrent: true };
 	}
 }
 /** Continues for one turn; true at the end of the text. A native search skips strings. */

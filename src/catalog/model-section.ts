@@ -10,7 +10,7 @@ export const MODEL_FIELDS = [
 	..."id aliases name kind modes input_modalities output_modalities image_urls context_length max_output_tokens".split(
 		" ",
 	),
-	..."template_overhead_tokens text_normalization parameters unsupported_parameters".split(" "),
+	..."template_overhead_tokens text_normalization parameters unsupported_parameters developer_role".split(" "),
 	...["rates", "batch_rates", "retires_on", "upstreams"],
 ];
 
@@ -20,9 +20,17 @@ const MODES: readonly (ChatMode | "batch")[] = ["chat", "completions", "batch"];
 /** The kinds that managed batches have an endpoint for. */
 const BATCH_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "embedding"]);
 const MODALITIES: readonly Modality[] = ["text", "image", "audio"];
+export const OUTPUT_OF: Readonly<Record<ModelKind, Modality>> = {
+	chat: "text",
+	embedding: "embeddings",
+	transcription: "text",
+	image: "image",
+	rerank: "rerank",
+};
 const IMAGE_URL_POLICIES: readonly ImageUrlPolicy[] = ["forward", "data_only", "reject"];
 const NORMALIZATIONS = ["nfkc", "none"] as const;
-const UNSUPPORTED = ["ignore", "reject"] as const;
+const UNSUPPORTED = ["reject_essential", "ignore", "reject"] as const;
+const DEVELOPER_ROLES = ["keep", "system"] as const;
 const PARAMETER_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 
 const NAME_LENGTH_MAX = 200;
@@ -57,7 +65,8 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	const textNormalization = reader.choice(map.get("text_normalization"), NORMALIZATIONS) ?? "nfkc";
 	const listed = new Map<string, YamlField>();
 	readWords(reader, map.get("parameters"), PARAMETER_NAME, PARAMETERS_MAX, (word, item) => listed.set(word, item));
-	const unsupportedParameters = reader.choice(map.get("unsupported_parameters"), UNSUPPORTED) ?? "ignore";
+	const unsupportedParameters = reader.choice(map.get("unsupported_parameters"), UNSUPPORTED) ?? "reject_essential";
+	const developerRole = reader.choice(map.get("developer_role"), DEVELOPER_ROLES);
 	const rates = readRates(reader, map.require("rates"), kind);
 	const batchRates = readBatchRates(reader, map.get("batch_rates"), kind, batches);
 	const retiresOn = readDay(reader, map.get("retires_on"));
@@ -72,12 +81,13 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 		kind,
 		modes,
 		inputModalities: inputs ?? new Set<Modality>([kind === "transcription" ? "audio" : "text"]),
-		outputModalities: outputs ?? new Set<Modality>([kind === "image" ? "image" : "text"]),
+		outputModalities: outputs ?? new Set<Modality>([OUTPUT_OF[kind]]),
 		imageUrls,
 		...lengths,
 		textNormalization,
 		parameters: new Set(listed.keys()),
 		unsupportedParameters,
+		...(developerRole === undefined ? {} : { developerRole }),
 		rates,
 		...(batches ? { batch: Object.freeze({ rates: batchRates }) } : {}),
 		...(retiresOn === undefined ? {} : { retiresOn }),

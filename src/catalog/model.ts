@@ -5,7 +5,7 @@ export type ModelKind = "chat" | "embedding" | "transcription" | "image" | "rera
 export type ChatMode = "chat" | "completions";
 export type DialectName = "openai" | "vllm" | "sglang" | "llama.cpp" | "ollama" | "tgi" | "tei";
 
-export type Modality = "text" | "image" | "audio";
+export type Modality = "text" | "image" | "audio" | "embeddings" | "rerank";
 
 /** Images of a prompt by address, which the upstream would fetch itself. `data_only` accepts only `data:` URLs. */
 export type ImageUrlPolicy = "forward" | "data_only" | "reject";
@@ -71,7 +71,9 @@ export interface Model {
 	/** The tokenizer's Unicode form, which may lengthen a text. `none`: it reads bytes as they are. */
 	readonly textNormalization: TextNormalization;
 	readonly parameters: ReadonlySet<string>;
-	readonly unsupportedParameters: "ignore" | "reject";
+	readonly unsupportedParameters: "ignore" | "reject_essential" | "reject";
+	/** Whether servers get the role `developer` or `system` for it. Absent: `keep` if all are of dialect `openai`. */
+	readonly developerRole?: "keep" | "system";
 	/** `2027-01-31`: the model is not served from the beginning of that day (UTC) on. Absent if no day is set. */
 	readonly retiresOn?: string;
 	readonly rateCard: RateCard;

@@ -42,8 +42,41 @@ const ONE_CHOICE: Reasons = {
 	logit_bias: "its servers ignore it or use another format",
 };
 
+const NO_ECHO: Reasons = { echo: "its servers return neither the prompt nor its logprobs" };
+const IGNORED = "its servers ignore it";
+const NO_LENGTH: Reasons = { min_tokens: IGNORED, ignore_eos: IGNORED };
+const NO_PREFIX: Reasons = { continue_final_message: IGNORED, add_generation_prompt: IGNORED };
+
 /** Fields that a dialect's servers ignore, refuse or misread in chats and completions; they are never sent. */
-const UNKNOWN_TO: Partial<Record<DialectName, Reasons>> = { ollama: ONE_CHOICE, tgi: ONE_CHOICE };
+const UNKNOWN_TO: Partial<Record<DialectName, Reasons>> = {
+	"llama.cpp": { ...NO_ECHO, suffix: "its servers refuse it", min_tokens: IGNORED },
+	ollama: { ...ONE_CHOICE, ...NO_ECHO, ...NO_LENGTH, ...NO_PREFIX, tool_choice: IGNORED },
+	tgi: { ...ONE_CHOICE, ...NO_ECHO, ...NO_LENGTH, ...NO_PREFIX, suffix: "its servers refuse it" },
+};
+
+/** Fields without which the answer means something else, and the values that change nothing. */
+const ESSENTIAL: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
+	["add_generation_prompt", [true]],
+	["best_of", [1]],
+	["continue_final_message", [false]],
+	["dimensions", []],
+	["echo", [false]],
+	["function_call", ["auto", "none"]],
+	["ignore_eos", [false]],
+	["logit_bias", []],
+	["min_tokens", [0]],
+	["response_format", ["text"]],
+	["suffix", [""]],
+	["tool_choice", ["auto", "none"]],
+]);
+const OF_TEXT: ReadonlySet<ModelKind> = new Set(["chat", "embedding"]);
+
+/** Whether an answer without regard to this field would be wrong rather than tuned differently. */
+export function isEssential(kind: ModelKind, field: string, value: unknown): boolean {
+	const neutral = OF_TEXT.has(kind) ? ESSENTIAL.get(field) : undefined;
+	if (neutral === undefined) return false;
+	return !neutral.includes(field === "response_format" ? (value as { type?: unknown }).type : value);
+}
 
 /** The options of TEI's rerank; the gateway handles both. TEI servers take no others. */
 const RANKING: ReadonlySet<string> = new Set(["top_n", "return_documents"]);

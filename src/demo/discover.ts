@@ -94,24 +94,20 @@ async function describe(
 	};
 }
 
-const COMMON: readonly string[] = [
-	..."temperature top_p max_tokens max_completion_tokens stop seed frequency_penalty presence_penalty".split(" "),
-	...["tools", "tool_choice", "response_format"],
-];
-const WITH_CHOICES = [
-	...COMMON,
-	..."n logprobs top_logprobs logit_bias parallel_tool_calls top_k min_p repetition_penalty".split(" "),
-	"chat_template_kwargs",
-];
+const COMMON =
+	"temperature top_p max_tokens max_completion_tokens stop seed frequency_penalty presence_penalty tools tool_choice response_format";
+const LLAMA_CPP = `${COMMON} logprobs top_logprobs logit_bias parallel_tool_calls top_k min_p ignore_eos chat_template_kwargs`;
+const SGLANG = `${LLAMA_CPP} n repetition_penalty reasoning_effort min_tokens echo continue_final_message response_format.structural_tag`;
 
 /** The parameters that a dialect's servers honour; parameters that they silently ignore are left out. */
 const PARAMETERS: Readonly<Record<DialectName, readonly string[]>> = {
-	openai: COMMON,
-	vllm: WITH_CHOICES,
-	sglang: WITH_CHOICES,
-	"llama.cpp": [...COMMON, "logprobs", "top_logprobs", "logit_bias", "top_k", "min_p", "chat_template_kwargs"],
-	ollama: COMMON.filter((name) => name !== "tool_choice"),
-	tgi: COMMON,
+	openai: COMMON.split(" "),
+	vllm: `${SGLANG} add_generation_prompt`.split(" "),
+	sglang: SGLANG.split(" "),
+	// Prompts have no logprobs, so that `echo` is missing.
+	"llama.cpp": LLAMA_CPP.split(" "),
+	ollama: COMMON.replace(" tool_choice", "").split(" "),
+	tgi: COMMON.split(" "),
 	tei: [],
 };
 

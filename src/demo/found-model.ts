@@ -1,5 +1,6 @@
 import { assert } from "../base/assert.ts";
 import type { ChatMode, DialectName, Modality, ModelKind, ModelSpec } from "../catalog/model.ts";
+import { OUTPUT_OF } from "../catalog/model-section.ts";
 import { type PicoUsdPerUnit, parseRatePerMillion } from "../money/nano-usd.ts";
 import { type JsonRecord, type LocalServer, recordOf, recordsOf } from "./local-server.ts";
 
@@ -111,14 +112,14 @@ export function demoModelSpec(found: FoundModel): ModelSpec {
 		kind,
 		modes: new Set(kind === "chat" ? found.modes : []),
 		inputModalities: new Set<Modality>(found.images === true ? ["text", "image"] : ["text"]),
-		outputModalities: new Set<Modality>(["text"]),
+		outputModalities: new Set([OUTPUT_OF[kind]]),
 		imageUrls: "data_only",
 		contextLength,
 		maxOutputTokens: kind === "chat" ? Math.min(found.maxOutputTokens, contextLength) : 0,
 		templateOverheadTokens: TEMPLATE_OVERHEAD_TOKENS,
 		textNormalization: "nfkc",
 		parameters: new Set(found.parameters),
-		unsupportedParameters: "ignore",
+		unsupportedParameters: "reject_essential",
 		rates: { input, cachedInput: input, output, request: zero, image: zero, audioSecond: zero, search: zero },
 		upstreams: Object.freeze([
 			Object.freeze({ ...upstream, apiKey: null, maxConcurrency: MAX_CONCURRENCY, keepAlive: true }),

@@ -3,6 +3,7 @@ import { type ObjectOptions, type Static, type TProperties, type TSchema, Type }
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
+import { isEssential } from "../catalog/request-fields.ts";
 import { bodyProblem } from "./body/body-problem.ts";
 
 /** Absent and null are equal in this interface. */
@@ -34,10 +35,27 @@ export const GENERATION_FIELDS = {
 	frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
 	presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
 	seed: optional(Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })),
-	stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1, maxItems: 16 })])),
+	stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 16 })])),
 	logit_bias: optional(mapOf(Type.Number({ minimum: -100, maximum: 100 }))),
 	user: optional(Type.String()),
 };
+
+const LISTS = ["stop", "tools", "functions"] as const;
+const CHOOSES_FREELY: ReadonlySet<unknown> = new Set(["auto", "none"]);
+
+/** Removes empty lists and maps, and choices among tools if there are none: some clients always send them. */
+export function removeEmpty(body: Record<string, unknown>): void {
+	for (const name of LISTS) {
+		const list = body[name];
+		if (Array.isArray(list) && list.length === 0) delete body[name];
+	}
+	const { logit_bias: bias } = body;
+	if (typeof bias === "object" && !Array.isArray(bias) && Object.keys(bias ?? {}).length === 0) delete body.logit_bias;
+	if (body.tools || body.functions) return;
+	if (typeof body.parallel_tool_calls === "boolean") delete body.parallel_tool_calls;
+	if (CHOOSES_FREELY.has(body.tool_choice)) delete body.tool_choice;
+	if (CHOOSES_FREELY.has(body.function_call)) delete body.function_call;
+}
 
 /** Reads the model's name before anything else. Fault invalid_request. */
 export function modelNameOf(body: Readonly<Record<string, unknown>>): string {
@@ -87,13 +105,18 @@ export function honouredFields(
 		} else if (ignored === undefined) ignored = [name];
 		else ignored.push(name);
 	}
-	const refused = ignored?.[0];
-	if (refused !== undefined && model.unsupportedParameters === "reject") {
+	const refused = ignored?.find((name) => isRefused(model, name, body[name]));
+	if (refused !== undefined) {
 		throw new Fault("unsupported_parameter", `The model \`${model.id}\` does not support this parameter.`, {
 			param: refused.slice(0, 64),
 		});
 	}
 	return { fields, ignored: ignored ?? NO_FIELDS };
+}
+
+function isRefused({ unsupportedParameters, kind }: Model, name: string, value: unknown): boolean {
+	if (unsupportedParameters === "reject_essential") return isEssential(kind, name, value);
+	return unsupportedParameters === "reject";
 }
 
 const CHOICES: readonly string[] = ["n"];

@@ -74,6 +74,36 @@ function withoutUndefined<T extends object>(value: T): T {
 	return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as T;
 }
 
+/** The first choice's message, accumulated as SDKs do: texts joined, calls by index, other members as they came last. */
+function messageOf(events: readonly AnyEvent[]): Record<string, unknown> {
+	const message: Record<string, unknown> = { role: "assistant", content: null, refusal: null };
+	const calls: { function: { name: string; arguments: string } }[] = [];
+	for (const event of events)
+		for (const { index, delta } of (event.choices ?? []) as { index: number; delta: AnyEvent }[]) {
+			if (index !== 0) continue;
+			for (const [name, value] of Object.entries(delta)) {
+				const before = message[name];
+				if (name === "role" || name === "tool_calls") continue;
+				message[name] = typeof value === "string" && typeof before === "string" ? before + value : value;
+			}
+			for (const { index: at, ...call } of (delta.tool_calls ?? []) as (AnyEvent & { index: number })[]) {
+				const added = (call.function ?? {}) as { name?: string; arguments?: string };
+				const known = calls[at] ?? { ...call, function: { name: "", arguments: "" } };
+				known.function.name += added.name ?? "";
+				known.function.arguments += added.arguments ?? "";
+				calls[at] = known;
+			}
+		}
+	return { ...message, content: message.content || null, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
+}
+
+/** As clients serialize it: openai-node as it is, openai-python with every null, openai-go and -java without nulls. */
+function sentBack(message: Record<string, unknown>): Record<string, Record<string, unknown>> {
+	const nulls = { annotations: null, audio: null, function_call: null, tool_calls: null };
+	const members = Object.entries(message).filter(([, value]) => value !== null && value !== "");
+	return { node: message, python: { ...nulls, ...message }, go: Object.fromEntries(members) };
+}
+
 const whole = RECORDINGS.filter(({ fails }) => fails === undefined);
 const broken = RECORDINGS.filter(({ fails }) => fails !== undefined);
 
@@ -86,6 +116,18 @@ describe.each(whole.map((recording) => [recording.name, recording] as const))("%
 			// A client that did not request usage reads `choices[0]` of every event.
 			expect(events.every(({ choices }) => asked || (choices as unknown[]).length > 0)).toBe(true);
 			expect(events.at(-1)?.usage).toBeDefined();
+		}
+	});
+
+	test("is accepted as a message of the next turn", async () => {
+		if (recording.endpoint !== "chat") return;
+		const { events } = await read(through, recording, 0, true);
+		const user = { role: "user", content: `${recording.name}@0` };
+		for (const [client, answer] of Object.entries(sentBack(messageOf(events)))) {
+			const body = { model: recording.dialect, messages: [user, answer, user], stream: true };
+			const response = await service.post("/v1/chat/completions", secret, body);
+			expect([client, answer, response.status]).toEqual([client, answer, 200]);
+			await response.body?.cancel();
 		}
 	});
 

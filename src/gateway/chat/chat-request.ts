@@ -17,27 +17,12 @@ import {
 	limitsOutput,
 	openObject,
 	optional,
+	removeEmpty,
 	requestBody,
 	unsupportedOf,
 } from "../request-fields.ts";
-import { type ContentPart, mayPass } from "./passed-messages.ts";
-
-const Part = openObject({ type: Type.String() });
-
-const Message = openObject({
-	role: Type.Union([
-		Type.Literal("system"),
-		Type.Literal("user"),
-		Type.Literal("assistant"),
-		Type.Literal("tool"),
-		Type.Literal("developer"),
-		Type.Literal("function"),
-	]),
-	content: Type.Optional(Type.Union([Type.String(), Type.Array(Part), Type.Null()])),
-	name: optional(Type.String()),
-	tool_call_id: optional(Type.String()),
-	tool_calls: optional(Type.Array(openObject({}))),
-});
+import { fitMessages, Message } from "./messages.ts";
+import { mayPass } from "./passed-messages.ts";
 
 /** Some clients omit the type of a function tool. */
 const Tool = openObject({
@@ -53,11 +38,10 @@ export const ChatRequestBody = requestBody({
 	tool_choice: optional(Type.Union([Type.String(), openObject({ type: Type.String() })])),
 	parallel_tool_calls: optional(Type.Boolean()),
 	response_format: optional(
-		Type.Union([
-			openObject({ type: Type.Literal("text") }),
-			openObject({ type: Type.Literal("json_object") }),
-			openObject({ type: Type.Literal("json_schema"), json_schema: openObject({ name: Type.String() }) }),
-		]),
+		openObject({
+			type: Type.String({ description: "`text`, `json_object`, `json_schema`, or a type of `supported_parameters`." }),
+			json_schema: optional(openObject({ name: Type.String() })),
+		}),
 	),
 	reasoning_effort: optional(Type.String()),
 	...GENERATION_FIELDS,
@@ -79,15 +63,18 @@ const RENDERED: ReadonlySet<string> = new Set([
 
 /** `leftOut`: text cut from `body`. Faults: invalid_request and unsupported_parameter, naming the field. */
 export function readChatRequest(body: Record<string, unknown>, model: Model, raw?: RawValue, leftOut?: PlainLength) {
+	removeEmpty(body);
 	assertBody(check, body);
 	assertStreamOptions(body);
-	checkMessages(body.messages, model);
-	const passed = raw !== undefined && mayPass(body.messages, raw, leftOut !== undefined) ? raw.text : undefined;
+	const isSame = fitMessages(body.messages, model);
+	if (raw !== undefined) raw.isCurrent &&= isSame;
+	const passed = raw?.isCurrent === true && mayPass(body.messages, raw, leftOut !== undefined) ? raw.text : undefined;
 	if (raw !== undefined && leftOut !== undefined && passed === undefined) {
 		body.messages = JSON.parse(raw.text);
-		checkMessages(body.messages, model);
+		fitMessages(body.messages, model);
 	}
 	completeTools(body.tools);
+	if (body.response_format) assertResponseFormat(body.response_format, model);
 	const asked = limitsOutput(model) ? (body.max_completion_tokens ?? body.max_tokens) : undefined;
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
 	return {
@@ -125,70 +112,21 @@ function completeTools(tools: ChatRequestBody["tools"]): void {
 	}
 }
 
-/** Replaces each message's parts by their known fields. The parsed body belongs to this request. */
-function checkMessages(messages: ChatRequestBody["messages"], model: Model): void {
-	for (let at = 0; at < messages.length; at++) {
-		const message = messages[at] as ChatRequestBody["messages"][number] & { function_call?: unknown };
-		const { content } = message;
-		if (content === undefined || content === null) {
-			const calls = message.role === "assistant" && (message.tool_calls || message.function_call);
-			if (!calls) throw new Fault("invalid_request", "`content` is required.", { param: `messages[${at}].content` });
-		} else if (typeof content !== "string") {
-			for (let index = 0; index < content.length; index++)
-				content[index] = rebuildPart(content[index], `messages[${at}].content[${index}]`, model);
-		}
+const FORMATS: ReadonlySet<string> = new Set(["text", "json_object", "json_schema"]);
+
+/** Other types are formats of model servers, which a deployment lists as `response_format.TYPE`. */
+function assertResponseFormat(
+	{ type, json_schema: schema }: NonNullable<ChatRequestBody["response_format"]>,
+	model: Model,
+): void {
+	if (type === "json_schema" && !schema) {
+		const param = "response_format.json_schema";
+		throw new Fault("invalid_request", `\`${param}\` is missing.`, { param });
 	}
-}
-
-/**
- * Reduces a part to the fields of its type. Servers know more types, some with URLs (`video_url`, `audio_url`) that
- * they fetch from inside the operator's network, and some look for those in parts of any type. `param` names the part
- * in Fault invalid_request.
- */
-function rebuildPart(part: ContentPart | undefined, param: string, model: Model): ContentPart {
-	switch (part?.type) {
-		case "text":
-			return { type: "text", text: textOf(part.text, param) };
-		case "refusal":
-			return { type: "refusal", refusal: textOf(part.refusal, param) };
-		case "image_url":
-			return { type: "image_url", image_url: imageOf(part.image_url, param, model) };
-		case "input_audio":
-			return { type: "input_audio", input_audio: audioOf(part.input_audio, param, model) };
-		default:
-			throw new Fault(
-				"invalid_request",
-				"Content parts of this type are not supported. Use `text`, `image_url`, `input_audio` or `refusal`.",
-				{ param: `${param}.type` },
-			);
-	}
-}
-
-function textOf(value: unknown, param: string): string {
-	if (typeof value !== "string") throw new Fault("invalid_request", "A text part requires `text`.", { param });
-	return value;
-}
-
-function imageOf(value: unknown, param: string, model: Model): Readonly<Record<string, unknown>> {
-	const { url, detail } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
-	if (typeof url !== "string") throw new Fault("invalid_request", "An image part requires `image_url.url`.", { param });
-	if (!model.inputModalities.has("image") || model.imageUrls === "reject")
-		throw new Fault("invalid_request", "The model `{id}` does not accept images.", { values: { id: model.id }, param });
-	// Servers would fetch any other URL themselves.
-	if (!url.startsWith("data:") && !(model.imageUrls === "forward" && /^https?:\/\//i.test(url)))
-		throw new Fault("invalid_request", "This model accepts images as `data:` URLs only.", { param });
-	return typeof detail === "string" ? { url, detail } : { url };
-}
-
-function audioOf(value: unknown, param: string, model: Model): Readonly<Record<string, unknown>> {
-	const { data, format } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
-	if (typeof data !== "string" || typeof format !== "string")
-		throw new Fault("invalid_request", "An audio part requires `input_audio.data` and `input_audio.format`.", {
-			param,
-		});
-	if (!model.inputModalities.has("audio"))
-		throw new Fault("invalid_request", `The model \`${model.id}\` does not take audio.`, { param });
-	return { data, format };
+	if (FORMATS.has(type) || model.parameters.has(`response_format.${type}`)) return;
+	throw new Fault("unsupported_parameter", "This model supports `text`, `json_object` and `json_schema`.", {
+		param: "response_format.type",
+	});
 }
 
 export const chat = generatedText<ChatInput, ChatReply, ChatChunk>({

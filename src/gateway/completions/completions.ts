@@ -16,6 +16,7 @@ import {
 	honouredFields,
 	limitsOutput,
 	optional,
+	removeEmpty,
 	requestBody,
 	unsupportedOf,
 } from "../request-fields.ts";
@@ -47,7 +48,8 @@ type CompletionPrompt = string | readonly number[];
 
 export type CompletionInput = ReturnType<typeof readCompletionRequest>;
 
-export function readCompletionRequest(body: Readonly<Record<string, unknown>>, model: Model) {
+export function readCompletionRequest(body: Record<string, unknown>, model: Model) {
+	removeEmpty(body);
 	assertBody(check, body);
 	assertStreamOptions(body);
 	const prompts = promptsOf(body.prompt);

@@ -211,9 +211,9 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 
 test("echo and logprobs pass if they are listed", async () => {
 	const { secret } = await service.customer();
-	const body = { prompt: "a b", echo: true, logprobs: 2, best_of: 4, n: 2, mystery: 1, max_tokens: 5 };
+	const body = { prompt: "a b", echo: true, logprobs: 2, best_of: 2, n: 2, mystery: 1, max_tokens: 5 };
 	const listed = await service.post("/v1/completions", secret, { model: "openai", ...body });
-	expect(listed.headers.get("x-ignored-parameters")).toBe("best_of, mystery");
+	expect(listed.headers.get("x-ignored-parameters")).toBe("mystery");
 	const answer = await listed.json();
 	expect(answer.choices).toHaveLength(2);
 	expect(answer.choices[0].text).toBe("a b one two three");
@@ -223,8 +223,33 @@ test("echo and logprobs pass if they are listed", async () => {
 		top_logprobs: null,
 		text_offset: [0, 1, 2],
 	});
-	const plain = await service.post("/v1/completions", secret, { model: "plain", ...body });
-	expect(plain.headers.get("x-ignored-parameters")).toBe("echo, logprobs, best_of, n, mystery, max_tokens");
+});
+
+test("what changes the meaning is refused if it is not honoured", async () => {
+	const { secret } = await service.customer();
+	const post = (model: string, more: object) =>
+		service.post("/v1/completions", secret, { model, prompt: "a b", ...more });
+	const missing = [{ echo: true }, { suffix: "x" }, { best_of: 2 }, { min_tokens: 1 }];
+	for (const [model, more] of [
+		...missing.map((more) => ["plain", more] as const),
+		...["llama.cpp", "ollama", "tgi"].map((dialect) => [dialect, { echo: true, logprobs: 1 }] as const),
+	]) {
+		const response = await post(model, more);
+		const { error } = (await response.json()) as { error: Record<string, unknown> };
+		expect([model, more, response.status, error.code, error.param]).toEqual([
+			model,
+			more,
+			400,
+			"unsupported_parameter",
+			Object.keys(more)[0],
+		]);
+	}
+	const harmless = { echo: false, suffix: "", best_of: 1, stop: [], logit_bias: {}, n: 2, mystery: 1, max_tokens: 5 };
+	const plain = await post("plain", harmless);
+	expect([plain.status, plain.headers.get("x-ignored-parameters")]).toEqual([
+		200,
+		"echo, suffix, n, mystery, max_tokens",
+	]);
 });
 
 test("a prompt above the context names `prompt`", async () => {

@@ -22,7 +22,7 @@ describe("400 invalid_request", () => {
 			{ response_format: { type: "json_schema" } },
 			"response_format.json_schema",
 		],
-		["a response format of an unknown type", { response_format: { type: "xml" } }, "response_format.type"],
+		["a response format whose type is no text", { response_format: { type: 5 } }, "response_format.type"],
 		["a tool of a type that is no text", { tools: [weather, { type: 5 }] }, "tools[1].type"],
 		["a tool without its function", { tools: [{ name: "weather" }] }, "tools[0].function"],
 		["a function without a name", { tools: [{ type: "function", function: {} }] }, "tools[0].function.name"],
@@ -50,7 +50,7 @@ describe("400 invalid_request", () => {
 			"`messages[0].content` must be a string or an array.",
 		);
 		expect(await text({ response_format: { type: "canary" } })).toBe(
-			'`response_format.type` must be "text", "json_object" or "json_schema".',
+			"This model supports `text`, `json_object` and `json_schema`.",
 		);
 	});
 

@@ -1,0 +1,144 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { Fault } from "../../base/fault.ts";
+import type { Model } from "../../catalog/model.ts";
+import { openObject, optional } from "../request-fields.ts";
+import type { ContentPart } from "./passed-messages.ts";
+
+const Part = openObject({ type: Type.String() });
+
+export const Message = openObject({
+	role: Type.Union([
+		Type.Literal("system"),
+		Type.Literal("user"),
+		Type.Literal("assistant"),
+		Type.Literal("tool"),
+		Type.Literal("developer"),
+		Type.Literal("function"),
+	]),
+	content: Type.Optional(Type.Union([Type.String(), Type.Array(Part), Type.Null()])),
+	name: optional(Type.String()),
+	tool_call_id: optional(Type.String()),
+	tool_calls: optional(Type.Array(openObject({}))),
+});
+
+type Message = Static<typeof Message> & { function_call?: { name?: unknown; arguments?: unknown } | null };
+
+/**
+ * Changes the messages to what the model's servers accept: parts without unknown fields, text where an answer has none,
+ * and roles that their templates know. The parsed body belongs to this request. Returns false if a value changed whose
+ * name stayed. Fault invalid_request, naming the field.
+ */
+export function fitMessages(messages: Message[], model: Model): boolean {
+	let isSame = true;
+	for (let at = 0; at < messages.length; at++) {
+		const message = messages[at] as Message;
+		if (message.role === "assistant") isSame = fitAnswer(message) && isSame;
+		else if (message.role === "developer" && !keepsDeveloper(model)) {
+			message.role = "system";
+			isSame = false;
+		} else if (message.role === "function" && !speaksOpenAi(model)) {
+			replaceFunctionCall(messages, at);
+			isSame = false;
+		}
+		const { content } = message;
+		if (content === undefined || content === null) {
+			if (message.role !== "assistant")
+				throw new Fault("invalid_request", "`content` is required.", { param: `messages[${at}].content` });
+		} else if (typeof content !== "string") {
+			for (let index = 0; index < content.length; index++)
+				content[index] = rebuildPart(content[index], `messages[${at}].content[${index}]`, model);
+		}
+	}
+	return isSame;
+}
+
+/**
+ * An answer without calls gets a text, which servers require. Clients send back answers without text: refusals, audio,
+ * and reasoning that `max_tokens` cut.
+ */
+function fitAnswer(message: Message): boolean {
+	if (message.tool_calls?.length === 0) delete message.tool_calls;
+	const { content } = message;
+	const hasText = content !== undefined && content !== null && content.length > 0;
+	if (hasText || content === "" || message.tool_calls || message.function_call) return true;
+	message.content = "";
+	return false;
+}
+
+/** The model's servers all are of the dialect `openai`, whose format has deprecated roles too. */
+function speaksOpenAi({ upstreams }: Model): boolean {
+	return upstreams.every(({ dialect }) => dialect === "openai");
+}
+
+/** Templates of other families refuse this role or leave its message out. */
+function keepsDeveloper(model: Model): boolean {
+	return model.developerRole === undefined ? speaksOpenAi(model) : model.developerRole === "keep";
+}
+
+/** Writes the result of a deprecated function call, and the call before it, as those of a tool. */
+function replaceFunctionCall(messages: Message[], at: number): void {
+	const [before, message] = [messages[at - 1], messages[at] as Message];
+	const call = before?.role === "assistant" ? before.function_call : undefined;
+	if (before === undefined || !call || typeof call.name !== "string" || call.name !== message.name)
+		throw new Fault(
+			"invalid_request",
+			"A message of role `function` must follow the `function_call` of its name. Use `tool_calls` and role `tool`.",
+			{ param: `messages[${at}].role` },
+		);
+	const id = `call_${at}`;
+	before.tool_calls = [{ id, type: "function", function: { name: call.name, arguments: call.arguments ?? "{}" } }];
+	delete before.function_call;
+	message.role = "tool";
+	message.tool_call_id = id;
+}
+
+/**
+ * Reduces a part to the fields of its type. Servers know more types, some with URLs (`video_url`, `audio_url`) that
+ * they fetch from inside the operator's network, and some look for those in parts of any type. `param` names the part
+ * in Fault invalid_request.
+ */
+function rebuildPart(part: ContentPart | undefined, param: string, model: Model): ContentPart {
+	switch (part?.type) {
+		case "text":
+			return { type: "text", text: textOf(part.text, param) };
+		case "refusal":
+			return { type: "refusal", refusal: textOf(part.refusal, param) };
+		case "image_url":
+			return { type: "image_url", image_url: imageOf(part.image_url, param, model) };
+		case "input_audio":
+			return { type: "input_audio", input_audio: audioOf(part.input_audio, param, model) };
+		default:
+			throw new Fault(
+				"invalid_request",
+				"Content parts of this type are not supported. Use `text`, `image_url`, `input_audio` or `refusal`.",
+				{ param: `${param}.type` },
+			);
+	}
+}
+
+function textOf(value: unknown, param: string): string {
+	if (typeof value !== "string") throw new Fault("invalid_request", "A text part requires `text`.", { param });
+	return value;
+}
+
+function imageOf(value: unknown, param: string, model: Model): Readonly<Record<string, unknown>> {
+	const { url, detail } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+	if (typeof url !== "string") throw new Fault("invalid_request", "An image part requires `image_url.url`.", { param });
+	if (!model.inputModalities.has("image") || model.imageUrls === "reject")
+		throw new Fault("invalid_request", "The model `{id}` does not accept images.", { values: { id: model.id }, param });
+	// Servers would fetch any other URL themselves.
+	if (!url.startsWith("data:") && !(model.imageUrls === "forward" && /^https?:\/\//i.test(url)))
+		throw new Fault("invalid_request", "This model accepts images as `data:` URLs only.", { param });
+	return typeof detail === "string" ? { url, detail } : { url };
+}
+
+function audioOf(value: unknown, param: string, model: Model): Readonly<Record<string, unknown>> {
+	const { data, format } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+	if (typeof data !== "string" || typeof format !== "string")
+		throw new Fault("invalid_request", "An audio part requires `input_audio.data` and `input_audio.format`.", {
+			param,
+		});
+	if (!model.inputModalities.has("audio"))
+		throw new Fault("invalid_request", `The model \`${model.id}\` does not take audio.`, { param });
+	return { data, format };
+}

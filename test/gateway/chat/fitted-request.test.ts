@@ -1,0 +1,225 @@
+import { describe, expect, test } from "bun:test";
+import type { DialectName } from "../../../src/catalog/model.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { type UpstreamServer, withUpstream } from "../../support/upstream-server.ts";
+import { CHAT_DIALECTS } from "../../support/upstream-wire.ts";
+
+/** What clients send and servers refuse: each kind in every dialect, streamed or whole, through the whole service. */
+
+const upstreams = new Map(CHAT_DIALECTS.map((dialect) => [dialect, withUpstream(dialect)]));
+const LISTED = "tool_choice, parallel_tool_calls, functions, function_call, logit_bias, response_format.regex";
+const modelsOf = (suffix: string, from: string, to: string, extra = "") =>
+	[...upstreams].map(([dialect, { url }]) =>
+		chatModel({ id: `${dialect}${suffix}`, url, dialect, extra }).replace(from, to),
+	);
+const service = await withService({
+	models: [
+		...modelsOf("", "tool_choice", LISTED),
+		...modelsOf("-keep", "tool_choice", LISTED, "    developer_role: keep"),
+		...modelsOf("-bare", "tools, tool_choice, response_format, ", ""),
+		...modelsOf("-lenient", "tools, tool_choice, response_format, ", "", "    unsupported_parameters: ignore"),
+	].join("\n"),
+});
+const { secret } = await service.customer();
+
+type Json = Record<string, unknown>;
+type Sent = Json & { readonly messages?: readonly Json[] };
+const HI = { role: "user", content: "hi" };
+const CALL = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+const answer = (more: Json) => ({ messages: [HI, { role: "assistant", ...more }, HI] });
+const ANSWER = (sent: Sent) => sent.messages?.[1];
+const LONG = "a line of text\n".repeat(2_000);
+const FUNCTIONS = [
+	{ role: "assistant", content: null, function_call: { name: "f", arguments: "{}" } },
+	{ role: "function", name: "f", content: "1" },
+];
+
+/** The expected body at the server, or a part of it; `openai`: where it differs there. */
+interface Kind {
+	readonly name: string;
+	readonly body: Json;
+	readonly model?: string;
+	readonly part?: (sent: Sent) => unknown;
+	readonly sent?: unknown;
+	readonly openai?: unknown;
+	/** The field of a 400. */
+	readonly refused?: string;
+	readonly ignored?: string;
+	/** Dialects of the case; all by default. */
+	readonly only?: readonly DialectName[];
+}
+
+const ANSWERS: readonly (readonly [string, Json, Json])[] = [
+	["reasoning that was cut", { content: null, reasoning_content: "hm" }, { content: "", reasoning_content: "hm" }],
+	["no content", { reasoning_content: "hm" }, { content: "", reasoning_content: "hm" }],
+	["a refusal", { content: null, refusal: "no" }, { content: "", refusal: "no" }],
+	["audio", { content: null, audio: { id: "a" } }, { content: "", audio: { id: "a" } }],
+	["an empty list of calls", { content: null, tool_calls: [] }, { content: "" }],
+	["null for its calls", { content: null, tool_calls: null }, { content: "", tool_calls: null }],
+	["an empty text", { content: "" }, { content: "" }],
+	["an empty list of parts", { content: [] }, { content: "" }],
+	["a call and no text", { content: null, tool_calls: [CALL] }, { content: null, tool_calls: [CALL] }],
+];
+
+const KINDS: readonly Kind[] = [
+	...ANSWERS.map(([name, given, sent]) => ({
+		name: `accepts an answer with ${name}`,
+		body: answer(given),
+		part: ANSWER,
+		sent: { role: "assistant", ...sent },
+	})),
+	{
+		name: "accepts a long answer without text",
+		body: answer({ content: null, reasoning_content: LONG }),
+		part: ANSWER,
+		sent: { role: "assistant", content: "", reasoning_content: LONG },
+	},
+	...[LONG, "be brief"].map((content) => ({
+		name: `sends a ${content.length > 100 ? "long " : ""}developer's message as the system's`,
+		body: { messages: [{ role: "developer", content }, HI] },
+		part: (sent: Sent) => sent.messages?.[0]?.role,
+		sent: "system",
+		openai: "developer",
+	})),
+	{
+		name: "keeps the developer's role if told to",
+		model: "-keep",
+		body: { messages: [{ role: "developer", content: "be brief" }, HI] },
+		part: (sent) => sent.messages?.[0]?.role,
+		sent: "developer",
+	},
+	{
+		name: "sends a function's result as a tool's",
+		body: { messages: [HI, ...FUNCTIONS] },
+		part: (sent) => sent.messages?.slice(1),
+		sent: [
+			{ role: "assistant", content: null, tool_calls: [{ ...CALL, id: "call_2" }] },
+			{ role: "tool", name: "f", content: "1", tool_call_id: "call_2" },
+		],
+		openai: FUNCTIONS,
+	},
+	{
+		name: "refuses a function's result without its call",
+		body: { messages: [HI, FUNCTIONS[1]] },
+		refused: "messages[1].role",
+		only: CHAT_DIALECTS.filter((dialect) => dialect !== "openai"),
+	},
+	{
+		name: "leaves empty lists out",
+		body: {
+			messages: [HI],
+			stop: [],
+			tools: [],
+			functions: [],
+			logit_bias: {},
+			parallel_tool_calls: true,
+			tool_choice: "auto",
+			function_call: "none",
+		},
+		part: ({ stream: _, stream_options: __, model: ___, ...sent }) => sent,
+		sent: { messages: [HI], max_tokens: 1_024 },
+		ignored: "",
+	},
+	...["echo", "continue_final_message", "ignore_eos"].map((name) => ({
+		name: `refuses ${name} if not listed`,
+		body: { messages: [HI], [name]: true },
+		refused: name,
+	})),
+	...(
+		[
+			["min_tokens", 5],
+			["best_of", 3],
+			["suffix", "x"],
+			["add_generation_prompt", false],
+			["logit_bias", { "1": 5 }],
+			["response_format", { type: "json_object" }],
+			["tool_choice", "required"],
+			["tool_choice", { type: "function", function: { name: "f" } }],
+		] as const
+	).map(([name, value]) => ({
+		name: `refuses ${name} if not listed: ${JSON.stringify(value)}`,
+		model: "-bare",
+		body: { messages: [HI], tools: [{ type: "function", function: { name: "f" } }], [name]: value },
+		refused: name,
+	})),
+	{
+		name: "leaves out what only tunes, and values without effect",
+		model: "-bare",
+		body: {
+			messages: [HI],
+			top_k: 5,
+			user: "u",
+			echo: false,
+			min_tokens: 0,
+			best_of: 1,
+			add_generation_prompt: true,
+			tools: [{ type: "function", function: { name: "f" } }],
+			tool_choice: "auto",
+			response_format: { type: "text" },
+		},
+		part: ({ stream: _, stream_options: __, model: ___, ...sent }) => sent,
+		sent: { messages: [HI], max_tokens: 1_024 },
+		ignored: "top_k, user, echo, min_tokens, best_of, add_generation_prompt, tools, tool_choice, response_format",
+	},
+	{
+		name: "leaves everything out if told to",
+		model: "-lenient",
+		body: { messages: [HI], echo: true, min_tokens: 5, response_format: { type: "json_object" } },
+		part: ({ messages }) => messages,
+		sent: [HI],
+		ignored: "echo, min_tokens, response_format",
+	},
+	{
+		name: "refuses a tool_choice that its servers ignore",
+		body: { messages: [HI], tools: [{ type: "function", function: { name: "f" } }], tool_choice: "required" },
+		refused: "tool_choice",
+		only: ["ollama"],
+	},
+	{
+		name: "passes a listed type of response_format",
+		body: { messages: [HI], response_format: { type: "regex", regex: "a+" } },
+		part: ({ response_format: format }) => format,
+		sent: { type: "regex", regex: "a+" },
+	},
+	{
+		name: "refuses another type of response_format",
+		body: { messages: [HI], response_format: { type: "grammar", grammar: "root ::= x" } },
+		refused: "response_format.type",
+	},
+];
+
+describe.each(KINDS.map((kind) => [kind.name, kind] as const))("%s", (_, kind) => {
+	test.each(kind.only ?? CHAT_DIALECTS)("%s", async (dialect) => {
+		const upstream = upstreams.get(dialect) as UpstreamServer;
+		for (const stream of [false, true]) {
+			const before = upstream.requests.length;
+			const body = { model: `${dialect}${kind.model ?? ""}`, ...kind.body, stream };
+			const response = await service.post("/v1/chat/completions", secret, body);
+			const text = await response.text();
+			if (kind.refused !== undefined) {
+				const { param, code } = (JSON.parse(text) as { error: Json }).error;
+				const wanted = kind.refused.startsWith("messages") ? "invalid_request" : "unsupported_parameter";
+				expect([response.status, param, code]).toEqual([400, kind.refused, wanted]);
+				expect(upstream.requests.length).toBe(before);
+				continue;
+			}
+			expect([response.status, text]).toEqual([200, text]);
+			const sent = upstream.requests.at(-1)?.body as Sent;
+			const wanted = dialect === "openai" && kind.openai !== undefined ? kind.openai : kind.sent;
+			expect(kind.part?.(sent)).toEqual(wanted);
+			if (kind.ignored !== undefined) expect(response.headers.get("x-ignored-parameters") ?? "").toBe(kind.ignored);
+		}
+	});
+});
+
+test("a route's next model gets the messages as changed, not as they came", async () => {
+	const long = { role: "assistant", content: null, reasoning_content: LONG };
+	await service.serve(
+		`${modelsOf("", "tool_choice", LISTED).join("\n")}\n${chatModel({ id: "tiny", url: (upstreams.get("tgi") as UpstreamServer).url, dialect: "tgi" }).replace("response_format, ", "")}\nroutes:\n  - { id: both, models: [tiny, vllm] }`,
+	);
+	const body = { model: "both", messages: [HI, long, HI], response_format: { type: "json_object" } };
+	const response = await service.post("/v1/chat/completions", secret, body);
+	expect([response.status, response.headers.get("x-served-model")]).toEqual([200, "vllm"]);
+	const sent = (upstreams.get("vllm") as UpstreamServer).requests.at(-1)?.body as Sent;
+	expect(sent.messages?.[1]).toEqual({ ...long, content: "" });
+});

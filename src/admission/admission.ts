@@ -123,7 +123,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			if (!hold && limited) withdrawLimits(key);
 		}
 		if (!hold) return ledger;
-		openRequests.enter(key.accountId);
+		openRequests.add(key.accountId, 1);
 		return { hold, request };
 	}
 
@@ -247,7 +247,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 				keyLimits.leave(id);
 				if (project !== null) keyLimits.leave(project.id);
 			}
-			openRequests.leave(request.key.accountId);
+			openRequests.giveBack(request.key.accountId);
 			const event = hold.ledger.settle(hold, outcome);
 			deps.onSettled(event);
 			return event;

@@ -8,7 +8,7 @@ export interface QueueNode<One> {
 }
 
 /**
- * First in, first out; any node may leave at any time. Not a Set, for the reason given in `SlotPool`. A leaving node
+ * First in, first out, unless added first; any node may leave at any time. Not a Set, for the reason given in `SlotPool`. A leaving node
  * releases both neighbours, so that an old node keeps no later ones in memory.
  */
 export class LinkedQueue<One> implements Iterable<One> {
@@ -32,6 +32,17 @@ export class LinkedQueue<One> implements Iterable<One> {
 		this.#last = node;
 		this.#size += 1;
 		this.#came += 1;
+		return node;
+	}
+
+	/** Before all others. */
+	addFirst(one: One): QueueNode<One> {
+		const first = this.#first;
+		if (first === undefined) return this.add(one);
+		const node: QueueNode<One> = { one, nth: first.nth - 1, before: undefined, behind: first, isThere: true };
+		first.before = node;
+		this.#first = node;
+		this.#size += 1;
 		return node;
 	}
 

@@ -1,8 +1,13 @@
 /**
  * Passes a body on as it arrives. `onEnd` is called once, however it ends. An error of the source reaches the reader,
- * so that a partial body is recognisable. A reader that cancels ends the source.
+ * so that a partial body is recognisable. A reader that cancels ends the source, and so
+ * does `signal`, whose reason the reader gets.
  */
-export function passedBody(body: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
+export function passedBody(
+	body: ReadableStream<Uint8Array>,
+	onEnd: () => void,
+	signal?: AbortSignal,
+): ReadableStream<Uint8Array> {
 	const reader = body.getReader();
 	let over = false;
 	const end = () => {
@@ -11,13 +16,23 @@ export function passedBody(body: ReadableStream<Uint8Array>, onEnd: () => void):
 		onEnd();
 	};
 	return new ReadableStream<Uint8Array>({
+		start(controller) {
+			signal?.addEventListener("abort", () => {
+				if (over) return;
+				end();
+				controller.error(signal.reason);
+				void reader.cancel(signal.reason).catch(() => {});
+			});
+		},
 		async pull(controller) {
 			try {
 				const { done, value } = await reader.read();
+				if (over) return;
 				if (!done) return controller.enqueue(value);
 				end();
 				controller.close();
 			} catch (error) {
+				if (over) return;
 				end();
 				controller.error(error);
 			}

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { createFairPool } from "../../src/base/fair-pool.ts";
 import { Fault, type FaultCode } from "../../src/base/fault.ts";
-import { createAccountPlaces } from "../../src/gateway/account-places.ts";
 import { ERRORS, errorResponse } from "../../src/gateway/error-body.ts";
 import { openapiDocument } from "../../src/gateway/openapi/openapi.ts";
 
@@ -31,7 +31,7 @@ test("the errors page lists every code with its status", () => {
 });
 
 test("texts about 429 name the account's limits", () => {
-	const places = createAccountPlaces({ perAccountMax: 1, max: 10 });
+	const places = createFairPool({ size: () => 10, share: () => 1 / 10 });
 	places.enter("acc_1");
 	expect(() => places.enter("acc_1")).toThrow(expect.objectContaining({ code: "rate_limit_exceeded" }));
 	// biome-ignore lint/suspicious/noExplicitAny: the document is walked by hand.

@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import { createFairPool } from "../../base/fair-pool.ts";
 import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -47,6 +48,13 @@ interface Stream {
  */
 export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log; holding: HoldingRights }) {
 	const streams = new Set<Stream>();
+	const places = createFairPool({
+		size: () => STREAMS_MAX,
+		share: () => STREAMS_OF_USER_MAX / STREAMS_MAX,
+		allYield: true,
+		own: tooMany,
+		full: tooMany,
+	});
 	const watched = new Map<string, LiveTopic>();
 	let cancelTick: (() => void) | undefined;
 	let stopped = false;
@@ -90,18 +98,17 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 			// An error status would stop the browser's reconnects: an ended stream makes the page reconnect, to a running
 			// instance.
 			if (stopped) return eventStream(COME_AGAIN);
-			const ofUser = [...streams].filter((stream) => stream.right.userId === right.userId).length;
-			if (streams.size >= STREAMS_MAX || ofUser >= STREAMS_OF_USER_MAX)
-				throw new ConsoleError("overloaded", "Too many pages are open. Close one of them.", { retryAfterS: 10 });
-			const encoder = new TextEncoder();
+			const sinceMs = clock.monotonicMs();
 			let stream: Stream;
+			const leave = places.enter(right.userId, { pace: () => sinceMs, giveUp: () => stream.end() });
+			const encoder = new TextEncoder();
 			const body = new ReadableStream<Uint8Array>(
 				{
 					start(controller) {
 						stream = {
 							right,
 							topics: new Set(topics.map((topic) => topic.name)),
-							sinceMs: clock.monotonicMs(),
+							sinceMs,
 							sent: new Map(),
 							send(text) {
 								// A slow page misses intermediate states, and gets the newest one with the next tick.
@@ -110,6 +117,7 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 								return true;
 							},
 							end() {
+								leave();
 								if (streams.delete(stream)) controller.close();
 							},
 						};
@@ -119,7 +127,10 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 						void refresh(topics, [stream]);
 						wake();
 					},
-					cancel: () => void streams.delete(stream),
+					cancel() {
+						leave();
+						streams.delete(stream);
+					},
 				},
 				{ highWaterMark: 64 },
 			);
@@ -132,6 +143,10 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 			for (const stream of [...streams]) stream.end();
 		},
 	};
+}
+
+function tooMany(): ConsoleError {
+	return new ConsoleError("overloaded", "Too many pages are open. Close one of them.", { retryAfterS: 10 });
 }
 
 function eventStream(body: string | ReadableStream<Uint8Array>): Response {

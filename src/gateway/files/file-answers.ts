@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import { createFairPool } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
 import { passedBody } from "../../base/passed-body.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
@@ -6,7 +7,6 @@ import type { ByteRange } from "../../files/file-reader.ts";
 import type { FilePurpose, FileRecord } from "../../files/file-record.ts";
 import type { Files } from "../../files/files.ts";
 import { checkAccess } from "../../keys/access.ts";
-import { createAccountPlaces } from "../account-places.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { errorResponse } from "../error-body.ts";
@@ -15,8 +15,10 @@ import { pageOf, type UnmeteredCall } from "../unmetered-answer.ts";
 import { openUploadForm } from "./upload-form.ts";
 
 /** An upload takes up to 6 MB of memory, a download up to 1 MB. */
-const UPLOADS = { perAccountMax: 4, max: 16 };
-const DOWNLOADS = { perAccountMax: 8, max: 64 };
+const UPLOADS_MAX = 32;
+const UPLOADS_SHARE = 1 / 8;
+const DOWNLOADS_MAX = 64;
+const DOWNLOADS_SHARE = 1 / 8;
 /** Rows per page; a larger `limit` is reduced, with `has_more`. */
 const PAGE_ROWS_MAX = 1_000;
 const ID_CHARS_MAX = 64;
@@ -33,8 +35,8 @@ export function createFileAnswers(deps: {
 	bodyReads: BodyReads;
 }) {
 	const { files, clock } = deps;
-	const uploads = createAccountPlaces(UPLOADS);
-	const downloads = createAccountPlaces(DOWNLOADS);
+	const uploads = createFairPool({ size: () => UPLOADS_MAX, share: () => UPLOADS_SHARE, allYield: true });
+	const downloads = createFairPool({ size: () => DOWNLOADS_MAX, share: () => DOWNLOADS_SHARE, allYield: true });
 
 	/** Existing files stay readable without a batch deployment; a service without both has no files. */
 	function checkOffered(): void {
@@ -54,6 +56,7 @@ export function createFileAnswers(deps: {
 	async function receive({ connection, key, checkAgain }: UnmeteredCall): Promise<FileRecord> {
 		const bytesMax = deps.catalog.limits().fileBytesMax + FORM_BYTES_MAX;
 		const form = openUploadForm(connection.request, { clock, bytesMax });
+		const leave = uploads.enter(key.accountId, form);
 		const body = { slot: -1, letGo: form.giveUp };
 		deps.bodyReads.lasts(body);
 		try {
@@ -71,6 +74,7 @@ export function createFileAnswers(deps: {
 				return lifetimeS === undefined ? {} : { lifetimeMs: lifetimeS * 1000 };
 			});
 		} finally {
+			leave();
 			deps.bodyReads.leaves(body);
 			form.close();
 		}
@@ -82,13 +86,11 @@ export function createFileAnswers(deps: {
 			const { connection, key } = call;
 			checkOffered();
 			checkAccess(key, clock.wallMs());
-			const leave = uploads.enter(key.accountId);
 			connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			try {
 				return fileObject(await askDatabase(() => receive(call)));
 			} finally {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
-				leave();
 			}
 		},
 		async list({ url, key }: UnmeteredCall) {
@@ -119,13 +121,19 @@ export function createFileAnswers(deps: {
 			const { start, end } = range ?? { start: 0, end: record.bytes };
 			// Before a place is taken: this throws if the store is not connected, and reads nothing yet.
 			const bytes = files.read(record, { start, end });
-			const leave = downloads.enter(key.accountId);
+			const startedMs = clock.monotonicMs();
+			const ended = new AbortController();
+			const leave = downloads.enter(key.accountId, {
+				pace: () => startedMs,
+				giveUp: (why) => ended.abort(why),
+			});
 			// A client that takes nothing for so long is disconnected.
 			connection.setIdleTimeout(STREAM_TIMEOUT_S);
-			const body = passedBody(bytes, () => {
+			const leaveNow = () => {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
 				leave();
-			});
+			};
+			const body = passedBody(bytes, leaveNow, ended.signal);
 			const part = range === null ? null : { "content-range": `bytes ${start}-${end - 1}/${record.bytes}` };
 			return new Response(body, {
 				status: part === null ? 200 : 206,

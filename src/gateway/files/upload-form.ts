@@ -129,6 +129,8 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 		},
 		known: (): ReadonlyMap<string, string> => fields,
 		giveUp: failed.reject,
+		/** Bytes a millisecond so far. */
+		pace: () => received / Math.max(1, clock.monotonicMs() - startedMs),
 		close() {
 			parser.destroy();
 			void reader?.cancel().catch(() => {});

@@ -1,10 +1,10 @@
 import type { Clock } from "../../base/clock.ts";
 import { csvLine } from "../../base/csv.ts";
+import { createFairQueue } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { CountColumns } from "../../ledger/usage-fields.ts";
 import { formatDecimal } from "../../money/decimal.ts";
-import { createAccountPlaces } from "../account-places.ts";
 import { jsonHeaders } from "../headers.ts";
 import type { UnmeteredCall } from "../unmetered-answer.ts";
 import { askDatabase } from "./ask-database.ts";
@@ -46,42 +46,23 @@ const DAYS_MAX = 400;
 const ROWS_DEFAULT = 1_000;
 const ROWS_MAX = 10_000;
 const TEXT_CHARS_MAX = 1_000;
-/** Limit of concurrent queries per process. No other look-up's cost grows with its date range. */
-const RUNNING_MAX = 2;
-/** Running and waiting queries, of one account and of all. */
-const PLACES = { perAccountMax: 4, max: 64 };
+/** Concurrent queries of a process. No other look-up's cost grows with its date range. */
+const QUERIES = { places: 2, waitingMax: 64, waitMsMax: 30_000 };
 
 /**
  * GET /v1/usage: grouped sums of the account's hours. The cost depends on the days requested only. Faults
- * invalid_request, rate_limit_exceeded, overloaded, service_unavailable.
+ * invalid_request, overloaded, service_unavailable.
  */
 export function createUsageSums(deps: { statements: Statements; clock: Clock }) {
 	const { statements, clock } = deps;
-	const places = createAccountPlaces(PLACES);
-	const waiting: (() => void)[] = [];
-	let running = 0;
-
-	async function inTurn<T>(accountId: string, work: () => Promise<T>): Promise<T> {
-		const leave = places.enter(accountId);
-		// The turn passes to the next waiting query, so that none that comes later takes it.
-		if (running >= RUNNING_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
-		else running += 1;
-		try {
-			return await work();
-		} finally {
-			const next = waiting.shift();
-			if (next === undefined) running -= 1;
-			else next();
-			leave();
-		}
-	}
+	const queries = createFairQueue({ clock }, QUERIES);
 
 	return async ({ connection, key, requestId }: UnmeteredCall): Promise<Response> => {
 		const { request } = connection;
 		const { accountId } = key;
 		const url = new URL(request.url);
 		const query = queryOf(url.searchParams, clock.wallMs());
-		const rows = await inTurn(accountId, () => askDatabase(() => read(statements, accountId, query)));
+		const rows = await queries.run(accountId, () => askDatabase(() => read(statements, accountId, query)));
 		const shown = rows.slice(0, query.limit);
 		const next = rows.length > query.limit ? cursorOf(shown.at(-1)) : null;
 		const headers = jsonHeaders(requestId);

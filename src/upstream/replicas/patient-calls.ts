@@ -1,8 +1,7 @@
 import { LinkedQueue } from "../../base/linked-queue.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 import type { Replica } from "./replica.ts";
-import type { PatientCall } from "./ticket.ts";
-import type { Waiter } from "./waiting-lines.ts";
+import type { PatientCall, Waiter } from "./ticket.ts";
 
 /** Waits for a spare place. */
 export interface Watcher {

@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { CounterMap } from "../../base/counter-map.ts";
+import { createFairLines } from "../../base/fair-lines.ts";
 import { Fault } from "../../base/fault.ts";
 import type { LinkedQueue, QueueNode } from "../../base/linked-queue.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
@@ -15,8 +16,7 @@ import {
 	placesOf,
 	RETRY_AFTER_S_MIN,
 } from "./replica-choice.ts";
-import { type AcquireOptions, type PatientCall, Ticket, type TicketOwner } from "./ticket.ts";
-import { createWaitingLines, type Waiter } from "./waiting-lines.ts";
+import { type AcquireOptions, type PatientCall, Ticket, type TicketOwner, type Waiter } from "./ticket.ts";
 
 export type Pool = ReturnType<typeof createPool>;
 
@@ -37,7 +37,10 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	let leaving: readonly Replica[] = [];
 	/** Places per account that holds any. */
 	const held = new CounterMap();
-	const lines = createWaitingLines((accountId) => held.of(accountId));
+	const lines = createFairLines<Waiter>(
+		({ options }) => options.accountId,
+		(accountId) => held.of(accountId),
+	);
 	const patient = createPatientCalls();
 	const owner: TicketOwner = { giveBack, wake };
 	/** Start of the search for the least busy replica, so that equal replicas take turns. */

@@ -15,6 +15,13 @@ export interface AcquireOptions {
 	readonly onAsked?: (() => void) | undefined;
 }
 
+/** A request that waits for a place. */
+export interface Waiter {
+	readonly options: AcquireOptions;
+	readonly serve: (ticket: Ticket) => void;
+	readonly refuse: (fault: Error) => void;
+}
+
 /** A batch line that is under way. */
 export interface PatientCall {
 	end(): void;

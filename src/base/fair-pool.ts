@@ -1,0 +1,257 @@
+import { assert } from "./assert.ts";
+import type { Clock } from "./clock.ts";
+import { CounterMap } from "./counter-map.ts";
+import { createFairLines } from "./fair-lines.ts";
+import { Fault } from "./fault.ts";
+import { SlotPool } from "./slot-pool.ts";
+
+/** The last part of a pool is only for owners that hold less than `LEAST` of it, or one place. */
+const RESERVE = 1 / 16;
+const LEAST = 1 / 1_024;
+
+export interface FairPoolOptions {
+	/** Places or bytes of the whole pool. */
+	size(): number;
+	/** Part of the pool that an owner alone may hold. 1: all of it. */
+	share(): number;
+	/** Whether every holder can be ended: then no share shrinks and nothing is reserved. */
+	readonly allYield?: boolean;
+	/** Refusal of an owner that holds its share. */
+	own?(): Fault;
+	/** Refusal of an owner that holds little: others hold the pool. */
+	full?(): Fault;
+}
+
+/** What a contended pool takes back from the owner that holds most. */
+export interface Yielding {
+	readonly owner: string;
+	/** The lowest yields first: bytes a second, or the time it began. */
+	pace(): number;
+	/** Must return what it holds before it returns itself. */
+	giveUp(why: Fault): void;
+}
+
+export type FairPool = ReturnType<typeof createFairPool>;
+
+/**
+ * A shared resource that is divided fairly. The owner of a place is an account, or the network of a caller that is not
+ * signed in (`networkOf`). **Use it for whatever requests share**: one pool for each resource, and a row in the table of
+ * SECURITY.md.
+ *
+ * - `take` and `giveBack`, or `enter` for one place, refuse at the limit: an owner alone holds at most `share`. What
+ *   others hold shrinks its share in proportion to what is free; the reserve is for owners that hold nearly nothing.
+ *   So k owners at full effort leave room for the next, however large k is below RESERVE / LEAST.
+ * - With `yields` (or the second argument of `enter`) a holder can be ended: when an owner that holds less finds no
+ *   room, the owner that holds most loses its slowest holder. Pools whose holders may last (uploads, open streams)
+ *   need it.
+ * - `createFairQueue` makes callers wait instead of refusing them.
+ */
+export function createFairPool({
+	size,
+	share,
+	allYield = false,
+	own = ownShareIsTaken,
+	full = allIsTaken,
+}: FairPoolOptions) {
+	const held = new CounterMap();
+	const yielding = new SlotPool<Yielding>();
+	let all = 0;
+
+	/** Most that the owner may hold while it is alone. */
+	const cap = () => Math.max(1, Math.floor(size() * share()));
+
+	function fits(owner: string, amount: number): boolean {
+		const most = size();
+		const mine = held.of(owner) + amount;
+		const free = most - all - amount;
+		if (free < 0) return false;
+		if (mine <= Math.max(1, most * LEAST)) return true;
+		const ownMost = cap();
+		if (mine > ownMost) return false;
+		if (allYield) return true;
+		const reserve = Math.min(Math.floor(most * RESERVE), most - ownMost);
+		if (free < reserve) return false;
+		// An owner alone reaches `ownMost` exactly.
+		return mine * (most - ownMost - reserve) <= ownMost * (free - reserve);
+	}
+
+	function refusal(owner: string, amount: number): Fault {
+		return held.of(owner) + amount > cap() ? own() : full();
+	}
+
+	/** The slowest holder of the owner that holds most, if that is more than `mine`. */
+	function mostHeld(mine: number): Yielding | undefined {
+		let found: Yielding | undefined;
+		let most = mine;
+		for (const one of yielding) {
+			const its = held.of(one.owner);
+			if (its > most || (its === most && found !== undefined && one.pace() < found.pace())) found = one;
+			if (found === one) most = its;
+		}
+		return found;
+	}
+
+	function take(owner: string, amount = 1): void {
+		while (!fits(owner, amount)) {
+			const mine = held.of(owner) + amount;
+			const before = all;
+			if (mine <= cap()) mostHeld(mine)?.giveUp(displaced());
+			if (all === before) throw refusal(owner, amount);
+		}
+		add(owner, amount);
+	}
+
+	function add(owner: string, amount: number): void {
+		held.add(owner, amount);
+		all += amount;
+	}
+
+	function giveBack(owner: string, amount = 1): void {
+		assert(held.of(owner) >= amount, "an owner gives back what it took");
+		add(owner, -amount);
+	}
+
+	return {
+		/** Throws what `take` would throw, and takes nothing. */
+		check(owner: string, amount = 1) {
+			if (!fits(owner, amount)) throw refusal(owner, amount);
+		},
+		/** Faults of `own` (default rate_limit_exceeded) and `full` (default overloaded). */
+		take,
+		/** Counts what may not be refused. */
+		add,
+		giveBack,
+		/** Returns the slot for `keeps`. */
+		yields: (one: Yielding): number => yielding.take(one),
+		keeps: (slot: number, one: Yielding): boolean => yielding.release(slot, one),
+		/** Takes a place; the returned function frees it, idempotently. Faults as `take`. */
+		enter(owner: string, holder?: Omit<Yielding, "owner">): () => void {
+			take(owner);
+			let isHeld = true;
+			const leave = () => {
+				if (!isHeld) return;
+				isHeld = false;
+				if (one !== undefined) yielding.release(slot, one);
+				giveBack(owner);
+			};
+			const one: Yielding | undefined = holder && {
+				owner,
+				pace: () => holder.pace(),
+				giveUp(why) {
+					leave();
+					holder.giveUp(why);
+				},
+			};
+			const slot = one === undefined ? -1 : yielding.take(one);
+			return leave;
+		},
+		of: (owner: string): number => held.of(owner),
+		all: (): number => all,
+	};
+}
+
+function ownShareIsTaken(): Fault {
+	return new Fault(
+		"rate_limit_exceeded",
+		"This account has too many requests of this kind in progress. Retry when one has ended.",
+		{ retryAfterS: 1 },
+	);
+}
+
+function allIsTaken(): Fault {
+	return new Fault("overloaded", "The service has too many requests of this kind in progress. Retry shortly.", {
+		retryAfterS: 2,
+	});
+}
+
+function displaced(): Fault {
+	return new Fault("overloaded", "The service ended this request, because others need its place. Retry shortly.", {
+		retryAfterS: 2,
+	});
+}
+
+export interface FairQueueOptions {
+	readonly places: number;
+	readonly waitingMax: number;
+	readonly waitMsMax: number;
+	full?(): Fault;
+}
+
+/**
+ * Places for short work, such as queries. Who finds none waits, and the owner with the fewest places is served first.
+ * When too many wait, the longest line loses its last waiter to a shorter one. Fault `full` (default overloaded).
+ */
+export function createFairQueue(
+	{ clock }: { clock: Clock },
+	{ places, waitingMax, waitMsMax, full = allIsTaken }: FairQueueOptions,
+) {
+	interface Waiter {
+		readonly owner: string;
+		serve(): void;
+		refuse(): void;
+	}
+	const held = new CounterMap();
+	const lines = createFairLines<Waiter>(
+		({ owner }) => owner,
+		(owner) => held.of(owner),
+	);
+	let taken = 0;
+
+	function placeOf(owner: string): () => void {
+		taken += 1;
+		held.add(owner, 1);
+		lines.goBehind(owner);
+		let isHeld = true;
+		return () => {
+			if (!isHeld) return;
+			isHeld = false;
+			taken -= 1;
+			held.add(owner, -1);
+			for (const line of lines.inTurn()) for (const first of line) return first.serve();
+		};
+	}
+
+	function wait(owner: string): Promise<() => void> {
+		if (lines.size() >= waitingMax) {
+			const last = lines.displaced(owner);
+			if (last === undefined) throw full();
+			last.refuse();
+		}
+		return new Promise((resolve, reject) => {
+			const leave = () => {
+				lines.delete(node);
+				cancel();
+			};
+			const waiter: Waiter = {
+				owner,
+				serve() {
+					leave();
+					resolve(placeOf(owner));
+				},
+				refuse() {
+					leave();
+					reject(full());
+				},
+			};
+			const cancel = clock.after(waitMsMax, waiter.refuse);
+			const node = lines.add(waiter);
+		});
+	}
+
+	return {
+		/** Resolves with the function that frees the place, idempotently. */
+		async enter(owner: string): Promise<() => void> {
+			return taken < places ? placeOf(owner) : await wait(owner);
+		},
+		/** Runs `work` in a place of this owner. */
+		async run<T>(owner: string, work: () => Promise<T>): Promise<T> {
+			const leave = await this.enter(owner);
+			try {
+				return await work();
+			} finally {
+				leave();
+			}
+		},
+		waiting: lines.size,
+	};
+}

@@ -1,0 +1,140 @@
+import { describe, expect, test } from "bun:test";
+import { createFairPool, createFairQueue } from "../../src/base/fair-pool.ts";
+import type { Fault } from "../../src/base/fault.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const pool = (size: number, share: number) => createFairPool({ size: () => size, share: () => share });
+type Pool = ReturnType<typeof pool>;
+
+function codeOf(work: () => unknown): string {
+	try {
+		work();
+		return "taken";
+	} catch (error) {
+		return (error as Fault).code;
+	}
+}
+
+/** The owner takes until it is refused. */
+function fill({ take, of }: Pool, owner: string, amount = 1): number {
+	while (codeOf(() => take(owner, amount)) === "taken");
+	return of(owner);
+}
+
+describe("a pool", () => {
+	for (const [size, share, alone] of [
+		[16, 0.25, 4],
+		[64, 1 / 8, 8],
+		[2, 0.5, 1],
+		[16_384, 0.75, 12_288],
+		[1_000, 1, 1_000],
+		[7, 0.1, 1],
+	] as const)
+		test(`of ${size} gives ${alone} to an owner alone at a share of ${share}`, () => {
+			const places = pool(size, share);
+			expect(fill(places, "a")).toBe(alone);
+			expect(codeOf(() => places.take("a"))).toBe("rate_limit_exceeded");
+		});
+
+	for (const attackers of [1, 4, 16, 63])
+		test(`leaves places to the next owner beside ${attackers} at full effort`, () => {
+			const places = pool(16_384, 0.75);
+			for (let nth = 0; nth < attackers; nth += 1) fill(places, `attacker ${nth}`);
+			expect(fill(places, "customer")).toBeGreaterThanOrEqual(16);
+		});
+
+	test("shares what is released evenly among owners that go on", () => {
+		const places = pool(1_600, 0.75);
+		const owners = ["a", "b", "c", "d"];
+		for (const owner of owners) fill(places, owner);
+		// Each owner returns a tenth and takes what it gets, again and again.
+		for (let round = 0; round < 100; round += 1)
+			for (const owner of owners) {
+				places.giveBack(owner, Math.ceil(places.of(owner) / 10));
+				fill(places, owner);
+			}
+		const [least = 0, ...others] = owners.map(places.of).sort((a, b) => a - b);
+		expect(others.at(-1) ?? 0).toBeLessThan(1.5 * least);
+	});
+
+	test("counts what may not be refused", () => {
+		const places = pool(4, 0.5);
+		places.add("lines", 4);
+		expect(codeOf(() => places.take("a"))).toBe("overloaded");
+		expect(() => places.giveBack("a")).toThrow("gives back");
+	});
+
+	test("takes back from the slowest of the owner that holds most", () => {
+		const places = pool(8, 0.5);
+		const ended: string[] = [];
+		const enter = (owner: string, pace: number) =>
+			places.enter(owner, { pace: () => pace, giveUp: ({ code }) => ended.push(`${owner} ${pace} ${code}`) });
+		for (const pace of [3, 1, 2, 4]) enter("a", pace);
+		enter("b", 0);
+		enter("c", 0);
+		enter("d", 0);
+		enter("e", 0);
+		expect(ended).toEqual([]);
+		const leave = enter("f", 0);
+		enter("g", 0);
+		expect(ended).toEqual(["a 1 overloaded", "a 2 overloaded"]);
+		enter("h", 0);
+		expect(ended).toHaveLength(3);
+		// All owners hold one.
+		expect(codeOf(() => enter("i", 9))).toBe("overloaded");
+		leave();
+		leave();
+		expect(places.all()).toBe(7);
+		expect(codeOf(() => enter("i", 9))).toBe("taken");
+		expect(ended).toHaveLength(3);
+	});
+
+	test("ends no holder for an owner at its own share", () => {
+		const places = createFairPool({ size: () => 4, share: () => 0.5, allYield: true });
+		const ended: string[] = [];
+		for (const owner of ["a", "a", "b", "b"])
+			places.enter(owner, { pace: () => 0, giveUp: () => void ended.push(owner) });
+		expect(codeOf(() => places.enter("a"))).toBe("rate_limit_exceeded");
+		expect(ended).toEqual([]);
+	});
+});
+
+describe("a queue", () => {
+	const options = { places: 1, waitingMax: 4, waitMsMax: 1_000 };
+
+	test("serves owners in turn", async () => {
+		const queue = createFairQueue({ clock: createManualClock() }, options);
+		const served: string[] = [];
+		const leave = await queue.enter("a");
+		const all = ["a 1", "a 2", "b 1", "c 1"].map((name) =>
+			queue.run(name.slice(0, 1), async () => void served.push(name)),
+		);
+		leave();
+		leave();
+		await Promise.all(all);
+		expect(served).toEqual(["a 1", "b 1", "c 1", "a 2"]);
+	});
+
+	test("drops the last waiter of the longest line for a shorter one", async () => {
+		const queue = createFairQueue({ clock: createManualClock() }, options);
+		const leave = await queue.enter("a");
+		const waiting = Array.from({ length: 4 }, () => queue.enter("a"));
+		expect(await queue.enter("a").catch(({ code }) => code)).toBe("overloaded");
+		const other = queue.enter("b");
+		expect(await waiting[3]?.catch(({ code }) => code)).toBe("overloaded");
+		leave();
+		(await Promise.race([other, ...waiting.slice(0, 3)]))();
+		expect(queue.waiting()).toBeLessThan(4);
+	});
+
+	test("refuses after the longest wait", async () => {
+		const clock = createManualClock();
+		const queue = createFairQueue({ clock }, options);
+		const leave = await queue.enter("a");
+		const waiting = queue.enter("b");
+		clock.advance(1_000);
+		expect(await waiting.catch(({ code }) => code)).toBe("overloaded");
+		leave();
+		expect(await queue.run("c", async () => 1)).toBe(1);
+	});
+});

@@ -30,9 +30,9 @@ export type ConsoleConfig = Pick<
 >;
 
 export interface ConsoleParts {
-	/** The console's own client, so that a slow page does not delay settlements. */
+	/** The console has its own database client, so that slow pages do not delay settlements. */
 	readonly statements: Statements;
-	/** On separate clients, so that it waits for no page. */
+	/** Uses its own database clients, so that it never waits for a page's query. */
 	readonly fence: WaitForFence;
 	readonly tx: Transactional;
 	readonly books: Pick<Reconciler, "run">;
@@ -43,7 +43,7 @@ export interface ConsoleParts {
 	readonly deployments: Deployments;
 	readonly gateways: GatewayClient;
 	readonly keyMaker: KeyMakerDeps;
-	/** Undefined without card payments. */
+	/** Undefined if card payments are not configured. */
 	readonly cards: CardPayments | undefined;
 	readonly mailer: Mailer;
 	readonly consoleSecret: string;

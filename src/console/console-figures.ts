@@ -4,7 +4,7 @@ import type { MetricHistogram, Reading } from "../ops/metrics.ts";
 
 export type ConsoleFigures = ReturnType<typeof createConsoleFigures>;
 
-/** `limited`: the mailbox reached its limit of this kind. `dropped`: too many mails were pending. */
+/** `limited`: the mailbox reached its hourly or daily limit. `dropped`: too many mails were waiting. */
 const MAIL_OUTCOMES = ["sent", "failed", "limited", "dropped"] as const;
 const CHANNELS = ["mail", "webhook"] as const;
 const NOTICE_OUTCOMES = ["sent", "waiting", "failed"] as const;
@@ -25,7 +25,7 @@ export function createConsoleFigures() {
 		lostWork(amount: NanoUsd): void {
 			lostNanoUsd += amount;
 		},
-		/** Duration from a revocation in the console until no instance acts by the old right. */
+		/** Records the time from a revocation in the console until no instance accepts the key. */
 		revoked(ms: number, effective: boolean): void {
 			revocations.observe(ms);
 			if (!effective) late += 1;

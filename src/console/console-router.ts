@@ -17,7 +17,7 @@ import { translateSignIn } from "./sign-in/sign-in-error.ts";
 import { openSignInLink } from "./sign-in/sign-in-link.ts";
 import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
 
-/** After it the person signs in again, so that the company's provider is asked. */
+/** Longest session of a company sign-in. Afterwards the company's provider must confirm the person again. */
 const COMPANY_SESSION_MS = 12 * 3_600_000;
 const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 const BODY_BYTES_MAX = 64 * 1024;
@@ -49,7 +49,10 @@ export function createConsoleRouter(
 	const checked = (request: Request, bytesMax = BODY_BYTES_MAX) =>
 		checkChange(request, originsOf(config, origin()), bytesMax);
 
-	/** Faults session_required; not_found for an account that is not the viewer's. */
+	/**
+	 * Wraps a handler that requires a session. Faults session_required; not_found for an account that is not the
+	 * viewer's.
+	 */
 	const signedIn = (handler: (connection: Connection) => Response | Promise<Response>, bytesMax?: number) =>
 		answered(async (connection, requestId) => {
 			const { request } = connection;
@@ -161,7 +164,8 @@ async function viewerOf(
 }
 
 /**
- * The requested account, if it is one of the viewer's. Fault not_found, so that it does not tell which accounts exist.
+ * Returns the viewer's membership in the requested account. Fault not_found for any other account, so that responses do
+ * not reveal which accounts exist.
  */
 function membershipFor(viewer: Viewer, asked: string | null): Membership | null {
 	if (asked === null) return viewer.memberships[0] ?? null;
@@ -176,7 +180,7 @@ function withAddress({ request, address }: Connection): Request {
 	return new Request(request, { headers });
 }
 
-/** Without PUBLIC_URL this machine's own names count as the same origin. */
+/** Origins that count as the console's own. Without PUBLIC_URL they include the names of this machine. */
 export function originsOf(config: Pick<Config, "publicUrl">, origin: string): readonly string[] {
 	if (config.publicUrl !== null) return [config.publicUrl];
 	const { port, protocol } = new URL(origin);
@@ -184,8 +188,8 @@ export function originsOf(config: Pick<Config, "publicUrl">, origin: string): re
 }
 
 /**
- * Requires of a changing request: the origin of our pages, JSON, and a known length. Another site's form or script
- * cannot send such a request without the browser naming its origin. Throws a Fault.
+ * Requires of a changing request the console's own origin, JSON, and a known length: another site's form or script
+ * cannot send that. Throws a Fault.
  */
 function checkChange(request: Request, origins: readonly string[], bodyBytesMax: number): void {
 	if (request.method === "GET" || request.method === "HEAD") return;

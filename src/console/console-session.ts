@@ -12,13 +12,13 @@ export const AUTHENTICATED_FOR_MS = 15 * 60_000;
 export interface ConsoleSession {
 	readonly requestId: string;
 	readonly connection: Connection;
-	/** Null on public routes. */
+	/** Signed-in person; null on public routes. */
 	readonly viewer: Viewer | null;
 	/** The account of `?account=`, else the viewer's first; null if the viewer has none. */
 	readonly membership: Membership | null;
 }
 
-/** A member with the required right, for all of the account's objects or only the member's own. */
+/** A member with the required right, which covers all of the account's objects or only the member's own. */
 export interface Allowed extends Actor {
 	readonly viewer: Viewer;
 	readonly accountId: string;
@@ -31,8 +31,8 @@ export interface Operator extends Viewer, Actor {}
 export type ConsoleSessions = ReturnType<typeof createConsoleSessions>;
 
 /**
- * A right is granted once per request, by the table of routes or by a handler outside it. Only then does a handler get
- * an account id. `passwordAgain` is false in the demo, whose people have no password.
+ * Grants a right once per request, in the table of routes or in a handler outside it. Handlers get an account id only
+ * after that. `passwordAgain` is false in the demo, whose users have no password.
  */
 export function createConsoleSessions(options: { secondFactor: boolean; passwordAgain: boolean }) {
 	const sessions = new WeakMap<Request, ConsoleSession>();
@@ -103,8 +103,8 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 			return { ...who, ...actorOf(request, who) };
 		},
 		/**
-		 * For acts that a stolen session must not do: requires the password within the last quarter of an hour. Fault
-		 * reauthentication_required.
+		 * For actions that a stolen session must not perform: requires that the password was entered within 15 minutes.
+		 * Fault reauthentication_required.
 		 */
 		authenticatedLately(request: Request): void {
 			if (!isAuthenticatedLately(request)) throw passwordWanted();

@@ -32,14 +32,14 @@ export interface ConsoleDeps {
 	readonly log: Log;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret">;
 	readonly gateways: GatewayClient;
-	/** Public origin without PUBLIC_URL, for links and cookies; known once the listener is bound. */
+	/** Public origin for links and cookies when PUBLIC_URL is unset; known once the listener is bound. */
 	readonly listeningAt: () => string;
 	readonly cleanup: Cleanup;
 }
 
 export interface Console {
 	readonly parts: ConsoleParts;
-	/** Client with a long deadline for the jobs: the first sums of a large database read many rows. */
+	/** Client with a long deadline for background jobs: the first sums of a large database read many rows. */
 	readonly sums: Statements;
 	router(connectionOf: (request: Request) => Connection): ReturnType<typeof createConsoleRouter>;
 	health(): Promise<HealthReport>;
@@ -100,7 +100,7 @@ export function createConsole(config: Config, deps: ConsoleDeps): Console {
 	};
 }
 
-/** Separate clients for pages, for fences, and for sums and checks that take minutes. */
+/** Opens separate clients for pages, for fences, and for sums and checks that take minutes. */
 function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps) {
 	const open = (applicationName: string, options: Omit<StatementsOptions, "url" | "applicationName">) => {
 		const client = createStatements({ clock, log }, { url, applicationName, ...options });
@@ -125,7 +125,7 @@ function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps) {
 		sums: open("tollgate sums", {
 			connectionsMax: 1,
 			statementDeadlineMs: 10 * MINUTE_MS,
-			// Long: nothing waits for the sums, and a brief row lock must not discard their work.
+			// A long lock timeout: nothing waits for the sums, and a brief row lock must not discard their work.
 			lockTimeoutMs: MINUTE_MS,
 		}),
 	};

@@ -7,7 +7,7 @@ import { signInternalToken } from "../keys/internal-token.ts";
 import type { KeyDigest } from "../keys/secret.ts";
 import { ConsoleError } from "./console-error.ts";
 
-/** A request of the public interface made in the name of a key. */
+/** A request to the public interface in the name of a key. */
 export interface RequestAs {
 	readonly keyDigest: KeyDigest;
 	readonly method: "GET" | "POST";
@@ -27,7 +27,7 @@ export interface GatewayClient {
 }
 
 export interface GatewayPlace {
-	/** `http://host:port`; any host for a socket. */
+	/** `http://host:port`; the host is ignored with a Unix socket. */
 	readonly url: string;
 	readonly unix?: string;
 }
@@ -56,7 +56,7 @@ export function createGatewayClient(
 					} as BunFetchRequestInit);
 				} catch (error) {
 					if (request.signal.aborted) throw error;
-					// A gateway that accepted the request and died may have served it, so it is not retried elsewhere.
+					// A gateway that accepted the request and then died may have served it, so no other gateway gets it.
 					if (!isAbsent(error))
 						throw new ConsoleError(
 							"service_unavailable",
@@ -77,7 +77,7 @@ export function createGatewayClient(
 	};
 }
 
-/** If both planes run in one process: calls the gateway's handler directly. */
+/** For one process with both planes: calls the gateway's handler directly. */
 export function createDirectGatewayClient(
 	deps: { clock: Clock; door: (connection: Connection) => Promise<Response> },
 	options: { secret: string },

@@ -2,7 +2,7 @@ import { t } from "elysia";
 import { type NanoUsd, nanoUsd, parseUsd } from "../money/nano-usd.ts";
 import { ConsoleError } from "./console-error.ts";
 
-/** Every route accepts the account that it concerns. The console's router reads it. */
+/** Query parameter of every route: the account that it concerns. The console's router reads it. */
 export const ACCOUNT_QUERY = { account: t.Optional(t.String({ maxLength: 64 })) };
 
 export const PAGE_QUERY = {
@@ -32,7 +32,7 @@ export function pageOfRows<Row>(rows: readonly Row[], shown: number, cursorOf: (
 	return { items, next: rows.length > shown && last !== undefined ? cursorOf(last) : null };
 }
 
-/** Parses decimal dollars; a sign only if `signed`. Fault invalid_request with `param`. */
+/** Parses decimal dollars; accepts a sign only if `signed`. Fault invalid_request with `param`. */
 export function amountOf(text: string, param: string, signed = false): NanoUsd {
 	const negative = signed && text.startsWith("-");
 	const amount = parseUsd(negative ? text.slice(1) : text);

@@ -8,10 +8,9 @@ const CHAT = "/v1/chat/completions";
 const HEADERS = ["content-type", "retry-after", "x-request-id", "x-ignored-parameters", "x-accel-buffering"];
 
 /**
- * POST /api/console/playground/chat?key=…: a chat in the name of one of the account's keys, charged to it and bound by
- * its cap, allowlist and limits. A gateway serves it like any public request. As no process has the secret, a token
- * replaces it: it names the key's digest, for this path and one minute. The console admits nothing and holds no credit:
- * it authenticates the person and forwards the response.
+ * POST /api/console/playground/chat?key=…: a chat in the name of a key of the account, with the key's charges, cap,
+ * allowlist and limits. No process has the key's secret. The console therefore sends the gateway a token with the key's
+ * digest, valid for this path and one minute, and forwards the response.
  */
 export async function playgroundChat(
 	parts: Parts<"statements" | "gateways" | "sessions">,
@@ -21,11 +20,11 @@ export async function playgroundChat(
 	const allowed = parts.sessions.allow(request, "requests.send");
 	const keyDigest = await usableDigest(parts, allowed, new URL(request.url).searchParams.get("key") ?? "");
 	const leave = new AbortController();
-	// If the client left during the authentication, no abort event follows.
+	// If the client disconnected during authentication, no abort event follows.
 	if (request.signal.aborted) leave.abort();
 	else request.signal.addEventListener("abort", () => leave.abort(), { once: true });
 	const body = await request.arrayBuffer();
-	// A model may take long to its first token; the gateway has the deadlines.
+	// No idle timeout: a model may take long to its first token, and the gateway has deadlines.
 	connection.setIdleTimeout(0);
 	const over = () => connection.setIdleTimeout(IDLE_TIMEOUT_S);
 	const asked = parts.gateways.send({

@@ -26,7 +26,7 @@ p { color: #444; }
 `;
 const POLICY = printPolicy(`sha256-${new Bun.CryptoHasher("sha256").update(STYLE).digest("base64")}`);
 
-/** A page for the printer: no script, no image, no external resource. `body` is HTML. */
+/** Printable page without scripts, images or external resources. `body` is HTML. */
 export function printPage(language: Language, title: string, body: string): Response {
 	const html = `<!doctype html>
 <html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -44,7 +44,7 @@ export function factsTable(rows: readonly (readonly [name: string, value: string
 	return `<table class="facts"><tbody>${lines.join("\n")}</tbody></table>`;
 }
 
-/** Text in its own element, so that its direction does not affect the text around. */
+/** Puts text into its own element, so that right-to-left text does not affect its surroundings. */
 export function isolated(text: string): string {
 	return `<bdi>${escaped(text)}</bdi>`;
 }

@@ -22,7 +22,7 @@ export function publicRoutes(
 		.get("/config", ({ request }) => ({
 			serviceName: config.serviceName,
 			production: config.production,
-			/** Play money and generated usage, which every page says. */
+			/** True: money and usage are invented, which every page says. */
 			demo: config.demo,
 			publicUrl: parts.origin(),
 			baseUrl: `${parts.origin()}/v1`,
@@ -35,7 +35,7 @@ export function publicRoutes(
 			topUpMaxNanoUsd: TOP_UP_NANO_USD_MAX,
 			topUpByCardMaxNanoUsd: CARD_NANO_USD_MAX,
 			refusalsKeptDays: config.retention.refusalDays,
-			/** The request had a session cookie; `/me` tells whether it is valid. */
+			/** True if the request has a session cookie; `/me` tells whether the session is valid. */
 			signedIn: /tollgate\.session_token=/.test(request.headers.get("cookie") ?? ""),
 		}))
 		.get("/models", async (): Promise<{ items: (ModelView & Measured)[] }> => {

@@ -1,7 +1,7 @@
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 
-/** Longer than any window. */
+/** Longer than any counting window. */
 const FORGOTTEN_AFTER_HOURS = 48;
 
 export interface Counted {
@@ -10,8 +10,8 @@ export interface Counted {
 }
 
 /**
- * Adds `by` to the counter of `subject`, shared by all instances; the first count starts a window. The subject is
- * stored as a hash: addresses of people who are not customers must not be kept.
+ * Adds `by` to the subject's counter, shared by all instances; the first count starts a window. Stores a hash of the
+ * subject: strangers' addresses must not be kept.
  */
 export async function countWithin(
 	statements: Statements,
@@ -30,7 +30,10 @@ export async function countWithin(
 	return { count, endsInMs: Math.max(0, ends_in) };
 }
 
-/** Counters of one-time visitors would stay for ever, here and in the sign-in library's table. */
+/**
+ * Deletes old counters, here and in the sign-in library's table: those of one-time visitors would otherwise never be
+ * removed.
+ */
 export async function forgetOldCounts(statements: Statements): Promise<void> {
 	await statements`delete from rate_limit where last_request < (extract(epoch from clock_timestamp()) * 1000)::bigint - ${FORGOTTEN_AFTER_HOURS}::bigint * 3600000`;
 	await statements`delete from rate_count where started_at < clock_timestamp() - make_interval(hours => ${FORGOTTEN_AFTER_HOURS}::integer)`;
@@ -39,7 +42,7 @@ export async function forgetOldCounts(statements: Statements): Promise<void> {
 const keyOf = (what: string, subject: string) =>
 	`${what}:${new Bun.CryptoHasher("sha256").update(subject).digest("hex")}`;
 
-/** Subtracts one (or `by`): attempts are counted before they run and returned if they succeed. */
+/** Subtracts `by`. Attempts are counted before they run and subtracted if they succeed. */
 export async function uncount(statements: Statements, what: string, subject: string, by = 1): Promise<void> {
 	await statements`update rate_count set count = greatest(0, count - ${by}::integer) where key = ${keyOf(what, subject)}`;
 }

@@ -10,12 +10,12 @@ export const PAGE_POLICY = [
 	"form-action 'self'",
 ].join("; ");
 
-/** For a page with an inline style and no script. `hash` is that of the style, `sha256-…`. */
+/** Content policy for a page with an inline style and no script. `hash` is the style's, `sha256-…`. */
 export function printPolicy(hash: string): string {
 	return `default-src 'none'; style-src '${hash}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
 }
 
-/** Sets the headers of every console response; headers that are set stay. */
+/** Sets the security headers of a console response; existing headers stay. */
 export function secure(
 	response: Response,
 	options: { requestId: string; isHttps: boolean; policy?: string },

@@ -21,7 +21,7 @@ export function settingsRoutes(parts: Parts<"statements" | "brand" | "sessions">
 			async ({ request, body }) => {
 				const { userId } = sessions.viewer(request);
 				const { version } = body;
-				// New terms must be read first.
+				// The accepted version must be the present one: a person must read new terms first.
 				if (parts.brand.shown.terms?.version !== version)
 					throw new ConsoleError("conflict", "The terms have changed. Please read and accept the new version.", {
 						param: "version",

@@ -12,7 +12,7 @@ export interface Membership {
 	readonly email: string;
 	readonly role: Role;
 	readonly state: "active" | "suspended";
-	/** The account requires its company's sign-in, and this session is not from it. */
+	/** True if the account requires its company's sign-in and this session is another one. */
 	readonly closed: boolean;
 	readonly timeZone: string;
 }
@@ -20,7 +20,7 @@ export interface Membership {
 export interface Viewer {
 	readonly userId: string;
 	readonly sessionId: string;
-	/** Age of the last password entry in this session, or of its equivalent. */
+	/** Milliseconds since the password was entered in this session, or since an equivalent proof. */
 	readonly authenticatedAgoMs: number;
 	readonly name: string;
 	readonly email: string;
@@ -33,8 +33,8 @@ export interface Viewer {
 }
 
 /**
- * Accounts of a person with a verified address. The first visit creates one, or takes over an unowned account that an
- * operator made for this address. This visit is the sign-in that admission requires.
+ * Accounts of a person with a verified address. The first visit creates one, or takes over an account without an owner
+ * that an operator created for this address.
  */
 export async function membershipsOf(
 	statements: Statements,
@@ -50,7 +50,7 @@ export async function membershipsOf(
 	return rows.map(({ signedIn: _, ...membership }) => membership);
 }
 
-/** A company's session has that one account, as long as the settings under which it began are unchanged. */
+/** Reads the memberships. A company session has only its account, while the company's settings are unchanged. */
 async function read(statements: Statements, userId: string, revision: string | null) {
 	const rows = await statements<object>`
 		select m.account_id, a.name, a.email, m.role, a.state, a.time_zone, a.signed_in_at is not null as signed_in,

@@ -13,7 +13,7 @@ export interface Alert {
 
 const AMOUNTS = ["balance", "threshold", "cap", "spent", "amount", "most"];
 
-/** The webhook's event: amounts are US dollars as decimal text, in fields whose names end in `_usd`. */
+/** Content of the webhook's event: amounts are US dollars as decimal text, in fields whose names end in `_usd`. */
 export function alertEvent({ id, type, data, createdAtMs }: Alert): string {
 	const shown = Object.entries(data).map(([name, value]) =>
 		AMOUNTS.includes(name) ? [`${name}_usd`, usd(value)] : [name, value],
@@ -30,7 +30,7 @@ interface AlertMail {
 	readonly path: string;
 }
 
-/** No text of a person. `service` is its name. */
+/** Contains no text that a person entered. `service` is the service's name. */
 export function alertMail({ type, data }: Alert, service: string): AlertMail {
 	const values: TextValues = {
 		...{ percent: String(data.percent), spent: usd(data.spent), cap: usd(data.cap), top: usd(data.most) },
@@ -109,7 +109,7 @@ export function alertMail({ type, data }: Alert, service: string): AlertMail {
 	}
 }
 
-/** Why the recipient gets the mail and where to change that, if anywhere. */
+/** Says why the recipient gets the mail and where to change that setting, if there is one. */
 export function alertReason({ type }: Pick<Alert, "type">, origin: string): KnownText {
 	const credit = { link: `${origin}/credit` };
 	switch (type) {

@@ -1,8 +1,8 @@
 import { bigserial, index, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Accounts whose credit or usage changed since the last look. Triggers insert rows, several per account: with one, an
- * insert would wait for its deletion.
+ * Accounts whose credit or usage changed since the last check. Triggers insert rows, several per account: with a unique
+ * row, an insert would wait for a running deletion.
  */
 export const alertTouched = pgTable(
 	"alert_touched",
@@ -13,7 +13,7 @@ export const alertTouched = pgTable(
 	(table) => [index("alert_touched_account").on(table.accountId)],
 );
 
-/** Marks of notices that are sent only once: the crossing of a threshold, a key's end. */
+/** Marks what was already notified, so that each notice is sent once: a crossed threshold, an expiring key. */
 export const alertMark = pgTable(
 	"alert_mark",
 	{

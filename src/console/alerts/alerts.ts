@@ -15,12 +15,12 @@ export const ALERT_TYPES = [
 ] as const;
 export type AlertType = (typeof ALERT_TYPES)[number];
 
-/** Per check, and consecutive checks; the rest waits for the next run. */
+/** Accounts per check, and checks per run. Remaining accounts wait for the next run. */
 const ACCOUNTS_MAX = 20;
 const LOOKS_MAX = 50;
 const EXPIRING_MAX = 200;
 const RETIRING_ACCOUNTS_MAX = 200;
-/** Days before the retirement, nearest first. */
+/** Notices are sent this many days before a model's retirement. */
 const RETIRING_DAYS = [7, 30];
 const DAY_MS = 86_400_000;
 const KEPT_DAYS = 400;
@@ -35,19 +35,19 @@ export async function lookForAlerts(statements: Statements): Promise<void> {
 	}
 }
 
-/** Stopped automatic top-ups are mailed even without a subscription. */
+/** Mails about stopped automatic top-ups, also to accounts without a subscription. */
 export async function tellOfAutoTopUps(statements: Statements): Promise<void> {
 	await statements`select auto_top_up_tell(${ROLES}::text::jsonb, ${ACCOUNTS_MAX})`;
 }
 
-/** Keys that expire within a week. */
+/** Creates notices for keys that expire within a week. */
 export async function lookForExpiring(statements: Statements): Promise<void> {
 	await statements`select alerts_expiring(${EXPIRING_MAX}, ${ROLES}::text::jsonb)`;
 }
 
 /**
- * Models about to leave the catalogue. Accounts that used one in the last 30 days get a mail even without a
- * subscription, 30 and 7 days before.
+ * Creates notices for models that leave the catalogue in 30 or 7 days. Accounts that used a model in the last 30 days
+ * get the mail even without a subscription.
  */
 export async function lookForRetiring(
 	statements: Statements,

@@ -9,8 +9,8 @@ import { ConsoleError } from "../console-error.ts";
 import { usableDigest } from "../keys/usable-keys.ts";
 
 /**
- * The pages' access to batches and files: requests to a gateway's public interface in the name of a key of the account.
- * The console knows neither the encryption keys nor the storage of files.
+ * Gives pages access to batches and files, through a gateway's public interface in the name of a key of the account.
+ * The console has neither the files' encryption keys nor their storage.
  */
 /** Larger files need an SDK or `tollgate batch run`, which stream them. */
 export const BATCH_INPUT_BYTES_MAX = 32 * 1024 * 1024;
@@ -20,12 +20,12 @@ export function batchFileId(pathname: string): string | undefined {
 	return BATCH_FILE.exec(pathname)?.[1];
 }
 
-/** Token of one attempt to start a batch, the same on retries. */
+/** Identifies one attempt to start a batch; retries send the same token. */
 const TOKEN = /^[A-Za-z0-9-]{16,64}$/;
 
 /**
  * POST /api/console/batch-start?key=…&endpoint=…&filename=…&token=…, with the lines as body. A retry with the same key
- * and token returns the batch started before: the lines are charged once.
+ * and token returns the first attempt's batch, so its lines are charged once.
  */
 export async function startBatch(
 	parts: Parts<"statements" | "gateways" | "sessions">,
@@ -60,7 +60,7 @@ export async function startBatch(
 		const asked = { keyDigest, path: "/v1/batches", body, idempotencyKey: token };
 		return Response.json(await askGateway(parts, connection, asked));
 	} catch (error) {
-		// A concurrent attempt with the same token uploaded its own file.
+		// A concurrent attempt with the same token uploaded another file and may have started the batch.
 		const earlier = error instanceof Fault && error.code === "idempotency_mismatch" ? await begun() : undefined;
 		if (earlier === undefined) throw error;
 		return Response.json(earlier);
@@ -112,8 +112,8 @@ export async function cancelBatch(
 }
 
 /**
- * Digest of a key of the account, since all its keys share files and batches. Prefers an active key in an active
- * project. Fault conflict.
+ * Returns the digest of any key of the account, since all its keys share files and batches. Prefers an active key in an
+ * active project. Fault conflict if the account has no key.
  */
 async function digestOfAny(parts: Parts<"statements">, accountId: string): Promise<KeyDigest> {
 	const [key] = await parts.statements<{ digest: KeyDigest }>`

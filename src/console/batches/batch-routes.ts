@@ -48,7 +48,7 @@ export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">
 		);
 }
 
-/** A batch as its page shows it. Its files are set once it is over, while they are kept. */
+/** A batch as its page shows it. Ids of result files are set after the batch ended, until the files are deleted. */
 export interface BatchView extends Omit<BatchRecord, "errors" | "paused"> {
 	readonly keyName: string | null;
 	readonly filename: string | null;
@@ -67,7 +67,7 @@ interface Row {
 
 const PROBLEMS_SHOWN_MAX = 20;
 
-/** Newest first, those after `after`; or only the batch with this id. */
+/** Newest batches first, starting after `after`; or only the batch with this id. */
 async function readBatches(
 	statements: Statements,
 	accountId: string,

@@ -13,16 +13,19 @@ export interface Accents {
 	readonly soft: string;
 }
 
-/** WCAG 2.2, 1.4.3: text of any size. */
+/** Least contrast for text of any size, by WCAG 2.2, 1.4.3. */
 export const CONTRAST_MIN = 4.5;
 const LIGHTNESS = [0.96, 0.91, 0.83, 0.75, 0.68, 0.62, 0.56, 0.49, 0.42, 0.35] as const;
 const STEP = 0.01;
 const PAGE = { light: "#f5f7f8", dark: "#1f2428" } as const;
 
-/** Accents of any colour are readable: they are darkened or lightened until the contrast suffices. */
+/**
+ * Derives the palette of a brand colour. Accents are darkened or lightened until their contrast with the background
+ * suffices.
+ */
 export function paletteOf(color: string): Palette {
 	const [, chromaOf, hue] = chroma(color).oklch();
-	// A grey has no hue.
+	// A grey has no hue, so its shades get no saturation.
 	const at = (lightness: number, strength = 1) =>
 		chroma.oklch(lightness, chromaOf * strength, Number.isNaN(hue) ? 0 : hue).hex();
 	const own = chroma(color).oklch()[0];

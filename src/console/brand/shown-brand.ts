@@ -26,12 +26,12 @@ const LOGO_TYPES: Readonly<Record<string, string>> = {
 	".webp": "image/webp",
 };
 const OUR_NAME = "Tollgate";
-/** Matches in comments too: a false match only costs reading the file. */
+/** A match inside a comment is harmless: it only costs reading the file. */
 const HAS_BRAND = /brand["']?\s*:/;
 
 /**
- * Read at the start. The catalogue's reader is loaded only if the file mentions a brand. Fault invalid_request for a
- * logo that cannot be shown.
+ * Reads the brand at the start. Loads the catalogue's reader only if the file mentions a brand. Fault invalid_request
+ * for a logo that browsers cannot show.
  */
 export async function readOwnBrand(config: Pick<Config, "configPath" | "env" | "serviceName">): Promise<OwnBrand> {
 	const brand = await readSection(config);

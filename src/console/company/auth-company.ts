@@ -16,7 +16,7 @@ const CALLBACK = "/company/callback";
 const FOR_COMPANY_SESSIONS =
 	/^\/(get-session|sign-out|sign-in\/.+|passkey\/sign-in-.+|sign-up\/email|verify-email|request-password-reset|reset-password|company\/.+|callback\/.+|error|ok)$/;
 
-/** State of a sign-in, stored encrypted, for one use. */
+/** State of a sign-in in progress: stored encrypted and used once. */
 interface Kept extends Journey {
 	readonly accountId: string;
 	readonly revision: string;
@@ -36,7 +36,10 @@ export function companySignIns(
 		redirectUri: `${origin}/api/auth${CALLBACK}`,
 	});
 
-	/** Undefined if the state is used, expired or from another browser, or if the company's settings changed. */
+	/**
+	 * Takes the state of a sign-in. Undefined if it was used, is expired or from another browser, or if the company's
+	 * settings changed.
+	 */
 	async function journeyOf(ctx: GenericEndpointContext, query: URLSearchParams) {
 		const value = await journeys.take(ctx, query.get("state") ?? "");
 		if (value === undefined) return undefined;
@@ -49,7 +52,8 @@ export function companySignIns(
 		id: "company",
 		endpoints: {
 			/**
-			 * Body: `email`, `next`. Returns the provider's address. NO_COMPANY if the address's company has no such sign-in.
+			 * Body: `email`, `next`. Returns the URL of the provider's sign-in page. NO_COMPANY if no company sign-in covers
+			 * the address's domain.
 			 */
 			beginCompany: createAuthEndpoint("/company/begin", { method: "POST" }, async (ctx) => {
 				const email = fieldOf(ctx.body, "email").trim().toLowerCase();
@@ -73,7 +77,7 @@ export function companySignIns(
 				if (found === undefined) throw away("stale");
 				const { kept, company } = found;
 				const claims = await oidc.finish(await clientOf(company), kept, query).catch((error: unknown) => {
-					// The provider's text is not shown; the token's fault is logged.
+					// The page does not show the provider's text; the log has the reason.
 					log.info("a company's sign-in was refused", { account: company.accountId, error });
 					return undefined;
 				});
@@ -92,7 +96,7 @@ export function companySignIns(
 	} satisfies BetterAuthPlugin;
 }
 
-/** The session opens this account only, while the company's settings are unchanged. */
+/** Opens a session for this account only. It ends when the company's settings change. */
 async function signIn(
 	statements: Statements,
 	ctx: GenericEndpointContext,

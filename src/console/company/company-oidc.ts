@@ -20,12 +20,12 @@ export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string 
 export type CompanyOidc = ReturnType<typeof createCompanyOidc>;
 
 const TIMEOUT_S = 10;
-/** OpenID Connect, section 2: of `sub`. */
+/** Longest `sub` claim, by OpenID Connect Core, section 2. */
 const SUBJECT_CHARS_MAX = 255;
 
 /**
- * OpenID Connect's code flow with PKCE, state and nonce. The library is loaded on the first use, since few sign in so.
- * The provider's metadata is read each time, so a withdrawn key is refused at once.
+ * OpenID Connect's code flow with PKCE, state and nonce. The library is loaded on first use, since few people sign in
+ * this way. The provider's metadata is fetched each time, so a withdrawn signing key is refused at once.
  */
 export function createCompanyOidc(options: { production: boolean }) {
 	const publicFetch = createPublicFetch(options);
@@ -35,7 +35,7 @@ export function createCompanyOidc(options: { production: boolean }) {
 		const config = await oidc.discovery(new URL(client.issuer), client.clientId, client.clientSecret, undefined, {
 			[oidc.customFetch]: (url, init) => publicFetch(url, init as FetchInit),
 			timeout: TIMEOUT_S,
-			// Verifies signatures too: TLS alone does not authenticate the token.
+			// Makes the library verify token signatures: TLS alone does not authenticate the token.
 			execute: [oidc.enableNonRepudiationChecks, ...(options.production ? [] : [oidc.allowInsecureRequests])],
 		});
 		return { oidc, config };
@@ -63,7 +63,7 @@ export function createCompanyOidc(options: { production: boolean }) {
 		/** Claims of a token that the provider issued for this client and this sign-in. Throws for any other token. */
 		async finish(client: Client, journey: Journey, query: URLSearchParams): Promise<Claims> {
 			const { oidc, config } = await discover(client);
-			// Our configured origin, whatever host the request names.
+			// Uses the configured origin, whatever host the request names.
 			const tokens = await oidc.authorizationCodeGrant(config, new URL(`${client.redirectUri}?${query}`), {
 				pkceCodeVerifier: journey.verifier,
 				expectedState: journey.state,
@@ -71,9 +71,9 @@ export function createCompanyOidc(options: { production: boolean }) {
 				idTokenExpected: true,
 			});
 			const claims = tokens.claims() as IDToken;
-			// A longer value does not fit into the index of identities; other characters do not fit into a text.
+			// A longer value does not fit into the index of identities; control characters do not fit into a text column.
 			if (!isLabel(claims.sub, SUBJECT_CHARS_MAX)) throw new Error("the id of a person is none");
-			// Some providers put the identity into the token, others only into the userinfo response.
+			// Some providers put the email address into the token, others only into the userinfo response.
 			if (claims.email !== undefined || config.serverMetadata().userinfo_endpoint === undefined) return claims;
 			const asked = await oidc.fetchUserInfo(config, tokens.access_token, claims.sub);
 			return { ...asked, ...claims };

@@ -9,14 +9,14 @@ import type { Company, CompanyRole } from "./company-store.ts";
 
 export type Refusal = "other_domain" | "not_verified" | "operator" | "other_person" | "unproved" | "no_role";
 
-/** Provider id of the account's company with its present issuer. */
+/** Provider id, as the sign-in library stores it, of the account's company with its present issuer. */
 function providerId({ accountId, issuer }: Company): string {
 	return `company:${accountId}:${hashOf(issuer).slice(0, 24)}`;
 }
 
 /**
- * Maps a provider's claims to a person, by the provider's own id: an address reassigned to another person grants
- * nothing. The provider may speak only for the domain that its company proved. The session opens this one account.
+ * Maps a provider's claims to a person by the provider's `sub`, so a reassigned email address grants nothing. The
+ * provider may assert addresses only in the domain that its company proved. The session opens this account only.
  */
 export async function enter(
 	statements: Statements,
@@ -39,7 +39,7 @@ export async function enter(
 		limit 1`;
 	if (known?.operator) return "operator";
 	if (known !== undefined && known.linked !== null && known.linked !== claims.sub) return "other_person";
-	// The address was registered and never proved: the password chosen for it must not gain rights.
+	// The address was registered but never verified: a stranger may have chosen its password, which must not gain rights.
 	if (known?.verified === false) return "unproved";
 
 	const [member] =
@@ -55,7 +55,7 @@ export async function enter(
 	const name = typeof claims.name === "string" ? claims.name : "";
 	const userId = known?.id ?? (await makePerson({ email, name }));
 	if (known?.linked == null) {
-		// One identity of this provider per person, even with concurrent sign-ins.
+		// Inserts one identity per person and provider, even with concurrent sign-ins.
 		const rows = await statements<{ account_id: string }>`
 			with link as (
 				insert into auth_account (id, account_id, provider_id, user_id)

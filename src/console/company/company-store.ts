@@ -26,7 +26,7 @@ export const COMPANY_SETTINGS = t.Object({
 });
 export type CompanySettings = typeof COMPANY_SETTINGS.static;
 
-/** Only owners appoint owners, never an external provider. */
+/** Roles that a provider may grant. Only owners appoint owners, so `owner` is excluded. */
 export type CompanyRole = Exclude<Role, "owner">;
 
 export interface Company extends CompanySettings {
@@ -37,7 +37,7 @@ export interface Company extends CompanySettings {
 	readonly verifiedAtMs: number | null;
 }
 
-/** DNS name of the record that proves the domain. */
+/** DNS name of the TXT record that proves the domain. */
 export const challengeName = (domain: string): string => `_tollgate.${domain}`;
 export const challengeText = (token: string): string => `tollgate-domain=${token}`;
 
@@ -52,7 +52,7 @@ export async function findCompany(
 }
 
 /**
- * Another issuer, client or domain is another company: all its sessions end, and another domain must be proved.
+ * Saves a company's sign-in. A change of issuer, client or domain ends all its sessions; a new domain must be proved.
  * `secret` null keeps the stored one. Fault invalid_request if there is none.
  */
 export async function saveCompany(
@@ -63,7 +63,7 @@ export async function saveCompany(
 	act?: Noted,
 ): Promise<void> {
 	const before = await findCompany(statements, { accountId });
-	// A secret belongs to its issuer: it is not sent to another one.
+	// The stored secret belongs to its issuer and is never sent to another issuer.
 	const keeps = before?.issuer === settings.issuer && before.clientId === settings.clientId;
 	if (settings.secret === null && !keeps)
 		throw new ConsoleError("invalid_request", "Enter the client secret.", { param: "clientSecret" });
@@ -101,7 +101,8 @@ export async function removeCompany(statements: Statements, accountId: string, a
 type ResolveTxt = (name: string) => Promise<readonly (readonly string[])[]>;
 
 /**
- * Looks for the proof in the DNS. Faults not_found; conflict if it is missing, or another account proved the domain.
+ * Looks up the domain's proof in DNS. Faults: not_found; conflict if the proof is missing or another account proved the
+ * domain.
  */
 export async function verifyDomain(
 	statements: Statements,

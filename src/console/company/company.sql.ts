@@ -15,18 +15,18 @@ export const companySignIn = pgTable(
 		clientId: text("client_id").notNull(),
 		/** Encrypted under the console's secret. */
 		clientSecret: text("client_secret").notNull(),
-		/** The domain for whose addresses it may speak, once verified. */
+		/** The provider may assert addresses in this domain once the domain is verified. */
 		domain: text().notNull(),
 		/** The value that the domain's DNS must contain. */
 		domainToken: text("domain_token").notNull(),
 		domainVerifiedAt: timestamp("domain_verified_at", { withTimezone: true }),
-		/** The provider need not mark an address as verified. */
+		/** True: addresses count as verified even if the provider does not mark them so. */
 		emailTrusted: boolean("email_trusted").notNull(),
 		roleClaim: text("role_claim"),
 		roleValues: jsonb("role_values").$type<Readonly<Record<string, string>>>().notNull(),
-		/** Role of people without one by a claim; null: only members may sign in. */
+		/** Role of people to whom no claim gives one; null: such people may sign in only if they are members. */
 		defaultRole: text("default_role", { enum: ROLES }),
-		/** Everybody except owners signs in through it only. */
+		/** True: members other than owners must sign in through the company. */
 		required: boolean().notNull(),
 	},
 	(table) => [uniqueIndex("company_sign_in_domain").on(table.domain).where(sql`${table.domainVerifiedAt} is not null`)],

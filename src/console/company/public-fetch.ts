@@ -9,7 +9,7 @@ export interface FetchInit {
 export type PublicFetch = (url: string, init: FetchInit) => Promise<Response>;
 
 const DEADLINE_MS = 10_000;
-/** Of a provider's keys and metadata; usual ones have about 10 KB. */
+/** Longest response with a provider's keys or metadata; usual ones have about 10 KB. */
 const ANSWER_BYTES_MAX = 512 * 1024;
 const STATUS_MIN = 200;
 const STATUS_MAX = 599;

@@ -66,7 +66,7 @@ export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions"
 		);
 }
 
-/** `autoTopUp` is null while switched off. `boughtNanoUsd`: by this month's attempts, including pending ones. */
+/** `autoTopUp` is null while it is off. `boughtNanoUsd` sums this month's attempts, pending ones included. */
 async function viewOf({ statements, cards }: Parts<"statements" | "cards">, accountId: string) {
 	const [card, autoTopUp, { attempts, boughtNanoUsd }] = await Promise.all([
 		cards === undefined ? null : cards.saved.read(accountId),

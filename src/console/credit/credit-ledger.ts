@@ -22,8 +22,8 @@ interface Place {
 }
 
 /**
- * Movements, newest first: ledger entries and, per UTC day, usage, which sorts last. The balance runs backwards from
- * the total, and the cursor carries it, so a page reads only its own days.
+ * Movements, newest first: ledger entries, then usage per UTC day. Balances are computed backwards from the total and
+ * carried in the cursor, so a page reads only its own days.
  */
 export async function ledgerPage(
 	statements: Statements,
@@ -65,7 +65,7 @@ export async function ledgerPage(
 	return rows.map(viewOf<LedgerRow>);
 }
 
-/** Fault invalid_request. */
+/** Parses the cursor of a page. Fault invalid_request. */
 function readPlace(text: string): Place {
 	const [, micros, runningNanoUsd, id] = /^(\d{1,17})\.(-?\d{1,18})\.(.{1,100})$/.exec(text) ?? [];
 	if (micros === undefined || runningNanoUsd === undefined || id === undefined)

@@ -74,7 +74,7 @@ async function creditOf(parts: Parts<"statements" | "config" | "cards">, account
 		heldByAbsentInstancesNanoUsd: subUsd(balance.heldNanoUsd, heldByRequestsNanoUsd),
 		alert,
 		cardPayments: parts.cards !== undefined,
-		/** Bank details, in lines; null: the operator sends them. */
+		/** Bank details, one per line; null: the operator sends them to the customer. */
 		transferDetails: parts.config.transferDetails,
 	};
 }
@@ -99,7 +99,7 @@ interface ReceiptFacts {
 	readonly buyer: Party;
 }
 
-/** A page for the printer: no script, no image, no external resource. */
+/** Printable page without scripts, images or external resources. */
 function receiptPage(
 	topUp: TopUpRecord,
 	account: { name: string; email: string },

@@ -71,7 +71,7 @@ export function topUpRoutes(
 					throw new ConsoleError("conflict", "The top-up is {state}: it cannot be cancelled.", {
 						values: { state: topUp.state },
 					});
-				// A card payment may be in progress, so its payment page is closed first.
+				// The customer may be paying by card, so Stripe's payment page is closed first.
 				if (topUp.method === "card") await parts.cards?.expire(topUp.id);
 				const { amountNanoUsd, reference } = topUp;
 				await rejectTopUp(statements, topUp.id, viewer.userId, noted("topup.cancel", { amountNanoUsd, reference }));
@@ -90,8 +90,8 @@ interface WantedTopUp {
 }
 
 /**
- * Stores an expected payment with our reference; a repeated token returns the pending one. Faults: invalid_request,
- * conflict.
+ * Creates a pending bank transfer with a reference of ours; a repeated token returns the pending one. Faults:
+ * invalid_request, conflict.
  */
 async function expectTopUp(
 	parts: Parts<"statements" | "keyMaker" | "clock">,
@@ -100,7 +100,7 @@ async function expectTopUp(
 ): Promise<TopUpRecord> {
 	const { amountNanoUsd, method, token } = wanted;
 	const { accountId } = member;
-	// Banks transfer whole cents.
+	// Bank transfers have whole cents.
 	if (!isWholeCents(amountNanoUsd))
 		throw new ConsoleError("invalid_request", "Amounts must be whole cents.", { param: "usd" });
 	const expected = { accountId, amountNanoUsd, method, reference: newReference(), pendingMost: PENDING_MAX };

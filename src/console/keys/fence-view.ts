@@ -12,19 +12,19 @@ export interface Actor {
 	noted(action: AuditAction, detail?: Record<string, unknown>): Noted;
 }
 
-/** When a change took effect: from then on no instance acts by the older state. */
+/** Whether a change is effective: then no instance acts on the older state. */
 export interface Fence {
 	readonly effective: boolean;
 	readonly elapsedMs: number;
 	readonly atMs: number;
-	/** If it is not effective yet: the latest time at which it will be. */
+	/** Latest time at which the change becomes effective; null if it already is. */
 	readonly effectiveByMs: number | null;
 	readonly pendingInstances: number;
 	readonly known: boolean;
 }
 
 /**
- * Waits until every live instance acts by the control entry. With `act` the result is added to that entry of the audit
+ * Waits until every live instance has applied the control entry. With `act`, adds the result to that entry of the audit
  * log.
  */
 export type WaitForFence = (
@@ -33,7 +33,7 @@ export type WaitForFence = (
 	act?: Noted | null,
 ) => Promise<Fence>;
 
-/** The usual lease is 30 s. A page waits at most this long; the change takes effect anyway. */
+/** A page waits at most this long; the usual lease is 30 s. The change takes effect afterwards too. */
 const DEADLINE_MS = 45_000;
 const SILENCE_S = 60;
 

@@ -26,12 +26,12 @@ import { checkPlace, makerIn, ownerOf } from "./usable-keys.ts";
 import { checkWidening } from "./widening.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
-/** A retry with the same token gets the same secret, since a response can be lost. */
+/** If a response is lost, a retry with the same token gets the same secret. */
 const TOKEN = t.Optional(t.String({ maxLength: 64 }));
 
 const query = t.Object(ACCOUNT_QUERY);
 
-/** Keys of the visited account; developers see those of `makerIn`. */
+/** Keys of the selected account; a developer sees only those that `makerIn` allows. */
 export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
 	const { statements, sessions, clock } = parts;
 
@@ -83,7 +83,7 @@ export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMa
 		);
 }
 
-/** Faults forbidden, reauthentication_required. */
+/** Checks whether the member may make this change. Faults forbidden, reauthentication_required. */
 async function checkChange(
 	parts: Parts<"statements" | "sessions">,
 	request: Request,
@@ -143,7 +143,7 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 		);
 }
 
-/** The secret is derived from the token, the sender and the pepper: for an hour a retry gets the same secret. */
+/** Derives the secret from the token, the member and the pepper, so that a retry within an hour gets the same one. */
 async function plannedKey(
 	{ statements, keyMaker }: Parts<"statements" | "keyMaker">,
 	{ accountId, viewer }: Pick<Allowed, "accountId" | "viewer">,
@@ -157,7 +157,7 @@ async function plannedKey(
 }
 
 /**
- * Revokes a new key whose maker lost the right during the creation, before its secret is shown. Faults not_found,
+ * Revokes a new key, before its secret is shown, if the member lost the right during its creation. Faults not_found,
  * forbidden.
  */
 async function checkMaker({ statements }: Parts<"statements">, member: Allowed, id: string): Promise<void> {

@@ -5,7 +5,7 @@ import type { Parts } from "../console-deps.ts";
 
 export interface KeyView extends Omit<KeyRecord, "accountId" | "state" | "models" | "etag" | "absentNanoUsd"> {
 	readonly state: "active" | "revoked" | "expired";
-	/** Held by running requests as of the last flush, and by dead instances. */
+	/** Credit held by running requests as of the last flush, and by dead instances. */
 	readonly heldNanoUsd: NanoUsd;
 	readonly models: string[];
 }
@@ -15,7 +15,7 @@ interface Held {
 	readonly nanoUsd: NanoUsd;
 }
 
-/** Credit held by running requests, by key or project. A dead instance's holds are counted as the instance's. */
+/** Credit held by running requests of live instances, by key or project. */
 export async function heldBy(
 	kind: "key" | "project",
 	statements: Statements,

@@ -6,8 +6,8 @@ import type { Allowed } from "../console-session.ts";
 type Who = Pick<Allowed, "accountId" | "viewer" | "scope">;
 
 /**
- * Filter of keys by maker: null for all of the account's. Keys in projects belong to the projects' members, the others
- * to their makers.
+ * Maker whose keys the member may see; null: all keys of the account. Keys in projects belong to the projects' members,
+ * other keys to their makers.
  */
 export function makerIn({ scope, viewer }: Who): string | null {
 	return scope === "own" ? viewer.userId : null;
@@ -28,7 +28,8 @@ export async function ownerOf(parts: Parts<"statements">, who: Who, id: string):
 }
 
 /**
- * A member of projects makes keys only in those: a key outside would escape their budgets. Faults not_found, forbidden.
+ * Checks that the member may create a key here. A member limited to projects creates keys only in them: a key outside
+ * would escape their budgets. Faults not_found, forbidden.
  */
 export async function checkPlace(
 	{ statements }: Parts<"statements">,

@@ -8,12 +8,12 @@ import { countWithin, uncount } from "../rate-counter.ts";
 type Capped = Pick<KeyRecord, "capNanoUsd" | "capPeriod">;
 type Change = Pick<KeySettings, "capNanoUsd" | "capPeriod">;
 
-/** Total spending by keys that a session may create or widen in a day without a recent password. */
+/** Spending that a session may add per day, by creating keys or raising caps, without entering the password again. */
 const UNASKED_NANO_USD = nanoUsd(100 * NANO_PER_USD);
 const UNASKED_WINDOW_MS = 24 * 3_600_000;
 
 /**
- * Checks how much more a key, or a project's keys, may spend than `before`; null: a new key. Counted in advance, so
+ * Checks how much more a key, or a project's keys, may spend than `before` (null: a new key). Adds the amount first, so
  * concurrent requests stay within the limit. Fault reauthentication_required.
  */
 export async function checkWidening(
@@ -36,7 +36,7 @@ export async function checkWidening(
 	throw sessions.passwordWanted();
 }
 
-/** Null: no cap. A recurring cap has no total, so it counts as none, unless it was lowered. */
+/** Total before and after; null: unlimited. A recurring cap counts as unlimited unless it was lowered. */
 function wideningOf(
 	before: Capped | null,
 	{ capNanoUsd = before?.capNanoUsd ?? null, capPeriod = before?.capPeriod ?? "lifetime" }: Change,

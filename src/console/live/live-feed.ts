@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts";
 import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 
-/** What a stream's right depends on: a session, and the account shown. */
+/** The session and account on which a stream's right to read depends. */
 export interface LiveRight {
 	readonly userId: string;
 	readonly sessionId: string;
@@ -13,9 +13,9 @@ export interface LiveRight {
 
 export type HoldingRights = (rights: readonly LiveRight[]) => Promise<ReadonlySet<LiveRight>>;
 
-/** A source that pages subscribe to. Subscribers with the same `name` share one reading. */
+/** A data source for live pages. Subscribers with the same `name` share one database read. */
 export interface LiveTopic {
-	/** Includes the account, so that overviews of two accounts differ. */
+	/** Includes the account id, since two accounts must not share data. */
 	readonly name: string;
 	readonly event: string;
 	read(): Promise<unknown>;
@@ -25,26 +25,26 @@ export type LiveFeed = ReturnType<typeof createLiveFeed>;
 
 const READ_MS = 2_000;
 const COMMENT_MS = 10_000;
-/** Then the page reconnects, and its session is checked again. */
+/** A stream ends after this time; the page then reconnects, which checks its session again. */
 const LIFE_MS = 5 * 60_000;
 const STREAMS_MAX = 2_000;
 const STREAMS_OF_USER_MAX = 12;
-/** First bytes of each stream: sets the delay of a reconnect. */
+/** First bytes of each stream: set the browser's reconnect delay to 2 s. */
 const COME_AGAIN = "retry: 2000\n\n";
 
 interface Stream {
 	readonly right: LiveRight;
 	readonly topics: ReadonlySet<string>;
 	readonly sinceMs: number;
-	/** Last event of each topic, per stream: streams may have received different ones. */
+	/** Last event sent per topic, to send only changes. */
 	readonly sent: Map<string, string>;
 	send(text: string): boolean;
 	end(): void;
 }
 
 /**
- * Server-sent events. Each topic with subscribers is read once every two seconds. The event goes to each page that
- * lacks it and whose right still holds; rights are checked after the reading.
+ * Server-sent events for pages. Reads each topic with subscribers every two seconds, then checks rights, then sends the
+ * event to each authorized page that lacks it.
  */
 export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log; holding: HoldingRights }) {
 	const streams = new Set<Stream>();
@@ -95,8 +95,8 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 	return {
 		/** Fault overloaded if too many pages are open. */
 		open(topics: readonly LiveTopic[], right: LiveRight): Response {
-			// An error status would stop the browser's reconnects: an ended stream makes the page reconnect, to a running
-			// instance.
+			// Returns an ended stream, because an error status stops the browser's reconnects: the page then reconnects to a
+			// running instance.
 			if (stopped) return eventStream(COME_AGAIN);
 			const sinceMs = clock.monotonicMs();
 			let stream: Stream;
@@ -111,7 +111,7 @@ export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log
 							sinceMs,
 							sent: new Map(),
 							send(text) {
-								// A slow page misses intermediate states, and gets the newest one with the next tick.
+								// A slow page skips intermediate states and gets the newest one at the next tick.
 								if (!streams.has(stream) || (controller.desiredSize ?? 0) <= 0) return false;
 								controller.enqueue(encoder.encode(text));
 								return true;
@@ -172,7 +172,7 @@ async function readNews(log: Log, topics: readonly LiveTopic[]): Promise<Readonl
 	return news;
 }
 
-/** An ended session, a removed member and a former operator have no right. */
+/** Tells which streams may continue: not those of ended sessions, removed members or former operators. */
 export function createHoldingRights(statements: Statements, options: { secondFactor: boolean }): HoldingRights {
 	return async (rights) => {
 		if (rights.length === 0) return new Set();

@@ -37,7 +37,7 @@ const COLUMNS: Readonly<Record<string, (row: LogRow) => Cell>> = {
 const isRefused = (row: LogRow) => row.statusClass === "refused";
 const usd = (amount: NanoUsd | undefined) => (amount === undefined ? null : formatUsd(amount));
 
-/** The log as a CSV file, newest first, generated while it is sent. */
+/** Streams the log as a CSV file, newest first, reading rows while it sends. */
 export function logCsv(statements: Statements, accountId: string, filter: LogFilter): Promise<Response> {
 	let after: string | null = null;
 	let left = ROWS_MAX;

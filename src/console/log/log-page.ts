@@ -15,7 +15,7 @@ import {
 	type UsageRow,
 } from "./request-log.ts";
 
-/** A request in the log: settled, or refused before admission. `statusClass` distinguishes them. */
+/** A request in the log: settled, or refused before admission. `statusClass` tells which. */
 export type LogRow = RequestRow | RefusedRow;
 export type LogStatus = StatusClass | "refused";
 
@@ -34,8 +34,7 @@ export const ANY_REQUEST: LogFilter = {
 };
 
 /**
- * Newest first, both kinds merged. A whole page of each kind is read by its own index, so neither scans past the
- * other's rows.
+ * Merges both kinds, newest first. Reads a full page of each kind by its own index, so neither scans the other's rows.
  */
 export async function logPage(
 	statements: Statements,
@@ -53,7 +52,7 @@ export async function logPage(
 	return [...settled, ...refused].sort((a: LogRow, b: LogRow) => (a.cursor < b.cursor ? 1 : -1)).slice(0, page.asked);
 }
 
-/** By `req_…`, the id of the response, or a bare UUID; the account's own only. Fault not_found. */
+/** Finds a request of this account by `req_…`, the response's id, or a bare UUID. Fault not_found. */
 export async function logDetail(statements: Statements, accountId: string, id: string) {
 	const settled = await findRequest(statements, accountId, id);
 	if (settled !== undefined) return requestDetail(statements, settled);
@@ -81,14 +80,14 @@ export async function requestDetail(statements: Statements, row: UsageRow) {
 		reservedNanoUsd: nanoUsdOfColumn(row.reserved_nano_usd),
 		writtenOffNanoUsd: nanoUsdOfColumn(row.written_off_nano_usd),
 		rateCard: row.rate_card_id,
-		/** Alias, never an address. */
+		/** Alias of the replica, never its address. */
 		replica: row.replica,
 		settledAtMs: row.settled_at.getTime(),
 		/** Empty if the price list is unknown or nothing was charged. */
 		lines: bill
 			.filter(({ units, rate }) => units > 0 && rate > 0)
 			.map(({ name, units, unit, rate }) => ({ name, units, unit, rate })),
-		/** Differs from the cost if only an upper bound was charged after a crash. */
+		/** Differs from the cost only if a crash caused the upper bound to be charged. */
 		linesTotalNanoUsd: bill.length === 0 ? null : (costNanoUsd(bill) ?? null),
 		timeline: timelineOf(row),
 	};
@@ -101,7 +100,7 @@ function timelineOf(row: UsageRow): TimelineStep[] {
 	if (row.first_token_ms !== null) steps.push(step("first_token", row.first_token_ms));
 	steps.push(step("ended", row.duration_ms));
 	const settledAfterMs = row.settled_at.getTime() - startMs;
-	// Clocks of two machines differ: the database's may be slightly late.
+	// The database's clock may be behind the gateway's.
 	steps.push(step("settled", Math.max(settledAfterMs, row.duration_ms)));
 	return steps;
 }

@@ -1,6 +1,6 @@
 import { ConsoleError } from "../console-error.ts";
 
-/** Position in the request log, newest first: a request's time, and its id for equal times. */
+/** Position in the request log, newest first: the time of a request, and its id among equal times. */
 export interface LogPlace {
 	/** Microseconds since 1970, decimal. */
 	readonly micros: string;
@@ -8,7 +8,8 @@ export interface LogPlace {
 }
 
 /**
- * Parses `micros.uuid`. Cursors sort as texts: microseconds have 16 digits from 2001 to 2286. Fault invalid_request.
+ * Parses `micros.uuid`. Cursors compare as texts, since microseconds have 16 digits from 2001 to 2286. Fault
+ * invalid_request.
  */
 export function readPlace(text: string): LogPlace {
 	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? [];

@@ -7,7 +7,7 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { LogPlace } from "./log-place.ts";
 import type { RequestFilter } from "./request-log.ts";
 
-/** A request refused before admission. It cost nothing. */
+/** A request refused before admission, at no cost. */
 export interface RefusedRow {
 	readonly statusClass: "refused";
 	readonly id: string;
@@ -20,13 +20,13 @@ export interface RefusedRow {
 	readonly endpoint: string;
 	readonly code: string;
 	readonly status: number;
-	/** Further refusals of this key with this code in the same minute, which have no rows. */
+	/** Further refusals of this key with this code in the same minute; they have no rows of their own. */
 	readonly repeats: number;
 	readonly repeatedAtMs: number | null;
 	readonly shortage: RefusedShortage | null;
 	readonly message: string;
 	readonly param: string | null;
-	/** The `after` of the next page. */
+	/** Value of `after` that requests the next page. */
 	readonly cursor: string;
 }
 
@@ -38,8 +38,8 @@ const MOMENT_MS_MAX = 253_402_300_799_999;
 const UUID_LEAST = "00000000-0000-0000-0000-000000000000";
 
 /**
- * Newest first. Each index has its own branch of the union, and only the branch of the set filters runs: a page of a
- * rare key is found without scanning.
+ * Newest first. The union has a branch per index and only the branch of the set filters runs, so a rare key's page
+ * needs no scan.
  */
 export async function refusedPage(
 	statements: Statements,
@@ -51,7 +51,7 @@ export async function refusedPage(
 	const { model, keyId, projectId } = filter;
 	const from = microsOf(filter.fromMs ?? 0);
 	const to = microsOf(Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX));
-	// Without a cursor: the first position at the exclusive end of the range.
+	// Without a cursor the page starts at the exclusive end of the range.
 	const before = after !== null && Number(after.micros) < Number(to) ? after : { micros: to, uuid: UUID_LEAST };
 	const rows = await statements<object>`
 		with bounds as (

@@ -10,11 +10,11 @@ export type RequestRow = ReturnType<typeof requestRow>;
 
 export interface RequestFilter {
 	readonly fromMs: number | null;
-	/** Exclusive. */
+	/** Exclusive upper bound. */
 	readonly toMs: number | null;
 	readonly model: string | null;
 	readonly keyId: string | null;
-	/** Project at admission; "": no project. */
+	/** Project of the key at admission; "": no project. */
 	readonly projectId: string | null;
 	readonly status: StatusClass | null;
 	readonly batchId: string | null;
@@ -47,8 +47,8 @@ export interface UsageRow extends CountColumns {
 }
 
 /**
- * The hourly sums are by admission and trail the settlement by seconds to a minute. The lag is therefore slightly more
- * than the longest request takes, unless `limits` allow more.
+ * The hourly sums go by admission time, and a request is added after its settlement. The lag exceeds the longest
+ * request's default duration; a longer duration in `limits` is not covered.
  */
 const SUMS_LAG_MS = 35 * 60_000;
 const MOMENT_MS_MAX = 253_402_300_799_999;
@@ -68,7 +68,7 @@ interface Span {
 }
 
 /**
- * Newest first. Rows of a rare model or status are located by the hourly sums: a page reads only hours that have some.
+ * Newest first. With a rare model or status, the hourly sums locate its rows: a page reads only hours that have some.
  */
 export async function requestPage(
 	statements: Statements,
@@ -108,7 +108,7 @@ async function rowsInTime(search: Search): Promise<UsageRow[]> {
 		order by e.admitted_at desc, e.request_id desc`;
 }
 
-/** Read by the batch's own index: its lines may be spread over a day of other requests. */
+/** Reads by the index of batches: a batch's lines may be spread over a day of other requests. */
 async function rowsOfBatch({ statements, accountId, filter, asked, after }: Search): Promise<UsageRow[]> {
 	const { micros = null, uuid = null } = after ?? {};
 	const toMs = Math.min(filter.toMs ?? MOMENT_MS_MAX, MOMENT_MS_MAX);
@@ -130,8 +130,8 @@ async function rowsOfBatch({ statements, accountId, filter, asked, after }: Sear
 }
 
 /**
- * The newest whole hours that by the sums have at least `asked` matching requests, or all such hours. Partial hours at
- * both ends and the last half hour, which the sums may lack, are added.
+ * Newest whole hours that, by the sums, contain at least `asked` matching requests; all such hours if there are fewer.
+ * Adds the partial hours at both ends and the last half hour, which the sums may lack.
  */
 async function spansWithRows(search: Search, whole: Span): Promise<Span[]> {
 	const summedMs = hourOf(Math.min(whole.b, Date.now() - SUMS_LAG_MS));
@@ -171,13 +171,13 @@ async function hoursWithRows(search: Search, summed: Span): Promise<Hour[]> {
 		group by 1 order by 1 desc limit ${asked}::integer`;
 }
 
-/** Usage in no project is the sums minus the projects' sums, so a project's index does not find it. */
+/** Longest range, in days, of a search for requests without a project: no index finds them. */
 const NONE_DAYS_MAX = 400;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * The newest hours with usage in no project, with at least `asked` requests if there are as many. Searches two days,
- * then four, and so on. Fault invalid_request for more days than usage shows at once.
+ * Newest hours with usage in no project, until they contain `asked` requests. Searches two days, then four, and so on.
+ * Fault invalid_request if the range exceeds NONE_DAYS_MAX.
  */
 async function hoursInNone({ statements, accountId, filter, asked }: Search, { a, b }: Span): Promise<Hour[]> {
 	const { keyId, model, status } = filter;
@@ -243,7 +243,7 @@ export function requestRow(row: UsageRow) {
 		statusClass: row.class,
 		basis: row.basis,
 		batchId: row.batch_id,
-		/** The `after` of the next page. */
+		/** Value of `after` that requests the next page. */
 		cursor: `${row.admitted_micros}.${row.request_id}`,
 	};
 }

@@ -17,17 +17,17 @@ interface MailText {
 export interface Mail {
 	readonly to: string;
 	readonly subject: KnownText;
-	/** A string is used in every language. The recipient's setting selects the language, else `asked`. */
+	/** A plain string is sent in every language. The recipient's setting selects the language, else `asked`. */
 	readonly paragraphs: readonly (KnownText | string)[];
-	/** Language of the browser whose request caused the mail; for recipients without a setting. */
+	/** Language of the browser whose request caused the mail; used for recipients without a language setting. */
 	readonly asked?: Language;
 	readonly link?: string;
 	/**
-	 * For password and verification mails: valid for at least an hour and without a daily limit, which others could use
-	 * up to lock the owner out.
+	 * For password and verification mails: valid for at least an hour and without a daily limit, which a stranger could
+	 * exhaust to lock the owner out.
 	 */
 	readonly isWayIn?: true;
-	/** For mails that the account subscribed to, as often as its batches end. */
+	/** For subscribed mails, which may be as frequent as the account's batches end: higher limits. */
 	readonly isAskedFor?: true;
 	/** Identical if the mail is sent again; becomes its Message-ID. */
 	readonly id?: string;
@@ -38,15 +38,16 @@ export interface SentMail extends Omit<Mail, "subject" | "paragraphs" | "asked">
 }
 
 export interface Mailer {
-	/** True if mails are delivered or shown by the demo. Otherwise no address can be verified. */
+	/** True if mails are delivered, or shown by the demo. If false, no address can be verified. */
 	readonly works: boolean;
 	/**
-	 * Sends in the background with retries: the response time must not tell whether an address is known. Never throws.
+	 * Sends in the background with retries, so that the response time does not reveal whether an address is known. Never
+	 * throws.
 	 */
 	send(mail: Mail): void;
-	/** Sends now. False if the recipient reached the limit of this kind; rejects if sending failed. */
+	/** Sends now. False if the recipient reached the limit of this kind of mail; rejects if sending failed. */
 	deliver(mail: Mail): Promise<boolean>;
-	/** The demo without a mail server: newest mails to an address, newest first. Callers check the right to see them. */
+	/** In the demo without a mail server: the mails to an address, newest first. Callers check the right to see them. */
 	outbox: ((to: string) => readonly SentMail[]) | undefined;
 	stop(): void;
 }
@@ -64,7 +65,7 @@ const AGAIN_MS = [3_000, 30_000];
 /** Mails in delivery or waiting; further ones are dropped and logged. */
 const SENDING_MAX = 100;
 const TEXT_CHARS_MAX = 20_000;
-/** Mails of one kind to one mailbox, from all instances together; further ones are dropped and logged. */
+/** Mails of one kind to one mailbox in an hour, from all instances together; further ones are dropped and logged. */
 const MAILS_HOUR_MAX = 5;
 const MAILS_DAY_MAX = 15;
 const ASKED_FOR_HOUR_MAX = 60;
@@ -111,7 +112,7 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 		const { to, subject, text, id } = await inLanguage(statements, mail);
 		await transport.send({
 			from,
-			// An object, so that the address is not parsed as a list.
+			// An object, because the library would parse a string as a list of addresses.
 			to: { name: "", address: to },
 			subject,
 			text: text.slice(0, TEXT_CHARS_MAX),
@@ -121,12 +122,12 @@ function createSmtpMailer({ clock, log, statements, figures }: MailerDeps, url: 
 	}
 
 	async function deliverAtLast(mail: Mail): Promise<boolean> {
-		// The mailbox recognizes a repeated mail whose delivery was not confirmed.
+		// All attempts have one Message-ID, by which the mailbox recognizes a repeated mail.
 		const named = { id: newId("mail"), ...mail };
 		let may: boolean | undefined;
 		for (let nth = 0; ; nth += 1) {
 			try {
-				// Counted once, however many attempts.
+				// The mail counts once towards the limit, however many attempts it needs.
 				may ??= await mayGet(statements, named);
 				return may && (await post(named));
 			} catch (error) {
@@ -186,13 +187,15 @@ export function mailText({ subject, paragraphs }: Pick<Mail, "subject" | "paragr
 	return { subject: translate(language, subject), text: `${written.join("\n\n")}\n` };
 }
 
-/** Per kind, so that causing mails of one kind does not block the others. */
+/**
+ * Whether the mailbox is below its limits. Each kind of mail has its own, so a flood of one kind does not block others.
+ */
 async function mayGet(statements: Statements, { to, subject, isWayIn, isAskedFor }: Mail): Promise<boolean> {
 	const what = `${inEnglish(subject)} ${mailboxOf(to)}`;
 	const hour = await countWithin(statements, "mails an hour", what, HOUR_MS);
 	if (hour.count > (isAskedFor ? ASKED_FOR_HOUR_MAX : MAILS_HOUR_MAX)) return false;
 	if (isWayIn) return true;
-	// A mail dropped by the hourly limit does not count for the day.
+	// Counted for the day only if the hourly limit allows the mail.
 	const day = await countWithin(statements, "mails a day", what, 24 * HOUR_MS);
 	return day.count <= (isAskedFor ? ASKED_FOR_DAY_MAX : MAILS_DAY_MAX);
 }

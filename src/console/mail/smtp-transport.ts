@@ -1,14 +1,15 @@
 import nodemailer, { type SendMailOptions } from "nodemailer";
 
-/** A shorter password occurs in ordinary text by chance. */
+/** Shorter passwords are not masked in errors, since they occur in ordinary text by chance. */
 const SECRET_CHARS_MIN = 4;
 
 /**
- * For one mail from connect to the last reply: a server that sends a line now and then never triggers the idle timeout.
+ * Deadline for one mail from connect to the last reply: a server that sends a line now and then never triggers the idle
+ * timeout.
  */
 const WHOLE_MS = 60_000;
 
-/** SMTP client whose errors do not contain the password: servers often quote a command. */
+/** SMTP client that removes the password from errors: servers often quote the failed command. */
 export function createSmtpTransport(url: string, timeoutMs: number, wholeMs = WHOLE_MS) {
 	const transport = nodemailer.createTransport({
 		url,

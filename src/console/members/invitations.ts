@@ -43,8 +43,8 @@ export interface PlannedInvitation {
 }
 
 /**
- * The token is in the mail only; inviting an address again replaces its invitation. `isNew`: no mail was sent yet.
- * Faults: invalid_request, conflict, and rate_limit_exceeded, since each is a mail that the recipient did not request.
+ * Invites an address; the token is in the mail only. Inviting the address again replaces its invitation. `isNew`: no
+ * mail was sent yet. Faults: invalid_request, conflict, rate_limit_exceeded.
  */
 export async function invite(
 	statements: Statements,
@@ -121,8 +121,8 @@ async function withdrawInvitation(
 }
 
 /**
- * One statement. A token is used once, by the person whose verified address it was sent to, while the inviter still has
- * the right. A concurrent loss of the right does not see a new invitation, so it is checked here. Fault not_found.
+ * Uses a token once, for the person with the invited verified address, while the inviter has the right. One statement,
+ * because a concurrent loss of that right does not see a new invitation. Fault not_found.
  */
 async function acceptInvitation(
 	statements: Statements,
@@ -165,7 +165,7 @@ export function invitationRoutes(
 				const accountId = await acceptInvitation(statements, body.token, viewer, act);
 				return { accountId };
 			},
-			// Any text: a truncated token gets the usual message about an invalid link.
+			// Accepts any text: a truncated token gets the usual message about an invalid link.
 			{ body: t.Object({ token: t.String({ maxLength: 1_000 }) }) },
 		)
 		.resolve(({ request }) => ({ member: sessions.account(request) }))
@@ -193,7 +193,7 @@ export function invitationRoutes(
 		);
 }
 
-/** The token of the link is derived from the page's token, like keys' secrets: a retry gets the same link. */
+/** Derives the link's token from the page's token, so that a retry gets the same link. */
 async function plannedInvitation(
 	parts: Parts<"clock" | "keyMaker">,
 	allowed: Allowed,

@@ -6,9 +6,14 @@ import type { Noted } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Role } from "./roles.ts";
 
-/** Rounds that found revoked keys in use again: each is a failover to a server that lacks the revocation. */
+/**
+ * Rounds that may find revoked keys active again: each means a database failover to a server without the revocation.
+ */
 const TAKEOVERS_MAX = 2;
-/** Rounds in all; each extra round is for keys that were being created. A member without the right starts no more. */
+/**
+ * Rounds in all; each extra round revokes keys created during the one before. A member without the right cannot create
+ * further keys.
+ */
 const REVOKING_ROUNDS_MAX = 50;
 
 export interface MemberKey {
@@ -18,7 +23,7 @@ export interface MemberKey {
 }
 
 /**
- * The account's usable keys that belong to this person, or that the audit log says the person made or rotated. Newest
+ * Usable keys that belong to this person, or that the person created or rotated according to the audit log. Newest
  * first; with `projectId` only that project's.
  */
 export async function keysMadeBy(
@@ -38,10 +43,9 @@ export async function keysMadeBy(
 }
 
 /**
- * Returns the ids, and a control entry after which all keys of the person are known to have ended. Keys that an earlier
- * call revoked count too, since its caller may not have finished waiting. `act` is the audit entry of each. The entry
- * is null if the log is empty: then no instance knows a key. Fault service_unavailable if failovers keep restoring
- * revoked keys, or others keep creating keys.
+ * Revokes the person's keys. Returns their ids and the control entry to wait for, including keys that an interrupted
+ * earlier call revoked. `act` is the audit entry of each. The entry is null if no instance can know a key. Fault
+ * service_unavailable if failovers or new keys never stop.
  */
 export async function revokeKeysMadeBy(
 	statements: Statements,
@@ -60,7 +64,7 @@ export async function revokeKeysMadeBy(
 		}
 		const [newest] = await statements<AppendedRow>`
 			select seq, control_at(at) as at_micros from control_log order by seq desc limit 1`;
-		// After a failover between two revocations the server may have the last one, whose entry is awaited, but not all.
+		// After a failover the new server may have the last revocation, whose entry is awaited, but lack earlier ones.
 		keys = await keysMadeBy(statements, accountId, userId, projectId);
 		if (keys.length === 0) return { ids: [...ids], entry: newest === undefined ? null : appendedOf(newest) };
 		if (keys.some(({ id }) => ids.has(id))) takeovers += 1;
@@ -69,8 +73,8 @@ export async function revokeKeysMadeBy(
 }
 
 /**
- * Present role of a member who just created a key, undefined for no member. Read after the audit log has the key:
- * either the removal of the right finds the key, or this finds the right removed.
+ * Present role of a member who just created a key; undefined: no longer a member. Call it after the key is in the audit
+ * log: either the removal finds the key, or this call finds the removal.
  */
 export async function roleOf(statements: Statements, accountId: string, userId: string): Promise<Role | undefined> {
 	const [row] = await statements<{ role: Role }>`

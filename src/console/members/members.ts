@@ -34,7 +34,7 @@ export async function listMembers(
 	return pageOfRows(rows.map(viewOf<MemberView>), PAGE_MEMBERS, ({ userId }) => userId);
 }
 
-/** A present or former member: an interrupted removal is completed. Fault not_found. */
+/** Accepts present and former members, so that an interrupted removal can be completed. Fault not_found. */
 async function checkMember(statements: Statements, accountId: string, userId: string): Promise<void> {
 	const [row] = await statements`
 		select 1 where exists (select 1 from member where account_id = ${accountId} and user_id = ${userId})
@@ -43,8 +43,8 @@ async function checkMember(statements: Statements, accountId: string, userId: st
 }
 
 /**
- * Null removes the member. Invitations that the new role may not give are withdrawn. The statement itself checks the
- * acting member's right. Faults: not_found; forbidden; conflict for the last owner.
+ * Sets a role; null removes the member. Withdraws the member's invitations that the new role may not give. The
+ * statement checks the acting member's right. Faults: not_found; forbidden; conflict for the last owner.
  */
 export async function changeMember(
 	statements: Statements,
@@ -147,8 +147,8 @@ export function membersRoutes(parts: Parts<"statements" | "fence" | "sessions">)
 }
 
 /**
- * The only way to reduce a member's rights: another role, or null to remove the member. If the member may use no keys
- * any more, `choice` decides about the active ones. Faults: not_found, forbidden, conflict.
+ * Reduces a member's rights: another role, or null for removal. All other code goes through here. If the member loses
+ * the use of keys, `choice` decides about active ones. Faults: not_found, forbidden, conflict.
  */
 async function change(
 	parts: Parts<"statements" | "fence">,
@@ -173,7 +173,7 @@ async function change(
 	const done = keepsKeys ? "kept" : (choice ?? "none");
 	const act = role === null ? noted("member.remove", { keys: done }) : noted("member.role", { role, keys: done });
 	await changeMember(statements, accountId, { userId, by: viewer.userId, role }, act).catch((error: unknown) => {
-		// An earlier removal was interrupted before the keys were revoked.
+		// An earlier removal stopped before it revoked the keys.
 		const isOver = error instanceof Fault && error.code === "not_found" && keys.length > 0;
 		if (role !== null || !isOver) throw error;
 	});

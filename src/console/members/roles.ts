@@ -1,6 +1,6 @@
 /**
- * Rights of members, checked by routes (`route-rules.ts`), used by pages and the documentation. `own` means the
- * member's projects, their keys, and the member's objects outside projects.
+ * Rights of members, checked by routes (`route-rules.ts`) and shown by pages. `own` covers the member's projects, their
+ * keys, and the member's objects outside projects.
  */
 export const ROLES = ["owner", "admin", "developer", "billing", "viewer"] as const;
 export type Role = (typeof ROLES)[number];
@@ -15,7 +15,7 @@ export const ROLE_LABELS = {
 } as const satisfies Readonly<Record<Role, string>>;
 
 interface RightRow {
-	/** Completes "may …". */
+	/** Text after "may …". */
 	readonly says: string;
 	readonly roles: Partial<Readonly<Record<Role, Scope>>>;
 }
@@ -62,7 +62,7 @@ const TABLE = {
 export type Right = keyof typeof TABLE;
 export const RIGHTS: { readonly [R in Right]: RightRow & { readonly says: (typeof TABLE)[R]["says"] } } = TABLE;
 
-/** The objects that the role may act on; undefined: none. A role of a later version has no rights here. */
+/** Objects on which the role may use the right; undefined: none. An unknown role of a later version has no rights. */
 export function scopeOf(role: Role, right: Right): Scope | undefined {
 	return RIGHTS[right].roles[role];
 }

@@ -3,13 +3,13 @@ import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Right } from "./roles.ts";
 
-/** `person`: one's own settings, not for company sessions; `anybody`: for these too. */
+/** `person`: the person's own settings, except in company sessions; `anybody`: in those too. */
 type Who = Right | "person" | "anybody" | "operator";
 
 /**
- * The right that each route requires; an unlisted route is refused, except public ones and those of operators. Changes
- * require the password within the last quarter of an hour, unless the row gives a reason. Routes that the console's
- * router serves itself, a chat of the playground and the start of a batch, spend no more than a small key could.
+ * The right that each route requires; unlisted routes are refused. Changes require that the password was entered within
+ * 15 minutes, unless the row gives a reason why not. Playground chats and batch starts are served outside this table:
+ * they spend no more than a small key could.
  */
 export const ROUTE_RULES: Readonly<Record<string, Who | readonly [who: Who, withoutPassword: string]>> = {
 	"GET /me": "anybody",

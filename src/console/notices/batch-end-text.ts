@@ -10,7 +10,7 @@ const ENDINGS: Readonly<Record<string, TextId>> = {
 	cancelled: "The batch {id} was cancelled.",
 };
 
-/** Constant over attempts and receivers. */
+/** Id of the notice, the same for all attempts and receivers. */
 export function noticeId(batchId: string): string {
 	return batchId.replace(/^batch_/, "evt_");
 }

@@ -15,7 +15,7 @@ import { publicUrlProblem } from "./public-request.ts";
 export interface Notices {
 	readonly mail: "maker" | "owners" | null;
 	readonly hasWebhook: boolean;
-	/** For owners and admins only: some addresses contain secrets. */
+	/** Shown to owners and admins only, since some URLs contain secrets. */
 	readonly webhookUrl: string | null;
 	/** Subscribed events, for the webhook and for mails to roles with `notices.get`. */
 	readonly events: readonly string[];
@@ -23,7 +23,7 @@ export interface Notices {
 }
 
 export interface NoticeView {
-	/** Of a batch, or the event's own id. */
+	/** Id of the batch, or of another event. */
 	readonly batchId: string;
 	readonly type: string | null;
 	readonly channel: "mail" | "webhook";
@@ -51,7 +51,7 @@ const EVENTS = t.Optional(t.Array(t.UnionEnum(ALERT_TYPES), { maxItems: 20, uniq
 export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" | "webhookSecretOf" | "sessions">) {
 	const { statements, sessions } = parts;
 
-	// Open pages use this name.
+	// The old name of the path: pages that stay open during an upgrade use it.
 	return new Elysia({ name: "console-notices", prefix: "/batch-notices" })
 		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.get("/", ({ request }) => noticesOf(parts, request), { query })
@@ -69,7 +69,7 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 					...{ events: body.events, added: body.eventsAdded, removed: body.eventsRemoved },
 					act: noted("batch.notices"),
 				});
-				// False if a webhook existed, or a concurrent request set it.
+				// False if a webhook already existed, or a concurrent request set it.
 				const isNew = salt !== null && saved.salt === salt;
 				return { ...(await noticesOf(parts, request)), secret: isNew ? parts.webhookSecretOf(salt) : null };
 			},
@@ -125,7 +125,7 @@ function checkedUrl({ config }: Parts<"config">, text: string): string {
 	return text;
 }
 
-/** Derived from the page's token, like keys' secrets: a retry gets the same secret. */
+/** Derives the salt from the page's token, so that a retry gets the same secret. */
 function saltOf(
 	{ keyMaker, sessions }: Parts<"keyMaker" | "sessions">,
 	request: Request,
@@ -148,9 +148,7 @@ interface SettingChanges {
 	readonly act: Noted;
 }
 
-/**
- * One statement: concurrent changes of different fields keep each other. The next check of alerts reads the account.
- */
+/** One statement, so that concurrent changes of different fields do not overwrite each other. */
 async function saveSetting(
 	statements: Statements,
 	accountId: string,

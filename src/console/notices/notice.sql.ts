@@ -5,7 +5,8 @@ import { account } from "../../keys/keys.sql.ts";
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
 /**
- * An account's settings for notices; without a row there are none. The tables are named after batches, the first kind.
+ * An account's notice settings; without a row it gets none. Table names say "batch" because batches were the first
+ * kind.
  */
 export const noticeSetting = pgTable("batch_notice_setting", {
 	accountId: text("account_id")
@@ -17,11 +18,11 @@ export const noticeSetting = pgTable("batch_notice_setting", {
 	 */
 	mail: text({ enum: ["maker", "owners"] }),
 	webhookUrl: text("webhook_url"),
-	/** The signing secret is derived from it; worth nothing without the console's own secret. */
+	/** Salt of the webhook's signing secret; useless without the console's own secret. */
 	webhookSalt: text("webhook_salt"),
-	/** Types of further events, sent to the webhook and by mail to members with a paying role. */
+	/** Further event types, sent to the webhook and by mail to members whose role may pay. */
 	events: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
-	/** When they were chosen: earlier events give no notice. */
+	/** When the events were selected: earlier events cause no notice. */
 	eventsAt: moment("events_at").notNull().defaultNow(),
 });
 
@@ -39,26 +40,26 @@ export const notice = pgTable(
 		state: text({ enum: ["waiting", "sent", "failed"] })
 			.notNull()
 			.default("waiting"),
-		/** Attempts that began, whatever their outcome. */
+		/** Number of started attempts, whatever their outcome. */
 		attempts: integer().notNull().default(0),
-		/**
-		 * Time of the next attempt. Moved forward when an attempt begins, so that one that dies with its console is
-		 * repeated.
-		 */
+		/** Time of the next attempt. Set before an attempt starts, so that the attempt is repeated if the console dies. */
 		nextAt: moment("next_at").notNull().defaultNow(),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		triedAt: moment("tried_at"),
 		answer: integer(),
-		/** For other events than batches: type and content. `batch_id` is then the event's own id. */
+		/** Type and content of an event other than a batch's end. `batch_id` is then the event's own id. */
 		type: text(),
 		data: jsonb().$type<Readonly<Record<string, unknown>>>(),
-		/** Why the last attempt failed: a code of ours, never text from outside. */
+		/** Code of the last attempt's failure, never text from outside. */
 		problem: text(),
 	},
 	(table) => [
 		primaryKey({ columns: [table.batchId, table.channel, table.userId] }),
 		index("batch_notice_due").on(table.channel, table.nextAt).where(sql`${table.state} = 'waiting'`),
-		/** By its possible cause of delay: an account, a batch, or a retiring model that very many accounts used. */
+		/**
+		 * Groups waiting notices by what may delay them: an account's alerts, its batches, or a retiring model's many
+		 * users.
+		 */
 		index("batch_notice_lane")
 			.on(
 				table.channel,

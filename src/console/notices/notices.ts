@@ -10,8 +10,8 @@ import { endEvent, endMail, noticeId } from "./batch-end-text.ts";
 import type { WebhookProblem, WebhookSender } from "./webhook.ts";
 
 /**
- * Delivers notices of ended batches and of alerts (`../alerts/alerts.ts` writes those rows). Delivery is at least once,
- * with an id to detect repetitions: a notice arrives twice only if the accepted attempt could not be recorded.
+ * Delivers notices of ended batches and of alerts (`../alerts/alerts.ts` creates those). At least once: a notice is
+ * repeated only if an accepted attempt could not be recorded. Its id lets receivers detect that.
  */
 export interface NoticeDeps {
 	readonly statements: Statements;
@@ -33,7 +33,7 @@ export type NoticeProblem =
 	| "mail_limit";
 
 interface Due {
-	/** Batch id, or the event's own id. */
+	/** Id of the batch, or of another event. */
 	readonly id: string;
 	readonly accountId: string;
 	readonly batch: BatchRecord | null;
@@ -53,28 +53,28 @@ interface Outcome {
 }
 
 const ENDS_MAX = 200;
-/** Concurrent deliveries, and those of one account among them, so that a dead receiver does not block others. */
+/** Concurrent deliveries in all and per account, so that a receiver that hangs does not block others. */
 const SENDING_MAX = 20;
 const SENDING_ACCOUNT_MAX = 4;
 const DUE_MAX = 300;
-/** Reserved deliveries per lane, if something waits in it; the rest goes to the most urgent. */
+/** Deliveries reserved per lane that has waiting notices; the rest go to the most urgent notices. */
 const LANE_PLACES = 4;
-/** Delay per position beyond an account's share of a full lane, so that other accounts get their turn. */
+/** Seconds of delay per position beyond an account's share of a full lane, so that other accounts are served. */
 const SHARE_S = 5;
-/** Seconds from the start of an attempt to the next one. The first exceeds the longest attempt. */
+/** Seconds from one attempt's start to the next. The first value exceeds the longest attempt. */
 const WAITS_S = [120, 600, 1_800, 7_200, 18_000, 36_000];
 const GIVEN_UP_HOURS = 72;
-/** Pause of a receiver after a failed call. */
+/** Seconds without calls to a receiver after a failed one. */
 const RECEIVER_REST_S = 60;
 const MAIL_DEADLINE_MS = 60_000;
 const KEPT_DAYS = 30;
-/** HTTP 410: the receiver cancels the notice. */
+/** HTTP 410 Gone: the receiver no longer wants notices. */
 const GONE = 410;
 
 export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook", signal: AbortSignal): Promise<void> {
 	await makeNotices(deps.statements);
 	const due = await claim(deps.statements, channel);
-	// Waits for all deliveries, even if one could not be recorded: a stop waits for this function.
+	// Waits for all deliveries, even if recording one failed: stopping waits for this function.
 	const ended = await Promise.allSettled(
 		due.map(async (one) => {
 			const outcome = await attempt(deps, one, signal);
@@ -85,8 +85,8 @@ export async function sendNotices(deps: NoticeDeps, channel: "mail" | "webhook",
 }
 
 /**
- * Queues notices of ended batches. Mail for the maker goes to the person who made or rotated the batch's key, by the
- * audit log; if there is none, to the roles with `notices.get`.
+ * Creates notices of ended batches. Mail for the maker goes to the person who, by the audit log, created or rotated the
+ * batch's key; without one, to roles with `notices.get`.
  */
 async function makeNotices(statements: Statements): Promise<void> {
 	await statements`
@@ -112,9 +112,9 @@ async function makeNotices(statements: Statements): Promise<void> {
 }
 
 /**
- * Notices that this console delivers now. One console claims at a time; the others skip instead of waiting. Lanes: 0,
- * an account's alerts; 1, its batches, which one account may end by the thousand; 2, models to be retired, which
- * concern all accounts. Rows are updated by ctid: by key PostgreSQL scans the whole table while it lacks statistics.
+ * Claims the notices that this console delivers now; only one console claims at a time. Lanes: 0, an account's alerts;
+ * 1, its batches, perhaps thousands; 2, retiring models, which concern all accounts. Updates by ctid: by key,
+ * PostgreSQL scans the table while it lacks statistics.
  */
 function claim(statements: Statements, channel: Due["channel"]): Promise<Due[]> {
 	return statements<Due>`
@@ -188,8 +188,8 @@ async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, account
 		const sent = await withDeadline(deps.clock, deps.mailer.deliver(mail), MAIL_DEADLINE_MS, late);
 		return sent ? { state: "sent" } : { state: "waiting", problem: "mail_limit" };
 	} catch (error) {
-		// SMTP 5xx is permanent if it concerns this recipient or this mail. Errors that concern the sender can be fixed by
-		// the operator, so they are retried.
+		// SMTP 5xx is permanent if it concerns this recipient or mail. Errors about the sender are retried, since the
+		// operator can fix them.
 		const { responseCode, command } = error as { responseCode?: number; command?: string };
 		const isOfMail = command === "RCPT TO" || command === "DATA";
 		if (isOfMail && Number(responseCode) >= 500) return { state: "failed", problem: "mail_refused" };
@@ -197,19 +197,19 @@ async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, account
 	}
 }
 
-/** Batches are never deleted: a missing one was lost by restoring a backup. */
+/** Batches are never deleted, so a missing one was lost when a backup was restored. */
 const GONE_BATCH: Outcome = { state: "failed", problem: "switched_off" };
 
 function mailOfAlert({ origin, serviceName }: NoticeDeps, alert: Alert, accountId: string) {
 	const { subject, says, path } = alertMail(alert, serviceName);
-	// The link selects this account for recipients with several.
+	// The link selects this account, since its reader may have several.
 	const link = `${origin()}${path}${path.includes("?") ? "&" : "?"}account=${accountId}`;
 	return { id: alert.id, subject, paragraphs: [says, link, alertReason(alert, origin())], link };
 }
 
 /**
- * Records the result and returns the new state. A receiver that fails for too long is given up, which the operator's
- * metrics show.
+ * Records the result and returns the new state. A receiver that fails for too long gets no further attempts, which a
+ * metric counts.
  */
 async function write(statements: Statements, due: Due, outcome: Outcome): Promise<Outcome["state"]> {
 	const { id, accountId, channel, userId, attempts } = due;

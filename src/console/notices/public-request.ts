@@ -16,12 +16,12 @@ export const resolveByDns: Resolve = (host) => lookup(host, { all: true });
 const URL_CHARS_MAX = 2_000;
 
 /**
- * Why nothing is sent to a customer's URL; undefined if sending is allowed. The name is resolved on each request.
- * `production` false allows a developer's own machine, without TLS too.
+ * Why a customer's URL is refused; undefined if it is allowed. Names are resolved later, on each request. `production`
+ * false also allows a developer's own machine and plain HTTP.
  */
 export function publicUrlProblem(text: string, production: boolean): TextId | undefined {
 	const url = URL.canParse(text) ? new URL(text) : undefined;
-	// Parsed when stored and before each call.
+	// Runs when the URL is stored and before each call.
 	if (url === undefined || url.href.length > URL_CHARS_MAX) return "Enter a valid URL.";
 	if (url.username !== "" || url.password !== "") return "The URL must not contain a user name or password.";
 	const host = hostOf(url);
@@ -33,7 +33,7 @@ export function publicUrlProblem(text: string, production: boolean): TextId | un
 	return undefined;
 }
 
-/** In production a name with any address that is not public is refused. */
+/** Resolves a name. In production, refuses it if any of its addresses is not public. */
 export async function findPublic(
 	text: string,
 	production: boolean,
@@ -49,13 +49,13 @@ export async function findPublic(
 	return { addresses };
 }
 
-/** Connects to exactly the checked addresses, on a connection of its own. Redirects are treated like any response. */
+/** Connects to exactly the checked addresses, on a new connection. Does not follow redirects. */
 export function pinnedRequest(text: string, addresses: Addresses, options: RequestOptions): ClientRequest {
 	const url = new URL(text);
 	const pinned: LookupFunction = (_host, _options, done) => done(null, [...addresses]);
 	const request = url.protocol === "https:" ? requestHttps : requestHttp;
 	const sending = request(url, { ...options, agent: false, lookup: pinned });
-	// Bun emits neither response nor error for it, so the deadline would never fire.
+	// Bun emits neither response nor error for an upgrade, so without this handler the request would never end.
 	sending.on("upgrade", (_response, socket) => {
 		socket.destroy();
 		sending.emit("error", new Error("it answers by another protocol"));
@@ -76,7 +76,7 @@ function hostOf({ hostname }: URL): string {
 	return hostname.replace(/^\[(.*)\]$/, "$1");
 }
 
-/** IANA's special-purpose registries for IPv4, and multicast and reserved ranges. */
+/** Refused IPv4 ranges: IANA's special-purpose registry, multicast and reserved ranges. */
 const SPECIAL_V4 = [
 	"0.0.0.0/8",
 	"10.0.0.0/8",
@@ -96,9 +96,9 @@ const SPECIAL_V4 = [
 	"203.0.113.0/24",
 	"224.0.0.0/3",
 ];
-/** The only IPv6 range allocated to the public, */
+/** The only IPv6 range allocated for public use. */
 const GLOBAL_V6 = "2000::/3";
-/** except ranges that embed other addresses (6to4, Teredo) or are for documentation and tests. */
+/** Refused parts of it: ranges that embed other addresses (6to4, Teredo), documentation and tests. */
 const SPECIAL_V6 = ["2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"];
 
 const special = listOf([...SPECIAL_V4, ...SPECIAL_V6]);

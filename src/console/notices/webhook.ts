@@ -3,7 +3,7 @@ import { Webhook } from "standardwebhooks";
 import { findPublic, pinnedRequest, type Resolve, resolveByDns } from "./public-request.ts";
 
 export interface WebhookMessage {
-	/** Constant over attempts: the receiver detects repetitions by it. */
+	/** The same for all attempts: receivers detect repetitions by it. */
 	readonly id: string;
 	readonly url: string;
 	/** `whsec_…` */
@@ -20,15 +20,15 @@ export type WebhookSender = (message: WebhookMessage, signal: AbortSignal) => Pr
 const DEADLINE_MS = 10_000;
 const SECRET_BYTES = 32;
 
-/** Only the salt is stored: read access to the database does not allow signing. */
+/** Derives the signing secret. The database stores only the salt, so reading it does not allow signing. */
 export function webhookSecret(consoleSecret: string, salt: string): string {
 	const bytes = hkdfSync("sha256", consoleSecret, salt, "tollgate webhooks", SECRET_BYTES);
 	return `whsec_${Buffer.from(bytes).toString("base64")}`;
 }
 
 /**
- * Signs by Standard Webhooks. Connects to public addresses only (`findPublic`), and reads nothing of the response but
- * its status.
+ * Sends signed webhooks, by Standard Webhooks. Connects to public addresses only (`findPublic`) and reads only the
+ * response's status.
  */
 export function createWebhookSender(options: { production: boolean }, resolve: Resolve = resolveByDns): WebhookSender {
 	return async ({ id, url, secret, body, atMs }, signal) => {

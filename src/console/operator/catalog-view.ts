@@ -25,14 +25,14 @@ export function modelView(model: DeployedModel, deployed: DeploymentsView) {
 		outputModalities: [...model.outputModalities],
 		rates: ratesOf(model.rateCard),
 		rateCard: model.rateCard.id,
-		/** The first day, in UTC, on which the model is not served. */
+		/** First day, in UTC, on which the model is no longer served. */
 		retiresOn: model.retiresOn ?? null,
 		status: deployed.connected(model.id) ? ("connected" as const) : ("unavailable" as const),
 		replicas: { up: replicas.filter((replica) => replica.health !== "down").length, total: replicas.length },
 	};
 }
 
-/** Without the card's own name. */
+/** Copies the rates without the card's name. */
 export function ratesOf({ input, cachedInput, output, request, image, audioSecond, search }: RateCard): Rates {
 	return { input, cachedInput, output, request, image, audioSecond, search };
 }

@@ -10,7 +10,7 @@ import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
 
-/** A management key for its page; mutable arrays, for `treaty`. */
+/** A management key for its page. Arrays are mutable because the typed client (`treaty`) requires it. */
 export interface ManagementKeyView extends Omit<ManagementKeyRecord, "scopes"> {
 	readonly scopes: ManagementScope[];
 }

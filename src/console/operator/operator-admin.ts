@@ -18,8 +18,8 @@ const COMMAND_LINE = { actor: "cli", ip: null } as const;
 const OPERATORS_SHOWN_MAX = 1_000;
 
 /**
- * Makes a person an operator, on the authority of the command line. `token` sets the password once, at `/reset`; null
- * for a person who can sign in. `link` is for the demo only. Fault invalid_request.
+ * Makes a person an operator; called by the command line. `token` lets the person set a password once, at `/reset`;
+ * null if the person can already sign in. `link` is for the demo only. Fault invalid_request.
  */
 export async function createOperator(
 	statements: Statements,
@@ -35,7 +35,7 @@ export async function createOperator(
 		});
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
 	const act = noted({ ...COMMAND_LINE, action: "operator.create", detail: { email } });
-	// The row equals that of the sign-in library for a forgotten password.
+	// This row equals the sign-in library's row for a forgotten password.
 	const [user] = await statements<{ id: string; ready: boolean }>`
 		select made_id as id, ready from operator_create(${newId("usr")}, ${email.slice(0, email.indexOf("@"))}, ${email},
 			${newId("ver")}, ${`reset-password:${token}`}, ${TOKEN_HOURS}::integer, ${notedJson(act)}::text::jsonb)`;

@@ -6,14 +6,14 @@ import type { Parts } from "../console-deps.ts";
 export interface InstanceView {
 	readonly id: string;
 	readonly epoch: number;
-	/** An instance whose lease ended is silent, whether or not another instance noticed it. */
+	/** An instance whose lease ended is silent, even before another instance declares it dead. */
 	readonly state: "joining" | "live" | "silent" | "closing" | "left" | "dead";
 	readonly leaseUntilMs: number;
 	readonly appliedSeq: number;
 	readonly startedAtMs: number;
 	readonly endedAtMs: number | null;
 	readonly leases: number;
-	/** Their unspent credit: idle, or reserved by running requests. */
+	/** Unspent credit of the instances' leases: idle, or reserved by running requests. */
 	readonly heldNanoUsd: NanoUsd;
 	readonly running: number;
 	readonly runningNanoUsd: NanoUsd;
@@ -21,7 +21,7 @@ export interface InstanceView {
 
 const INSTANCES_SHOWN = 200;
 
-/** Replicas have the load of all gateways, and the worst value of any of them. */
+/** A replica's load is summed over all gateways; its state is the worst that any gateway reports. */
 export async function listDeployments({ deployments }: Parts<"deployments">) {
 	const { models, replicas, connected } = await deployments.current();
 	return models.map((model) => ({

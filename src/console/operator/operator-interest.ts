@@ -2,8 +2,8 @@ import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 
 /**
- * An operator must not decide about an account that they belong to or belonged to, are invited to, or that was made for
- * their address. Fault forbidden.
+ * Refuses an operator's act on an account to which the operator belongs or belonged, is invited, or that was created
+ * for the operator's address. Fault forbidden.
  */
 export async function refuseOwnAccount(
 	statements: Statements,

@@ -28,7 +28,7 @@ const TOP_UP_STATE = t.Union([
 	t.Literal("disputed"),
 ]);
 
-/** Each group checks the operator first; every act is in the audit log before the response. */
+/** Each group of routes checks the operator first. The audit log has every action before the response is sent. */
 export function operatorRoutes(
 	parts: Parts<"statements" | "fence" | "tx" | "books" | "clock" | "config" | "deployments" | "sessions">,
 ) {

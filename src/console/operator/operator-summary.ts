@@ -18,7 +18,7 @@ interface Held {
 const WAITING_SHOWN = 20;
 const HELD_SHOWN = 20;
 const MODELS_SHOWN = 5;
-/** Slightly more than the longest request by default. */
+/** Slightly more than the default duration of the longest request. */
 const HELD_TOO_LONG_S = 35 * 60;
 
 interface Counts {
@@ -60,15 +60,15 @@ export async function operatorSummary(parts: Parts<"statements" | "config" | "de
 		topUpsWaiting: waiting,
 		waitingTopUps: topUps,
 		waitingAdjustments: adjustments,
-		/** Card payments on which Stripe and the books disagree. */
+		/** Card payments on which Stripe and the ledger disagree. */
 		paymentFindings: findings,
 		clearedAtMs,
-		/** Running longer than any request should, or held by a dead instance. */
+		/** Reservations older than any request should run, or held by a dead instance. */
 		heldTooLong: held.map(viewOf<Held>),
 		replicasNotUp: deployed.replicas.filter((replica) => replica.health === "down" || replica.breaker !== "closed"),
 		instances: { live, gone },
 		reconciliation,
-		/** Of the last 24 hours, by mean duration. */
+		/** Slowest models of the last 24 hours, by mean duration. */
 		slowestModels,
 		accounts,
 	};

@@ -9,7 +9,7 @@ import type { NanoUsd } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 const RUNS_SHOWN = 20;
-/** Longest wait of a page; the check continues. */
+/** Longest wait of a page in seconds; the check continues afterwards. */
 const WAIT_S = 60;
 const SILENCE_S = WAIT_S + 10;
 
@@ -35,9 +35,9 @@ export async function checkBooks(
 	}
 }
 
-/** Settlements that arrived after requests of their time were removed, and so were not charged. */
+/** Settlements refused because records of their time were already removed, so they were not charged. */
 export interface RefusedSettlements {
-	/** Includes repetitions; most were settled in time. */
+	/** Includes repetitions of settlements, most of which were charged in time. */
 	readonly requests: number;
 	readonly chargedNanoUsd: NanoUsd;
 	readonly atMs: number;
@@ -80,7 +80,7 @@ export async function lastReconciliation(
 	return { ok: row.ok, atMs: row.at.getTime(), greenSinceMs: await greenSince(statements) };
 }
 
-/** The first good run after the last bad one; null if the last one was bad or there is none. */
+/** Time of the first clean check after the last failed one; null if the last one failed or none ran. */
 async function greenSince(statements: Statements): Promise<number | null> {
 	const [row] = await statements<{ since: Date }>`
 		select at as since from reconciliation_run

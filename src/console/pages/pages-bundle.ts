@@ -6,7 +6,7 @@ const BUNDLER = join(import.meta.dir, "../../web/bundle.ts");
 
 let bundled: Promise<Record<string, string>> | undefined;
 
-/** Cached for all services of this process, since the files are the same; retried after a failure. */
+/** Bundles once for all services of this process, since the files are the same. A failure is not cached. */
 export function bundlePages(): Promise<Record<string, string>> {
 	bundled ??= bundle().catch((error) => {
 		bundled = undefined;

@@ -14,7 +14,7 @@ interface Asset {
 }
 
 interface Bundle {
-	/** Per language, split at the positions of the nonce. */
+	/** The document per language, split where the nonce is inserted. */
 	readonly documents: Readonly<Record<Language, readonly string[]>>;
 	readonly assets: ReadonlyMap<string, Asset>;
 }
@@ -27,7 +27,7 @@ const TYPES: Readonly<Record<string, string>> = {
 const NONCE_MARK = "CSP_NONCE";
 const NONCE_BYTES = 16;
 
-/** First path segments that the pages' own router knows; "" is the start page. */
+/** First path segments that have a page; "" is the start page. */
 const PLACES: ReadonlySet<string> = new Set([
 	"",
 	"docs",
@@ -54,18 +54,17 @@ const ICON_COLOR = "#17637f";
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 18 18" fill="none" stroke="${ICON_COLOR}" stroke-width="2" stroke-linecap="round"><path d="M3 16V5M3 7.5h12M9 7.5V11M15 7.5V11"/><circle cx="3" cy="3.5" r="1.5"/></svg>`;
 
 /**
- * Serves the console's pages: one document, whose script draws the page of the address, and its assets. The compiled
- * binary contains them (pages-embedded.ts). From source they are bundled once, on the first request, in about 0.3 s.
- * Both use the same bundler with the same options, and no generated file is in the tree. HTML imports of Bun's own
- * server are not used: that server sets the headers itself and adds a script in development. Policy: scripts only from
- * this origin, none inline. Style elements that the component library creates have a nonce, new for each page. Assets
- * have a hash in their name and are cached for a year; the document is never cached.
+ * Serves the console's pages: one document, whose script draws the page of the address, and its assets. The binary
+ * embeds them (`pages-embedded.ts`); from source they are bundled on the first request, in about 0.3 s. Bun's HTML
+ * imports are not used: its server sets the headers and adds a script in development. Scripts come only from this
+ * origin, none inline. Style elements of the component library have a nonce, new for each page. Assets have a hash in
+ * their name and are cached for a year; the document is never cached.
  */
 export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHttps: () => boolean }) {
 	let loading: Promise<Bundle> | undefined;
 	function bundle(): Promise<Bundle> {
 		loading ??= loadBundle(deps.brand).catch((error) => {
-			// Not cached: a full disk is temporary, so the next request tries again.
+			// A failure, such as a full disk, may be temporary, so the next request tries again.
 			loading = undefined;
 			throw error;
 		});
@@ -100,7 +99,7 @@ export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHt
 				if (pathname === "/favicon.ico") return Response.redirect("/assets/icon.svg", 302);
 				if (NOT_FOR_PEOPLE.test(pathname)) return undefined;
 				if (PLACES.has(pathname.split("/")[1] ?? "")) return await page(request, 200);
-				// A mistyped address shows a page in a browser; a program gets the usual error.
+				// A browser gets a page for a mistyped address; a program gets the JSON error.
 				const wantsHtml = request.headers.get("accept")?.includes("text/html") ?? false;
 				return wantsHtml ? await page(request, 404) : undefined;
 			} catch (error) {
@@ -126,7 +125,7 @@ function assetResponse(request: Request, asset: Asset | undefined): Response | u
 		"cache-control": "public, max-age=31536000, immutable",
 		"x-content-type-options": "nosniff",
 		"cross-origin-resource-policy": "same-origin",
-		// An SVG may contain a script: opened by itself it must not run here.
+		// An SVG may contain a script, which must not run when the file is opened by itself.
 		...(asset.type === TYPES.svg ? { "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'" } : {}),
 		vary: "accept-encoding",
 	};
@@ -145,24 +144,24 @@ async function loadBundle({ shown, logo }: OwnBrand): Promise<Bundle> {
 		assets.set(`/assets/${name}`, { plain: new TextEncoder().encode(text), gzip: Bun.gzipSync(text), type });
 	};
 	for (const [name, text] of Object.entries(files)) if (name !== "index.html") add(name, text);
-	// Runs before the first paint, so it is not part of the deferred bundle.
+	// A separate script, because it must run before the first paint and the bundle is deferred.
 	const schemeName = `scheme-${Bun.hash(scheme).toString(36)}.js`;
 	add(schemeName, scheme);
 	add("icon.svg", shown.palette === null ? ICON : ICON.replace(ICON_COLOR, shown.palette.light.text));
 	if (logo !== null) assets.set(logo.path, { plain: logo.bytes, gzip: Bun.gzipSync(logo.bytes), type: logo.type });
-	// As data: the pages read their brand from it before the first paint.
+	// Brand as data in the document: pages read it before the first paint.
 	const head = [
 		`<title>${Bun.escapeHTML(shown.name)}</title>`,
 		`<meta name="brand" content="${Bun.escapeHTML(JSON.stringify(shown))}">`,
 		`<link rel="icon" href="${shown.logoUrl ?? "/assets/icon.svg"}">`,
 		`<script src="/assets/${schemeName}"></script>`,
 	].join("");
-	// A function, since a name may contain replacement patterns such as `$&`.
+	// A replacer function, since a name may contain patterns such as `$&`.
 	const english = html.replace(/<title>.*<\/title>/, () => head);
 	return { documents: { en: english.split(NONCE_MARK), de: inGerman(english, files).split(NONCE_MARK) }, assets };
 }
 
-/** Static content of the document; its script draws the rest, in the document's language. */
+/** Translations of the document's static content; its script draws the rest in the document's language. */
 const GERMAN: Readonly<Record<string, string>> = {
 	'<html lang="en">': '<html lang="de">',
 	"Prepaid access to open models over the chat-completion interface.":
@@ -171,7 +170,7 @@ const GERMAN: Readonly<Record<string, string>> = {
 		"Die Konsole braucht JavaScript. Die Schnittstelle für Anfragen unter /v1 braucht es nicht.",
 };
 
-/** Deferred scripts run in document order: the texts are loaded before a page is drawn. */
+/** Deferred scripts run in document order, so the texts load before a page is drawn. */
 function inGerman(english: string, files: Readonly<Record<string, string>>): string {
 	const texts = Object.keys(files).find((name) => name.startsWith("german-texts-"));
 	assert(texts !== undefined, "the texts of each language are bundled");

@@ -1,3 +1,3 @@
-/** Imported as text, to serve the script separately from the bundle. */
+/** The script is imported as text and served separately from the bundle. */
 declare const text: string;
 export default text;

@@ -44,9 +44,9 @@ export async function memberByEmail(statements: Statements, accountId: string, e
 }
 
 /**
- * Afterwards the caller revokes the member's keys in it (`revokeKeysMadeBy`). With `revoke` the call may be repeated,
- * so that an interrupted caller can wait for the keys. Faults: conflict if nothing is said of keys and there are some;
- * not_found.
+ * Removes a member from the project; the caller then revokes the member's keys in it (`revokeKeysMadeBy`). With
+ * `revoke` the call may be repeated, so that an interrupted caller can finish. Faults: conflict if there are keys and
+ * `revoke` is not given; not_found.
  */
 export async function takeOutOfProject(
 	statements: Statements,

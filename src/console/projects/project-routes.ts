@@ -26,7 +26,7 @@ import { addProjectMember, listProjectMembers, type ProjectMemberView, takeOutOf
 const query = t.Object(ACCOUNT_QUERY);
 
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
-	/** Held by running requests admitted in the project, as of the last flush, and by dead instances. */
+	/** Credit held by running requests admitted in the project, as of the last flush, and by dead instances. */
 	readonly heldNanoUsd: NanoUsd;
 	readonly models: string[];
 }
@@ -148,7 +148,7 @@ export function projectView(project: ProjectRecord, heldNanoUsd: NanoUsd = ZERO_
 	return { ...shown, models: [...models], heldNanoUsd: addUsd(heldNanoUsd, absentNanoUsd) };
 }
 
-/** Fault not_found for a project that this person does not work in; `personId` null: all may be seen. */
+/** Fault not_found for a project of which this person is no member; `personId` null allows all projects. */
 async function checkWorksIn(statements: Statements, projectId: string, personId: string | null): Promise<void> {
 	if (personId === null) return;
 	const [row] = await statements`

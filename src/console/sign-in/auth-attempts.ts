@@ -15,23 +15,23 @@ export interface Limit {
 }
 
 const MINUTE_MS = 60_000;
-/** Guesses at one person from one network or one browser. */
+/** Failed attempts at one person from one network or one browser. */
 const FROM_ONE = { max: 10, windowMs: 10 * MINUTE_MS };
-/** Guesses at one person from all unknown browsers together. */
+/** Failed passwords for one person from all unknown browsers together. */
 const PASSWORDS_OF_PERSON = { max: 100, windowMs: 60 * MINUTE_MS };
 const CODES_OF_PERSON = { max: 10, windowMs: 60 * MINUTE_MS };
 const CODES_OF_CHALLENGE = { max: 5, windowMs: 60 * MINUTE_MS };
-/** A code is valid for 90 s at most. */
+/** How long a used code is remembered; a code is valid for at most 90 s. */
 const CODE_REMEMBERED_MS = 5 * MINUTE_MS;
 
 /**
- * Limits guesses of passwords and codes. An attempt is counted before it runs, and the count is returned if it
- * succeeds: concurrent attempts never exceed the limit. Strangers cannot lock a person out: a browser used before has
- * its own counters, and a mailed link makes a browser such a one.
+ * Limits guesses of passwords and codes. Counts an attempt before it runs and subtracts it on success, so concurrent
+ * attempts never exceed the limit. Strangers cannot lock a person out: known browsers, including those that opened a
+ * mailed link, have their own counters.
  */
 export function createAttempts(statements: Statements) {
 	return {
-		/** Adds one to each limit. Throws the library's error at the first exceeded one. */
+		/** Adds one to each limit. Throws the sign-in library's error at the first exceeded limit. */
 		async count(limits: readonly Limit[]): Promise<void> {
 			for (const { what, subject, max, windowMs, onReached } of limits) {
 				const { count, endsInMs } = await countWithin(statements, what, subject, windowMs);
@@ -43,7 +43,7 @@ export function createAttempts(statements: Statements) {
 		async takeBack(limits: readonly Limit[]): Promise<void> {
 			for (const { what, subject } of limits) await uncount(statements, what, subject);
 		},
-		/** False if the same code was tried before, right or wrong. */
+		/** False if this code was tried before, correct or not. */
 		async isFirstUse(userId: string, code: string): Promise<boolean> {
 			const { count } = await countWithin(statements, "code", `${userId} ${code}`, CODE_REMEMBERED_MS);
 			return count === 1;

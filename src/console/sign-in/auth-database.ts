@@ -20,9 +20,9 @@ const SCHEMA = {
 };
 
 /**
- * The library's adapter with two changes. Its retry of a failed query would print the statement and its values to the
- * terminal, outside our log. And it would end sessions after a new password or second factor in separate statements: a
- * crash between them would leave an intruder signed in.
+ * The sign-in library's database adapter with two changes. It does not print failed queries with their values to the
+ * terminal. It ends sessions in the same transaction as a new password or second factor: a crash in between would leave
+ * an intruder signed in.
  */
 export function authDatabase(tx: Transactional) {
 	const adapterOn = (database: Transactional | Transaction, options: BetterAuthOptions): Adapter =>
@@ -46,15 +46,15 @@ export function authDatabase(tx: Transactional) {
 	};
 }
 
-/** Statements that belong to the same transaction as the change, if any. */
+/** Statements to run in the same transaction as the change; undefined if there are none. */
 function followingOf({ model, update }: Asked): ((part: Transaction, changed: Found) => Promise<void>) | undefined {
 	if (model === "account" && "password" in update) return (part, { userId = "" }) => endBegun(part, userId);
 	if (model !== "user" || !("twoFactorEnabled" in update)) return undefined;
 	if (update.twoFactorEnabled !== true)
-		// A remaining row would be taken for the next factor, which would then be active without a confirmation.
+		// The library would treat a remaining row as the next factor, active without a confirmation.
 		return async (part, { id }) => void (await part.execute(sql`delete from two_factor where user_id = ${id}`));
 	return async (part, { id }) => {
-		// An unconfirmed factor that is required would lock the person out.
+		// An unconfirmed factor that is nevertheless required would lock the person out.
 		await part.execute(sql`update two_factor set verified = true where user_id = ${id}`);
 		await endBegun(part, id);
 	};

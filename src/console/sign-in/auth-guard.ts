@@ -17,14 +17,17 @@ import { resetIdentifier, resetTokenOf } from "./auth-reset.ts";
 import { signInError } from "./sign-in-error.ts";
 
 interface Guard extends SignIn<"log" | "statements" | "mails" | "serviceName"> {
-	/** The library's check of a code of the session's person, backup codes included; throws if it is wrong. */
+	/**
+	 * The library's check of a second-factor code, backup codes included, for the session's person; throws if it is
+	 * wrong.
+	 */
 	readonly checkCode: (ctx: GenericEndpointContext, code: string) => Promise<unknown>;
 }
 
 interface Note {
 	readonly limits: readonly Limit[];
 	readonly person?: Person | undefined;
-	/** The code confirms the set-up of the second factor. */
+	/** True if the code confirms the set-up of the second factor. */
 	readonly isSetUp?: boolean;
 }
 
@@ -36,13 +39,13 @@ interface Person {
 	readonly password: string | null;
 }
 
-/** By path: runs before the library's handler. */
+/** Checks by path, run before the library's handler. */
 type Checks = Readonly<Record<string, (ctx: GenericEndpointContext) => Promise<Note | undefined>>>;
 
 /**
- * Hooks around the library's sign-in. They limit guesses (`auth-attempts.ts`), remember browsers (`auth-device.ts`) and
- * check new passwords. They accept a code once, and mail changes to the affected person. Must run after `twoFactor`:
- * while a code is still required, nothing is signed in.
+ * Hooks around the library's sign-in: limit guesses (`auth-attempts.ts`), remember browsers (`auth-device.ts`), check
+ * new passwords, accept each code once, mail changes to the person. Must be registered after `twoFactor`, so that no
+ * session exists while a code is still required.
  */
 export function guard(parts: Guard) {
 	const { log, statements } = parts;
@@ -62,7 +65,7 @@ export function guard(parts: Guard) {
 			throw error;
 		});
 		if (note !== undefined && ctx.request !== undefined) notes.set(ctx.request, note);
-		// A person who knows the former password is signed out, whatever the page sends.
+		// A changed password always ends all other sessions, whatever the page sends: their user may know the old password.
 		if (ctx.path === "/change-password") return { context: { body: { ...ctx.body, revokeOtherSessions: true } } };
 		return;
 	});
@@ -104,8 +107,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 	}
 
 	async function reset(ctx: GenericEndpointContext): Promise<Note> {
-		// The machine's clock decides about the expiry, later: checked by the database's clock, a link that the library
-		// accepts could be missed here.
+		// No check of the expiry here: the library decides by this machine's clock, and the database's may differ.
 		const [row] = await statements<{ value: string }>`
 			select value from verification where identifier = ${resetIdentifier(resetTokenOf(ctx))}`;
 		const person = row && (await personOf(statements, { id: row.value }));
@@ -127,7 +129,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		return again(session.session.id);
 	}
 
-	/** A second set-up would replace the former secret with only the password. */
+	/** Refuses a second set-up, which would replace the existing secret with the password alone. */
 	async function enable(ctx: GenericEndpointContext): Promise<Note | undefined> {
 		const session = await getSessionFromCtx(ctx);
 		if (session === null) return undefined;
@@ -136,7 +138,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		return again(session.session.id);
 	}
 
-	/** Weakening the sign-in needs the password and a code: a stolen session with a stolen password is not enough. */
+	/** Weakening the sign-in needs a password and a code: a stolen session plus password is not enough. */
 	async function weaken(ctx: GenericEndpointContext): Promise<Note | undefined> {
 		const session = await getSessionFromCtx(ctx);
 		if (session === null) return undefined;
@@ -165,7 +167,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 		const given = fieldOf(ctx.body, "code");
 		const isForTotp = ctx.path === "/two-factor/verify-totp";
 		if (isForTotp && !isTotp(given)) throw invalidCode();
-		// Backup codes too: concurrent requests could each find the same code in the list, and the library would accept all.
+		// Covers backup codes too: the library would accept the same code in concurrent requests.
 		if (!(await attempts.isFirstUse(person.id, given))) throw invalidCode();
 		return { limits, person, isSetUp: isSession && !person.two_factor_enabled && isForTotp };
 	}
@@ -182,7 +184,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 	};
 }
 
-/** The same order as the library: a session before an unfinished sign-in. */
+/** The library checks a session before an unfinished sign-in; this function does the same. */
 async function challengeOf(statements: Statements, ctx: GenericEndpointContext) {
 	const session = await getSessionFromCtx(ctx);
 	if (session !== null) {
@@ -192,8 +194,7 @@ async function challengeOf(statements: Statements, ctx: GenericEndpointContext) 
 	const cookie = ctx.context.createAuthCookie("two_factor");
 	const challenge = await ctx.getSignedCookie(cookie.name, ctx.context.secret);
 	if (typeof challenge !== "string") return undefined;
-	// Guesses count after the expiry too: the library uses another clock, and could accept a code that would be uncounted
-	// here.
+	// Counts guesses after the expiry too: the library uses another clock and might still accept the code.
 	const [row] = await statements<{ value: string }>`select value from verification where identifier = ${challenge}`;
 	const person = row && (await personOf(statements, { id: row.value }));
 	return person && { person, challenge, isSession: false };
@@ -208,7 +209,7 @@ async function afterwards({ statements, mails }: Guard, ctx: GenericEndpointCont
 	if (ctx.path === "/sign-in/email") return stillGood(statements, ctx, person);
 	if (ctx.path === "/reset-password") {
 		await rememberDevice(ctx, person.id);
-		// An intruder may have left a passkey and used it for a session while all sessions were being ended.
+		// An intruder may have left a passkey, and used it for a new session while all sessions were being ended.
 		await statements`delete from passkey where user_id = ${person.id}`;
 		await statements`delete from session where user_id = ${person.id}`;
 	}
@@ -220,12 +221,12 @@ async function afterwards({ statements, mails }: Guard, ctx: GenericEndpointCont
 	}
 	if (ctx.path === "/two-factor/disable") tell("second factor off");
 	if (ctx.path === "/two-factor/generate-backup-codes") tell("backup codes");
-	// Reset links, unfinished sign-ins and trusted browsers date from before the change.
+	// Deletes reset links, unfinished sign-ins and trusted browsers from before the change.
 	if (!ctx.path.startsWith("/two-factor/verify-") || note.isSetUp)
 		await statements`delete from verification where value = ${person.id}`;
 }
 
-/** A change during the password check ended all sessions but could not see this new one. */
+/** Ends the new session if the password changed while it was checked: the change ended only older sessions. */
 async function stillGood(statements: Statements, ctx: GenericEndpointContext, person: Person): Promise<void> {
 	const now = await personOf(statements, { id: person.id });
 	if (now?.password === person.password && now.two_factor_enabled === person.two_factor_enabled) return;
@@ -250,6 +251,6 @@ async function personOf(
 const addressOf = (ctx: GenericEndpointContext): string =>
 	(ctx.headers === undefined ? null : getIp(ctx.headers, ctx.context.options)) ?? "unknown";
 
-/** Redirects are thrown too, by social sign-ins. */
+/** True for errors, but not for redirects, which social sign-ins throw too. */
 const isRefusal = (returned: unknown): boolean => isAPIError(returned) && returned.statusCode >= 400;
 const invalidCode = () => signInError("INVALID_CODE", "Invalid code", { status: "UNAUTHORIZED" });

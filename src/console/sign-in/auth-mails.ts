@@ -15,7 +15,7 @@ const CHANGES = {
 
 export type SignInMails = ReturnType<typeof createSignInMails>;
 
-/** Links lead to a page with a button: mail scanners open links too. */
+/** Sign-in mails. Their links open a page with a button, because mail scanners open links too. */
 export function createSignInMails(
 	mailer: Pick<Mailer, "send">,
 	{ serviceName: service, origin }: { serviceName: string; origin: string },
@@ -33,7 +33,7 @@ export function createSignInMails(
 				],
 			});
 		},
-		/** To a person who is registered already; the page answers the same for every address. */
+		/** For a sign-up with an address that has an account; the page shows the same response for every address. */
 		known(to: string, asked: Language) {
 			const link = `${origin}/sign-in`;
 			mailer.send({

@@ -21,8 +21,8 @@ interface Stored {
 }
 
 /**
- * A passkey is two factors in one, so no code is required; a response without user verification is refused. The library
- * is loaded on the first use.
+ * Sign-in with passkeys. A passkey is two factors in one, so no code follows; user verification is required. The
+ * library is loaded on first use.
  */
 export function passkeys(parts: Passkeys) {
 	const challenges = createOneTimeValues(parts.statements, { cookie: "passkey", minutes: VALID_MINUTES });
@@ -34,7 +34,7 @@ export function passkeys(parts: Passkeys) {
 
 function registering({ statements, mails, serviceName, origins }: Passkeys, challenges: Challenges) {
 	return {
-		/** Returns options for `navigator.credentials.create`. REAUTHENTICATE after a quarter of an hour. */
+		/** Returns options for `navigator.credentials.create`. REAUTHENTICATE if the sign-in is older than 15 minutes. */
 		beginPasskey: createAuthEndpoint("/passkey/register-begin", { method: "POST" }, async (ctx) => {
 			const { user } = await lately(ctx);
 			const held = await statements<{ id: string }>`select id from passkey where user_id = ${user.id}`;
@@ -88,7 +88,7 @@ function registering({ statements, mails, serviceName, origins }: Passkeys, chal
 function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 	return {
 		/**
-		 * Returns options for `navigator.credentials.get`: any passkey of this site, so that they do not tell which
+		 * Returns options for `navigator.credentials.get` that accept any passkey of this site: they do not reveal which
 		 * accounts have one.
 		 */
 		beginPasskeySignIn: createAuthEndpoint("/passkey/sign-in-begin", { method: "POST" }, async (ctx) => {
@@ -125,7 +125,7 @@ function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 				})
 				.catch(() => undefined);
 			if (!checked?.verified) throw notGood();
-			// The row determines the person. A counter that does not grow is refused: the key may be a copy.
+			// The stored passkey determines the person. A counter that does not grow is refused: the key may be a copy.
 			const { newCounter } = checked.authenticationInfo;
 			const used = await statements`
 				update passkey set counter = ${newCounter}::bigint, last_used_at = clock_timestamp()
@@ -134,7 +134,7 @@ function signingIn({ statements, origins }: Passkeys, challenges: Challenges) {
 			const user = await ctx.context.internalAdapter.findUserById(stored.user_id);
 			if (user === null) throw notGood();
 			const session = await ctx.context.internalAdapter.createSession(user.id);
-			// A change that removed the passkey during the check ended all sessions but could not see this new one.
+			// Checks again: a concurrent change may have removed the passkey and ended all sessions, but not this new one.
 			const still = await statements`select 1 from passkey where id = ${stored.id}`;
 			if (still.length === 0) {
 				await statements`delete from session where id = ${session.id}`;
@@ -152,7 +152,7 @@ function siteOf(ctx: GenericEndpointContext, origins: readonly string[]): { orig
 	return { origin, rpId: new URL(origin).hostname };
 }
 
-/** A person who signed in, or gave the password, within the last quarter of an hour. */
+/** Requires that the person signed in or entered the password within 15 minutes. */
 async function lately(ctx: GenericEndpointContext) {
 	const present = await getSessionFromCtx(ctx);
 	if (present === null) throw signInError("SESSION_REQUIRED", "Please sign in.", { status: "UNAUTHORIZED" });
@@ -165,14 +165,14 @@ async function lately(ctx: GenericEndpointContext) {
 	return present;
 }
 
-/** The library validates the response; here only that it is an object. */
+/** Checks only that the response is an object; the library validates the rest. */
 function responseOf(body: unknown): AuthenticationResponseJSON & RegistrationResponseJSON {
 	const response = typeof body === "object" && body !== null ? (body as { response?: unknown }).response : undefined;
 	if (typeof response !== "object" || response === null) throw notGood();
 	return response as AuthenticationResponseJSON & RegistrationResponseJSON;
 }
 
-/** Challenges that a passkey signs, as proof of its presence. */
+/** One-time challenges for a passkey to sign. */
 type Challenges = ReturnType<typeof createOneTimeValues>;
 
 const notGood = () => signInError("PASSKEY_REFUSED", "This passkey was not accepted. Try again.");

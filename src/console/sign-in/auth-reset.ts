@@ -11,9 +11,9 @@ export function resetTokenOf({ body, query }: { body?: unknown; query?: unknown 
 }
 
 /**
- * Sets a new password by a mailed link. The library needs five steps for it: an interruption would leave former
- * sessions and passkeys valid, and the link used up. The guard has checked the password by then. A link expires by the
- * machine's clock, which the library used to date it.
+ * Sets a new password by a mailed link, in one transaction. The library needs five steps: an interruption would use up
+ * the link and leave old sessions valid. The guard checked the password before. Links expire by the machine's clock, as
+ * the library dates them.
  */
 export function passwordReset({ statements }: SignIn<"statements">) {
 	return {
@@ -21,7 +21,7 @@ export function passwordReset({ statements }: SignIn<"statements">) {
 		endpoints: {
 			resetPassword: createAuthEndpoint("/reset-password", { method: "POST" }, async (ctx) => {
 				const identifier = resetIdentifier(resetTokenOf(ctx));
-				// Checked before the expensive hash of the password, so that requests without a valid link are cheap.
+				// Checked before the expensive password hash, so that requests with an invalid link are cheap.
 				const known = await statements`
 					select 1 from verification where identifier = ${identifier} and expires_at > to_timestamp(${Date.now()}::double precision / 1000.0)`;
 				if (known.length === 0) throw usedUp();

@@ -15,12 +15,12 @@ import { hashOf, newToken } from "./token.ts";
 
 const COOKIE = "sign_up";
 const VALID_HOURS = 24;
-/** Open sign-ups of one address; the oldest is deleted. */
+/** Unconfirmed sign-ups per address; a further one deletes the oldest. */
 const OPEN_MAX = 100;
 
 /**
- * Replaces the library's sign-up: no person is created before the address is proved by the mail's link. Only in the
- * browser that signed up does the chosen password count: one that a stranger chose for this address is worthless.
+ * Replaces the library's sign-up: a person is created only when the mailed link proves the address. The chosen password
+ * counts only in the browser that signed up, so a password that a stranger chose is worthless.
  */
 export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "serviceName" | "terms">) {
 	const { statements, mailer, mails, serviceName, terms } = parts;
@@ -28,8 +28,8 @@ export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "servi
 		id: "sign-up",
 		endpoints: {
 			/**
-			 * Body: `name`, `email`, `password`, `next` (the page afterwards), `acceptedTerms` (their version). The same
-			 * response for every address.
+			 * Body: `name`, `email`, `password`, `next` (page to show afterwards), `acceptedTerms` (their version). Returns
+			 * the same response for every address.
 			 */
 			signUpEmail: createAuthEndpoint("/sign-up/email", { method: "POST" }, async (ctx) => {
 				if (!mailer.works)
@@ -51,8 +51,8 @@ export function signUps(parts: SignIn<"statements" | "mailer" | "mails" | "servi
 				return ctx.json({ status: true });
 			}),
 			/**
-			 * Body: `token`, and in another browser than that of the sign-up `newPassword` and `name`. Tells whether a
-			 * session began. PASSWORD_REQUIRED leaves the token unused.
+			 * Body: `token`; in another browser also `newPassword` and `name`. The response says whether a session began.
+			 * PASSWORD_REQUIRED leaves the token unused.
 			 */
 			verifyEmail: createAuthEndpoint("/verify-email", { method: "POST" }, async (ctx) => {
 				const tokenHash = hashOf(textOf(ctx.body, "token"));
@@ -96,7 +96,7 @@ async function chosenHere(
 	return { name, password: await ctx.context.password.hash(chosen) };
 }
 
-/** False if the address was proved before; then nothing is stored. */
+/** Stores a sign-up. False, and nothing stored, if the address already has a verified person. */
 async function open(
 	statements: Statements,
 	row: { token: string; browser: string; email: string; name: string; password: string; termsVersion: string | null },
@@ -116,9 +116,9 @@ async function open(
 }
 
 /**
- * One statement: uses up the token and creates the person, or takes over an unproved one without anything stored for
- * this address before. `chosen` replaces the sign-up's name and password. Undefined if the token is invalid, or the
- * address was proved in between.
+ * Uses up the token and creates the person in one statement, or takes over an unverified person and deletes what was
+ * stored for the address. `chosen` replaces the sign-up's name and password. Undefined if the token is invalid or the
+ * address was verified in between.
  */
 async function prove(
 	statements: Statements,
@@ -161,8 +161,8 @@ async function prove(
 }
 
 /**
- * Deletes expired sign-ups, people who never proved their address, and expired links and unfinished sign-ins. The last
- * two must be expired by both clocks, since the library uses this machine's.
+ * Deletes expired sign-ups, people without a verified address, and expired links and unfinished sign-ins. The last two
+ * must be expired by the database's and this machine's clock, since the library uses the latter.
  */
 export async function forgetUnproved(statements: Statements, nowMs: number): Promise<void> {
 	await statements`delete from sign_up where expires_at < clock_timestamp()`;

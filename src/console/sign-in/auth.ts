@@ -26,7 +26,7 @@ interface AuthOptions extends SignIn<"serviceName" | "terms" | "origin" | "origi
 	readonly config: Pick<Config, "demo" | "production" | "signIn">;
 }
 
-/** Passes the client's address to the rate limiter; a client's own header of this name is replaced. */
+/** Header that gives the rate limiter the client's address; a value sent by the client is replaced. */
 export const ADDRESS_HEADER = "x-tollgate-client-address";
 
 const SESSION_S = 7 * 24 * 3600;
@@ -36,7 +36,9 @@ const RESET_S = 3600;
 const NAMELESS = "New member";
 const SESSION_UNREADABLE = "FAILED_TO_GET_SESSION";
 
-/** Disabled: endpoints that show or end sessions by token, that change a person's identity, or that no page uses. */
+/**
+ * Disabled endpoints of the library: they show or end sessions by token, change a person's identity, or serve no page.
+ */
 const DISABLED_PATHS = [
 	"/list-sessions",
 	"/revoke-session",
@@ -130,7 +132,7 @@ export function createAuth(
 		onAPIError: { onError: (error) => passOn(error, log) },
 		advanced: {
 			cookiePrefix: isHttps ? "__Host-tollgate" : "tollgate",
-			// Our own prefix: the library's `__Secure-` would let a sibling host set the cookie.
+			// Our own cookie prefix: with the library's `__Secure-`, a sibling host could set the cookie.
 			useSecureCookies: false,
 			// Set explicitly: the library skips the check where NODE_ENV is `test`.
 			disableOriginCheck: false,
@@ -165,7 +167,7 @@ export function createAuth(
 	});
 }
 
-/** An identity provider may report an unverified address; it creates no person here. */
+/** Refuses to create a person whose address the identity provider has not verified. */
 function onlyProved<U extends { emailVerified: boolean; name: string }>(data: U): { data: U } {
 	// A name that breaks our rule is replaced, so that the sign-in succeeds.
 	if (data.emailVerified) return { data: isPersonName(data.name) ? data : { ...data, name: NAMELESS } };
@@ -174,7 +176,7 @@ function onlyProved<U extends { emailVerified: boolean; name: string }>(data: U)
 	});
 }
 
-/** Calls the library's endpoints as plain functions: no hooks and no new session. */
+/** Calls the library's endpoint as a plain function, without hooks and without a new session. */
 function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
 	return (ctx: GenericEndpointContext, code: string): Promise<unknown> => {
 		const given = { context: ctx.context, headers: ctx.headers ?? new Headers() };
@@ -184,13 +186,15 @@ function codeCheck({ endpoints }: ReturnType<typeof twoFactor>) {
 	};
 }
 
-/** The library does not validate the type of the name. */
+/** Validates the name, which the library does not. */
 function onlyNamed<U extends { name?: string | undefined }>(data: U): { data: U } {
 	if (data.name === undefined || (typeof data.name === "string" && isPersonName(data.name))) return { data };
 	throw signInError("INVALID_NAME", NAME_RULE);
 }
 
-/** For links of the first run (sign-in-link.ts), which are created there; requests for a link are disabled. */
+/**
+ * Sign-in links of the first run; `sign-in-link.ts` creates them, and the library's endpoint for new links is disabled.
+ */
 function signInLinks() {
 	return magicLink({
 		disableSignUp: true,
@@ -201,8 +205,8 @@ function signInLinks() {
 }
 
 /**
- * Rethrows our own errors and database failures, so that they get the usual error response instead of the library's
- * bare 500. The library hides why a session could not be read; only the database can fail there.
+ * Rethrows our errors and database failures, so that they get the usual error response. The library hides why reading a
+ * session failed, and only the database can fail there.
  */
 export function passOn(error: unknown, log: Log): void {
 	if (isDatabaseAway(error)) throw error;
@@ -223,8 +227,8 @@ export async function passOnAnswer(answer: Response): Promise<Response> {
 }
 
 /**
- * If an identity provider does not return the person, the browser goes back to the sign-in page. Without this the
- * exception would look like a bug of ours.
+ * Redirects to the sign-in page if an identity provider returns no person. Without it, the library's exception would be
+ * logged as a bug.
  */
 function failingProviders(log: Log): BetterAuthPlugin {
 	return {
@@ -251,8 +255,8 @@ function socialProviders({ signIn: { github, google } }: Pick<Config, "signIn">)
 const UNASKED = /^\/(callback|company|oauth2|sign-in\/social|sign-in\/oauth2|one-tap|sso|id-token)/;
 
 /**
- * Whether a session may begin at this path. Operators must use password and second factor, which an identity provider
- * does not prove.
+ * Whether a session may begin at this path. Operators need password and second factor, which an identity provider does
+ * not prove.
  */
 async function mayBegin(statements: Statements, userId: string, path: string | undefined): Promise<boolean> {
 	if (path === undefined || !UNASKED.test(path)) return true;

@@ -40,7 +40,7 @@ export function sessionRoutes(
 		})
 		.get("/sessions", async ({ request }) => {
 			const { userId, sessionId } = sessions.viewer(request);
-			// Sessions valid by either clock: the library uses the machine's, and each session that still works is listed.
+			// Lists sessions that are valid by the database's or this machine's clock: the library uses the latter.
 			const rows = await statements<object>`
 				select id, id = ${sessionId} as current, created_at, updated_at, expires_at, ip_address as ip, user_agent from session
 				where user_id = ${userId} and expires_at > least(clock_timestamp(), to_timestamp(${parts.clock.wallMs()}::double precision / 1000.0))
@@ -82,8 +82,8 @@ export function sessionRoutes(
 }
 
 /**
- * Repeats the password check, so that this session may do sensitive acts for a while. Faults: invalid_request if the
- * password is wrong or the person has none; rate_limit_exceeded.
+ * Checks the password again, so that this session may do sensitive actions for 15 minutes. Faults: invalid_request if
+ * the password is wrong or the person has none; rate_limit_exceeded.
  */
 async function authenticateAgain(
 	{ statements, sessions, auth }: Parts<"statements" | "auth" | "sessions">,
@@ -103,8 +103,7 @@ async function authenticateAgain(
 		throw new ConsoleError("invalid_request", "The password is wrong.", { param: "password" });
 	}
 	await attempts.takeBack(limits);
-	// By the machine's clock, like all timestamps of a session: its age is computed with that clock, and the database's
-	// may differ.
+	// Uses the machine's clock, like the library's timestamps of a session, since the database's may differ.
 	await statements`update session set authenticated_at = to_timestamp(${Date.now()}::double precision / 1000.0) where id = ${sessionId}`;
 	return { authenticated: true };
 }

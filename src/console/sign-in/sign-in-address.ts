@@ -1,9 +1,9 @@
 import { isMailAddress } from "../../base/mail-address.ts";
 
-/** The library's own pattern, which it applies only at sign-in and password reset. */
+/** The library's pattern for addresses, which it applies only at sign-in and password reset. */
 const LIBRARYS = /^(?!\.)(?!.*\.\.)[\w'+.-]*[\w+-]@([a-z\d][a-z\d-]*\.)+[a-z]{2,}$/i;
 
-/** Whether this address can sign in: a person who signs up with another one could never return. */
+/** Whether the library lets this address sign in. Sign-up must refuse other addresses. */
 export function isSignInAddress(text: string): boolean {
 	return isMailAddress(text) && LIBRARYS.test(text);
 }

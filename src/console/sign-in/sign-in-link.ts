@@ -4,14 +4,14 @@ import { ConsoleError } from "../console-error.ts";
 import { ADDRESS_HEADER, type Auth } from "./auth.ts";
 import { LINK_PAGES, type LinkPage, SIGN_IN_LINK } from "./new-sign-in-link.ts";
 
-/** The library's own address of it, which is not served. */
+/** The library's address for links, which is not served to clients. */
 const VERIFY = "/api/auth/magic-link/verify";
 const REFUSED = "/link-refused";
 const USED_UP = "This link has expired or was already used. Tollgate prints new links each time it starts.\n";
 
 /**
- * Sign-in links of the first run: valid once, for some hours, on this machine only. An invalid link still redirects a
- * person who is signed in. Faults: forbidden, not_found.
+ * Sign-in links of the first run, valid once, for some hours, from this machine only. A signed-in person is redirected
+ * even by an invalid link. Faults: forbidden, not_found.
  */
 export async function openSignInLink(auth: Auth, connection: Connection): Promise<Response> {
 	const { request, address } = connection;
@@ -22,7 +22,7 @@ export async function openSignInLink(auth: Auth, connection: Connection): Promis
 		throw new ConsoleError("not_found", "There is no such endpoint.");
 	if (!isOwnMachine(connection))
 		throw new ConsoleError("forbidden", "This link works only on the machine that runs the service.");
-	// A browser's prefetch would use the link up.
+	// Ignores a browser's prefetch, which would use the link up.
 	if (/prefetch|prerender/.test(`${request.headers.get("sec-purpose")} ${request.headers.get("purpose")}`))
 		throw new ConsoleError("forbidden", "This link cannot be prefetched. Open it in a browser tab.");
 	const query = new URLSearchParams({ token, callbackURL: target, errorCallbackURL: REFUSED });
@@ -38,8 +38,8 @@ export async function openSignInLink(auth: Auth, connection: Connection): Promis
 const OWN_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
- * True if the client is on this machine and uses one of its own names. A local proxy forwards for others, and a foreign
- * name that resolves here belongs to another site.
+ * True if the client is on this machine and uses one of its own names. Excludes local proxies, which forward for
+ * others, and foreign names that resolve to this machine.
  */
 export function isOwnMachine({ request, address }: Pick<Connection, "request" | "address">): boolean {
 	const { hostname } = new URL(request.url);

@@ -21,9 +21,9 @@ export const consoleUser = pgTable("console_user", {
 	emailVerified: boolean("email_verified").notNull().default(false),
 	image: text(),
 	twoFactorEnabled: boolean("two_factor_enabled").notNull().default(false),
-	/** Sees and manages the whole service. Set on the command line only. */
+	/** May see and manage the whole service. Only the command line sets it. */
 	operator: boolean().notNull().default(false),
-	/** The person's language; null: no choice, so the browser's languages decide. */
+	/** The person's language; null: the browser's languages decide. */
 	language: text(),
 	createdAt: moment("created_at").notNull().defaultNow(),
 	updatedAt: moment("updated_at").notNull().defaultNow(),
@@ -43,11 +43,10 @@ export const session = pgTable(
 		expiresAt: moment("expires_at").notNull(),
 		ipAddress: text("ip_address"),
 		userAgent: text("user_agent"),
-		/** When the password was last entered again; null: not since the session began. */
+		/** When the password was last entered again in this session; null: never. */
 		authenticatedAt: moment("authenticated_at"),
 		/**
-		 * The `company_sign_in.revision` of a company's sign-in, which opens only that account. Null: the person's own
-		 * sign-in.
+		 * `company_sign_in.revision` of a company session, which opens only that account. Null: the person's own sign-in.
 		 */
 		companyRevision: text("company_revision"),
 		createdAt: moment("created_at").notNull().defaultNow(),
@@ -56,7 +55,7 @@ export const session = pgTable(
 	(table) => [index("session_user").on(table.userId)],
 );
 
-/** Company sign-ins: a person has one for each provider, and an id at the provider is one person. */
+/** Company sign-ins: a person has one identity per provider, and a provider's id belongs to one person. */
 const ofCompany = (table: { providerId: AnyPgColumn }) => sql`${table.providerId} like 'company:%'`;
 
 export const authAccount = pgTable(
@@ -83,7 +82,7 @@ export const authAccount = pgTable(
 	],
 );
 
-/** One-time values: verification of an address, reset of a password, the way back from another service. */
+/** One-time values: address verification, password reset, return from an identity provider. */
 export const verification = pgTable(
 	"verification",
 	{
@@ -98,8 +97,8 @@ export const verification = pgTable(
 );
 
 /**
- * A sign-up that is not verified. It makes no user and gives no right until the mail's link is opened. Several may
- * exist for one address, of its owner and of others.
+ * An unverified sign-up. It creates no user and gives no right until the mailed link is opened. An address may have
+ * several, from its owner and from strangers.
  */
 export const signUp = pgTable(
 	"sign_up",
@@ -107,7 +106,7 @@ export const signUp = pgTable(
 		tokenHash: text("token_hash").primaryKey(),
 		email: text().notNull(),
 		name: text().notNull(),
-		/** Scrypt. Valid only with the browser that chose it. */
+		/** Scrypt hash, valid only in the browser that chose the password. */
 		password: text().notNull(),
 		/** Version of the accepted terms; null where none were required. */
 		termsVersion: text("terms_version"),
@@ -129,7 +128,7 @@ export const termsAcceptance = pgTable(
 	(table) => [primaryKey({ columns: [table.userId, table.version] })],
 );
 
-/** The sign-in library's own limits by address. It deletes rows older than its longest window. */
+/** The sign-in library's rate limits by address. The library deletes rows older than its longest window. */
 export const rateLimit = pgTable("rate_limit", {
 	id: text().primaryKey(),
 	key: text().notNull().unique(),
@@ -156,7 +155,7 @@ export const passkey = pgTable(
 		userId: userId(),
 		name: text().notNull(),
 		publicKey: text("public_key").notNull(),
-		/** The device's own counter; 0 where it has none. */
+		/** The authenticator's signature counter; 0 if it has none. */
 		counter: bigint({ mode: "number" }).notNull(),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		lastUsedAt: moment("last_used_at"),

@@ -12,7 +12,7 @@ export interface Party {
 
 const COMPANY = /^[^\p{Cc}]{0,200}$/u;
 const ADDRESS = /^(?:[^\p{Cc}]{0,100}(?:\n|$)){0,8}$/u;
-/** Of any country: digits, letters and separators. */
+/** VAT ids of any country: letters, digits and separators. */
 const VAT_ID = /^[\p{L}\p{N} ./+*-]{0,40}$/u;
 
 export async function readBillingDetails(statements: Statements, accountId: string): Promise<Party> {
@@ -21,7 +21,7 @@ export async function readBillingDetails(statements: Statements, accountId: stri
 	return row ?? { company: "", address: "", vatId: "" };
 }
 
-/** `noted` is the audit entry, with the saved details. Fault invalid_request. */
+/** `noted` is the audit entry that records the saved details. Fault invalid_request. */
 export async function saveBillingDetails(
 	statements: Statements,
 	accountId: string,

@@ -1,25 +1,25 @@
 import { ConsoleError } from "../console-error.ts";
 
-/** Unfinished PDFs of all accounts and of one; further ones are refused. */
+/** Unfinished PDFs in all and per account; further ones are refused. */
 const OPEN_MAX = 20;
 const OPEN_OF_ACCOUNT_MAX = 4;
-/** Cached PDFs of closed months; the least recently used is dropped. Rows, and so bytes, of each are limited. */
+/** Cached PDFs of closed months; the least recently used is dropped. Each PDF is small, since its rows are limited. */
 const KEPT_MAX = 200;
 
 type Pdf = Uint8Array<ArrayBuffer>;
 
 export interface PdfQueue {
-	/** `key` identifies the content if the PDF is to be cached. Fault overloaded if too many wait. */
+	/** `key` identifies the content in the cache; null: not cached. Fault overloaded if too many PDFs wait. */
 	make(accountId: string, key: string | null, make: () => Promise<Pdf>): Promise<Pdf>;
 }
 
-/** PDFs are made one at a time in the order of the requests, since all share one event loop. */
+/** Makes PDFs one at a time in the order of requests, since all share one event loop. */
 export function createPdfQueue(): PdfQueue {
 	const kept = new Map<string, Pdf>();
 	let open: string[] = [];
 	let last: Promise<unknown> = Promise.resolve();
 
-	/** Makes it the most recently used. */
+	/** Marks the PDF as most recently used. */
 	function keep(key: string, pdf: Pdf): Pdf {
 		kept.delete(key);
 		kept.set(key, pdf);

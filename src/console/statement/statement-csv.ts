@@ -20,8 +20,8 @@ const COLUMNS: Readonly<Record<string, (line: StatementLine, balance: bigint) =>
 };
 
 /**
- * In English with a decimal point: programs know its column names. The first row is the opening balance, the last one
- * the closing balance; the rows between add up to it.
+ * English with a decimal point, since programs read it. The first row is the opening balance, the last the closing
+ * balance; the rows between sum to the difference.
  */
 export function statementCsv(statement: Statement, lines: readonly StatementLine[]): string {
 	let balance = statement.openingNanoUsd;

@@ -156,7 +156,7 @@ function summed(usage: Statement["usage"], nameOf: (row: Statement["usage"][numb
 	return sums;
 }
 
-/** All amounts have the decimals of the finest one, so that decimal points align. */
+/** All amounts get as many decimals as the one with the most, so that decimal points align. */
 function tableOf(
 	language: Language,
 	title: TextId,

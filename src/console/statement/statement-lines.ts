@@ -1,14 +1,14 @@
 import type { TextId } from "../../base/translate.ts";
 import type { Statement, StatementEntry, StatementUsage } from "./statement.ts";
 
-/** The lines of a month's balance by day: movements, then a day's usage by model and project. */
+/** One line of a month's statement. Per day: movements of credit, then usage by model and project. */
 export interface StatementLine extends Pick<StatementUsage, "day" | "projectId" | "projectName"> {
 	readonly kind: StatementEntry["kind"] | "usage" | "late_usage" | "recorded_later" | "more";
 	readonly description: string;
 	readonly requests: bigint | null;
 	readonly promptTokens: bigint | null;
 	readonly completionTokens: bigint | null;
-	/** Positive adds credit. */
+	/** Positive amounts add credit. */
 	readonly amountNanoUsd: bigint;
 	readonly url: string;
 }
@@ -27,7 +27,7 @@ export const KINDS = {
 const DAY_MS = 24 * 3_600_000;
 const NONE = { projectId: "", projectName: "", requests: null, promptTokens: null, completionTokens: null };
 
-/** The amounts sum to `closing − opening`. `place` is the console's origin and the account. */
+/** The amounts sum to `closing − opening`. `place` has the console's origin and the account. */
 export function statementLines(
 	statement: Statement,
 	place: { readonly origin: string; readonly accountId: string },

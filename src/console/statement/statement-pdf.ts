@@ -15,11 +15,11 @@ const INK = "#1b1f23";
 const DIM = "#586069";
 const RULE = "#c8ced3";
 const CHARS_MAX = 130;
-/** Widths of the cells before the last one, which takes the space between them and the amount. */
+/** Widths of all cells but the last, which takes the space left of the amount. */
 const WIDTHS = [170, 110];
 const AMOUNT_WIDTH = 120;
 
-/** Characters that the font has and that need no shaping; other scripts need the page. */
+/** Text that the embedded font can draw without shaping; other scripts need the HTML page. */
 const DRAWN = /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{Script=Common}\p{Script=Inherited}]*$/u;
 /** Invisible characters and line separators. */
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
@@ -37,15 +37,15 @@ interface Place {
 let font: Buffer | undefined;
 
 /**
- * The statement as a PDF, made in time slices of the event loop. Fault unprocessable_request for texts in other scripts
- * than Latin, Greek and Cyrillic.
+ * Draws the statement as a PDF, yielding to the event loop between slices. Fault unprocessable_request for scripts
+ * other than Latin, Greek and Cyrillic.
  */
 export async function statementPdf(document: StatementDocument): Promise<Uint8Array<ArrayBuffer>> {
 	const { language, title, serviceName, accountId, month, from, to, facts, tables } = document;
 	font ??= readFileSync(fontFile);
 	const doc = new PDFDocument({
 		...{ size: "A4", margin: 0, bufferPages: true, lang: language },
-		// Otherwise pdfkit reads a font from a file that is not in the binary.
+		// Without this option pdfkit reads a font file that is not in the binary.
 		font: "",
 		info: { Title: `${title}, ${accountId}`, Author: serviceName },
 	});

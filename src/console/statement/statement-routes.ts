@@ -65,7 +65,7 @@ export function statementRoutes(parts: Parts<"statements" | "brand" | "sessions"
 			async ({ request, query }) => {
 				const { isClosed, ...document } = await documentOf(request, query.month);
 				const key = isClosed ? Bun.SHA256.hash(JSON.stringify(document), "hex") : null;
-				// Loaded on demand: it contains a font.
+				// Loaded on demand, because it contains a font.
 				const { statementPdf } = await import("./statement-pdf.ts");
 				const bytes = await pdfs.make(document.accountId, key, () => statementPdf(document));
 				return file(bytes, "application/pdf", `statement-${query.month}.pdf`);

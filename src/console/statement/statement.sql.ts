@@ -12,7 +12,7 @@ export const billingDetails = pgTable("billing_details", {
 });
 
 /**
- * An account's closed month (UTC): its sums, written once, when its days are sealed. Rows recorded later belong to a
+ * Sums of an account's closed month (UTC), written once when its days are sealed. Usage recorded later appears in a
  * later month's statement.
  */
 export const closedMonth = pgTable(
@@ -22,9 +22,9 @@ export const closedMonth = pgTable(
 			.notNull()
 			.references(() => account.id),
 		month: date({ mode: "string" }).notNull(),
-		/** Of requests that were admitted in it. */
+		/** Usage of requests admitted in this month. */
 		usageNanoUsd: bigint("usage_nano_usd", { mode: "bigint" }).notNull(),
-		/** Of all requests that were admitted before its end. */
+		/** Usage of all requests admitted before the month's end. */
 		usageToDateNanoUsd: bigint("usage_to_date_nano_usd", { mode: "bigint" }).notNull(),
 		closingNanoUsd: bigint("closing_nano_usd", { mode: "bigint" }).notNull(),
 		closedAt: timestamp("closed_at", { withTimezone: true }).notNull().defaultNow(),

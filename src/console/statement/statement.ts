@@ -3,7 +3,7 @@ import type { Statements } from "../../db/statements.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { LedgerRow } from "../credit/credit-ledger.ts";
 
-/** A movement of credit other than usage. Amounts have no limit here, since a month is a sum. */
+/** A movement of credit other than usage. A `bigint`, since a month's sum may exceed NanoUsd's range. */
 export interface StatementEntry {
 	readonly id: string;
 	readonly kind: Exclude<LedgerRow["kind"], "usage">;
@@ -17,7 +17,7 @@ export interface StatementEntry {
 export interface StatementUsage {
 	readonly day: string;
 	readonly model: string;
-	/** Project of the key at that time; empty: none. */
+	/** Project of the key at admission; empty: none. */
 	readonly projectId: string;
 	readonly projectName: string;
 	readonly requests: bigint;
@@ -31,19 +31,21 @@ export interface Statement {
 	readonly month: string;
 	readonly fromMs: number;
 	readonly toMs: number;
-	/** closed: its figures are final. over: its last days are not sealed yet. running: the present month. */
+	/**
+	 * closed: figures are final. over: the month ended, but its last days are not sealed yet. running: the present month.
+	 */
 	readonly state: MonthState;
 	readonly openingNanoUsd: bigint;
-	/** Oldest first; at most ENTRIES_MAX, of `entryCount`. */
+	/** Oldest first; the first ENTRIES_MAX of `entryCount`. */
 	readonly entries: readonly StatementEntry[];
 	readonly entryCount: number;
 	readonly entrySums: Readonly<Partial<Record<StatementEntry["kind"], bigint>>>;
-	/** From the present log, by day, model and project. */
+	/** Summed from the request log as it is now, by day, model and project. */
 	readonly usage: readonly StatementUsage[];
 	readonly usageNanoUsd: bigint;
-	/** Usage of earlier months that was recorded after their statements were closed. */
+	/** Usage of earlier months recorded after their statements closed; charged in this statement. */
 	readonly lateNanoUsd: bigint;
-	/** Recorded of this month after it was closed: in `usage`, and in the statement of a later month. */
+	/** Usage of this month recorded after it closed: contained in `usage`, charged in a later month's statement. */
 	readonly laterNanoUsd: bigint;
 	readonly closingNanoUsd: bigint;
 }
@@ -53,7 +55,7 @@ export type MonthState = "running" | "over" | "closed";
 export const ENTRIES_MAX = 10_000;
 const MONTH = /^(20\d\d)-(0[1-9]|1[0-2])$/;
 
-/** Amounts and counts are texts in JSON, since they have no limit. */
+/** Type of the JSON form: bigints become decimal texts, since they have no limit. */
 type Texts<Fields> = { [Name in keyof Fields]: Fields[Name] extends bigint ? string : Fields[Name] };
 
 interface Row {
@@ -79,8 +81,8 @@ function firstDayOf(month: string): string {
 }
 
 /**
- * Closes the account's months whose days are all sealed, each once. Later records are the difference between the usage
- * up to a month's end and the usage stored with the last closed month.
+ * Closes the account's months whose days are all sealed, each once. Usage recorded late is total usage up to the
+ * month's end, minus the usage stored with the last closed month.
  */
 export async function closeMonths(statements: Statements, accountId: string): Promise<void> {
 	await statements`
@@ -108,7 +110,7 @@ export async function closeMonths(statements: Statements, accountId: string): Pr
 		select ${accountId}, s.month, s.usage, s.to_date, s.entries - s.to_date from sums s on conflict do nothing`;
 }
 
-/** Newest first, from this month back to the account's first. */
+/** Months newest first, from the present one back to the account's first. */
 export async function listMonths(
 	statements: Statements,
 	accountId: string,
@@ -127,7 +129,7 @@ export async function listMonths(
 	return rows.map(({ month, state }) => ({ month, state }));
 }
 
-/** One snapshot of a month. Faults invalid_request; not_found for a month before the account existed. */
+/** Reads a month in one snapshot. Faults invalid_request; not_found for a month before the account existed. */
 export async function readStatement(statements: Statements, accountId: string, month: string): Promise<Statement> {
 	const first = firstDayOf(month);
 	const found = (await listMonths(statements, accountId)).find((known) => known.month === month);
@@ -179,7 +181,7 @@ function statementOf(month: string, row: Row): Statement {
 	const usedBefore = row.own_to_date === null ? BigInt(row.live_before) : BigInt(row.own_to_date) - usage;
 	const late = row.to_date === null ? 0n : usedBefore - BigInt(row.to_date);
 	const moved = row.sums.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
-	// Without a closed former month, this month is the account's first, or the former one just ended.
+	// If the month before is not closed, this is the account's first month, or that month has just ended.
 	const opening =
 		row.opening !== null
 			? BigInt(row.opening)

@@ -1,20 +1,20 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Statements } from "../../db/statements.ts";
 
-/** Medians of a model's completed streams of the last day; each within 6 %, since classes are 12 % wide. */
+/** Medians of a model's completed streams in the last day, within 6 %, since buckets are 12 % wide. */
 export interface ModelSpeed {
 	readonly firstTokenMs: number;
-	/** After the first token; null if no completion was long enough. */
+	/** Measured after the first token; null if no answer was long enough. */
 	readonly tokensPerSecond: number | null;
 	readonly requests: number;
 }
 
 export interface ModelSpeeds {
-	/** By model id; models with too few samples are left out. At most a minute old. */
+	/** By model id, without models that have too few samples. At most a minute old. */
 	current(): Promise<ReadonlyMap<string, ModelSpeed>>;
 }
 
-/** Few samples are no measure, and would reveal a single customer's usage. */
+/** Fewer samples are imprecise and could reveal a single customer's usage. */
 export const SPEED_REQUESTS_MIN = 20;
 const FRESH_MS = 60_000;
 const STEPS_PER_DECADE = 20;
@@ -39,7 +39,7 @@ export function createModelSpeeds({ statements, clock }: { statements: Statement
 	};
 }
 
-/** Middles of the classes with the medians. */
+/** For each model, the middle of the bucket that contains the median. */
 async function readSpeeds(statements: Statements): Promise<ReadonlyMap<string, ModelSpeed>> {
 	const rows = await statements<{ model: string; kind: "first_token" | "rate"; bucket: number; total: number }>`
 		with classes as (

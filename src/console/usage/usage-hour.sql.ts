@@ -30,8 +30,8 @@ export const usageHour = pgTable("usage_hour", hourOf(), (table) => [
 ]);
 
 /**
- * The part of `usage_hour` that was used in projects, by the key's project at admission. The rest of an hour was used
- * in none (`usage_split`). A separate table: accounts without projects have no rows here.
+ * The part of `usage_hour` in projects, by the key's project at admission. The rest of an hour had no project
+ * (`usage_split`). A separate table, so that accounts without projects have no rows here.
  */
 export const usageProjectHour = pgTable(
 	"usage_project_hour",
@@ -47,22 +47,22 @@ export const usageProjectHour = pgTable(
 );
 
 /**
- * The sum of an account's hours, so that a running balance need not read all of them. Triggers of `usage_hour` keep it.
+ * Sum of an account's hours, so that a running balance need not read them all. Triggers of `usage_hour` maintain it.
  */
 export const usageTotal = pgTable("usage_total", {
 	accountId: text("account_id").primaryKey(),
 	chargedNanoUsd: count("charged_nano_usd"),
 });
 
-/** Position of `usage_hour`; one row. */
+/** How far `usage_hour` has read `usage_event`; one row. */
 export const usageCursor = pgTable("usage_cursor", {
 	id: smallint().primaryKey(),
-	/** Every transaction below this number had ended at the last fold; null before the first one. */
+	/** Every transaction with a lower number had ended at the last fold; null before the first fold. */
 	horizon: bigint({ mode: "number" }),
 	/** No transaction had this number at the last fold. */
 	newest: bigint({ mode: "number" }),
 	/**
-	 * When the last fold ran; a minute after the beginning of the oldest transaction with a row then, if that is earlier.
+	 * When the last fold ran; or, if earlier, a minute after the start of the oldest transaction that was then running.
 	 */
 	foldedAt: timestamp("folded_at", { withTimezone: true }),
 });

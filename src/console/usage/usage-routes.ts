@@ -70,7 +70,7 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 		});
 }
 
-/** As in `/v1/usage`: project `none` selects usage in no project. */
+/** As in `/v1/usage`, project `none` selects usage without a project. */
 function narrowedBy({ model, key, project }: Static<typeof usageQuery> | Static<typeof logQuery>) {
 	return { model: model ?? null, keyId: key ?? null, projectId: project === "none" ? "" : (project ?? null) };
 }

@@ -28,8 +28,8 @@ const DAYS_OF_ALL_MAX = 31;
 const DAY_MS = 24 * 3_600_000;
 
 /**
- * From the hourly sums only, by account, day, key and model, in this order: concurrent usage does not move rows. Fault
- * invalid_request if the range is empty or too long.
+ * Reads only the hourly sums, ordered by account, day, key and model, so concurrent usage does not move rows between
+ * pages. Fault invalid_request if the range is empty or too long.
  */
 export async function usageRows(
 	statements: Statements,
@@ -75,14 +75,14 @@ function checkRange({ from, to, accountId }: UsageRowFilter): void {
 		);
 }
 
-/** Fault invalid_request. */
+/** Parses a cursor. Fault invalid_request. */
 function placeOf(cursor: string): readonly [string, string, string, string] {
 	try {
 		const place: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
 		if (Array.isArray(place) && place.length === 4 && place.every((part) => typeof part === "string"))
 			return place as [string, string, string, string];
 	} catch {
-		// Refused below, like any other wrong text.
+		// An undecodable cursor is refused below, like any other wrong text.
 	}
 	throw new ConsoleError("invalid_request", "`after` must be the `next` value of the previous page.", {
 		param: "after",

@@ -7,15 +7,15 @@ export const creditAdjustment = pgTable(
 		/** `adj_…`, sortable by time. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
-		/** Negative takes credit away. */
+		/** A negative amount removes credit. */
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
 		reason: text().notNull(),
-		/** Chosen by the sender; one adjustment each. */
+		/** Chosen by the client; each key makes one adjustment. */
 		idempotencyKey: text("idempotency_key").notNull().unique(),
 		state: text({ enum: ["pending", "booked", "rejected"] }).notNull(),
 		firstBy: text("first_by").notNull(),
 		firstAt: timestamp("first_at", { withTimezone: true }).notNull().defaultNow(),
-		/** The second operator, who confirmed or rejected. */
+		/** The second operator, who confirmed or rejected the adjustment. */
 		secondBy: text("second_by"),
 		secondAt: timestamp("second_at", { withTimezone: true }),
 	},

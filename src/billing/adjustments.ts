@@ -15,10 +15,10 @@ export type Adjustment = ViewOf<typeof creditAdjustment, NanoUsd>;
 export type AdjustmentState = Adjustment["state"];
 
 interface NewAdjustment extends Pick<Adjustment, "accountId" | "reason" | "idempotencyKey"> {
-	/** Not zero; negative takes credit away. */
+	/** Not zero; a negative amount removes credit. */
 	readonly amount: NanoUsd;
 	readonly operatorId: string;
-	/** The management key that acts for the operator, for the audit log. */
+	/** Management key that acted for the operator; for the audit log. */
 	readonly actor?: string;
 	readonly ip: string | null;
 }
@@ -29,9 +29,9 @@ interface Decision {
 	readonly ip: string | null;
 }
 
-/** Limit of one adjustment, against typing errors. */
+/** Limit of a single adjustment, to catch typing errors. */
 const AMOUNT_USD_MAX = 100_000;
-/** Pending adjustments of one operator. */
+/** Limit of pending adjustments per operator. */
 const PENDING_MAX = 50;
 /** Window over which one operator's own adjustments are summed for the second-operator rule. */
 const WINDOW_HOURS = 24;
@@ -139,7 +139,8 @@ function isSame(former: Adjustment, asked: NewAdjustment): boolean {
 }
 
 /**
- * Includes the requested amount; amounts that take credit away count the same. The sum may exceed the largest amount.
+ * Sum booked alone by the operator in the window, this request included; removed credit counts like added. A bigint,
+ * since it may exceed the largest amount.
  */
 async function bookedAlone(tx: Transaction, { operatorId, amount }: NewAdjustment): Promise<bigint> {
 	const rows = await rowsOf<{ sum: string }>(

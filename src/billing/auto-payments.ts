@@ -16,32 +16,31 @@ import { takeStripeEvent } from "./stripe-events.ts";
 import { newReference } from "./top-ups.ts";
 import { createUnderWay } from "./under-way.ts";
 
-/** Accounts of one round; the others come first in the next. */
+/** Accounts handled per round; the remaining ones come first in the next round. */
 const HELD_MAX = 100;
-/** Concurrent calls to Stripe of one console. */
+/** Concurrent calls to Stripe per console. */
 const DRIVEN_MAX = 20;
-/** More than four calls to Stripe take, the most that one advance needs. */
+/** Seconds for which an attempt is claimed: longer than four calls to Stripe, the most that one step needs. */
 const DRIVE_S = 180;
-/** A payment that could not be requested within this time is dropped, and the account is checked again. */
+/** An attempt that did not reach Stripe within this time is dropped, and the account is checked again. */
 const LATE_MINUTES = 60;
-/** Most cards are decided within seconds; in some countries a day after the customer was notified. */
+/** Age at which an undecided payment is reported: usually seconds suffice, in some countries a day. */
 const UNDECIDED_HOURS = 48;
 const UNDECIDED = "a saved card may be charged: for two days Stripe has not said whether it is";
-/** Delay before Stripe is queried again, by the number of queries so far. */
+/** Delays until Stripe is queried again, by the number of earlier queries. */
 const WAITS_S = [5, 15, 60, 300, 900, 3_600];
 
 /**
  * Runs automatic top-ups. When credit falls below the threshold, a row is inserted before anything is sent; an account
- * has at most one open row. The payment is created at Stripe unconfirmed and its id stored in the row. Only the stored
- * payment is ever confirmed, and Stripe confirms a payment once. So each row is charged at most once, through any crash
- * or delay.
+ * has at most one open row. The payment is created unconfirmed and its id stored in the row. Only that payment is ever
+ * confirmed, and Stripe confirms a payment once. So each row is charged at most once, despite crashes and delays.
  */
 export function createAutoAttempts(deps: { statements: Statements; tx: Transactional; stripe: Stripe; log: Log }) {
 	const { statements, stripe, log } = deps;
 	const payments = createAutoPayments(deps);
 	const underWay = createUnderWay(DRIVEN_MAX);
 
-	/** Returns false if the top-up has no page. */
+	/** Closes the attempt's payment page. Returns false if it has none. */
 	async function closePageOf(attempt: Attempt): Promise<boolean> {
 		const [page] = await statements<{ id: string }>`
 			select id from stripe_checkout where top_up_id = ${attempt.top_up_id}`;
@@ -49,21 +48,21 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 		return page !== undefined;
 	}
 
-	/** The owner confirms the payment on a page, cancels it, does neither, or changed the setting instead. */
+	/** Ends an attempt that waits for its owner if the payment was cancelled or the setting was changed instead. */
 	async function settleWaiting(attempt: Attempt): Promise<void> {
 		if (attempt.given_up) {
-			// The page is closed first; a page that may have been paid is left to its own event.
+			// Closes the page first. If it may have been paid, Stripe's event decides the attempt.
 			const hadPage = await closePageOf(attempt);
 			await statements`
 				update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = 'stripe'
 				where id = ${attempt.top_up_id} and state = 'pending'`;
-			// A page that is being opened at the same moment is closed by the later of the two.
+			// A page may have been opened concurrently: looked for again, so that it is closed in either order.
 			if (!hadPage) await closePageOf(attempt);
 		}
 		await statements`select auto_top_up_decided(${attempt.id})`;
 	}
 
-	/** Never rejects: an unknown outcome is queried again. */
+	/** Advances the attempt and records the outcome. Never rejects: an unknown outcome is queried again. */
 	async function moveAndNote(attempt: Attempt): Promise<void> {
 		try {
 			const isWaiting = attempt.state === "needs_authentication";
@@ -87,7 +86,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 	}
 
 	return {
-		/** Begins attempts for accounts whose credit changed. */
+		/** Starts attempts for accounts whose credit changed. */
 		async begin(): Promise<void> {
 			await sortAutoTopUps(statements);
 			const held = await statements<{ account_id: string }>`
@@ -97,14 +96,14 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 					await statements`
 						select auto_top_up_begin(${accountId}, ${newId("att")}, ${newId("top")}, ${newReference()})`;
 				} catch (error) {
-					// It stays first in the order until then and must not block the others.
+					// A busy account stays first in the order and must not block the others, so the loop continues.
 					if (isDatabaseAway(error) && !(error instanceof DatabaseBusy)) throw error;
 					log.warn("an automatic top-up could not be begun; it is tried again", { account: accountId, error });
 				}
 			}
 		},
 
-		/** Advances open attempts. Resolves when those that it began are done; the next call need not wait. */
+		/** Advances open attempts. Resolves when those started here are done; further calls need not wait. */
 		drive(): Promise<void> {
 			const due = (places: number) => statements<Attempt>`
 				with due as (
@@ -126,7 +125,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 	};
 }
 
-/** An open attempt to buy credit with a saved card, as stored. */
+/** An open automatic top-up, as stored. */
 export interface Attempt {
 	id: string;
 	account_id: string;
@@ -138,25 +137,25 @@ export interface Attempt {
 	reason: StopReason | null;
 	payment_id: string | null;
 	looks: number;
-	/** Too old: its reason may be over, so it is not charged. */
+	/** The attempt is too old to be charged: the reason for it may no longer hold. */
 	late: boolean;
-	/** So old that operators and the account's people are notified. */
+	/** The attempt is so old that operators and the account's members are notified. */
 	undecided: boolean;
-	/** The owner changed the automatic top-up instead of paying, and the payment is undecided. */
+	/** The owner changed the setting instead of confirming the payment; the top-up is still pending. */
 	given_up: boolean;
 }
 
-/** The same Idempotency-Key, so that a lost answer is repeated. A key may answer with an error for a day. */
+/** Number of tries with one Idempotency-Key, which repeats a lost response. Stripe may repeat an error for a day. */
 const SAME_KEY_LOOKS = 3;
 
-/** Such an answer is no reason to query again at once; the next scheduled look does. */
+/** Text of an error for an unchanged payment: it is not queried again at once, but as scheduled. */
 const AS_BEFORE = "Stripe has done what it was asked, and the payment is as before";
 
-/** The payment of an attempt at Stripe: created, stored, confirmed once or cancelled. */
+/** Handles an attempt's payment at Stripe: creates it, stores its id, confirms it once or cancels it. */
 function createAutoPayments(deps: { statements: Statements; tx: Transactional; stripe: Stripe; log: Log }) {
 	const { statements, tx, stripe, log } = deps;
 
-	/** Advances the attempt by one step. Rejects if Stripe's answer does not tell; then it is queried again. */
+	/** Advances the attempt by one step. Rejects if Stripe's response leaves the outcome unknown. */
 	async function move(attempt: Attempt): Promise<void> {
 		if (attempt.payment_id !== null) return apply(attempt, await stripe.paymentIntents.retrieve(attempt.payment_id));
 		if (attempt.late) return stop(attempt, "ended", "unanswered");
@@ -168,11 +167,11 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 			return stop(attempt, "declined", stopReasonOf(error));
 		}
 		const paymentId = await keep(statements, attempt, made.id);
-		// Another console created the payment that counts, or the attempt is over: this one is never confirmed.
+		// Another console stored its payment, or the attempt has ended: the payment created here is never confirmed.
 		if (paymentId === made.id) await apply({ ...attempt, payment_id: made.id }, made);
 	}
 
-	/** Applies the payment's state, and again after each change. */
+	/** Applies the payment's state, repeatedly while it changes. */
 	async function apply(attempt: Attempt, intent: Stripe.PaymentIntent): Promise<void> {
 		if (intent.metadata?.attempt !== attempt.id) throw new Error("a payment of another attempt");
 		const failure = intent.last_payment_error;
@@ -206,13 +205,13 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 			const isCard = error instanceof Stripe.errors.StripeCardError;
 			if (!isCard && !isRefused(error)) throw error;
 			const now = await stripe.paymentIntents.retrieve(intent.id);
-			// Declined as it is, or confirmed by another process.
+			// The payment was declined already, or another process confirmed it.
 			if (isOver(now)) return apply(attempt, now);
 			await giveUp(attempt, now, stopReasonOf(error));
 		}
 	}
 
-	/** The payment can never be confirmed now. The reason is stored, since Stripe may forget it. */
+	/** Cancels the payment, which can then never be confirmed. Stores the reason, since Stripe may forget it. */
 	async function giveUp(attempt: Attempt, intent: Stripe.PaymentIntent, reason: StopReason): Promise<void> {
 		await statements`
 			update auto_top_up_attempt set reason = ${reason} where id = ${attempt.id} and state in ('begun', 'sent', 'unknown')`;
@@ -226,7 +225,7 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 		state: "declined" | "needs_authentication" | "ended",
 		reason: StopReason,
 	): Promise<void> {
-		// A replaced card says nothing about the present one.
+		// A declined card that was replaced in between does not stop automatic top-ups.
 		if (state === "declined" && !(await isWanted(statements, attempt))) return stop(attempt, "ended", "changed");
 		await statements`select auto_top_up_stop(${attempt.id}, ${state}, ${reason})`;
 		log.info("an automatic top-up was not paid", { attempt: attempt.id, state, reason });
@@ -239,7 +238,7 @@ function isOver({ status }: Stripe.PaymentIntent): boolean {
 	return status === "succeeded" || status === "processing" || status === "canceled";
 }
 
-/** Stripe's event books it, before or after this, or never. */
+/** Credits the payment without waiting for Stripe's event, which may come before, after or never. */
 async function takePaid({ tx, log }: { tx: Transactional; log: Log }, intent: Stripe.PaymentIntent): Promise<void> {
 	const event = { id: newId("reply"), type: "payment_intent.succeeded", data: { object: intent } } as unknown;
 	const outcome = await takeStripeEvent(tx, event as Stripe.Event);
@@ -248,7 +247,7 @@ async function takePaid({ tx, log }: { tx: Transactional; log: Log }, intent: St
 	else log.warn("an automatic top-up was paid and gave no credit", fields);
 }
 
-/** Creates the payment. Creating charges nothing, so a second one does no harm. */
+/** Creates the payment at Stripe. Nothing is charged yet, so a second payment does no harm. */
 function make(stripe: Stripe, attempt: Attempt): Promise<Stripe.PaymentIntent> {
 	return stripe.paymentIntents.create(
 		{
@@ -263,7 +262,7 @@ function make(stripe: Stripe, attempt: Attempt): Promise<Stripe.PaymentIntent> {
 	);
 }
 
-/** Stores the id of the one payment that may be confirmed. Returns undefined if the attempt has ended. */
+/** Stores the id of the only payment that may be confirmed, and returns it. Undefined if the attempt has ended. */
 async function keep(statements: Statements, { id }: Attempt, paymentId: string): Promise<string | undefined> {
 	const [row] = await statements<{ payment_id: string }>`
 		update auto_top_up_attempt set payment_id = coalesce(payment_id, ${paymentId}), state = 'sent', sent_at = coalesce(sent_at, now())
@@ -271,7 +270,7 @@ async function keep(statements: Statements, { id }: Attempt, paymentId: string):
 	return row?.payment_id;
 }
 
-/** Whether the attempt would begin again now. A setting that was switched off, changed or suspended is not charged. */
+/** Whether the account still wants the top-up: the setting is on, unchanged, and the account active. */
 async function isWanted(statements: Statements, attempt: Attempt): Promise<boolean> {
 	const { account_id: accountId, amount, payment_method_id: card } = attempt;
 	const rows = await statements`

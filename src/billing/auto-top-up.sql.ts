@@ -4,12 +4,12 @@ import { bigint, bigserial, index, integer, pgTable, text, timestamp, uniqueInde
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 const nano = (name: string) => bigint(name, { mode: "number" }).notNull();
 
-/** The account's card for automatic top-ups, as Stripe's ids. No card number is stored. */
+/** Stripe's ids of the account's card for automatic top-ups. No card number is stored. */
 export const savedCard = pgTable("saved_card", {
 	accountId: text("account_id").primaryKey(),
 	/** `cus_…` */
 	customerId: text("customer_id").notNull(),
-	/** `pm_…`; null while there is none. */
+	/** `pm_…`; null without a card. */
 	paymentMethodId: text("payment_method_id"),
 	brand: text(),
 	lastFour: text("last_four"),
@@ -18,16 +18,16 @@ export const savedCard = pgTable("saved_card", {
 	savedAt: moment("saved_at"),
 });
 
-/** A Stripe page on which a card is given and read from afterwards; or a card that Stripe is to delete. */
+/** Work at Stripe: a page on which the customer enters a card, or a card to delete. */
 export const cardSetup = pgTable(
 	"card_setup",
 	{
-		/** `cs_…`, or `pm_…` of a card. */
+		/** `cs_…` of a page, or `pm_…` of a card. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
 		/**
-		 * card: a card only. payment: the payment of an attempt that its owner must confirm. gone: a card that was removed
-		 * or replaced.
+		 * card: page that saves a card. payment: page on which an owner confirms an attempt. gone: a removed or replaced
+		 * card to delete.
 		 */
 		kind: text({ enum: ["card", "payment", "gone"] }).notNull(),
 		state: text({ enum: ["open", "done", "closed"] })
@@ -42,23 +42,23 @@ export const cardSetup = pgTable(
 	],
 );
 
-/** Automatic top-up: threshold, amount, monthly limit. No row: switched off. */
+/** Settings of automatic top-ups. No row: switched off. */
 export const autoTopUp = pgTable(
 	"auto_top_up",
 	{
 		accountId: text("account_id").primaryKey(),
 		belowNanoUsd: nano("below_nano_usd"),
 		amountNanoUsd: nano("amount_nano_usd"),
-		/** Per calendar month of the account's time zone; begun attempts count. */
+		/** Per calendar month in the account's time zone; every started attempt counts. */
 		monthMostNanoUsd: nano("month_most_nano_usd"),
-		/** stopped: until it is saved again. needs_owner: until the pending payment is confirmed or cancelled. */
+		/** stopped: until the setting is saved again. needs_owner: until the payment is confirmed or cancelled. */
 		state: text({ enum: ["on", "stopped", "needs_owner"] }).notNull(),
 		/** Reason for the state; see `stop-reasons.ts`. */
 		reason: text(),
 		changedAt: moment("changed_at").notNull().defaultNow(),
-		/** When it is checked again without a change of credit, since the obstacle may be over. */
+		/** Time of the next check without a change of credit, since the obstacle may have passed. */
 		lookAt: moment("look_at"),
-		/** The notice that is still to be sent. */
+		/** Kind of the notice that is not sent yet; null: none. */
 		tell: text(),
 	},
 	(table) => [
@@ -73,19 +73,19 @@ export const autoTopUpTouched = pgTable("auto_top_up_touched", {
 	accountId: text("account_id").notNull(),
 });
 
-/** One automatic top-up. An open one blocks the next. */
+/** One automatic top-up. While it is open, the account gets no other. */
 export const autoTopUpAttempt = pgTable(
 	"auto_top_up_attempt",
 	{
-		/** `att_…`: Stripe's Idempotency-Key. */
+		/** `att_…`, also Stripe's Idempotency-Key. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
 		topUpId: text("top_up_id").notNull().unique(),
-		/** Of the payment as first requested; a repetition requests the same. */
+		/** Amount of the first request to Stripe; repetitions request the same. */
 		amountNanoUsd: nano("amount_nano_usd"),
 		customerId: text("customer_id").notNull(),
 		paymentMethodId: text("payment_method_id").notNull(),
-		/** unknown: sent, and no answer tells the outcome. ended: nothing was charged and nothing can be. */
+		/** unknown: sent, without a response that decides it. ended: nothing was charged or can be charged. */
 		state: text({
 			enum: ["begun", "sent", "unknown", "needs_authentication", "succeeded", "declined", "ended"],
 		}).notNull(),
@@ -93,11 +93,11 @@ export const autoTopUpAttempt = pgTable(
 		/** `pi_…`, once known. */
 		paymentId: text("payment_id"),
 		begunAt: moment("begun_at").notNull().defaultNow(),
-		/** The month that it counts in, by the account's zone at that time: `2027-01`. */
+		/** Month in which it counts, `2027-01`, in the account's time zone at that time. */
 		month: text().notNull(),
 		sentAt: moment("sent_at"),
 		endedAt: moment("ended_at"),
-		/** When any console looks at it next. */
+		/** Time of the next check by any console. */
 		lookAt: moment("look_at").notNull().defaultNow(),
 		looks: integer().notNull().default(0),
 	},

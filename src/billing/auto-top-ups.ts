@@ -26,7 +26,7 @@ export interface AutoAttempt {
 }
 
 const ATTEMPTS_SHOWN = 5;
-/** Rows per statement and statements in a row; the rest comes in the next round. */
+/** Rows per statement, and statements per call; remaining rows wait for the next round. */
 const NOTES_MAX = 500;
 const SORTS_MAX = 20;
 
@@ -37,7 +37,7 @@ export async function readAutoTopUp(statements: Statements, accountId: string): 
 	return row === undefined ? null : viewOf<AutoTopUp>(row);
 }
 
-/** The newest attempts, and what this month's have bought or may still buy. */
+/** The newest attempts, and the sum that this month's attempts bought or may still buy. */
 export async function readAutoAttempts(
 	statements: Statements,
 	accountId: string,
@@ -55,8 +55,8 @@ export async function readAutoAttempts(
 }
 
 /**
- * Switches automatic top-ups on and checks the account at once. A running attempt ends by its own outcome; a payment
- * that waits for its owner is cancelled. Faults: invalid_request, naming the amount; conflict without a saved card.
+ * Switches automatic top-ups on and checks the account at once. A running attempt continues; a payment that waits for
+ * its owner is cancelled. Faults: invalid_request, naming the amount; conflict without a saved card.
  */
 export async function saveAutoTopUp(
 	statements: Statements,
@@ -83,7 +83,7 @@ export async function saveAutoTopUp(
 	if (rows.length === 0) throw new Fault("conflict", "Save a card first.");
 }
 
-/** No further attempt begins; a running one ends by its own outcome. Returns false if it was off. */
+/** Switches automatic top-ups off. A running attempt continues. Returns false if they were off. */
 export async function switchOffAutoTopUp(statements: Statements, accountId: string, act?: Noted): Promise<boolean> {
 	const rows = await statements`
 		with off as (
@@ -96,8 +96,8 @@ export async function switchOffAutoTopUp(statements: Statements, accountId: stri
 }
 
 /**
- * Marks accounts with credit below their threshold, from which attempts begin; also without card payments, so that
- * change rows do not pile up.
+ * Finds accounts with credit below their threshold, for which attempts start. Also runs without card payments, so that
+ * change rows do not accumulate.
  */
 export async function sortAutoTopUps(statements: Statements): Promise<void> {
 	for (let sorts = 0; sorts < SORTS_MAX; sorts++) {
@@ -113,7 +113,7 @@ function checkAmounts({ belowNanoUsd, amountNanoUsd, monthMostNanoUsd }: AutoTop
 	if (belowNanoUsd <= 0) refuse("belowUsd", "The threshold must be more than USD 0.");
 	if (amountNanoUsd < TOP_UP_NANO_USD_MIN) refuse("amountUsd", "A top-up is at least USD 100.");
 	payableByCard(amountNanoUsd, "amountUsd");
-	// One payment is enough for one crossing of the threshold.
+	// A top-up is at least the threshold, so that one payment suffices.
 	if (amountNanoUsd < belowNanoUsd) refuse("amountUsd", "The top-up amount must be at least the balance threshold.");
 	if (monthMostNanoUsd < amountNanoUsd) refuse("monthMostUsd", "The monthly limit must cover at least one top-up.");
 }

@@ -15,16 +15,16 @@ import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 export type CardPayments = ReturnType<typeof createCardPayments>;
 
 export interface CardPaymentsOptions extends StripeAddress {
-	/** Several while the secret is rotated. */
+	/** Webhook signing secrets of Stripe; two while one is rotated. */
 	readonly webhookSecrets: readonly string[];
 	readonly serviceName: string;
 }
 
 const EVENT_BYTES_MAX = 1024 * 1024;
-/** A round waits so long for its calls; then the next round may begin, for other accounts. */
+/** A round waits this long for its calls to Stripe; then the next round starts with other accounts. */
 const TURN_MS = 5_000;
 
-/** Top-ups by card, paid on Stripe's page. Card numbers never reach this service. */
+/** Top-ups by card, paid on Stripe's page. This service never receives card numbers. */
 export function createCardPayments(
 	deps: { statements: Statements; tx: Transactional; clock: Clock; log: Log },
 	options: CardPaymentsOptions,
@@ -42,17 +42,16 @@ export function createCardPayments(
 		saved,
 
 		/**
-		 * Opens the page where a pending top-up is paid and returns its URL. The page returns to `back` + "done" or
-		 * "cancelled".
+		 * Opens Stripe's page for a pending top-up and returns its URL. Stripe redirects to `back` + "done" or "cancelled".
 		 */
 		async checkout(topUp: TopUpRecord, { email, back }: { email: string; back: string }): Promise<string> {
 			try {
 				return (await pages.open(topUp, { customer_email: email }, back)).url;
 			} catch (error) {
-				// A repeated request may have its page, which may be paid: that top-up is kept.
+				// An earlier request may have opened a page, which may be paid: then the top-up is kept.
 				if ((await pages.pageOf(topUp.id)) === undefined) {
 					await rejectTopUp(statements, topUp.id, "stripe");
-					// Another request may have opened it in between.
+					// A concurrent request may have opened a page.
 					await pages.expire(topUp.id);
 				}
 				throw paymentServiceFault(error);
@@ -60,8 +59,8 @@ export function createCardPayments(
 		},
 
 		/**
-		 * As `checkout`, for an automatic top-up that its owner must confirm; the card is read from that page. Faults:
-		 * not_found if none waits, service_unavailable.
+		 * Like `checkout`, for an automatic top-up that its owner must confirm; saves that card. Faults: not_found if none
+		 * waits, service_unavailable.
 		 */
 		async finish(accountId: string, back: string): Promise<string> {
 			const [row] = await statements<{ top_up_id: string; customer_id: string }>`
@@ -80,11 +79,11 @@ export function createCardPayments(
 
 		expire: pages.expire,
 
-		/** Webhook of Stripe. Answers 2xx only after everything that follows from the event is committed. */
+		/** Stripe's webhook. Answers 2xx only after all effects of the event are committed. */
 		async webhook(request: Request): Promise<Response> {
 			const length = Number(request.headers.get("content-length") ?? Number.NaN);
 			if (!(length <= EVENT_BYTES_MAX)) throw new Fault("payload_too_large", "The event is too large.");
-			// The signature covers these bytes.
+			// The raw text, because the signature covers its bytes.
 			const body = await request.text();
 			const signature = request.headers.get("stripe-signature") ?? "";
 			const event = await verified(body, signature, { stripe, secrets: options.webhookSecrets });
@@ -99,8 +98,8 @@ export function createCardPayments(
 		},
 
 		/**
-		 * Collects refunds still owed by accounts whose credit was leased when they came; credits payments that arrived
-		 * while an account held too much.
+		 * Collects refunds that accounts still owe because their credit was leased, and credits payments for which accounts
+		 * had no room.
 		 */
 		async collect(): Promise<void> {
 			await creditHeldPayments(tx);
@@ -113,17 +112,17 @@ export function createCardPayments(
 			await inTurn(attempts.drive());
 		},
 
-		/** Resolves when no call to Stripe of the two above is in progress. */
+		/** Resolves when no call to Stripe by the two functions above is running. */
 		async ended(): Promise<void> {
 			await Promise.all([attempts.ended(), saved.ended()]);
 		},
 
-		/** Compares Stripe's lists with the books, once a day across all instances. Returns null if that was done. */
+		/** Compares Stripe's lists with the ledger, once a day on one instance. Returns null if it was already done. */
 		clear: () => clearOnceADay({ tx, statements, stripe, log, clock }),
 	};
 }
 
-/** Tries each secret: Stripe signs with both while a secret is rotated. */
+/** Verifies with each secret: Stripe signs with both while a secret is rotated. */
 async function verified(
 	body: string,
 	signature: string,

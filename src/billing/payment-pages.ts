@@ -7,8 +7,8 @@ import { isRefused, paymentServiceFault } from "./stripe-client.ts";
 import { getTopUp, type TopUpRecord } from "./top-ups.ts";
 
 /**
- * Closes a page, so that nothing can be paid on it. Stripe closes open pages only; a closed page is accepted, so that a
- * call can be repeated after a crash. Rejects if something may have been paid on it.
+ * Closes a payment page, so that it cannot be paid. An already closed page is accepted, so that the call can be
+ * repeated after a crash. Rejects if the page may have been paid.
  */
 export async function closePage(stripe: Stripe, pageId: string): Promise<void> {
 	try {
@@ -34,7 +34,7 @@ export function createPaymentPages(
 	return {
 		pageOf,
 
-		/** The page of this top-up; repeated calls return the same. */
+		/** Opens the page of this top-up; repeated calls return the same page. */
 		async open(
 			topUp: TopUpRecord,
 			payer: { customer_email: string } | { customer: string; saved: true },
@@ -67,17 +67,17 @@ export function createPaymentPages(
 				{ idempotencyKey: topUp.id },
 			);
 			if (page.url === null) throw new Error("the payment page has no address");
-			// Stored before anyone can pay: a payment without this row is not credited to the top-up.
+			// Stored before the customer sees the page: a payment without this row is not credited.
 			await statements`
 				insert into stripe_checkout (id, top_up_id) values (${page.id}, ${topUp.id}) on conflict do nothing`;
-			// A second statement, since the first does not see the row of a concurrent one.
+			// A second statement, since the first does not see a concurrent transaction's row.
 			const known = await pageOf(topUp.id);
-			// After that row: a concurrent cancellation looks for it, so that one of the two closes the page.
+			// Read after storing the row: a concurrent cancellation finds the row, so one of the two closes the page.
 			const { state } = await getTopUp(statements, topUp.id);
-			// Stripe has forgotten the top-up's page, which may have been paid: no second page is opened.
+			// The new page is closed if the top-up is decided, or has another page that Stripe forgot.
 			if (known !== page.id || state !== "pending") {
 				await closePage(stripe, page.id).catch((error) => {
-					// The page is closed; what was paid on it is handled below.
+					// Stripe refuses if the page is closed already or was paid; both lead to the conflict below.
 					if (!isRefused(error)) throw error;
 				});
 				throw new Fault("conflict", "The payment page is closed. The payment may already have been made.");
@@ -85,7 +85,7 @@ export function createPaymentPages(
 			return { id: page.id, url: page.url };
 		},
 
-		/** Closes it, so that it cannot be paid. Fault conflict if it may have been paid. */
+		/** Closes the page, so that it cannot be paid. Fault conflict if it may have been paid. */
 		async expire(topUpId: string): Promise<void> {
 			const page = await pageOf(topUpId);
 			if (page === undefined) {

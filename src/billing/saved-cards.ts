@@ -23,12 +23,12 @@ interface SetupRow {
 	old: boolean;
 }
 
-/** The event usually comes within a second; without it Stripe is queried, ever more rarely, while the page lives. */
+/** Seconds until Stripe is first queried about a page, whose event usually comes within one. */
 const LOOK_S = 30;
 const PAGE_HOURS = 25;
 const COLLECTED_AT_ONCE_MAX = 10;
 
-/** Cards for automatic top-ups, given on Stripe's page. */
+/** Cards for automatic top-ups, which customers enter on Stripe's page. */
 export function createSavedCards(
 	deps: { statements: Statements; stripe: Stripe; log: Log },
 	options: { serviceName: string },
@@ -36,16 +36,16 @@ export function createSavedCards(
 	const { statements, stripe, log } = deps;
 	const underWay = createUnderWay(COLLECTED_AT_ONCE_MAX);
 
-	/** A card left at Stripe is never charged: only this row names it, for the next try. */
+	/** Deletes the card at Stripe. On failure only this row names the card, for the next try, so it is never charged. */
 	async function detach(paymentMethodId: string): Promise<void> {
 		await stripe.paymentMethods.detach(paymentMethodId).catch((error) => {
-			// Stripe does not know the card: an earlier try succeeded, or the owner removed it there.
+			// Stripe does not know the card: an earlier try deleted it, or the owner did.
 			if (!isRefused(error)) throw error;
 		});
 		await statements`update card_setup set state = 'done' where id = ${paymentMethodId} and kind = 'gone'`;
 	}
 
-	/** An unreachable Stripe does not keep the caller waiting. */
+	/** An unreachable Stripe does not fail the caller: the deletion is retried later. */
 	async function detachSoon(paymentMethodId: string): Promise<void> {
 		await detach(paymentMethodId).catch((error) =>
 			log.warn("a card was removed here and not yet at the payment service; it is tried again", {
@@ -54,7 +54,7 @@ export function createSavedCards(
 		);
 	}
 
-	/** An event only triggers the query; the page's state comes from Stripe. */
+	/** Stripe's event only triggers this query; the page's state comes from Stripe. */
 	async function finish({ id, kind, old }: SetupRow): Promise<void> {
 		if (kind === "gone") return detach(id);
 		const page = await stripe.checkout.sessions.retrieve(id, {
@@ -66,7 +66,7 @@ export function createSavedCards(
 				await statements`update card_setup set state = 'closed' where id = ${id} and state = 'open'`;
 			return;
 		}
-		// One statement, so that a page that was closed in between saves nothing and the former card stays.
+		// One statement: if the page was closed in between, nothing is saved and the old card stays.
 		const [gone] = await statements<{ id: string }>`
 			with done as (
 				update card_setup set state = 'done' where id = ${id} and state = 'open' returning account_id
@@ -86,7 +86,7 @@ export function createSavedCards(
 	}
 
 	return {
-		/** On this Stripe page the owner pays an automatic top-up, and the card is saved for the next ones. */
+		/** Registers a page on which an owner pays an automatic top-up; the card is then saved for later ones. */
 		async expect(accountId: string, pageId: string): Promise<void> {
 			await statements`
 				insert into card_setup (id, account_id, kind, look_at)
@@ -100,7 +100,7 @@ export function createSavedCards(
 			return row === undefined ? null : viewOf<SavedCard>(row);
 		},
 
-		/** Opens the page where a card is given and returns its URL. The page returns to `back` + "saved" or "cancelled". */
+		/** Opens the page for entering a card and returns its URL. Stripe redirects to `back` + "saved" or "cancelled". */
 		async setup(accountId: string, { email, back }: { email: string; back: string }, act?: Noted): Promise<string> {
 			const pageFor = (customerId: string) =>
 				stripe.checkout.sessions.create({
@@ -121,7 +121,7 @@ export function createSavedCards(
 					return pageFor(await customer({ statements, stripe }, accountId, email, known));
 				});
 				if (page.url === null) throw new Error("the page has no address");
-				// The newest page counts; older open pages save no card.
+				// Only the newest page saves a card; older open pages are closed.
 				await statements`
 					with closed as (
 						update card_setup set state = 'closed' where account_id = ${accountId} and state = 'open' and kind = 'card'
@@ -137,8 +137,8 @@ export function createSavedCards(
 		},
 
 		/**
-		 * Deletes the card here and at Stripe and switches automatic top-ups off. If Stripe does not answer, `collect`
-		 * tries again.
+		 * Deletes the card here and at Stripe, and switches automatic top-ups off. If Stripe does not answer, `collect`
+		 * retries.
 		 */
 		async remove(accountId: string, act?: Noted): Promise<void> {
 			const [row] = await statements<{ payment_method_id: string }>`
@@ -162,7 +162,7 @@ export function createSavedCards(
 			await detachSoon(row.payment_method_id);
 		},
 
-		/** Reads cards from pages that were opened, and deletes removed cards at Stripe. The next call need not wait. */
+		/** Reads cards from completed pages and deletes removed cards at Stripe. Further calls need not wait for it. */
 		collect(): Promise<void> {
 			const due = (places: number) => statements<SetupRow>`
 				update card_setup set look_at = now() + greatest(make_interval(secs => ${LOOK_S}::integer), (now() - created_at) / 2)
@@ -184,7 +184,7 @@ export function createSavedCards(
 	};
 }
 
-/** The account's customer at Stripe. `gone`: a customer that was deleted there. */
+/** Returns the account's customer id at Stripe, creating one if needed. `gone`: a customer that was deleted there. */
 async function customer(
 	{ statements, stripe }: { statements: Statements; stripe: Stripe },
 	accountId: string,
@@ -199,12 +199,12 @@ async function customer(
 	await statements`
 		insert into saved_card as c (account_id, customer_id) values (${accountId}, ${made.id})
 		on conflict (account_id) do update set customer_id = excluded.customer_id where c.customer_id = ${gone ?? null}`;
-	// The first of two concurrent ones stays.
+	// Of two concurrent customers the first stored one is used.
 	const [kept] = await read();
 	return kept?.id ?? made.id;
 }
 
-/** Undefined if it is no card: only cards are charged later. */
+/** Id of the page's payment method; undefined unless it is a card, the only kind that is charged later. */
 function cardOf(page: Stripe.Checkout.Session) {
 	const intent = page.setup_intent ?? page.payment_intent;
 	const method = typeof intent === "string" ? undefined : intent?.payment_method;

@@ -12,19 +12,16 @@ import type { TopUpRecord } from "./top-ups.ts";
 export type Transaction = Parameters<Parameters<Transactional["transaction"]>[0]>[0];
 
 const ACTOR = "stripe";
-/** The currency of all payments, as Stripe writes it. */
+/** Currency of all payments, as Stripe spells it. */
 export const CURRENCY = "usd";
-/**
- * Raised by topup_confirm and ledger_book: here only if the amount is too large to count, since the top-up is locked
- * and pending.
- */
+/** SQLSTATE that topup_confirm and ledger_book raise if the account's credit would exceed the largest amount. */
 const NO_ROOM = "TG004";
 const NOT_GIVEN_BACK = "won, not given back: the account would hold more credit than can be counted";
 
-/** The card top-up of a payment, with its account locked. */
+/** A payment's card top-up; its account is locked. */
 export interface PaidTopUp
 	extends Pick<TopUpRecord, "id" | "accountId" | "amountNanoUsd" | "method" | "reference" | "state"> {
-	/** Card amounts are whole cents. */
+	/** In whole cents, like all card amounts. */
 	readonly amountCents: number;
 }
 
@@ -32,7 +29,7 @@ export async function rowsOf<Row>(tx: Transaction, query: ReturnType<typeof sql>
 	return (await tx.execute(query)) as unknown as Row[];
 }
 
-/** A transaction whose expected failures are Faults. `taken`: the text of a conflict with a unique value. */
+/** Runs a transaction; expected database errors become Faults. `taken`: text of the conflict on a unique violation. */
 export async function inTransaction<T>(
 	db: Transactional,
 	taken: string,
@@ -61,8 +58,8 @@ export async function lockTopUp(tx: Transaction, id: string): Promise<PaidTopUp 
 }
 
 /**
- * Confirms the top-up once, whatever its state was. Returns undefined if the account has no room: the payment stays on
- * record and is retried.
+ * Confirms the top-up once, whatever its state. Undefined if the account has no room: the payment stays recorded and is
+ * retried.
  */
 export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<PaidTopUp | undefined> {
 	if (isCredited(topUp)) return topUp;
@@ -75,7 +72,7 @@ export async function confirmPaid(tx: Transaction, topUp: PaidTopUp): Promise<Pa
 	return confirmed ? { ...topUp, state: "confirmed" } : undefined;
 }
 
-/** Returns false, with nothing booked, if the account's credit leaves no room. */
+/** Runs the booking. Returns false, with nothing booked, if the account's credit would exceed the largest amount. */
 async function whereRoomIs(tx: Transaction, booking: (part: Transaction) => Promise<void>): Promise<boolean> {
 	try {
 		await tx.transaction(booking);
@@ -86,20 +83,20 @@ async function whereRoomIs(tx: Transaction, booking: (part: Transaction) => Prom
 	}
 }
 
-/** Whether it was credited, regardless of later refunds. */
+/** Whether the payment was credited, even if it was refunded later. */
 function isCredited({ state }: Pick<PaidTopUp, "state">): boolean {
 	return state !== "pending" && state !== "rejected";
 }
 
-/** Drizzle wraps driver errors. */
+/** SQLSTATE of an error; drizzle wraps the driver's errors. */
 export function codeOf(error: unknown): unknown {
 	const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
 	return code ?? cause?.code;
 }
 
-/** Books what refunds and disputes of a payment owe. The caller holds the locks. */
+/** Books what the account owes for refunds and disputes of a payment. The caller holds the locks. */
 export async function settlePayment(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
-	// Not credited, so there is nothing to take back.
+	// The payment was not credited, so there is nothing to take back.
 	if (!isCredited(topUp)) return;
 	await settleRefund(tx, paymentId, topUp);
 	const disputes = await rowsOf<Dispute>(
@@ -119,9 +116,9 @@ interface Dispute {
 }
 
 /**
- * A refund takes what no instance holds now and recalls the rest; what is still owed is collected later. So it never
- * takes credit from a running request, and no account is overdrawn. If nothing is held there is nothing to recall:
- * spent credit is owed until there is credit again.
+ * Takes back refunded credit that no instance holds and recalls the rest, so it never takes credit from a running
+ * request. The remainder is collected later; an account is never overdrawn, and spent credit is owed until there is new
+ * credit.
  */
 async function settleRefund(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
 	const [row] = await rowsOf<{ refunded: string; booked: string; free: string; lent: boolean }>(
@@ -152,8 +149,8 @@ export function isLent(budgetId: SQL): SQL {
 }
 
 /**
- * A dispute takes its amount at once, spent or not, and suspends the account until it is decided. A won dispute gives
- * it back when there is room; the account is reactivated at once, since spending makes the room.
+ * A dispute takes its amount at once, spent or not, and suspends the account until it is decided. After a won dispute
+ * the account is reactivated at once; its amount is returned as soon as there is room.
  */
 async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute): Promise<void> {
 	const cents = Number(dispute.amount_cents);
@@ -184,7 +181,7 @@ async function settleDispute(tx: Transaction, topUp: PaidTopUp, dispute: Dispute
 	}
 }
 
-/** Reactivates the account unless another dispute is open or lost, which then owns the suspension. */
+/** Reactivates the account, unless another dispute is open or lost: that dispute then keeps it suspended. */
 async function passOnSuspension(tx: Transaction, accountId: string, dispute: Dispute): Promise<void> {
 	if (!dispute.suspended) return;
 	const [other] = await rowsOf<{ id: string }>(
@@ -206,7 +203,7 @@ async function changeState(tx: Transaction, accountId: string, from: string, to:
 	return rows.length > 0;
 }
 
-/** The top-up's state after all refunds and disputes. */
+/** Sets the top-up's state after all refunds and disputes. */
 async function setState(tx: Transaction, paymentId: string, topUp: PaidTopUp): Promise<void> {
 	await tx.execute(sql`
 		update top_up t set state = case

@@ -15,14 +15,14 @@ export interface Clearing {
 	readonly stripe: Stripe;
 	readonly log: Log;
 	readonly day: string;
-	/** Unix seconds: older objects are not compared. */
+	/** Unix time in seconds: older objects are not compared. */
 	readonly sinceS: number;
 	readonly outcome: {
-		/** Objects of Stripe's lists that were compared. */
+		/** Number of objects in Stripe's lists that were compared. */
 		compared: number;
-		/** Objects that no event had reported; they were processed now. */
+		/** Number of objects that no event had reported; they were processed now. */
 		taken: number;
-		/** Rows of the books that were looked up at Stripe. */
+		/** Number of ledger rows that were looked up at Stripe. */
 		asked: number;
 	};
 	/** Checkout sessions that Stripe lists as paid. */
@@ -33,19 +33,19 @@ export interface Clearing {
 	readonly disputes: Set<string>;
 }
 
-/** A page lives a day, a slow payment takes two weeks, a dispute is decided within four months. */
+/** Days compared: pages live 1 day, slow payments take 14. Disputes, which take four months, have their own limit. */
 export const DAYS = 35;
 const DISPUTE_DAYS = 150;
 const DAY_S = 24 * 3_600;
-/** Resolution of a finding whose difference disappeared. */
+/** Resolution of a finding whose difference has disappeared. */
 export const SAME_AGAIN = "the same again";
-/** Objects per list; the rest is not compared, and a finding says so. */
+/** Limit of objects per list; a finding reports that the rest was not compared. */
 const OBJECTS_MAX = 20_000;
-/** Refunds of one payment. */
+/** Limit of refunds per payment. */
 const REFUNDS_MAX = 1_000;
 const PAGE = 100;
 
-/** Checks that the books agree with Stripe's lists. An object that no event reported is processed as if one had. */
+/** Checks that the ledger has everything in Stripe's lists, and processes what no event reported. */
 export async function compareLists(clearing: Clearing): Promise<void> {
 	await compareSessions(clearing);
 	await compareIntents(clearing);
@@ -68,7 +68,7 @@ async function* limited<Item>(
 	}
 }
 
-/** Each paid session of this service is credited, or has a finding. */
+/** Checks that each paid session of this service is credited, or records a finding. */
 async function compareSessions(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const sessions = stripe.checkout.sessions.list({ limit: PAGE, created: { gte: sinceS }, status: "complete" });
@@ -80,7 +80,7 @@ async function compareSessions(clearing: Clearing): Promise<void> {
 	}
 }
 
-/** Each payment by a saved card is credited, or has a finding. */
+/** Checks that each payment by saved card is credited, or records a finding. */
 async function compareIntents(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const intents = stripe.paymentIntents.list({ limit: PAGE, created: { gte: sinceS } });
@@ -99,7 +99,7 @@ async function isCredited({ statements }: Clearing, payment: string | null, topU
 	return rows.length > 0;
 }
 
-/** Payments with refunds; the sum is requested for each, since older refunds count. */
+/** Checks each payment with recent refunds. Requests the payment's sum, since older refunds count too. */
 async function compareRefunds(clearing: Clearing): Promise<void> {
 	const { stripe, sinceS } = clearing;
 	const payments = new Set<string>();
@@ -111,7 +111,7 @@ async function compareRefunds(clearing: Clearing): Promise<void> {
 	for (const paymentId of payments) await compareRefund(clearing, paymentId);
 }
 
-/** Compares the refunds of one payment. Payments that are not in the books belong to other systems. */
+/** Compares the refunds of one payment. Payments unknown to the ledger belong to other systems and are skipped. */
 export async function compareRefund(clearing: Clearing, paymentId: string): Promise<void> {
 	const { statements } = clearing;
 	if (clearing.refunds.has(paymentId)) return;
@@ -134,14 +134,14 @@ export async function compareRefund(clearing: Clearing, paymentId: string): Prom
 	else await note(clearing, { id, kind: "refund", reason, amountCents: Number(row.refunded) - sumCents });
 }
 
-/** Returns none for a payment that Stripe does not know: a finding reports it, and the clearing continues. */
+/** Returns no refunds for a payment that Stripe does not know: a finding reports it, and the comparison continues. */
 async function refundsOf(clearing: Clearing, paymentId: string): Promise<Stripe.Refund[]> {
 	const refunds = new Map<string, Stripe.Refund>();
 	const list = clearing.stripe.refunds.list({ limit: PAGE, payment_intent: paymentId });
 	try {
 		for await (const refund of limited(clearing, `refunds of ${paymentId}`, list, REFUNDS_MAX)) {
 			if (refund.status === "failed" || refund.status === "canceled") continue;
-			// By id: a refund that two pages list, or another payment's, would otherwise take credit twice.
+			// Deduplicated by id: a refund listed on two pages, or of another payment, would take credit twice.
 			if (idOf(refund.payment_intent) === paymentId) refunds.set(refund.id, refund);
 		}
 	} catch (error) {
@@ -181,7 +181,7 @@ export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute
 	await note(clearing, { id, kind: "dispute", reason, amountCents: dispute.amount });
 }
 
-/** Processes an object like its event: same checks, same audit log line. */
+/** Processes an object like its event, with the same checks and audit log entry. */
 export async function takeAs(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }): Promise<void> {
 	const event = { id: newId("clearing"), type, data: { object } } as unknown as Stripe.Event;
 	const outcome = await takeStripeEvent(clearing.tx, event);
@@ -190,7 +190,7 @@ export async function takeAs(clearing: Clearing, type: Stripe.Event["type"], obj
 	clearing.log.warn("a payment was reported by no event", { event: event.id, type, object: object.id, outcome });
 }
 
-/** Records a finding; one whose difference disappeared before counts as new. */
+/** Records a finding. A resolved one whose difference is back counts as new. */
 export async function note(
 	clearing: Clearing,
 	finding: Pick<Finding, "id" | "kind" | "reason"> & { topUpId?: string; amountCents?: number },

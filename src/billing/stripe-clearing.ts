@@ -14,19 +14,19 @@ import {
 import { idOf } from "./stripe-events.ts";
 import { settleFinding } from "./stripe-findings.ts";
 
-/** Rows that are requested one by one, since Stripe's lists lack them or say too little. */
+/** Limit of ledger rows looked up one by one, because Stripe's lists lack them or say too little. */
 const ASKED_MAX = 3_000;
-/** Lifetime of a Stripe page. */
+/** Lifetime of Stripe's payment pages in hours. */
 const PAGE_HOURS = 25;
 const DAY_S = 24 * 3_600;
-/** A clearing that takes longer is taken as interrupted. */
+/** A comparison that runs longer counts as interrupted. */
 const RUNNING_MAX_S = 3_600;
 
 type Deps = Pick<Clearing, "tx" | "statements" | "stripe" | "log"> & { readonly clock: Clock };
 
 /**
- * Compares Stripe's sessions, saved-card payments, refunds and disputes with the books, in both directions, once a day
- * on one instance; returns null if not due. An object that no event reported is processed as if it had; remaining
+ * Once a day, on one instance, compares Stripe's sessions, saved-card payments, refunds and disputes with the ledger in
+ * both directions. Returns null if not due. Processes an object that no event reported as if one had; remaining
  * differences become findings.
  */
 export async function clearOnceADay(deps: Deps): Promise<Clearing["outcome"] | null> {
@@ -44,7 +44,7 @@ export async function clearOnceADay(deps: Deps): Promise<Clearing["outcome"] | n
 		log.info("payments were compared with Stripe's lists", { ...outcome });
 		return outcome;
 	} catch (error) {
-		// The next look starts it again.
+		// Resets the start, so that the next check repeats the comparison.
 		await statements`update stripe_clearing set started_at = '-infinity' where day = ${day}::date`;
 		throw error;
 	}
@@ -66,7 +66,7 @@ async function clear(deps: Deps, day: string): Promise<Clearing["outcome"]> {
 	return clearing.outcome;
 }
 
-/** Checks that Stripe agrees with each row of the books about card payments. */
+/** Checks that Stripe confirms each ledger row about card payments. */
 async function compareBooks(clearing: Clearing): Promise<void> {
 	await compareCredited(clearing);
 	await compareRefunded(clearing);
@@ -82,7 +82,7 @@ interface CreditedRow {
 	cents: string;
 }
 
-/** Each credited card top-up was paid: same payment and amount. */
+/** Checks that each credited card top-up was paid, by the same payment and amount. */
 async function compareCredited(clearing: Clearing): Promise<void> {
 	const rows = await clearing.statements<CreditedRow>`
 		select t.id as top_up_id, m.page, p.id as payment, t.amount_nano_usd / 10000000 as cents
@@ -127,7 +127,7 @@ async function paidByCard(clearing: Clearing, { payment, top_up_id }: CreditedRo
 	return { isPaid: intent.status === "succeeded", isSame, cents: intent.amount_received };
 }
 
-/** Each payment of which the books took something back. */
+/** Checks each payment of which the ledger took something back. */
 async function compareRefunded(clearing: Clearing): Promise<void> {
 	const { statements, sinceS } = clearing;
 	const rows = await statements<{ id: string }>`
@@ -142,7 +142,7 @@ async function compareRefunded(clearing: Clearing): Promise<void> {
 	}
 }
 
-/** Each dispute in the books that Stripe's list lacks. */
+/** Checks each dispute in the ledger that Stripe's list lacks. */
 async function compareDisputed(clearing: Clearing): Promise<void> {
 	const { statements, stripe, sinceS, disputes } = clearing;
 	const rows = await statements<{ id: string; amount: string; top_up_id: string }>`
@@ -162,7 +162,7 @@ async function compareDisputed(clearing: Clearing): Promise<void> {
 	}
 }
 
-/** Each pending top-up whose page can no longer be paid. */
+/** Checks each pending top-up whose page can no longer be paid. */
 async function compareWaiting(clearing: Clearing): Promise<void> {
 	const { statements, stripe } = clearing;
 	const rows = await statements<{ id: string }>`
@@ -177,7 +177,7 @@ async function compareWaiting(clearing: Clearing): Promise<void> {
 
 const isTooMuch = ({ outcome }: Clearing) => outcome.asked >= ASKED_MAX;
 
-/** Undefined if Stripe has no such object; any other error ends this clearing, which starts again later. */
+/** Looks an object up at Stripe. Undefined if it does not exist; another error ends the comparison for now. */
 async function asked<T>(clearing: Clearing, ask: () => Promise<T>): Promise<T | undefined> {
 	clearing.outcome.asked += 1;
 	try {

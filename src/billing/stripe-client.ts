@@ -2,16 +2,16 @@ import Stripe from "stripe";
 import { errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 
-/** Limit of one request, from its first byte to the last of its answer. */
+/** Deadline of one request, until the last byte of its response. */
 const CALL_MS = 20_000;
-/** So a call takes at most 41 s. Jobs repeat what must succeed. */
+/** Retries within a call, which therefore takes at most 41 s. Jobs repeat calls that must succeed. */
 const RETRIES_MAX = 1;
 
 export interface StripeAddress {
 	readonly secretKey: string;
 	/** Another address of Stripe's API, for tests. */
 	readonly apiBase: string | null;
-	/** Another request limit, for tests. */
+	/** Another deadline, for tests. */
 	readonly callMs?: number;
 }
 
@@ -33,7 +33,7 @@ export function connectStripe({ secretKey, apiBase, callMs = CALL_MS }: StripeAd
 	});
 }
 
-/** Stripe's own text stays in the log. */
+/** Fault service_unavailable; Stripe's own text is only logged. */
 export function paymentServiceFault(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	return new Fault(

@@ -37,9 +37,9 @@ const COLLECTED_AT_ONCE_MAX = 100;
 const NO_SUM = "refused: its amount is none";
 
 /**
- * Processes a verified event once: its id, effects and audit log line commit together. Returns `applied`, `ignored`,
- * `known`, or why it was refused; Stripe does not resend a refused one. A payment is recorded first, so that paid money
- * without credit raises an alert whatever fails.
+ * Processes a verified event once: its id, effects and audit log entry commit together. Returns `applied`, `ignored`,
+ * `known`, or why it was refused; Stripe does not resend refused events. A payment is recorded first, so that paid
+ * money without credit always raises an alert.
  */
 export async function takeStripeEvent(db: Transactional, event: Stripe.Event): Promise<string> {
 	const received = receivedOf(event);
@@ -54,12 +54,12 @@ export async function takeStripeEvent(db: Transactional, event: Stripe.Event): P
 }
 
 /**
- * Collects refunds owed because the credit was leased or spent, and books what two concurrent events of a payment left.
- * Skips accounts without credit to take or room for what they get back. Accounts with available credit come first;
- * those whose leases are recalled come in random order, so that a dead instance's lease blocks no account.
+ * Collects refunds owed because the credit was leased or spent, and books what concurrent events left. Accounts with
+ * available credit come first, those whose leases are recalled in random order, so that a dead instance's lease blocks
+ * no account. Accounts with nothing to take are skipped.
  */
 export async function collectRefunds(db: Transactional): Promise<void> {
-	// Row by row from the few that owe something; a join would read all payments.
+	// Starts from the few payments that owe something; a join would read all payments.
 	const owed = (await db.execute(sql`
 		(select p.id, t.id as top_up_id from stripe_payment p
 			cross join lateral (select * from top_up x where x.id = p.top_up_id limit 1) t
@@ -81,7 +81,7 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 	for (const { id, top_up_id } of owed) await withTopUp(db, top_up_id, (tx, topUp) => settlePayment(tx, id, topUp));
 }
 
-/** A locked row is skipped and found again by the next call. */
+/** Skips a locked row, which the next call finds again. */
 async function withTopUp(
 	db: Transactional,
 	id: string,
@@ -99,7 +99,7 @@ async function withTopUp(
 }
 
 /**
- * Credits payments for which the account had no room. Random order, so that accounts that never have room block no one.
+ * Credits payments for which the account had no room. Random order, so that accounts without room do not block others.
  */
 export async function creditHeldPayments(db: Transactional): Promise<void> {
 	const waiting = (await db.execute(sql`
@@ -118,13 +118,13 @@ function isPaid(event: Stripe.Event): event is PaidEvent {
 	);
 }
 
-/** Other systems may use the same Stripe account. */
+/** Whether a session belongs to this service: other systems may use the same Stripe account. */
 export const isOurs = ({ client_reference_id }: Stripe.Checkout.Session) =>
 	client_reference_id?.startsWith("top_") === true;
 
 const findingOf = (session: Stripe.Checkout.Session) => `paid:${idOf(session.payment_intent) ?? session.id}`;
 
-/** Handles a paid session. */
+/** Describes the payment of a paid session; undefined for other events. */
 function receivedOf(event: Stripe.Event): Omit<Finding, "kind" | "reason"> | undefined {
 	if (isPaid(event) && isOurs(event.data.object)) {
 		const session = event.data.object;
@@ -162,7 +162,7 @@ async function apply(tx: Transaction, event: Stripe.Event): Promise<Outcome> {
 	switch (event.type) {
 		case "checkout.session.completed":
 		case "checkout.session.async_payment_succeeded":
-			// A card may have been given on the page and is read from there.
+			// The page may have saved a card; its details are read from Stripe later.
 			await tx.execute(
 				sql`update card_setup set look_at = now() where id = ${event.data.object.id} and state = 'open'`,
 			);
@@ -195,7 +195,7 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 	const facts = { checkout: session.id, payment: paymentId, amount: session.amount_total, currency: session.currency };
 	const result = (outcome: string): Outcome => ({ outcome, subject: topUpId, detail: facts });
 	if (session.payment_status !== "paid") return result("ignored");
-	/** A payment without credit. */
+	/** Records a payment without credit. */
 	const refuse = async (outcome: string): Promise<Outcome> => {
 		await explainFinding(tx, findingOf(session), outcome);
 		return result(outcome);
@@ -215,7 +215,7 @@ async function paid(tx: Transaction, session: Stripe.Checkout.Session): Promise<
 	return refused === undefined ? result("applied") : refuse(refused);
 }
 
-/** Nothing was paid, and nothing can be. */
+/** The page expired: nothing was paid on it, or can be. */
 async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promise<Outcome> {
 	const rows = await rowsOf<{ id: string }>(
 		tx,
@@ -226,7 +226,7 @@ async function closed(tx: Transaction, session: Stripe.Checkout.Session): Promis
 	return { outcome: rows.length > 0 ? "applied" : "ignored", subject, detail: { checkout: session.id } };
 }
 
-/** The event carries the sum of all refunds, so the largest reported sum is right. */
+/** Stripe's event carries the sum of all refunds, so the largest reported sum is current, in any order. */
 async function refunded(tx: Transaction, charge: Stripe.Charge): Promise<Outcome> {
 	const { amount_refunded: cents, currency } = charge;
 	const payment = idOf(charge.payment_intent);
@@ -244,11 +244,11 @@ interface WentBack {
 	readonly cents: number;
 	readonly currency: string;
 	readonly detail: Outcome["detail"];
-	/** Why automatic top-ups of the account stop; null: they go on. */
+	/** Reason to stop the account's automatic top-ups; null: they continue. */
 	readonly halts: "refunded" | "disputed" | null;
 }
 
-/** Stores what went back of a payment by `rows`, and books it if the payment is known. */
+/** Stores refunds or disputes of a payment with `rows`, and books them if the payment is known. */
 async function wentBack(
 	tx: Transaction,
 	{ payment, cents, currency, detail, halts }: WentBack,
@@ -267,7 +267,7 @@ async function wentBack(
 	return { outcome: "applied", subject: topUp?.id ?? payment, detail };
 }
 
-/** A fully refunded payment owes no credit. */
+/** Closes the finding of an uncredited payment that was refunded in full, and rejects its top-up. */
 async function settleRefunded(tx: Transaction, paymentId: string, refundedCents: number): Promise<void> {
 	const [open] = await rowsOf<{ top_up_id: string | null }>(
 		tx,
@@ -286,7 +286,7 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 	const payment = idOf(dispute.payment_intent);
 	const detail = { dispute: dispute.id, payment, amount: cents, status };
 	const state = disputeState(status);
-	// An inquiry takes no money.
+	// An inquiry is not a dispute yet and takes no money.
 	if (state === undefined) return { outcome: "ignored", subject: payment ?? "", detail };
 	return wentBack(tx, { payment, cents, currency, detail, halts: state === "won" ? null : "disputed" }, (id) => [
 		sql`insert into stripe_payment (id) values (${id}) on conflict do nothing`,
@@ -296,7 +296,7 @@ async function disputed(tx: Transaction, dispute: Stripe.Dispute): Promise<Outco
 	]);
 }
 
-/** Cents of one payment. A signature does not make a negative or absurd amount valid. */
+/** Whether this is a plausible number of cents; a valid signature does not prevent a negative or absurd amount. */
 function isSum(cents: number): boolean {
 	return Number.isSafeInteger(cents) && cents > 0 && cents <= centsOf(TOP_UP_NANO_USD_MAX);
 }

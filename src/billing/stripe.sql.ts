@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { bigint, boolean, date, index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
-/** Processed events of Stripe, each once. */
+/** Events of Stripe that were processed; each is processed once. */
 export const stripeEvent = pgTable("stripe_event", {
 	id: text().primaryKey(),
 	type: text().notNull(),
@@ -11,7 +11,7 @@ export const stripeEvent = pgTable("stripe_event", {
 	detail: jsonb().$type<Record<string, unknown>>().notNull(),
 });
 
-/** The page where a card top-up is paid. */
+/** Stripe's page on which a card top-up is paid. */
 export const stripeCheckout = pgTable("stripe_checkout", {
 	/** `cs_…` */
 	id: text().primaryKey(),
@@ -20,23 +20,23 @@ export const stripeCheckout = pgTable("stripe_checkout", {
 });
 
 /**
- * What Stripe has reported of a payment, in any order. Bookings follow from this row; events only move it forward, so
- * late and repeated ones change nothing.
+ * What Stripe has reported about a payment, in any order. Bookings are computed from this row. Events only move its
+ * values forward, so late and repeated events change nothing.
  */
 export const stripePayment = pgTable(
 	"stripe_payment",
 	{
 		/** Payment intent, `pi_…`. */
 		id: text().primaryKey(),
-		/** The top-up; null while only a refund or dispute was reported. */
+		/** Null while only a refund or dispute was reported. */
 		topUpId: text("top_up_id").unique(),
-		/** Sum of all refunds. */
+		/** Sum of all refunds that Stripe reported. */
 		refundedCents: bigint("refunded_cents", { mode: "number" }).notNull().default(0),
-		/** The part that is booked. */
+		/** Part of the refunds that is booked. */
 		bookedRefundCents: bigint("booked_refund_cents", { mode: "number" }).notNull().default(0),
 	},
 	(table) => [
-		/** Payments with something owed: few, and read every few seconds. */
+		/** Index of the few payments with something owed, which is read every few seconds. */
 		index("stripe_payment_owed").on(table.id).where(sql`${table.bookedRefundCents} < ${table.refundedCents}`),
 	],
 );
@@ -48,13 +48,13 @@ export const stripeDispute = pgTable(
 		id: text().primaryKey(),
 		paymentId: text("payment_id").notNull(),
 		amountCents: bigint("amount_cents", { mode: "number" }).notNull(),
-		/** won and lost are final. */
+		/** won and lost are final states. */
 		state: text({ enum: ["open", "won", "lost"] }).notNull(),
-		/** What is booked: nothing, the amount taken, or the amount given back. */
+		/** Bookings so far: none, the amount taken, or the amount returned. */
 		booked: text({ enum: ["nothing", "taken", "returned"] })
 			.notNull()
 			.default("nothing"),
-		/** This dispute suspended the account. */
+		/** True if this dispute suspended the account. */
 		suspended: boolean().notNull().default(false),
 	},
 	(table) => [
@@ -67,18 +67,18 @@ function isOwed({ booked, state }: { booked: unknown; state: unknown }) {
 	return sql`(${booked} = 'nothing' and ${state} <> 'won') or (${booked} = 'taken' and ${state} = 'won')`;
 }
 
-/** Differences between Stripe and the books. An open one raises an alert. */
+/** Differences between Stripe and the ledger. An open one raises an alert. */
 export const stripeFinding = pgTable(
 	"stripe_finding",
 	{
 		/** Unique subject: `paid:pi_…`, `books:top_…`, `refund:pi_…`, `dispute:dp_…`, `open:att_…`. */
 		id: text().primaryKey(),
 		/**
-		 * uncredited: paid at Stripe, not credited. unpaid: credited, not paid. refund and dispute: they differ.
-		 * unfinished: more objects than one clearing compares. undecided: unknown whether a saved card was charged.
+		 * uncredited: paid at Stripe, not credited. unpaid: credited, not paid. refund, dispute: the amounts differ.
+		 * unfinished: there were too many objects to compare. undecided: unknown whether a saved card was charged.
 		 */
 		kind: text({ enum: ["uncredited", "unpaid", "refund", "dispute", "unfinished", "undecided"] }).notNull(),
-		/** Text for operators; `received` from a payment's arrival until its effects are committed. */
+		/** Text for operators; `received` while a payment's effects are not committed. */
 		reason: text().notNull(),
 		topUpId: text("top_up_id"),
 		amountCents: bigint("amount_cents", { mode: "number" }),
@@ -92,13 +92,13 @@ export const stripeFinding = pgTable(
 	(table) => [index("stripe_finding_open").on(table.foundAt).where(sql`${table.resolvedAt} is null`)],
 );
 
-/** One clearing per day, by the first console. */
+/** A day's comparison with Stripe, made by one console. */
 export const stripeClearing = pgTable("stripe_clearing", {
-	/** In UTC. */
+	/** Day in UTC. */
 	day: date({ mode: "string" }).primaryKey(),
 	startedAt: timestamp("started_at", { withTimezone: true }).notNull().defaultNow(),
-	/** Null while it runs, and after an interrupted one. */
+	/** Null while the comparison runs, and after an interruption. */
 	finishedAt: timestamp("finished_at", { withTimezone: true }),
-	/** Objects compared, and how many no event had reported. */
+	/** Number of objects compared, and of those that no event had reported. */
 	outcome: jsonb().$type<Record<string, number>>(),
 });

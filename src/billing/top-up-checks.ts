@@ -14,7 +14,7 @@ interface TransferCheck {
 	readonly topUpId: string;
 	readonly transactionReference: string;
 	readonly operatorId: string;
-	/** Operator's address, for the audit log. */
+	/** Operator's IP address, for the audit log. */
 	readonly ip: string | null;
 }
 
@@ -23,9 +23,9 @@ const REFERENCE_SIGNS_MIN = 2;
 const REJECTED: AuditAction = "topup.reject";
 
 /**
- * Records that an operator saw the transfer on the bank statement; credits the top-up, or from `secondLookFrom` on
- * waits for a second operator. Faults: not_found; conflict if it was decided, is a card top-up, the transaction paid
- * another one, or the second check differs or comes from the same operator.
+ * Records that an operator saw the transfer on the bank statement. Credits the top-up; from `secondLookFrom` on, a
+ * second operator must confirm first. Faults: not_found; conflict if it was decided, is paid by card, the transaction
+ * paid another top-up, or the second check differs or is by the same operator.
  */
 export async function confirmTransfer(
 	db: Transactional,
@@ -51,7 +51,7 @@ export async function confirmTransfer(
 		);
 		const needsTwo = secondLookFrom !== null && topUp.amountNanoUsd >= secondLookFrom;
 		if (row === undefined) {
-			// A transaction recorded for a top-up that was rejected or cancelled has paid nothing.
+			// A bank transaction recorded for a rejected or cancelled top-up may pay another one.
 			await tx.execute(sql`
 				delete from top_up_check c using top_up t where t.id = c.top_up_id and t.state = 'rejected'
 					and ${sameReference(sql`c.transaction_reference`)} = ${sameReference(sql`${transactionReference}::text`)}`);
@@ -88,7 +88,7 @@ async function note(
 	await tx.execute(sql`select audit_note(${notedJson(act)}::text::jsonb, ${id}, ${accountId})`);
 }
 
-/** Letters and digits without accents, with signs between them, so that references differ visibly. */
+/** Only plain letters and digits with signs between, so that different references look different. */
 function isReference(text: string): boolean {
 	return (
 		isLabel(text, REFERENCE_CHARS_MAX) &&
@@ -97,16 +97,14 @@ function isReference(text: string): boolean {
 	);
 }
 
-/**
- * A bank reference without case and signs, as in the index of `top_up_check`: `BANK1`, `bank1` and `Bank-1` are one.
- */
+/** A bank reference without case and signs, as indexed in `top_up_check`: `BANK1`, `bank1` and `Bank-1` are equal. */
 function sameReference(text: SQL): SQL {
 	return sql`upper(regexp_replace(${text}, '[^A-Za-z0-9]', '', 'g'))`;
 }
 
 /**
- * Rejects: the transfer did not come. The reason is in the audit log of the decision and is shown to the customer.
- * Idempotent. Faults: not_found; conflict if it is a card top-up or was decided otherwise.
+ * Rejects a top-up whose transfer did not arrive. The audit log stores the reason, which the customer sees. Idempotent.
+ * Faults: not_found; conflict if it is paid by card or was decided otherwise.
  */
 export async function rejectTransfer(
 	statements: Statements,
@@ -119,7 +117,7 @@ export async function rejectTransfer(
 	return rejectTopUp(statements, topUpId, operatorId, act);
 }
 
-/** Reasons that operators gave, by top-up; top-ups without one are missing. */
+/** Operators' reasons for rejections, by top-up; top-ups without a reason are missing. */
 export async function rejectionReasons(
 	statements: Statements,
 	topUpIds: readonly string[],

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { bigint, index, pgTable, text, timestamp, uniqueIndex } from "drizzle-orm/pg-core";
 
-/** A top-up; it is credited when its payment was verified. */
+/** A top-up, credited once its payment is verified. */
 export const topUp = pgTable(
 	"top_up",
 	{
@@ -10,7 +10,7 @@ export const topUp = pgTable(
 		accountId: text("account_id").notNull(),
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
 		method: text({ enum: ["transfer", "card", "demo"] }).notNull(),
-		/** Reference of the payer or the payment service; one payment is credited once. */
+		/** Reference given by the payer or the payment service; one payment is credited once. */
 		reference: text().notNull().unique(),
 		state: text({ enum: ["pending", "confirmed", "rejected", "refunded", "disputed"] })
 			.notNull()
@@ -21,21 +21,21 @@ export const topUp = pgTable(
 	},
 	(table) => [
 		index("top_up_account").on(table.accountId, table.createdAt),
-		/** Pending top-ups only. */
+		/** Index of pending top-ups only. */
 		index("top_up_state").on(table.state, table.id),
-		/** For checks of the books. */
+		/** Index for checks of the ledger. */
 		index("top_up_booked").on(table.decidedAt).where(sql`${table.state} in ('confirmed', 'refunded', 'disputed')`),
-		/** Case and blanks are ignored. */
+		/** Ignores case and blanks. */
 		uniqueIndex("top_up_same_reference").on(sql`upper(regexp_replace(${table.reference}, '[[:space:]]', '', 'g'))`),
 	],
 );
 
-/** Bank transfers that operators found. */
+/** Bank transfers that operators found on the bank statement. */
 export const topUpCheck = pgTable(
 	"top_up_check",
 	{
 		topUpId: text("top_up_id").primaryKey(),
-		/** The bank's transaction number: one transaction pays one top-up. */
+		/** The bank's transaction number; unique, since one transaction pays one top-up. */
 		transactionReference: text("transaction_reference").notNull().unique(),
 		firstBy: text("first_by").notNull(),
 		firstAt: timestamp("first_at", { withTimezone: true }).notNull().defaultNow(),
@@ -44,7 +44,7 @@ export const topUpCheck = pgTable(
 		secondAt: timestamp("second_at", { withTimezone: true }),
 	},
 	(table) => [
-		/** Case and signs between letters and digits are ignored. */
+		/** Ignores case, and signs between letters and digits. */
 		uniqueIndex("top_up_check_transaction").on(
 			sql`upper(regexp_replace(${table.transactionReference}, '[^A-Za-z0-9]', '', 'g'))`,
 		),

@@ -11,7 +11,7 @@ import { NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
 import { type Noted, notedJson } from "../ops/audit.ts";
 import type { topUp } from "./top-up.sql.ts";
 
-/** Without letters that look like digits: people type it into their bank's form. */
+/** Excludes letters that look like digits, because people type the reference into their bank's form. */
 const REFERENCE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const REFERENCE_CHARS = 10;
 
@@ -26,18 +26,18 @@ export type TopUpRecord = ViewOf<typeof topUp, NanoUsd>;
 export type TopUpState = TopUpRecord["state"];
 
 interface NewTopUp extends Pick<TopUpRecord, "accountId" | "amountNanoUsd" | "method" | "reference"> {
-	/** Limit of the account's pending top-ups; none if absent. */
+	/** Largest number of pending top-ups of the account; absent: no limit. */
 	readonly pendingMost?: number;
 }
 
 export const TOP_UP_NANO_USD_MIN = nanoUsd(100 * NANO_PER_USD);
-/** Maximum of a top-up: keeps sums countable and catches typing errors. */
+/** Largest top-up: keeps sums within the range of amounts and catches typing errors. */
 export const TOP_UP_NANO_USD_MAX = nanoUsd(1_000_000 * NANO_PER_USD);
-/** Maximum of a card payment: Stripe's amounts have eight digits of cents. */
+/** Largest card payment: Stripe's amounts have at most eight digits of cents. */
 export const CARD_NANO_USD_MAX = nanoUsdOfCents(99_999_999);
 const REFERENCE_CHARS_MAX = 200;
 
-/** Returns the amount if a card can pay it. Fault invalid_request, naming `param`. */
+/** Returns the amount if a card can pay it. Fault invalid_request with `param`. */
 export function payableByCard(amount: NanoUsd, param: string): NanoUsd {
 	if (!isWholeCents(amount))
 		throw new Fault("invalid_request", "A card payment must be a whole number of cents.", { param });
@@ -47,8 +47,8 @@ export function payableByCard(amount: NanoUsd, param: string): NanoUsd {
 }
 
 /**
- * Records an expected payment, credited when confirmed; a repeated `id` adds none. Faults: invalid_request (amount,
- * reference), not_found (account), conflict (reference in use, too many pending).
+ * Records an expected payment, which is credited when confirmed; a repeated `id` adds none. Faults: invalid_request
+ * (amount, reference), not_found (account), conflict (reference in use, too many pending).
  */
 export async function createTopUp(
 	statements: Statements,
@@ -78,7 +78,7 @@ export async function createTopUp(
 }
 
 /**
- * Credits a verified payment, once. `seq`: its control entry; null if it was confirmed before. Faults: not_found;
+ * Credits a verified payment once. `seq` is its control entry; null if it was confirmed before. Faults: not_found;
  * conflict if it was rejected, refunded or disputed.
  */
 export async function confirmTopUp(
@@ -97,7 +97,7 @@ export async function confirmTopUp(
 	}
 }
 
-/** Rejects: the payment did not come. Idempotent. Faults: not_found; conflict unless pending or rejected. */
+/** Rejects a top-up whose payment did not arrive. Idempotent. Faults not_found; conflict if otherwise decided. */
 export async function rejectTopUp(
 	statements: Statements,
 	id: string,
@@ -122,7 +122,7 @@ export async function getTopUp(statements: Statements, id: string): Promise<TopU
 	return viewOf<TopUpRecord>(row);
 }
 
-/** Newest first; of all accounts and states by default. */
+/** Newest first; by default of all accounts and in all states. */
 export async function listTopUps(
 	statements: Statements,
 	filter: { state?: TopUpState; accountId?: string } = {},

@@ -1,6 +1,6 @@
 /**
- * Limits concurrent calls to Stripe, one per account. A hanging call occupies only its own place, and the caller may go
- * on before it ends.
+ * Limits concurrent calls to Stripe in all, with one per account. A call that hangs occupies only its own place;
+ * callers need not wait for it.
  */
 export function createUnderWay(most: number) {
 	const running = new Set<Promise<unknown>>();
@@ -24,8 +24,8 @@ export function createUnderWay(most: number) {
 
 	return {
 		/**
-		 * Starts the items that `read` returns, given the number of free places; `run` reports its own failures. Resolves
-		 * when they are done. Places are taken while `read` runs, since the next call may come before it resolves.
+		 * Starts `run` for the rows that `read` returns, given the number of free places. Resolves when they are done;
+		 * `run` reports its own failures. Places are reserved while `read` runs, since calls may overlap.
 		 */
 		begin<Row>(read: (places: number) => Promise<readonly Row[]>, run: (row: Row) => Promise<void>): Promise<void> {
 			const work: Promise<void> = some(read, run).finally(() => running.delete(work));

@@ -4,7 +4,7 @@ import { client, dataOf } from "./client.ts";
 import { given, queryText, send } from "./http.ts";
 import type { NoticeChanges } from "./notice-changes.ts";
 
-/** Calls of the console's interface. Calls on an account take its id first. */
+/** Calls to the console's interface. Functions that concern an account take its id first. */
 
 const BASE = "/api/console";
 const part = encodeURIComponent;
@@ -16,7 +16,7 @@ export type KeySettingsInput = Omit<Parameters<typeof client.keys.post>[0], "tok
 type Filter<Asked extends { query?: object } | undefined> = Nullable<NonNullable<NonNullable<Asked>["query"]>>;
 type Nullable<T> = { readonly [K in Exclude<keyof T, "account" | "after" | "limit">]?: T[K] | null | undefined };
 
-/** Refused requests used nothing, so they are in the log only. */
+/** Refused requests used nothing, so only the log has them. */
 export type LogFilter = Filter<Parameters<typeof client.requests.get>[0]>;
 export type UsageFilter = Filter<Parameters<typeof client.usage.get>[0]>;
 
@@ -26,7 +26,7 @@ const of = <More extends object = object>(account: string, more: More = {} as Mo
 	query: { account, ...given(more) },
 });
 
-/** All pages as one list, in the order of joining, so that every member can be found in it. */
+/** Reads all pages of members, in the order in which they joined. */
 async function allMembers(account: string) {
 	const pageBehind = (after: After) => dataOf(client.members.get(of(account, { after })));
 	const { invitations, ...first } = await pageBehind(null);

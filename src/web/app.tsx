@@ -23,7 +23,7 @@ interface Params {
 	readonly section: string;
 }
 
-/** A page whose code the first visit does not need. */
+/** Wraps a page whose code is loaded on demand, so that the first visit does not load it. */
 const onDemand = (load: () => Promise<{ default: ComponentType<Params> }>) => lazy(load, <PageWaiting />);
 
 const DocsPage = onDemand(() => (language === "de" ? import("./docs/de.tsx") : import("./docs/en.tsx")));
@@ -35,7 +35,7 @@ const OperatorPages = onDemand(() => import("./operator/pages.tsx"));
 
 type Access = "public" | "guest" | "viewer" | "account" | "operator";
 
-/** `right`: required of the member's role. */
+/** A route's `right` is the right that the member's role needs. */
 type Route = readonly [
 	pattern: string,
 	access: Access,
@@ -78,7 +78,7 @@ interface Found {
 	readonly page: ReactNode;
 }
 
-/** Loads the page's code while the viewer is still being read. */
+/** Loads the code of the current page, while the viewer is still being read. */
 export function preloadPage(): void {
 	ROUTES.find(([pattern]) => matchPath(pattern, location.pathname))?.[2].preload?.();
 }
@@ -131,7 +131,7 @@ function CurrentPage() {
 	);
 }
 
-/** The server enforces rights; this only explains them. */
+/** Chooses the page, or one that explains a missing right. The server enforces rights. */
 function pageFor(found: Found | undefined, account: AccountView | null, operator: boolean): ReactNode {
 	if (!found || (found.access === "operator" && !operator)) return <NotFoundPage />;
 	const { access, right, page } = found;
@@ -141,7 +141,7 @@ function pageFor(found: Found | undefined, account: AccountView | null, operator
 	return page;
 }
 
-/** A detail page is keyed by its id, so that state of one thing is not carried to another. */
+/** A detail page is keyed by its id, so that another object starts with fresh state. */
 function findRoute(path: string): Found | undefined {
 	for (const [pattern, access, Page, right] of ROUTES) {
 		const params = matchPath(pattern, path);

@@ -1,6 +1,6 @@
 import type { ShownBrand } from "../console/views.ts";
 
-/** Defaults; the page's document has the brand in force. */
+/** Tollgate's own brand, for pages without a brand in their document. */
 const OURS: ShownBrand = {
 	name: "Tollgate",
 	logoUrl: null,
@@ -13,7 +13,7 @@ const OURS: ShownBrand = {
 	imprint: null,
 };
 
-/** The service's name and colour. They are in the document, so that they are known before anything is drawn. */
+/** The service's name and colour, read from the document, so that they are known before the first paint. */
 export const brand: ShownBrand = { ...OURS, ...inDocument() };
 
 function inDocument(): Partial<ShownBrand> {

@@ -1,6 +1,6 @@
 /**
- * Bundles the console's pages into a folder: `bun src/web/bundle.ts FOLDER`. A process of its own, so that a service
- * started from source is not blocked. Markdown of the docs becomes elements here, so that no parser is shipped.
+ * Bundles the console's pages into a folder: `bun src/web/bundle.ts FOLDER`. Runs as its own process, so that a service
+ * started from source is not blocked. Converts the docs' Markdown to elements, so that browsers load no parser.
  */
 import { join } from "node:path";
 import type { BunPlugin } from "bun";

@@ -1,2 +1,2 @@
-/** Global name under which a language's script leaves its texts. */
+/** Global variable in which a language's script stores its texts. */
 export const CATALOGUE = "tollgateTexts";

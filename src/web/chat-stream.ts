@@ -24,11 +24,11 @@ export interface ChatEnd {
 	readonly usage: ChatUsage | undefined;
 	readonly toolCalls: readonly ToolCall[];
 	readonly finishReason: string | null;
-	/** A failure after the first byte, sent as an event. */
+	/** Error event that ended the stream; undefined without one. */
 	readonly error: string | undefined;
 }
 
-/** A browser does not distinguish a failed connection from one that broke after the request. */
+/** The request may have reached the server: browsers report a failed connection and a broken one alike. */
 const unanswered = () =>
 	new ApiError(
 		t(
@@ -36,10 +36,10 @@ const unanswered = () =>
 		),
 		{ status: 0, code: "unanswered" },
 	);
-/** A longer event is no chat: the answer counts as cut off. */
+/** A longer event is not a chat chunk: the answer then counts as cut off. */
 const EVENT_CHARS_MAX = 4_000_000;
 
-/** Throws ApiError for a refusal; ends quietly when `signal` aborts. */
+/** Streams a chat completion. Throws ApiError for a refusal; ends without an error when `signal` aborts. */
 export async function streamChat(
 	address: string,
 	body: Record<string, unknown>,
@@ -77,7 +77,7 @@ export async function streamChat(
 	return { requestId, usage, toolCalls: [...calls.values()], finishReason, error };
 }
 
-/** The first fragment of a call has its id and name, later ones its arguments. */
+/** Collects fragments of tool calls: the first has id and name, later ones add arguments. */
 function addPiece(calls: Map<number, ToolCall>, piece: ToolPiece): void {
 	const index = piece.index ?? 0;
 	const before = calls.get(index);

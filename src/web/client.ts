@@ -2,20 +2,20 @@ import { treaty } from "@elysiajs/eden";
 import type { ConsoleApi } from "../console/views.ts";
 import { apiErrorOf, unreachable } from "./http.ts";
 
-// A text that looks like a date, such as a key's name, stays a text.
+// Typed client of the console's interface. `parseDate: false`: a key's name that looks like a date stays a string.
 export const client = treaty<ConsoleApi>(location.origin, { parseDate: false, keepDomain: true }).api.console;
 
-/** Window event: the server no longer knows the viewer's session or the account shown, so the viewer is read again. */
+/** Event on `window`: the server no longer accepts the session or account, so the viewer must be read again. */
 export const VIEWER_STALE = "tollgate:viewer-stale";
 
 type Answer = { data: unknown; error: { value: unknown } | null; response: Response };
 type DataOf<A> = A extends { error: null; data: infer Data } ? Data : never;
 
-/** The data of an answer. Throws ApiError. */
+/** Returns the data of a response. Throws ApiError. */
 export async function dataOf<A extends Answer>(asked: Promise<A>): Promise<DataOf<A>> {
 	const answer = await asked.catch(() => undefined);
 	if (answer?.error === null) return answer.data as DataOf<A>;
-	// Without a response the request did not leave.
+	// No response: the request was not sent.
 	if (!answer?.response?.headers) throw unreachable();
 	const error = apiErrorOf(answer.response, answer.error.value);
 	const isAccountGone = error.code === "not_found" && error.param === "account";

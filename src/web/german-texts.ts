@@ -1,5 +1,5 @@
 import { pages } from "../base/de.json";
 import { CATALOGUE } from "./catalogue.ts";
 
-/** A separate script, loaded before the pages in German documents only. */
+/** A separate script that only German documents load, before the pages. */
 Object.assign(globalThis, { [CATALOGUE]: pages });

@@ -1,11 +1,11 @@
 import { useEffect } from "react";
 
-/** Keeps the page while it shows, or is about to show, a secret that cannot be shown again. */
+/** Blocks leaving the page while it shows, or is about to show, a secret that cannot be shown again. */
 
 let holders = 0;
 const waiting: (() => void)[] = [];
 
-/** Runs at once, or as soon as nothing holds the page. */
+/** Calls `leave` at once, or when nothing blocks leaving any more. */
 export function whenFree(leave: () => void): void {
 	if (holders === 0) leave();
 	else if (!waiting.includes(leave)) waiting.push(leave);
@@ -13,12 +13,12 @@ export function whenFree(leave: () => void): void {
 
 const HELD = "held";
 
-/** While `held`: no step back, no unconfirmed leaving, and no end by a lost session or account. */
+/** While `held`: blocks the back button, asks before closing the tab, and delays the redirect after a lost session. */
 export function useHeldPage(held: boolean): void {
 	useEffect(() => {
 		if (!held) return;
 		const ask = (event: BeforeUnloadEvent) => event.preventDefault();
-		// Going back consumes the extra entry, and it is pushed again.
+		// Going back consumes the extra history entry, so it is pushed again.
 		const stay = () => {
 			if (history.state !== HELD) history.pushState(HELD, "", location.href);
 		};
@@ -30,7 +30,7 @@ export function useHeldPage(held: boolean): void {
 			removeEventListener("beforeunload", ask);
 			removeEventListener("popstate", stay);
 			holders -= 1;
-			// The secret may be shown now and holds the page from here on.
+			// Waits a turn, because another component may block leaving right after this one stops.
 			queueMicrotask(() => {
 				if (holders === 0) for (const leave of waiting.splice(0)) leave();
 			});

@@ -1,8 +1,8 @@
 import { t } from "./texts.tsx";
 
-/** The only client of the server: JSON over same-origin fetch, failures as `ApiError`. */
+/** HTTP client of the pages: JSON over same-origin `fetch`; failures are `ApiError`s. */
 
-/** A refusal, or an unreachable server (`status` 0). */
+/** A refused request, or an unreachable server (`status` 0). */
 export class ApiError extends Error {
 	override readonly name = "ApiError" as const;
 	readonly status: number;
@@ -31,13 +31,13 @@ export const unreachable = (): ApiError =>
 		code: "unreachable",
 	});
 
-/** Posts JSON, or gets it without a body. */
+/** Sends a POST with a JSON body, or a GET without one. */
 export async function requestJson<T>(path: string, body?: unknown): Promise<T> {
 	const response = await send(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
 	return response.json() as Promise<T>;
 }
 
-/** Forms of other sites cannot send this content type. Throws ApiError: `lost` if no answer came. */
+/** The JSON content type shows that no other site's form sent this. Throws ApiError: `lost` without a response. */
 export async function send(url: string, init: RequestInit, lost = unreachable): Promise<Response> {
 	const headers = { accept: "application/json", "content-type": "application/json" };
 	const response = await fetch(url, { headers, ...init }).catch((error) => {
@@ -47,7 +47,7 @@ export async function send(url: string, init: RequestInit, lost = unreachable): 
 	throw apiErrorOf(response, await response.json().catch(() => undefined));
 }
 
-/** From either shape: ours (`{error: {…}}`) or that of the sign-in routes (`{message, code}`). */
+/** Reads the error from either format: ours (`{error: {…}}`) or the sign-in library's (`{message, code}`). */
 export function apiErrorOf(response: Response, body: unknown): ApiError {
 	const outer = record(body);
 	const shown: Record<string, unknown> = { ...outer, ...record(outer.error) };

@@ -2,7 +2,7 @@ import type { KeyView } from "./views.ts";
 
 type Used = Pick<KeyView, "state" | "readsOnly" | "projectState">;
 
-/** Of an archived project: no request of the key is admitted, whatever its state. */
+/** True if the key's project is archived: then none of its requests is admitted, whatever its state. */
 export const isArchived = ({ state, projectState }: Pick<Used, "state" | "projectState">): boolean =>
 	state === "active" && projectState === "archived";
 

@@ -2,7 +2,7 @@ import { RIGHTS, type Right, ROLE_LABELS, type Role } from "../console/views.ts"
 import { isolated, t } from "./texts.tsx";
 import type { LedgerEntry, RequestRow, TopUpView } from "./views.ts";
 
-/** Words for the interface's codes, the same on every page. */
+/** Words for codes of the interface, the same on every page. */
 
 export const TOP_UP_METHODS: Readonly<Record<TopUpView["method"], string>> = {
 	transfer: t("Bank transfer"),
@@ -26,14 +26,14 @@ export const REQUEST_STATUSES: Readonly<Record<RequestRow["statusClass"], string
 };
 
 export const roleName = (role: Role): string => t(ROLE_LABELS[role]);
-/** Continue "may …", in the table of rights. */
+/** Text of a right that continues "may …" in the table of rights. */
 export const rightText = (right: Right): string => t(RIGHTS[right].says);
 
-/** Recipients of the low-credit alert. It compares the balance, which includes held credit. */
+/** Says who gets the low-credit mail. The threshold applies to the balance, held credit included. */
 export const mailedBelow = (threshold: string): string =>
 	t("Owners, admins and billing members get a mail when the balance falls below {threshold}.", { threshold });
 
-/** Distinguishes a key among others with the same name. */
+/** Name of a key with its last four characters, since names need not be unique. */
 export const keyLabel = ({ name, lastFour }: { readonly name: string; readonly lastFour: string }): string =>
 	`${isolated(name)} …${lastFour}`;
 
@@ -70,7 +70,7 @@ const STATES: Readonly<Record<string, string>> = {
 	delivered: t("Delivered"),
 };
 
-/** The word for a state; an unknown one is shown as it is. */
+/** Word for a state; an unknown state is shown unchanged. */
 export const stateText = (code: string): string =>
 	STATES[code] ?? code.slice(0, 1).toUpperCase() + code.slice(1).replaceAll("_", " ");
 

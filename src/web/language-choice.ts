@@ -1,7 +1,7 @@
 import { ENGLISH, isLanguage, LANGUAGE_COOKIE, LANGUAGES, type Language } from "../base/language.ts";
 import { language } from "./texts.tsx";
 
-/** Languages, and the choice of one for this browser; the page reloads in it. */
+/** Languages of the pages and the choice kept in this browser; a change reloads the page. */
 
 const KEPT_S = 365 * 86_400;
 
@@ -9,7 +9,7 @@ export const CHOICES = Object.entries(LANGUAGES).flatMap(([code, name]) => (isLa
 
 const isKept = (wanted: Language): boolean => document.cookie.split("; ").includes(`${LANGUAGE_COOKIE}=${wanted}`);
 
-/** Without cookies the browser's own preference counts. */
+/** If the browser stores no cookie, its own language preference stays in effect. */
 export function chooseLanguage(wanted: Language): void {
 	const secure = location.protocol === "https:" ? "; Secure" : "";
 	// biome-ignore lint/suspicious/noDocumentCookie: the store for cookies is not there where the page came over plain HTTP
@@ -18,14 +18,14 @@ export function chooseLanguage(wanted: Language): void {
 }
 
 /**
- * A person's choice overrides this browser's, and the page reloads in it. Without a choice, the current language is
- * stored, so that mails use it too.
+ * Applies the person's stored language, reloading if it differs. A person without one gets the current language stored,
+ * so that mails use it too.
  */
 export async function followLanguage(
 	chosen: Language | null,
 	save: (language: Language) => Promise<unknown>,
 ): Promise<void> {
-	// A document that arrives in another language all the same is not requested again.
+	// Prevents a reload loop: the server may send another language although the choice is stored.
 	if (chosen === language || (chosen !== null && isKept(chosen))) return;
 	if (chosen !== null) chooseLanguage(chosen);
 	else if (language !== ENGLISH) await save(language).catch(() => undefined);

@@ -5,7 +5,7 @@ import type { Accents } from "../console/views.ts";
 import { App, preloadPage } from "./app.tsx";
 import { brand } from "./brand.ts";
 
-/** One accent colour; the rest is grey, or means ok, warning, failure. */
+/** Colours: one accent, greys, and one each for success, warning and failure. */
 
 const OURS: MantineColorsTuple = [
 	"#eaf3f6",
@@ -23,7 +23,7 @@ const OURS: MantineColorsTuple = [
 const { palette } = brand;
 const accent = (palette?.shades as MantineColorsTuple | undefined) ?? OURS;
 
-/** In the tone of the pages' greys. */
+/** Dark shades with the hue of the pages' greys. */
 const dark: MantineColorsTuple = [
 	"#d5d9dd",
 	"#b8bfc5",
@@ -66,7 +66,7 @@ const theme = createTheme({
 	components: { Modal: { styles: { title: { fontWeight: 600 } } } },
 });
 
-/** Mantine's dimmed text and placeholders are too pale; these have a contrast of at least 4.5 to 1. */
+/** Replaces Mantine's colours of dimmed text and placeholders by ones with a contrast of at least 4.5 to 1. */
 const cssVariables: CSSVariablesResolver = () => ({
 	variables: {},
 	light: {
@@ -91,7 +91,7 @@ const cssVariables: CSSVariablesResolver = () => ({
 	},
 });
 
-/** The operator's colour wherever the style sheets use the accent. */
+/** Sets the operator's colour wherever style sheets use the accent. */
 function accentVariables(accents: Accents | undefined): Record<string, string> {
 	if (accents === undefined) return {};
 	const { fill, text, soft } = accents;
@@ -111,8 +111,7 @@ function accentVariables(accents: Accents | undefined): Record<string, string> {
 const schemeManager = localStorageColorSchemeManager({ key: "tollgate-scheme" });
 
 /**
- * Style elements carry the nonce of the page's policy, which is in the document; the second way is for the library that
- * locks scrolling under dialogs.
+ * Nonce for style elements, from the document. Also set globally, for the library that locks scrolling under dialogs.
  */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
 Object.assign(globalThis, { __webpack_nonce__: nonce });

@@ -6,9 +6,9 @@ export interface Destination {
 	readonly to: string;
 	readonly label: string;
 	readonly icon: IconName;
-	/** A page outside the console, loaded whole. */
+	/** True for a page outside the console, which is loaded as a new document. */
 	readonly apart?: true;
-	/** Pressed after `g`. */
+	/** Key of the shortcut: `g`, then this key. */
 	readonly key: string;
 	/** Required right of the member's role. */
 	readonly right?: Right;
@@ -40,7 +40,7 @@ export const OPERATOR_DESTINATIONS: readonly Destination[] = [
 	{ to: "/operator/management-keys", label: t("Management keys"), icon: "keys", key: "8" },
 ];
 
-/** Destinations for a role; a viewer without an account sees all. */
+/** Navigation entries for a role; a viewer without an account gets all. */
 export function destinationsFor(role: Role | undefined): readonly Destination[] {
 	return DESTINATIONS.filter(({ right }) => right === undefined || role === undefined || may(role, right));
 }

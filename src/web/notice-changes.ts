@@ -7,10 +7,10 @@ export interface NoticeForm {
 	readonly events: readonly AlertType[];
 }
 
-/** Absent fields stay as they are. */
+/** Absent fields stay unchanged. */
 export type NoticeChanges = Omit<Parameters<(typeof client)["batch-notices"]["put"]>[0], "token">;
 
-/** The changed fields of a form only, so that another tab's changes stay. */
+/** Returns only the fields that changed, so that another tab's changes to other fields stay. */
 export function noticeChanges(before: NoticeForm, wanted: NoticeForm): NoticeChanges {
 	const { mail, webhookUrl, events } = wanted;
 	const added = events.filter((type) => !before.events.includes(type));

@@ -1,16 +1,16 @@
 import { ApiError } from "./http.ts";
 
-/** Sensitive acts require the password again after a while. One dialog serves all pages; the acts do not know it. */
+/** Repeats an action after the user entered the password again. One dialog serves all pages. */
 
 type Ask = () => Promise<boolean>;
 let ask: Ask | undefined;
-/** Resolves with the answer of the open dialog. */
+/** Pending result of the open dialog. */
 let asked: Promise<boolean> | undefined;
 
-/** Registers how the dialog opens; undefined while it is unmounted. Resolves with whether the password was given. */
+/** Registers the function that opens the dialog and resolves with whether the password was entered. */
 export function onPasswordAsked(open: Ask | undefined): void {
 	ask = open;
-	// An unmounted dialog no longer answers.
+	// An unmounted dialog never resolves.
 	asked = undefined;
 }
 
@@ -25,7 +25,7 @@ export async function withPasswordAgain<T>(act: () => Promise<T>): Promise<T> {
 	}
 }
 
-/** Further refused acts wait for the same answer: a second dialog would leave the first act waiting. */
+/** Actions refused while the dialog is open wait for its result, so that only one dialog opens. */
 function askOnce(open: Ask): Promise<boolean> {
 	asked ??= open().finally(() => {
 		asked = undefined;

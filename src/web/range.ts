@@ -36,13 +36,13 @@ function rangeOf(query: URLSearchParams, nowMs: number): DateRange {
 		return withBucket(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1), nowMs);
 	}
 	const lengthMs = LENGTHS_MS[range] ?? 7 * DAY_MS;
-	// Whole hours or days, including the current one: usage is summed by them, and the log lists the same.
+	// Ranges start at whole hours or days, including the current one, because usage is summed by them.
 	const bucketMs = lengthMs <= DAY_MS ? HOUR_MS : DAY_MS;
 	const thisOne = Math.floor(nowMs / bucketMs) * bucketMs;
 	return withBucket(thisOne - lengthMs + bucketMs, nowMs);
 }
 
-/** The range in the address; undefined if an end is missing. */
+/** The range given in the address by `from` and `to`; undefined if either is missing. */
 export function ownRange(query: URLSearchParams): Pick<DateRange, "fromMs" | "toMs"> | undefined {
 	const from = numberOf(query.get("from"));
 	const to = numberOf(query.get("to"));

@@ -1,4 +1,4 @@
-/** A choice kept in this browser; without storage it lasts until the next reload. */
+/** A choice stored in this browser; without storage it lasts until the next reload. */
 export interface Remembered {
 	read(): string | null;
 	write(value: string): void;
@@ -16,7 +16,7 @@ export const createRemembered = (name: string): Remembered => ({
 		try {
 			localStorage.setItem(name, value);
 		} catch {
-			// The choice is applied all the same.
+			// Without storage the choice still applies to this page.
 		}
 	},
 });

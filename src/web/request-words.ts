@@ -1,7 +1,7 @@
 import { t } from "./texts.tsx";
 import type { RequestDetail } from "./views.ts";
 
-/** How a request ended, in words. A record has an ending and a status, and a status may have several causes. */
+/** Texts for how a request ended. A record has an ending and a status; a status may have several causes. */
 
 const HOW_ENDED: Readonly<Record<string, string>> = {
 	finished: t("Completed"),
@@ -16,7 +16,7 @@ const HOW_ENDED: Readonly<Record<string, string>> = {
 const REASONS: Readonly<Record<number, string>> = {
 	499: t("The client closed the connection."),
 	502: t("The model server failed."),
-	// No server is connected, all are busy, or this service is.
+	// The model has no connected server, all are busy, or the gateway itself is.
 	503: t("No server for this model was available."),
 	504: t("The model server did not respond in time."),
 };
@@ -26,7 +26,7 @@ export function howEnded({ ending, status }: Pick<RequestDetail, "ending" | "sta
 	return HOW_ENDED[ending] ?? ending.replaceAll("_", " ");
 }
 
-/** Why it failed, if more is known; a restart has the same status as a model without servers. */
+/** Why a request failed, if known. A restart has the same status as a model without servers, so the ending decides. */
 export function failureReason({ ending, status }: Pick<RequestDetail, "ending" | "status">): string | undefined {
 	return ending === "shutdown" ? undefined : REASONS[status];
 }

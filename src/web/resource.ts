@@ -3,17 +3,17 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { ApiError, pageFault } from "./http.ts";
 import { withPasswordAgain } from "./password-again.ts";
 
-/** Cached reads: a page seen before shows its last answer at once and refreshes it. */
+/** Cached reads: a page shown before shows its last data at once while it refreshes. */
 
 /** Cache of this tab, emptied when the viewer changes. */
 const memory = new QueryClient({
 	defaultOptions: {
 		queries: {
-			// Answers of closed pages are dropped after this time.
+			// Data of closed pages is dropped after this time.
 			gcTime: 5 * 60_000,
-			// No automatic retry: the page shows the error with a button.
+			// No automatic retry: the page shows the error with a retry button.
 			retry: false,
-			// The service may be reachable without internet access.
+			// Read even if the browser reports no internet: the service may be in the local network.
 			networkMode: "always",
 			refetchOnWindowFocus: false,
 		},
@@ -21,7 +21,7 @@ const memory = new QueryClient({
 });
 
 export const resources = {
-	/** Replaces a cached answer by a newer one from another source. */
+	/** Updates cached data from another source, such as the live feed. */
 	set(key: string, change: (before: unknown) => unknown): void {
 		memory.setQueryData([key], (before: unknown) => (before === undefined ? undefined : change(before)));
 	},
@@ -31,15 +31,15 @@ export const resources = {
 export interface Resource<T> {
 	readonly data: T | undefined;
 	readonly error: ApiError | undefined;
-	/** Also true while a shown answer is refreshed. */
+	/** Also true while shown data is being refreshed. */
 	readonly loading: boolean;
 	reload(): Promise<void>;
 }
 
-/** Interval of a poll in milliseconds, from the last answer; false does not poll. */
+/** Returns the milliseconds from the last response to the next poll; false: no polling. */
 type Poll<T> = (data: T | undefined) => number | false;
 
-/** `key` names the answer; null reads nothing. Reads on mount, when the key changes, and by `poll` while visible. */
+/** Reads `key` through the cache, null nothing: on mount, on a new key, and by `poll` while the page is visible. */
 export function useResource<T>(
 	key: string | null,
 	fetcher: () => Promise<T>,
@@ -59,7 +59,7 @@ export function useResource<T>(
 	);
 	const reload = useCallback(async () => {
 		if (key === null) return;
-		// An answer in flight may be older than the change.
+		// Cancels a running read, whose data may be older than the change.
 		await memory.cancelQueries({ queryKey: [key], exact: true });
 		await refetch();
 	}, [key, refetch]);
@@ -73,7 +73,7 @@ export interface Action<A extends unknown[], T> {
 	clear(): void;
 }
 
-/** One change at a time: a second click while one runs does nothing. Failures are kept for display. */
+/** Runs one action at a time: a second click while it runs does nothing. Keeps the error for display. */
 export function useAction<A extends unknown[], T>(act: (...args: A) => Promise<T>): Action<A, T> {
 	const [state, setState] = useState<{ busy: boolean; error: ApiError | undefined }>({ busy: false, error: undefined });
 	const busy = useRef(false);
@@ -105,7 +105,7 @@ interface ListPage<T> {
 	readonly next: string | null;
 }
 
-/** Joined pages of a list; `more` loads the next. */
+/** A list from the pages loaded so far; `more` loads the next one. */
 export function useList<T>(
 	key: string,
 	fetchPage: (after: string | null) => Promise<ListPage<T>>,
@@ -124,11 +124,11 @@ export function useList<T>(
 	return { items, next, more, error: first.error, loading: first.loading, reload: first.reload };
 }
 
-/** A browser reconnects a broken event stream, but not after an error answer such as a gateway's 502. */
+/** Browsers reconnect a broken event stream, but not after an error status such as 502, so the page does. */
 const FEED_AGAIN_MS = 5_000;
 
 /**
- * Server-sent events of one topic, only while the page is visible: browsers limit connections per host, and hidden tabs
+ * Subscribes to server-sent events while the page is visible: browsers limit connections per host, and hidden tabs
  * would use them up.
  */
 export function useLive<T>(topic: "overview" | "operator", address: string, onData: (data: T) => void): boolean {
@@ -169,7 +169,7 @@ export function useLive<T>(topic: "overview" | "operator", address: string, onDa
 	return connected;
 }
 
-/** Ticks for relative times. */
+/** Current time, updated every `everyMs`, for relative times. */
 export function useNow(everyMs = 30_000): number {
 	const [now, setNow] = useState(() => Date.now());
 	useEffect(() => {

@@ -3,14 +3,14 @@ import { parse } from "regexparam";
 import { matchRoute, Router, Link as RouterLink } from "wouter";
 import { navigate as go, usePathname, useSearch } from "wouter/use-browser-location";
 
-/** Path, query and links without reloads. */
+/** Router: path, query and links without page loads. */
 
 export interface Place {
 	readonly path: string;
 	readonly query: URLSearchParams;
 }
 
-/** Wraps all pages: their links use `navigate`. */
+/** Context around all pages, for `navigate`. */
 export function Routing({ children }: { children: ReactNode }) {
 	return <Router aroundNav={(_, to, options) => navigate(to, options)}>{children}</Router>;
 }
@@ -43,7 +43,7 @@ function changeQuery(changes: Record<string, string | null>): void {
 	navigate(url.pathname + url.search, { replace: true });
 }
 
-/** Open state set by a button, or once by `?create=1`, which a step back does not open again. */
+/** Open state of a creation dialog: set by a button, or once by `?create=1`, which going back does not repeat. */
 export function useCreating(): [boolean, (open: boolean) => void] {
 	const isAsked = usePlace().query.get("create") === "1";
 	const [isOpen, setOpen] = useState(false);
@@ -60,7 +60,7 @@ export interface LinkProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>,
 	children?: ReactNode;
 }
 
-/** A real anchor, for middle clicks, copied addresses and screen readers. */
+/** A real anchor element, for middle clicks, copied addresses and screen readers. */
 export function Link({ to, ...rest }: LinkProps) {
 	return <RouterLink href={to} {...rest} />;
 }
@@ -68,8 +68,8 @@ export function Link({ to, ...rest }: LinkProps) {
 export const linkTo = (to: string) => (inner: string) => <Link to={to}>{inner}</Link>;
 
 /**
- * Matches `/keys/:id` and `/models/*` (the rest, slashes included). Returns decoded parameters by name, the rest as
- * `id`; undefined without a match.
+ * Matches `/keys/:id`, or `/models/*` with slashes in the rest. Returns decoded parameters by name, the rest as `id`;
+ * undefined without a match.
  */
 export function matchPath(pattern: string, path: string): Record<string, string> | undefined {
 	const [matches, found] = matchRoute(parse, pattern, path.replace(/(?<=.)\/+$/, ""));
@@ -79,9 +79,9 @@ export function matchPath(pattern: string, path: string): Record<string, string>
 	);
 }
 
-/** A path within this site to open after signing in; the overview for anything else. */
+/** Path within this site to open after signing in; the overview if `next` is anything else. */
 export function safeNext(next: string | null): string {
-	// Browsers ignore tabs and line breaks in addresses, so the check does too.
+	// Rejects tabs and line breaks, which browsers ignore in addresses.
 	return next !== null && /^\/(?![/\\])[^\t\n\r]*$/.test(next) ? next : "/overview";
 }
 

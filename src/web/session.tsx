@@ -10,12 +10,12 @@ import { createRemembered } from "./remembered.ts";
 import { resources, useAction } from "./resource.ts";
 import type { AccountView, Me, PublicConfig } from "./views.ts";
 
-/** The viewer, the account shown, and the service's configuration. */
+/** The signed-in viewer, the selected account, and the service's configuration. */
 
 export interface Session {
 	readonly config: PublicConfig;
 	readonly me: Me | undefined;
-	/** Reads the viewer again, after sign-in or a profile change. Throws ApiError, like the next two. */
+	/** Reads the viewer again, after a sign-in or profile change. Throws ApiError, as do the next two. */
 	refresh(): Promise<void>;
 	chooseAccount(id: string): Promise<void>;
 	signOut(): Promise<void>;
@@ -25,7 +25,7 @@ type State = Pick<Session, "config" | "me">;
 
 const SessionContext = createContext<Session | undefined>(undefined);
 const ACCOUNT_KEY = "tollgate-account";
-/** The viewer's id, for other tabs, which share the session. */
+/** Storage key with the viewer's id, for other tabs, which share the session. */
 const VIEWER_KEY = "tollgate-viewer";
 
 export function SessionProvider(props: {
@@ -34,7 +34,7 @@ export function SessionProvider(props: {
 	failed: (error: ApiError, retry: () => void) => ReactNode;
 }) {
 	const [state, setState] = useState<State>();
-	// The account of this tab, which other tabs do not change, and its viewer.
+	// The account selected in this tab, which other tabs do not change, and its viewer.
 	const shown = useRef<{ account: string | undefined; person: string }>({ account: undefined, person: "" });
 	const reads = useRef(0);
 
@@ -42,7 +42,7 @@ export function SessionProvider(props: {
 		reads.current += 1;
 		const nth = reads.current;
 		const viewer = await readViewer(wanted);
-		// Of overlapping reads the last one counts.
+		// Only the result of the latest read counts.
 		if (nth !== reads.current) return;
 		const { account, person } = shown.current;
 		shown.current = { account: viewer.me?.account?.id, person: viewer.me?.user.id ?? "" };
@@ -56,16 +56,16 @@ export function SessionProvider(props: {
 
 	useEffect(() => {
 		let isReading = false;
-		// Reading the viewer may find the session or account gone too and is not repeated for that.
+		// A read of the viewer that fails for a lost session or account is not repeated.
 		const readAgain = async () => {
 			if (isReading) return;
 			isReading = true;
-			// If that fails, the page shows its own read errors.
+			// On failure the pages show the errors of their own reads.
 			await refresh().catch(() => undefined);
 			isReading = false;
 		};
 		const leave = () => whenFree(readAgain);
-		// Further answers would be another person's, under this one's name.
+		// Another tab signed in as another person: this tab must not show that person's data under the old name.
 		const compare = ({ key, newValue }: StorageEvent) => {
 			if (key === VIEWER_KEY && newValue !== shown.current.person) leave();
 		};
@@ -89,7 +89,7 @@ export function SessionProvider(props: {
 				async signOut() {
 					await authApi.signOut();
 					storage.write("");
-					// A full reload, so that nothing of this viewer stays in memory.
+					// A full page load, so that nothing of this viewer stays in memory.
 					location.assign("/sign-in");
 				},
 			},
@@ -107,14 +107,14 @@ export function useSession(): Session {
 	return session;
 }
 
-/** For pages that need a signed-in viewer with an account. */
+/** The selected account, for pages that require a signed-in viewer with one. */
 export function useAccount(): AccountView {
 	const account = useSession().me?.account;
 	if (!account) throw new Error("a page was rendered without an account");
 	return account;
 }
 
-/** Whether the viewer's role allows it; the server checks the same table. */
+/** Returns a function that tells whether the viewer's role has a right; the server checks the same table. */
 export function useMay(): (right: Right) => boolean {
 	const role = useSession().me?.account?.role;
 	return useCallback((right) => role !== undefined && may(role, right), [role]);
@@ -133,12 +133,12 @@ async function readViewer(chosen: string | null): Promise<State> {
 	}
 }
 
-/** The account in the address, as of a statement link, or the last chosen one. */
+/** The account in the address, such as in a statement's link, or the last selected one. */
 function chosenBefore(): string | null {
 	return new URLSearchParams(location.search).get("account") ?? storage.read();
 }
 
-/** The chosen account may be gone: then the first one. */
+/** Falls back to the first account if the selected one is no longer accessible. */
 async function readMe(chosen: string | null): Promise<Me> {
 	try {
 		return await api.me(chosen);

@@ -10,12 +10,12 @@ import { Link, navigate } from "./router.tsx";
 import { useSession } from "./session.tsx";
 import { t } from "./texts.tsx";
 
-/** Time for the second key after `g`; a busy page receives both late. */
+/** Longest time between `g` and the second key; a busy page receives both late. */
 const CHORD_MS = 1_000;
 
 /**
- * Keys on every page: `/` focuses its search or opens the finder, `g` and a letter navigates, `?` lists them. Not while
- * the user types.
+ * Keyboard shortcuts: `/` focuses the search or opens the finder, `g` and a letter navigates, `?` lists them. Inactive
+ * while the user types.
  */
 export function Shortcuts() {
 	const { me } = useSession();
@@ -88,7 +88,7 @@ function isTyping(target: EventTarget | null): boolean {
 	);
 }
 
-/** With more matches the user types on. */
+/** Matches shown; typing more narrows them. */
 const SHOWN_MAX = 10;
 const AT_ONCE = { duration: 0 };
 
@@ -100,8 +100,8 @@ interface Found {
 }
 
 /**
- * Finds pages, keys, models and requests on pages without a search of their own. It opens without a transition and
- * takes the focus at once, so that nothing typed is lost.
+ * Finder of pages, keys, models and requests, for pages without a search. Opens without animation and takes the focus
+ * at once, so that no keystroke is lost.
  */
 function Find(props: { opened: boolean; places: readonly Destination[]; onClose: () => void }) {
 	return (

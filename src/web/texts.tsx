@@ -4,13 +4,13 @@ import { ENGLISH, isLanguage, type Language } from "../base/language.ts";
 import { CATALOGUE } from "./catalogue.ts";
 
 /**
- * Texts of pages. The English text is its own key: `t("Create a key")`; a key that a catalogue lacks does not compile.
- * English needs no catalogue; another language is a script loaded before the pages (`pages/pages.ts`). The document's
- * language holds until a reload, so texts may be used outside components. `{name}` is a value; `<link>…</link>` is an
- * element for `rich`. An ambiguous English text adds its meaning after a bar, which is not shown: `t("Open|state")`.
+ * Texts of pages. The English text is its key, `t("Create a key")`, and a missing translation does not compile. English
+ * needs no catalogue; another language is a script loaded before the pages (`pages/pages.ts`). The language is fixed
+ * until a reload, so texts may be used outside components. `{name}` is a value; `<link>…</link>` an element for `rich`.
+ * A bar adds the meaning of an ambiguous text, which is not shown: `t("Open|state")`.
  */
 
-/** For counted texts: `{count}` is in both. */
+/** Forms of a counted text; both contain `{count}`. */
 interface Forms {
 	readonly one: string;
 	readonly other: string;
@@ -25,15 +25,15 @@ type Tags<T> = T extends `${string}</${infer Name}>${infer Rest}` ? Name | Tags<
 type Values<T, Value> = { readonly [Name in Names<T>]: Value };
 type Given<T> = [Names<T>] extends [never] ? [] : [values: Values<T, string | number>];
 
-/** From the document, which the server sets; English outside a browser. */
+/** Language of the document, set by the server; English outside a browser. */
 export const language: Language = documentLanguage();
 
-/** Undefined in English, or if a language's script did not load: then pages stay in English. */
+/** Undefined in English, or if the language's script did not load: then pages are in English. */
 const catalogue = (globalThis as Readonly<Record<string, unknown>>)[CATALOGUE] as
 	| Readonly<Record<string, string | Forms>>
 	| undefined;
 
-/** The reader's region if it uses this language: its order of day and month. */
+/** Locale for dates: the reader's region if it uses the page's language, for the order of day and month. */
 export const locale: string = globalThis.navigator?.languages?.find((one) => one.startsWith(language)) ?? language;
 
 const rules = new Intl.PluralRules(language);
@@ -44,7 +44,7 @@ export function t<const T extends Text>(text: T, ...[values]: Given<T>): string 
 	return filled(typeof found === "string" ? found : withoutNote(text), values);
 }
 
-/** A text with a count: `{count}`, formatted. `other` is the key. */
+/** A counted text with its formatted `{count}`. `other` is the key. */
 export function plural<const T extends Counted>(
 	count: number,
 	forms: { readonly one: string; readonly other: T },
@@ -57,7 +57,7 @@ export function plural<const T extends Counted>(
 
 type Parts<T> = Values<T, ReactNode> & { readonly [Tag in Tags<T>]: (inner: string) => ReactNode };
 
-/** A sentence with elements, in the word order of the reader's language. */
+/** A sentence that contains elements, in the word order of the reader's language. */
 export function rich<const T extends Text>(text: T, parts: Parts<T>): ReactNode {
 	const found = catalogue?.[text];
 	const sentence = typeof found === "string" ? found : withoutNote(text);
@@ -79,10 +79,10 @@ function filled(text: string, values: Readonly<Record<string, string | number>> 
 		: text.replace(/\{(\w+)\}/g, (mark, name: string) => isolated(String(values[name] ?? mark)));
 }
 
-/** Hebrew, Arabic, and characters that change text direction. */
+/** Hebrew and Arabic letters, and control characters that change text direction. */
 const TURNING = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]/;
 
-/** A name isolated from the direction of its surroundings. */
+/** Wraps a name in isolation marks if it could change the text direction around it. */
 export function isolated(text: string): string {
 	return TURNING.test(text) ? `\u2068${text}\u2069` : text;
 }
@@ -96,5 +96,5 @@ function documentLanguage(): Language {
 	return isLanguage(said) ? said : ENGLISH;
 }
 
-/** A word that stands alone, lower-cased within a sentence; German keeps its nouns' case. */
+/** Lower-cases a word for use within a sentence; German nouns stay capitalized. */
 export const inSentence = (word: string): string => (language === "de" ? word : word.toLowerCase());

@@ -7,13 +7,13 @@ import { useState } from "react";
 export const newToken = (): string =>
 	Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** Sends a form with a token: the former one if the same was sent before and its answer was lost. */
+/** Sends a form with a token. If the response was lost, sending the same content again uses the same token. */
 export interface Attempt {
 	send<T>(asked: object, act: (token: string) => Promise<T>): Promise<T>;
 }
 
 export function createAttempt(): Attempt {
-	/** By content, so that trying something else in between does not send the first content twice. */
+	/** Tokens of unanswered requests by content, so that another request in between does not repeat the first. */
 	const unanswered = new Map<string, string>();
 	return {
 		async send(asked, act) {
@@ -21,7 +21,7 @@ export function createAttempt(): Attempt {
 			const token = unanswered.get(text) ?? newToken();
 			unanswered.set(text, token);
 			const made = await act(token);
-			// A repetition after an answer is a new attempt.
+			// After a response, sending the same content is a new attempt.
 			if (unanswered.get(text) === token) unanswered.delete(text);
 			return made;
 		},

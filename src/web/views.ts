@@ -1,8 +1,8 @@
 import type { api } from "./api.ts";
 
 /**
- * Answers of the console's interface, from the server's types. Amounts are nano-dollars (`NanoUsd`), rates pico-dollars
- * per unit, times Unix milliseconds (`AtMs`), durations milliseconds (`Ms`).
+ * Response types of the console's interface, from the server's code. Amounts are nano-dollars (`NanoUsd`), rates
+ * pico-dollars per unit, times Unix milliseconds (`AtMs`), durations milliseconds (`Ms`).
  */
 
 export type Answer<F extends (...args: never[]) => Promise<unknown>> = Awaited<ReturnType<F>>;
@@ -22,7 +22,7 @@ export type CompanyView = Answer<typeof api.companySignIn>;
 export type SessionView = Item<Answer<typeof api.sessions>>;
 
 export type Overview = Answer<typeof api.overview>;
-/** The part that the live feed sends. */
+/** The part of the overview that the live feed sends. */
 export type OverviewLive = Omit<Overview, "chart" | "topModels">;
 export type Checklist = Overview["checklist"];
 export type Balance = Overview["balance"];

@@ -26,7 +26,7 @@ const SECTIONS = Object.keys(TITLES).filter(isSection);
 type Texts = Readonly<Record<Exclude<Section, "api">, readonly DocsNode[]>>;
 const pathOf = (id: Section): string => (id === "quick-start" ? "/docs" : `/docs/${id}`);
 
-/** The docs of one language. The API reference is drawn from the OpenAPI document. */
+/** Makes the docs page for one language. Its API reference is drawn from the OpenAPI document. */
 export const createDocsPage =
 	(texts: Texts) =>
 	({ section }: { section: string }) => {
@@ -56,7 +56,7 @@ export const createDocsPage =
 		);
 	};
 
-/** Lists at most twelve passages that contain all words, those with the words in their heading first. */
+/** Shows at most twelve passages that contain all words; matches in headings come first. */
 function DocsSearch({ texts }: { texts: Texts }) {
 	const [wanted, setWanted] = useState("");
 	useEffect(focusHeading, []);

@@ -24,7 +24,7 @@ export function AccountPage({ id }: { id: string }) {
 	const detail = useResource(`operator-account ${id}`, () => operatorApi.account(id));
 	const [fence, setFence] = useState<Fence>();
 	const [usd, setUsd] = useState("");
-	// Outlives the dialog: a retry after a lost answer and a cancelled dialog adjusts the credit once.
+	// Kept outside the dialog: reopening it after a lost response still adjusts the credit once.
 	const attempt = useAttempt();
 	const data = detail.data;
 	const isSuspended = data?.account.state === "suspended";

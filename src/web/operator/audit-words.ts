@@ -68,7 +68,7 @@ export const AUDIT_WORDS: Readonly<Record<AuditAction, string>> = {
 /** Actors that are not people. */
 const ACTORS: Readonly<Record<string, string>> = { cli: t("Command line"), stripe: "Stripe" };
 
-/** An unknown act, written by another version, is shown as it is stored. */
+/** Text of an audited action; an unknown one, from another version, is shown as stored. */
 export const actText = (action: string): string =>
 	(AUDIT_WORDS as Readonly<Record<string, string | undefined>>)[action] ?? action;
 

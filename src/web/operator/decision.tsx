@@ -14,13 +14,13 @@ interface Decision {
 	readonly act: string;
 	readonly danger?: boolean;
 	readonly field?: Omit<Parameters<typeof TextField>[0], "value" | "onChange">;
-	/** A returned text is shown in the dialog, for decisions that a second operator must confirm. */
+	/** Runs the decision. A returned text is shown in the dialog, for decisions that a second operator must confirm. */
 	readonly run: (text: string) => Promise<string | undefined>;
 }
 
 /**
- * The dialog for an operator's decision, and a function that opens it for a choice. `onClosed` runs after a cancelled
- * decision too: one whose answer was lost may have taken effect.
+ * Returns a dialog for an operator's decision and a function that opens it. `onClosed` also runs after Cancel: a
+ * decision whose response was lost may have taken effect.
  */
 export function useDecision<Choice>(decisionOf: (choice: Choice) => Decision, onClosed: () => void) {
 	const [choice, choose] = useState<Choice>();
@@ -64,7 +64,7 @@ export interface Review<Row> {
 	readonly isConfirm: boolean;
 }
 
-/** Confirm and reject buttons of the rows that need a decision. */
+/** Column with confirm and reject buttons, for rows that wait for a decision. */
 export const reviewColumn = <Row,>(
 	choose: (review: Review<Row>) => void,
 	isOpen: (row: Row) => boolean = () => true,
@@ -84,7 +84,7 @@ export const reviewColumn = <Row,>(
 		),
 });
 
-/** The account of a row, by its email if known. */
+/** Column with a row's account, shown by its email if known. */
 export const ACCOUNT_COLUMN: Column<{ readonly accountId: string | null; readonly accountEmail?: string }> = {
 	label: t("Account"),
 	render: ({ accountId, accountEmail }) =>

@@ -22,7 +22,7 @@ const TONES = { active: "ok", expired: "off", revoked: "off", orphaned: "warn" }
 export function ManagementKeysPage() {
 	const list = useList("operator-management-keys", operatorApi.managementKeys);
 	const [creating, setCreating] = useState(false);
-	// Outlives the dialog: a retry after a lost answer and a cancelled dialog does not create a second key.
+	// Kept outside the dialog: reopening it after a lost response does not create a second key.
 	const attempt = useAttempt();
 	const [dialog, revoke] = useDecision<ManagementKeyRow>(
 		({ id, name }) => ({
@@ -146,7 +146,7 @@ function CreateDialog(props: { attempt: Attempt; onClose: () => void; onCreated:
 			<TextField
 				required={false}
 				type="date"
-				// Browsers accept longer years but cannot parse them.
+				// Later years have five digits, which browsers accept but cannot parse.
 				max="9999-12-31"
 				label={t("Expires")}
 				description={t("At the start of this day (UTC). Leave empty for no expiry.")}

@@ -16,7 +16,7 @@ import { ReviewTable } from "./top-ups.tsx";
 
 const KEY = "operator-summary";
 
-/** Everything that needs an operator's attention now. */
+/** Shows everything that needs an operator's attention now. */
 export function TodayPage() {
 	const summary = useResource(KEY, operatorApi.summary);
 	const live = useLive<OperatorSummary>("operator", api.liveAddress("operator", null), (news) => {
@@ -116,7 +116,7 @@ function Figures({ data, onDecided }: { data: OperatorSummary | undefined; onDec
 	);
 }
 
-/** Result of a ledger check or of a whole run. */
+/** Shows the result of a single check of the ledger, or of a run of all checks. */
 export const CheckState = ({ ok }: { ok: boolean }) => (
 	<State value={ok ? "ok" : "failed"} label={ok ? t("Passed") : t("Failed")} />
 );
@@ -173,7 +173,7 @@ const KINDS: Readonly<Record<PaymentFinding["kind"], string>> = {
 	undecided: t("Awaiting decision"),
 };
 
-/** Payments where Stripe and the ledger disagree; each is listed until an operator closes it. */
+/** Payments on which Stripe and the ledger disagree, listed until an operator closes them. */
 function FindingPanel({ rows, onClosed }: { rows: readonly PaymentFinding[]; onClosed: () => void }) {
 	const [dialog, choose] = useDecision<PaymentFinding>(
 		({ id, reason }) => ({

@@ -15,11 +15,13 @@ const FILE_BYTES_MAX = 32 * 1024 * 1024;
 
 interface BatchFile {
 	readonly lines: number;
-	/** Of the first line; the batch has one endpoint. */
+	/** Endpoint of the first line; a batch has one endpoint. */
 	readonly endpoint: string;
 }
 
-/** Undefined if the file cannot be read or its first line is no request. The service checks every line. */
+/**
+ * Reads the first line. Undefined if the file is unreadable or the line is no request. The service checks all lines.
+ */
 async function readBatch(file: File): Promise<BatchFile | undefined> {
 	try {
 		const lines = (await file.text()).split("\n").filter((line) => line.trim() !== "");
@@ -30,7 +32,7 @@ async function readBatch(file: File): Promise<BatchFile | undefined> {
 	}
 }
 
-/** Shows the file's requests before it is uploaded and charged to a key. */
+/** Shows what the file contains before it is uploaded and charged to a key. */
 export function BatchStartDialog(props: {
 	dropped: File | null;
 	attempt: Attempt;
@@ -47,7 +49,7 @@ export function BatchStartDialog(props: {
 	const start = useAction(async () => {
 		if (file === null || keyId === null || !check) return;
 		const asked = { key: keyId, endpoint: check.endpoint, file };
-		// The token depends on file and key, so that repeated clicks start one batch.
+		// The same file and key give the same token, so that repeated clicks start one batch.
 		const { name, size, lastModified } = file;
 		const begun = await props.attempt.send({ ...asked, file: [name, size, lastModified] }, (token) =>
 			api.startBatch(account.id, { ...asked, token }),
@@ -59,7 +61,7 @@ export function BatchStartDialog(props: {
 	useEffect(() => {
 		setCheck(undefined);
 		if (file === null || isTooLarge) return;
-		// Reading a large file takes time: another file may be chosen.
+		// Reading a large file takes time, and the user may choose another file meanwhile: an outdated result is ignored.
 		let isShown = true;
 		void readBatch(file).then((found) => isShown && setCheck(found ?? null));
 		return () => {

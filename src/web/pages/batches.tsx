@@ -35,7 +35,7 @@ function BatchState({ item }: { item: BatchView }) {
 	return <State value={item.state} tone={TONES[item.state]} />;
 }
 
-/** Share of the finished lines; failed ones have their own colour. */
+/** Bar of finished lines, with failed ones in another colour. */
 function BatchProgress({ item }: { item: BatchView }) {
 	const { total, completed, failed } = item;
 	if (total === 0) return <span className="dim">–</span>;
@@ -60,7 +60,7 @@ function BatchProgress({ item }: { item: BatchView }) {
 	);
 }
 
-/** Estimates the end from the mean pace so far. */
+/** Estimated end, if the batch continues at its mean speed. */
 function ExpectedEnd({ item }: { item: BatchView }) {
 	const now = useNow(POLL_MS);
 	const done = item.completed + item.failed;
@@ -89,7 +89,7 @@ const COLUMNS: readonly Column<BatchView>[] = [
 	{ label: t("Cost so far"), amount: (batch) => batch.chargedNanoUsd },
 ];
 
-/** The list, or the batch with this id. */
+/** Shows the list of batches, or the batch with this id. */
 export default function BatchPages({ id }: { id: string }) {
 	return id === "" ? <BatchList /> : <BatchPage id={id} />;
 }
@@ -97,7 +97,7 @@ export default function BatchPages({ id }: { id: string }) {
 function BatchList() {
 	const account = useAccount();
 	const [starting, setStarting] = useState<{ readonly dropped: File | null }>();
-	// Outlives the dialog: a retry after a lost answer and a cancelled dialog does not start a second batch.
+	// Kept outside the dialog: reopening it after a lost response does not start a second batch.
 	const attempt = useAttempt();
 	const list = useList(
 		`batches ${account.id}`,

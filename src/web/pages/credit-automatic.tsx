@@ -17,7 +17,7 @@ import { showUsd } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import type { AutoTopUpView } from "../views.ts";
 
-/** How long, and how often, the card that was just saved on Stripe's page is awaited. */
+/** After the return from Stripe's page: how long, and how often, the page polls for the saved card. */
 const AWAIT_MS = 60_000;
 const POLL_CARD_MS = 2_000;
 const POLL_MS = 4_000;
@@ -52,10 +52,10 @@ export function AutomaticPanel({ view }: { view: Resource<AutoTopUpView> }) {
 	);
 }
 
-/** A declined card moves no credit, so the live feed does not report it. */
+/** Polls while an owner must act: a declined card moves no credit, so the live feed does not report it. */
 export const pollOfAutomatic = (data: AutoTopUpView | undefined) => data?.autoTopUp?.state === "on" && POLL_MS;
 
-/** Why automatic top-ups are stopped, and how to resume them. */
+/** Says why automatic top-ups are stopped and how to resume them. */
 function Trouble({ view: { autoTopUp }, onChanged }: { view: AutoTopUpView; onChanged: () => void }) {
 	const account = useAccount();
 	const may = useMay();
@@ -127,7 +127,7 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 	);
 }
 
-/** True while a card saved on Stripe's page is not stored here yet, for at most a minute; reloads. */
+/** True while a card saved on Stripe's page is not stored here yet, for at most a minute. Calls `reload` meanwhile. */
 function useAwaitedCard(savedAtMs: number, reload: () => Promise<void>): boolean {
 	const [query, change] = useQueryState();
 	const [before] = useState(savedAtMs);

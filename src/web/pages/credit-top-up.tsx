@@ -16,13 +16,13 @@ import { useAttempt } from "../token.ts";
 import type { TopUpView } from "../views.ts";
 
 const PRESETS_USD = ["100", "250", "500", "1000"];
-/** The redirect to the payment page may be slow; after this time the form can be used again. */
+/** The form is usable again after this time, if the redirect to the payment page failed. */
 const LEAVING_MS = 15_000;
 
-/** A transfer to make, with the bank details. */
+/** A bank transfer that the customer must make, with the bank details. */
 type Transfer = Pick<TopUpView, "amountNanoUsd" | "reference"> & { transferDetails: string | null };
 
-/** `transferDetails`: the bank details, in lines; null if the operator sends them; undefined while loading. */
+/** `transferDetails` are the bank details in lines; null: the operator sends them; undefined: still loading. */
 export function TopUpPanel(props: { transferDetails: string | null | undefined; onMade: () => void }) {
 	const { transferDetails, onMade } = props;
 	const { config } = useSession();
@@ -37,7 +37,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 		if (method === "card") {
 			const { url } = await attempt.send({ usd, method }, (token) => api.topUpByCard(account.id, usd, token));
 			location.assign(url);
-			// Stays busy until the page is left: a second click would make a second top-up.
+			// Stays busy until the browser leaves the page: a second click would create a second top-up.
 			await left();
 			return;
 		}
@@ -50,7 +50,7 @@ export function TopUpPanel(props: { transferDetails: string | null | undefined; 
 
 	function submit() {
 		const { topUpMinNanoUsd: least } = config;
-		// The field accepts only digits, so an unparsable amount is empty or too large.
+		// The field accepts digits only, so a text that does not parse is empty or too large.
 		const amount = usd === "" ? ZERO_USD : (parseUsd(usd) ?? MAX_NANO_USD);
 		if (amount < least) setOutside(t("A top-up is at least {least}.", { least: showUsd(least) }));
 		else if (amount > most) setOutside(t("A top-up is at most {most}.", { most: showUsd(most) }));
@@ -164,7 +164,7 @@ function TransferDetails({ details }: { details: string | null }) {
 	);
 }
 
-/** Resolves when the browser shows this page again from its cache, or after `LEAVING_MS`. */
+/** Resolves when the browser shows this page again from its back-forward cache, or after `LEAVING_MS`. */
 function left(): Promise<void> {
 	return new Promise((resolve) => {
 		const timer = setTimeout(resolve, LEAVING_MS);

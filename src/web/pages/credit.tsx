@@ -34,7 +34,7 @@ export default function CreditPage() {
 		for (const { reload } of [credit, topUps, ledger, automatic]) void reload();
 	}
 
-	// The live feed reports new credit and decided top-ups; a declined attempt moves no credit and is found by polling.
+	// The live feed reports credit and decided top-ups. A declined attempt moves no credit, so the page polls for it.
 	const [news, setNews] = useState<OverviewLive>();
 	useLive<OverviewLive>("overview", api.liveAddress("overview", account.id), (latest) => {
 		setNews(latest);
@@ -46,7 +46,7 @@ export default function CreditPage() {
 		[news.balance.balanceNanoUsd + news.balance.spentNanoUsd, news.pendingTopUps, attempt?.id, attempt?.state].join();
 	// biome-ignore lint/correctness/useExhaustiveDependencies: only a change reloads
 	useEffect(() => {
-		// The first message also reloads: a decision may fall between loading the lists and opening the feed.
+		// The first message also reloads: a top-up may be decided between loading the lists and opening the feed.
 		if (change !== undefined) reloadAll();
 	}, [change]);
 
@@ -189,8 +189,8 @@ function StatementsPanel({ accountId }: { accountId: string }) {
 }
 
 /**
- * Result of a payment, shown after the return from the payment page. The top-up's state decides, not the address.
- * `wantsKey`: the account has no key yet; creating one is the step after the first payment.
+ * Result of a payment after the return from the payment page. It comes from the top-up's state, not from the address.
+ * `wantsKey`: the account has no key, and creating one is the next step.
  */
 function PaymentReturn({ topUps, wantsKey }: { topUps: readonly TopUpView[] | undefined; wantsKey: boolean }) {
 	const [query, change] = useQueryState();

@@ -74,8 +74,8 @@ export function KeyCreateDialog(props: {
 }
 
 /**
- * Closes only after the user confirms that the secret is stored: not by Escape, an outside click, the back button or
- * leaving the page.
+ * Shows a secret. Closes only after the user confirms that it is stored: Escape, outside clicks and the back button do
+ * nothing.
  */
 export function SecretDialog(props: {
 	secret: string;

@@ -27,7 +27,7 @@ import { SettingsDialog, useProjectChoice } from "./key-form.tsx";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** The list, or the key with this id. */
+/** Shows the list of keys, or the key with this id. */
 export default function KeyPages({ id }: { id: string }) {
 	return id === "" ? <KeyList /> : <KeyPage id={id} />;
 }
@@ -205,14 +205,14 @@ const GRACES = [
 ];
 
 /**
- * Creates a replacement with the same settings. The old key keeps working for a grace period, so that applications can
- * change over.
+ * Rotates a key: creates one with the same settings. The old key works for a grace period, so that applications can
+ * switch.
  */
 function RotateDialog({ item, onClose }: { item: KeyView; onClose: () => void }) {
 	const account = useAccount();
 	const [grace, setGrace] = useState(String(DAY_MS));
 	const [made, setMade] = useState<{ id: string; secret: string }>();
-	// One token per dialog: a retry after a lost answer returns the same secret.
+	// One token per dialog: a retry after a lost response returns the same secret.
 	const [token] = useState(newToken);
 	const rotate = useAction(async () => {
 		const { key, secret } = await api.rotateKey(account.id, item.id, Number(grace), token);

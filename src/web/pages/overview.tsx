@@ -154,7 +154,7 @@ function TopModels({ data }: { data: Overview | undefined }) {
 	);
 }
 
-/** Conditions for access, each with its next step; updated live. */
+/** Steps to the first request, each with its link; updated live. */
 function FirstSteps({ checklist, pendingTopUps }: { checklist: Checklist; pendingTopUps: number }) {
 	const { config } = useSession();
 	const may = useMay();

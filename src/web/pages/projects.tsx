@@ -19,7 +19,7 @@ import { KeyCreateDialog } from "./key-create.tsx";
 import { EMPTY_DRAFT, KeyFields, SettingsDialog, settingsOf } from "./key-form.tsx";
 import { KEY_COLUMNS, limitsText } from "./keys.tsx";
 
-/** The list, or the project with this id. */
+/** Shows the list of projects, or the project with this id. */
 export default function ProjectPages({ id }: { id: string }) {
 	return id === "" ? <ProjectList /> : <ProjectPage id={id} />;
 }
@@ -259,7 +259,7 @@ function ProjectList() {
 	const account = useAccount();
 	const may = useMay();
 	const [isOpen, setOpen] = useCreating();
-	// Outlives the dialog: a retry after a lost answer and a cancelled dialog does not create a second project.
+	// Kept outside the dialog: reopening it after a lost response does not create a second project.
 	const attempt = useAttempt();
 	const list = useList(`projects ${account.id}`, (after) => api.projects(account.id, after));
 	const create = may("projects.change") && (

@@ -28,7 +28,7 @@ export function NotAllowedPage({ right }: { right: Right }) {
 	);
 }
 
-/** The company requires its people to use its own sign-in. */
+/** Shown if the company requires its own sign-in and the session is another one. */
 export function ClosedPage() {
 	const account = useAccount();
 	const { signOut } = useSession();
@@ -54,7 +54,7 @@ export function ClosedPage() {
 	);
 }
 
-/** For a signed-in user without an account: an operator, or a removed member. */
+/** Shown to a signed-in user without an account: an operator, or a removed member. */
 export function NoAccountPage() {
 	const { me } = useSession();
 	return (

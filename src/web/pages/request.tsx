@@ -140,7 +140,7 @@ function speedText(row: RequestDetail): string {
 
 type Shortage = NonNullable<RefusedDetail["shortage"]>;
 
-/** A refused request: the reason, and what to do. */
+/** Details of a refused request, with its reason and the remedy. */
 function RefusedRequest({ row }: { row: RefusedDetail }) {
 	return (
 		<>

@@ -20,7 +20,7 @@ const ROLE_CHOICES = [
 	...COMPANY_ROLES.map((role) => ({ value: role, label: roleName(role) })),
 ];
 
-/** Single sign-on of a company: its OpenID provider, for its domain. */
+/** Settings of a company's single sign-on: an OpenID provider for the company's domain. */
 export function CompanyPanel({ account }: { account: AccountView }) {
 	const company = useResource(`company ${account.id}`, () => api.companySignIn(account.id));
 	const [open, setOpen] = useState(false);
@@ -172,7 +172,7 @@ function draftOf(before: CompanyView["settings"]) {
 	};
 }
 
-/** An empty secret keeps the stored one. */
+/** An empty secret field keeps the stored secret. */
 function settingsOf(draft: CompanyDraft) {
 	const { values, clientSecret, roleClaim, domain, defaultRole, ...rest } = draft;
 	return {
@@ -193,7 +193,7 @@ function textOf(values: Readonly<Record<string, string>>): string {
 		.join("\n");
 }
 
-/** Lines without a valid role are ignored. */
+/** Parses lines of value and role; ignores lines without a valid role. */
 function valuesOf(text: string): Record<string, CompanyRole> {
 	const pairs = text.split("\n").flatMap((line) => {
 		const at = line.lastIndexOf("=");

@@ -30,7 +30,7 @@ export function MembersPanel({ account }: { account: AccountView }) {
 			const { items } = await api.memberKeys(account.id, member.userId);
 			if (items.length > 0) return setLosing({ member, role, keys: items });
 		}
-		// Revokes keys created since the check: keeping a key needs an explicit choice.
+		// Revokes keys that were created after the dialog opened: keeping a key needs an explicit choice.
 		if (role === null) await api.removeMember(account.id, member.userId, "revoke");
 		else await api.changeRole(account.id, member.userId, role, "revoke");
 		await members.reload();
@@ -133,7 +133,7 @@ function InvitationTable(props: {
 	);
 }
 
-/** Only roles that the viewer may assign. */
+/** Offers only roles that the viewer may assign. */
 function RoleSelect(props: {
 	label: string;
 	hidden?: boolean;
@@ -194,11 +194,11 @@ function InviteForm({ account, onInvited }: { account: AccountView; onInvited: (
 	);
 }
 
-/** Before a member loses the right to keys, asks what to do with the keys whose secrets the member has seen. */
+/** Asks what to do with the keys whose secrets a member knows, before the member loses the right to keys. */
 function RightsDialog(props: {
 	accountId: string;
 	member: MemberRow;
-	/** Null: the member is removed. */
+	/** New role; null: the member is removed. */
 	role: Role | null;
 	keys: readonly MemberKeyView[];
 	onClose: () => void;

@@ -58,11 +58,11 @@ const PROBLEMS: Readonly<Record<NonNullable<NoticeView["problem"]>, string>> = {
 	mail_limit: t("the recipient's mail limit was reached"),
 };
 
-/** Who is notified of batches and events, and the last deliveries. Owners and admins decide. */
+/** Settings of notices for batches and events, with the last deliveries. Only owners and admins may change them. */
 export function NoticesPanel({ account }: { account: AccountView }) {
 	const notices = useResource(`notices ${account.id}`, () => api.notices(account.id));
 	const { data } = notices;
-	// Kept above the form, which is recreated when the saved settings are loaded again.
+	// Kept outside the form, which is recreated when saved settings are reloaded.
 	const [secret, setSecret] = useState<string>();
 	return (
 		<Panel title={t("Notifications")}>
@@ -194,7 +194,7 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 							item.type !== null ? (
 								(EVENT_NAMES[item.type] ?? item.type)
 							) : (
-								// Ids begin with the time, so ids of one day differ at their end.
+								// Shows the end of an id, because ids begin with the time and are alike on one day.
 								<Link to={`/batches/${item.batchId}`} title={item.batchId}>
 									…{item.batchId.slice(-12)}
 								</Link>

@@ -15,7 +15,7 @@ import { useSession } from "../session.tsx";
 import { t } from "../texts.tsx";
 import type { SessionView } from "../views.ts";
 
-/** How the viewer signs in: password, second factor, passkeys, sessions. */
+/** Sign-in settings of the viewer: password, second factor, passkeys, sessions. */
 
 export function PasswordPanel() {
 	const [current, setCurrent] = useState("");
@@ -58,8 +58,8 @@ interface Setup {
 }
 
 /**
- * One-time codes in addition to the password. Switching on requires a first code, so that a broken setup locks no user
- * out.
+ * Second factor: one-time codes besides the password. It is switched on by a first correct code, so that a broken
+ * set-up locks no user out.
  */
 export function TwoFactorPanel() {
 	const { me, config, refresh } = useSession();
@@ -222,7 +222,7 @@ export function SessionsPanel() {
 const BROWSERS = { Edg: "Edge", Firefox: "Firefox", Chrome: "Chrome", Safari: "Safari" };
 const SYSTEMS = { iPhone: "iPhone", Android: "Android", Windows: "Windows", "Mac OS": "macOS", Linux: "Linux" };
 
-/** Browser and system, to recognize a device. */
+/** Names browser and system, so that users recognize the device. */
 function deviceOf({ userAgent }: SessionView): string {
 	const agent = userAgent ?? "";
 	const named = (names: object) => Object.entries(names).find(([mark]) => agent.includes(mark))?.[1];

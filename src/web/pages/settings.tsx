@@ -23,7 +23,7 @@ import { PasskeysPanel, PasswordPanel, SessionsPanel, TwoFactorPanel } from "./s
 export default function SettingsPage() {
 	const { me } = useSession();
 	const account = me?.account;
-	// The company manages name, password and sessions of a user of its sign-in.
+	// For users of a company sign-in, the company manages name, password and sessions.
 	const own = me !== undefined && !me.user.company;
 	return (
 		<Page title={t("Settings")}>
@@ -101,7 +101,7 @@ function ProfilePanel() {
 	);
 }
 
-/** Name of the account, and the time zone in which periodic caps start again. */
+/** Name of the account, and the time zone of its periodic caps. */
 function AccountPanel({ account }: { account: AccountView }) {
 	const { refresh } = useSession();
 	const [name, setName] = useState(account.name);
@@ -162,7 +162,7 @@ function BillingForm(props: {
 }) {
 	const { account, details, onSaved } = props;
 	const mayChange = may(account.role, "billing.change");
-	// Only the edited fields. All three are sent; the others keep the values that were loaded.
+	// Edited fields only. Saving sends all three, with loaded values for the others.
 	const [typed, setTyped] = useState<Partial<BillingDetails>>({});
 	const given = { ...details, ...typed };
 	const [saved, setSaved] = useState(false);

@@ -29,7 +29,7 @@ function SignInNext(props: { title: string; kind: "ok" | "warn"; text: string; t
 	);
 }
 
-/** Opening the link changes nothing, since mail scanners open links too: the user must press the button. */
+/** Opening the link changes nothing, since mail scanners open links too. The user must press the button. */
 export function VerifyPage() {
 	const { me, refresh } = useSession();
 	const { query } = usePlace();
@@ -84,7 +84,7 @@ export function VerifyPage() {
 	);
 }
 
-/** The person who signed up with this address in another browser may be a stranger: that password is discarded. */
+/** Asks for a new password: the sign-up came from another browser, perhaps a stranger's, with another password. */
 function FirstPassword({ confirm }: { confirm: Action<[chosen?: { name: string; newPassword: string }], void> }) {
 	const [name, setName] = useState("");
 	const [password, setPassword] = useState("");

@@ -65,7 +65,7 @@ function SignUpForm({ next, onSent }: { next: string; onSent: (email: string) =>
 	);
 }
 
-/** Required by its form. */
+/** Checkbox that the sign-up form requires. */
 function TermsBox({ terms }: { terms: Terms }) {
 	return (
 		<Checkbox
@@ -81,9 +81,7 @@ function TermsBox({ terms }: { terms: Terms }) {
 	);
 }
 
-/**
- * For a signed-in user who has not agreed: after another service's sign-in, an invitation, or a change of the terms.
- */
+/** Asks a signed-in user to accept the terms: after a social sign-in, an invitation, or a change of the terms. */
 export function TermsPage({ terms }: { terms: Terms }) {
 	const { refresh, signOut } = useSession();
 	const accept = useAction(async () => {

@@ -6,7 +6,7 @@ import { State } from "./page.tsx";
 import type { Column } from "./table.tsx";
 import { Day, Id, Moment } from "./text.tsx";
 
-/** The visible part of a key, for API and management keys. */
+/** Column with the visible part of a key, for API and management keys. */
 export const KEY_COLUMN: Column<{ readonly prefix: string; readonly lastFour: string }> = {
 	label: t("Key"),
 	render: ({ prefix, lastFour }) => (
@@ -16,7 +16,7 @@ export const KEY_COLUMN: Column<{ readonly prefix: string; readonly lastFour: st
 	),
 };
 
-/** Columns of an account's ledger, for customers and operators. */
+/** Columns of an account's ledger, on customers' and operators' pages. */
 export const ledgerColumns = <Entry extends Omit<LedgerEntry, "requests">>(
 	noteOf: (entry: Entry) => ReactNode = ({ note }) => note,
 ): readonly Column<Entry>[] => [
@@ -27,7 +27,7 @@ export const ledgerColumns = <Entry extends Omit<LedgerEntry, "requests">>(
 	},
 	{
 		label: t("Time"),
-		// Usage is summed by day in UTC.
+		// Usage rows show a day, because usage is summed by UTC day.
 		render: ({ kind, atMs }) => (kind === "usage" ? <Day atMs={atMs} /> : <Moment atMs={atMs} />),
 	},
 	{ label: t("Note"), render: noteOf },
@@ -37,7 +37,7 @@ export const ledgerColumns = <Entry extends Omit<LedgerEntry, "requests">>(
 
 type TopUp = Pick<TopUpView, "reference" | "method" | "createdAtMs" | "state" | "amountNanoUsd">;
 
-/** Columns of an account's top-ups, for customers and operators. */
+/** Columns of an account's top-ups, on customers' and operators' pages. */
 export const topUpColumns = <Row extends TopUp>(
 	stateOf: (topUp: Row) => ReactNode = ({ state }) => <State value={state} />,
 ): readonly Column<Row>[] => [

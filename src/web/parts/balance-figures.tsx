@@ -6,7 +6,7 @@ import type { Balance } from "../views.ts";
 import { Stat } from "./page.tsx";
 import { Amount } from "./text.tsx";
 
-/** `children`: below the held amount. */
+/** Shows `children` below the held amount. */
 export function BalanceFigures({ balance, children }: { balance: Balance | undefined; children?: ReactNode }) {
 	const value = (pick: (balance: Balance) => NanoUsd) =>
 		balance ? <Amount nanoUsd={pick(balance)} /> : <Skeleton height={24} width={90} mt={4} />;

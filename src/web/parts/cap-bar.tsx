@@ -10,7 +10,7 @@ const OF_CAP = {
 	month: "of {cap} per month",
 } as const;
 
-/** Spent and held against a cap, in its current period. */
+/** Bar of spent and held amounts against a cap, in its current period. */
 export function CapBar({
 	item,
 	small,

@@ -1,6 +1,6 @@
 import { AreaChart, BarChart } from "@mantine/charts";
 
-/** One series. `name` is a plain word: the chart reads dots in ids as paths. */
+/** A series of the chart. `name` must be a plain word: the library reads dots as paths. */
 export interface ChartSeries {
 	readonly name: string;
 	readonly label: string;
@@ -16,7 +16,7 @@ export interface ChartProps {
 	readonly formatValue: (value: number) => string;
 }
 
-/** The chart itself; a separate chunk, since its library is as large as the rest. */
+/** Draws the chart. A separate chunk, because its library is as large as all other code. */
 export default function Chart({ label, kind, data, series, formatTick, formatValue }: ChartProps) {
 	const shared = {
 		h: 240,

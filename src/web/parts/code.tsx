@@ -29,7 +29,7 @@ export function CodeTabs({ snippets }: { snippets: readonly Snippet[] }) {
 	);
 }
 
-/** Views of the same thing by name; one is shown. */
+/** Tabs with alternative views of the same content. */
 export function Tabs(props: {
 	label: string;
 	names: readonly string[];

@@ -22,7 +22,7 @@ const UNITS: Readonly<Record<string, string>> = {
 	search: t("per search"),
 };
 
-/** Cost of a request, as the server computes it. */
+/** Itemized cost of a request, as computed by the server. */
 export function CostLines({ lines }: Pick<RequestDetail, "lines">) {
 	return (
 		<DataTable

@@ -9,14 +9,14 @@ import { TextField } from "./fields.tsx";
 import { Form, otherError } from "./form.tsx";
 import { Notice } from "./problem.tsx";
 
-/** Tells the enclosing dialog whether the form's act runs. */
+/** Reports to the enclosing dialog whether its form is being submitted. */
 const DialogBusy = createContext<(busy: boolean) => void>(() => undefined);
 
 type DialogProps = Omit<ModalProps, "opened"> & { opened?: boolean; held?: boolean };
 
 /**
- * A modal with title and close button. While its act runs, Escape and outside clicks do not close it, since the act
- * would happen all the same. While it is `held`, the page cannot be left either.
+ * Modal dialog. During a submission Escape and outside clicks do not close it, since the action would happen anyway.
+ * While `held`, the page cannot be left either.
  */
 export function Dialog({ held = false, onClose, ...rest }: DialogProps) {
 	const [busy, setBusy] = useState(false);
@@ -45,7 +45,7 @@ interface ActFormProps {
 	readonly children: ReactNode;
 }
 
-/** Form of a dialog: fields, Cancel and the act. While the act runs it cannot be cancelled. */
+/** Form inside a dialog, with Cancel and a submit button. A running submission cannot be cancelled. */
 export function ActForm({ action, fields = [], ...props }: ActFormProps) {
 	const { busy } = action;
 	const tell = useContext(DialogBusy);
@@ -92,7 +92,7 @@ export function ActDialog(
 	);
 }
 
-/** Result of an act, with a close button. */
+/** Shows an action's result with a close button. */
 export function DialogDone({ onClose, children }: { onClose: () => void; children: ReactNode }) {
 	return (
 		<Stack gap={14}>
@@ -104,7 +104,7 @@ export function DialogDone({ onClose, children }: { onClose: () => void; childre
 	);
 }
 
-/** Shows `children`, then whether the change is in force on every instance. */
+/** Shows `children`, then whether every instance has applied the change. */
 export function FencedDialog(props: {
 	title: string;
 	fence: Fence | undefined;
@@ -128,7 +128,7 @@ export function FencedDialog(props: {
 	);
 }
 
-/** Whether a change has reached every instance, and when. */
+/** Says whether, and when, every instance has applied a change. */
 export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 	const { effective, known, pendingInstances: count } = fence;
 	if (effective)
@@ -167,7 +167,7 @@ export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 }
 
 /**
- * For irreversible acts: the name of the thing must be typed first. The result says since when all instances apply it.
+ * Dialog for irreversible actions: the user must type the object's name. The result says when all instances apply it.
  */
 export function EndDialog<Result extends { readonly fence: Fence }>(props: {
 	title: string;
@@ -202,7 +202,7 @@ export function EndDialog<Result extends { readonly fence: Fence }>(props: {
 	);
 }
 
-/** Whether the typed text equals the shown name: spaces are drawn as one, and invisible characters cannot be typed. */
+/** Whether the typed text equals the displayed name: repeated spaces count as one, invisible characters not. */
 export const isTypedName = (typed: string, name: string): boolean => asTyped(typed) === asTyped(name);
 
 const asTyped = (text: string): string =>

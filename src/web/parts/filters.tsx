@@ -16,7 +16,7 @@ interface Choice {
 const STATUSES = Object.entries(REQUEST_STATUSES).map(([value, label]) => ({ value, label }));
 const LOG_STATUSES = [...STATUSES, { value: "refused", label: t("Refused") }];
 
-/** A filter that is kept in the address as `name`, so that a view can be shared. */
+/** A filter stored in the address as `name`, so that the view can be shared. */
 export function FilterSelect(props: {
 	name: string;
 	label: string;
@@ -49,7 +49,7 @@ export function UsageFilters({ range = "7d", refused = false }: { range?: string
 	const [query, change] = useQueryState();
 	const models = useResource("models", api.models);
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
-	// Archived projects too, since their usage stays.
+	// Lists archived projects too, since their usage stays visible.
 	const projects = useResource(may("projects.see") ? `projects-filter ${account.id}` : null, () =>
 		api.projects(account.id),
 	);

@@ -9,11 +9,11 @@ import { Problem } from "./problem.tsx";
 export const fieldError = ({ error }: { error: ApiError | undefined }, field: string): string | undefined =>
 	error?.param === field ? error.message : undefined;
 
-/** The error of a form, unless one of `fields` shows it. */
+/** The form's error, unless it concerns one of `fields`, which shows it itself. */
 export const otherError = ({ error }: { error: ApiError | undefined }, ...fields: string[]): ApiError | undefined =>
 	fields.some((field) => field === error?.param) ? undefined : error;
 
-/** Submitted by its button or Enter, never by the browser. The error is above the buttons. */
+/** A form that scripts submit, by button or Enter. Its error is shown above the buttons. */
 export function Form(props: {
 	onSubmit: () => void;
 	error?: ApiError | undefined;
@@ -52,9 +52,9 @@ export function PanelForm(
 		readonly main?: boolean;
 		readonly error?: ApiError | undefined;
 		readonly fields?: readonly string[];
-		/** Above the buttons, as that the form was saved. */
+		/** Text above the buttons, such as "Saved". */
 		readonly notice?: ReactNode;
-		/** Replaces the buttons: why the form cannot be sent. */
+		/** Replaces the buttons by the reason why the form cannot be submitted. */
 		readonly denied?: string | false;
 	},
 ) {
@@ -89,7 +89,7 @@ export function PanelForm(
 	);
 }
 
-/** Form of a sign-in page: its button is as wide as its fields. */
+/** Form of a sign-in page, with a button of full width. */
 export function AuthForm({ action, act, more, onSubmit, children }: Omit<ActionFormProps, "disabled">) {
 	return (
 		<Form
@@ -109,7 +109,7 @@ export function AuthForm({ action, act, more, onSubmit, children }: Omit<ActionF
 	);
 }
 
-/** Form of one line, as below a table; `more` is below it. */
+/** One-line form, such as below a table; `more` is shown below it. */
 export function LineForm({ action, act, disabled = false, more, children }: Omit<ActionFormProps, "onSubmit">) {
 	return (
 		<Form onSubmit={() => void action.run()} error={action.error} end={more}>
@@ -127,12 +127,12 @@ const LOOKS = {
 	main: { variant: "filled" },
 	plain: { variant: "default" },
 	danger: { variant: "light", color: "red" },
-	/** In a dialog: decides against something. */
+	/** Style of a dialog's button that rejects or ends something. */
 	final: { variant: "filled", color: "red" },
 	text: { variant: "subtle" },
 } as const satisfies Record<string, ButtonProps>;
 
-/** A button that runs an action, calls a function, or leads to the page `to`. */
+/** A button that runs an action, calls a function, or opens the page `to`. */
 export function ActButton(props: {
 	label: ReactNode;
 	action?: Pick<Act, "run" | "busy">;
@@ -166,7 +166,7 @@ export function ActButton(props: {
 	);
 }
 
-/** A button that looks like a link, as in table rows. */
+/** A button that looks like a link, for table rows. */
 export function LinkButton({
 	onClick,
 	children,
@@ -185,7 +185,7 @@ export function LinkButton({
 	);
 }
 
-/** Saves what the page shows as a file, in full. */
+/** Downloads all rows of the page's list as a CSV file. */
 export function CsvButton({ href }: { href: string }) {
 	return (
 		<Button component="a" href={href} download size="xs" variant="default" leftSection={<Icon name="download" />}>

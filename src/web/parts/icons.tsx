@@ -1,4 +1,4 @@
-/** Decorative line icons of 16 px, by their paths. */
+/** Decorative line icons of 16 px, as SVG paths. */
 const PATHS = {
 	overview: "M2.5 8.5 8 3l5.5 5.5M4 7.5V13h3V9.5h2V13h3V7.5",
 	keys: "M2.5 11a2.5 2.5 0 1 0 5 0 2.5 2.5 0 1 0-5 0M7 9.2 13 3M10.6 5.4l1.9 1.9",

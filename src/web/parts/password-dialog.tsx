@@ -6,7 +6,7 @@ import { t } from "../texts.tsx";
 import { ActDialog } from "./dialog.tsx";
 import { PasswordField } from "./fields.tsx";
 
-/** Above every page and dialog: opens when the server requires the password before an act. */
+/** Dialog above all pages and dialogs. Opens when the server requires the password before an action. */
 export function PasswordDialog() {
 	const [answer, setAnswer] = useState<(given: boolean) => void>();
 	const [password, setPassword] = useState("");

@@ -10,7 +10,7 @@ import type { ModelView } from "../views.ts";
 import { Empty } from "./problem.tsx";
 import { Amount } from "./text.tsx";
 
-/** A described request; `cached` tokens are part of the input. */
+/** A typical request; `cached` tokens are part of the input. */
 export interface Workload {
 	readonly input: number;
 	readonly cached: number;
@@ -34,7 +34,7 @@ const FIELDS: readonly { readonly name: keyof Workload; readonly label: string; 
 	{ name: "requests", label: t("Requests per month"), max: REQUESTS_MAX },
 ];
 
-/** Cost of the same work on each model, cheapest first, with the rates and rounding of real charges. */
+/** Compares the cost of the same requests on each model, cheapest first, computed like real charges. */
 export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 	const [work, setWork] = useState<Workload>(WORKLOADS[0] as Workload);
 	const priced = models
@@ -107,7 +107,7 @@ export function PriceCalculator({ models }: { models: readonly ModelView[] }) {
 	);
 }
 
-/** One request, rounded up once like a charge. */
+/** Cost of one request, rounded up once, as in a charge. */
 export function requestCost({ rates }: Pick<ModelView, "rates">, work: Workload): NanoUsd {
 	const cached = Math.min(work.cached, work.input);
 	return priceWithin(rates, {

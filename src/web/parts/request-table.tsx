@@ -52,7 +52,7 @@ const COLUMNS: readonly Column<LogRow>[] = [
 	{ label: t("Cost"), corner: true, amount: (row) => (row.statusClass === "refused" ? null : row.costNanoUsd) },
 ];
 
-/** Hidden in short lists, as on the overview. */
+/** Columns hidden in short lists, such as on the overview. */
 const LONG_ONLY = new Set([t("Key"), t("First token")]);
 
 export function RequestEnding({ row }: { row: Pick<RequestRow, "statusClass" | "status" | "basis" | "costNanoUsd"> }) {

@@ -9,25 +9,25 @@ import { Panel } from "./page.tsx";
 import { Problem } from "./problem.tsx";
 import { Amount } from "./text.tsx";
 
-/** A column has `render`, `figure` or `amount`. */
+/** A column of a table; it has `render`, `figure` or `amount`. */
 export interface Column<T> {
 	readonly label: string;
-	/** A cell without content shows a dash, except in a column of acts. */
+	/** Content of a cell. An empty cell shows a dash, except in a column of buttons. */
 	readonly render?: (row: T) => ReactNode;
 	/** A formatted number, right-aligned. */
 	readonly figure?: (row: T) => ReactNode;
 	/** A nano-dollar amount, right-aligned at the decimal point. */
 	readonly amount?: (row: T) => NanoUsd | null;
-	/** With a plus sign for credits. */
+	/** Shows a plus sign before positive amounts. */
 	readonly sign?: boolean;
 	readonly right?: boolean;
-	/** Heading of the card in the narrow layout; one column per table. */
+	/** The column becomes the card's heading in the narrow layout; one per table. */
 	readonly lead?: boolean;
-	/** In the corner of the card, without its label; one column per table. */
+	/** The column is drawn in the card's corner without its label; one per table. */
 	readonly corner?: boolean;
-	/** Acts on a row, right-aligned; the label is for screen readers. */
+	/** Column of buttons, right-aligned; only screen readers read its label. */
 	readonly act?: boolean;
-	/** A name that is cut where figures need the room. */
+	/** A long name is truncated if figures need the space. */
 	readonly clip?: boolean;
 	readonly long?: boolean;
 }
@@ -44,13 +44,13 @@ export interface DataTableProps<T> {
 	readonly more?: Action<[], void> | undefined;
 }
 
-/** Explicit, since the narrow layout uses block display, which removes table semantics. */
+/** Explicit ARIA role, because the narrow layout's block display removes table semantics. */
 const role = (name: string) => ({ role: name });
 
 const CARDS_FROM_COLUMNS = 4;
 const SKELETON_ROWS = ["1", "2", "3"];
 
-/** A table; in the narrow layout each row of a wide one is a card. */
+/** A table. In the narrow layout, each row of a wide table becomes a card. */
 export function DataTable<T>(props: DataTableProps<T>) {
 	const { columns, rows, more } = props;
 	if (props.error && !rows) return <Problem error={props.error} retry={props.retry} />;
@@ -113,7 +113,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
 	);
 }
 
-/** A table in its own panel; `children` are below it. */
+/** A table in its own panel, with `children` below it. */
 export function TablePanel<T>(
 	props: Omit<DataTableProps<T>, "label"> & {
 		title: string;

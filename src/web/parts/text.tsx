@@ -8,9 +8,9 @@ import { showUsd, showUsdExact } from "../shown-money.ts";
 import { t } from "../texts.tsx";
 import { Icon } from "./icons.tsx";
 
-/** Money, times and ids, the same on every page. */
+/** Formats money, times and ids the same on every page. */
 
-/** `decimals`: digits to reserve after the point, so that the points of a column align. */
+/** `decimals`: digits to reserve after the point, so that decimal points align in a column. */
 export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: NanoUsd; sign?: boolean; decimals?: number }) {
 	const missing = decimals === undefined ? 0 : decimals - shownDecimals(nanoUsd);
 	return (
@@ -22,7 +22,7 @@ export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: NanoUsd; sign?: b
 	);
 }
 
-/** A long name: cut where figures need the room, whole on hover and in the narrow layout. */
+/** A long name, truncated if figures need the space; shown in full on hover and in the narrow layout. */
 export function Clipped({ text, title = text }: { text: string; title?: string }) {
 	return (
 		<span className="clip" title={title}>
@@ -41,7 +41,7 @@ export function Moment({ atMs, form = "full" }: { atMs: number | null; form?: "f
 	);
 }
 
-/** A day in UTC, as the service sums them. */
+/** A day in UTC, by which the service sums usage. */
 export function Day({ atMs }: { atMs: number }) {
 	return (
 		<time className="num" dateTime={new Date(atMs).toISOString().slice(0, 10)} title={t("A day in UTC")}>
@@ -74,7 +74,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
 	}
 	const said = outcome === undefined ? label : OUTCOMES[outcome].says;
 	return (
-		// A failed copy must be visible without hover too.
+		// A failed copy is shown without hovering too.
 		<Tooltip label={said} withArrow openDelay={300} {...(outcome === "refused" ? { opened: true } : {})}>
 			<ActionIcon variant="subtle" color="gray" size="sm" aria-label={said} onClick={() => void copy()}>
 				<Icon name={outcome === undefined ? "copy" : OUTCOMES[outcome].icon} />
@@ -93,8 +93,8 @@ export function Id({ value, label = t("Copy") }: { value: string; label?: string
 }
 
 /**
- * Returns whether the text was copied. The clipboard needs a secure context and may be refused; copying a selection
- * works nearly everywhere.
+ * Returns whether the text was copied. The clipboard needs a secure context and may be denied; copying a selection is
+ * the fallback.
  */
 async function copyText(text: string): Promise<boolean> {
 	const isWritten = await navigator.clipboard?.writeText(text).then(

@@ -13,14 +13,14 @@ export type Measure = "cost" | "tokens" | "requests";
 const CHART_HEIGHT = 240;
 const Chart = lazy<ChartProps>(() => import("./chart.tsx"), <Skeleton height={CHART_HEIGHT} />);
 
-/** Distinguishable with common colour blindness (after Okabe and Ito), on light and dark. */
+/** Colours that remain distinct with common colour blindness (after Okabe and Ito), on light and dark. */
 const COLORS = ["#0072b2", "#d98200", "#009e73", "#b8578d", "#56b4e9", "#c04f15", "#8c8f00", "#7a6ac8"] as const;
 const OTHER = "#8a939b";
 const STATUS_COLORS: Readonly<Record<string, string>> = { ok: "#009e73", failed: "#c04f15", left: "#d98200" };
-/** Groups drawn one by one; the rest is combined. */
+/** Number of groups with a series of their own; the rest is combined. */
 const SERIES_MAX = COLORS.length;
 
-/** Colours by group id, shared by a chart and its table: by place, except those of statuses. */
+/** Returns a group's colour, the same in chart and table: by position, except for statuses. */
 export function seriesColors(groups: readonly { readonly id: string }[] = []): (id: string) => string {
 	const places = new Map(groups.map(({ id }, place) => [id, place]));
 	return (id) => STATUS_COLORS[id] ?? COLORS[places.get(id) ?? SERIES_MAX] ?? OTHER;
@@ -57,7 +57,7 @@ export function UsageChart(props: { series: UsageSeries | undefined; measure: Me
 
 function shape(series: UsageSeries, measure: Measure) {
 	const color = seriesColors(series.groups);
-	// Ids may have dots, and two keys may have one name: series are named by their place.
+	// Series are named by position: ids may contain dots, and two keys may have the same name.
 	const drawn: ChartSeries[] = series.groups
 		.slice(0, SERIES_MAX)
 		.map((group, place) => ({ name: `g${place}`, label: groupLabel(group), color: color(group.id) }));
@@ -77,11 +77,11 @@ function shape(series: UsageSeries, measure: Measure) {
 	return { rows: [...rows.values()], series: drawn };
 }
 
-/** Usage without a project is a group without a name. */
+/** Name of a group; usage without a project has a group without a name. */
 export const groupLabel = ({ id, label }: { id: string; label: string }): string =>
 	id === "" ? t("No project") : label;
 
-/** Integers: nano-dollars, tokens, requests. */
+/** Value of a point as an integer: nano-dollars, tokens or requests. */
 function measureOf(point: UsageSeries["points"][number], measure: Measure): number {
 	if (measure === "cost") return point.costNanoUsd;
 	return measure === "tokens" ? point.promptTokens + point.completionTokens : point.requests;
@@ -95,5 +95,5 @@ const hour = new Intl.DateTimeFormat(locale, {
 	minute: "2-digit",
 	hourCycle: "h23",
 });
-/** Days are in UTC, as the service sums them. */
+/** Labels days in UTC, by which the service sums usage. */
 const bucketLabel = (atMs: number, byDay: boolean): string => (byDay ? day : hour).format(atMs);

@@ -1,10 +1,10 @@
 import { brand } from "../brand.ts";
 import type { Snippet } from "../parts/code.tsx";
 
-/** Named after the service, since people have keys of several. */
+/** Environment variable of the key, named after the service, since users may have keys of several services. */
 export const KEY_VARIABLE = keyVariableOf(brand.name);
 
-/** Shell variables cannot begin with a digit. */
+/** Names the variable. A leading digit is avoided, since shells refuse it. */
 export function keyVariableOf(name: string): string {
 	return `${name.toUpperCase().replace(/[^A-Z0-9]+/g, "_")}_API_KEY`.replace(/^(?=\d)/, "_");
 }
@@ -13,7 +13,7 @@ export interface ChatSnippetFacts {
 	readonly baseUrl: string;
 	readonly model: string;
 	readonly messages: readonly object[];
-	/** Fields besides model and messages. */
+	/** Request fields besides model and messages. */
 	readonly options?: Readonly<Record<string, unknown>>;
 	readonly stream?: boolean;
 }

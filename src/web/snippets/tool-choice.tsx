@@ -11,7 +11,7 @@ import { packageLine, TOOLS, type Tool, type ToolFacts, type ToolStep } from "./
 
 const remembered = createRemembered("tollgate-tool");
 
-/** Steps for the tool that this person chose last. `apiKey`: a placeholder if absent. */
+/** Steps for the tool that the user selected last. Without `apiKey` they contain a placeholder. */
 export default function ToolChoice({ apiKey, models }: { apiKey?: string; models?: readonly string[] }) {
 	const facts = useToolFacts(apiKey, models);
 	const chosen = TOOLS.find(({ id }) => id === remembered.read());
@@ -71,7 +71,7 @@ export function useToolFacts(apiKey?: string, models?: readonly string[]): ToolF
 	};
 }
 
-/** A connected model, among those that the key may use. */
+/** A connected model that the key may use. */
 function useExampleModel(allowed: readonly string[] = []): string {
 	const models = useResource("models", api.models);
 	const fit = models.data?.items.filter(

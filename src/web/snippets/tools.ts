@@ -10,7 +10,7 @@ import llamaIndex from "./llamaindex.py" with { type: "text" };
 import pom from "./maven.pom" with { type: "text" };
 import openaiGo from "./openai.go" with { type: "text" };
 
-/** A tool that uses the service, with all steps to the first answer, ready to paste. */
+/** A tool that works with the service, with the steps to a first answer, ready to paste. */
 export interface Tool {
 	/** Used in addresses, browser storage and the table of results. */
 	readonly id: string;
@@ -23,7 +23,7 @@ export interface Tool {
 export interface ToolFacts {
 	readonly baseUrl: string;
 	readonly model: string;
-	/** The secret just after creation, otherwise a placeholder. */
+	/** The key's secret just after its creation, otherwise a placeholder. */
 	readonly apiKey: string;
 	readonly serviceName: string;
 	readonly question: string;
@@ -31,13 +31,13 @@ export interface ToolFacts {
 
 export type ToolStep =
 	| PackageStep
-	/** Shell lines; all steps share one shell. */
+	/** Lines for the shell; all steps share one shell. */
 	| { readonly does: "shell"; readonly say: string; readonly code: string }
 	| { readonly does: "file"; readonly path: string; readonly code: string }
-	/** A place in a graphical program; `code` is what to enter. */
+	/** Where to enter `code` in a graphical program. */
 	| { readonly does: "place"; readonly say: string; readonly code?: string };
 
-/** The line that installs packages, a separate step because tests pin versions. */
+/** The command that installs packages; a separate step, so that tests can pin versions. */
 export interface PackageStep {
 	readonly does: "packages";
 	readonly by: keyof typeof INSTALLERS;
@@ -50,14 +50,12 @@ const INSTALLERS = {
 	go: (packages: string) => `go mod init chat && go get ${packages}`,
 };
 
-/** `pinned` writes a package with its version, in the installer's syntax. */
+/** `pinned` adds a version to a package's name, in the installer's syntax. */
 export function packageLine({ by, packages }: PackageStep, pinned: (name: string) => string = (name) => name): string {
 	return INSTALLERS[by](packages.map(pinned).join(" "));
 }
 
-/**
- * A snippet file with its `{{placeholders}}` replaced; each is inside a quoted string, so values are escaped for one.
- */
+/** Replaces `{{placeholders}}` in a snippet. Each is inside a quoted string, so values are escaped. */
 export function filled(file: string, facts: Readonly<Record<string, string>>): string {
 	const values: Readonly<Record<string, string>> = { ...facts, keyVariable: KEY_VARIABLE };
 	return file.trimEnd().replace(/\{\{(\w+)\}\}/g, (mark, name: string) => {
@@ -76,7 +74,7 @@ const keyStep = ({ apiKey }: ToolFacts): ToolStep => ({
 	code: `export ${KEY_VARIABLE}="${apiKey}"`,
 });
 
-/** A program: install packages, write files, export the key, run. */
+/** Steps for a program: install packages, write files, export the key, run. */
 function program(tool: {
 	readonly id: string;
 	readonly name: string;
@@ -116,7 +114,7 @@ const chat = ({ baseUrl, model, question }: ToolFacts) => ({
 	stream: true,
 });
 
-/** In display order; `bun run snippets` runs them. */
+/** Tools in display order; `bun run snippets` tests them. */
 export const TOOLS: readonly [Tool, ...Tool[]] = [
 	{
 		id: "curl",

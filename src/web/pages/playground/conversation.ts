@@ -3,15 +3,15 @@ import type { ToolCall } from "../../chat-stream.ts";
 import { t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
 
-/** A conversation with a model, and the body of its request. */
+/** State of a conversation with a model, and the request body that it becomes. */
 
-/** Fields as typed; an empty one leaves the choice to the model. */
+/** Settings as typed; an empty field leaves the choice to the model. */
 export interface ChatSetup {
 	readonly system: string;
 	readonly temperature: string;
 	readonly topP: string;
 	readonly maxTokens: string;
-	/** JSON of `tools`; `schema` is the JSON schema of the answer. */
+	/** JSON text of `tools`; `schema` is the JSON schema of the answer. */
 	readonly tools: string;
 	readonly schema: string;
 }
@@ -116,7 +116,7 @@ function messageOf(turn: Turn): object {
 	return { role: "assistant", content: turn.content, tool_calls: calls };
 }
 
-/** Parses a JSON field: empty, a value, or a problem. */
+/** Result of parsing a JSON field: nothing, a value, or an error text. */
 export interface ParsedJson<T> {
 	readonly value?: T;
 	readonly problem?: string;

@@ -64,7 +64,7 @@ type SharedLink =
 	| { readonly state: "none" | "reading" | "broken" }
 	| { readonly state: "read"; readonly shared: Shared };
 
-/** The conversation of the opened link. The fragment is then removed from the address. */
+/** Reads the conversation in the opened link, then removes the fragment from the address. */
 function useSharedLink(): SharedLink {
 	const [link, setLink] = useState<SharedLink>({ state: isSharedFragment(location.hash) ? "reading" : "none" });
 	useEffect(() => {
@@ -83,7 +83,7 @@ function useSharedLink(): SharedLink {
 }
 
 /**
- * A conversation with one model, or with two that receive the same messages. The address has the models and the key.
+ * A conversation with one model, or with two that get the same messages. The address contains the models and the key.
  */
 function Conversation({
 	start,
@@ -113,7 +113,7 @@ function Conversation({
 		for (const { thread } of threads) act(thread);
 	}
 	function compareWith(id: string | null): void {
-		// The second model continues from the first one's conversation.
+		// A second model starts with a copy of the first one's conversation.
 		if (id !== null && other === undefined) second.set(first.turns);
 		if (id === null) second.stop();
 		change({ with: id ?? NONE });
@@ -197,7 +197,7 @@ function Conversation({
 	);
 }
 
-/** The choice in the address; else the shared link's, or a connected model. */
+/** The choice in the address, else that of the shared link, else the first connected model. */
 function useChosen(start: Shared, keys: readonly KeyView[], models: readonly ModelView[]) {
 	const [query, change] = useQueryState();
 	const key = keys.find((item) => item.id === query.get("key")) ?? keys[0];
@@ -209,7 +209,7 @@ function useChosen(start: Shared, keys: readonly KeyView[], models: readonly Mod
 		named(query.get("model") ?? start.threads[0]?.model) ??
 		offered.find((item) => item.status === "connected") ??
 		offered[0];
-	// NONE is a choice too: it overrides the second model of a shared link.
+	// NONE in the address overrides the second model of a shared link.
 	const other = named(query.has("with") ? query.get("with") : start.threads[1]?.model);
 	return { key, offered, model, other, change };
 }
@@ -225,7 +225,7 @@ const SAID_MS = 4_000;
 
 function AsCode({ model, turns, setup }: { model: ModelView; turns: readonly Turn[]; setup: ChatSetup }) {
 	const { config } = useSession();
-	// The turns that the last request sent, up to the question.
+	// Turns to repeat: all up to the last question.
 	const asked = turns.slice(0, turns.findLastIndex(({ role }) => role !== "assistant") + 1);
 	const body = bodyOf(model, asked.length === 0 ? EXAMPLE : asked.map(shortened), setup);
 	const { model: id, messages, ...options } = body;
@@ -246,7 +246,7 @@ function shortened(turn: Turn): Turn {
 	};
 }
 
-/** Copies the link, and says what it leaves out. */
+/** Copies a link to the conversation and says what it leaves out. */
 function CopyLink({ shared, disabled }: { shared: Shared; disabled: boolean }) {
 	const [said, setSaid] = useState<string>();
 	async function copy(): Promise<void> {

@@ -3,8 +3,8 @@ import type { ToolCall } from "../../chat-stream.ts";
 import { type AnswerFacts, type AnswerTurn, type ChatSetup, FRESH_SETUP, isObject, type Turn } from "./conversation.ts";
 
 /**
- * A conversation in a link's fragment, which browsers do not send to servers. Everybody who has the link can read the
- * conversation. A reader's own key is used only after the reader sends a message.
+ * A conversation in a link's fragment, which browsers never send to a server. Everybody with the link can read it.
+ * Opening it spends nothing until the reader sends a message.
  */
 export interface Shared {
 	/** One or two conversations, each with its own turns. */
@@ -12,7 +12,7 @@ export interface Shared {
 	readonly setup: ChatSetup;
 }
 
-/** `url` is undefined if the link would be too long. Pictures are left out; `leftOut` counts them. */
+/** `url` is undefined if the link would be too long. `leftOut` counts the pictures, which links never contain. */
 export interface MadeLink {
 	readonly url: string | undefined;
 	readonly leftOut: number;

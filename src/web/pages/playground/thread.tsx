@@ -65,7 +65,7 @@ function Totals({ turns }: { turns: readonly Turn[] }) {
 	);
 }
 
-/** Lets the user answer the tool calls, in place of a program that would run the functions. */
+/** Lets the user answer tool calls by hand, as a program would after running the functions. */
 function CallAnswers({
 	calls,
 	onAnswered,

@@ -6,10 +6,10 @@ import { t } from "../../texts.tsx";
 import type { ModelView } from "../../views.ts";
 import { type AnswerFacts, type AnswerTurn, bodyOf, type ChatSetup, NO_ANSWER, type Turn } from "./conversation.ts";
 
-/** One model's conversation. */
+/** A conversation with one model. */
 export interface Thread {
 	readonly turns: readonly Turn[];
-	/** The last message, if it was refused; it joins the conversation when it is sent again. */
+	/** The last message, if the service refused it; sending it again adds it to the conversation. */
 	readonly refused: { readonly turns: readonly Turn[]; readonly error: ApiError } | undefined;
 	readonly busy: boolean;
 	/** Adds turns and requests an answer. */
@@ -18,7 +18,7 @@ export interface Thread {
 	set(turns: readonly Turn[]): void;
 }
 
-/** `address`: the chat endpoint; undefined while there is no key. */
+/** State of a conversation. `address` is the chat endpoint; undefined without a key. */
 export function useThread(
 	address: string | undefined,
 	model: ModelView | undefined,
@@ -28,7 +28,7 @@ export function useThread(
 	const [turns, setTurns] = useState(start);
 	const [refused, setRefused] = useState<readonly Turn[]>();
 	const abort = useRef<AbortController>(undefined);
-	// Stops the stream on unmount: an unseen answer would continue, and be charged.
+	// Stops the stream when the page closes: an unseen answer would continue and be charged.
 	useEffect(() => () => abort.current?.abort(), []);
 
 	const ask = useAction(async (added: readonly Turn[]) => {
@@ -91,7 +91,7 @@ async function receive(
 		totalMs: performance.now() - startMs,
 		stopped: signal.aborted,
 	};
-	// A cancelled answer's tool calls may have incomplete arguments.
+	// Drops the tool calls of a cancelled answer, whose arguments may be incomplete.
 	const toolCalls = end.finishReason === null ? [] : end.toolCalls;
 	put({ toolCalls, facts, ...(end.error === undefined ? {} : { error: end.error }) });
 }

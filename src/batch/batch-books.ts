@@ -10,18 +10,18 @@ export interface NewBatch
 	readonly endpoint: string;
 	readonly outputExpiresS: number | null;
 	readonly idempotencyKey: string | null;
-	/** The batch's time limit, by the database's clock: clocks of gateways may differ by a day. */
+	/** Time limit of the batch. Measured by the database's clock: gateways' clocks may differ by a day. */
 	readonly windowMs: number;
 }
 
 export interface ClaimedLine {
 	readonly line: number;
 	readonly id: string;
-	/** UUID of the request that this run claimed the line for before; null if none. */
+	/** UUID of the request for which this run claimed the line before; null: none. */
 	readonly was?: string | null;
 }
 
-/** `part` is the part of the output or error file that will hold the outcome; null for a freed line. */
+/** Outcome of a line. `part` numbers the part of the output or error file with the outcome; null for a freed line. */
 export interface LineOutcome extends ClaimedLine, Omit<BatchUsage, "chargedNanoUsd"> {
 	readonly state: "output" | "error" | "free";
 	readonly part: number | null;
@@ -32,21 +32,21 @@ export interface LineRow extends Omit<LineOutcome, "state"> {
 	readonly state: "claimed" | "free" | "output" | "error";
 }
 
-/** Progress that only the runner knows. */
+/** Progress so far, which the run stores with each tick. */
 export interface BatchProgress extends BatchCounts, BatchUsage {
 	readonly paused: BatchPause | null;
 }
 
-/** A newer run has the batch: unsaved outcomes of this one are dropped. */
+/** A newer run has taken over the batch: this run's unsaved outcomes are dropped. */
 export class RunLost extends Error {
 	override readonly name = "RunLost" as const;
 }
 
-/** Batches in Postgres. Each call is one statement that may be repeated. */
+/** Batches in Postgres. Each method is one statement that may be repeated. */
 export type BatchBooks = ReturnType<typeof createBatchBooks>;
 
 const LINES_PAGE = 2_000;
-/** Rows that one statement removes. */
+/** Rows that one statement deletes. */
 const LINES_DROPPED = 5_000;
 
 export function createBatchBooks({ statements }: { statements: Statements }) {
@@ -55,9 +55,7 @@ export function createBatchBooks({ statements }: { statements: Statements }) {
 
 function asAsked(statements: Statements) {
 	return {
-		/**
-		 * Makes a batch; a repeat returns the one that was made. Returns undefined if the account has `openMax` open ones.
-		 */
+		/** Creates a batch; a repetition returns the existing one. Undefined if the account has `openMax` open batches. */
 		async create(batch: NewBatch, openMax: number): Promise<BatchRecord | undefined> {
 			const [row] = await statements<{ batch: BatchRecord | null }>`
 				select batch_create(${batch.id}, ${batch.accountId}, ${batch.keyId}, ${batch.endpoint}, ${batch.inputFileId},
@@ -87,9 +85,7 @@ function asAsked(statements: Statements) {
 			return rows.map(({ batch }) => batch);
 		},
 
-		/**
-		 * Requests the end of a batch and returns it; undefined if there is none. A batch that has ended stays as it is.
-		 */
+		/** Requests that a batch ends and returns it; undefined if there is none. A batch that has ended is not changed. */
 		async cancel(accountId: string, id: string): Promise<BatchRecord | undefined> {
 			return one(
 				await statements`
@@ -106,7 +102,7 @@ function asAsked(statements: Statements) {
 
 function asRun(statements: Statements) {
 	return {
-		/** A page of open batches, by id, starting after `after`. */
+		/** A page of open batches by id, after the id `after`. */
 		open(after: string, limit: number): Promise<{ id: string; accountId: string }[]> {
 			return statements<{ id: string; accountId: string }>`
 				select id, account_id as "accountId" from batch
@@ -114,8 +110,8 @@ function asRun(statements: Statements) {
 		},
 
 		/**
-		 * Begins a run and ends the former one; undefined if the batch is over. `isPast`: its window has ended by the
-		 * database's clock.
+		 * Starts a run, which invalidates the earlier run; undefined if the batch has ended. `isPast`: its time window is
+		 * over by the database's clock.
 		 */
 		async take(id: string): Promise<{ batch: BatchRecord; keyDigest: KeyDigest | null; isPast: boolean } | undefined> {
 			const [row] = await statements<{ batch: BatchRecord; keyDigest: KeyDigest | null; isPast: boolean }>`
@@ -127,7 +123,7 @@ function asRun(statements: Statements) {
 			return row;
 		},
 
-		/** Records that the input was checked and the files were begun. Returns undefined if the run was replaced. */
+		/** Records that the input was checked and the output files exist. Undefined if a newer run took over. */
 		async begin(id: string, run: number, facts: { model: string; total: number }): Promise<BatchRecord | undefined> {
 			return one(
 				await statements`
@@ -145,8 +141,8 @@ function asRun(statements: Statements) {
 		},
 
 		/**
-		 * Stores the progress and returns the batch as it is wanted, with `isPast` as in `take`; undefined if the run was
-		 * replaced.
+		 * Stores progress and returns the batch with requested changes, `isPast` as in `take`. Undefined if a newer run
+		 * took over.
 		 */
 		async tick(id: string, run: number, now: BatchProgress): Promise<(BatchRecord & { isPast: boolean }) | undefined> {
 			const [row] = await statements<{ batch: BatchRecord; isPast: boolean }>`
@@ -159,7 +155,7 @@ function asRun(statements: Statements) {
 			return row && { ...row.batch, isPast: row.isPast };
 		},
 
-		/** Fixes how the batch ends: no further line is sent. Returns false if the run was replaced. */
+		/** Decides how the batch ends; no further line is sent. Returns false if a newer run took over. */
 		async finalize(
 			id: string,
 			run: number,
@@ -175,8 +171,8 @@ function asRun(statements: Statements) {
 		},
 
 		/**
-		 * Ends the batch with its finished files; null for an empty one. Queues its notices. The files' lifetime starts
-		 * now, since they could not be read before.
+		 * Ends the batch with its finished files; null for an empty file. Creates its notices. The files' lifetime starts
+		 * now, because they were not readable before.
 		 */
 		async end(
 			id: string,
@@ -208,14 +204,14 @@ function asRun(statements: Statements) {
 
 function linesOfRuns(statements: Statements) {
 	return {
-		/** Claims lines and returns those that this run may send; see `batch_claim`. */
+		/** Claims lines. Returns those that this run may send; see `batch_claim`. */
 		async claim(id: string, run: number, lines: readonly ClaimedLine[]): Promise<ReadonlySet<number>> {
 			const rows = await statements<{ line: number }>`
 				select line from batch_claim(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as line`;
 			return new Set(rows.map(({ line }) => line));
 		},
 
-		/** Returns false if the run was replaced; see `batch_outcomes`. */
+		/** Stores outcomes. Returns false if a newer run took over; see `batch_outcomes`. */
 		async outcomes(id: string, run: number, lines: readonly LineOutcome[]): Promise<boolean> {
 			const rows = await statements<{ ok: boolean }>`
 				select batch_outcomes(${id}, ${run}, ${JSON.stringify(lines)}::text::json) as ok`;
@@ -223,8 +219,8 @@ function linesOfRuns(statements: Statements) {
 		},
 
 		/**
-		 * Removes some lines of finished batches; returns true if there may be more. Rows are deleted by ctid: by their key
-		 * PostgreSQL reads the rows of all open batches.
+		 * Deletes some lines of ended batches; returns true if there may be more. Deletes by ctid: by key, PostgreSQL reads
+		 * the rows of all open batches.
 		 */
 		async dropLines(): Promise<boolean> {
 			const [row] = await statements<{ lines: number }>`
@@ -245,8 +241,8 @@ function linesOfRuns(statements: Statements) {
 		},
 
 		/**
-		 * Frees lines whose request died with an earlier run, to be sent again; `creditLostRequests` credits that request's
-		 * charge. Returns false if the run was replaced; see `batch_reopen`.
+		 * Frees lines whose request was interrupted with an earlier run, so that they are sent again; `creditLostRequests`
+		 * refunds that request. Returns false if a newer run took over; see `batch_reopen`.
 		 */
 		async reopen(id: string, run: number, lines: readonly ClaimedLine[]): Promise<boolean> {
 			const rows = await statements<{ ok: boolean }>`
@@ -254,7 +250,7 @@ function linesOfRuns(statements: Statements) {
 			return onlyRow(rows).ok;
 		},
 
-		/** A page of lines that were claimed, in order, starting after line `after`. */
+		/** A page of claimed lines in order, after the line `after`. */
 		async lines(id: string, after: number): Promise<LineRow[]> {
 			const rows = await statements<Omit<LineRow, "charged"> & { charged: string }>`
 				select line, request_id as id, state, part, prompt_tokens as "promptTokens", cached_tokens as "cachedTokens",
@@ -265,7 +261,7 @@ function linesOfRuns(statements: Statements) {
 	};
 }
 
-/** Messages of problems quote the input, which may contain characters that Postgres cannot store. */
+/** Removes characters that Postgres cannot store, since messages quote the input. */
 const jsonOf = (problems: readonly BatchProblem[]) =>
 	JSON.stringify(problems, (_, value: unknown) => (typeof value === "string" ? storable(value) : value));
 const one = (rows: { batch: BatchRecord }[]): BatchRecord | undefined => rows[0]?.batch;

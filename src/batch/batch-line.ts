@@ -4,34 +4,34 @@ import { nextTurn } from "../base/time-slice.ts";
 import type { TextValues } from "../base/translate.ts";
 import { type BatchProblem, problemOf } from "./batch-record.ts";
 
-/** A longer line is counted and not read. */
+/** Longest line in bytes; the text of a longer one is skipped. */
 export const LINE_BYTES_MAX = 8 * 1024 * 1024;
 
 /** A line of an input file. Empty lines are counted and left out. */
 interface InputLine {
-	/** From 1. */
+	/** Line number, from 1. */
 	readonly line: number;
-	/** Without its line end; undefined if it is too long. */
+	/** Text without its line end; undefined if the line is too long. */
 	readonly text: string | undefined;
-	/** Offset in the file. */
+	/** Offset of the line in the file. */
 	readonly bytes: number;
 }
 
 const LINE_END = 0x0a;
 const RETURN = 0x0d;
-/** The reader yields the event loop after so many bytes or lines. */
+/** Bytes after which the reader yields to the event loop; there is a limit of lines too. */
 const SLICE_BYTES = 256 * 1024;
 const SLICE_LINES = 200;
 const BYTE_ORDER_MARK = "\uFEFF";
 
 /**
- * Yields the lines of a file as it arrives, with at most one chunk and one line in memory. Drops the rest of a line
+ * Yields the lines of a file as it arrives. Holds at most one chunk and one line in memory; skips the rest of a line
  * that is too long.
  */
 export async function* inputLines(bytes: ReadableStream<Uint8Array>): AsyncGenerator<InputLine, void> {
 	const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 	let line = 0;
-	/** Pieces of the current line before this chunk, and its length so far. */
+	/** Pieces of the current line from earlier chunks, and their length. */
 	let pieces: Uint8Array[] = [];
 	let lineBytes = 0;
 	let sliceBytes = 0;
@@ -64,7 +64,7 @@ export async function* inputLines(bytes: ReadableStream<Uint8Array>): AsyncGener
 		}
 		const rest = chunk.subarray(from);
 		lineBytes += rest.length;
-		// A copy, so that a short rest does not keep its chunk in memory.
+		// A copy, so that a short piece does not keep its whole chunk in memory.
 		if (lineBytes <= LINE_BYTES_MAX) pieces.push(rest.slice());
 		else pieces = [];
 	}
@@ -78,19 +78,19 @@ export interface OpenLine {
 	readonly text: string;
 }
 
-/** The input cannot be read further, now or (if its bytes are lost) ever. */
+/** The input cannot be read now, or never again if its bytes are lost. */
 export class InputUnreadable extends Error {
 	override readonly name = "InputUnreadable" as const;
 }
 
-/** The lines of an input that are not in `done`. Throws InputUnreadable. */
+/** Yields the input's lines except those in `done`. Throws InputUnreadable. */
 export async function* openLines(
 	bytes: ReadableStream<Uint8Array>,
 	done: ReadonlySet<number>,
 ): AsyncGenerator<OpenLine, void> {
 	try {
 		for await (const { line, text } of inputLines(bytes)) {
-			// The input was validated and never changes.
+			// The text is undefined only for a line that is too long, which validation refused.
 			if (text === undefined || done.has(line)) continue;
 			yield { line, text };
 		}
@@ -102,7 +102,7 @@ export async function* openLines(
 export interface BatchLine {
 	readonly customId: string;
 	readonly body: Readonly<Record<string, unknown>>;
-	/** Whether a number of the line is beyond a double's range (`1e400`). */
+	/** True if a number of the line may exceed a double's range (`1e400`). */
 	readonly mayBeInfinite: boolean;
 	readonly model: string;
 }
@@ -110,11 +110,11 @@ export interface BatchLine {
 export type LineProblem = Omit<BatchProblem, "line">;
 
 const CUSTOM_ID_CHARS_MAX = 512;
-/** Numbers without such an exponent or so many digits fit into a double. */
+/** A number without a long exponent or 200 digits always fits into a double. */
 const MAY_BE_INFINITE = /\d[eE]\+?\d{3}|\d{200}/;
-/** `JSON.rawJSON` is missing in the compiler's libraries. */
+/** TypeScript's libraries do not declare `JSON.rawJSON`. */
 const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
-/** A line of at least this length is parsed in a time slice of its own. */
+/** Lines of this length or longer are parsed in their own turn of the event loop. */
 const LONG_CHARS = 256 * 1024;
 
 /** Parses and checks a line for `endpoint`. Returns the first problem. */
@@ -142,8 +142,8 @@ export async function readLine(text: string, endpoint: string): Promise<BatchLin
 }
 
 /**
- * The request body of a line. A number beyond a double's range stays as written, so that its field's check refuses it;
- * JSON would write null.
+ * Request body of a line. A number beyond a double's range stays as written, so that its field's check refuses it;
+ * `JSON.stringify` would write null.
  */
 export function bodyText({ body, mayBeInfinite }: BatchLine): string {
 	if (!mayBeInfinite) return JSON.stringify(body);
@@ -168,7 +168,7 @@ async function parse(text: string): Promise<{ value: Record<string, unknown> } |
 	}
 }
 
-/** The `custom_id` of a checked line. */
+/** Reads the `custom_id` of a line that was validated. */
 export function customIdOf(text: string): string {
 	return String((JSON.parse(text) as { custom_id?: unknown }).custom_id);
 }

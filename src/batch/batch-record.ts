@@ -12,17 +12,17 @@ export type BatchEndpoint = (typeof BATCH_ENDPOINTS)[number];
 
 /** A mistake in the input, or why a batch was stopped. */
 export interface BatchProblem {
-	/** A code of OpenAI's interface: `invalid_json_line`, `duplicate_custom_id`, … */
+	/** Error code as in OpenAI's interface: `invalid_json_line`, `duplicate_custom_id`, … */
 	readonly code: string;
 	readonly message: string;
-	/** Parameters of `message`. */
+	/** Translatable form of `message`, with its values. */
 	readonly text?: Text;
 	readonly param: string | null;
 	/** Line number in the input, from 1; null for the whole file. */
 	readonly line: number | null;
 }
 
-/** A problem without its line. `id` names its text in the catalogue (`translate.ts`). */
+/** Makes a problem, to which the caller adds the line. `id` is the text's key for translations (`translate.ts`). */
 export function problemOf(
 	code: string,
 	param: string | null,
@@ -34,13 +34,13 @@ export function problemOf(
 }
 
 export interface BatchPause {
-	/** The code of the fault that its lines get. */
+	/** Error code of the fault for which the batch waits. */
 	readonly code: string;
 	readonly message: string;
 	readonly sinceMs: number;
 }
 
-/** Tokens and charge of a batch's lines, by the upstream's count. */
+/** Tokens and charges of a batch's lines, as the model servers reported them. */
 export type BatchUsage = Pick<
 	Row,
 	"promptTokens" | "cachedTokens" | "completionTokens" | "reasoningTokens" | "chargedNanoUsd"
@@ -48,7 +48,7 @@ export type BatchUsage = Pick<
 
 export type BatchCounts = Pick<Row, "total" | "completed" | "failed">;
 
-/** A batch. Times are Unix milliseconds, null until they happen. */
+/** A batch. Times are Unix milliseconds; null until the event happened. */
 export interface BatchRecord extends Omit<Row, "endpoint" | "metadata" | "paused" | "errors" | "idempotencyKey"> {
 	readonly endpoint: BatchEndpoint;
 	readonly metadata: Readonly<Record<string, string>> | null;

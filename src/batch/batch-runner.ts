@@ -4,16 +4,16 @@ import { type RunDeps, runBatch } from "./run-batch.ts";
 
 const QUEUE = "batch";
 const SCHEMA = "batch_jobs";
-/** Concurrent batches of one instance, and of one account in it. */
+/** Concurrent batches per instance, and per account on one instance. */
 const RUNS_MAX = 4;
 const RUNS_ACCOUNT_MAX = 2;
-/** Another run follows a killed one after this time. An outage of the database that is shorter ends no run. */
+/** Seconds without heartbeat after which another instance runs the batch. A shorter database outage ends no run. */
 const HEARTBEAT_S = 30;
 const POLL_S = 2;
-/** Interval of the search for batches without a runner. */
+/** Seconds between searches for batches that no instance runs. */
 const SUPERVISE_S = 5;
 const RETRY_S = 2;
-/** Longer than any batch runs. */
+/** Practically unlimited: no batch runs long enough for so many retries. */
 const RETRIES_MAX = 1_000_000;
 const EXPIRE_S = 24 * 3600;
 const SWEEP_MS = 60_000;
@@ -23,8 +23,8 @@ const STOP_MS = 8_000;
 
 /**
  * Runs this instance's share of the open batches. The queue (pg-boss on the same Postgres, loaded at the first start)
- * has one job a batch, for any instance, and gives it to another one when the heartbeats fail. It decides which
- * instance runs a batch; `batch_claim` decides what is sent.
+ * has a job per batch and moves it to another instance when heartbeats stop. It chooses the instance; `batch_claim`
+ * decides which lines are sent.
  */
 export function createBatchRunner(
 	deps: Omit<RunDeps, "othersWait">,
@@ -54,7 +54,7 @@ export function createBatchRunner(
 				},
 			);
 		} catch (error) {
-			// The next attempt opens another queue.
+			// The next attempt creates a new queue.
 			await close(made);
 			throw error;
 		}
@@ -63,7 +63,7 @@ export function createBatchRunner(
 	}
 
 	async function run(id: string, signal: AbortSignal): Promise<void> {
-		// A refused batch counts as refused until it continues here.
+		// A batch whose rows the database refuses does not yield to waiting ones.
 		const othersWait = async () => !deps.refused.has(id) && (await waiting()) > 0;
 		const mine = runBatch({ ...deps, othersWait }, id, signal);
 		running.add(mine);
@@ -77,19 +77,19 @@ export function createBatchRunner(
 		}
 	}
 
-	/** Queued jobs, as counted some seconds ago. */
+	/** Number of queued jobs, cached for some seconds. */
 	async function waiting(): Promise<number> {
 		const counted = await boss?.getQueueStats(QUEUE);
 		return counted?.at(-1)?.readyCount ?? 0;
 	}
 
-	/** Queues every open batch that has no job: its job could not be made, gave up its place, or ended by mistake. */
+	/** Queues every open batch without a job: creating the job failed, the batch yielded, or the job ended by mistake. */
 	async function sweep(): Promise<void> {
-		// A start that was in progress at the stop ends with a sweep too.
+		// A start that was running when the instance stopped ends with a sweep too.
 		if (stopping.signal.aborted) return;
 		cancelSweep = clock.after(SWEEP_MS, () => void sweep());
 		try {
-			// Page by page: old batches fill the first page at each sweep.
+			// Reads page by page, since long-running batches fill the first page each time.
 			for (let after: string | undefined = ""; after !== undefined; ) {
 				const open: { id: string; accountId: string }[] = await books.open(after, SWEPT_MAX);
 				for (const batch of open) await send(batch);
@@ -101,12 +101,12 @@ export function createBatchRunner(
 		}
 	}
 
-	/** Does nothing if the batch is queued or runs. */
+	/** Queues a batch. Does nothing if it is queued or running. */
 	async function send({ id, accountId }: { id: string; accountId: string }): Promise<void> {
 		await boss?.send(QUEUE, { id }, { singletonKey: id, group: { id: accountId } });
 	}
 
-	/** Starts taking batches and resolves once it does. May be repeated. */
+	/** Starts taking batches; resolves once it does. Repeatable. */
 	function start(): Promise<void> {
 		if (stopping.signal.aborted) return starting ?? Promise.resolve();
 		starting ??= begin().catch((error) => {
@@ -119,7 +119,7 @@ export function createBatchRunner(
 
 	return {
 		start,
-		/** Queues a batch, for any instance. */
+		/** Queues a batch for any instance. */
 		async wake(batch: { readonly id: string; readonly accountId: string }): Promise<void> {
 			await start();
 			try {
@@ -129,7 +129,7 @@ export function createBatchRunner(
 				log.info("a batch could not be queued; the next sweep queues it", { batch: batch.id, error });
 			}
 		},
-		/** Takes no further batch and gives back its own, after `RunDeps.graceMs` at the latest. */
+		/** Takes no further batches and gives back running ones within `RunDeps.graceMs`. */
 		async stop(): Promise<void> {
 			cancelSweep();
 			stopping.abort();
@@ -140,7 +140,7 @@ export function createBatchRunner(
 	};
 }
 
-/** pg-boss interprets `sslmode` in its own way unless `uselibpqcompat` is set. */
+/** Sets `uselibpqcompat`: without it pg-boss interprets `sslmode` differently from libpq. */
 function connectionString(databaseUrl: string): string {
 	const url = new URL(databaseUrl);
 	if (url.searchParams.has("sslmode")) url.searchParams.set("uselibpqcompat", "true");

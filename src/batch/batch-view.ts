@@ -1,12 +1,12 @@
 import { formatUsd } from "../money/nano-usd.ts";
 import { type BatchProblem, type BatchRecord, isOver } from "./batch-record.ts";
 
-/** Without fields that only the console reads. */
+/** Removes the fields that only the console reads. */
 const shown = ({ code, message, param, line }: BatchProblem): BatchProblem => ({ code, message, param, line });
 
 export type BatchView = ReturnType<typeof batchView>;
 
-/** A batch in OpenAI's format, with two fields of Tollgate's: `paused` and `cost_usd`. Times are Unix seconds. */
+/** A batch in OpenAI's format, with two additional fields: `paused` and `cost_usd`. Times are Unix seconds. */
 export function batchView(batch: BatchRecord) {
 	const over = isOver(batch.state);
 	return {
@@ -43,7 +43,7 @@ export function batchView(batch: BatchRecord) {
 			message: batch.paused.message,
 			since: seconds(batch.paused.sinceMs),
 		},
-		/** Cost of its lines so far: US dollars as a decimal string. */
+		/** Cost of the lines so far in US dollars, as a decimal string. */
 		cost_usd: formatUsd(batch.chargedNanoUsd),
 	};
 }

@@ -12,23 +12,23 @@ export const batch = pgTable(
 		/** `batch_…`, sortable by time. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
-		/** The key that made it and is charged for its lines. */
+		/** Key that created the batch and is charged for its lines. */
 		keyId: text("key_id").notNull(),
 		endpoint: text().notNull(),
 		inputFileId: text("input_file_id").notNull(),
 		completionWindow: text("completion_window").notNull(),
 		metadata: jsonb(),
-		/** Seconds that output files are kept; null for the default. */
+		/** Seconds for which output files are kept; null: the default. */
 		outputExpiresS: integer("output_expires_s"),
 		idempotencyKey: text("idempotency_key"),
 		state: text({
 			enum: ["validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"],
 		}).notNull(),
-		/** How the batch will end, once that is decided. */
+		/** How the batch will end; null until that is decided. */
 		ending: text({ enum: ["completed", "expired", "cancelled", "failed"] }),
-		/** Incremented by each run; statements of earlier runs have no effect. */
+		/** Number of the current run; statements of earlier runs have no effect. */
 		run: integer().notNull().default(0),
-		/** Null until the input was read. */
+		/** Null until the input has been read. */
 		model: text(),
 		/** Why the batch is paused: `{code, message, sinceMs}`. */
 		paused: jsonb(),
@@ -42,7 +42,7 @@ export const batch = pgTable(
 		completionTokens: sum("completion_tokens"),
 		reasoningTokens: sum("reasoning_tokens"),
 		chargedNanoUsd: sum("charged_nano_usd"),
-		/** Shown once they are complete. */
+		/** Ids of the result files; shown after the batch has ended. */
 		outputFileId: text("output_file_id"),
 		errorFileId: text("error_file_id"),
 		createdAt: moment("created_at").notNull(),
@@ -64,9 +64,7 @@ export const batch = pgTable(
 	],
 );
 
-/**
- * Requests of lines whose run died before their outcome was sealed: the line is sent again, and the charge is credited.
- */
+/** Requests whose run ended before it stored their outcome: the line is sent again, this request's charge refunded. */
 export const batchLostRequest = pgTable("batch_lost_request", {
 	requestId: uuid("request_id").primaryKey(),
 	batchId: text("batch_id").notNull(),
@@ -75,8 +73,8 @@ export const batchLostRequest = pgTable("batch_lost_request", {
 });
 
 /**
- * Lines of open batches. A row is written before the line is sent, later names the part of the file with its outcome,
- * and is removed when the batch is over.
+ * Lines of open batches. A row is written before the line is sent, then names the file part with its outcome, and is
+ * deleted after the batch.
  */
 export const batchLine = pgTable(
 	"batch_line",
@@ -85,9 +83,9 @@ export const batchLine = pgTable(
 		/** Line number in the input, from 1. */
 		line: integer().notNull(),
 		requestId: uuid("request_id").notNull(),
-		/** `free`: unsent or not charged, may be sent again. `output`, `error`: the file; see `part`. */
+		/** `free`: not sent or not charged, may be sent again. `output`, `error`: the file that has the outcome. */
 		state: text({ enum: ["claimed", "free", "output", "error"] }).notNull(),
-		/** The part of that file with the outcome; it counts once the part is sealed. */
+		/** Number of the file's part with the outcome, which is valid once that part is sealed. */
 		part: integer(),
 		promptTokens: count("prompt_tokens"),
 		cachedTokens: count("cached_tokens"),

@@ -6,19 +6,19 @@ import type { BatchBooks } from "./batch-books.ts";
 import { type BatchRecord, isOver } from "./batch-record.ts";
 
 export interface BatchRequest extends Pick<BatchRecord, "inputFileId" | "endpoint" | "metadata" | "outputExpiresS"> {
-	/** A repetition by the same API key returns the batch that was made. */
+	/** A repetition with the same API key and idempotency key returns the existing batch. */
 	readonly idempotencyKey: string | null;
 }
 
 export type Batches = ReturnType<typeof createBatches>;
 
 const WINDOW_MS = 24 * 3600_000;
-/** Open batches of one account. */
+/** Limit of open batches per account. */
 const OPEN_MAX = 50;
 /** Size limit of an input; files for other purposes may be larger. */
 const INPUT_BYTES_MAX = 200 * 1024 * 1024;
 
-/** Whether `batch` is what was requested, and not an earlier batch of the same idempotency key. */
+/** Fault idempotency_mismatch if the idempotency key belongs to a different earlier request. */
 function assertIsOf(request: BatchRequest, batch: BatchRecord): void {
 	const isIt =
 		batch.endpoint === request.endpoint &&
@@ -32,7 +32,7 @@ export function createBatches(deps: {
 	books: BatchBooks;
 	files: Pick<Files, "find">;
 	snapshot(): CatalogSnapshot;
-	/** Called when a batch was made or is to end. */
+	/** Called when a batch is created or asked to end. */
 	wake(batch: BatchRecord): void;
 }) {
 	const { books } = deps;
@@ -55,7 +55,7 @@ export function createBatches(deps: {
 		async create(owner: { accountId: string; keyId: string }, request: BatchRequest): Promise<BatchRecord> {
 			if (!areOffered()) throw notOffered();
 			const input = await deps.files.find(owner.accountId, request.inputFileId);
-			// A repetition gets the first answer, even after the input was deleted.
+			// A repetition returns the existing batch, even after its input was deleted.
 			const made = input === undefined ? await madeBefore(owner.keyId, request) : undefined;
 			if (made !== undefined) return made;
 			if (input === undefined) throw new Fault("not_found", "There is no such file.", { param: "input_file_id" });
@@ -83,7 +83,7 @@ export function createBatches(deps: {
 		},
 		list: (accountId: string, { after, limit }: { after: string | null; limit: number }) =>
 			books.list(accountId, after, limit),
-		/** Faults: not_found; conflict if it is over. */
+		/** Faults: not_found; conflict if the batch has ended. */
 		async cancel(accountId: string, id: string): Promise<BatchRecord> {
 			const batch = await books.cancel(accountId, id);
 			if (batch === undefined) throw unknown();

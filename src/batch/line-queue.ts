@@ -3,20 +3,20 @@ import { type BatchLine, customIdOf, type OpenLine, readLine } from "./batch-lin
 import type { BatchRecord } from "./batch-record.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** Characters of lines in flight or waiting, and of outcomes that are not sealed. */
+/** Limit in characters of lines being sent or waiting, together with unsealed outcomes. */
 const TEXT_CHARS_MAX = 32 * 1024 * 1024;
 
-/** A line to be sent or in flight. */
+/** A line that waits or is being sent. */
 export interface Work extends OpenLine {
 	readonly read: BatchLine;
-	/** The last request that carried it; null before the first one and after it was freed in the books. */
+	/** The last request that sent it; null if none did, or if the line was freed in Postgres. */
 	was: string | null;
-	/** The request of a claim whose result is unknown; else null. */
+	/** Request id of a claim whose result is unknown; else null. */
 	claimed: string | null;
 	failures: number;
 }
 
-/** The lines of one batch to be sent: retries first, then the file's, as far as memory allows. */
+/** Queue of a batch's lines: retries first, then lines from the file while memory allows. */
 export function createLineQueue(
 	{ outcomes }: { outcomes: Outcomes },
 	batch: BatchRecord,
@@ -47,7 +47,7 @@ export function createLineQueue(
 		isFull: () => outcomes.bytes() + chars >= TEXT_CHARS_MAX,
 		async take(count: number, isStopped: () => boolean): Promise<Work[]> {
 			const taken: Work[] = [];
-			// Retries are in memory already; without them nothing would be sent.
+			// Retries are already in memory and are not limited; otherwise sending could stop for ever.
 			while (taken.length < count && (again.length > 0 || chars < TEXT_CHARS_MAX)) {
 				const work = await next(isStopped).catch((error: unknown) => {
 					again.push(...taken);
@@ -58,11 +58,11 @@ export function createLineQueue(
 			}
 			return taken;
 		},
-		/** The line has its outcome. */
+		/** Removes a line that has its outcome. */
 		ended(work: Work): void {
 			chars -= work.text.length;
 		},
-		/** Frees waiting lines in the books, so that the next run need not count them as lost. */
+		/** Frees waiting lines in Postgres, so that the next run does not treat them as interrupted. */
 		giveBack(): void {
 			for (const work of again) {
 				for (const id of [work.was, work.claimed]) if (id !== null) outcomes.release(work.line, id);
@@ -70,7 +70,7 @@ export function createLineQueue(
 				work.claimed = null;
 			}
 		},
-		/** The remaining lines without an outcome. To be called when `take` is not called any more. */
+		/** Yields the remaining lines without outcome. Call it only after the last `take`. */
 		async *rest(): AsyncGenerator<{ line: number; id: string; customId: string }, void> {
 			for (const { line, read } of again.splice(0)) yield { line, id: newUuid(), customId: read.customId };
 			for await (const { line, text } of lines) yield { line, id: newUuid(), customId: customIdOf(text) };

@@ -1,13 +1,13 @@
 import { newUuid } from "../base/id.ts";
 
 type Verdict =
-	/** The line has its outcome. */
+	/** The line has its final outcome. */
 	| "final"
-	/** Not sent: not enough credit. */
+	/** Not sent, for lack of credit; retried later. */
 	| "credit"
-	/** Temporary: not charged, to be retried. */
+	/** A temporary failure, not charged; retried. */
 	| "later"
-	/** The model server failed; not charged. */
+	/** The model server failed; not charged; retried a few times. */
 	| "failed"
 	/** Not sent: the key is revoked or expired. */
 	| "key";
@@ -36,7 +36,7 @@ interface AnswerError {
 	readonly message: string;
 }
 
-/** `text` is a body in the interface's error shape. */
+/** Parses an error body of the interface. */
 export function errorOf(text: string): AnswerError {
 	const { error } = JSON.parse(text) as { error: AnswerError };
 	return { code: error.code, message: error.message };
@@ -50,7 +50,7 @@ export function verdictOf(status: number, code: string): Verdict {
 export interface LineError {
 	readonly code: string;
 	readonly message: string;
-	/** `req_…` of the request that carried it. */
+	/** `req_…` of the line's last request. */
 	readonly request_id?: string;
 }
 
@@ -67,7 +67,7 @@ function requestIdOf(uuid: string): string {
 	return `req_${uuid.replaceAll("-", "")}`;
 }
 
-/** An internal error of the service. */
+/** Error of a line whose request was interrupted by the service. */
 export function interrupted(uuid: string): LineError {
 	return {
 		code: "batch_line_interrupted",
@@ -77,13 +77,13 @@ export function interrupted(uuid: string): LineError {
 	};
 }
 
-/** A line of the output file, or of the error file for other statuses than 2xx. `body` is the JSON answer. */
+/** Line for the output file; for the error file if the status is not 2xx. `body` is the JSON answer. */
 export function answeredLine(customId: string, uuid: string, status: number, body: string): string {
 	const response = `{"status_code":${status},"request_id":"${requestIdOf(uuid)}","body":${body}}`;
 	return `{"id":"${lineIdOf(uuid)}","custom_id":${JSON.stringify(customId)},"response":${response},"error":null}\n`;
 }
 
-/** A line of the error file without an answer. */
+/** Line for the error file, for a request without an answer. */
 export function unansweredLine(customId: string, error: LineError, uuid = newUuid()): string {
 	return `${JSON.stringify({ id: lineIdOf(uuid), custom_id: customId, response: null, error })}\n`;
 }

@@ -12,12 +12,12 @@ import { createLineQueue, type Work } from "./line-queue.ts";
 import { answeredLine, errorOf, interrupted, unansweredLine, verdictOf } from "./line-text.ts";
 import type { Outcomes } from "./outcomes.ts";
 
-/** Concurrent lines of one batch in one instance. */
+/** Limit of concurrent lines per batch on one instance. */
 const IN_FLIGHT_MAX = 32;
 const HOLD_MS_MIN = 250;
 const HOLD_MS_MAX = 15_000;
 
-/** Limits a batch's concurrent lines: fewer, and later, while credit or places do not suffice. */
+/** Adapts the number of concurrent lines: fewer, and later, while credit or capacity is short. */
 function createLinePace({ clock }: { clock: Clock }) {
 	let window = IN_FLIGHT_MAX;
 	let holdMs = HOLD_MS_MIN;
@@ -31,19 +31,19 @@ function createLinePace({ clock }: { clock: Clock }) {
 
 	return {
 		window: () => window,
-		/** Milliseconds until a line may be sent; 0 or less for now. */
+		/** Milliseconds until the next line may be sent; 0 or less: now. */
 		heldMs: () => holdUntilMs - clock.monotonicMs(),
 		hold,
 		holdFor(ms: number): void {
 			holdUntilMs = clock.monotonicMs() + ms;
 		},
-		/** A line was answered. */
+		/** Records that a line was answered, which ends a pause. */
 		went(): void {
 			pause = null;
 			holdMs = HOLD_MS_MIN;
 			window = Math.min(window + 1, IN_FLIGHT_MAX);
 		},
-		/** Halves the limit; if a single line does not fit, the batch is paused with the reason. */
+		/** Records a refusal and halves the limit. If even a single line is refused, the batch pauses with this reason. */
 		refused({ code, message }: { code: string; message: string }, others: number): void {
 			window = Math.max(1, Math.floor(others / 2));
 			hold();
@@ -60,40 +60,40 @@ export interface LineRequest {
 	readonly model: string;
 	readonly endpoint: string;
 	readonly keyDigest: KeyDigest;
-	/** JSON. */
+	/** JSON body of the request. */
 	readonly body: string;
 	readonly signal: AbortSignal;
 }
 
-/** Sends lines through the gateway. */
+/** Sends lines through the gateway; implemented by the gateway. */
 export interface Carrier {
 	/** Serves the line like any request. Never rejects. */
 	answer(line: LineRequest): Promise<Response>;
-	/** The usage of a request, once, after its answer; undefined if it was not settled here. */
+	/** Returns a request's usage, once, after its answer; undefined if it was not settled on this instance. */
 	usageOf(requestUuid: string): BatchUsage | undefined;
 	/**
-	 * Waits for free places and returns how many lines of the model may be sent; at least 1. Rejects when `signal`
+	 * Waits for free capacity and returns how many lines may be sent to the model, at least 1. Rejects when `signal`
 	 * aborts. Fault service_unavailable if the model has no server.
 	 */
 	room(model: string, signal: AbortSignal): Promise<number>;
 }
 
-/** Why no further line is sent. `aside`: none can be sent now, and other batches wait for the place. */
+/** Why sending stopped. `aside`: no line can be sent now, and other batches wait for this place. */
 export type Stop = "cancelled" | "expired" | "key" | "shutdown" | "lost" | "unreadable" | "aside";
 
-/** Attempts of a line that model servers fail on; the last failure is its outcome. */
+/** Attempts per line if model servers fail; the last failure is then its outcome. */
 const FAILURES_MAX = 3;
 const CLAIM_RETRY_MS = 500;
-/** Interval of the check whether outcomes are taken again. */
+/** Interval of checks whether Postgres accepts outcomes again. */
 const REFUSED_LOOK_MS = 1_000;
 
-/** Sends the lines of one batch, as many at once as room and credit allow. */
+/** Sends the lines of one batch, as many at once as capacity and credit allow. */
 export function createLineWork(
 	deps: {
 		books: BatchBooks;
 		carrier: Carrier;
 		outcomes: Outcomes;
-		/** Ids of batches that wait because the database refuses their rows. */
+		/** Ids of batches that wait because Postgres refuses their rows. */
 		refused: Set<string>;
 		clock: Clock;
 		log: Log;
@@ -111,7 +111,7 @@ export function createLineWork(
 	let failure: Error | undefined;
 	let unread: unknown;
 	const changes = createChanges(clock);
-	/** Aborts the wait for room when another event must be handled. */
+	/** Aborts the wait for capacity when another event must be handled. */
 	let waiting = new AbortController();
 
 	function changed(): void {
@@ -119,7 +119,7 @@ export function createLineWork(
 		waiting.abort();
 	}
 
-	/** Claims all lines by one statement, then sends them, yielding the event loop between any two. */
+	/** Claims the lines in one statement, then sends them, yielding to the event loop after each. */
 	async function send(taken: readonly Work[]): Promise<void> {
 		const claims = taken.map((work) => ({ line: work.line, id: work.claimed ?? newUuid(), was: work.was }));
 		let granted: ReadonlySet<number>;
@@ -145,13 +145,13 @@ export function createLineWork(
 			const id = claims[at]?.id ?? "";
 			const isGranted = granted.has(work.line);
 			if (isGranted && stop === undefined) begin(work, id);
-			// The batch is to end or has another run; the next tick of the pulse tells which.
+			// The batch is ending or has a newer run; the next tick finds out which.
 			else tryAgain(work, isGranted ? id : work.was);
 		}
 		if (granted.size === 0) pace.hold();
 	}
 
-	/** The request was not charged and is over. */
+	/** Queues the line again; its last request was not charged. */
 	function tryAgain(work: Work, was: string | null): void {
 		again.push({ ...work, was, claimed: null });
 	}
@@ -172,7 +172,7 @@ export function createLineWork(
 			const response = await carrier.answer({ ...sent, signal: cutOff.signal });
 			judge(work, id, response.status, await response.text());
 		} catch (error) {
-			// Not retried: the request may have been charged.
+			// Not retried, because the request may have been charged.
 			log.error("a line of a batch was lost", { batch: batch.id, line, error });
 			const text = unansweredLine(read.customId, interrupted(id), id);
 			settle(work, { line, id, file: "error", text, usage: carrier.usageOf(id) });
@@ -183,7 +183,7 @@ export function createLineWork(
 		const { line, read } = work;
 		const error = status === 200 ? undefined : errorOf(text);
 		const verdict = verdictOf(status, error?.code ?? "");
-		// Always read, since the carrier keeps it until then.
+		// Read in every case, because the carrier keeps the usage until it is read.
 		const usage = carrier.usageOf(id);
 		const failures = work.failures + (verdict === "failed" ? 1 : 0);
 		const isFinal = verdict === "final" || error === undefined;
@@ -210,15 +210,15 @@ export function createLineWork(
 		changed();
 	}
 
-	/** Lines that may be sent now, apart from the room that other requests leave. */
+	/** Number of lines to send now, before the limit of free capacity. */
 	function wanted(): number {
 		if (queue.isFull() && inFlight.size > 0) return 0;
 		return pace.window() - inFlight.size;
 	}
 
 	/**
-	 * The wait for room failed. Without a Fault or an abort, the model has left the catalogue: a pause keeps the sender
-	 * from polling in a busy loop.
+	 * Handles a failed wait for capacity. Without a Fault or an abort the model has left the catalogue: pauses, so that
+	 * the sender does not loop.
 	 */
 	function noRoom(error: unknown): number {
 		if (error instanceof Fault) pace.refused(error, inFlight.size);
@@ -226,7 +226,7 @@ export function createLineWork(
 		return 0;
 	}
 
-	/** Lines in flight finish, so that their outcomes are kept. */
+	/** Stops reading. Lines being sent still finish, so that their outcomes are kept. */
 	function unreadable(error: unknown): Work[] {
 		log.warn("the input of a batch cannot be read further; another run follows", { batch: batch.id, error });
 		stop = "unreadable";
@@ -235,7 +235,7 @@ export function createLineWork(
 	}
 
 	return {
-		/** Resolves when nothing is in flight, with the reason it stopped; undefined if every line has its outcome. */
+		/** Resolves when no line is being sent, with the reason; undefined if every line has its outcome. */
 		async run(): Promise<Stop | undefined> {
 			while (stop === undefined) {
 				if (queue.isEmpty()) {
@@ -266,12 +266,12 @@ export function createLineWork(
 		stop: stopWith,
 		isStopped: () => stop !== undefined,
 		unreadable: () => unread,
-		/** Ends the work because outcomes cannot be kept: `run` rejects with `error`. */
+		/** Stops because outcomes cannot be stored: `run` rejects with `error`. */
 		fail(error: Error): void {
 			failure ??= error;
 			stopWith("lost");
 		},
-		/** Aborts the lines in flight; they are not charged. */
+		/** Aborts the lines being sent, which are then not charged. */
 		cutOff: () => cutOff.abort(),
 		giveBack: queue.giveBack,
 		rest: queue.rest,
@@ -285,7 +285,7 @@ const UNCLAIMED = {
 	message: "The service cannot record lines at the moment and sends none. The batch continues automatically.",
 } as const;
 
-/** Wakes the sender when there is something to do. */
+/** Lets the sender wait until something has changed. */
 function createChanges(clock: Clock) {
 	let wake: () => void = () => {};
 	return {

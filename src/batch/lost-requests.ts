@@ -4,17 +4,17 @@ import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
 import type { Statements } from "../db/statements.ts";
 import { addUsd, type NanoUsd, nanoUsdOfColumn, ZERO_USD } from "../money/nano-usd.ts";
 
-/** Requests that one statement reads. */
+/** Requests that one statement handles. */
 const CREDITED_MAX = 500;
-/** SQLSTATE of `ledger_book`: the balance would pass the countable range. */
+/** SQLSTATE of `ledger_book`: the balance would exceed the largest amount. */
 const NO_ROOM = "TG004";
-/** A request that was claimed and never sent has no usage record. Left journals are handed in within this time. */
+/** Days after which a request without usage record counts as never sent: lost journals are handed in sooner. */
 const KEPT_DAYS = 90;
 
 /**
- * Credits accounts for requests of batch lines that died with their run, since the line's next request is charged too:
- * each once, when it has a usage record. Requests of an account that can take no credit are kept for the next call. A
- * console's job. Returns the sum.
+ * Refunds requests of batch lines that were interrupted with their run, because the line's next request is charged too.
+ * Each is refunded once, when its usage record exists. If the account has no room for credit, the next call retries.
+ * Run by a console's job. Returns the sum.
  */
 export async function creditLostRequests(statements: Statements, log: Log): Promise<NanoUsd> {
 	let sum = ZERO_USD;
@@ -39,7 +39,7 @@ export async function creditLostRequests(statements: Statements, log: Log): Prom
 	}
 }
 
-/** Removes lost requests that were never settled. A console's job. */
+/** Deletes interrupted requests that were never settled. Run by a console's job. */
 export async function forgetLostRequests(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`

@@ -12,16 +12,16 @@ export interface Outcome {
 	readonly line: number;
 	readonly id: string;
 	readonly file: "output" | "error";
-	/** As written to the file, with its line end. */
+	/** Line of the file, with its line end. */
 	readonly text: string;
-	/** Undefined if the line was not charged. */
+	/** Usage of the line's request; undefined if it was not charged. */
 	readonly usage: BatchUsage | undefined;
 }
 
 export type Outcomes = ReturnType<typeof createOutcomes>;
 
 const RETRY_MS = 500;
-/** After so many refusals that are no outage, the batch is paused: an operator must repair the database. */
+/** Refusals by Postgres, other than outages, after which the batch pauses: an operator must repair the database. */
 const REFUSALS_MAX = 3;
 const REFUSED_RETRY_MS = 15_000;
 const REFUSED = {
@@ -36,7 +36,7 @@ const NOTHING = {
 	charged: ZERO_USD,
 } as const;
 
-/** The outcomes of a run: gathered in memory, valid once sealed in their files. */
+/** Outcomes of a run: collected in memory, valid once sealed in their files. */
 export function createOutcomes(
 	deps: { books: BatchBooks; clock: Clock; log: Log /** Ids of paused batches. */; refused: Set<string> },
 	run: { batchId: string; run: number; output: FileWriter; error: FileWriter },
@@ -69,7 +69,7 @@ export function createOutcomes(
 		sum.chargedNanoUsd = addUsd(sum.chargedNanoUsd, row.charged);
 	}
 
-	/** Each step may be repeated. */
+	/** Repeats a step until it succeeds; each step is idempotent. */
 	async function insist<T>(step: () => Promise<T>, signal: AbortSignal): Promise<T> {
 		for (;;) {
 			signal.throwIfAborted();
@@ -93,7 +93,7 @@ export function createOutcomes(
 		waitingBytes = 0;
 		const parts = { output: output.parts(), error: error.parts() };
 		const rows = [...taken.map((one) => rowOf(one, parts[one.file])), ...free];
-		// The rows are written before the part is sealed, so that a sealed part names its lines.
+		// Writes rows before sealing the part, so that each sealed part has the rows of its lines.
 		for (const once of inStatements(rows)) await lineRows.keep(once, signal);
 		for (const file of ["output", "error"] as const) {
 			const texts = taken.filter((one) => one.file === file).map(({ text }) => text);
@@ -111,37 +111,37 @@ export function createOutcomes(
 			waiting.push(outcome);
 			waitingBytes += outcome.text.length;
 		},
-		/** The line was not charged and may be sent again by any run. */
+		/** Frees a line that was not charged, so that any run may send it again. */
 		release(line: number, id: string): void {
 			released.push({ line, id, state: "free", part: null, ...NOTHING });
 		},
-		/** Bytes that are not sealed. */
+		/** Bytes of outcomes that are not sealed yet. */
 		bytes: () => waitingBytes + sealingBytes,
 		pending: () => waiting.length + released.length,
 		parts: () => output.parts() + error.parts(),
 		/**
-		 * Resolves once everything added so far is sealed and in the books. Retries while the database or the store is away
-		 * or refuses. Rejects with RunLost, with a Fault of the files (no space, or deleted), or when `signal` aborts.
+		 * Resolves once everything added so far is sealed and recorded. Retries while database or file store fail. Rejects
+		 * with RunLost, with a Fault of the files (no space, deleted), or when `signal` aborts.
 		 */
 		flush(signal: AbortSignal): Promise<void> {
 			const mine = flushing.then(() => flushNow(signal));
 			flushing = mine.catch(() => {});
-			// An earlier flush may still run.
+			// An earlier flush may still be running, so the abort is checked separately.
 			return unlessAborted(signal, mine);
 		},
-		/** Counts a line that an earlier run sealed. */
+		/** Counts a line whose outcome an earlier run sealed. */
 		restore(row: LineRow): void {
 			if (row.state !== "claimed") count({ ...row, state: row.state });
 		},
 		counts: (): { completed: number; failed: number } & BatchUsage => ({ ...sum }),
-		/** Why the batch is paused: the books refuse outcomes. */
+		/** Why the batch is paused, if Postgres refuses its outcomes. */
 		pause: lineRows.pause,
-		/** Drops what is not sealed; the next run sends those lines again. */
+		/** Drops unsealed outcomes; the next run sends those lines again. */
 		stop: lineRows.stop,
 	};
 }
 
-/** Writes rows to the books, retrying until they are taken; `pause` while the books refuse them. */
+/** Writes rows to Postgres, retrying until they are accepted. `pause` is set while Postgres refuses them. */
 function createLineRows(
 	{ books, clock, log, refused }: Parameters<typeof createOutcomes>[0],
 	{ batchId, run }: { readonly batchId: string; readonly run: number },
@@ -156,7 +156,7 @@ function createLineRows(
 				if (!(await books.outcomes(batchId, run, rows))) throw new RunLost();
 				return stop();
 			} catch (failure) {
-				// The run may have ended while the statement ran.
+				// The run may have ended while the statement was running.
 				signal.throwIfAborted();
 				if (failure instanceof RunLost) throw failure;
 				const isAway = isDatabaseAway(failure);
@@ -188,9 +188,8 @@ function createLineRows(
 }
 
 /**
- * A statement may write a row only once. If a claim's result was lost, both requests that may hold the line are freed,
- * and the line may be answered before that is written. So entries of one line go into separate statements, in any
- * order.
+ * Splits rows so that each statement writes a line once. After a claim whose result was lost, both possible requests
+ * are freed, and the line may be answered before that is stored; the order does not matter.
  */
 function inStatements(rows: readonly LineOutcome[]): LineOutcome[][] {
 	const statements: LineOutcome[][] = [];

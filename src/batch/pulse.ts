@@ -8,20 +8,20 @@ import type { LineWork } from "./line-work.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 const TICK_MS = 1_000;
-/** Interval between two seals; it grows with the number of parts. A crash loses the outcomes since the last seal. */
+/** Time between two seals; it grows with the number of parts. A crash loses outcomes since the last seal. */
 const SEAL_MS_MIN = 200;
 const SEAL_MS_MAX = 10_000;
 const SEAL_MS_PER_PART = 5;
 const SEAL_CHARS = 4 * 1024 * 1024;
-/** A batch that could send no line for so long gives its place to a waiting one. */
+/** A batch that could not send a line for this long yields to a waiting batch. */
 const STUCK_MS = 60_000;
-/** Grace for lines in flight when the batch ends; lines that gave their place up could otherwise wait for ever. */
+/** Grace for lines being sent when the batch ends; lines whose place was given up could otherwise wait for ever. */
 const END_GRACE_MS = 10 * 60_000;
 
-/** Runs alongside the sender: stores progress, reads what is wanted, seals outcomes. */
+/** Runs beside the sender: stores progress, reads requested changes, seals outcomes. */
 export function startPulse(
 	deps: { books: BatchBooks; clock: Clock; log: Log },
-	/** `isPast`: the window has ended by the database's clock. */
+	/** `isPast`: the batch's time window is over by the database's clock. */
 	batch: BatchRecord & { readonly isPast: boolean },
 	run: { work: LineWork; outcomes: Outcomes; signal: AbortSignal },
 	/** `graceMs` and `othersWait` as in `RunDeps`. */
@@ -48,7 +48,7 @@ export function startPulse(
 		cancelCutOff = clock.after(options.graceMs, work.cutOff);
 	};
 	if (batch.state === "cancelling") work.stop("cancelled");
-	// Before the first tick: a batch whose window has ended sends nothing.
+	// Checked before the first tick: a batch whose window is over sends nothing.
 	else if (isOver(batch)) work.stop("expired");
 	if (signal.aborted) onStop();
 	else signal.addEventListener("abort", onStop, { once: true });
@@ -73,14 +73,13 @@ export function startPulse(
 		else if (isStuck() && (await options.othersWait())) work.stop("aside");
 	}
 
-	/** The later of the two clocks counts, since an early end cannot be undone. */
+	/** Over by both clocks, because an early end cannot be undone. */
 	function isOver({ isPast, expiresAtMs }: { isPast: boolean; expiresAtMs: number }): boolean {
 		return isPast && clock.wallMs() >= expiresAtMs;
 	}
 
 	/**
-	 * Whether the batch has sent nothing for STUCK_MS, for example for lack of credit. Rows that the database refuses do
-	 * not count.
+	 * Whether the batch has sent nothing for STUCK_MS, such as for lack of credit. Refused rows do not count as stuck.
 	 */
 	function isStuck(): boolean {
 		const pause = work.pause();
@@ -108,10 +107,10 @@ export function startPulse(
 	}
 
 	return {
-		/** Stores the progress once more. Rejects with RunLost. */
+		/** Stores the progress a last time. Rejects with RunLost. */
 		async last() {
 			cancelTimer();
-			// It is older than the last one and must not be written after it.
+			// An earlier write must not finish after this last one.
 			await telling.running();
 			if ((await books.tick(batch.id, batch.run, progress())) === undefined) throw new RunLost();
 		},

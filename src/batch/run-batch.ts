@@ -17,15 +17,15 @@ import { createOutcomes, type Outcomes } from "./outcomes.ts";
 import { startPulse } from "./pulse.ts";
 import { validate } from "./validate.ts";
 
-/** Number of sealed parts of a file, and which of them are empty. */
+/** Number of a file's sealed parts, and numbers of empty ones. */
 interface Sealed {
 	readonly parts: number;
 	readonly empty: ReadonlySet<number>;
 }
 
 /**
- * Returns the lines that have an outcome of an earlier run: those whose part is sealed. Frees every other claimed line,
- * so that it is sent again. Rejects with RunLost.
+ * Returns lines with an outcome of an earlier run, whose part is sealed, and frees all other claimed lines. Rejects
+ * with RunLost.
  */
 async function linesBefore(
 	deps: { books: Pick<BatchBooks, "lines" | "reopen">; outcomes: Pick<Outcomes, "restore"> },
@@ -63,23 +63,23 @@ export interface RunDeps {
 	readonly log: Log;
 	snapshot(): CatalogSnapshot;
 	readonly refused: Set<string>;
-	/** Grace for lines in flight after the process was told to stop. */
+	/** Time for lines being sent to finish after the process was asked to stop. */
 	readonly graceMs: number;
-	/** Whether other batches wait for a place of this instance. */
+	/** Whether other batches wait for a place on this instance. */
 	othersWait(): Promise<boolean>;
 }
 
-/** Outcomes of unsent lines that are sealed together. */
+/** Outcomes of unsent lines that are sealed in one step. */
 const REST_LINES = 1_000;
-/** Time to seal outcomes after the process was told to stop. */
+/** Time to seal outcomes after the process was asked to stop. */
 const SHUTDOWN_FLUSH_MS = 5_000;
 
-/** `isPast`: the window had ended by the database's clock when the batch was taken. */
+/** `isPast`: the batch's window was over, by the database's clock, when this run took the batch. */
 type Taken = BatchRecord & { readonly keyDigest: KeyDigest; readonly isPast: boolean };
 
 /**
- * Runs a batch from where an earlier run left it to its end, or until `signal` aborts, another run takes it over, or it
- * gives up its place. Rejects if it should be tried again later.
+ * Runs a batch from where an earlier run stopped to its end, or until `signal` aborts, a newer run takes over, or the
+ * batch yields its place. Rejects if it should be retried later.
  */
 export async function runBatch(deps: RunDeps, batchId: string, signal: AbortSignal): Promise<void> {
 	const taken = await deps.books.take(batchId);
@@ -112,13 +112,13 @@ async function runTaken(deps: RunDeps, taken: Taken, signal: AbortSignal): Promi
 	}
 }
 
-/** Another run would fail too: the bytes are lost, or are away for longer than the batch may last. */
+/** Whether another run would fail too: the bytes are lost, or unavailable for longer than the batch may last. */
 function isLost(error: unknown, isLate: boolean): boolean {
 	const isUnread = error instanceof InputUnreadable;
 	return (isUnread ? error.cause : error) instanceof BytesLost || (isUnread && isLate);
 }
 
-/** Checks the input and begins the files. Returns undefined if the batch ended by that. */
+/** Checks the input and creates the output files. Undefined if the batch ended by that. */
 async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promise<BatchRecord | undefined> {
 	const { books } = deps;
 	if (batch.model !== null) return batch;
@@ -136,7 +136,7 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 		return undefined;
 	}
 	const ids = { output: batch.outputFileId ?? newId("file"), error: batch.errorFileId ?? newId("file") };
-	// Stored before the files are made, so that a crash leaves no unknown file.
+	// File ids are stored before the files are created, so that a crash leaves no unknown file.
 	if (!(await books.writes(batch.id, batch.run, ids))) throw new RunLost();
 	const owner = { accountId: batch.accountId, keyId: batch.keyId };
 	for (const [what, id] of Object.entries(ids))
@@ -146,7 +146,7 @@ async function prepared(deps: RunDeps, batch: Taken, signal: AbortSignal): Promi
 	return begun;
 }
 
-/** Time after the window for a store that is away, so that unsent lines can still be named in the error file. */
+/** How long after the window an unavailable store is awaited, so that unsent lines can be listed in the error file. */
 const AWAY_MS_MAX = 3600_000;
 const INPUT_LOST: BatchProblem = {
 	code: "input_file_lost",
@@ -170,7 +170,7 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	if (output === undefined || error === undefined) return outputLost(deps, batch, { output, error });
 	let stop: Stop | undefined;
 	try {
-		// Also with a deleted input: answered lines are sealed and counted before the batch fails.
+		// Runs even if the input was deleted: lines with an answer are sealed and counted before the batch fails.
 		const bytes = input === undefined ? noBytes() : deps.files.read(input);
 		stop = await everyLine(deps, { ...batch, model }, { bytes, output, error }, signal);
 	} catch (failure) {
@@ -186,16 +186,16 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	await finish(deps, batch, ending);
 }
 
-/** Fails the batch. The requests whose outcome was in no file are recorded as lost, so that they are credited. */
+/** Fails the batch. Requests whose outcome is in no file are recorded as interrupted, so that they are refunded. */
 async function outputLost(
 	deps: RunDeps,
 	batch: BatchRecord,
 	files: { output: FileWriter | undefined; error: FileWriter | undefined },
 	message = OUTPUT_GONE.message,
 ): Promise<void> {
-	// A newer run fenced this one off; a fence here would end that run's writing.
+	// A newer run has taken over: fencing its files here would stop its writing.
 	if (!(await deps.books.reopen(batch.id, batch.run, []))) throw new RunLost();
-	// An earlier run may fence this one late, between its own check and its fence: nothing is lost by that.
+	// An earlier run may still fence this one's files, between its check and its fence; that loses nothing.
 	for (const file of [files.output, files.error])
 		if (file && ((await deps.files.resume(file.fileId))?.parts() ?? 0) > file.parts()) throw new Error(FENCED);
 	const sealed = { output: await sealedOf(files.output), error: await sealedOf(files.error) };
@@ -204,7 +204,7 @@ async function outputLost(
 	await fail(deps, batch, [{ ...OUTPUT_GONE, message }]);
 }
 
-/** A file that was deleted had all outcomes that its rows name. */
+/** A deleted file counts as having all outcomes that its rows name. */
 async function sealedOf(file: FileWriter | undefined): Promise<Sealed> {
 	try {
 		if (file !== undefined) return { empty: await file.fence(), parts: file.parts() };
@@ -236,7 +236,7 @@ const KEY_GONE: BatchProblem = {
 };
 
 /**
- * Resolves once every line has its outcome, with the reason if not all were sent. Rejects as `runBatch` and
+ * Resolves once every line has its outcome, or with the reason if not all were sent. Rejects like `runBatch` and
  * `Outcomes.flush`.
  */
 async function everyLine(
@@ -268,7 +268,7 @@ async function everyLine(
 		} else if (stop !== undefined) unread = await endRest(work, outcomes, stop, signal);
 		await outcomes.flush(signal);
 		await pulse.last();
-		// Not before the progress is stored: there may be no other run.
+		// Thrown only after the progress was stored, since no other run may follow.
 		if (unread !== undefined) throw unread;
 		return stop;
 	} finally {
@@ -281,7 +281,7 @@ async function everyLine(
 const FENCED = "an earlier run fenced the files late; another run goes on with the batch";
 const STOPS = "the instance stops; another run goes on with the batch";
 
-/** Writes the remaining lines to the error file with the reason. Returns the error if they could not all be read. */
+/** Writes remaining lines with the reason to the error file. Returns the error if the input was not fully readable. */
 async function endRest(
 	work: ReturnType<typeof createLineWork>,
 	outcomes: Outcomes,
@@ -302,7 +302,7 @@ async function endRest(
 	return undefined;
 }
 
-/** Publishes the files and removes an empty one. May be repeated after a crash. */
+/** Publishes the files and deletes an empty one. Repeatable after a crash. */
 async function finish(deps: RunDeps, batch: BatchRecord, ending: BatchEnding): Promise<void> {
 	const output = await finishedFile(deps, batch, batch.outputFileId);
 	const error = await finishedFile(deps, batch, batch.errorFileId);
@@ -321,7 +321,7 @@ async function finishedFile({ files }: RunDeps, batch: BatchRecord, id: string |
 	return (await writer.finish()).id;
 }
 
-/** Ends a batch as failed and keeps what it has. The books come first, so that no other run writes the files. */
+/** Fails the batch but keeps its outcomes. Postgres is updated first, so that no other run writes the files. */
 async function fail(deps: RunDeps, batch: BatchRecord, problems: readonly BatchProblem[]): Promise<void> {
 	if (!(await deps.books.finalize(batch.id, batch.run, "failed", problems))) throw new RunLost();
 	await finish(deps, batch, "failed");

@@ -2,18 +2,18 @@ import { type CatalogSnapshot, findModel, type Model, notFoundText } from "../ca
 import { inputLines, LINE_BYTES_MAX, type LineProblem, readLine } from "./batch-line.ts";
 import { type BatchEndpoint, type BatchProblem, problemOf } from "./batch-record.ts";
 
-/** Lines of one batch. */
+/** Limit of lines per batch. */
 export const LINES_MAX = 50_000;
-/** Inputs of all lines of an embeddings batch. */
+/** Limit of inputs in all lines of an embeddings batch. */
 const EMBEDDING_INPUTS_MAX = 50_000;
-/** Problems that are shown; reading stops at more. */
+/** Limit of reported problems; reading stops after that many. */
 export const PROBLEMS_MAX = 100;
 
 export type Validated =
 	| { readonly ok: true; readonly model: string; readonly total: number }
 	| { readonly ok: false; readonly problems: readonly BatchProblem[] };
 
-/** The deployment that takes lines for this model and endpoint, or why none does. */
+/** Returns the model for this endpoint, or why it accepts no lines. */
 function deploymentFor(snapshot: CatalogSnapshot, name: string, endpoint: BatchEndpoint): Model | LineProblem {
 	const model = findModel(snapshot, name);
 	const param = "body.model";
@@ -32,7 +32,7 @@ function serves(model: Model, endpoint: BatchEndpoint): boolean {
 	return model.modes.has(endpoint === "/v1/chat/completions" ? "chat" : "completions");
 }
 
-/** Reads a whole input in slices and bounded memory. Rejects if it cannot be read or `signal` aborts. */
+/** Validates a whole input in slices with bounded memory. Rejects if it cannot be read or `signal` aborts. */
 export async function validate(
 	bytes: ReadableStream<Uint8Array>,
 	endpoint: BatchEndpoint,
@@ -92,12 +92,12 @@ const DUPLICATE: LineProblem = {
 	param: "custom_id",
 };
 
-/** Names may be long and numerous: a digest of each is kept. Lone surrogates are alike in UTF-8. */
+/** Digest of a `custom_id`, because ids may be long and numerous. All lone surrogates are equal, as in UTF-8. */
 function nameDigest(customId: string): string {
 	return new Bun.CryptoHasher("sha256").update(customId, "utf16le").digest("base64").slice(0, 24);
 }
 
-/** A prompt of token numbers is one input; a list of texts or prompts is as many. */
+/** Number of inputs: a prompt of token numbers is one, a list of texts or prompts is its length. */
 function inputsOf(input: unknown): number {
 	if (!Array.isArray(input)) return 1;
 	return typeof input[0] === "number" ? 1 : input.length;

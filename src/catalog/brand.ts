@@ -1,11 +1,11 @@
 /** The name and look of the service: `brand:` of `tollgate.yaml`. Null means the default. */
 export interface Brand {
 	readonly name: string | null;
-	/** Path of a file: absolute, or relative to the catalogue's folder. */
+	/** Path of the logo's file: absolute, or relative to the catalogue's folder. */
 	readonly logo: string | null;
-	/** `#rrggbb`. Readable shades are derived from it. */
+	/** `#rrggbb`; lighter and darker shades are derived from it. */
 	readonly accent: string | null;
-	/** The landing page's first line and the sentence below it. */
+	/** First line of the landing page, and the sentence below it. */
 	readonly headline: string | null;
 	readonly lead: string | null;
 	/** `mailto:` or `https:`. */
@@ -19,11 +19,11 @@ export interface Brand {
 /** Terms that people accept before they use the service. */
 export interface Terms {
 	readonly url: string;
-	/** People who accepted another version must accept again. */
+	/** Version of the terms; people who accepted another one must accept again. */
 	readonly version: string;
 }
 
-/** Missing fields are empty. */
+/** Seller's details for receipts; missing fields are empty. */
 export interface Seller {
 	readonly company: string;
 	readonly address: string;

@@ -18,29 +18,29 @@ import type { Problem } from "./yaml-reader.ts";
 
 export type ReloadResult =
 	| { readonly ok: true }
-	/** `lasting`: only another file helps. Otherwise the same reload may succeed later. */
+	/** `lasting`: only a changed file helps. Otherwise reloading the same file may succeed later. */
 	| { readonly ok: false; readonly problems: readonly Problem[]; readonly lasting: boolean };
 
 export type CatalogListener = (snapshot: CatalogSnapshot, limits: ServiceLimits) => void;
 
 export interface Catalog {
-	/** Empty, with revision 0, before the first successful load. */
+	/** Snapshot in force; empty, with revision 0, before the first successful load. */
 	current(): CatalogSnapshot;
-	/** The limits of the same file as `current()`. */
+	/** Limits of the file that `current()` comes from. */
 	limits(): ServiceLimits;
-	/** Why the newest file is not in force; empty if it is. */
+	/** Why the newest version of the file is not in force; empty if it is. */
 	problems(): readonly Problem[];
-	/** Reads the file again. Calls during a reload share the next one. Never rejects. */
+	/** Reads the file again. Calls during a reload share the one that follows it. Never rejects. */
 	reload(): Promise<ReloadResult>;
-	/** Whether the set of retired models has changed with the time. A reload then swaps. */
+	/** True if a retirement day has come or gone since the last load; a reload then swaps the models. */
 	isStale(): boolean;
 	/** Calls `listener` after each swap. The returned function unsubscribes it. */
 	onChange(listener: CatalogListener): () => void;
 }
 
-/** A catalogue without a file: discovery or the demo provides its models. */
+/** A catalogue whose models come from discovery or the demo instead of a file. */
 export interface FixedCatalog extends Catalog {
-	/** Swaps all models. Rejects if their rates cannot be stored; the old models then stay in force. */
+	/** Replaces all models. Rejects if their rates cannot be stored; the old models then stay in force. */
 	setModels(specs: readonly ModelSpec[]): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ interface StoreDeps {
 
 export interface CatalogDeps extends StoreDeps {
 	readFile: () => Promise<string>;
-	/** For `${NAME}` in the file. */
+	/** Environment variables for `${NAME}` in the file. */
 	env: Environment;
 }
 
@@ -62,9 +62,9 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	const { log } = deps;
 	const store = createStore(deps);
 	let problems: readonly Problem[] = [];
-	/** The text of the file in force: a reload of the same text changes nothing. */
+	/** Text of the file in force; reloading the same text changes nothing. */
 	let textInForce: string | undefined;
-	/** The models of the file in force, and how many of them are retired. */
+	/** Models of the file in force, and the number of retired ones among them. */
 	let inForce: { readonly models: readonly ModelSpec[]; readonly retired: number } = { models: [], retired: 0 };
 	let running: Promise<ReloadResult> | undefined;
 	let following: Promise<ReloadResult> | undefined;
@@ -109,7 +109,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 	function refuse(found: readonly Problem[], lasting: boolean): ReloadResult {
 		const isNews = JSON.stringify(found) !== JSON.stringify(problems);
 		problems = found;
-		// A passing failure is retried at each poll and logged once.
+		// A temporary failure is retried at each poll but logged only once.
 		if (isNews) log.error("the catalogue was not loaded; the previous one stays in force", { problems: found });
 		return { ok: false, problems: found, lasting };
 	}
@@ -132,11 +132,10 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 		problems: () => problems,
 		isStale,
 		reload() {
-			// A following reload has not started yet, even just after the previous one ended. Starting a second one at the
-			// same time could let the older text win.
+			// The next reload is already planned; a second one at the same time could let the older text win.
 			if (following !== undefined) return following;
 			if (running === undefined) return start();
-			// The running reload may have read the file before its latest change.
+			// The running reload may have read the file before its latest change, so another one follows it.
 			following = running.then(() => {
 				following = undefined;
 				return start();
@@ -174,11 +173,11 @@ function createStore(deps: StoreDeps) {
 
 	let lastSwap: Promise<void> = Promise.resolve();
 
-	/** Swaps run one after the other, so that the last call's models are in force in the end. */
+	/** Runs swaps one after the other, so that the models of the last call win. */
 	function swap(file: Swapped): Promise<void> {
 		const mine = lastSwap.then(() => swapNow(file));
 		lastSwap = mine.catch(() => {
-			// The caller of that swap handles its error.
+			// The caller of the earlier swap handles its error.
 		});
 		return mine;
 	}
@@ -217,7 +216,7 @@ function createStore(deps: StoreDeps) {
 	return { reader, swap };
 }
 
-/** Versions of batch rates are stored under a name that no model can have. */
+/** Name under which versions of a model's batch rates are stored; no model can have such a name. */
 function batchCardName(modelId: string): string {
 	return `${modelId}#batch`;
 }
@@ -248,7 +247,7 @@ function messageOf(error: unknown): string {
 	return error instanceof Error ? error.message : String(error);
 }
 
-/** Unchanged rates need no database, so that a dead upstream can be replaced while Postgres is down. */
+/** Pins the rates of models. Unchanged rates need no database, so servers can be replaced while Postgres is down. */
 async function price(
 	{ statements, clock }: StoreDeps,
 	specs: readonly ModelSpec[],

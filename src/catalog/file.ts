@@ -15,7 +15,7 @@ export interface CatalogFile {
 	readonly warnings: readonly Problem[];
 }
 
-/** A file that cannot be served. Carries every mistake, in the order of their lines. */
+/** A catalogue with mistakes. Contains every mistake in line order. */
 export class CatalogFileError extends Error {
 	override readonly name = "CatalogFileError" as const;
 	readonly problems: readonly Problem[];
@@ -26,14 +26,14 @@ export class CatalogFileError extends Error {
 	}
 }
 
-/** Characters; a larger file is refused before it is parsed. */
+/** Longest file in characters; a longer one is refused before it is parsed. */
 const FILE_LENGTH_MAX = 4 * 1024 * 1024;
 const MODELS_MAX = 1000;
 const ROUTES_MAX = 100;
 
 /**
- * Reads the text of a `tollgate.yaml`. `${NAME}` in a value takes the variable from `env`. Top-level fields that begin
- * with `x-` are ignored; they may hold anchors. @throws CatalogFileError with all problems together.
+ * Parses the text of a `tollgate.yaml`. `${NAME}` in a value is replaced by a variable of `env`. Top-level fields that
+ * begin with `x-` are ignored; they may hold anchors. @throws CatalogFileError with all mistakes together.
  */
 export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 	if (text.length > FILE_LENGTH_MAX) {
@@ -52,7 +52,7 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 		if (model !== undefined) models.push(model);
 	}
 	const routes: RouteSpec[] = [];
-	// Routes are checked only if the models have no mistakes: errors of routes would repeat those of models.
+	// Checks routes only if the models have no mistakes, since mistakes of models would cause further ones in routes.
 	const isWhole = reader.problems().length === 0;
 	for (const field of (isWhole && reader.list(file?.get("routes"), ROUTES_MAX)) || []) {
 		const route = readRoute(reader, field, models, claimAt(field));
@@ -80,7 +80,7 @@ function problemLines(problems: readonly Problem[]): string[] {
 	return problems.map(({ line, message }) => (line === 0 ? `  ${message}` : `  line ${line}: ${message}`));
 }
 
-/** Ids, aliases and routes share one name space. */
+/** Ids, aliases and routes must differ, because requests name all three alike. */
 function claim(reader: YamlReader, names: Map<string, number>, name: string, at: { line: number; path: string }): void {
 	const taken = names.get(name);
 	if (taken === undefined) names.set(name, at.line);
@@ -108,7 +108,7 @@ export function checkCatalog(text: string, env: Environment): CatalogCheck {
 	}
 }
 
-/** Text for the terminal, without a final line end. */
+/** Result of the check as text for the terminal, without a final line end. */
 export function formatCatalogCheck(check: CatalogCheck): string {
 	if (!check.ok) return describeProblems(check.problems);
 	const models = check.models.map(({ id, kind, replicas, rates, batch_rates, retires_on }) => {
@@ -131,7 +131,7 @@ function pricesOf(rates: Partial<WrittenRates>): string {
 	return prices.length === 0 ? "free" : prices.join(", ");
 }
 
-/** A model as `catalog check` and `catalog show` print it. Rates are in the file's units; rates of 0 are left out. */
+/** Summary of a model for `catalog check` and `catalog show`: rates in the file's units, without rates of 0. */
 function summariseModel(model: ModelSpec) {
 	const { id, name, kind, upstreams, contextLength, maxOutputTokens, rates, batch, retiresOn } = model;
 	return {

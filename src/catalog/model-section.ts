@@ -17,7 +17,7 @@ export const MODEL_FIELDS = [
 const MODEL_ID = /^[A-Za-z0-9._:/-]{1,128}$/;
 const KINDS: readonly ModelKind[] = ["chat", "embedding", "transcription", "image", "rerank"];
 const MODES: readonly (ChatMode | "batch")[] = ["chat", "completions", "batch"];
-/** The kinds that managed batches have an endpoint for. */
+/** Kinds of models that managed batches support. */
 const BATCH_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "embedding"]);
 const MODALITIES: readonly Modality[] = ["text", "image", "audio"];
 export const OUTPUT_OF: Readonly<Record<ModelKind, Modality>> = {
@@ -41,14 +41,14 @@ const TOKENS_MAX = 100_000_000;
 const DAY_LENGTH = "2027-01-31".length;
 
 const DEFAULT_TEMPLATE_OVERHEAD_TOKENS = 256;
-/** Only chat models must give their lengths. For the other kinds lengths bound a cost that is small anyway. */
+/** Default length for kinds other than chat, where it only bounds a small cost. Chat models must give their lengths. */
 const DEFAULT_CONTEXT_LENGTH = 8192;
 const GENERATING_KINDS: ReadonlySet<ModelKind> = new Set(["chat", "transcription"]);
 
-/** Claims a name for a model or a route in the file's one name space, or reports that it is taken. */
+/** Claims a name for a model or route, or reports that another one has it. */
 export type ClaimName = (name: string, line: number) => void;
 
-/** Reads one entry of `models:`. Undefined after a problem. */
+/** Reads one entry of `models:`. Undefined if it has a mistake. */
 export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName): ModelSpec | undefined {
 	const map = reader.map(field, MODEL_FIELDS);
 	if (map === undefined) return undefined;
@@ -112,7 +112,7 @@ function readDay(reader: YamlReader, field: YamlField | undefined): string | und
 	return reader.text(field, fits, (day) => `must be a day such as 2027-01-31, got ${show(day)}`);
 }
 
-/** Reads the endpoints of a chat model, and whether the model takes batches. */
+/** Reads a chat model's endpoints, and whether the model supports batches. */
 function readModes(
 	reader: YamlReader,
 	map: YamlMap,
@@ -133,7 +133,7 @@ function readModes(
 	return { modes: chosen === undefined ? new Set(["chat"]) : modes, batches };
 }
 
-/** Null if batches cost as much as other requests. */
+/** Reads rates of batches; null if batches cost as much as other requests. */
 function readBatchRates(
 	reader: YamlReader,
 	field: YamlField | undefined,
@@ -185,7 +185,7 @@ function readUpstreams(
 		if (upstream === undefined) continue;
 		const key = JSON.stringify([upstream.url, upstream.model]);
 		const earlier = seen.get(key);
-		// A server listed twice would get twice its concurrency.
+		// Refused, because a server listed twice would get twice its concurrency.
 		if (earlier !== undefined) reader.report(item, `the same url and model as in line ${earlier}`);
 		else seen.set(key, item.line);
 		upstreams.push(upstream);
@@ -193,7 +193,7 @@ function readUpstreams(
 	return upstreams;
 }
 
-/** A listed parameter is a promise for every replica. Removes parameters that a dialect of the model cannot honour. */
+/** A listed parameter must work on every server: removes those that a dialect of the model does not support. */
 function leaveOutUnsupported(
 	reader: YamlReader,
 	kind: ModelKind,
@@ -210,7 +210,7 @@ function leaveOutUnsupported(
 	}
 }
 
-/** Reads a list of distinct words; none if it is absent. `accept` is called for each valid word. */
+/** Reads a list of distinct words; empty if absent. `accept` is called for each valid word. */
 function readWords(
 	reader: YamlReader,
 	field: YamlField | undefined,

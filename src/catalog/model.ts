@@ -7,22 +7,22 @@ export type DialectName = "openai" | "vllm" | "sglang" | "llama.cpp" | "ollama" 
 
 export type Modality = "text" | "image" | "audio" | "embeddings" | "rerank";
 
-/** Images of a prompt by address, which the upstream would fetch itself. `data_only` accepts only `data:` URLs. */
+/** How image URLs in prompts are handled, which the upstream would fetch. `data_only` accepts only `data:` URLs. */
 export type ImageUrlPolicy = "forward" | "data_only" | "reject";
 
 export interface Rates {
 	readonly input: PicoUsdPerUnit;
-	/** Per prompt token read from the upstream's cache; equals `input` if no rate is given. */
+	/** Per prompt token that the upstream read from its cache; equals `input` unless set. */
 	readonly cachedInput: PicoUsdPerUnit;
 	readonly output: PicoUsdPerUnit;
 	readonly request: PicoUsdPerUnit;
-	/** Per generated image, and per image in a prompt if `input` does not cover images. */
+	/** Per generated image; also per prompt image, if `input` does not cover images. */
 	readonly image: PicoUsdPerUnit;
 	readonly audioSecond: PicoUsdPerUnit;
 	readonly search: PicoUsdPerUnit;
 }
 
-/** One version of a model's prices. Immutable: a reservation pins the version that priced it. */
+/** One version of a model's prices. Immutable: each reservation stores the version that priced it. */
 export interface RateCard extends Rates {
 	/** `<model id>@<version>`; primary key in Postgres. */
 	readonly id: string;
@@ -30,45 +30,45 @@ export interface RateCard extends Rates {
 }
 
 export interface BatchTerms {
-	/** The rates of batch lines; null means the model's usual rates. */
+	/** Rates of batch lines; null: the model's usual rates. */
 	readonly rateCard: RateCard | null;
 }
 
-/** One replica of a deployment, as `tollgate.yaml` describes it. */
+/** One model server, as `tollgate.yaml` describes it. */
 export interface UpstreamSpec {
-	/** Base address with its path, without a final slash: `http://127.0.0.1:8000/v1`. */
+	/** Base URL with its path, without a final slash: `http://127.0.0.1:8000/v1`. */
 	readonly url: string;
 	readonly apiKey: string | null;
 	/** The model's name on this server. */
 	readonly model: string;
 	readonly dialect: DialectName;
 	readonly maxConcurrency: number;
-	/** False for servers that close idle connections early: each request then uses its own connection. */
+	/** False for servers that close idle connections early: each request then opens a new connection. */
 	readonly keepAlive: boolean;
 }
 
 export type TextNormalization = "nfkc" | "none";
 
-/** A deployment that customers can name. Immutable. */
+/** A model that customers can name, with its servers. Immutable. */
 export interface Model {
 	readonly id: string;
 	/** Other names for requests. A key's allowlist is checked against `id`, so that an alias cannot bypass it. */
 	readonly aliases: readonly string[];
 	readonly name: string;
 	readonly kind: ModelKind;
-	/** Endpoints of `kind: chat`; empty for the other kinds. */
+	/** Supported endpoints of a model of `kind: chat`; empty for other kinds. */
 	readonly modes: ReadonlySet<ChatMode>;
-	/** Absent if the model takes no managed batches. */
+	/** Terms of managed batches; absent if the model does not support them. */
 	readonly batch?: BatchTerms;
 	readonly inputModalities: ReadonlySet<Modality>;
 	readonly outputModalities: ReadonlySet<Modality>;
 	readonly imageUrls: ImageUrlPolicy;
 	readonly contextLength: number;
-	/** Tokens; 0 for kinds that generate none. */
+	/** Limit of generated tokens; 0 for kinds that generate none. */
 	readonly maxOutputTokens: number;
-	/** Tokens that the chat template may add to a request's text; part of the upper bound of its cost. */
+	/** Tokens that the chat template may add to a request; part of the upper bound of the request's cost. */
 	readonly templateOverheadTokens: number;
-	/** The tokenizer's Unicode form, which may lengthen a text. `none`: it reads bytes as they are. */
+	/** Unicode form into which the tokenizer converts text, which may lengthen it. `none`: no conversion. */
 	readonly textNormalization: TextNormalization;
 	readonly parameters: ReadonlySet<string>;
 	readonly unsupportedParameters: "ignore" | "reject_essential" | "reject";
@@ -78,11 +78,11 @@ export interface Model {
 	readonly retiresOn?: string;
 	readonly rateCard: RateCard;
 	readonly upstreams: readonly UpstreamSpec[];
-	/** Unix seconds when this id was first in the catalogue. */
+	/** Unix seconds at which this id first appeared in the catalogue. */
 	readonly createdS: number;
 }
 
-/** A model before its prices are pinned to a version, as described by a file, discovery or the demo. */
+/** A model as described by a file, discovery or the demo, before its rates are stored as a version. */
 export interface ModelSpec extends Omit<Model, "rateCard" | "createdS" | "batch"> {
 	readonly rates: Rates;
 	readonly batch?: { readonly rates: Rates | null };
@@ -93,37 +93,37 @@ export type RouteOrder = "listed" | "price" | "speed";
 export interface RouteSpec {
 	readonly id: string;
 	readonly name: string;
-	/** Distinct ids of models of one kind, in the file's order. */
+	/** Ids of distinct models of the same kind, in the file's order. */
 	readonly modelIds: readonly string[];
 	readonly by: RouteOrder;
 }
 
-/** A name for several models: the first that answers serves the request, at its own rates. */
+/** A name for several models, tried in order: the first that answers is charged at its own rates. */
 export interface Route {
 	readonly id: string;
 	readonly name: string;
-	/** At least one. By price the cheapest is first; by speed the order is decided per request. */
+	/** At least one model. By price, the cheapest is first; by speed, each request decides the order. */
 	readonly models: readonly [Model, ...Model[]];
 	readonly by: RouteOrder;
 }
 
-/** A former name that is not served any more. */
+/** A name that is no longer served. */
 export interface Retired {
-	/** The first day (UTC) without the model, as in the file. */
+	/** First day (UTC) without the model. */
 	readonly on: string;
 	readonly kind: ModelKind;
 }
 
-/** The whole catalogue at one moment; swapped whole, never changed in place. */
+/** The whole catalogue at one moment. It is replaced as a whole and never modified. */
 export interface CatalogSnapshot {
-	/** Grows with each swap. */
+	/** Number that grows with each replaced snapshot. */
 	readonly revision: number;
-	/** By id, in the order of the file. */
+	/** Models by id, in the order of the file. */
 	readonly models: ReadonlyMap<string, Model>;
-	/** Alias → id. `findModel` looks through both. */
+	/** Model id by alias. `findModel` accepts both. */
 	readonly aliases: ReadonlyMap<string, string>;
 	readonly routes: ReadonlyMap<string, Route>;
-	/** Names of the file's models and routes that are not served any more. */
+	/** Models and routes of the file that are no longer served, by name. */
 	readonly retired: ReadonlyMap<string, Retired>;
 }
 
@@ -134,7 +134,7 @@ export function findModel(snapshot: CatalogSnapshot, name: string): Model | unde
 	return id === undefined ? undefined : snapshot.models.get(id);
 }
 
-/** The text for a client that named a model that does not exist. */
+/** Error text for a request that names an unknown or retired model. */
 export function notFoundText(snapshot: CatalogSnapshot, name: string): Text {
 	const id = name.slice(0, 128);
 	const day = snapshot.retired.get(name)?.on;

@@ -4,12 +4,12 @@ import type { PicoUsdPerUnit } from "../money/nano-usd.ts";
 import type { RateCard, Rates } from "./model.ts";
 import { RATE_NAMES, type RateName, rateOf, ratesFrom } from "./written-rates.ts";
 
-/** A version of a model's prices, with the Unix seconds when the model was first seen. */
+/** A stored version of a model's prices, with the Unix seconds at which the model was first stored. */
 export interface PinnedRateCard extends RateCard {
 	readonly createdS: number;
 }
 
-/** Each failed round means that another instance stored a version in between. */
+/** Attempts to store a version; each failed one means that another instance stored one in between. */
 const PIN_ROUNDS_MAX = 20;
 const HISTORY_ROWS_MAX = 1000;
 
@@ -19,7 +19,7 @@ interface NewCard extends Rates {
 	readonly version: number;
 }
 
-/** The columns of `rate_card` that a price needs. The driver returns bigints as text, so that they stay exact. */
+/** Price columns of `rate_card`. The driver returns bigints as text, so that they stay exact. */
 export interface RateCardColumns extends Record<RateName, string> {
 	id: string;
 	version: number;
@@ -31,8 +31,8 @@ interface Row extends RateCardColumns {
 }
 
 /**
- * Returns the stored version of each model's prices: the newest if its rates are equal, else a new one. Instances agree
- * on one version: the loser of an insert reads again.
+ * Returns the stored version of each model's prices: the newest if its rates are equal, else a new one. If two
+ * instances insert at the same time, the loser reads the winner's version.
  */
 export async function pinRateCards(
 	statements: Statements,
@@ -52,7 +52,7 @@ export async function pinRateCards(
 				missing.push({ id: `${id}@${version}`, model: id, version, ...ratesFrom((name) => rateOf(rates, name)) });
 			}
 		}
-		// An inserted version counts for this instance, even if another one has stored a newer version since.
+		// This instance uses the version it inserted, even if another one has stored a newer version since.
 		for (const card of missing.length === 0 ? [] : await insert(statements, missing))
 			pinned.set(card.model, {
 				...rateCardOf(card),
@@ -93,7 +93,7 @@ async function readNewest(
 	);
 }
 
-/** Returns the rows that were inserted. All instances insert in the order of ids, which avoids deadlocks. */
+/** Returns the rows that were inserted. Every instance inserts in the order of ids, which avoids deadlocks. */
 function insert(statements: Statements, cards: readonly NewCard[]): Promise<readonly Row[]> {
 	return statements<Row>`
 		insert into rate_card (id, model, version, input, cached_input, output, request, image, audio_second, search)

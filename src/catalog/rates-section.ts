@@ -5,14 +5,14 @@ import type { YamlReader } from "./yaml-reader.ts";
 import { show, type YamlField } from "./yaml-reader.ts";
 
 const TOKENS_PER_RATE = 1_000_000;
-/** Lower rates are treated as a rate per token by mistake: no provider sells a million tokens for less. */
+/** USD per million tokens. Lower rates are refused as a mistake: probably a rate per token. */
 const RATE_USD_MIN = 0.001;
 const DECIMALS_MAX = 12;
-/** Fewer than a float has, since the last digit of a product may be off. */
+/** Significant digits of a rate in a hint; the last digits of a float product may be wrong. */
 const DIGITS_KEPT = 12;
 const ZERO_RATE = 0 as PicoUsdPerUnit;
 
-/** The units each kind can be billed for. A rate for another unit would never be charged, so it is a mistake. */
+/** Rates that each kind of model can charge. Other rates would never be charged, so they are refused. */
 const BILLABLE: Readonly<Record<ModelKind, readonly RateName[]>> = {
 	chat: ["input", "cached_input", "output", "request", "image"],
 	embedding: ["input", "cached_input", "request"],
@@ -21,7 +21,7 @@ const BILLABLE: Readonly<Record<ModelKind, readonly RateName[]>> = {
 	rerank: ["search", "input", "cached_input", "request"],
 };
 
-/** The units each kind produces. One of the alternatives must have all its rates, or work would be free by mistake. */
+/** Rates that each kind needs: one alternative must be complete, or generated output would be free by mistake. */
 const PRODUCED: Readonly<Record<ModelKind, readonly (readonly RateName[])[]>> = {
 	chat: [["input", "output"]],
 	embedding: [["input"]],
@@ -91,7 +91,7 @@ function hintOfToken(usd: number): string {
 }
 
 /**
- * Writes small numbers such as `1e-7` as plain decimals; undefined if the value is no amount or has too many decimals.
+ * Writes small numbers such as `1e-7` as plain decimals. Undefined if the value is no amount or has too many decimals.
  */
 function plainDecimal(value: unknown): string | undefined {
 	const isNumber =

@@ -1,6 +1,6 @@
 /**
- * The handling of request fields: read and rewritten by the gateway, never sent, or left to the deployment. Readers of
- * requests, writers of upstream requests and the catalogue's check share this list.
+ * How each request field is handled: written by the gateway, never sent, or copied to the model server. Request
+ * parsers, dialects and the catalogue's checks share these tables.
  */
 import type { DialectName, ModelKind } from "./model.ts";
 
@@ -12,7 +12,7 @@ type Reasons = Readonly<Record<string, string>>;
 const OUTPUT_LIMIT = "the output limit is `max_tokens` here";
 const NOT_RESERVED = "output that is generated but not delivered cannot be reserved for";
 
-/** Fields that the gateway reads itself. Upstream requests carry values computed from the reservation. */
+/** Fields that the gateway reads itself. Their values in upstream requests come from the reservation. */
 export const OWN_FIELDS: Readonly<Record<Endpoint, ReadonlySet<string>>> = {
 	chat: new Set(["model", "messages", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"]),
 	completions: new Set([
@@ -31,7 +31,7 @@ export const OWN_FIELDS: Readonly<Record<Endpoint, ReadonlySet<string>>> = {
 	rerank: new Set(["model", "query", "documents", "top_n", "return_documents"]),
 };
 
-/** Other names of fields that the gateway writes, and fields whose cost is not reserved. */
+/** Fields that are never sent: other names of fields that the gateway writes, and fields whose cost is not reserved. */
 const NEVER_SENT: Partial<Record<ModelKind, Reasons>> = {
 	chat: { best_of: NOT_RESERVED, n_predict: OUTPUT_LIMIT, max_new_tokens: OUTPUT_LIMIT, num_predict: OUTPUT_LIMIT },
 	image: { partial_images: "images are delivered whole" },
@@ -78,10 +78,10 @@ export function isEssential(kind: ModelKind, field: string, value: unknown): boo
 	return !neutral.includes(field === "response_format" ? (value as { type?: unknown }).type : value);
 }
 
-/** The options of TEI's rerank; the gateway handles both. TEI servers take no others. */
+/** Options of TEI's rerank endpoint that the gateway handles itself; TEI servers take no others. */
 const RANKING: ReadonlySet<string> = new Set(["top_n", "return_documents"]);
 
-/** Why a deployment cannot honour a listed field, which would be a false promise; undefined if it can. */
+/** Says why servers of a dialect do not support a parameter that the catalogue lists; undefined if they do. */
 export function whyNotHonoured(dialect: DialectName, kind: ModelKind, parameter: string): string | undefined {
 	const never = NEVER_SENT[kind];
 	if (never !== undefined && Object.hasOwn(never, parameter)) return never[parameter];
@@ -92,7 +92,7 @@ export function whyNotHonoured(dialect: DialectName, kind: ModelKind, parameter:
 		: undefined;
 }
 
-/** Whether a dialect's servers know this field of chats and completions, as far as is known. */
+/** Whether a dialect's servers are known to support this field of chats and completions. */
 export function isKnownTo(dialect: DialectName, field: string): boolean {
 	return !Object.hasOwn(UNKNOWN_TO[dialect] ?? {}, field);
 }
@@ -102,7 +102,7 @@ const NOT_COPIED = {
 	completions: new Map<DialectName, ReadonlySet<string>>(),
 };
 
-/** The client's fields that are not copied into requests to this dialect's servers. */
+/** Client fields that are not copied into requests to servers of this dialect. */
 export function notCopied(dialect: DialectName, kind: "chat" | "completions"): ReadonlySet<string> {
 	let names = NOT_COPIED[kind].get(dialect);
 	if (names === undefined) {

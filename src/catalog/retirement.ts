@@ -15,8 +15,8 @@ export function countRetired(models: readonly ModelSpec[], nowMs: number): numbe
 }
 
 /**
- * The models and routes served at a moment. Retired models are removed from the list and from routes, and a route
- * without models is removed. Their names and aliases stay known, so that clients get the retirement day.
+ * Models and routes served at a moment. Removes retired models, also from routes, and routes without models. Their
+ * names stay known, so that errors can give the retirement day.
  */
 export function servedAt({ models, routes }: Named, nowMs: number): Named & { retired: ReadonlyMap<string, Retired> } {
 	const gone = new Map<string, Retired>();

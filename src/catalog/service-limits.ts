@@ -40,10 +40,10 @@ const FIELDS = [
 	],
 ] as const;
 
-/** The limits that a file sets, in milliseconds and bytes. */
+/** Limits that the file can set, in milliseconds and bytes. */
 export type SetLimits = Readonly<Record<(typeof FIELDS)[number][1], number>>;
 
-/** One field of `limits:`. A value in the file times `scale` is the value in SetLimits. */
+/** A field of `limits:`. Its value in the file times `scale` is the value in SetLimits. */
 export interface LimitField {
 	readonly name: string;
 	readonly limit: keyof SetLimits;
@@ -56,27 +56,27 @@ export interface LimitField {
 
 export const LIMIT_FIELDS: readonly LimitField[] = FIELDS.map(([name, limit, , min, max, meaning]) => {
 	const scale = name.endsWith("_s") ? 1000 : name.endsWith("_mb") ? 1024 * 1024 : 1;
-	// Seconds and shares may have decimals.
+	// Seconds and fractions may have decimals.
 	return Object.freeze({ name, limit, scale, min, max, integer: scale !== 1000 && max > 1, meaning });
 });
 
 export interface ServiceLimits extends SetLimits {
-	/** One account's share of the request bodies held at once. */
+	/** One account's share of the memory for request bodies. */
 	readonly bodyMemoryAccountBytesMax: number;
-	/** Long answers that are not read yet: of all accounts, and of one account. */
+	/** Memory for long answers that clients have not read yet: in all, and per account. */
 	readonly answerMemoryBytesMax: number;
 	readonly answerMemoryAccountBytesMax: number;
 	readonly filesBytesMax: number;
-	/** Interval between health checks of a replica that answers no requests. */
+	/** Time between health checks of an idle server. */
 	readonly healthIntervalMs: number;
 }
 
-/** Most accounts send small bodies, so one may exceed an equal share, and always send one largest body. */
+/** Share of the bodies' memory per account: more than equal, since most bodies are small. One largest body fits. */
 const BODY_ACCOUNT_SHARE = 3 / 8;
-/** A waiting answer is bytes only; a body is bytes, text and values at once. */
+/** Waiting answers may hold a quarter of the bodies' memory: an answer is bytes, a body also text and values. */
 const ANSWERS_PER_BODIES = 4;
 const ANSWER_ACCOUNT_SHARE = 1 / 4;
-/** All accounts together may store as much as this many full accounts. */
+/** Total file space, as a number of accounts that use their whole space. */
 const FULL_FILE_ACCOUNTS = 10;
 const HEALTH_INTERVAL_MS_MIN = 500;
 
@@ -110,7 +110,7 @@ export function readLimits(reader: YamlReader, field: YamlField | undefined): Se
 		const value = reader.number(map.get(known.name), known);
 		if (value !== undefined) limits[known.limit] = known.scale === 1 ? value : Math.round(value * known.scale);
 	}
-	/** A default follows a value of the file. Only two values of the file can contradict each other. */
+	/** If the file sets one of two related limits, the other's default follows. Two set values may contradict. */
 	const keepOrder = (lower: string, upper: string) => {
 		const [low, high] = [limitField(lower).limit, limitField(upper).limit];
 		if (limits[low] <= limits[high]) return;
@@ -135,13 +135,13 @@ function limitField(name: string): LimitField {
 
 const MB = 1024 * 1024;
 /**
- * A process takes 5 to 14 times the bytes of its bodies: as bytes, text, values and bytes again, which the collector
- * frees late. Answers then take at most a quarter of the memory.
+ * Memory per byte of request bodies: measured 5 to 14 times, as bytes, text, values and bytes again, freed late by the
+ * collector. Answers then take at most a quarter of the memory.
  */
 const MEMORY_OF_BODIES = 16;
 
 /**
- * Lowers the memory bounds to this process's share: above it the kernel would kill the process with all its streams.
+ * Lowers memory limits to what this process may use: above it, the kernel would kill the process with all its streams.
  */
 export function withinMemory<Whole extends { limits(): ServiceLimits }>(
 	whole: Whole,
@@ -169,7 +169,7 @@ export function withinMemory<Whole extends { limits(): ServiceLimits }>(
 	return { ...whole, limits };
 }
 
-/** Returns the same object if the memory suffices. */
+/** Returns the same object if no limit exceeds the memory. */
 export function limitsWithin(limits: ServiceLimits, memoryBytes: number): ServiceLimits {
 	const bodies = wholeMb(memoryBytes / MEMORY_OF_BODIES);
 	if (bodies >= limits.bodyMemoryBytesMax) return limits;

@@ -3,7 +3,7 @@ import type { YamlField, YamlReader } from "./yaml-reader.ts";
 
 export const UPSTREAM_FIELDS = ["url", "api_key", "model", "dialect", "max_concurrency", "keep_alive"] as const;
 
-/** The kinds that servers of each dialect can serve. `openai` means any server with that interface. */
+/** Kinds of models that servers of each dialect support. `openai` means any server with that interface. */
 const KINDS_OF_DIALECT: Readonly<Record<DialectName, readonly ModelKind[]>> = {
 	openai: ["chat", "embedding", "transcription", "image", "rerank"],
 	vllm: ["chat", "embedding", "transcription", "image", "rerank"],
@@ -43,7 +43,7 @@ export function readUpstream(
 	return Object.freeze({ url, apiKey, model, dialect, maxConcurrency, keepAlive });
 }
 
-/** Messages never repeat the address, which may hold a password. */
+/** Error messages never repeat the URL, which may contain a password. */
 function readUrl(reader: YamlReader, field: YamlField | undefined): string | undefined {
 	const text = reader.text(field);
 	if (field === undefined || text === undefined) return undefined;
@@ -62,7 +62,7 @@ function readUrl(reader: YamlReader, field: YamlField | undefined): string | und
 	return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Null for no or an empty value: a variable set to nothing means a server without a key. */
+/** Null without a value: a variable set to nothing means a server without a key. */
 function readApiKey(reader: YamlReader, field: YamlField | undefined): string | null {
 	const rule = `must be at most ${API_KEY_LENGTH_MAX} printable ASCII characters without spaces or line ends`;
 	const text = reader.text(field, (key) => key.length <= API_KEY_LENGTH_MAX && /^[\x21-\x7e]*$/.test(key), rule);

@@ -1,6 +1,6 @@
 /**
- * Watches the catalogue's file by polling: written in place, replaced by a rename, or switched by a symbolic link as
- * mounted configuration is. Events of the file system are not used: network and overlay mounts lose them.
+ * Watches the catalogue's file by polling, whether it is written in place, renamed or switched by a symbolic link.
+ * File-system events are not used: network and overlay mounts lose them.
  */
 import { realpath, stat } from "node:fs/promises";
 import type { Clock } from "../base/clock.ts";
@@ -13,18 +13,18 @@ export interface CatalogWatch {
 
 const POLL_MS = 1_000;
 
-/** Calls `reload` after each change and when `isStale`, and again at each poll while it fails for a passing reason. */
+/** Calls `reload` after each change and when `isStale`; repeats it at each poll after a temporary failure. */
 export function watchCatalog(
 	deps: { clock: Clock; log: Log; reload: () => Promise<ReloadResult>; isStale?: () => boolean },
 	/** `path` is absolute. */
 	{ path, pollMs = POLL_MS }: { path: string; pollMs?: number },
 ): CatalogWatch {
 	const { clock, log } = deps;
-	/** Identity of the file at the last successful or finally failed reload. */
+	/** Identity of the file at the last reload that succeeded or failed for good. */
 	let loaded: string | undefined;
-	/** Identity at the last poll. Two equal ones mean that the file is complete: half of it could be valid. */
+	/** Identity at the previous poll. The file is loaded when two polls agree, so that half a file is never loaded. */
 	let seen: string | undefined;
-	/** Why the last poll failed although the file may exist. */
+	/** Error code of the previous poll, if the file may exist but could not be read. */
 	let hindered: string | undefined;
 	let isStopped = false;
 	let cancel = () => {};
@@ -41,11 +41,11 @@ export function watchCatalog(
 		if (identity !== undefined && identity !== loaded) {
 			if (isSettled && (await reload())) loaded = identity;
 		}
-		// The file is unchanged and a model's retirement day has come.
+		// The file is unchanged, but the retirement day of a model has come.
 		else if (identity !== undefined && deps.isStale?.()) await reload();
 	}
 
-	/** True if retrying with the same file cannot help. */
+	/** Returns true if retrying with the same file cannot help. */
 	async function reload(): Promise<boolean> {
 		if (isStopped) return true;
 		const result = await deps.reload();
@@ -58,7 +58,7 @@ export function watchCatalog(
 			if (!isStopped) pollIn(pollMs);
 		});
 	}
-	// The state at the start counts as a change: the file may have changed since the boot's own load.
+	// Polls at once: the file may have changed since it was loaded at the start.
 	pollIn(0);
 
 	return {
@@ -69,7 +69,7 @@ export function watchCatalog(
 	};
 }
 
-/** The identity changes with any write, rename or switched link. `hindrance`: an error code such as EACCES. */
+/** Returns an identity that changes with any write, rename or switched link; or `hindrance`, such as EACCES. */
 async function lookAt(path: string): Promise<{ readonly identity?: string; readonly hindrance?: string }> {
 	try {
 		const target = await realpath(path);

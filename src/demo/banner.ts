@@ -1,4 +1,4 @@
-/** The text of the first run: the address, the key, and two examples that work as pasted. */
+/** Text shown at the first run: address, key, and two examples that work when pasted. */
 import type { DemoDescription } from "./demo-models.ts";
 
 export interface BannerFacts extends Pick<DemoDescription, "models" | "exampleModel" | "portsAsked"> {
@@ -10,7 +10,7 @@ export interface BannerFacts extends Pick<DemoDescription, "models" | "exampleMo
 	readonly availableUsd: string;
 	/** Dollars per million tokens. */
 	readonly rates: { readonly input: string; readonly output: string };
-	/** Undefined if an earlier start showed the key. */
+	/** Secret of the key; undefined if an earlier start showed it. */
 	readonly secret: string | undefined;
 	readonly shownKey: { readonly prefix: string; readonly lastFour: string };
 	/** The shell command that calls this program, such as `tollgate`. */
@@ -22,7 +22,7 @@ export interface BannerFacts extends Pick<DemoDescription, "models" | "exampleMo
 const MODELS_SHOWN_MAX = 8;
 const KEY_VARIABLE = "TOLLGATE_API_KEY";
 
-/** Formats the whole text, with a final line end. Colour only for a terminal. */
+/** Formats the whole text with a final line end. `colour`: only for a terminal. */
 export function formatBanner(facts: BannerFacts, options: { colour: boolean }): string {
 	const bold = (text: string) => (options.colour ? `\x1b[1m${text}\x1b[0m` : text);
 	return [
@@ -53,7 +53,7 @@ export function formatBanner(facts: BannerFacts, options: { colour: boolean }): 
 function curlLine(facts: BannerFacts): string {
 	const body = { model: facts.exampleModel, messages: [{ role: "user", content: "Hello! Who are you?" }] };
 	const key = facts.secret ?? `$${KEY_VARIABLE}`;
-	// Double quotes, so that the shell expands the variable.
+	// Double quotes, so that the shell expands the variable in the header.
 	return `curl ${facts.url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`;
 }
 

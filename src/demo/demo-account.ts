@@ -10,9 +10,9 @@ const ACTOR = "demo";
 const PAGE_ROWS = 100;
 
 /**
- * Creates the missing parts of the first run's account, also after an interrupted start: an unpaid top-up of USD 100
- * and one key. `secret` is that of a key that this start created and can be shown only now; `key` is that key, or the
- * newest earlier key that works. `newPepper`: the secret of key digests is new, so that no earlier key works.
+ * Creates the missing parts of the first run's account: a top-up of USD 100 in play money and a key. `secret` is that
+ * of a key created now, which can be shown only once; `key` is that key or the newest working one. `newPepper`: key
+ * digests have a new pepper, so no earlier key works.
  */
 export async function ensureDemoAccount(
 	deps: KeyMakerDeps,
@@ -40,7 +40,7 @@ async function ensureTopUp(statements: Statements, accountId: string): Promise<v
 
 const DEMO_TOP_UP = { amountNanoUsd: TOP_UP_NANO_USD_MIN, method: "demo" } as const;
 
-/** A key with another service name dates from before SERVICE_NAME was changed; its form is refused. */
+/** Whether the key can be used. Its prefix contains SERVICE_NAME; keys from before a change of it are refused. */
 function isWorking(key: KeyRecord, serviceName: string, nowMs: number): boolean {
 	if (key.name.endsWith(DEMO_DATA)) return false;
 	const lives = key.state === "active" && key.replacedBy === null && (key.expiresAtMs ?? Infinity) > nowMs;

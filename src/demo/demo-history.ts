@@ -15,10 +15,10 @@ export interface HistoryDeps extends KeyMakerDeps {
 	readonly clock: Clock;
 }
 
-/** Suffix of a key's name: its usage is made up, and its secret was discarded. */
+/** Suffix of keys that only exist for made-up usage; their secrets were discarded. */
 export const DEMO_DATA = "(demo data)";
 const KEY_NAMES = { web: `web app ${DEMO_DATA}`, night: `nightly summaries ${DEMO_DATA}` } as const;
-/** The instance that appears to have served the made-up requests. */
+/** Name of the instance in the made-up usage. */
 const INSTANCE = "demo-history";
 const INSTANCE_TTL_MS = 60_000;
 const GO_LIVE_ATTEMPTS_MAX = 20;
@@ -28,8 +28,8 @@ const KEYS_SHOWN_MAX = 100;
 const NOTE = "demo data: pays for the week before the first start";
 
 /**
- * Gives the demo's account, once, a week of made-up usage and extra credit for its cost, booked by the ledger's own
- * statements so that the books balance. Completes an interrupted start.
+ * Gives the demo's account, once, a week of made-up usage and the credit to pay for it. Uses the ledger's own
+ * statements, so that its checks hold. Completes an interrupted start.
  */
 export async function ensureDemoHistory(
 	deps: HistoryDeps,
@@ -52,7 +52,7 @@ export async function ensureDemoHistory(
 	await backdate(statements, accountId, nowMs - OPENED_BEFORE_MS);
 }
 
-/** Moves the account's opening and its payments before the first usage, so that its balance was never negative. */
+/** Moves the account's creation and payments before the first usage, so that the balance was never negative. */
 async function backdate(statements: Statements, accountId: string, atMs: number): Promise<void> {
 	const at = new Date(atMs).toISOString();
 	await statements`update account set created_at = ${at}::timestamptz, signed_in_at = ${at}::timestamptz where id = ${accountId}`;
@@ -73,13 +73,13 @@ async function spentOf(statements: Statements, keys: { webKeyId: string; nightKe
 	return row?.spent ? nanoUsdOfColumn(row.spent) : 0;
 }
 
-/** Joins as an instance, draws the events' cost, settles the events and leaves. */
+/** Joins as an instance, draws credit for the events, settles them and leaves. */
 async function book(deps: HistoryDeps, events: readonly SettledEvent[]): Promise<void> {
 	const epoch = await goLive(deps);
 	const store = createPgLedgerStore(deps, INSTANCE, epoch);
 	try {
 		await draw(store, events);
-		// One flush for all events: a partial week would be mistaken for the whole one.
+		// One flush for all events: a partial week would be mistaken for a complete one.
 		await store.flush(events, "[]");
 	} finally {
 		await store.close();
@@ -96,7 +96,7 @@ async function goLive({ statements }: HistoryDeps): Promise<number> {
 	throw new Fault("service_unavailable", "The demo's history could not be booked: the control log keeps changing.");
 }
 
-/** Draws the events' cost from the account's budget and from each key's. */
+/** Draws the credit for the events from the account's budget and from each key's. */
 async function draw(store: LedgerStore, events: readonly SettledEvent[]): Promise<void> {
 	const costs = new Map<string, number>();
 	for (const { account, key, charged } of events) {
@@ -110,7 +110,7 @@ async function draw(store: LedgerStore, events: readonly SettledEvent[]): Promis
 		throw new Fault("service_unavailable", "The demo's history could not be booked: the demo's credit was spent.");
 }
 
-/** Closes the epochs of interrupted starts: credit that they drew and did not book becomes available again. */
+/** Closes epochs of interrupted starts, which returns the credit that they drew and did not use. */
 async function closeUnfinished(deps: HistoryDeps): Promise<void> {
 	const rows = await deps.statements<{ epoch: number }>`
 		select epoch from instance_now where id = ${INSTANCE} and state <> 'left' order by epoch`;

@@ -7,21 +7,21 @@ import { type DemoUpstream, startDemoUpstream } from "./demo-upstream.ts";
 import type { WeekModel } from "./demo-week.ts";
 import { discover, type FoundServer, USUAL_PORTS } from "./discover.ts";
 
-/** The first run's models, for the banner. JSON-compatible, because the gateway sends it to its parent. */
+/** Models of the first run, for the banner. JSON-compatible, because a gateway sends it to the parent process. */
 export interface DemoDescription {
 	readonly models: readonly { readonly id: string; readonly origin: string }[];
 	readonly exampleModel: string;
-	/** The ports that were probed without success; empty if a server was found. */
+	/** Ports on which no server was found; empty if one was. */
 	readonly portsAsked: readonly number[];
 	readonly chatModels: readonly WeekModel[];
 }
 
-/** A server that is loading a model answers slowly, and the terminal waits. */
+/** Time for a server to answer: one that is loading a model is slow, and the terminal waits. */
 const DISCOVERY_TIMEOUT_MS = 1500;
 
 export type DemoModels = Awaited<ReturnType<typeof connectDemoModels>>;
 
-/** Connects this machine's model servers, or a built-in one if none serves chats. Stop them after the gateway. */
+/** Connects this machine's model servers, or a built-in one if none serves chats. Stop the result after the gateway. */
 export async function connectDemoModels(
 	deps: { log: Log; fixedCatalog: FixedCatalog | undefined },
 	options: { ownPort: number; ports?: readonly number[] },

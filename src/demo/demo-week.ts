@@ -7,47 +7,47 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 
 export type WeekModel = Pick<Model, "id" | "contextLength" | "maxOutputTokens" | "rateCard">;
 
-/** Made-up usage of two keys: a product used by day, and a job at night. */
+/** Options of made-up usage by two keys: a product used by day, and a nightly job. */
 export interface WeekOptions {
-	/** The end of the week. */
+	/** Wall time at which the week ends. */
 	readonly nowMs: number;
 	readonly accountId: string;
 	readonly webKeyId: string;
 	readonly nightKeyId: string;
-	/** Chat models, the busiest first; at least one. */
+	/** Chat models, the most used first; at least one. */
 	readonly models: readonly WeekModel[];
 }
 
 const HOUR_MS = 3_600_000;
 const WEEK_HOURS = 7 * 24;
-/** No made-up request is newer than this, so that the user's own requests stay on top. */
+/** Made-up requests are at least this old, so that the user's own requests are listed first. */
 const QUIET_MS = 10 * 60_000;
-/** Requests per hour of a working day, from midnight by this machine's clock. */
+/** Requests per hour of a working day, from midnight in this machine's time zone. */
 const DAY = [1, 1, 0, 0, 0, 1, 3, 7, 14, 20, 22, 21, 15, 19, 22, 21, 17, 12, 8, 6, 5, 4, 3, 2];
 const WEEKEND_SHARE = 0.3;
 const NIGHT_HOUR = 2;
 const NIGHT_REQUESTS = 45;
-/** Shares of the models, the busiest first; the last named one takes the rest. */
+/** Share of requests per model, the most used first; the last model gets the rest. */
 const MODEL_SHARES = [0.6, 0.3, 0.1];
 const FAILED_PERCENT = 0.8;
 
-/** A least number of tokens, a spread, and a power: the larger, the more requests are near the least. */
+/** Random number of tokens: `least + spread × chance^power`, so a larger power gives smaller numbers. */
 type Tokens = readonly [least: number, spread: number, power: number];
 
 interface RequestKind {
 	readonly promptTokens: Tokens;
 	readonly completionTokens: Tokens;
-	/** Percentage of requests that their client left. */
+	/** Percentage of requests whose client disconnected. */
 	readonly leftPercent: number;
 }
 
-/** A streamed chat: some context, a question, and an answer at reading speed. */
+/** A streamed chat with some context and a question, answered at reading speed. */
 const CHAT: RequestKind = { promptTokens: [300, 3_200, 2], completionTokens: [40, 560, 1.5], leftPercent: 2.5 };
-/** A long text to summarize, not streamed. */
+/** Summary of a long text, not streamed. */
 const SUMMARY: RequestKind = { promptTokens: [2_200, 1_600, 1], completionTokens: [80, 160, 1], leftPercent: 0 };
 const SEED = 20_261_122;
 
-/** A week of usage, oldest first, at today's prices. Deterministic for the same options. */
+/** Makes a week of usage, oldest first, at present prices. Deterministic for equal options. */
 export function demoWeek(options: WeekOptions): SettledEvent[] {
 	const chance = createChance(SEED);
 	const events: SettledEvent[] = [];

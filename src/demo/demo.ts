@@ -1,4 +1,4 @@
-/** The first run: `serve` with neither a database nor a catalogue. No other start uses this code. */
+/** First run: `serve` with neither a database nor a catalogue. Other starts do not use this code. */
 import { dirname } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { newId } from "../base/id.ts";
@@ -20,15 +20,15 @@ export interface DemoDeps {
 	readonly log: Log;
 	readonly databaseUrl: string;
 	readonly out: (text: string) => void;
-	/** True if `out` is a terminal. */
+	/** Colours the banner; true if `out` is a terminal. */
 	readonly colour: boolean;
 }
 
 export interface DemoService {
-	/** An address that reaches it from this machine. */
+	/** URL that reaches the service from this machine. */
 	readonly url: string;
 	readonly keyPepper: string;
-	/** The secret of key digests is new, so that no earlier key works. */
+	/** True if the pepper of key digests is new, so that no earlier key works. */
 	readonly newPepper: boolean;
 	readonly serviceName: string;
 	/** The shell command that calls this program. */
@@ -88,7 +88,7 @@ async function greet(
 	deps.out(formatBanner(facts, { colour: deps.colour }));
 }
 
-/** Creates sign-in links for this machine; none with a public address, because a session belongs to one address. */
+/** Creates sign-in links for this machine; none with PUBLIC_URL, because sessions belong to one origin. */
 async function openDoors(statements: Statements, url: string, publicUrl: string | null): Promise<BannerFacts["doors"]> {
 	if (publicUrl !== null) return undefined;
 	await ensureDemoPeople(statements);
@@ -102,17 +102,17 @@ async function openDoors(statements: Statements, url: string, publicUrl: string 
 }
 
 /**
- * The shell command for commands of this server, with DATA_DIR if not the default. From source it uses the runtime that
- * `npx` fetches, because nothing else may be installed.
+ * Shell command for this server, with DATA_DIR unless it is the default. When run from source, it starts the runtime
+ * through `npx`, because nothing else may be installed.
  */
 export function commandFor(config: Pick<Config, "dataDir" | "env">, program: string): string {
-	// The demo's data directory is a subfolder of it.
+	// The demo's data directory is `DATA_DIR/demo`, so its parent is given.
 	return config.env.DATA_DIR ? `DATA_DIR=${shellQuoted(dirname(config.dataDir))} ${program}` : program;
 }
 
 /**
- * Creates the demo's two console users, who sign in by link without a password: an operator, and a customer who owns
- * the demo's account from the first visit on.
+ * Creates the demo's two users, who sign in by link without a password: an operator, and a customer who owns the demo's
+ * account.
  */
 async function ensureDemoPeople(statements: Statements): Promise<void> {
 	await statements`

@@ -1,6 +1,6 @@
 /**
- * Finds model servers on this machine's usual ports, for a first run without a catalogue. Only loopback is probed, and
- * only addresses that generate nothing. Servers that need a key or are still loading are skipped.
+ * Finds model servers on this machine's usual ports, for a first run without a catalogue. Probes only loopback, with
+ * requests that generate nothing. Skips servers that need a key or are still loading.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -8,7 +8,7 @@ import type { DialectName, ModelSpec } from "../catalog/model.ts";
 import { demoModelSpec, detailsOf, type FoundModel } from "./found-model.ts";
 import { type JsonRecord, type LocalServer, localServer, recordsOf } from "./local-server.ts";
 
-/** vLLM and llama.cpp, llama.cpp, Ollama, LM Studio, SGLang. */
+/** Default ports of vLLM and llama.cpp, llama.cpp, Ollama, LM Studio, SGLang. */
 export const USUAL_PORTS: readonly number[] = [8000, 8080, 11434, 1234, 30000];
 
 export interface FoundServer {
@@ -22,7 +22,7 @@ export interface FoundServer {
 const MODELS_PER_SERVER_MAX = 50;
 const MODEL_ID_CHARS_MAX = 128;
 
-/** Returns all servers that answered in time, in the order of `ports`. Of two servers with a model the first serves it. */
+/** Returns all servers that answer in time, in the order of `ports`; the first one with a model serves it. */
 export async function discover(
 	deps: { clock: Clock; log: Log },
 	options: { ports: readonly number[]; timeoutMs: number },
@@ -57,8 +57,8 @@ async function identify(server: LocalServer): Promise<FoundServer | undefined> {
 }
 
 /**
- * Identifies a server's dialect from an entry of its list of models. Ollama is tested late: only its version address
- * identifies it, and others may have the same.
+ * Determines a server's dialect from an entry of its model list. Ollama is tested late: it has only its version
+ * endpoint, which other servers may have too.
  */
 export async function familyOf(
 	server: LocalServer,
@@ -99,7 +99,7 @@ const COMMON =
 const LLAMA_CPP = `${COMMON} logprobs top_logprobs logit_bias parallel_tool_calls top_k min_p ignore_eos chat_template_kwargs`;
 const SGLANG = `${LLAMA_CPP} n repetition_penalty reasoning_effort min_tokens echo continue_final_message response_format.structural_tag`;
 
-/** The parameters that a dialect's servers honour; parameters that they silently ignore are left out. */
+/** Parameters that a dialect's servers support; silently ignored ones are left out. */
 const PARAMETERS: Readonly<Record<DialectName, readonly string[]>> = {
 	openai: COMMON.split(" "),
 	vllm: `${SGLANG} add_generation_prompt`.split(" "),
@@ -111,7 +111,7 @@ const PARAMETERS: Readonly<Record<DialectName, readonly string[]>> = {
 	tei: [],
 };
 
-/** A model's file name loses its folder and ending; characters that ids do not allow become dashes. */
+/** Model id from a served name: removes folder and file ending, and replaces characters that ids do not allow. */
 function modelId(served: string): string {
 	const bare = /^(\/|[A-Za-z]:\\|\.)|\.gguf$/.test(served)
 		? (served.split(/[/\\]/).at(-1) ?? served).replace(/\.gguf$/, "")

@@ -6,12 +6,12 @@ import { type JsonRecord, type LocalServer, recordOf, recordsOf } from "./local-
 
 export type ModelDetails = Pick<FoundModel, "kind" | "contextLength" | "maxOutputTokens" | "images">;
 
-/** Used if a server reports no length: the smallest context among models in use, so that nothing false is promised. */
+/** Assumed if a server reports no context length: the smallest among models in use, so that no promise is false. */
 const CONTEXT_LENGTH_UNKNOWN = 4096;
 const CONTEXT_LENGTH_MAX = 10_000_000;
-/** A higher limit would reserve much credit for answers that are rarely that long. */
+/** Limit of output tokens; a higher one would reserve much credit for answers that are rarely so long. */
 const MAX_OUTPUT_TOKENS = 8192;
-/** Names of embedding models, for servers that do not report the kind. */
+/** Matches names of embedding models, for servers that do not report the kind. */
 const EMBEDDING_NAME = /embed|(^|[/-])(bge|gte|e5)-/i;
 
 interface Said {
@@ -20,7 +20,7 @@ interface Said {
 	readonly images?: boolean;
 }
 
-/** What a server reports about one of its models: vLLM and SGLang in the list, others at separate addresses. */
+/** Details of a server's model: vLLM and SGLang give them in the list, others at separate endpoints. */
 export async function detailsOf(server: LocalServer, product: string, entry: JsonRecord): Promise<ModelDetails> {
 	const listed = tokens(entry.max_model_len) ?? tokens(recordOf(entry.meta).n_ctx_train);
 	const said = await askServer(server, product, String(entry.id)).catch((): Said => ({}));
@@ -64,7 +64,7 @@ async function askLmStudio(server: LocalServer, model: string): Promise<Said> {
 	};
 }
 
-/** Uses the context that the server was started with, which is smaller than the trained one. */
+/** Uses the context length that the server was started with, which may be smaller than the model's. */
 async function askLlamaCpp(server: LocalServer): Promise<Said> {
 	const props = (await server.getJson("/props"))?.body ?? {};
 	const settings = recordOf(props.default_generation_settings);
@@ -93,11 +93,11 @@ export interface FoundModel {
 	readonly upstream: { readonly url: string; readonly model: string; readonly dialect: DialectName };
 }
 
-/** The first run's rates in USD per million tokens, for every model. They are play money, and the banner says so. */
+/** Rates of all first-run models in USD per million tokens, charged in play money. */
 export const DEMO_RATES = { input: "0.20", output: "0.60" } as const;
 
 const TEMPLATE_OVERHEAD_TOKENS = 256;
-/** A desk machine serves only a few requests at once; others wait in the service. */
+/** Requests sent to a server at once; a desktop machine serves few, and further ones wait in the gateway. */
 const MAX_CONCURRENCY = 64;
 
 export function demoModelSpec(found: FoundModel): ModelSpec {

@@ -5,11 +5,11 @@ import type { DeployedModel } from "./deployed-model.ts";
 
 /** The models that gateways serve, as they report them. */
 export interface DeploymentsView {
-	/** Number of live gateways. Without one, the models are those of the last, and none is connected. */
+	/** Number of live gateways. If there is none, the models are those of the last one, all disconnected. */
 	readonly gateways: number;
-	/** In catalogue order. */
+	/** Models in catalogue order. */
 	readonly models: readonly DeployedModel[];
-	/** Each server once, with the summed load of all gateways and the worst state that any of them reports. */
+	/** Each server once: its load summed over all gateways, its state the worst that any gateway reports. */
 	readonly replicas: readonly ReplicaView[];
 	/** Whether some gateway has a usable server for this model. */
 	connected(modelId: string): boolean;
@@ -18,12 +18,12 @@ export interface DeploymentsView {
 }
 
 export interface Deployments {
-	/** Read from Postgres; calls within half a second share an answer. */
+	/** Reads from Postgres; calls within half a second share a result. */
 	current(): Promise<DeploymentsView>;
 }
 
 const KEPT_MS = 500;
-/** Bounds the read: more live gateways than this exist nowhere. */
+/** Limit of gateways read; no installation has more live ones. */
 const REPORTS_MAX = 200;
 
 interface Row {
@@ -61,7 +61,7 @@ export function createDeployments({ statements, clock }: { statements: Statement
 	};
 }
 
-/** Deletes reports of gateways that left long ago; the newest report stays. */
+/** Deletes reports of gateways that left long ago, but keeps the newest report. */
 export async function forgetOldReports(statements: Statements): Promise<void> {
 	await statements`
 		delete from gateway_report r where r.at < clock_timestamp() - interval '1 day'
@@ -70,8 +70,8 @@ export async function forgetOldReports(statements: Statements): Promise<void> {
 }
 
 /**
- * The catalogue of each live gateway, most recently written first. `digest`: SHA-256 of its models and rates, equal for
- * gateways that serve the same. `atMs`: its last report.
+ * Catalogue of each live gateway, the latest report first. `digest` is the SHA-256 of models and rates, equal on
+ * gateways that serve the same. `atMs` is the time of the last report.
  */
 export async function listServedCatalogs(statements: Statements) {
 	const rows = await statements<{ instanceId: string; digest: string; models: number; at: Date }>`
@@ -101,7 +101,7 @@ function viewOf(rows: readonly Row[]): DeploymentsView {
 const HEALTHS = ["unknown", "up", "down"] as const;
 const BREAKERS = ["closed", "half_open", "open"] as const;
 
-/** Gateways with the same catalogue name a server alike. */
+/** Merges the views of gateways: those with the same catalogue name a server alike. */
 function together(views: readonly ReplicaView[]): ReplicaView[] {
 	const found = new Map<string, ReplicaView>();
 	for (const view of views) {

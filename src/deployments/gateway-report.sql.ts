@@ -2,13 +2,13 @@ import { jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import type { DeployedModel } from "./deployed-model.ts";
 
 /**
- * Each gateway's models and server states for the console, written on change; no decision depends on it. The row of a
- * gateway that left stays, to be shown when no gateway is live.
+ * Each gateway's models and server states, written on change, for the console to show. The row of a gateway that left
+ * stays, for times without a live gateway.
  */
 export const gatewayReport = pgTable("gateway_report", {
 	instanceId: text("instance_id").primaryKey(),
 	models: jsonb().$type<readonly DeployedModel[]>().notNull(),
-	/** As `ReplicaView`. */
+	/** JSON list of `ReplicaView`. */
 	replicas: jsonb().notNull(),
 	at: timestamp({ withTimezone: true }).notNull(),
 });

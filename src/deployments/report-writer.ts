@@ -6,14 +6,14 @@ import type { Upstreams } from "../upstream/upstreams.ts";
 import { deployedModel } from "./deployed-model.ts";
 
 export interface ReportWriter {
-	/** Writes what has changed. Never rejects; a failed write is repeated later. */
+	/** Writes what has changed. Never rejects; a failed write is retried later. */
 	write(): Promise<void>;
 	stop(): Promise<void>;
 }
 
-/** Most that the console's view of breakers and load is behind. */
+/** Interval between checks for changes; the console's view lags by at most this. */
 const LOOK_MS = 2_000;
-/** An unchanged row is written again at this interval: an old row counts as a dead gateway's and is deleted. */
+/** Interval at which an unchanged row is written again: an old row counts as a dead gateway's and is deleted. */
 const SAME_MS = 3_600_000;
 
 export function startReportWriter(
@@ -38,12 +38,12 @@ export function startReportWriter(
 		const nowMs = clock.monotonicMs();
 		if (models === written.models && replicas === written.replicas && nowMs - written.atMs < SAME_MS) return;
 		try {
-			// Load changes often and models rarely, so models are not rewritten with it.
+			// Models are left out if unchanged, since the load changes often and models rarely.
 			if (models === written.models) {
 				const rows = await statements`
 					update gateway_report set replicas = ${replicas}::text::jsonb, at = clock_timestamp()
 					where instance_id = ${options.instanceId} returning 1`;
-				// The row was deleted, as a dead gateway's: all of it is written again.
+				// The row was deleted as a dead gateway's, so everything is written again.
 				if (rows.length === 0) {
 					written.models = "";
 					return writeNow();
@@ -59,7 +59,7 @@ export function startReportWriter(
 		}
 	}
 
-	/** One write at a time, so that an older state cannot overtake a newer one. */
+	/** Serializes writes, so that an older state cannot overwrite a newer one. */
 	function write(): Promise<void> {
 		const mine: Promise<void> = (writing ?? Promise.resolve()).then(writeNow).finally(() => {
 			if (writing === mine) writing = undefined;

@@ -1,22 +1,19 @@
 /**
- * Stores the encrypted parts of files by name. When `put` resolves, the blob is visible to every instance and survives
- * a power loss. A name is never reused for other bytes.
+ * Stores the encrypted parts of files by name. Once `put` resolves, every instance can read the blob, which survives a
+ * power loss. A name is never reused for other bytes.
  */
 export interface BlobStore {
-	/** As in a file's record. */
+	/** Name of the store, as in a file's record. */
 	readonly name: string;
-	/** May be repeated with the same bytes only; a partial earlier attempt may stay. */
+	/** Stores a blob. Repeatable with the same bytes only, since a partial earlier attempt may remain. */
 	put(fileId: string, blob: string, bytes: Uint8Array): Promise<void>;
-	/**
-	 * The bytes from `start` to `end` (exclusive). Rejects if they are not all there: with BytesLost if that is
-	 * permanent.
-	 */
+	/** Reads from `start` to `end` (exclusive). Rejects if bytes are missing; with BytesLost if they always will be. */
 	read(fileId: string, blob: string, start: number, end: number): Promise<Uint8Array>;
 	/** Deletes all blobs of a file; succeeds if there are none. */
 	removeFile(fileId: string): Promise<void>;
 }
 
-/** Bytes of a file are missing while their store answers: retrying changes nothing. */
+/** Bytes of a file are missing although the store works, so retrying is useless. */
 export class BytesLost extends Error {
 	override readonly name = "BytesLost" as const;
 }

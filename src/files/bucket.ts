@@ -4,7 +4,7 @@ import type { EnvironmentReader } from "../base/environment-reader.ts";
 
 /** An S3-compatible service and its access key. */
 export interface S3Account {
-	/** Null: Amazon's endpoint for the region. */
+	/** URL of the service; null: Amazon's endpoint for the region. */
 	readonly endpoint: string | null;
 	readonly region: string | null;
 	readonly accessKeyId: string;
@@ -24,7 +24,7 @@ const RENAMED: Readonly<Record<string, string>> = {
 	FILE_S3_BUCKET: "S3_BUCKET",
 };
 
-/** What `S3_…` says; null without its key. Notes variables of former versions. */
+/** Reads the `S3_…` variables; null without an access key. `note` reports problems. */
 export function readS3Account(read: EnvironmentReader, note: (problem: string) => void): S3Account | null {
 	for (const [former, name] of Object.entries(RENAMED)) if (read.isSet(former)) note(`${former} is called ${name} now`);
 	const endpoint = read.url("S3_ENDPOINT", ["http:", "https:"])?.replace(/\/+$/, "") ?? null;
@@ -35,7 +35,7 @@ export function readS3Account(read: EnvironmentReader, note: (problem: string) =
 	return { endpoint, region, accessKeyId, secretAccessKey };
 }
 
-/** Objects of one bucket by key. Each call rejects after `deadlineMs`, and when `signal` aborts. */
+/** Reads and writes objects of one bucket by key. Calls reject after `deadlineMs` and when `signal` aborts. */
 export function openBucket(
 	deps: { clock: Clock; signal?: AbortSignal | undefined },
 	{ endpoint, region, ...options }: S3Bucket,
@@ -59,29 +59,23 @@ export function openBucket(
 		}
 	}
 	return {
-		/** The object appears once it has arrived whole. */
+		/** The object becomes visible only when all its bytes have arrived. */
 		async put(key: string, data: Uint8Array | BunFile): Promise<void> {
 			await inTime(client.write(key, data as Uint8Array<ArrayBuffer> | BunFile));
 		},
-		/**
-		 * Bytes from `start` to `end` (exclusive), possibly fewer; undefined if the service says that there is no such
-		 * object.
-		 */
+		/** Bytes from `start` to `end` (exclusive), perhaps fewer; undefined if the object does not exist. */
 		read: (key: string, start: number, end: number): Promise<Uint8Array | undefined> =>
 			inTime(client.file(key).slice(start, end).bytes()).catch(undefinedIfMissing),
 		async download(key: string, path: string): Promise<void> {
 			await inTime(Bun.write(path, client.file(key)));
 		},
 		exists: (key: string) => inTime(client.exists(key)),
-		/** Whether the list has the object with at least so many bytes. A proxy in between may answer reads with 404. */
+		/** Whether the bucket's list has the object with at least `bytes`: a proxy may answer reads with a wrong 404. */
 		async isListed(key: string, bytes: number): Promise<boolean> {
 			const { contents = [] } = await inTime(client.list({ prefix: key, maxKeys: 1 }));
 			return contents.some((object) => object.key === key && (object.size ?? bytes) >= bytes);
 		},
-		/**
-		 * All keys with the prefix. Rejects if the service lists other keys, or a key twice, since it might do so without
-		 * end.
-		 */
+		/** All keys with the prefix. Rejects if the service lists other keys or repeats one, which could go on for ever. */
 		async keys(prefix: string): Promise<readonly string[]> {
 			const keys = new Set<string>();
 			for (let startAfter: string | undefined; ; ) {
@@ -101,7 +95,7 @@ export function openBucket(
 	};
 }
 
-/** A missing bucket says nothing about its objects. */
+/** A missing bucket does not mean that the object is missing, so only a missing key returns undefined. */
 function undefinedIfMissing(error: unknown): undefined {
 	if ((error as { code?: unknown }).code !== "NoSuchKey") throw error;
 }

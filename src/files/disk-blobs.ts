@@ -7,7 +7,7 @@ import { type BlobStore, BytesLost } from "./blob-store.ts";
 const OWNER_ONLY_FOLDER = 0o700;
 const OWNER_ONLY = 0o600;
 
-/** Blobs as files in a folder, for instances on one machine. */
+/** Stores blobs as files in a folder, for instances on the same machine. */
 export function createDiskBlobs(options: { folder: string }): BlobStore {
 	const folderOf = (fileId: string) => {
 		assert(/^[a-z0-9_]+$/.test(fileId), "a file's id is of our making");
@@ -23,14 +23,14 @@ export function createDiskBlobs(options: { folder: string }): BlobStore {
 				await file.writeFile(bytes);
 				await file.sync();
 			});
-			// Syncs the file's name and that of the folder.
+			// Syncs both directories, so that the new names survive a power loss.
 			for (const changed of [folder, options.folder]) await withFile(changed, "r", (file) => file.sync());
 		},
 		async read(fileId, blob, start, end) {
 			try {
 				return await withFile(join(folderOf(fileId), blob), "r", (file) => bytesOf(file, start, end));
 			} catch (error) {
-				// An unmounted disk lacks even the folder, and may come back.
+				// A missing folder may be an unmounted disk, which can come back, so the bytes do not count as lost.
 				if ((error as { code?: unknown }).code !== "ENOENT" || !existsSync(options.folder)) throw error;
 				throw new BytesLost("a blob on the disk is gone", { cause: error });
 			}

@@ -11,16 +11,16 @@ export interface FileLimits {
 
 export interface FilePart {
 	readonly number: number;
-	/** Offset in the file. */
+	/** Offset of the part in the file. */
 	readonly start: number;
 	readonly bytes: number;
 	readonly blob: string;
 }
 
-/** A page of an account's list. */
+/** Query for a page of an account's files. */
 export interface FileQuery {
 	readonly purpose: FilePurpose | null;
-	/** An id: the page starts after it. */
+	/** Id after which the page starts. */
 	readonly after: string | null;
 	readonly newestFirst: boolean;
 	readonly limit: number;
@@ -30,7 +30,7 @@ export interface BegunFile extends FileOwner, Pick<FileRecord, "id" | "purpose" 
 	readonly lifetimeMs: number;
 }
 
-/** Files in Postgres. Each call is one statement that may be repeated. */
+/** Records of files in Postgres. Each method is one statement that may be repeated. */
 export type FileBooks = ReturnType<typeof createFileBooks>;
 
 /** A record and the number of its sealed parts. */
@@ -43,7 +43,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 	const { statements, limits } = deps;
 
 	return {
-		/** Fault conflict if the account has as many files as it may. */
+		/** Records a file to be written. Fault conflict if the account has too many files. */
 		async begin(file: BegunFile): Promise<void> {
 			const rows = await statements<{ begun: boolean }>`
 				select file_begin(${file.id}, ${file.accountId}, ${file.keyId}, ${file.purpose}, ${file.filename}, ${file.store},
@@ -53,14 +53,14 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		},
 
 		/**
-		 * Faults: conflict (another writer, the file is deleted, the account's space is full), overloaded (the whole space is
-		 * full).
+		 * Records a sealed part. Faults: conflict (another writer, file deleted, account's space full), overloaded (total
+		 * space full).
 		 */
 		async seal(fileId: string, part: Omit<FilePart, "start">): Promise<void> {
 			if (!(await this.sealUnlessTaken(fileId, part))) throw notSealed(fileId, part.number, "taken");
 		},
 
-		/** As `seal`; returns false if another writer was first. */
+		/** Like `seal`, but returns false if another writer sealed this part first. */
 		async sealUnlessTaken(fileId: string, part: Omit<FilePart, "start">): Promise<boolean> {
 			const { fileAccountBytesMax, filesBytesMax } = limits();
 			const rows = await statements<{ outcome: string }>`
@@ -78,8 +78,8 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		},
 
 		/**
-		 * Publishes the file; undefined if it may not be written any more. `keepS` counts from when it was begun; default:
-		 * as said then.
+		 * Publishes the file; undefined if it may no longer be written. `lifetimeMs` counts from the creation; undefined
+		 * keeps the lifetime set there.
 		 */
 		async finish(fileId: string, lifetimeMs: number | undefined): Promise<FileRecord | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
@@ -89,7 +89,7 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return row?.file;
 		},
 
-		/** Not expired by this clock or by the database's, so that a clock that jumps ahead hides no files. */
+		/** Finds a file that is unexpired by this clock or the database's: a clock that jumps ahead hides no files. */
 		async find(accountId: string, fileId: string, nowMs: number): Promise<FileRecord | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
 				select file_fields(f) as file from stored_file f
@@ -98,13 +98,13 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return row?.file;
 		},
 
-		/** Neither deleted nor swept after its expiry. */
+		/** True until the file is deleted or swept after its expiry. */
 		async isKept(fileId: string): Promise<boolean> {
 			const rows = await statements`select 1 from stored_file where id = ${fileId} and state <> 'removed'`;
 			return rows.length > 0;
 		},
 
-		/** A file being written. */
+		/** Finds a file that is still being written. */
 		async findOpen(fileId: string): Promise<FileRow | undefined> {
 			const [row] = await statements<{ file: FileRow }>`
 				select file_fields(f) as file from stored_file f where id = ${fileId} and state = 'writing'`;
@@ -127,14 +127,14 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 			return rows.map(({ file }) => file);
 		},
 
-		/** Parts with bytes between `start` and `end`; the first of them, if there are many. */
+		/** Parts with bytes between `start` and `end`; if there are many, only the first ones. */
 		parts(fileId: string, start: number, end: number): Promise<FilePart[]> {
 			return statements<FilePart>`
 				select number, start::float8 as start, bytes, blob from stored_file_part
 				where file_id = ${fileId} and start < ${end} and start + bytes > ${start} order by number limit ${PARTS_PAGE}`;
 		},
 
-		/** Hides the file. Returns the store of its bytes, or undefined if there was no such file. */
+		/** Hides the file. Returns the store with its bytes; undefined if there was no such file. */
 		async remove(accountId: string, fileId: string, nowMs: number): Promise<string | undefined> {
 			const [row] = await statements<{ store: string }>`
 				update stored_file set state = 'removed', expires_at = least(expires_at, to_timestamp(${nowMs}::double precision / 1000.0), now())
@@ -143,8 +143,8 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 		},
 
 		/**
-		 * Expired files in these stores; from now on they are not written. Expired by both clocks, since deleted bytes do
-		 * not come back.
+		 * Marks expired files in these stores as removed and returns them. Both clocks must agree, since deleted bytes
+		 * cannot come back.
 		 */
 		ended(stores: readonly string[], nowMs: number, limit: number): Promise<{ id: string; store: string }[]> {
 			return statements<{ id: string; store: string }>`
@@ -155,14 +155,14 @@ export function createFileBooks(deps: { statements: Statements; limits(): FileLi
 				returning id, store`;
 		},
 
-		/** Lets other expired files go first: the bytes of this one could not be deleted. */
+		/** Moves a file whose bytes could not be deleted to the end, so that others are deleted first. */
 		async putBehind(fileId: string, nowMs: number): Promise<void> {
 			await statements`
 				update stored_file set expires_at = least(to_timestamp(${nowMs}::double precision / 1000.0), now())
 				where id = ${fileId} and state = 'removed'`;
 		},
 
-		/** Once its bytes are deleted. */
+		/** Deletes the record; call it after the bytes were deleted. */
 		async forget(fileId: string): Promise<void> {
 			await statements`select file_forget(${fileId})`;
 		},

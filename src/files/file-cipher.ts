@@ -3,24 +3,24 @@ import { assert } from "../base/assert.ts";
 
 export type FileCipher = ReturnType<typeof createFileCipher>;
 
-/** Unit of encryption, so that a range can be read alone. */
+/** Bytes encrypted as one unit; a range of the file can be read without the rest. */
 export const CHUNK_BYTES = 64 * 1024;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** Size of a chunk in a blob: nonce, text, tag. */
+/** Bytes of an encrypted chunk in a blob: nonce, ciphertext, tag. */
 export const SEALED_CHUNK_BYTES = NONCE_BYTES + CHUNK_BYTES + TAG_BYTES;
 const KEY_BYTES = 32;
 
 /**
- * AES-256-GCM with a key per file (HKDF-SHA-256 of `secret` and the file's id) and a random nonce per chunk. A chunk is
- * bound to its file, part and position, so that chunks cannot be exchanged.
+ * Encrypts with AES-256-GCM: a key per file (HKDF-SHA-256 of `secret` and the file's id), a random nonce per chunk.
+ * Each chunk is bound to its file, part and position, so chunks cannot be exchanged.
  */
 export function createFileCipher(secret: string) {
 	const keyOf = (fileId: string) => new Uint8Array(hkdfSync("sha256", secret, fileId, "tollgate files", KEY_BYTES));
 	const placeOf = (fileId: string, part: number, chunk: number) => Buffer.from(`${fileId}/${part}/${chunk}`);
 
 	return {
-		/** The blob of a whole part. */
+		/** Encrypts a whole part to a blob. */
 		seal(fileId: string, part: number, bytes: Uint8Array): Uint8Array {
 			const key = keyOf(fileId);
 			const chunks = Math.ceil(bytes.length / CHUNK_BYTES);
@@ -38,7 +38,7 @@ export function createFileCipher(secret: string) {
 			}
 			return blob;
 		},
-		/** Plain bytes of a blob's chunks, from `firstChunk` on. Throws if a chunk is not what was sealed there. */
+		/** Decrypts a blob's chunks from `firstChunk` on. Throws if a chunk is not the one sealed at its position. */
 		open(fileId: string, part: number, firstChunk: number, sealed: Uint8Array): Uint8Array {
 			const key = keyOf(fileId);
 			const chunks = Math.ceil(sealed.length / SEALED_CHUNK_BYTES);

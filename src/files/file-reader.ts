@@ -8,7 +8,7 @@ export interface ByteRange {
 	readonly end: number;
 }
 
-/** Chunks that are read and decrypted at once. */
+/** Chunks that are read and decrypted in one step. */
 const WINDOW_CHUNKS = 8;
 
 export interface FileReaderDeps {
@@ -18,8 +18,8 @@ export interface FileReaderDeps {
 }
 
 /**
- * Streams the bytes of a file, with at most half a megabyte in memory. Errors if they are not what was written, so that
- * no reader takes a part for the whole.
+ * Streams the bytes of a file with at most half a megabyte in memory. Errors if bytes are missing or altered, so that
+ * no reader mistakes a part for the whole.
  */
 export function readFile(deps: FileReaderDeps, fileId: string, range: ByteRange): ReadableStream<Uint8Array> {
 	const windows = windowsOf(deps, fileId, range);
@@ -54,7 +54,7 @@ async function* windowsOf(deps: FileReaderDeps, fileId: string, range: ByteRange
 	}
 }
 
-/** The first window of `range`, which lies in `part`. */
+/** Reads the first window of `range`, which must lie within `part`. */
 async function readWindow(
 	{ blobs, cipher }: FileReaderDeps,
 	fileId: string,
@@ -75,7 +75,7 @@ async function readWindow(
 	return text.subarray(start - skipped, range.end - part.start - skipped);
 }
 
-/** Stored size of a part of so many bytes. */
+/** Size in the store of a part with this many plain bytes. */
 function sealedBytes(bytes: number): number {
 	return bytes + Math.ceil(bytes / CHUNK_BYTES) * (SEALED_CHUNK_BYTES - CHUNK_BYTES);
 }

@@ -1,7 +1,7 @@
-/** Purposes: `batch` is uploaded, `batch_output` is written by the service. */
+/** `batch`: uploaded by a customer; `batch_output`: written by the service. */
 export type FilePurpose = "batch" | "batch_output";
 
-/** All keys of an account share its files. */
+/** Owner of a file: an account, all of whose keys can use it. */
 export interface FileOwner {
 	readonly accountId: string;
 	readonly keyId: string;
@@ -15,7 +15,7 @@ export interface FileRecord extends FileOwner {
 	readonly filename: string;
 	readonly bytes: number;
 	readonly createdAtMs: number;
-	/** When it disappears; it is deleted soon after. */
+	/** Expiry time; the bytes are deleted soon after. */
 	readonly expiresAtMs: number;
 	readonly store: string;
 }

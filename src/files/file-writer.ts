@@ -13,7 +13,7 @@ export interface FileWriterDeps {
 	readonly cipher: FileCipher;
 }
 
-/** Size of a part. A part being sealed holds three times as much in memory. */
+/** Size of a part. Sealing a part takes three times this size of memory. */
 const PART_BYTES = 2 * 1024 * 1024;
 const BLOB_NAME_BYTES = 8;
 
@@ -21,16 +21,15 @@ interface PendingPart {
 	readonly bytes: number;
 	readonly blob: string;
 	/**
-	 * Encrypted once: each encryption makes other bytes, and a blob that mixes two, after an interrupted attempt, could
-	 * not be opened.
+	 * Encrypted only once: every encryption gives other bytes, and a blob mixed from two attempts could not be decrypted.
 	 */
 	readonly sealedBytes: Uint8Array;
 	isStored: boolean;
 }
 
 /**
- * A file being written. Bytes gather in memory until `seal` makes a durable part of them; a crash loses unsealed bytes.
- * A file has one writer: of two, the slower one fails.
+ * Writes a file. Bytes are collected in memory until `seal` stores them as a part; a crash loses unsealed bytes. A file
+ * has one writer: of two, the slower one fails.
  */
 export function createFileWriter(
 	deps: FileWriterDeps,
@@ -42,7 +41,7 @@ export function createFileWriter(
 	let sealedBytes = file.bytes;
 	const gathered: Uint8Array[] = [];
 	let gatheredBytes = 0;
-	/** Kept after a failure: its blob may be stored and even sealed. */
+	/** Kept after a failure, because the blob may have been stored and even sealed. */
 	let pending: PendingPart | undefined;
 	let sealing: Promise<unknown> = Promise.resolve();
 
@@ -52,7 +51,7 @@ export function createFileWriter(
 		try {
 			await books.seal(id, { number: sealed, bytes: part.bytes, blob: part.blob });
 		} catch (error) {
-			// A deletion during the `put` did not see this blob, and nothing else knows it.
+			// The file was deleted during `put`: nothing else knows this blob, so it is deleted here.
 			if (error instanceof Fault && !(await books.isKept(id))) await blobs.removeFile(id);
 			throw error;
 		}
@@ -74,9 +73,9 @@ export function createFileWriter(
 	}
 
 	/**
-	 * Resolves with the number of sealed parts once everything written before is sealed. May be retried after a failure,
-	 * except Fault conflict (another writer, the file is deleted, the account's space is full) and overloaded (the whole
-	 * space is full; later).
+	 * Seals everything written before and resolves with the number of sealed parts. Retry after a failure, except after
+	 * Fault conflict (another writer, file deleted, account's space full); after overloaded (total space full) retry
+	 * later.
 	 */
 	function seal(): Promise<number> {
 		const mine = sealing.then(sealNow);
@@ -86,10 +85,10 @@ export function createFileWriter(
 
 	return {
 		fileId: id,
-		/** Number of sealed parts, including those from before a crash; the next part gets this number. */
+		/** Number of sealed parts, including those from before a crash; also the number of the next part. */
 		parts: () => sealed,
 		bytes: () => sealedBytes,
-		/** Returns true once there is enough for a part: call `seal` before writing much more. Bytes are not copied. */
+		/** Adds bytes without a copy. Returns true once there are enough for a part: then `seal` before writing more. */
 		write(bytes: string | Uint8Array): boolean {
 			const piece = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
 			gathered.push(piece);
@@ -98,14 +97,14 @@ export function createFileWriter(
 		},
 		seal,
 		/**
-		 * Fences an earlier writer: it can seal nothing more. Seals an empty part for that and resolves with the numbers of
-		 * all empty parts. To be called before any write. Faults of `seal`.
+		 * Fences an earlier writer, which can then seal nothing more, by sealing an empty part. Resolves with the numbers
+		 * of all empty parts. Call it before any write. Faults as in `seal`.
 		 */
 		async fence(): Promise<ReadonlySet<number>> {
 			for (;;) {
 				const part = { number: sealed, bytes: 0, blob: `fence-${randomBytes(BLOB_NAME_BYTES).toString("hex")}` };
 				if (await books.sealUnlessTaken(id, part)) break;
-				// The earlier writer sealed once more before the fence: its part counts.
+				// The earlier writer sealed one more part before the fence, and it counts.
 				const now = await books.findOpen(id);
 				if (now === undefined || now.parts === sealed)
 					throw new Fault("conflict", "The file was deleted while it was being written.");
@@ -115,7 +114,7 @@ export function createFileWriter(
 			sealed += 1;
 			return new Set(await books.emptyParts(id));
 		},
-		/** Seals the rest and publishes the file; repeatable. `lifetimeMs` counts from its beginning. Faults of `seal`. */
+		/** Seals the rest and publishes the file; repeatable. `lifetimeMs` counts from creation. Faults as in `seal`. */
 		async finish(lifetimeMs?: number): Promise<FileRecord> {
 			await seal();
 			const record = await books.finish(id, lifetimeMs);

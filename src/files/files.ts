@@ -14,11 +14,11 @@ import { createFileWriter, type FileWriter } from "./file-writer.ts";
 /** Default lifetime of a file. */
 const FILE_LIFETIME_MS = 30 * 24 * 3600_000;
 
-/** Longer than the slowest accepted upload takes. */
+/** Longer than the slowest upload that is accepted. */
 const UPLOAD_MS_MAX = 6 * 3600_000;
 
 export interface NewFile {
-	/** The id of an earlier attempt: then this may be repeated. */
+	/** Id of an earlier attempt, which makes this call idempotent. */
 	readonly id?: string;
 	readonly purpose: FilePurpose;
 	readonly filename: string;
@@ -31,7 +31,7 @@ export interface FilesDeps {
 	readonly statements: Statements;
 	readonly clock: Clock;
 	readonly log: Log;
-	/** The store of new files, and other stores that may hold old ones. */
+	/** `main` gets new files; `others` may still have old ones. */
 	readonly stores: { readonly main: BlobStore; readonly others: readonly BlobStore[] };
 	limits(): FileLimits;
 }
@@ -39,7 +39,7 @@ export interface FilesDeps {
 const SWEPT_AT_ONCE = 200;
 const SWEEP_MS = 60_000;
 
-/** Files of accounts: encrypted, with a lifetime. `secret`: source of all keys, the same in every instance. */
+/** Encrypted files of accounts with a lifetime. `secret` is the source of all file keys, the same on every instance. */
 export function createFiles(deps: FilesDeps, options: { secret: string }) {
 	const { clock, log, stores } = deps;
 	const books = createFileBooks(deps);
@@ -61,16 +61,16 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 		await books.forget(fileId);
 	}
 
-	/** Also if someone else has deleted it, who did not see the blob being stored. */
+	/** Deletes the bytes even if another call deleted the file, which could not see a blob that was being stored. */
 	async function leaveNothing({ accountId }: FileOwner, fileId: string): Promise<void> {
 		if (!(await files.remove(accountId, fileId))) await stores.main.removeFile(fileId);
 	}
 
 	const files = {
 		/**
-		 * Stores all bytes of a stream; nothing is kept if it breaks off. `conclude` is called at its end and returns the
-		 * lifetime. Faults: payload_too_large, those of a writer's `seal`, conflict (as many files as the account may
-		 * have), and what `bytes` and `conclude` fail with.
+		 * Stores all bytes of a stream; keeps nothing if the stream fails. `conclude` is called at its end and returns the
+		 * lifetime. Faults: payload_too_large, those of a writer's `seal`, conflict (too many files), and errors of `bytes`
+		 * and `conclude`.
 		 */
 		async create(
 			owner: FileOwner,
@@ -78,7 +78,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 			bytes: AsyncIterable<Uint8Array>,
 			conclude: (bytes: number) => Promise<{ lifetimeMs?: number }> = async () => ({}),
 		): Promise<FileRecord> {
-			// The account's space is freed soon after a crash.
+			// A short lifetime while writing, so that the account's space is soon freed after a crash.
 			const writer = await files.writer(owner, { ...file, lifetimeMs: UPLOAD_MS_MAX });
 			try {
 				let total = 0;
@@ -97,7 +97,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 				throw error;
 			}
 		},
-		/** Begins a file that is written part by part. Fault conflict (as many files as the account may have). */
+		/** Creates a file that is written part by part. Fault conflict if the account has too many files. */
 		async writer(owner: FileOwner, file: NewFile): Promise<FileWriter> {
 			const { id = newId("file"), purpose, filename, lifetimeMs = FILE_LIFETIME_MS } = file;
 			const { accountId, keyId } = owner;
@@ -112,24 +112,24 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 		},
 		find: (accountId: string, fileId: string) => books.find(accountId, fileId, clock.wallMs()),
 		list: (accountId: string, query: FileQuery) => books.list(accountId, query, clock.wallMs()),
-		/** Errors if the file is deleted while it is read. Fault service_unavailable if its store is not connected. */
+		/** Streams a file; fails if it is deleted meanwhile. Fault service_unavailable if its store is not configured. */
 		read(record: FileRecord, range: ByteRange = { start: 0, end: record.bytes }): ReadableStream<Uint8Array> {
 			assert(range.start >= 0 && range.end <= record.bytes, "a range lies in its file");
 			return readFile({ books, cipher, blobs: storeOf(record.store) }, record.id, range);
 		},
-		/** Also removes a file being written. Returns false if there is none. */
+		/** Deletes a file, even one being written. Returns false if there is none. */
 		async remove(accountId: string, fileId: string): Promise<boolean> {
 			const store = await books.remove(accountId, fileId, clock.wallMs());
 			if (store === undefined) return false;
-			// The file is hidden already; the sweep repeats what fails here.
+			// The file is already hidden, and the sweep retries a failed deletion.
 			await erase(fileId, store).catch((error) =>
 				log.warn("the bytes of a deleted file could not be removed yet; trying again", { error }),
 			);
 			return true;
 		},
-		/** Deletes expired files, at most some hundred; resolves with how many. */
+		/** Deletes some hundred expired files at most; resolves with their number. */
 		async sweep(): Promise<number> {
-			// A store that is away must not block the others.
+			// Only connected stores, so that an unavailable one does not block the others.
 			const connected = [stores.main, ...stores.others].map(({ name }) => name);
 			let swept = 0;
 			for (const { id, store } of await books.ended(connected, clock.wallMs(), SWEPT_AT_ONCE)) {

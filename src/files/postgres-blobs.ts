@@ -1,12 +1,12 @@
 import type { Statements } from "../db/statements.ts";
 import { type BlobStore, BytesLost } from "./blob-store.ts";
 
-/** Bytes per row: few enough for a short statement on a slow line. */
+/** Bytes per row: small enough that a statement is short on a slow connection. */
 const PIECE_BYTES = 256 * 1024;
 
 /**
- * Blobs in a table, for instances that share only the database. `statements`: a client of its own, so that nothing
- * waits for megabytes.
+ * Stores blobs in a table, for instances that share only the database. `statements` should be a separate client, so
+ * that no other query waits for megabytes.
  */
 export function createPostgresBlobs(deps: { statements: Statements }): BlobStore {
 	const { statements } = deps;

@@ -2,11 +2,11 @@ import type { Clock } from "../base/clock.ts";
 import { type BlobStore, BytesLost } from "./blob-store.ts";
 import { openBucket, type S3Bucket } from "./bucket.ts";
 
-/** For a part of some megabytes. */
+/** Deadline for transferring one part of some megabytes. */
 const DEADLINE_MS = 60_000;
 const PREFIX = "tollgate";
 
-/** Blobs as objects `tollgate/<file>/<blob>` of a bucket. */
+/** Stores blobs as objects `tollgate/<file>/<blob>` of a bucket. */
 export function createS3Blobs(deps: { clock: Clock }, options: S3Bucket): BlobStore {
 	const bucket = openBucket(deps, options, DEADLINE_MS);
 	const keyOf = (fileId: string, blob: string) => `${PREFIX}/${fileId}/${blob}`;
@@ -24,7 +24,7 @@ export function createS3Blobs(deps: { clock: Clock }, options: S3Bucket): BlobSt
 		},
 		async removeFile(fileId) {
 			const deleted = new Set<string>();
-			// Until the list is empty: some services list a thousand keys and do not say that there are more.
+			// Repeats until the list is empty: some services list a thousand keys without saying that there are more.
 			for (;;) {
 				const keys = await bucket.keys(`${PREFIX}/${fileId}/`);
 				if (keys.length === 0) return;

@@ -2,7 +2,7 @@ import { bigint, customType, index, integer, pgTable, primaryKey, text, timestam
 
 const bytea = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
 
-/** Files of accounts. Their bytes are encrypted in a store. */
+/** Files of accounts. Their encrypted bytes are in a store. */
 export const storedFile = pgTable(
 	"stored_file",
 	{
@@ -12,17 +12,17 @@ export const storedFile = pgTable(
 		keyId: text("key_id").notNull(),
 		/** `batch` or `batch_output`. */
 		purpose: text().notNull(),
-		/** The client's name, shortened; the only text of a client in this table. */
+		/** Filename given by the client, shortened; the only text from a client in this table. */
 		filename: text().notNull(),
 		/** `writing` until the last part is sealed, then `ready`; `removed` while its bytes are being deleted. */
 		state: text().notNull(),
-		/** Store of its bytes: `disk`, `postgres` or `s3`. */
+		/** Store with its bytes: `disk`, `postgres` or `s3`. */
 		store: text().notNull(),
-		/** Bytes of sealed parts. */
+		/** Sum of the bytes in sealed parts. */
 		bytes: bigint({ mode: "number" }).notNull().default(0),
 		parts: integer().notNull().default(0),
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull(),
-		/** When it expires. While it is written: when its writer counts as dead. Once removed: when that was. */
+		/** Expiry time. While writing: when the writer counts as dead. Once removed: when it was removed. */
 		expiresAt: timestamp("expires_at", { withTimezone: true }).notNull(),
 	},
 	(table) => [
@@ -37,23 +37,23 @@ export const storedFilePart = pgTable(
 	{
 		fileId: text("file_id").notNull(),
 		number: integer().notNull(),
-		/** Offset in the file. */
+		/** Offset of the part in the file. */
 		start: bigint({ mode: "number" }).notNull(),
 		bytes: integer().notNull(),
-		/** Name in the store, a new one for each attempt, so that attempts do not overwrite each other. */
+		/** Blob's name in the store; new for each attempt, so that attempts do not overwrite each other. */
 		blob: text().notNull(),
 	},
 	(table) => [primaryKey({ columns: [table.fileId, table.number] })],
 );
 
-/** Space used by an account's files. The empty id counts all accounts. */
+/** Space used by an account's files. The row with the empty id counts all accounts. */
 export const fileSpace = pgTable("file_space", {
 	accountId: text("account_id").primaryKey(),
 	files: integer().notNull().default(0),
 	bytes: bigint({ mode: "number" }).notNull().default(0),
 });
 
-/** Blobs in Postgres, cut into pieces. */
+/** Blobs stored in Postgres, split into pieces. */
 export const storedBlob = pgTable(
 	"stored_blob",
 	{

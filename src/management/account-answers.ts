@@ -10,7 +10,7 @@ import { claimed, inForceOf, listOf, type ManagementAnswer, type ManagementCall,
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** Accounts: created as by the command line, suspended as on operators' pages. */
+/** Account operations. Creation works as on the command line, suspension as on operators' pages. */
 export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements } = parts;
 
@@ -56,7 +56,7 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 				...(state === undefined ? {} : { state }),
 				...(timeZone === undefined ? {} : { timeZone }),
 			};
-			// The audit log uses the console's names.
+			// Uses the console's action names in the audit log.
 			const ended = state === "suspended" ? "account.suspend" : "account.unsuspend";
 			const ofState = state === undefined ? null : call.noted(ended, { reason });
 			const acts = [
@@ -73,7 +73,7 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 
 /** Fault not_found. */
 export async function accountOf(statements: Statements, id: string): Promise<AccountRecord> {
-	// An e-mail address is no account id here; the list can be filtered by it.
+	// An e-mail address is not accepted as an account id; the list can be filtered by it.
 	const account = id.startsWith("acc_") ? await findAccount(statements, id) : null;
 	if (account === null) throw new Fault("not_found", "There is no account {id}.", { values: { id } });
 	return account;

@@ -9,14 +9,14 @@ import type { ManagementScope } from "../keys/management-scope.ts";
 import type { ManagementKeyDigest, ManagementSecret } from "../keys/management-secret.ts";
 import { managementDigest, parseManagementSecret } from "../keys/management-secret.ts";
 
-/** Failed attempts a minute per address that are answered without a limit. */
+/** Failed attempts per minute and address before answers are limited. */
 const FAILURES_PER_MINUTE_MAX = 30;
-/** Failed attempts a minute of all addresses that cost a query. */
+/** Failed attempts per minute, of all addresses, that may cost a query. */
 const ALL_FAILURES_PER_MINUTE_MAX = 600;
 
 /**
- * Authenticates management keys. Failed attempts are limited as at a gateway. A key is read for each request and not
- * cached, so that a revoked one opens nothing.
+ * Authenticates management keys. Limits failed attempts like a gateway. Reads the key for each request without a cache,
+ * so that a revoked key stops working at once.
  */
 export function createCallers({ statements, clock, keyMaker }: Parts<"statements" | "clock" | "keyMaker">) {
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => FAILURES_PER_MINUTE_MAX });
@@ -39,7 +39,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 		}
 	}
 
-	/** The key's present state: it may have ended while a body was read. Faults api_key_revoked, api_key_expired. */
+	/** Reads the key again: it may have ended while the body was read. Faults api_key_revoked, api_key_expired. */
 	async function again({ id }: Pick<ManagementKeyRecord, "id">): Promise<ManagementKeyRecord> {
 		const present = await findManagementKey(statements, { id });
 		if (present === null) throw invalidApiKey();
@@ -51,7 +51,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 		/** Faults missing_api_key, invalid_api_key, api_key_revoked, api_key_expired, rate_limit_exceeded. */
 		async identify(connection: Connection): Promise<ManagementKeyRecord> {
 			const digest = managementDigest(keyMaker.digest, secretOf(connection));
-			// The look-up may be shared with a concurrent request: only a read that starts later counts.
+			// The first read may have been shared with an earlier request, so the key is read again.
 			const caller = await again(await keyLoadLimiter.find(digest, connection.address));
 			await touchManagementKey(statements, caller.id);
 			return caller;
@@ -60,7 +60,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 	};
 }
 
-/** Fault forbidden. */
+/** Fault forbidden if the key lacks the scope. */
 export function checkScope(caller: ManagementKeyRecord, scope: ManagementScope | null): void {
 	if (scope !== null && !caller.scopes.includes(scope))
 		throw new Fault("forbidden", `This management key lacks the scope \`${scope}\`.`);

@@ -19,14 +19,14 @@ import { claimed, detailOf, fenced, listOf, pageOf, required, settingsOf } from 
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** API keys of any account, with the console's limits, fences and audit entries. */
+/** Operations on any account's API keys, with the console's limits, fences and audit entries. */
 export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
 	const { statements, clock, keyMaker } = parts;
 	const view = (key: KeyRecord) => keyView(key, clock.wallMs());
 
 	/**
-	 * With a token, the key's id is stored first; its secret derives from id, token and pepper, so that a repeated call
-	 * gets the same secret, which is not stored.
+	 * Plans a new key. With a token the id is stored first, and the secret derives from id, token and pepper: a repeated
+	 * call gets the same secret, which is not stored.
 	 */
 	async function plan(call: ManagementCall): Promise<PlannedKey> {
 		const id = await claimed(parts, call, newId("key"));

@@ -12,29 +12,27 @@ import type { BodyOf, ManagementQuery, ManagementRouteName } from "./management-
 import { InForce } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
-/** A request with a valid key, scope, query and body. */
+/** An authorized request: valid key, scope, query and body. */
 export interface ManagementCall<Name extends ManagementRouteName = ManagementRouteName> extends Actor {
 	readonly caller: ManagementKeyRecord;
-	/** The `{id}` in the path; "" without one. */
+	/** `{id}` of the path; "" if the path has none. */
 	readonly id: string;
 	readonly query: Readonly<Partial<Record<ManagementQuery, string>>>;
 	readonly body: BodyOf<Name>;
-	/** The client's token for a repeatable creation. */
+	/** Idempotency token of a creation; null without one. */
 	readonly token: string | null;
-	/** The states of `If-Match`; null for any. */
+	/** Entity tags of `If-Match`; null: any state. */
 	readonly match: readonly string[] | null;
 }
 
-/** A route's answer; `etag` is also sent as a header. */
+/** A route's response body; `etag` is also sent as a header. */
 export type ManagementAnswer = Readonly<Record<string, unknown>> & { readonly etag?: string };
 
 /** As elsewhere in `/v1`: printable ASCII. */
 const TOKEN = /^[\x21-\x7e]{1,255}$/;
 const ETAGS_MAX = 32;
 
-/**
- * The creation's token: header `Idempotency-Key` or field `client_token`; both only if equal. Fault invalid_request.
- */
+/** Token of a creation: header `Idempotency-Key` or field `client_token`; both only if equal. Fault invalid_request. */
 export function clientToken(headers: Headers, body: unknown): string | null {
 	const header = headers.get("idempotency-key");
 	const field = (body as { client_token?: string } | undefined)?.client_token ?? null;
@@ -61,7 +59,7 @@ export function ifMatch(headers: Headers): readonly string[] | null {
 }
 
 /**
- * Returns the id to create under: `fresh`, or that of the same earlier call with the same token, so that nothing is
+ * Returns the id for a creation: `fresh`, or the id of an earlier equal call with the same token, so that nothing is
  * created twice. Fault idempotency_mismatch.
  */
 export async function claimed(
@@ -76,13 +74,13 @@ export async function claimed(
 	return claimSubject(keyMaker, { by: caller.id, token, request, subject: fresh, nowMs: clock.wallMs() });
 }
 
-/** The body without the token, so that readers of the audit log cannot repeat the call. */
+/** The body without its token, for the audit log, whose readers must not be able to repeat the call. */
 export function detailOf(call: ManagementCall): Record<string, unknown> {
 	const { client_token: _, ...asked } = call.body as Record<string, unknown>;
 	return asked;
 }
 
-/** Absent and null stay different. Fault invalid_request, naming the field. */
+/** Converts fields to settings; an absent field and null differ. Fault invalid_request, naming the field. */
 export function settingsOf(given: Omit<BodyOf<"updateKey">, "name">): KeySettings {
 	const { cap_usd: cap, cap_period: capPeriod, models, requests_per_minute: rate, concurrency } = given;
 	const { expires_at: expires, project_id: projectId } = given;
@@ -104,7 +102,7 @@ function momentOf(text: string, param: string): number {
 	return ms;
 }
 
-/** Waits until all instances apply a change, and adds that to the answer. */
+/** Waits until all instances apply a change, and adds the result to the response. */
 export async function fenced<Answer>(
 	{ fence }: Parts<"fence">,
 	call: ManagementCall,
@@ -124,7 +122,7 @@ export function listOf(data: readonly ManagementAnswer[], next: string | null): 
 	return { object: "list", data, next, has_more: next !== null };
 }
 
-/** Fault invalid_request. */
+/** Fault invalid_request if the query parameter is missing. */
 export function required({ query }: ManagementCall, name: ManagementQuery): string {
 	const value = query[name];
 	if (value === undefined) throw new Fault("invalid_request", `\`${name}\` is missing.`, { param: name });

@@ -1,4 +1,4 @@
-/** The management interface's part of the OpenAPI document, generated from its routes. */
+/** Generates the management interface's part of the OpenAPI document from its routes. */
 import type { TSchema } from "@sinclair/typebox";
 import type { DocumentPart, Failures } from "../gateway/openapi/openapi.ts";
 import { MANAGEMENT_QUERY, MANAGEMENT_ROUTES, type ManagementRoute } from "./management-routes.ts";
@@ -66,7 +66,7 @@ function operation(route: ManagementRoute, failures: Failures): Json {
 	};
 }
 
-/** A body without fields is omitted. */
+/** Whether a request may omit its body, since all its fields are optional. */
 function mayBeLeftOut(body: keyof typeof MANAGEMENT_REQUESTS): boolean {
 	return Object.keys(MANAGEMENT_REQUESTS[body].properties).length === 0;
 }

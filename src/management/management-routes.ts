@@ -1,4 +1,4 @@
-/** The table of the management interface: served, checked, described and listed in its paper. */
+/** Table of the management interface, used for routing, checks, the OpenAPI document and the README. */
 import { type Static, Type } from "@sinclair/typebox";
 import { oneOf } from "../gateway/openapi/openapi-text-answers.ts";
 import type { ManagementScope } from "../keys/management-scope.ts";
@@ -11,17 +11,17 @@ export type ManagementQuery = keyof typeof MANAGEMENT_QUERY;
 export interface ManagementRoute {
 	readonly method: "GET" | "POST" | "PATCH";
 	readonly path: string;
-	/** Null: any management key. */
+	/** Required scope; null: any management key. */
 	readonly scope: ManagementScope | null;
 	readonly summary: string;
 	readonly query: readonly ManagementQuery[];
 	readonly body: RequestName | undefined;
 	readonly answer: AnswerName;
-	/** Creates something: a client token makes it repeatable. */
+	/** Creates an object; a client token makes the call idempotent. */
 	readonly token: boolean;
-	/** Takes `If-Match`. */
+	/** Supports `If-Match`. */
 	readonly conditional: boolean;
-	/** Waits until all instances apply the change: 202 if some may not when the wait ends. */
+	/** Waits until all instances apply the change; the status is 202 if some had not when the wait ended. */
 	readonly fenced: boolean;
 }
 
@@ -41,7 +41,7 @@ export const MANAGEMENT_QUERY = {
 	to: day("The last day, in UTC, inclusive."),
 };
 
-/** A route. `body`: the name of its schema; further properties follow from both schemas. */
+/** Defines a route. `body` is its schema's name; other properties derive from the schemas of request and response. */
 function on<Body extends RequestName | undefined = undefined>(
 	place: `${ManagementRoute["method"]} ${string}`,
 	scope: ManagementScope | null,

@@ -1,4 +1,4 @@
-/** Schemas of `/v1/management/…`: they check requests, make answers and describe both. */
+/** Schemas of `/v1/management/…`, used to check requests, to build responses and for the OpenAPI document. */
 import { type TProperties, Type } from "@sinclair/typebox";
 import { Count, each, exact, oneOf, orNull, Text, Usd } from "../gateway/openapi/openapi-text-answers.ts";
 import { CAP_PERIODS } from "../keys/cap-period.ts";
@@ -25,7 +25,7 @@ const token = optional({
 	}),
 });
 
-/** Of a key or project. Absent: unchanged (at creation: none). Null: none. */
+/** Limits of a key or project. Absent: unchanged (in a creation: none). Null: none. */
 const limits = optional({
 	cap_usd: orNull(UsdGiven),
 	cap_period: Type.Union(

@@ -26,7 +26,7 @@ import { projectAnswers, projectMemberAnswers } from "./project-answers.ts";
 import { serviceAnswers } from "./service-answers.ts";
 
 const BODY_BYTES_MAX = 64 * 1024;
-/** Concurrent requests, since one with a fence takes up to 45 seconds. Beyond it: 503 `overloaded`. */
+/** Limit of concurrent requests, since a fence takes up to 45 s. Further requests get 503 `overloaded`. */
 const REQUESTS_MAX = 256;
 
 type RequestName = keyof typeof MANAGEMENT_REQUESTS;
@@ -34,7 +34,7 @@ type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall<N
 
 type ManagementParts = Parts<"statements" | "tx" | "clock" | "log" | "keyMaker" | "fence" | "deployments" | "config">;
 
-/** Serves `/v1/management/…` for operators' scripts, with management keys. Never rejects. */
+/** Serves `/v1/management/…` for operators' scripts with management keys. Never rejects. */
 export function createManagement(parts: ManagementParts): (connection: Connection) => Promise<Response> {
 	const { clock, log } = parts;
 	const callers = createCallers(parts);
@@ -71,7 +71,7 @@ export function createManagement(parts: ManagementParts): (connection: Connectio
 		checkScope(caller, route.scope);
 		const query = queryOf(url.searchParams, route);
 		const body = await bodyOf(connection, route.body);
-		// A key that ended while the body was read has no right.
+		// Checks the key again: it may have been revoked while the body was read.
 		const present = route.method === "GET" ? caller : await callers.again(caller);
 		checkScope(present, route.scope);
 		const by = { actor: present.id, ip: connection.address };
@@ -151,7 +151,7 @@ function queryOf(given: URLSearchParams, route: ManagementRoute): ManagementCall
 	return query;
 }
 
-/** An answer with `in_force` is 200 only if the change is in force everywhere. */
+/** True if the response's `in_force`, where present, says that every instance applies the change. */
 function isInForce(answered: ManagementAnswer): boolean {
 	const inForce = answered.in_force as { effective: boolean } | null | undefined;
 	return inForce === null || inForce === undefined || inForce.effective;

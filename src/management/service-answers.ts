@@ -69,6 +69,6 @@ function modelView(model: DeployedModel, isConnected: boolean) {
 	});
 }
 
-/** Without addresses of servers, which only operators' pages show. */
+/** Server addresses are omitted; only operators' pages show them. */
 const deploymentView = (replica: ReplicaView) =>
 	shown(Deployment, replica, { id: replica.alias, model: replica.modelId });

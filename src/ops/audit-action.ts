@@ -1,4 +1,4 @@
-/** The recorded actions. Each has a text for people (`../web/operator/audit-words.ts`). */
+/** Names of actions in the audit log. Each has a text for people (`../web/operator/audit-words.ts`). */
 export type AuditAction =
 	| `account.${"adjust" | "alert" | "billing_details" | "create" | "rename" | "suspend" | "time_zone" | "unsuspend"}`
 	| `adjustment.${"ask" | "reject"}`
@@ -18,7 +18,7 @@ export type AuditAction =
 	| `stripe.${StripeEvent}`
 	| `topup.${"cancel" | "confirm" | "create" | "look" | "reject"}`;
 
-/** Events of the payment service that may change something here. */
+/** Events of Stripe that may change something here. */
 export type StripeEvent =
 	| `checkout.session.${"async_payment_failed" | "async_payment_succeeded" | "completed" | "expired"}`
 	| `payment_intent.${"canceled" | "payment_failed" | "requires_action" | "succeeded"}`

@@ -1,23 +1,23 @@
 import { index, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Audit events: one row for every act of an operator, on a key, or of a payment service. Append-only, except for an
- * act's outcome.
+ * Audit log: one row per action of an operator, on a key, or by Stripe. Append-only, except that an action's outcome is
+ * added later.
  */
 export const auditEvent = pgTable(
 	"audit_event",
 	{
-		/** `aud_…`, so sorted by time. */
+		/** `aud_…`, sortable by time. */
 		id: text().primaryKey(),
 		at: timestamp({ withTimezone: true }).notNull().defaultNow(),
-		/** A user's id, or `stripe`. */
+		/** Id of the acting user, or `stripe`. */
 		actor: text().notNull(),
 		action: text().notNull(),
-		/** The id of the key, account, top-up or payment. */
+		/** Id of the key, account, top-up or payment concerned. */
 		subject: text().notNull(),
 		accountId: text("account_id"),
 		ip: text(),
-		/** Never a secret. */
+		/** Details of the action; never a secret. */
 		detail: jsonb().$type<Record<string, unknown>>().notNull(),
 	},
 	(table) => [

@@ -4,23 +4,23 @@ import type { Statements } from "../db/statements.ts";
 import type { AuditAction } from "./audit-action.ts";
 
 export interface Act {
-	/** A user's id, or the name of a service. */
+	/** Id of the acting user, or the name of a service. */
 	readonly actor: string;
 	readonly action: AuditAction;
 	readonly subject: string;
 	readonly accountId: string | null;
 	readonly ip: string | null;
-	/** Never a secret. */
+	/** Details of the action; never a secret. */
 	readonly detail?: Readonly<Record<string, unknown>>;
 }
 
-/** An act recorded by the same statement that performs it (`audit_note`), so that no crash can separate the two. */
+/** An action that the statement performing it also records (`audit_note`), so that no crash separates the two. */
 export interface Noted {
 	readonly id: string;
 	readonly actor: string;
 	readonly action: AuditAction;
 	readonly ip: string | null;
-	/** Never a secret. */
+	/** Details of the action; never a secret. */
 	readonly detail: Readonly<Record<string, unknown>>;
 }
 
@@ -29,7 +29,7 @@ export interface AuditEntry {
 	readonly atMs: number;
 	readonly actor: string;
 	readonly actorEmail: string | null;
-	/** An `AuditAction`, or another version's. */
+	/** An `AuditAction`, or one of another version. */
 	readonly action: string;
 	readonly subject: string;
 	readonly accountId: string | null;
@@ -37,7 +37,7 @@ export interface AuditEntry {
 	readonly detail: Record<string, unknown>;
 }
 
-/** Records an act. It is awaited before the act is answered: an unrecorded act has not succeeded. */
+/** Records an action. Await it before responding: an action that is not recorded has not succeeded. */
 export async function audit(statements: Statements, act: Act): Promise<void> {
 	await statements`
 		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
@@ -45,18 +45,18 @@ export async function audit(statements: Statements, act: Act): Promise<void> {
 			${JSON.stringify(act.detail ?? {})}::text::jsonb)`;
 }
 
-/** The statement adds the subject and the account. */
+/** Entry without subject and account, which the statement adds. */
 export const noted = ({ actor, action, ip, detail = {} }: Omit<Act, "subject" | "accountId">): Noted => ({
 	...{ id: newId("aud"), actor, action, ip, detail },
 });
 
-/** The argument of `audit_note`; null if no act is recorded, as on the command line. */
+/** Argument of `audit_note`; null if nothing is recorded, as on the command line. */
 export function notedJson(...acts: readonly (Noted | undefined)[]): string | null {
 	const lines = acts.filter((act) => act !== undefined);
 	return lines.length === 0 ? null : JSON.stringify(lines);
 }
 
-/** Adds an act's outcome to its row: whether and when all instances applied it. */
+/** Adds an action's outcome to its row: whether and when all instances applied it. */
 export async function noteOutcome(
 	statements: Statements,
 	{ id }: Noted,
@@ -68,12 +68,12 @@ export async function noteOutcome(
 
 export interface AuditFilter {
 	readonly subject?: string | undefined;
-	/** A user's id or e-mail address. */
+	/** Id or e-mail address of the acting user. */
 	readonly actor?: string | undefined;
 	readonly action?: string | undefined;
 }
 
-/** Newest first. */
+/** Entries, newest first. */
 export async function listAudit(
 	statements: Statements,
 	filter: AuditFilter,
@@ -91,7 +91,7 @@ export async function listAudit(
 	return rows.map(({ at, ...row }) => ({ ...row, atMs: at.getTime() }));
 }
 
-/** Deletes acts older than `days`, oldest first, and stops at the first younger one. */
+/** Deletes entries older than `days`, oldest first, until it reaches a younger one. */
 export async function forgetActs(statements: Statements, days: number): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`

@@ -1,18 +1,18 @@
-/** Why this instance should get no traffic, and what else needs attention. */
+/** Why this instance should receive no traffic, and warnings. */
 export interface HealthReport {
 	readonly ready: boolean;
 	readonly reasons: readonly string[];
-	/** Warnings do not take the instance out of service. */
+	/** Problems that need attention, but do not take the instance out of service. */
 	readonly warnings: readonly string[];
 }
 
-/** The reason of a draining process: it still serves, but must get no new traffic. */
+/** Reason while a process drains: it finishes its requests but should receive no new traffic. */
 export const STOPPING = "the instance is stopping";
 
-/** Undefined if all is well. */
+/** Returns the problem; undefined if there is none. */
 export type HealthCheck = () => string | undefined;
 
-/** The answer of `/readyz`. Every check runs each time, so none may be slow. */
+/** Builds the response of `/readyz`. Every check runs each time, so checks must be fast. */
 export function createHealth(checks: {
 	ready: readonly HealthCheck[];
 	warn: readonly HealthCheck[];

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 
 export interface ProcessMemory {
-	/** Resident bytes of this process; undefined if unreadable. */
+	/** Resident memory of this process in bytes; undefined if it cannot be read. */
 	resident(): number | undefined;
 	/** Runs a full garbage collection. */
 	collect(): void;
@@ -9,29 +9,26 @@ export interface ProcessMemory {
 
 export interface MemoryReturnDeps extends ProcessMemory {
 	readonly clock: Clock;
-	/** Open requests and streams. */
+	/** Number of open requests and streams. */
 	open(): number;
 }
 
-/**
- * Share of its memory above which a process is helped to collect. A small container's gateway is close to it at rest.
- */
+/** Share of the memory above which collections are forced. A small container's gateway is near it when idle. */
 const NEAR_SHARE = 1 / 3;
 
 const TICK_MS = 1_000;
-/** The service is quiet after this many ticks without an open request. */
+/** Ticks without an open request after which the service counts as idle. */
 const QUIET_TICKS = 2;
-/** With less growth since the last collection, another one is not worth its pause. */
+/** Growth since the last collection below which another one is not worth its pause. */
 const GROWN_BYTES_MIN = 32 * 1024 * 1024;
 
 /**
- * Returns memory to the system while no request is open: the runtime counts each upstream stream as 256 KB, so after
- * some thousand it would not collect for the next gigabyte. A full collection pauses everything for about 0.2 s, so it
- * runs only in quiet moments.
+ * Forces garbage collections while no request is open. The runtime counts each upstream stream as only 256 KB, so it
+ * would let memory grow by a gigabyte before collecting. A full collection pauses the process for about 0.2 s.
  */
 export function startMemoryReturn({ clock, open, resident, collect }: MemoryReturnDeps): { stop(): void } {
 	let quietTicks = 0;
-	/** Resident bytes after the last collection; at first those at the start. */
+	/** Resident bytes after the last collection; before it, those at the start. */
 	let before = resident();
 	let cancel = clock.after(TICK_MS, tick);
 
@@ -49,7 +46,7 @@ export function startMemoryReturn({ clock, open, resident, collect }: MemoryRetu
 	return { stop: () => cancel() };
 }
 
-/** Collects only if much of `memoryBytes` is in use: pausing streams for about 20 ms is wasted while memory is free. */
+/** Returns a function that collects only if much of `memoryBytes` is used, since a pause delays streams by 20 ms. */
 export function collectNear({ resident, collect }: ProcessMemory, memoryBytes: number): () => void {
 	return () => {
 		if ((resident() ?? memoryBytes) > memoryBytes * NEAR_SHARE) collect();

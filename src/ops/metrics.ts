@@ -1,9 +1,9 @@
 import { Counter, Gauge, Histogram as PromHistogram, Registry } from "prom-client";
 import type { Histogram } from "../base/histogram.ts";
 
-/** A metric that is read when metrics are requested. */
+/** A metric whose value is read when metrics are requested. */
 export interface Reading {
-	/** A name ending in `_total` is a counter, which only grows while the process lives. All others are gauges. */
+	/** Names that end in `_total` are counters, which only grow while the process lives; others are gauges. */
 	readonly name: string;
 	readonly help: string;
 	/** Label names; none for a single number. */
@@ -15,12 +15,12 @@ export type ReadValue =
 	| number
 	| readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
 
-/** A histogram whose counts are kept by the code that does the work. */
+/** A histogram whose counts the measuring code keeps. */
 export interface MetricHistogram {
 	/** Ends in `_seconds` for times. */
 	readonly name: string;
 	readonly help: string;
-	/** The unit of its bounds and sum; milliseconds are exported as seconds. */
+	/** Unit of its bounds and sum; milliseconds are exported as seconds. */
 	readonly unit: "ms" | "count";
 	read(): Histogram;
 }
@@ -28,8 +28,8 @@ export interface MetricHistogram {
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
- * Builds GET /metrics in Prometheus' exposition format, with `labels` on each series. Each value is read from the code
- * that owns it, so nothing is counted twice.
+ * Builds GET /metrics in the Prometheus format, with `labels` on each series. Values are read from the code that owns
+ * them.
  */
 export function createMetrics(
 	readings: readonly Reading[],
@@ -55,7 +55,7 @@ function register(registry: Registry, { name, help, labels, read }: Reading): vo
 		async collect() {
 			const now = await all();
 			metric.reset();
-			// Each value is set once after the reset, so that a gauge's sum is its value.
+			// Each series was reset, so a single `inc` sets it to its value.
 			for (const { labels, value } of now) metric.inc(labels, value);
 		},
 	});
@@ -69,7 +69,7 @@ class KeptHistogram extends PromHistogram {
 		this.#of = of;
 	}
 
-	/** The registry calls this to format the metric. */
+	/** `prom-client` calls this to format the metric. */
 	async getForPromString() {
 		const { name, help, unit, read } = this.#of;
 		const { bounds, counts, sum } = read();

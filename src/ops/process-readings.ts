@@ -7,16 +7,16 @@ const QUANTILES = ["0.5", "0.99", "1"] as const;
 /** Event-loop delay in seconds by quantile; "1" is the maximum. */
 export type LoopLag = Readonly<Record<(typeof QUANTILES)[number], number>>;
 
-/** Interval of the runtime's own timer, whose delay is measured; requests cost nothing extra. */
+/** Interval of the runtime's timer whose delay is measured; no request pays for it. */
 const EVERY_MS = 20;
 
 export function startLoopLag() {
 	const histogram = monitorEventLoopDelay({ resolution: EVERY_MS });
 	histogram.enable();
 	return {
-		/** The delay since the previous call. */
+		/** Delay since the previous call. */
 		read(): LoopLag {
-			// Two reads in one turn return 0. Mean and minimum are not exported: an empty interval has no valid ones.
+			// Two reads in one turn return 0. Mean and minimum are not exported: they are invalid for an empty interval.
 			const lag = {
 				"0.5": histogram.percentile(50) / 1e9,
 				"0.99": histogram.percentile(99) / 1e9,
@@ -81,7 +81,7 @@ export function residentBytes(): number | undefined {
 	return unlessUnreadable(() => process.memoryUsage.rss());
 }
 
-/** The runtime reads a system file, which fails while this process has no free descriptor. */
+/** The runtime reads a system file, which fails if the process has no free file descriptor. */
 function unlessUnreadable(read: () => number): number | undefined {
 	try {
 		return read();
@@ -90,7 +90,7 @@ function unlessUnreadable(read: () => number): number | undefined {
 	}
 }
 
-/** Counts collections: an unreachable object is registered, and after its collection the next one. */
+/** Counts garbage collections: registers an unreachable object, and the next one after that was collected. */
 export function countCollections(): () => number {
 	let seen = 0;
 	const registry = new FinalizationRegistry<undefined>(() => {

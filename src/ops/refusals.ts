@@ -5,52 +5,52 @@ import type { Statements } from "../db/statements.ts";
 import type { CreditShortage } from "../money/credit-shortage.ts";
 import type { Reading } from "./metrics.ts";
 
-/** A request of a known key that was answered with an error before admission. */
+/** A request with a known key that was refused before admission. */
 export interface Refusal {
 	/** UUID. */
 	readonly requestId: string;
 	readonly accountId: string;
 	readonly keyId: string;
 	readonly projectId: string | null;
-	/** As requested; null if the request was refused before its model was read. */
+	/** Model named in the request; null if the request was refused before the model was read. */
 	readonly model: string | null;
-	/** `chat`, `embeddings` …, as in usage records. */
+	/** Endpoint as in usage records: `chat`, `embeddings`, … */
 	readonly endpoint: string;
 	readonly code: string;
 	readonly status: number;
 	readonly message: string;
 	readonly param: string | null;
-	/** Set for a 402 without enough credit. */
+	/** Amounts of a 402 for insufficient credit. */
 	readonly shortage: CreditShortage | null;
 	readonly atMs: number;
 }
 
-/** Rows of one key and code per minute; further refusals are counted in `repeats` of the last row. */
+/** Rows per minute for a key and code; further refusals are counted in `repeats` of the last row. */
 export const ROWS_PER_MINUTE_MAX = 10;
-/** Rows waiting for Postgres; above it refusals are dropped. */
+/** Rows that wait for Postgres; above it refusals are dropped. */
 export const WAITING_MAX = 2_000;
-/** Keys and codes whose minute is tracked; above it all minutes start again. */
+/** Tracked pairs of key and code; above it all are forgotten, and their minutes start again. */
 const MINUTES_MAX = 20_000;
 const MINUTE_MS = 60_000;
-/** Bounds of texts that clients choose. */
+/** Longest stored texts that clients choose. */
 const MODEL_CHARS_MAX = 128;
 const PARAM_CHARS_MAX = 128;
 const MESSAGE_CHARS_MAX = 500;
 
-/** The form that the insert statement reads. */
+/** JSON of a row, as the insert statement reads it. */
 type RefusalRow = ReturnType<typeof rowOf>;
 
-/** One key's refusals with one code; its minute begins with the first. */
+/** Refusals of one key with one code during a minute, which starts with the first. */
 interface Minute {
 	readonly sinceMs: number;
 	readonly rows: number;
 	readonly last: RefusalRow;
 }
 
-/** Decides which refusal gets its own row, and which is counted in another's. */
+/** Decides which refusal gets a row of its own and which is counted in another row. */
 function createRefusalRows({ clock }: { clock: Clock }) {
 	const minutes = new Map<string, Minute>();
-	/** Rows to insert or update; the writer removes them. */
+	/** Rows to insert or update; the writer removes them once stored. */
 	const waiting = new Map<string, RefusalRow>();
 
 	function put(row: RefusalRow): boolean {
@@ -59,7 +59,7 @@ function createRefusalRows({ clock }: { clock: Clock }) {
 		return true;
 	}
 
-	/** False if there was no room. */
+	/** Adds a refusal. Returns false if there was no room. */
 	function take(refusal: Refusal): boolean {
 		const nowMs = clock.monotonicMs();
 		const name = `${refusal.keyId} ${refusal.code}`;
@@ -104,7 +104,7 @@ function rowOf(refusal: Refusal) {
 	};
 }
 
-/** Cuts the text and replaces what a Postgres text cannot hold: control characters (zero bytes) and lone surrogates. */
+/** Shortens the text and replaces control characters and lone surrogates, which Postgres cannot store. */
 function plain(text: string, charsMax: number): string {
 	return text
 		.slice(0, charsMax)
@@ -126,8 +126,8 @@ const FLUSH_MS = 1_000;
 export type Refusals = ReturnType<typeof createRefusals>;
 
 /**
- * Writes refused requests to Postgres in the background, for people to read. No request waits for the writes; refusals
- * above a bound are counted and dropped.
+ * Writes refused requests to Postgres in the background, for people to read. No request waits for it; refusals above a
+ * limit are counted and dropped.
  */
 export function createRefusals(deps: { statements: Statements; clock: Clock; log: Log }) {
 	const { statements, clock, log } = deps;
@@ -151,7 +151,7 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 		});
 	}
 
-	/** Never rejects. Unwritten rows stay, within the bound, for the next time. */
+	/** Never rejects. Rows that could not be written stay, within the limit, for the next flush. */
 	async function flush(): Promise<void> {
 		sayDropped();
 		const all = [...waiting.values()];
@@ -166,14 +166,14 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 					away = true;
 					return;
 				}
-				// Rows that do not fit would fail forever and block the others.
+				// Dropped, because rows that Postgres refuses would fail for ever and block others.
 				log.error("the request log rejects refused requests", { rows: rows.length, error });
 				dropped += rows.length;
 				for (const row of rows) waiting.delete(row.id);
 				continue;
 			}
 			away = false;
-			// A row that was repeated during the write is written again a second later.
+			// A row whose `repeats` grew during the write stays, and is written again a second later.
 			for (const [at, row] of rows.entries()) if (row.repeats === sent[at]?.repeats) waiting.delete(row.id);
 		}
 	}
@@ -190,9 +190,9 @@ export function createRefusals(deps: { statements: Statements; clock: Clock; log
 			arm();
 		},
 		waiting: () => waiting.size,
-		/** Refusals that are in no row and in no row's `repeats`. */
+		/** Number of refusals that no row and no `repeats` counts. */
 		dropped: () => dropped,
-		/** Tries once more to write the waiting rows. */
+		/** Tries once more to write waiting rows. */
 		async stop() {
 			if (!states.is("stopped")) states.enter("stopped");
 			cancel();
@@ -217,7 +217,7 @@ export function refusalReadings(refusals: Pick<Refusals, "waiting" | "dropped">)
 	];
 }
 
-/** Inserts by id, so that a retry is safe; an existing row only takes newer repeats. */
+/** Inserts rows by id, so that a retry is safe; of an existing row only `repeats` are updated. */
 async function write(statements: Statements, rows: readonly RefusalRow[]): Promise<void> {
 	await statements`
 		insert into refused_request as known (request_id, account_id, key_id, project_id, model, endpoint, code, status, message, param,
@@ -231,7 +231,7 @@ async function write(statements: Statements, rows: readonly RefusalRow[]): Promi
 		where known.repeats < excluded.repeats`;
 }
 
-/** SQLSTATE classes 22 and 23: the values are at fault, not the connection. */
+/** SQLSTATE classes 22 and 23: the values are wrong, not the connection. */
 function isAboutRows(error: unknown): boolean {
 	const { code } = error as { code?: unknown };
 	return typeof code === "string" && /^2[23]\d/.test(code);

@@ -22,18 +22,15 @@ export interface RequestSeries {
 	chargedNanoUsd: number;
 }
 
-/**
- * The most series, since models change with the catalogue; further ones count as the model `other`, with one series per
- * endpoint and ending.
- */
+/** Limit of series, since models change with the catalogue; further ones count as the model `other`. */
 const SERIES_MAX = 2_000;
 const OTHER_MODELS = "other";
-/** Present from the start: `increase()` misses the first count of a new series. */
+/** Created at the start with 0, because `increase()` misses the first count of a new series. */
 const ALARMING_CODES = ["internal_error", "overloaded", "service_unavailable", "upstream_error", "upstream_timeout"];
 
 export type RequestStats = ReturnType<typeof createRequestStats>;
 
-/** Counts settled requests as plain numbers, cheap enough for the hot path; they become metrics only when requested. */
+/** Counts settled requests as plain numbers, cheap on the hot path; they become metrics when requested. */
 export function createRequestStats() {
 	/** By model, then by endpoint and ending, so that a lookup builds no string. */
 	const series = new Map<string, RequestSeries[]>();

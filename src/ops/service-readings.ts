@@ -10,8 +10,7 @@ export interface ReplicaState {
 }
 
 /**
- * The most replicas with their own series. A model has series for all of its replicas or for none, so that sums are
- * right.
+ * Limit of replicas with their own series. A model has series for all of its replicas or none, so that sums are right.
  */
 const REPLICAS_MAX = 1_000;
 
@@ -19,7 +18,7 @@ const isUp = ({ health }: ReplicaState) => health !== "down";
 const isOpen = ({ breaker }: ReplicaState) => breaker !== "closed";
 const isWell = (replica: ReplicaState) => isUp(replica) && !isOpen(replica);
 
-/** The state of each replica. If there are too many, models in trouble come first. */
+/** Readings of each replica's state. If there are too many replicas, models with problems come first. */
 export function replicaReadings(replicas: () => readonly ReplicaState[]): Reading[] {
 	const gauge = (name: string, help: string, pick: (replica: ReplicaState) => number): Reading => ({
 		name: `tollgate_replica_${name}`,
@@ -53,7 +52,7 @@ export function replicaReadings(replicas: () => readonly ReplicaState[]): Readin
 	];
 }
 
-/** Whole models while there is room, those in trouble first. */
+/** Selects whole models while there is room, those with problems first. */
 function shown(replicas: readonly ReplicaState[]): readonly ReplicaState[] {
 	if (replicas.length <= REPLICAS_MAX) return replicas;
 	const models = [...Map.groupBy(replicas, ({ modelId }) => modelId).values()];
@@ -67,7 +66,7 @@ export interface ServiceState {
 	open(): boolean;
 	leaseLeftMs(): number;
 	ledger(): LedgerState | undefined;
-	/** Requests of all kinds that are being answered or whose answers are being sent. */
+	/** Requests of all kinds that are running or whose responses are being sent. */
 	openRequests(): number;
 	openStreams(): number;
 	waitingForReplica(): number;

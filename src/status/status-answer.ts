@@ -1,4 +1,4 @@
-/** Endpoints, by kind. */
+/** Kinds of endpoints whose status is shown. */
 export const SERVICE_NAMES = [
 	"chat",
 	"completions",
@@ -12,14 +12,14 @@ export type ServiceName = (typeof SERVICE_NAMES)[number];
 
 export type ServiceState = "connected" | "unavailable";
 
-/** Answer of GET /status: whether each model and kind of endpoint is connected. Public; it names nothing else. */
+/** Response of GET /status: whether each model and kind of endpoint is connected. Public, so it has nothing else. */
 export interface StatusAnswer {
 	readonly object: "status";
 	/** operational: everything is connected. degraded: something is not. unavailable: nothing is. */
 	readonly status: "operational" | "degraded" | "unavailable";
-	/** Of the answering instance, with the commit if known: `0.3.0+1a2b3c4d5e6f`. */
+	/** Version of the answering instance, with its commit if known: `0.3.0+1a2b3c4d5e6f`. */
 	readonly version: string;
-	/** ISO 8601. */
+	/** Time in ISO 8601. */
 	readonly checked_at: string;
 	readonly services: Readonly<Record<ServiceName, ServiceState>>;
 	readonly models: readonly {
@@ -31,21 +31,21 @@ export interface StatusAnswer {
 	readonly history: HistoryAnswer;
 }
 
-/** The last 90 days, in UTC. */
+/** History of the last 90 days (UTC). */
 export interface HistoryAnswer {
-	/** When history was last read, ISO 8601; null before the first time. */
+	/** When the history was last read, ISO 8601; null before the first time. */
 	readonly as_of: string | null;
 	/** First and last day, as `2026-11-21`. */
 	readonly from: string;
 	readonly to: string;
 	readonly service: Track;
-	/** Kinds of endpoint with a model. */
+	/** Kinds of endpoints for which there is a model. */
 	readonly services: Readonly<Partial<Record<ServiceName, Track>>>;
 	readonly models: readonly ({ readonly id: string } & Track)[];
 }
 
 export interface Track {
-	/** Share of observed minutes in which it was not down, rounded down; null without any. */
+	/** Share of observed minutes that were not down, rounded down; null if none was observed. */
 	readonly uptime_percent: number | null;
 	/** Oldest first; days without data are missing. */
 	readonly days: readonly UptimeDay[];

@@ -4,8 +4,8 @@ import { bit, date, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 const minutes = (name: string) => bit(name, { dimensions: 1_440 }).notNull();
 
 /**
- * State of one part of the service on one day. Instances combine their observations by OR, so that repeats change
- * nothing. A minute without a bit in `observed` was seen by no instance.
+ * State of one subject on one day. Instances combine their observations by OR, so repeated writes change nothing. A
+ * minute whose bit in `observed` is not set was observed by no instance.
  */
 export const statusDay = pgTable(
 	"status_day",
@@ -14,9 +14,9 @@ export const statusDay = pgTable(
 		/** `service`, `endpoint:<name>` or `model:<id>`. */
 		subject: text().notNull(),
 		observed: minutes("observed"),
-		/** Some instance found it operational or degraded. */
+		/** Bit set: at least one instance found the subject operational or degraded. */
 		serving: minutes("serving"),
-		/** Some instance found it operational. */
+		/** Bit set: at least one instance found the subject operational. */
 		operational: minutes("operational"),
 	},
 	(table) => [primaryKey({ columns: [table.day, table.subject] })],

@@ -5,7 +5,7 @@ import { HISTORY_DAYS } from "./status-history.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
 import { dateOf, percentOf } from "./status-track.ts";
 
-/** Writes a text of the page in its reader's language. The JSON is in English, for programs. */
+/** Texts of the page in its reader's language. The JSON is always in English. */
 export interface StatusTexts {
 	(id: TextId, values?: TextValues): string;
 	readonly language: Language;
@@ -15,7 +15,7 @@ export function statusTexts(language: Language): StatusTexts {
 	return Object.assign((id: TextId, values?: TextValues) => translateId(language, id, values), { language });
 }
 
-/** Kinds of days; each has its own shape. */
+/** Kinds of days, each drawn with its own shape. */
 export const DAY_KINDS = {
 	up: "Operational",
 	degraded: "Degraded at times",
@@ -26,14 +26,14 @@ export const DAY_KINDS = {
 
 type DayKind = keyof typeof DAY_KINDS;
 
-/** The style hides the days before these on narrow screens. */
+/** Days shown on narrow screens; the style hides earlier ones. */
 const NARROW_DAYS = 30;
 const DAY_MS = 86_400_000;
-/** A day with more than this share of its observed minutes down is shown as down. */
+/** A day that was down for more than this share of its observed minutes is shown as down. */
 const DOWN_DAY_SHARE = 0.5;
 const LONG_MINUTES = 120;
 
-/** One cell per day with its text; below them the uptime and a list of bad days. */
+/** HTML with one cell per day, the uptime, and a list of bad days. */
 export function daysHtml(
 	text: StatusTexts,
 	title: string,

@@ -6,44 +6,43 @@ import { MINUTES_PER_DAY } from "./status-store.ts";
 
 export type StatusHistory = ReturnType<typeof createStatusHistory>;
 
-/** Immutable: replaced after each read. */
+/** Immutable view of the history; replaced after each read. */
 export interface HistoryView {
-	/** Wall time; undefined before the first read. */
+	/** Wall time of the last read; undefined before the first. */
 	readonly readAtMs: number | undefined;
-	/** Days since 1970 (UTC) by subject. Days without data are missing. */
+	/** Days (since 1970, UTC) by subject. Days without data are missing. */
 	readonly subjects: ReadonlyMap<string, ReadonlyMap<number, DayTally>>;
 }
 
-/** Shown, and kept in memory. */
+/** Days shown and kept in memory. */
 export const HISTORY_DAYS = 90;
-/** Kept in Postgres. */
+/** Days kept in Postgres. */
 const RETENTION_DAYS = 400;
 const MINUTE_MS = 60_000;
-/** In the middle of the minute, so that a clock some seconds off still counts the right minute. */
+/** Observations are made in the middle of the minute, so that a clock some seconds off counts the right one. */
 const LOOK_AT_MS = 30_000;
-/** Observations that wait for Postgres: a day of them. Beyond it the oldest are dropped. */
+/** Observations that wait for Postgres, a day's worth; above it the oldest are dropped. */
 const WAITING_LOOKS_MAX = MINUTES_PER_DAY;
 const LOOKS_PER_WRITE = 60;
-/** Latest arrival of an observation; earlier days do not change and are not read again. */
+/** Days within which observations may arrive late; earlier days do not change and are not read again. */
 const LATE_DAYS = 2;
 
 /**
- * History of the service and its parts. Every instance observes once a minute, writes to Postgres, and keeps the last
- * 90 days in memory, so that no reader waits for Postgres. Where instances differ, the best state counts: a part is
- * down in a minute if every observing instance found it down. A minute without a running instance has no data. While
- * Postgres is away, observations are kept and written later.
+ * History of the service and its parts. Every instance observes once a minute, writes to Postgres and keeps 90 days in
+ * memory, so that no reader waits for Postgres. Where instances differ, the best state counts. A minute without a
+ * running instance has no data. While Postgres is unavailable, observations are kept and written later.
  */
 export function createStatusHistory(deps: {
 	store: StatusStore;
 	clock: Clock;
 	log: Log;
-	/** The current level of each subject, synchronously and without I/O. */
+	/** Returns the present level of each subject, synchronously and without I/O. */
 	look: () => ReadonlyMap<string, ServiceLevel>;
 }) {
 	const { store, clock, log } = deps;
 	let waiting: StatusLook[] = [];
 	let view: HistoryView = { readAtMs: undefined, subjects: new Map() };
-	/** What fails is tried again in the next minute. */
+	/** A failed update is repeated in the next minute. */
 	const update = createSingleFlight(bringUpToDate, (error) => {
 		log.warn("the status history could not be updated; trying again", { error });
 	});
@@ -98,9 +97,9 @@ export function createStatusHistory(deps: {
 	}
 
 	return {
-		/** Synchronous; as of the last read from Postgres. */
+		/** History as of the last read from Postgres, synchronously. */
 		view: () => view,
-		/** Waits for the work in progress. */
+		/** Waits for a running update. */
 		async stop(): Promise<void> {
 			stopped = true;
 			cancel();

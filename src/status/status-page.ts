@@ -10,7 +10,7 @@ const HEADLINES = {
 	unavailable: "No service is connected",
 } as const satisfies Readonly<Record<StatusAnswer["status"], TextId>>;
 
-/** Those that are not translated are names of endpoints. */
+/** Names of the kinds of endpoints; names that equal an endpoint's are not translated. */
 const SERVICES: Readonly<Record<ServiceName, string>> = {
 	chat: "Chat completions",
 	completions: "Completions",
@@ -31,10 +31,10 @@ export const STATUS_PAGE_POLICY = [
 	"frame-ancestors 'none'",
 ].join("; ");
 
-/** A dot in addition to the word: full, half, empty. */
+/** Shape of the dot next to each state, so that the state does not depend on colour. */
 const DOTS = { connected: "good", operational: "good", degraded: "fair", unavailable: "bad" } as const;
 
-/** History is read every minute; an older one is marked. */
+/** Age at which the history is marked as old; it is read every minute. */
 const STALE_MS = 3 * 60_000;
 
 const EXPLANATION =

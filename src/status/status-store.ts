@@ -2,18 +2,18 @@ import type { Statements } from "../db/statements.ts";
 
 export const MINUTES_PER_DAY = 1_440;
 
-/** operational: all works. degraded: some works. down: nothing works. */
+/** operational: everything works. degraded: some of it works. down: nothing works. */
 export type ServiceLevel = "operational" | "degraded" | "down";
 
-/** What one instance observed in one minute. */
+/** Observation of one instance in one minute. */
 export interface StatusLook {
 	/** Minutes since 1970, UTC. */
 	readonly minute: number;
-	/** Subjects that it cannot judge are missing. */
+	/** Subjects that the instance cannot judge are missing. */
 	readonly levels: ReadonlyMap<string, ServiceLevel>;
 }
 
-/** Minutes of one day, with the observed ones. */
+/** The minutes of one day, as bits. */
 export interface DayTally {
 	readonly operational: number;
 	readonly degraded: number;
@@ -26,10 +26,10 @@ export interface SubjectDay extends DayTally {
 	readonly day: number;
 }
 
-/** History in Postgres. Every call may be repeated. */
+/** Status history in Postgres. Every method may be repeated. */
 export type StatusStore = ReturnType<typeof createStatusStore>;
 
-/** Ninety days of a thousand subjects. */
+/** Rows for 90 days of a thousand subjects. */
 const READ_ROWS_MAX = 90_000;
 const RANK: Readonly<Record<ServiceLevel, number>> = { down: 0, degraded: 1, operational: 2 };
 
@@ -46,7 +46,7 @@ export function createStatusStore(statements: Statements) {
 				})),
 			);
 			if (rows.length === 0) return;
-			// In one order, so that two instances do not deadlock.
+			// Sorted, so that two instances do not deadlock.
 			await statements`
 				insert into status_day as d (day, subject, observed, serving, operational)
 				select date '1970-01-01' + s.day, s.subject,
@@ -62,7 +62,7 @@ export function createStatusStore(statements: Statements) {
 				where (d.observed, d.serving, d.operational) is distinct from
 					(d.observed | excluded.observed, d.serving | excluded.serving, d.operational | excluded.operational)`;
 		},
-		/** Days from `first` to `last`, newest first; at most `READ_ROWS_MAX`, the oldest are missing beyond. */
+		/** Reads the days from `first` to `last`, newest first; above `READ_ROWS_MAX` rows the oldest are missing. */
 		read: (first: number, last: number): Promise<SubjectDay[]> => statements<SubjectDay>`
 			select subject, (day - date '1970-01-01')::integer as day,
 				bit_count(operational)::integer as operational,

@@ -1,4 +1,4 @@
-/** Style of the status page. Kinds of days differ by shape; colour is added. */
+/** CSS of the status page. Days differ by shape as well as by colour. */
 export const STATUS_STYLE = `
 :root {
 	color-scheme: light dark;

@@ -6,7 +6,7 @@ import type { DayTally } from "./status-store.ts";
 
 const DAY_MS = 86_400_000;
 
-/** `today`: days since 1970. Subjects that left the catalogue are missing. */
+/** Response with the history. `today` counts days since 1970. Subjects that left the catalogue are omitted. */
 export function historyAnswer(view: HistoryView, snapshot: CatalogSnapshot, today: number): HistoryAnswer {
 	const oldest = today - HISTORY_DAYS + 1;
 	const track = (subject: string) => trackOf(view.subjects.get(subject), oldest, today);
@@ -22,12 +22,12 @@ export function historyAnswer(view: HistoryView, snapshot: CatalogSnapshot, toda
 	};
 }
 
-/** As `2026-11-21`; `day`: days since 1970. */
+/** Date such as `2026-11-21`; `day` counts days since 1970. */
 export function dateOf(day: number): string {
 	return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** In hundredths, rounded down: 100 means all of it. */
+/** Percentage in hundredths, rounded down, so that 100 means all. */
 export function percentOf(part: number, whole: number): number {
 	return Math.floor((part * 10_000) / whole) / 100;
 }

@@ -16,13 +16,13 @@ import { historyAnswer } from "./status-track.ts";
 
 type Present = Omit<StatusAnswer, "history">;
 
-/** The public status with its history, answered from memory. */
+/** Public status and history, answered from memory. */
 export interface Status {
 	respond(request: Request): Response;
 	stop(): Promise<void>;
 }
 
-/** An unchanged answer is reused for so long: it is public, and long with many models. */
+/** An unchanged response is reused for this long: it is public, and large with many models. */
 const BODY_KEPT_MS = 1_000;
 
 interface Bodies {
@@ -93,7 +93,7 @@ function presentStatus(snapshot: CatalogSnapshot, connected: (modelId: string) =
 	};
 }
 
-/** JSON, unless the client prefers HTML, as browsers do. */
+/** Sends JSON, or HTML if the client prefers it, as browsers do. */
 function statusResponse(asked: Headers, made: Bodies["made"], answer: () => StatusAnswer): Response {
 	const html = prefersHtml(asked.get("accept") ?? "");
 	const language = languageOf(asked);
@@ -122,7 +122,7 @@ function statusResponse(asked: Headers, made: Bodies["made"], answer: () => Stat
 	return new Response(body, { headers });
 }
 
-/** Browsers name HTML first; programs name JSON, or only a range. */
+/** True if HTML comes first: programs name JSON or `*/*`. */
 function prefersHtml(accept: string): boolean {
 	const types = accept.toLowerCase();
 	const [html, json] = [types.indexOf("text/html"), types.indexOf("application/json")];

@@ -1,7 +1,7 @@
 /**
- * Builds the binary, from the repository's root: `bun src/build.ts OUTFILE COMMIT` (`bun run build`). The pages are
- * bundled here and embedded as text. A macro does not work: the runtime writes a macro's path unescaped into a program,
- * which fails in folders such as `O'Brien`.
+ * Builds the binary, in the repository's root: `bun src/build.ts OUTFILE COMMIT` (`bun run build`). Bundles the pages
+ * and embeds them as text. A Bun macro does not work: it writes its path unescaped into a program, which fails in
+ * folders such as `O'Brien`.
  */
 import { bundlePages } from "./console/pages/pages-bundle.ts";
 

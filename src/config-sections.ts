@@ -2,9 +2,9 @@ import type { EnvironmentReader } from "./base/environment-reader.ts";
 
 export interface StripeSettings {
 	readonly secretKey: string;
-	/** Several while a secret is being rolled. */
+	/** Two secrets while one is being rotated. */
 	readonly webhookSecrets: readonly string[];
-	/** Null: Stripe itself. */
+	/** Base URL of the API; null: Stripe's own. */
 	readonly apiBase: string | null;
 }
 
@@ -61,7 +61,7 @@ export function readSignIn(read: EnvironmentReader, note: Note): SignInSettings 
 	});
 }
 
-/** `\n` also means a line end, for systems whose variables cannot hold one. */
+/** Reads the bank details; `\n` also means a line end, for systems whose variables cannot contain one. */
 export function readTransferDetails(read: EnvironmentReader, note: Note): string | null {
 	const text = read.text("TRANSFER_DETAILS");
 	if (text === null) return null;

@@ -1,16 +1,16 @@
-/** Every environment variable, for `tollgate help`, the README and the children's environments. */
+/** Environment variables, for `tollgate help`, the README and the environments of child processes. */
 export interface ConfigVariable {
 	readonly name: string;
-	/** The default in the help; "" if there is none. */
+	/** Default as shown in the help; "" if there is none. */
 	readonly default: string;
 	readonly meaning: string;
-	/** The only plane that uses the variable; the other's processes start without it. */
+	/** Plane whose processes get the variable; the other plane's start without it. */
 	readonly plane: "gateway" | "console" | "both";
-	/** Set by the supervisor or by tests, never by an operator: left out of the help and the README. */
+	/** Set by the supervisor or tests, not by operators; omitted from help and README. */
 	readonly isInternal: boolean;
 }
 
-/** One variable a line: name, default, plane (with `internal` if it is), meaning. */
+/** One variable per line: name, default, plane (with `internal`), meaning. */
 const TABLE = `
 ROLE | all | both | planes of this process: gateway (inference), console (pages and jobs) or all (both, supervised)
 PORT | 8080 | both | port to listen on; 0 for a free one
@@ -68,7 +68,7 @@ S3_REGION | | both | region of the S3-compatible service
 TRUSTED_PROXIES | | both | addresses and networks of trusted proxies (x-forwarded-for), separated by commas
 `;
 
-/** Every variable that the service reads. An empty value counts as not set. */
+/** Every variable that the service reads. An empty value counts as unset. */
 export const CONFIG_TABLE: readonly ConfigVariable[] = Object.freeze(TABLE.trim().split("\n").map(variableOf));
 
 function variableOf(line: string): ConfigVariable {
@@ -77,5 +77,5 @@ function variableOf(line: string): ConfigVariable {
 	return { name, default: otherwise, meaning, plane: own, isInternal: internal !== undefined };
 }
 
-/** The variables of the help and the README. */
+/** Variables shown in the help and the README. */
 export const PUBLIC_VARIABLES = CONFIG_TABLE.filter(({ isInternal }) => !isInternal);

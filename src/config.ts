@@ -1,7 +1,7 @@
 /**
- * The only reader of the process's environment. Everything is read once, all problems are reported together, and the
- * result is frozen. `NODE_ENV` is read through an object: the bundler replaces the expression `process.env.NODE_ENV`
- * when it builds the binary.
+ * The only code that reads the process's environment. Reads everything once, reports all problems together, and freezes
+ * the result. Reads `NODE_ENV` through an object, because the bundler replaces the expression `process.env.NODE_ENV` in
+ * the binary.
  */
 import { statSync } from "node:fs";
 import { isIP } from "node:net";
@@ -18,7 +18,7 @@ import { readTraceSettings } from "./traces/traces.ts";
 
 export type Config = Readonly<ReturnType<typeof readAll>>;
 
-/** Carries every problem of the environment; the message lists them. */
+/** Problems of the environment; the message lists all. */
 export class ConfigError extends Error {
 	override readonly name = "ConfigError" as const;
 	readonly problems: readonly string[];
@@ -32,21 +32,21 @@ export class ConfigError extends Error {
 }
 
 const FILE_STORES = ["disk", "postgres", "s3"] as const;
-/** A process is a gateway, a console, or the supervisor of both. */
+/** Role of a process: a gateway, a console, or the supervisor of both (`all`). */
 const ROLES = ["all", "gateway", "console"] as const;
 const SECRET_BYTES_MIN = 32;
 const METRICS_TOKEN_LENGTH_MIN = 16;
 const DEFAULT_CONFIG_FILE = "tollgate.yaml";
-/** Variables of former versions, and the fixed value that replaces each. */
+/** Variables of earlier versions, each with the fixed value that replaced it. */
 const FORMER_VARIABLES: Readonly<Record<string, string>> = {
 	BOOKS_VERIFY_ROWS_S: "500 rows of closed days are read again in a second",
 	RETENTION_LEASE_DAYS: "it is 90 days",
 	RETENTION_CONTROL_DAYS: "it is 30 days",
 };
-/** It is also the name of the folder of its journals. */
+/** Must be a valid folder name, because the folder of the instance's journals has it. */
 const INSTANCE_ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,63}$/;
 
-/** @throws ConfigError with all problems together. Messages never repeat the value of a secret. */
+/** Reads the configuration. @throws ConfigError with all problems together; messages never contain a secret. */
 export function loadConfig(given: Environment = process.env, cwd: string = process.cwd()): Config {
 	const problems: string[] = [];
 	const env = given.ROLE === "gateway" ? withoutConsoleVariables(given) : given;
@@ -72,72 +72,72 @@ function readAll(env: Environment, cwd: string, problems: string[]) {
 		role,
 		port: read.integer("PORT", 8080, 0, 65_535),
 		host: read.pattern("HOST", /^[A-Za-z0-9.:_-]{1,255}$/, "must be a host name or an address") ?? "127.0.0.1",
-		/** Null: embedded Postgres under `dataDir`. */
+		/** Null: the embedded Postgres in `dataDir`. */
 		databaseUrl,
-		/** Absolute. Play money and real credit never share a database or a journal. */
+		/** Absolute path. The demo has a subfolder of its own, so that play money and real credit never mix. */
 		dataDir: resolve(cwd, read.text("DATA_DIR") ?? "./.data", ...(demo ? ["demo"] : [])),
-		/** Absolute path of the catalogue's file, which existed when this was read; null if there is none. */
+		/** Absolute path of the catalogue, which existed when this was read; null if there is none. */
 		configPath,
 		serviceName: read.pattern("SERVICE_NAME", /^[a-z0-9]{1,20}$/, "must be 1 to 20 of a-z 0-9") ?? "service",
-		/** Null: one is generated and kept under `dataDir`. */
+		/** Null: an id is generated and stored in `dataDir`. */
 		instanceId: read.pattern("INSTANCE_ID", INSTANCE_ID, "must be 1 to 63 of A-Z a-z 0-9 . _ -, not . or .. alone"),
 		workers: read.integer("WORKERS", 1, 1, 64),
-		/** The worker's number; null in the supervisor, or in a process without one. */
+		/** Number of the worker; null in the supervisor and in processes that are not workers. */
 		workerIndex: read.text("WORKER_INDEX") === null ? null : read.integer("WORKER_INDEX", 1, 1, 64),
-		/** The folder of the processes' sockets; null without a supervisor. */
+		/** Folder of the processes' sockets; null without a supervisor. */
 		runDir,
-		/** Signs the console's requests to a gateway on behalf of a key. Null: no such requests are sent or accepted. */
+		/** Signs requests of the console to a gateway in the name of a key. Null: such requests are refused. */
 		internalSecret: read.text("INTERNAL_SECRET"),
-		/** The gateway's address for a console that runs apart, without a final slash. */
+		/** Gateway's URL for a console that runs on its own, without a final slash. */
 		gatewayUrl: withoutSlash(read.url("GATEWAY_URL", ["http:", "https:"])),
 		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
 		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
 		retention: readRetention(read, note, { cwd, s3 }),
-		/** Null only outside production: one is generated and kept under `dataDir`. */
+		/** Null only outside production: a pepper is generated and stored in `dataDir`. */
 		keyPepper: read.text("KEY_PEPPER"),
 		consoleSecret: read.text("CONSOLE_SECRET"),
 		production,
-		/** First run: neither a database nor a catalogue is given. Never in production. */
+		/** First run, with neither a database nor a catalogue. Never in production. */
 		demo,
 		logLevel: read.choice("LOG_LEVEL", ["info", "debug", "warn", "error"]),
-		/** The public origin of the service, without a final slash. */
+		/** Public origin of the service, without a final slash. */
 		publicUrl: withoutSlash(read.url("PUBLIC_URL", ["http:", "https:"], true)),
 		drainMs: read.integer("DRAIN_S", 25, 0, 3600) * 1000,
-		/** Transfers of this amount or more need two operators; null: one is enough. */
+		/** Top-ups and adjustments of this amount or more need two operators; null: one suffices. */
 		topUpSecondLook: amountOf(read.text("TOPUP_SECOND_LOOK_USD"), problems),
-		/** Bank details for transfers, with line ends; null: the operator tells customers. */
+		/** Bank details for transfers, with line ends; null: operators send them to customers. */
 		transferDetails: readTransferDetails(read, note),
-		/** Null: no card payments. */
+		/** Null: card payments are off. */
 		stripe: readStripe(read),
-		/** Null: no mail is sent. */
+		/** Null: no mails are sent. */
 		mail: readMail(read, note),
 		signIn: readSignIn(read, note),
 		metricsToken: read.text("METRICS_TOKEN"),
-		/** Null: no tracing. */
+		/** Null: tracing is off. */
 		traces: readTraceSettings(read, note),
-		/** Where new files are stored. */
+		/** Store for new files. */
 		fileStore: read.isSet("FILE_STORE")
 			? read.choice("FILE_STORE", FILE_STORES)
 			: databaseUrl === null
 				? "disk"
 				: "postgres",
-		/** Null: no bucket. */
+		/** Null: no bucket is configured. */
 		fileS3: s3 === null || bucket === null ? null : { ...s3, bucket },
-		/** Addresses and networks (`10.0.0.0/8`) whose `x-forwarded-for` is believed. */
+		/** Addresses and networks (`10.0.0.0/8`) of proxies whose `x-forwarded-for` is trusted. */
 		trustedProxies: Object.freeze(read.list("TRUSTED_PROXIES")) as readonly string[],
-		/** The whole environment, for `${NAME}` in the catalogue. Holds secrets: never logged. */
+		/** Whole environment, for `${NAME}` in the catalogue. Contains secrets, so it is never logged. */
 		env: Object.freeze({ ...env }) as Environment,
-		/** Allowed settings that deserve a line in the log. */
+		/** Valid but risky settings, to be logged. */
 		warnings: [] as readonly string[],
 	};
 }
 
-/** The plain environment, for commands that work with an incomplete configuration. */
+/** The environment as it is, for commands that work with an incomplete configuration. */
 export function processEnvironment(): Environment {
 	return process.env;
 }
 
-/** Problems in any environment, also outside production. */
+/** Settings that contradict each other, in production or not. */
 function findContradictions(config: Config): string[] {
 	const problems: string[] = [];
 	const place = config.databaseUrl === null ? undefined : addressProblem(config.databaseUrl);
@@ -160,7 +160,7 @@ function findContradictions(config: Config): string[] {
 	return problems;
 }
 
-/** A gateway has no sessions and needs no CONSOLE_SECRET. */
+/** Secrets that must be set. A gateway has no sessions and needs no CONSOLE_SECRET. */
 function secretsOf({ role, keyPepper, consoleSecret }: Config): [name: string, secret: string | null][] {
 	const pepper: [string, string | null] = ["KEY_PEPPER", keyPepper];
 	return role === "gateway" ? [pepper] : [pepper, ["CONSOLE_SECRET", consoleSecret]];
@@ -187,7 +187,7 @@ function findProductionProblems(config: Config): string[] {
 	return problems;
 }
 
-/** A supervised process has none: its parent has logged them. */
+/** Warnings to log; none in a supervised process, because its parent has logged them. */
 function findWarnings(config: Config, given: Environment): string[] {
 	const warnings: string[] = [];
 	if (config.runDir !== null) return warnings;
@@ -246,13 +246,13 @@ function findConfigFile(read: EnvironmentReader, cwd: string, problems: string[]
 		if (statSync(path, { throwIfNoEntry: false }) !== undefined) return path;
 		if (given !== null) problems.push(`CONFIG: the file ${path} does not exist`);
 	} catch (error) {
-		// An unreadable file must not lead to the demo.
+		// A catalogue that exists but is unreadable is an error: it must not start the demo.
 		problems.push(`CONFIG: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
 	}
 	return null;
 }
 
-/** Plain HTTP is safe only on the machine itself. */
+/** Plain HTTP is safe only if the host is this machine. */
 function isSafeOrigin(url: string): boolean {
 	const { protocol, hostname } = new URL(url);
 	return protocol === "https:" || hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
@@ -264,7 +264,7 @@ function amountOf(text: string | null, problems: string[]): NanoUsd | null {
 	return amount ?? null;
 }
 
-/** Whether it is an address, or a network as `10.0.0.0/8`. */
+/** Whether the text is an address or a network such as `10.0.0.0/8`. */
 function isNetwork(text: string): boolean {
 	const [address = "", prefix, ...rest] = text.split("/");
 	const version = isIP(address);

@@ -1,4 +1,4 @@
-/** Files that Bun embeds into the binary, as their paths (`import font from "x.ttf" with { type: "file" }`). */
+/** Imports of font files, which Bun embeds into the binary (`import font from "x.ttf" with { type: "file" }`). */
 declare module "*.ttf" {
 	const path: string;
 	export default path;

@@ -1,4 +1,4 @@
-/** The command line: `serve`, which runs until a signal stops it, and the commands of `cli/`. */
+/** Entry point: `serve`, which runs until a signal stops it, and the commands of `cli/`. */
 import { relative } from "node:path";
 import { systemClock } from "./base/clock.ts";
 import type { Environment } from "./base/environment-reader.ts";
@@ -19,14 +19,14 @@ let logLines: LineOutput | undefined;
 const serving = serveArguments(argv);
 process.exit(serving === undefined ? await runOther() : await runServe(serving));
 
-/** The environment for `serve [--role ROLE]`; undefined for other commands. */
+/** Environment for `serve [--role ROLE]`; undefined for other commands. */
 function serveArguments(words: readonly string[]): Environment | undefined {
 	const [command = "serve", ...rest] = words;
 	if (command !== "serve") return undefined;
 	const role = /^--role(?: (.*)|=(.*))?$/.exec(rest.join(" "));
 	if (rest.length === 0) return processEnvironment();
 	if (role === null || rest.length > 2) return undefined;
-	// An empty role, from an unset variable, becomes "none", because an empty variable would count as not set.
+	// An empty role becomes "none", which is refused; an empty variable would count as unset.
 	return { ...processEnvironment(), ROLE: role[1] || role[2] || "none" };
 }
 
@@ -55,7 +55,7 @@ async function serveAsAsked(env: Environment): Promise<number> {
 		colour: takesColour(process.stdout),
 		program: programInShell(),
 	};
-	// Each process loads only its own code, so that it cannot leak other processes' secrets.
+	// Each process loads only the code of its role, so that it cannot leak other processes' secrets.
 	if (config.role === "all") {
 		const { supervise } = await import("./cli/supervise.ts");
 		return supervise(deps, config, { argv: [process.execPath, ...ownArguments(), "serve"], env });
@@ -64,7 +64,7 @@ async function serveAsAsked(env: Environment): Promise<number> {
 	return serve(deps, config);
 }
 
-/** The process's name in log lines, which several processes write. */
+/** Name of the process in log lines, since several processes write to one log. */
 function processName({ role, workerIndex }: Pick<Config, "role" | "workerIndex">): string {
 	if (role === "all") return "parent";
 	return workerIndex === null ? role : `${role}-${workerIndex}`;
@@ -89,22 +89,22 @@ async function runOther(): Promise<number> {
 	return exitCode;
 }
 
-/** The runtime reads its settings before any of our code runs, so the process replaces itself once. */
+/** The runtime reads its settings before our code runs, so the process replaces itself once with them set. */
 function setUpRuntime(): void {
 	const environment = runtimeEnvironment(processEnvironment());
 	if (environment === null || process.execve === undefined) return;
 	process.execve(process.execPath, [process.execPath, ...ownArguments(), ...argv], environment);
 }
 
-/** The arguments between the executable and our own: the script when run from source. */
+/** Arguments between the executable and ours: the script, when run from source. */
 function ownArguments(): string[] {
 	if (IS_COMPILED) return [];
-	// A parent with `--watch` restarts everything; watching children would restart twice.
+	// Removes `--watch`: the parent restarts everything, and watching children would restart twice.
 	const flags = process.execArgv.filter((flag) => flag !== "--watch" && flag !== "--hot");
 	return [...flags, ...process.argv.slice(1, 2)];
 }
 
-/** From source, the runtime that npx fetches: nothing else may be installed on this machine. */
+/** Shell command for this program. From source it uses `npx`, because nothing else may be installed. */
 function programInShell(): string {
 	if (IS_COMPILED) return process.execPath;
 	return `npx --yes bun@${Bun.version} ${relative(process.cwd(), process.argv[1] ?? "")}`;

@@ -1,7 +1,7 @@
 /**
- * Secrets that the first run creates under `DATA_DIR`, so that nothing has a default secret: the pepper of key digests,
- * the console's session secret, and this machine's instance name. They are created once. Losing the pepper would
- * invalidate every stored key, so a damaged file stops the service and is never replaced.
+ * Secrets that the first run creates in `DATA_DIR`: the pepper of key digests, the console's session secret, and the
+ * instance's name. Nothing has a default secret. Without the pepper all stored keys are useless, so a damaged file
+ * stops the service and is never replaced.
  */
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
@@ -11,12 +11,12 @@ import { type Config, ConfigError } from "./config.ts";
 
 export interface Secrets {
 	readonly keyPepper: string;
-	/** Empty for a gateway, which has no sessions. */
+	/** Empty in a gateway, which has no sessions. */
 	readonly consoleSecret: string;
 	readonly instanceId: string;
-	/** Variables whose values this start created, for a line on the terminal. */
+	/** Variables whose values were created now; the terminal shows them. */
 	readonly made: readonly ("KEY_PEPPER" | "CONSOLE_SECRET" | "INSTANCE_ID")[];
-	/** The file of the pepper. */
+	/** Path of the file with the pepper. */
 	readonly path: string;
 }
 
@@ -29,9 +29,9 @@ type PepperConfig = Pick<Config, "keyPepper" | "production" | "dataDir">;
 type SecretsConfig = PepperConfig & Pick<Config, "consoleSecret" | "instanceId" | "role">;
 
 /**
- * Returns the configured secrets. Missing ones are read from `DATA_DIR`, each from its own file (mode 0600), which is
- * created if missing: `secrets.json` for the pepper, `console-secret`, which a gateway does not open. Processes that
- * start together get the same secrets. @throws ConfigError if a file is damaged or cannot be written
+ * Returns the configured secrets and reads missing ones from `DATA_DIR`, one file each (mode 0600), created if absent:
+ * `secrets.json` has the pepper; `console-secret` is never opened by a gateway. Processes that start together get the
+ * same secrets. @throws ConfigError if a file is damaged or cannot be written.
  */
 export function loadOrCreateSecrets(config: SecretsConfig): Secrets {
 	const made: Secrets["made"][number][] = [];
@@ -56,7 +56,7 @@ export function loadOrCreateSecrets(config: SecretsConfig): Secrets {
 	return Object.freeze({ keyPepper, consoleSecret, instanceId, made: Object.freeze(made), path });
 }
 
-/** Returns only the pepper, for commands that make keys. Throws like `loadOrCreateSecrets`. */
+/** Returns only the pepper, for commands that create keys. Throws like `loadOrCreateSecrets`. */
 export function loadOrCreatePepper(config: PepperConfig): {
 	readonly keyPepper: string;
 	readonly isNew: boolean;
@@ -69,7 +69,7 @@ export function loadOrCreatePepper(config: PepperConfig): {
 	return { keyPepper: parsePepper(path, kept.text), isNew: kept.isNew, path };
 }
 
-/** A secret shared only by the processes of one `serve`, or by the planes of one process. */
+/** Makes a secret shared by the processes of one `serve`, or by the planes of one process. */
 export const newInternalSecret = (): string => hex(SECRET_BYTES);
 
 function keepConsoleSecret(dataDir: string) {
@@ -90,7 +90,7 @@ function parsePepper(path: string, text: string): string {
 		const { key_pepper } = JSON.parse(text);
 		if (isSecret(key_pepper)) return key_pepper;
 	} catch {
-		// Not a JSON object: the same error.
+		// A JSON value other than an object causes the same error.
 	}
 	throw new ConfigError([
 		`${path} is damaged. Restore it, or set KEY_PEPPER and CONSOLE_SECRET; without the old KEY_PEPPER no existing key works`,
@@ -101,13 +101,13 @@ function isSecret(value: unknown): value is string {
 	return typeof value === "string" && Buffer.byteLength(value) >= SECRET_BYTES;
 }
 
-/** Returns the file's text, creating the file from `make` if it is missing. The first of several processes wins. */
+/** Returns the file's text; creates the file from `make` if it is missing. Of several processes the first wins. */
 function keepOnce(path: string, make: () => string): { readonly text: string; readonly isNew: boolean } {
 	return guarded(path, () => {
 		const kept = readKept(path);
 		if (kept !== undefined) return { text: kept, isNew: false };
 		const text = make();
-		// The directory stays open to others: Postgres may run as another user below it.
+		// The directory keeps its usual mode, because Postgres may run as another user below it.
 		fs.mkdirSync(dirname(path), { recursive: true });
 		if (writeOnce(path, text)) return { text, isNew: true };
 		const others = readKept(path);
@@ -128,7 +128,7 @@ function guarded<T>(path: string, work: () => T): T {
 	}
 }
 
-/** Undefined if there is no file. Removes other users' access. */
+/** Text of the file; undefined if there is none. Removes other users' access. */
 function readKept(path: string): string | undefined {
 	try {
 		const text = fs.readFileSync(path, "utf8");
@@ -141,13 +141,13 @@ function readKept(path: string): string | undefined {
 }
 
 /**
- * False if the file exists. The file appears complete and durable: written under another name, synced, then linked,
- * because a rename would replace another process's file.
+ * Creates the file; false if it exists. It is written under another name, synced and then linked, because a rename
+ * would replace another process's file.
  */
 function writeOnce(path: string, text: string): boolean {
 	const temporary = `${path}.${hex(8)}`;
 	const descriptor = fs.openSync(temporary, "wx", OWNER_ONLY);
-	// Always removes the temporary file: a crash loop, as on a full disk, must not leave copies of a secret.
+	// Always removes the temporary file: a crash loop, such as on a full disk, must not leave copies of a secret.
 	try {
 		try {
 			fs.writeSync(descriptor, text);

@@ -122,7 +122,7 @@ function statusResponse(asked: Headers, made: Bodies["made"], answer: () => Stat
 	return new Response(body, { headers });
 }
 
-/** True if HTML comes first: programs name JSON or `*/*`. */
+/** True if HTML comes first: programs name JSON or any type. */
 function prefersHtml(accept: string): boolean {
 	const types = accept.toLowerCase();
 	const [html, json] = [types.indexOf("text/html"), types.indexOf("application/json")];

@@ -18,7 +18,7 @@ const STUCK_MS = 60_000;
 /** Grace for lines being sent when the batch ends; lines whose place was given up could otherwise wait for ever. */
 const END_GRACE_MS = 10 * 60_000;
 
-/** Runs beside the sender: stores progress, reads requested changes, seals outcomes. */
+/** Runs alongside the sender: stores progress, reads requested changes, seals outcomes. */
 export function startPulse(
 	deps: { books: BatchBooks; clock: Clock; log: Log },
 	/** `isPast`: the batch's time window is over by the database's clock. */

@@ -49,10 +49,7 @@ export function createConsoleRouter(
 	const checked = (request: Request, bytesMax = BODY_BYTES_MAX) =>
 		checkChange(request, originsOf(config, origin()), bytesMax);
 
-	/**
-	 * Wraps a handler that requires a session. Faults session_required; not_found for an account that is not the
-	 * viewer's.
-	 */
+	/** Wraps a handler that requires a session. Faults session_required; not_found for another viewer's account. */
 	const signedIn = (handler: (connection: Connection) => Response | Promise<Response>, bytesMax?: number) =>
 		answered(async (connection, requestId) => {
 			const { request } = connection;
@@ -163,10 +160,7 @@ async function viewerOf(
 	};
 }
 
-/**
- * Returns the viewer's membership in the requested account. Fault not_found for any other account, so that responses do
- * not reveal which accounts exist.
- */
+/** The viewer's membership in the requested account. Fault not_found for any other, to reveal no account. */
 function membershipFor(viewer: Viewer, asked: string | null): Membership | null {
 	if (asked === null) return viewer.memberships[0] ?? null;
 	const found = viewer.memberships.find(({ accountId }) => accountId === asked);

@@ -30,10 +30,7 @@ export async function countWithin(
 	return { count, endsInMs: Math.max(0, ends_in) };
 }
 
-/**
- * Deletes old counters, here and in the sign-in library's table: those of one-time visitors would otherwise never be
- * removed.
- */
+/** Deletes old counters, here and in the sign-in library's table, which would otherwise grow for ever. */
 export async function forgetOldCounts(statements: Statements): Promise<void> {
 	await statements`delete from rate_limit where last_request < (extract(epoch from clock_timestamp()) * 1000)::bigint - ${FORGOTTEN_AFTER_HOURS}::bigint * 3600000`;
 	await statements`delete from rate_count where started_at < clock_timestamp() - make_interval(hours => ${FORGOTTEN_AFTER_HOURS}::integer)`;

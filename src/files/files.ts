@@ -112,7 +112,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 		},
 		find: (accountId: string, fileId: string) => books.find(accountId, fileId, clock.wallMs()),
 		list: (accountId: string, query: FileQuery) => books.list(accountId, query, clock.wallMs()),
-		/** Streams a file; fails if it is deleted meanwhile. Fault service_unavailable if its store is not configured. */
+		/** Streams a file; fails if it is deleted during the read. Fault service_unavailable if its store is missing. */
 		read(record: FileRecord, range: ByteRange = { start: 0, end: record.bytes }): ReadableStream<Uint8Array> {
 			assert(range.start >= 0 && range.end <= record.bytes, "a range lies in its file");
 			return readFile({ books, cipher, blobs: storeOf(record.store) }, record.id, range);

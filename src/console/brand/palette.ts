@@ -19,10 +19,7 @@ const LIGHTNESS = [0.96, 0.91, 0.83, 0.75, 0.68, 0.62, 0.56, 0.49, 0.42, 0.35] a
 const STEP = 0.01;
 const PAGE = { light: "#f5f7f8", dark: "#1f2428" } as const;
 
-/**
- * Derives the palette of a brand colour. Accents are darkened or lightened until their contrast with the background
- * suffices.
- */
+/** Derives a brand colour's palette. Accents are darkened or lightened until their contrast suffices. */
 export function paletteOf(color: string): Palette {
 	const [, chromaOf, hue] = chroma(color).oklch();
 	// A grey has no hue, so its shades get no saturation.

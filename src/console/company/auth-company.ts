@@ -36,10 +36,7 @@ export function companySignIns(
 		redirectUri: `${origin}/api/auth${CALLBACK}`,
 	});
 
-	/**
-	 * Takes the state of a sign-in. Undefined if it was used, is expired or from another browser, or if the company's
-	 * settings changed.
-	 */
+	/** Takes a sign-in's state. Undefined if used, expired, of another browser or of changed company settings. */
 	async function journeyOf(ctx: GenericEndpointContext, query: URLSearchParams) {
 		const value = await journeys.take(ctx, query.get("state") ?? "");
 		if (value === undefined) return undefined;
@@ -51,10 +48,7 @@ export function companySignIns(
 	return {
 		id: "company",
 		endpoints: {
-			/**
-			 * Body: `email`, `next`. Returns the URL of the provider's sign-in page. NO_COMPANY if no company sign-in covers
-			 * the address's domain.
-			 */
+			/** Body: `email`, `next`. Returns the provider's sign-in URL. NO_COMPANY if the address's company has none. */
 			beginCompany: createAuthEndpoint("/company/begin", { method: "POST" }, async (ctx) => {
 				const email = fieldOf(ctx.body, "email").trim().toLowerCase();
 				const domain = email.slice(email.lastIndexOf("@") + 1);

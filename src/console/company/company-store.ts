@@ -100,10 +100,7 @@ export async function removeCompany(statements: Statements, accountId: string, a
 
 type ResolveTxt = (name: string) => Promise<readonly (readonly string[])[]>;
 
-/**
- * Looks up the domain's proof in DNS. Faults: not_found; conflict if the proof is missing or another account proved the
- * domain.
- */
+/** Looks up the domain's proof in DNS. Faults: not_found; conflict without a proof, or if another account has it. */
 export async function verifyDomain(
 	statements: Statements,
 	accountId: string,

@@ -28,8 +28,8 @@ export async function ownerOf(parts: Parts<"statements">, who: Who, id: string):
 }
 
 /**
- * Checks that the member may create a key here. A member limited to projects creates keys only in them: a key outside
- * would escape their budgets. Faults not_found, forbidden.
+ * Whether the member may create a key here. Members limited to projects create keys only in them, where budgets hold.
+ * Faults not_found, forbidden.
  */
 export async function checkPlace(
 	{ statements }: Parts<"statements">,

@@ -7,10 +7,7 @@ export interface LogPlace {
 	readonly uuid: string;
 }
 
-/**
- * Parses `micros.uuid`. Cursors compare as texts, since microseconds have 16 digits from 2001 to 2286. Fault
- * invalid_request.
- */
+/** Parses `micros.uuid`. Texts sort like numbers: microseconds have 16 digits until 2286. Fault invalid_request. */
 export function readPlace(text: string): LogPlace {
 	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? [];
 	if (micros === undefined || uuid === undefined)

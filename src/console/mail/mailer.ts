@@ -40,10 +40,7 @@ export interface SentMail extends Omit<Mail, "subject" | "paragraphs" | "asked">
 export interface Mailer {
 	/** True if mails are delivered, or shown by the demo. If false, no address can be verified. */
 	readonly works: boolean;
-	/**
-	 * Sends in the background with retries, so that the response time does not reveal whether an address is known. Never
-	 * throws.
-	 */
+	/** Sends in the background with retries, so that timing reveals no known address. Never throws. */
 	send(mail: Mail): void;
 	/** Sends now. False if the recipient reached the limit of this kind of mail; rejects if sending failed. */
 	deliver(mail: Mail): Promise<boolean>;
@@ -187,9 +184,7 @@ export function mailText({ subject, paragraphs }: Pick<Mail, "subject" | "paragr
 	return { subject: translate(language, subject), text: `${written.join("\n\n")}\n` };
 }
 
-/**
- * Whether the mailbox is below its limits. Each kind of mail has its own, so a flood of one kind does not block others.
- */
+/** Whether the mailbox is below its limits, which each kind of mail has of its own. */
 async function mayGet(statements: Statements, { to, subject, isWayIn, isAskedFor }: Mail): Promise<boolean> {
 	const what = `${inEnglish(subject)} ${mailboxOf(to)}`;
 	const hour = await countWithin(statements, "mails an hour", what, HOUR_MS);

@@ -6,14 +6,9 @@ import type { Noted } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Role } from "./roles.ts";
 
-/**
- * Rounds that may find revoked keys active again: each means a database failover to a server without the revocation.
- */
+/** Rounds that may find revoked keys active again: each is a database failover that lost the revocation. */
 const TAKEOVERS_MAX = 2;
-/**
- * Rounds in all; each extra round revokes keys created during the one before. A member without the right cannot create
- * further keys.
- */
+/** Rounds in all; each further one revokes keys created during the last. The member cannot create keys for long. */
 const REVOKING_ROUNDS_MAX = 50;
 
 export interface MemberKey {

@@ -4,10 +4,7 @@ import { account } from "../../keys/keys.sql.ts";
 
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
-/**
- * An account's notice settings; without a row it gets none. Table names say "batch" because batches were the first
- * kind.
- */
+/** An account's notice settings; without a row it gets none. Batches were the first kind, hence the names. */
 export const noticeSetting = pgTable("batch_notice_setting", {
 	accountId: text("account_id")
 		.primaryKey()
@@ -56,10 +53,7 @@ export const notice = pgTable(
 	(table) => [
 		primaryKey({ columns: [table.batchId, table.channel, table.userId] }),
 		index("batch_notice_due").on(table.channel, table.nextAt).where(sql`${table.state} = 'waiting'`),
-		/**
-		 * Groups waiting notices by what may delay them: an account's alerts, its batches, or a retiring model's many
-		 * users.
-		 */
+		/** Groups waiting notices by cause of delay: an account's alerts, its batches, a retiring model's users. */
 		index("batch_notice_lane")
 			.on(
 				table.channel,

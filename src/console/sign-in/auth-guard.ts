@@ -17,10 +17,7 @@ import { resetIdentifier, resetTokenOf } from "./auth-reset.ts";
 import { signInError } from "./sign-in-error.ts";
 
 interface Guard extends SignIn<"log" | "statements" | "mails" | "serviceName"> {
-	/**
-	 * The library's check of a second-factor code, backup codes included, for the session's person; throws if it is
-	 * wrong.
-	 */
+	/** Checks a second-factor code of the session's person, backup codes too; throws if it is wrong. */
 	readonly checkCode: (ctx: GenericEndpointContext, code: string) => Promise<unknown>;
 }
 

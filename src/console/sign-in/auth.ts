@@ -36,9 +36,7 @@ const RESET_S = 3600;
 const NAMELESS = "New member";
 const SESSION_UNREADABLE = "FAILED_TO_GET_SESSION";
 
-/**
- * Disabled endpoints of the library: they show or end sessions by token, change a person's identity, or serve no page.
- */
+/** Disabled endpoints: they show or end sessions by token, change a person's identity, or serve no page. */
 const DISABLED_PATHS = [
 	"/list-sessions",
 	"/revoke-session",
@@ -192,9 +190,7 @@ function onlyNamed<U extends { name?: string | undefined }>(data: U): { data: U 
 	throw signInError("INVALID_NAME", NAME_RULE);
 }
 
-/**
- * Sign-in links of the first run; `sign-in-link.ts` creates them, and the library's endpoint for new links is disabled.
- */
+/** Sign-in links of the first run, which `sign-in-link.ts` creates; the library's own endpoint is disabled. */
 function signInLinks() {
 	return magicLink({
 		disableSignUp: true,

@@ -31,9 +31,7 @@ export interface Statement {
 	readonly month: string;
 	readonly fromMs: number;
 	readonly toMs: number;
-	/**
-	 * closed: figures are final. over: the month ended, but its last days are not sealed yet. running: the present month.
-	 */
+	/** closed: figures are final. over: ended, but its last days are not sealed yet. running: the present month. */
 	readonly state: MonthState;
 	readonly openingNanoUsd: bigint;
 	/** Oldest first; the first ENTRIES_MAX of `entryCount`. */

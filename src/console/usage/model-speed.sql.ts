@@ -9,10 +9,7 @@ export const modelSpeed = pgTable(
 	{
 		hour: timestamp({ withTimezone: true }).notNull(),
 		model: text().notNull(),
-		/**
-		 * first_token: milliseconds to the first token. rate: tokens per second after it, for answers of at least 16
-		 * tokens.
-		 */
+		/** first_token: milliseconds to the first token. rate: tokens per second after it, of 16 tokens or more. */
 		kind: text({ enum: ["first_token", "rate"] }).notNull(),
 		/** ⌊20 × log₁₀(value)⌋: each bucket is 12 % wide. */
 		bucket: smallint().notNull(),

@@ -61,7 +61,7 @@ export function BatchStartDialog(props: {
 	useEffect(() => {
 		setCheck(undefined);
 		if (file === null || isTooLarge) return;
-		// Reading a large file takes time, and the user may choose another file meanwhile: an outdated result is ignored.
+		// Reading a large file takes time, and the user may choose another file in between: an outdated result is ignored.
 		let isShown = true;
 		void readBatch(file).then((found) => isShown && setCheck(found ?? null));
 		return () => {

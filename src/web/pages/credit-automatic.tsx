@@ -127,7 +127,7 @@ function Card({ view: { card }, reload }: { view: AutoTopUpView; reload: () => P
 	);
 }
 
-/** True while a card saved on Stripe's page is not stored here yet, for at most a minute. Calls `reload` meanwhile. */
+/** True while a card saved on Stripe's page is not stored here yet, for at most a minute. Calls `reload` until then. */
 function useAwaitedCard(savedAtMs: number, reload: () => Promise<void>): boolean {
 	const [query, change] = useQueryState();
 	const [before] = useState(savedAtMs);

@@ -8,7 +8,7 @@ import type { Role } from "./roles.ts";
 
 /** Rounds that may find revoked keys active again: each is a database failover that lost the revocation. */
 const TAKEOVERS_MAX = 2;
-/** Rounds in all; each further one revokes keys created during the last. The member cannot create keys for long. */
+/** Rounds in all; each further one revokes keys created during the last. A member without the right creates no more. */
 const REVOKING_ROUNDS_MAX = 50;
 
 export interface MemberKey {

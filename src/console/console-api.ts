@@ -38,6 +38,9 @@ export function createConsoleApi(parts: ConsoleParts) {
 			if (Object.values(params ?? {}).some((part) => typeof part !== "string"))
 				throw new ConsoleError("not_found", "There is no such page.");
 			checkRoute(parts, request, route);
+			const hasBody = ["POST", "PUT", "PATCH"].includes(request.method);
+			if (hasBody && (!(body instanceof Object) || Array.isArray(body)))
+				throw new ConsoleError("invalid_request", "A field is missing or malformed.");
 			assertStorable(body);
 		})
 		.use(publicRoutes(parts))

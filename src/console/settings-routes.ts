@@ -5,17 +5,17 @@ import type { Statements } from "../db/statements.ts";
 import { updateAccount } from "../keys/account-admin.ts";
 import type { Parts } from "./console-deps.ts";
 import { ConsoleError } from "./console-error.ts";
-import { ACCOUNT_QUERY } from "./page-query.ts";
+import { OF_ACCOUNT } from "./page-query.ts";
 import { isPersonName, NAME_RULE } from "./sign-in/person-name.ts";
 
-const query = t.Object(ACCOUNT_QUERY);
 const CODES = Object.keys(LANGUAGES).filter(isLanguage) as [Language, ...Language[]];
 
 export function settingsRoutes(parts: Parts<"statements" | "brand" | "sessions">) {
 	const { statements, sessions } = parts;
 
 	return new Elysia({ name: "console-settings" })
-		.get("/me", ({ request }) => meOf(parts, request), { query })
+		.guard(OF_ACCOUNT)
+		.get("/me", ({ request }) => meOf(parts, request))
 		.post(
 			"/terms",
 			async ({ request, body }) => {
@@ -55,7 +55,6 @@ export function settingsRoutes(parts: Parts<"statements" | "brand" | "sessions">
 				return { id: accountId };
 			},
 			{
-				query,
 				body: t.Object({
 					name: t.Optional(t.String({ minLength: 1, maxLength: 200 })),
 					timeZone: t.Optional(t.String({ minLength: 1, maxLength: 100 })),

@@ -2,8 +2,8 @@ import { Fault } from "../base/fault.ts";
 
 /** A page of a list: newest first, `limit` rows older than the one with id `after`. */
 export interface Page {
-	readonly limit?: number;
-	readonly after?: string | null;
+	readonly limit?: number | undefined;
+	readonly after?: string | null | undefined;
 }
 
 export interface Listed<Row> {
@@ -24,7 +24,23 @@ export function pageBounds(page: Page): { shown: number; asked: number; after: s
 	return { shown, asked: shown + 1, after: page.after ?? null };
 }
 
-export function listed<Row extends { readonly id: string }>(rows: readonly Row[], shown: number): Listed<Row> {
+export const idOf = ({ id }: { readonly id: string }): string => id;
+
+export const listed = <Row extends { readonly id: string }>(rows: readonly Row[], shown: number): Listed<Row> =>
+	listedBy(rows, shown, idOf);
+
+export function listedBy<Row>(rows: readonly Row[], shown: number, cursorOf: (row: Row) => string) {
 	const items = rows.slice(0, shown);
-	return { items, next: rows.length > shown ? (items.at(-1)?.id ?? null) : null };
+	const last = items.at(-1);
+	return { items, next: rows.length > shown && last !== undefined ? cursorOf(last) : null };
+}
+
+/** The page that `read` reads. Fault invalid_request if `limit` is out of range. */
+export async function pageFrom<Row>(
+	page: Page,
+	read: (page: { asked: number; after: string | null }) => Promise<readonly Row[]>,
+	cursorOf: (row: Row) => string,
+) {
+	const { shown, ...bounds } = pageBounds(page);
+	return listedBy(await read(bounds), shown, cursorOf);
 }

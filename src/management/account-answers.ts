@@ -6,7 +6,7 @@ import type { Statements } from "../db/statements.ts";
 import type { AccountRecord } from "../keys/account-admin.ts";
 import { checkNewAccount, createAccount, findAccount, listAccounts, updateAccount } from "../keys/account-admin.ts";
 import { accountBalance } from "../ledger/balance.ts";
-import { claimed, inForceOf, listOf, type ManagementAnswer, type ManagementCall, pageOf } from "./management-call.ts";
+import { claimed, inForceOf, limitsOf, listOf, type ManagementAnswer, type ManagementCall } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
@@ -18,13 +18,12 @@ export function accountAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 
 	return {
 		async listAccounts(call: ManagementCall): Promise<ManagementAnswer> {
-			const { shown, after } = pageOf(call);
 			const { email } = call.query;
 			if (email !== undefined) {
 				const found = await findAccount(statements, email);
 				return listOf(found === null || found.email !== email.toLowerCase() ? [] : [accountView(found)], null);
 			}
-			const { items, next } = await listAccounts(statements, { limit: shown, after });
+			const { items, next } = await listAccounts(statements, limitsOf(call));
 			return listOf(items.map(accountView), next);
 		},
 		readAccount: async (call: ManagementCall) => accountView(await read(call.id)),

@@ -3,9 +3,10 @@ import { type AdjustmentState, adjust, checkAdjustmentAmount } from "../billing/
 import type { Parts } from "../console/console-deps.ts";
 import { type AdjustmentRow, listAdjustments } from "../console/operator/operator-adjustments.ts";
 import { refuseOwnAccount } from "../console/operator/operator-interest.ts";
-import { amountOf, pageOfRows } from "../console/page-query.ts";
+import { amountOf } from "../console/page-query.ts";
+import { idOf, pageFrom } from "../db/page.ts";
 import { derivedHex } from "../keys/secret.ts";
-import { listOf, type ManagementAnswer, type ManagementCall, pageOf } from "./management-call.ts";
+import { limitsOf, listOf, type ManagementAnswer, type ManagementCall } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
@@ -24,11 +25,9 @@ export function creditAnswers(parts: Parts<"statements" | "tx" | "keyMaker" | "c
 
 	return {
 		async listAdjustments(call: ManagementCall): Promise<ManagementAnswer> {
-			const { shown, asked, after } = pageOf(call);
 			const state = (call.query.state ?? null) as AdjustmentState | null;
 			const filter = { state, accountId: call.query.account_id ?? null };
-			const rows = await listAdjustments(statements, filter, { asked, after });
-			const { items, next } = pageOfRows(rows, shown, (row) => row.id);
+			const { items, next } = await pageFrom(limitsOf(call), (page) => listAdjustments(statements, filter, page), idOf);
 			return listOf(items.map(adjustmentView), next);
 		},
 		readAdjustment: (call: ManagementCall) => read(call.id),

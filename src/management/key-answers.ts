@@ -15,7 +15,7 @@ import {
 import { checkSettings } from "../keys/key-settings.ts";
 import { derivedHex, derivedSecret, newSecret } from "../keys/secret.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { claimed, detailOf, fenced, listOf, pageOf, required, settingsOf } from "./management-call.ts";
+import { claimed, detailOf, fenced, limitsOf, listOf, required, settingsOf } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
@@ -37,8 +37,7 @@ export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "f
 
 	return {
 		async listKeys(call: ManagementCall): Promise<ManagementAnswer> {
-			const { shown, after } = pageOf(call);
-			const { items, next } = await listKeys(statements, required(call, "account_id"), { limit: shown, after });
+			const { items, next } = await listKeys(statements, required(call, "account_id"), limitsOf(call));
 			return listOf(items.map(view), next);
 		},
 		readKey: async (call: ManagementCall) => view(await getKey(statements, { id: call.id })),

@@ -3,7 +3,7 @@ import { isoOrNull, msOfIso } from "../base/iso-date.ts";
 import type { AppendedEntry } from "../cluster/control-log.ts";
 import type { Parts } from "../console/console-deps.ts";
 import type { Actor, Fence } from "../console/keys/fence-view.ts";
-import { amountOf, pageOf as pageOfQuery } from "../console/page-query.ts";
+import { amountOf } from "../console/page-query.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
 import { claimSubject } from "../keys/management-claim.ts";
 import type { ManagementKeyRecord } from "../keys/management-key-admin.ts";
@@ -115,8 +115,10 @@ export async function fenced<Answer>(
 
 export const inForceOf = (fence: Fence) => shown(InForce, fence, { effective_by: isoOrNull(fence.effectiveByMs) });
 
-export const pageOf = ({ query: { limit, after } }: ManagementCall) =>
-	pageOfQuery({ after, limit: limit === undefined ? undefined : Number(limit) });
+export const limitsOf = ({ query: { limit, after } }: ManagementCall) => ({
+	after,
+	limit: limit === undefined ? undefined : Number(limit),
+});
 
 export function listOf(data: readonly ManagementAnswer[], next: string | null): ManagementAnswer {
 	return { object: "list", data, next, has_more: next !== null };

@@ -14,7 +14,7 @@ import type { ProjectRecord } from "../keys/project-admin.ts";
 import { archiveProject, createProject, getProject, listProjects, updateProject } from "../keys/project-admin.ts";
 import { accountOf } from "./account-answers.ts";
 import type { ManagementAnswer, ManagementCall } from "./management-call.ts";
-import { claimed, detailOf, fenced, inForceOf, listOf, pageOf, settingsOf } from "./management-call.ts";
+import { claimed, detailOf, fenced, inForceOf, limitsOf, listOf, settingsOf } from "./management-call.ts";
 import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
@@ -24,9 +24,8 @@ export function projectAnswers(parts: Parts<"statements" | "keyMaker" | "clock" 
 
 	return {
 		async listProjects(call: ManagementCall): Promise<ManagementAnswer> {
-			const { shown, after } = pageOf(call);
 			const { id } = await accountOf(statements, call.id);
-			const { items, next } = await listProjects(statements, id, { limit: shown, after });
+			const { items, next } = await listProjects(statements, id, limitsOf(call));
 			return listOf(items.map(projectView), next);
 		},
 		readProject: async (call: ManagementCall) => projectView(await getProject(statements, { id: call.id })),

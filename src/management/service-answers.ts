@@ -1,12 +1,12 @@
 import { isoOrNull } from "../base/iso-date.ts";
 import { pricingOf } from "../catalog/written-rates.ts";
 import type { Parts } from "../console/console-deps.ts";
-import { pageOfRows } from "../console/page-query.ts";
 import { usageRows } from "../console/usage/usage-rows.ts";
+import { pageFrom } from "../db/page.ts";
 import type { DeployedModel } from "../deployments/deployed-model.ts";
 import { listServedCatalogs } from "../deployments/deployments.ts";
 import type { ReplicaView } from "../upstream/replicas/replica.ts";
-import { listOf, type ManagementAnswer, type ManagementCall, pageOf, required } from "./management-call.ts";
+import { limitsOf, listOf, type ManagementAnswer, type ManagementCall, required } from "./management-call.ts";
 import { Deployment, MANAGEMENT_ANSWERS, Model, UsageDay } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
@@ -17,7 +17,6 @@ export function serviceAnswers({ statements, deployments }: Parts<"statements" |
 			return shown(MANAGEMENT_ANSWERS.ManagementSelf, caller, {});
 		},
 		async listUsage(call: ManagementCall): Promise<ManagementAnswer> {
-			const { shown: most, asked, after } = pageOf(call);
 			const { account_id, key_id, model } = call.query;
 			const filter = {
 				from: required(call, "from"),
@@ -26,8 +25,8 @@ export function serviceAnswers({ statements, deployments }: Parts<"statements" |
 				keyId: key_id ?? null,
 				model: model ?? null,
 			};
-			const rows = await usageRows(statements, filter, { asked, after });
-			const { items, next } = pageOfRows(rows, most, ({ cursor }) => cursor);
+			const cursorOf = ({ cursor }: { cursor: string }) => cursor;
+			const { items, next } = await pageFrom(limitsOf(call), (page) => usageRows(statements, filter, page), cursorOf);
 			const days = items.map((row) => shown(UsageDay, row, {}));
 			return listOf(days, next);
 		},

@@ -1,51 +1,43 @@
-import { Elysia, t } from "elysia";
+import { t } from "elysia";
 import { pauses } from "../../base/de.json";
 import { ENGLISH, type Language, languageOf } from "../../base/language.ts";
 import { translate } from "../../base/translate.ts";
 import type { BatchPause, BatchProblem, BatchRecord } from "../../batch/batch-record.ts";
+import { idOf, pageFrom } from "../../db/page.ts";
 import type { Statements } from "../../db/statements.ts";
+import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
+import { PAGE_QUERY } from "../page-query.ts";
 import { cancelBatch } from "./batch-gateway.ts";
-
-const query = t.Object(ACCOUNT_QUERY);
-const params = t.Object({ id: t.String({ pattern: "^[\\w-]{1,64}$" }) });
 
 export function batchRoutes(parts: Parts<"statements" | "gateways" | "sessions">) {
 	const { statements, sessions } = parts;
 
 	async function find(request: Request, id: string): Promise<BatchView> {
 		const { accountId } = sessions.account(request);
-		const [batch] = await readBatches(statements, accountId, {
-			...{ id, after: null, limit: 1 },
-			language: languageOf(request.headers),
-		});
+		const language = languageOf(request.headers);
+		const [batch] = await readBatches(statements, accountId, { id, after: null, asked: 1, language });
 		if (batch === undefined) throw new ConsoleError("not_found", "There is no such batch.");
 		return batch;
 	}
 
-	return new Elysia({ name: "console-batches", prefix: "/batches" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
+	return accountRoutes(parts, "console-batches", "/batches")
 		.get(
 			"/",
-			async ({ member: { accountId }, request, query }): Promise<{ items: BatchView[]; next: string | null }> => {
-				const { shown, asked, after } = pageOf(query);
-				const wanted = { id: null, after, limit: asked, language: languageOf(request.headers) };
-				return pageOfRows(await readBatches(statements, accountId, wanted), shown, ({ id }) => id);
+			({ member: { accountId }, request, query }) => {
+				const wanted = { id: null, language: languageOf(request.headers) };
+				return pageFrom(query, (page) => readBatches(statements, accountId, { ...wanted, ...page }), idOf);
 			},
 			{ query: t.Object(PAGE_QUERY) },
 		)
-		.get("/:id", ({ request, params }) => find(request, params.id), { query, params })
-		.post(
-			"/:id/cancel",
-			async ({ member: { connection }, request, params }) => {
-				const { id } = await find(request, params.id);
-				await cancelBatch(parts, connection, id);
-				return find(request, id);
-			},
-			{ query, params, body: EMPTY_BODY },
-		);
+		.guard({ schema: "standalone", params: t.Object({ id: t.String({ pattern: "^[\\w-]{1,64}$" }) }) })
+		.get("/:id", ({ request, params }) => find(request, params.id))
+		.post("/:id/cancel", async ({ member: { connection }, request, params }) => {
+			const { id } = await find(request, params.id);
+			await cancelBatch(parts, connection, id);
+			return find(request, id);
+		});
 }
 
 /** A batch as its page shows it. Ids of result files are set after the batch ended, until the files are deleted. */
@@ -71,7 +63,7 @@ const PROBLEMS_SHOWN_MAX = 20;
 async function readBatches(
 	statements: Statements,
 	accountId: string,
-	wanted: { id: string | null; after: string | null; limit: number; language: Language },
+	wanted: { id: string | null; after: string | null; asked: number; language: Language },
 ): Promise<BatchView[]> {
 	const rows = await statements<Row>`
 		select batch_fields(b) as batch, k.name as key, i.filename, o.id as output, e.id as error from batch b
@@ -81,7 +73,7 @@ async function readBatches(
 		left join stored_file e on e.id = b.error_file_id and e.state = 'ready'
 		where b.account_id = ${accountId} and (${wanted.id}::text is null or b.id = ${wanted.id})
 			and (${wanted.after}::text is null or b.id < ${wanted.after})
-		order by b.id desc limit ${wanted.limit}`;
+		order by b.id desc limit ${wanted.asked}`;
 	return rows.map((row) => viewOf(row, wanted.language));
 }
 

@@ -1,8 +1,8 @@
-import { Elysia, t } from "elysia";
+import { t } from "elysia";
+import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { publicUrlProblem } from "../notices/public-request.ts";
-import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import {
 	COMPANY_SETTINGS,
 	type CompanySettings,
@@ -22,12 +22,11 @@ export interface CompanyView {
 	readonly redirectUri: string;
 }
 
-const query = t.Object(ACCOUNT_QUERY);
 const VALUES_MAX = 100;
 const CLIENT_SECRET = t.Object({ clientSecret: t.Nullable(t.String({ minLength: 1, maxLength: 1_000 })) });
 
 export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSecret" | "sessions" | "origin">) {
-	const { statements, sessions, config } = parts;
+	const { statements, config } = parts;
 
 	async function viewOf(accountId: string): Promise<CompanyView> {
 		const company = await findCompany(statements, { accountId });
@@ -42,9 +41,8 @@ export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSec
 		};
 	}
 
-	return new Elysia({ name: "console-company", prefix: "/company-sign-in" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
-		.get("/", ({ member }) => viewOf(member.accountId), { query })
+	return accountRoutes(parts, "console-company", "/company-sign-in")
+		.get("/", ({ member }) => viewOf(member.accountId))
 		.put(
 			"/",
 			async ({ member: { accountId, noted }, body }) => {
@@ -61,22 +59,14 @@ export function companyRoutes(parts: Parts<"statements" | "config" | "consoleSec
 				await saveCompany(statements, secret, accountId, { ...settings, secret: clientSecret }, act);
 				return viewOf(accountId);
 			},
-			{ query, body: t.Composite([COMPANY_SETTINGS, CLIENT_SECRET]) },
+			{ body: t.Composite([COMPANY_SETTINGS, CLIENT_SECRET]) },
 		)
-		.post(
-			"/verify",
-			async ({ member: { accountId, noted } }) => {
-				await verifyDomain(statements, accountId, undefined, noted("company.verify"));
-				return viewOf(accountId);
-			},
-			{ query, body: EMPTY_BODY },
-		)
-		.delete(
-			"/",
-			async ({ member: { accountId, noted } }) => {
-				await removeCompany(statements, accountId, noted("company.remove"));
-				return { removed: true };
-			},
-			{ query },
-		);
+		.post("/verify", async ({ member: { accountId, noted } }) => {
+			await verifyDomain(statements, accountId, undefined, noted("company.verify"));
+			return viewOf(accountId);
+		})
+		.delete("/", async ({ member: { accountId, noted } }) => {
+			await removeCompany(statements, accountId, noted("company.remove"));
+			return { removed: true };
+		});
 }

@@ -1,18 +1,16 @@
-import { Elysia, t } from "elysia";
+import { t } from "elysia";
 import { viewOf } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import { notedJson } from "../../ops/audit.ts";
+import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
-import { ACCOUNT_QUERY, amountOf, USD } from "../page-query.ts";
-
-const query = t.Object(ACCOUNT_QUERY);
+import { amountOf, USD } from "../page-query.ts";
 
 export function alertRoutes(parts: Parts<"statements" | "sessions">) {
-	const { statements, sessions } = parts;
+	const { statements } = parts;
 
-	return new Elysia({ name: "console-alert" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
-		.get("/alert", ({ member }) => readAlert(parts, member.accountId), { query })
+	return accountRoutes(parts, "console-alert")
+		.get("/alert", ({ member }) => readAlert(parts, member.accountId))
 		.put(
 			"/alert",
 			async ({ member: { accountId, noted }, body }) => {
@@ -31,7 +29,7 @@ export function alertRoutes(parts: Parts<"statements" | "sessions">) {
 					select audit_note(${notedJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
 				return readAlert(parts, accountId);
 			},
-			{ query, body: t.Object({ usd: t.Nullable(USD) }) },
+			{ body: t.Object({ usd: t.Nullable(USD) }) },
 		);
 }
 

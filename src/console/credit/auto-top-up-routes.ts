@@ -1,23 +1,21 @@
-import { Elysia, t } from "elysia";
+import { t } from "elysia";
 import { readAutoAttempts, readAutoTopUp, saveAutoTopUp, switchOffAutoTopUp } from "../../billing/auto-top-ups.ts";
 import type { CardPayments } from "../../billing/card-payments.ts";
+import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, USD } from "../page-query.ts";
-
-const query = t.Object(ACCOUNT_QUERY);
+import { amountOf, USD } from "../page-query.ts";
 
 export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions" | "origin">) {
-	const { statements, sessions } = parts;
+	const { statements } = parts;
 	const cards = (): CardPayments => {
 		if (!parts.cards)
 			throw new ConsoleError("service_unavailable", "Card payments are not set up. Use a bank transfer.");
 		return parts.cards;
 	};
 
-	return new Elysia({ name: "console-auto-top-up", prefix: "/credit" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
-		.get("/auto-top-up", ({ member }) => viewOf(parts, member.accountId), { query })
+	return accountRoutes(parts, "console-auto-top-up", "/credit")
+		.get("/auto-top-up", ({ member }) => viewOf(parts, member.accountId))
 		.put(
 			"/auto-top-up",
 			async ({ member: { accountId, noted }, body }) => {
@@ -31,39 +29,23 @@ export function autoTopUpRoutes(parts: Parts<"statements" | "cards" | "sessions"
 				await saveAutoTopUp(statements, accountId, amounts, noted("auto_topup.save", body));
 				return viewOf(parts, accountId);
 			},
-			{ query, body: t.Object({ belowUsd: USD, amountUsd: USD, monthMostUsd: USD, consent: t.Literal(true) }) },
+			{ body: t.Object({ belowUsd: USD, amountUsd: USD, monthMostUsd: USD, consent: t.Literal(true) }) },
 		)
-		.delete(
-			"/auto-top-up",
-			async ({ member: { accountId, noted } }) => {
-				await switchOffAutoTopUp(statements, accountId, noted("auto_topup.off"));
-				return viewOf(parts, accountId);
-			},
-			{ query },
-		)
-		.post(
-			"/auto-top-up/finish",
-			async ({ member: { accountId } }): Promise<{ url: string }> => {
-				return { url: await cards().finish(accountId, `${parts.origin()}/credit?topup=`) };
-			},
-			{ query, body: EMPTY_BODY },
-		)
-		.post(
-			"/card",
-			async ({ member: { accountId, viewer, noted } }): Promise<{ url: string }> => {
-				const back = `${parts.origin()}/credit?card=`;
-				return { url: await cards().saved.setup(accountId, { email: viewer.email, back }, noted("card.add")) };
-			},
-			{ query, body: EMPTY_BODY },
-		)
-		.delete(
-			"/card",
-			async ({ member: { accountId, noted } }) => {
-				await cards().saved.remove(accountId, noted("card.remove"));
-				return viewOf(parts, accountId);
-			},
-			{ query },
-		);
+		.delete("/auto-top-up", async ({ member: { accountId, noted } }) => {
+			await switchOffAutoTopUp(statements, accountId, noted("auto_topup.off"));
+			return viewOf(parts, accountId);
+		})
+		.post("/auto-top-up/finish", async ({ member: { accountId } }): Promise<{ url: string }> => {
+			return { url: await cards().finish(accountId, `${parts.origin()}/credit?topup=`) };
+		})
+		.post("/card", async ({ member: { accountId, viewer, noted } }): Promise<{ url: string }> => {
+			const back = `${parts.origin()}/credit?card=`;
+			return { url: await cards().saved.setup(accountId, { email: viewer.email, back }, noted("card.add")) };
+		})
+		.delete("/card", async ({ member: { accountId, noted } }) => {
+			await cards().saved.remove(accountId, noted("card.remove"));
+			return viewOf(parts, accountId);
+		});
 }
 
 /** `autoTopUp` is null while it is off. `boughtNanoUsd` sums this month's attempts, pending ones included. */

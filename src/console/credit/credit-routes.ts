@@ -1,13 +1,15 @@
-import { Elysia, t } from "elysia";
+import { t } from "elysia";
 import { type Language, languageOf } from "../../base/language.ts";
 import { type TextId, translateId } from "../../base/translate.ts";
 import type { TopUpRecord } from "../../billing/top-ups.ts";
+import { pageFrom } from "../../db/page.ts";
 import { findAccount } from "../../keys/account-admin.ts";
 import { formatUsd, minUsd, nanoUsdOfColumn, subUsd } from "../../money/nano-usd.ts";
 import { ENGLISH_USD, GERMAN_USD } from "../../money/shown-usd.ts";
+import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { ACCOUNT_QUERY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
+import { PAGE_QUERY } from "../page-query.ts";
 import { factsTable, printPage } from "../print-page.ts";
 import { type Party, partyLines, readBillingDetails } from "../statement/billing-details.ts";
 import { readAlert } from "./alert-routes.ts";
@@ -15,44 +17,34 @@ import { balanceOf, type RunningRequest, runningRequests, topUpOfAccount } from 
 import { ledgerPage } from "./credit-ledger.ts";
 import { topUpRoutes } from "./top-up-routes.ts";
 
-const query = t.Object(ACCOUNT_QUERY);
-const pageQuery = t.Object(PAGE_QUERY);
-
 export function creditRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "brand" | "keyMaker" | "cards" | "sessions" | "origin">,
 ) {
-	const { statements, sessions } = parts;
-	return new Elysia({ name: "console-credit", prefix: "/credit" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
+	const { statements } = parts;
+	return accountRoutes(parts, "console-credit", "/credit")
 		.use(topUpRoutes(parts))
-		.get("/", ({ member }) => creditOf(parts, member.accountId), { query })
+		.get("/", ({ member }) => creditOf(parts, member.accountId))
 		.get(
 			"/running",
 			async ({ member }): Promise<{ items: RunningRequest[] }> => ({
 				items: await runningRequests(statements, member.accountId),
 			}),
-			{ query },
 		)
-		.get(
-			"/ledger",
-			async ({ member: { accountId }, query }) => {
-				const { shown, asked, after } = pageOf(query);
-				const rows = await ledgerPage(statements, accountId, { asked, after });
-				return pageOfRows(rows, shown, (row) => row.cursor);
-			},
-			{ query: pageQuery },
-		)
-		.get(
-			"/receipts/:id",
-			async ({ member: { accountId }, request, params }) => {
-				const topUp = await topUpOfAccount(statements, accountId, params.id);
-				const account = await findAccount(statements, accountId);
-				if (account === null) throw new ConsoleError("not_found", "There is no such account.");
-				const { serviceName, seller } = parts.brand;
-				const buyer = await readBillingDetails(statements, accountId);
-				return receiptPage(topUp, account, { language: languageOf(request.headers), serviceName, seller, buyer });
-			},
-			{ query },
+		.get("/receipts/:id", async ({ member: { accountId }, request, params }) => {
+			const topUp = await topUpOfAccount(statements, accountId, params.id);
+			const account = await findAccount(statements, accountId);
+			if (account === null) throw new ConsoleError("not_found", "There is no such account.");
+			const { serviceName, seller } = parts.brand;
+			const buyer = await readBillingDetails(statements, accountId);
+			return receiptPage(topUp, account, { language: languageOf(request.headers), serviceName, seller, buyer });
+		})
+		.guard({ schema: "standalone", query: t.Object(PAGE_QUERY) })
+		.get("/ledger", ({ member, query }) =>
+			pageFrom(
+				query,
+				(page) => ledgerPage(statements, member.accountId, page),
+				({ cursor }) => cursor,
+			),
 		);
 }
 

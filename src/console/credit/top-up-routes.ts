@@ -1,4 +1,4 @@
-import { Elysia, t } from "elysia";
+import { t } from "elysia";
 import { newId } from "../../base/id.ts";
 import {
 	createTopUp,
@@ -11,74 +11,55 @@ import {
 } from "../../billing/top-ups.ts";
 import { isWholeCents } from "../../money/cents.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
+import { accountRoutes } from "../account-routes.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../console-session.ts";
-import { ACCOUNT_QUERY, amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, USD } from "../page-query.ts";
-import { type OwnTopUpView, ownTopUpViews, type TopUpView, topUpOfAccount, topUpView } from "./credit.ts";
-
-const query = t.Object(ACCOUNT_QUERY);
-const amount = t.Object({ usd: USD, token: TOKEN });
+import { amountOf, PAGE_QUERY, USD } from "../page-query.ts";
+import { ownTopUpViews, topUpOfAccount, topUpView } from "./credit.ts";
 
 export function topUpRoutes(
 	parts: Parts<"statements" | "clock" | "config" | "keyMaker" | "cards" | "sessions" | "origin">,
 ) {
-	const { statements, sessions } = parts;
+	const { statements } = parts;
 
-	return new Elysia({ name: "console-top-ups" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
+	return accountRoutes(parts, "console-top-ups")
+		.post("/top-ups/:id/cancel", async ({ member: { accountId, viewer, noted }, params }) => {
+			const topUp = await topUpOfAccount(statements, accountId, params.id);
+			if (topUp.state !== "pending")
+				throw new ConsoleError("conflict", "The top-up is {state}: it cannot be cancelled.", {
+					values: { state: topUp.state },
+				});
+			// The customer may be paying by card, so Stripe's payment page is closed first.
+			if (topUp.method === "card") await parts.cards?.expire(topUp.id);
+			const { amountNanoUsd, reference } = topUp;
+			await rejectTopUp(statements, topUp.id, viewer.userId, noted("topup.cancel", { amountNanoUsd, reference }));
+			return { topUp: topUpView(await topUpOfAccount(statements, accountId, params.id)) };
+		})
 		.get(
 			"/top-ups",
-			async ({ member: { accountId }, query }): Promise<{ items: OwnTopUpView[]; next: string | null }> => {
-				const { shown, after } = pageOf(query);
-				const page = await listTopUps(statements, { accountId }, { limit: shown, after });
-				return { items: await ownTopUpViews(statements, page.items), next: page.next };
+			async ({ member: { accountId }, query }) => {
+				const { items, next } = await listTopUps(statements, { accountId }, query);
+				return { items: await ownTopUpViews(statements, items), next };
 			},
 			{ query: t.Object(PAGE_QUERY) },
 		)
-		.post(
-			"/top-ups/transfer",
-			async ({ member, body }): Promise<{ topUp: TopUpView; transferDetails: string | null }> => {
-				const { usd, token } = body;
-				const topUp = await expectTopUp(parts, member, {
-					amountNanoUsd: amountOf(usd, "usd"),
-					method: "transfer",
-					token,
-				});
-				return { topUp: topUpView(topUp), transferDetails: parts.config.transferDetails };
-			},
-			{ query, body: amount },
-		)
-		.post(
-			"/top-ups/card",
-			async ({ member, body }): Promise<{ topUp: TopUpView; url: string }> => {
-				if (!parts.cards)
-					throw new ConsoleError("service_unavailable", "Card payments are not set up. Use a bank transfer.");
-				const amountNanoUsd = payableByCard(amountOf(body.usd, "usd"), "usd");
-				const topUp = await expectTopUp(parts, member, { amountNanoUsd, method: "card", token: body.token });
-				const back = `${parts.origin()}/credit?topup=${topUp.id}&payment=`;
-				const url = await parts.cards.checkout(topUp, { email: member.viewer.email, back });
-				return { topUp: topUpView(topUp), url };
-			},
-			{ query, body: amount },
-		)
-		.post(
-			"/top-ups/:id/cancel",
-			async ({ member: { accountId, viewer, noted }, params }): Promise<{ topUp: TopUpView }> => {
-				const topUp = await topUpOfAccount(statements, accountId, params.id);
-				if (topUp.state !== "pending")
-					throw new ConsoleError("conflict", "The top-up is {state}: it cannot be cancelled.", {
-						values: { state: topUp.state },
-					});
-				// The customer may be paying by card, so Stripe's payment page is closed first.
-				if (topUp.method === "card") await parts.cards?.expire(topUp.id);
-				const { amountNanoUsd, reference } = topUp;
-				await rejectTopUp(statements, topUp.id, viewer.userId, noted("topup.cancel", { amountNanoUsd, reference }));
-				return { topUp: topUpView(await topUpOfAccount(statements, accountId, params.id)) };
-			},
-			{ query, body: EMPTY_BODY },
-		);
+		.guard({ schema: "standalone", body: t.Object({ usd: USD, token: TOKEN }) })
+		.post("/top-ups/transfer", async ({ member, body: { usd, token } }) => {
+			const asked = { amountNanoUsd: amountOf(usd, "usd"), method: "transfer", token } as const;
+			const topUp = await expectTopUp(parts, member, asked);
+			return { topUp: topUpView(topUp), transferDetails: parts.config.transferDetails };
+		})
+		.post("/top-ups/card", async ({ member, body: { usd, token } }) => {
+			if (!parts.cards)
+				throw new ConsoleError("service_unavailable", "Card payments are not set up. Use a bank transfer.");
+			const amountNanoUsd = payableByCard(amountOf(usd, "usd"), "usd");
+			const topUp = await expectTopUp(parts, member, { amountNanoUsd, method: "card", token });
+			const back = `${parts.origin()}/credit?topup=${topUp.id}&payment=`;
+			const url = await parts.cards.checkout(topUp, { email: member.viewer.email, back });
+			return { topUp: topUpView(topUp), url };
+		});
 }
 
 const PENDING_MAX = 20;

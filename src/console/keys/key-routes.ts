@@ -1,4 +1,4 @@
-import { Elysia, t } from "elysia";
+import { t } from "elysia";
 import { newId } from "../../base/id.ts";
 import {
 	ACTIVE_KEYS_MAX,
@@ -13,12 +13,13 @@ import {
 } from "../../keys/key-admin.ts";
 import type { KeySettings } from "../../keys/key-settings.ts";
 import { derivedHex, derivedSecret } from "../../keys/secret.ts";
+import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../console-session.ts";
 import { isKeyOf, roleOf } from "../members/member-keys.ts";
 import { may, scopeOf } from "../members/roles.ts";
-import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
+import { PAGE_QUERY } from "../page-query.ts";
 import type { Fence } from "./fence-view.ts";
 import { KEY_SETTINGS, NAME, settingsOf } from "./key-body.ts";
 import { heldBy, type KeyView, keyOf, keyView } from "./key-view.ts";
@@ -29,23 +30,18 @@ const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** If a response is lost, a retry with the same token gets the same secret. */
 const TOKEN = t.Optional(t.String({ maxLength: 64 }));
 
-const query = t.Object(ACCOUNT_QUERY);
-
 /** Keys of the selected account; a developer sees only those that `makerIn` allows. */
 export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
-	const { statements, sessions, clock } = parts;
+	const { statements, clock } = parts;
 
-	return new Elysia({ name: "console-keys", prefix: "/keys" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
+	return accountRoutes(parts, "console-keys", "/keys")
 		.use(keyMakingRoutes(parts))
 		.get(
 			"/",
-			async ({ member, query }): Promise<{ items: KeyView[]; next: string | null }> => {
+			async ({ member, query }) => {
 				const { accountId } = member;
-				const { shown, after } = pageOf(query);
-				const personId = makerIn(member);
 				const [page, held] = await Promise.all([
-					listKeys(statements, accountId, { limit: shown, after }, { personId, projectId: query.project ?? null }),
+					listKeys(statements, accountId, query, { personId: makerIn(member), projectId: query.project ?? null }),
 					heldBy("key", statements, accountId),
 				]);
 				const nowMs = clock.wallMs();
@@ -53,9 +49,7 @@ export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMa
 			},
 			{ query: t.Object({ ...PAGE_QUERY, project: t.Optional(t.String({ maxLength: 64 })) }) },
 		)
-		.get("/:id", async ({ member, params }) => keyOf(parts, await ownerOf(parts, member, params.id), params.id), {
-			query,
-		})
+		.get("/:id", async ({ member, params }) => keyOf(parts, await ownerOf(parts, member, params.id), params.id))
 		.patch(
 			"/:id",
 			async ({ member, request, params, body }) => {
@@ -67,20 +61,16 @@ export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMa
 				const fence = await parts.fence(member, entry);
 				return { key: await keyOf(parts, accountId, params.id), fence };
 			},
-			{ query, body: t.Object({ name: t.Optional(NAME), ...KEY_SETTINGS }) },
+			{ body: t.Object({ name: t.Optional(NAME), ...KEY_SETTINGS }) },
 		)
-		.post(
-			"/:id/revoke",
-			async ({ member, params }) => {
-				const accountId = await ownerOf(parts, member, params.id);
-				const act = member.noted("key.revoke");
-				const fence = await parts.fence(member, await revokeKey(statements, { id: params.id, accountId }, act), act);
-				const held = await heldBy("key", statements, accountId);
-				const runningRequests = held.get(params.id)?.requests ?? 0;
-				return { key: await keyOf(parts, accountId, params.id), fence, runningRequests };
-			},
-			{ query, body: EMPTY_BODY },
-		);
+		.post("/:id/revoke", async ({ member, params }) => {
+			const accountId = await ownerOf(parts, member, params.id);
+			const act = member.noted("key.revoke");
+			const fence = await parts.fence(member, await revokeKey(statements, { id: params.id, accountId }, act), act);
+			const held = await heldBy("key", statements, accountId);
+			const runningRequests = held.get(params.id)?.requests ?? 0;
+			return { key: await keyOf(parts, accountId, params.id), fence, runningRequests };
+		});
 }
 
 /** Checks whether the member may make this change. Faults forbidden, reauthentication_required. */
@@ -101,10 +91,9 @@ async function checkChange(
 }
 
 function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
-	const { sessions, keyMaker } = parts;
+	const { keyMaker } = parts;
 
-	return new Elysia({ name: "console-key-making" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
+	return accountRoutes(parts, "console-key-making")
 		.post(
 			"/",
 			async ({ member, request, body }): Promise<{ key: KeyView; secret: string }> => {
@@ -123,7 +112,7 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 				await checkMaker(parts, member, created.id);
 				return { key: await keyOf(parts, accountId, created.id), secret: created.secret };
 			},
-			{ query, body: t.Object({ name: NAME, ...KEY_SETTINGS, readsOnly: t.Optional(t.Boolean()), token: TOKEN }) },
+			{ body: t.Object({ name: NAME, ...KEY_SETTINGS, readsOnly: t.Optional(t.Boolean()), token: TOKEN }) },
 		)
 		.post(
 			"/:id/rotate",
@@ -137,7 +126,6 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 				return { key: await keyOf(parts, accountId, made.id), secret: made.secret, replaced: params.id, fence };
 			},
 			{
-				query,
 				body: t.Object({ graceMs: t.Integer({ minimum: 0, maximum: GRACE_MS_MAX }), token: TOKEN }),
 			},
 		);

@@ -8,7 +8,7 @@ import type { Parts } from "../console-deps.ts";
 import { type BalanceView, balanceOf } from "../credit/credit.ts";
 import { ANY_REQUEST, type LogRow, logPage } from "../log/log-page.ts";
 import { operatorSummary } from "../operator/operator-summary.ts";
-import { ACCOUNT_QUERY } from "../page-query.ts";
+import { OF_ACCOUNT } from "../page-query.ts";
 import { DAY_MS, usageSeries } from "../usage/usage-query.ts";
 import type { LiveTopic } from "./live-feed.ts";
 
@@ -41,9 +41,8 @@ export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | 
 	const operatorTopic: LiveTopic = { name: "operator", event: "operator", read: () => operatorSummary(parts) };
 
 	return new Elysia({ name: "console-overview" })
-		.get("/overview", ({ request }) => overview(statements, sessions.account(request).accountId, clock.wallMs()), {
-			query: t.Object(ACCOUNT_QUERY),
-		})
+		.guard(OF_ACCOUNT)
+		.get("/overview", ({ request }) => overview(statements, sessions.account(request).accountId, clock.wallMs()))
 		.get(
 			"/live",
 			({ request, query }) => {
@@ -62,7 +61,6 @@ export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | 
 			},
 			{
 				query: t.Object({
-					...ACCOUNT_QUERY,
 					topics: t.Optional(t.Union([t.Literal("overview"), t.Literal("operator")])),
 				}),
 			},

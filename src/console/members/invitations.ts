@@ -12,7 +12,7 @@ import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../console-session.ts";
-import { ACCOUNT_QUERY } from "../page-query.ts";
+import { OF_ACCOUNT } from "../page-query.ts";
 import { countWithin } from "../rate-counter.ts";
 import { hashOf, newToken } from "../sign-in/token.ts";
 import { may, ROLE_LABELS, ROLES, type Role, rightToManage, rolesJson } from "./roles.ts";
@@ -146,7 +146,6 @@ async function acceptInvitation(
 	return row.account_id;
 }
 
-const query = t.Object(ACCOUNT_QUERY);
 const INVITED = t.Object({ email: t.String({ maxLength: 320 }), role: t.UnionEnum(ROLES), token: TOKEN });
 
 export function invitationRoutes(
@@ -168,6 +167,7 @@ export function invitationRoutes(
 			// Accepts any text: a truncated token gets the usual message about an invalid link.
 			{ body: t.Object({ token: t.String({ maxLength: 1_000 }) }) },
 		)
+		.guard(OF_ACCOUNT)
 		.resolve(({ request }) => ({ member: sessions.account(request) }))
 		.post(
 			"/invitations",
@@ -181,16 +181,12 @@ export function invitationRoutes(
 				if (made.isNew) mailInvitation(parts, request, { to: made.email, role: body.role, link });
 				return { id: made.id, link: parts.config.mail === null ? link : null };
 			},
-			{ query, body: INVITED },
+			{ body: INVITED },
 		)
-		.delete(
-			"/invitations/:id",
-			async ({ member: { accountId, role, noted }, params }) => {
-				await withdrawInvitation(statements, accountId, params.id, role, noted("member.uninvite"));
-				return { withdrawn: true };
-			},
-			{ query },
-		);
+		.delete("/invitations/:id", async ({ member: { accountId, role, noted }, params }) => {
+			await withdrawInvitation(statements, accountId, params.id, role, noted("member.uninvite"));
+			return { withdrawn: true };
+		});
 }
 
 /** Derives the link's token from the page's token, so that a retry gets the same link. */

@@ -1,14 +1,16 @@
-import { Elysia, t } from "elysia";
+import { t } from "elysia";
 import { Fault } from "../../base/fault.ts";
+import { listedBy } from "../../db/page.ts";
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
+import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Allowed } from "../console-session.ts";
 import type { Fence } from "../keys/fence-view.ts";
-import { ACCOUNT_QUERY, PAGE_QUERY, pageOfRows } from "../page-query.ts";
-import { type InvitationView, listInvitations, ownersOnly } from "./invitations.ts";
+import { PAGE_QUERY } from "../page-query.ts";
+import { listInvitations, ownersOnly } from "./invitations.ts";
 import { keysMadeBy, type MemberKey, revokeKeysMadeBy, roleOf } from "./member-keys.ts";
 import { may, ROLES, type Role, rolesJson } from "./roles.ts";
 
@@ -31,7 +33,7 @@ export async function listMembers(
 		select m.user_id, u.name, u.email, m.role, m.joined_at from member m join console_user u on u.id = m.user_id
 		where m.account_id = ${accountId} and (${after}::text is null or m.user_id > ${after}::text)
 		order by m.user_id limit ${PAGE_MEMBERS + 1}`;
-	return pageOfRows(rows.map(viewOf<MemberView>), PAGE_MEMBERS, ({ userId }) => userId);
+	return listedBy(rows.map(viewOf<MemberView>), PAGE_MEMBERS, ({ userId }) => userId);
 }
 
 /** Accepts present and former members, so that an interrupted removal can be completed. Fault not_found. */
@@ -97,53 +99,38 @@ export interface RightsTaken {
 
 export const KEYS_KEPT: RightsTaken = { revoked: [], fence: null };
 
-const query = t.Object(ACCOUNT_QUERY);
-const ROLE = t.UnionEnum(ROLES);
-const memberQuery = t.Object({ ...ACCOUNT_QUERY, keys: KEYS_OF_MEMBER });
-
 export function membersRoutes(parts: Parts<"statements" | "fence" | "sessions">) {
-	const { statements, sessions } = parts;
+	const { statements } = parts;
 
-	return new Elysia({ name: "console-members" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
+	return accountRoutes(parts, "console-members")
 		.get(
 			"/members",
-			async ({
-				member: { accountId },
-				query,
-			}): Promise<{ items: MemberView[]; next: string | null; invitations: InvitationView[] }> => {
+			async ({ member: { accountId }, query }) => {
 				const [page, invitations] = await Promise.all([
 					listMembers(statements, accountId, query.after ?? null),
 					listInvitations(statements, accountId),
 				]);
 				return { ...page, invitations };
 			},
-			{ query: t.Object({ ...ACCOUNT_QUERY, after: PAGE_QUERY.after }) },
+			{ query: t.Object({ after: PAGE_QUERY.after }) },
 		)
-		.get(
-			"/members/:userId/keys",
-			async ({ member: { accountId }, params }): Promise<{ items: MemberKey[] }> => {
-				await checkMember(statements, accountId, params.userId);
-				return { items: await keysMadeBy(statements, accountId, params.userId) };
-			},
-			{ query },
-		)
+		.get("/members/:userId/keys", async ({ member: { accountId }, params }): Promise<{ items: MemberKey[] }> => {
+			await checkMember(statements, accountId, params.userId);
+			return { items: await keysMadeBy(statements, accountId, params.userId) };
+		})
+		.guard({ schema: "standalone", query: t.Object({ keys: KEYS_OF_MEMBER }) })
 		.patch(
 			"/members/:userId",
 			async ({ member, params, query, body }): Promise<RightsTaken & { role: Role }> => {
 				const taken = await change(parts, member, { userId: params.userId, role: body.role, choice: query.keys });
 				return { role: body.role, ...taken };
 			},
-			{ query: memberQuery, body: t.Object({ role: ROLE }) },
+			{ body: t.Object({ role: t.UnionEnum(ROLES) }) },
 		)
-		.delete(
-			"/members/:userId",
-			async ({ member, params, query }): Promise<RightsTaken & { removed: true }> => {
-				const taken = await change(parts, member, { userId: params.userId, role: null, choice: query.keys });
-				return { removed: true, ...taken };
-			},
-			{ query: memberQuery },
-		);
+		.delete("/members/:userId", async ({ member, params, query }) => {
+			const taken = await change(parts, member, { userId: params.userId, role: null, choice: query.keys });
+			return { removed: true, ...taken };
+		});
 }
 
 /**

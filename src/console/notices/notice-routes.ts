@@ -1,14 +1,14 @@
-import { Elysia, t } from "elysia";
+import { t } from "elysia";
 import { assert } from "../../base/assert.ts";
 import type { Statements } from "../../db/statements.ts";
 import { derivedHex } from "../../keys/secret.ts";
 import { type Noted, notedJson } from "../../ops/audit.ts";
+import { accountRoutes } from "../account-routes.ts";
 import { ALERT_TYPES } from "../alerts/alerts.ts";
 import { TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { may } from "../members/roles.ts";
-import { ACCOUNT_QUERY, EMPTY_BODY } from "../page-query.ts";
 import type { NoticeProblem } from "./notices.ts";
 import { publicUrlProblem } from "./public-request.ts";
 
@@ -45,16 +45,14 @@ interface SettingRow {
 
 const SHOWN_MAX = 20;
 const SALT_CHARS = 32;
-const query = t.Object(ACCOUNT_QUERY);
 const EVENTS = t.Optional(t.Array(t.UnionEnum(ALERT_TYPES), { maxItems: 20, uniqueItems: true }));
 
 export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" | "webhookSecretOf" | "sessions">) {
 	const { statements, sessions } = parts;
 
 	// The old name of the path: pages that stay open during an upgrade use it.
-	return new Elysia({ name: "console-notices", prefix: "/batch-notices" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
-		.get("/", ({ request }) => noticesOf(parts, request), { query })
+	return accountRoutes(parts, "console-notices", "/batch-notices")
+		.get("/", ({ request }) => noticesOf(parts, request))
 		.put(
 			"/",
 			async ({ member: { accountId, noted }, request, body }): Promise<Notices & { secret: string | null }> => {
@@ -74,7 +72,6 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 				return { ...(await noticesOf(parts, request)), secret: isNew ? parts.webhookSecretOf(salt) : null };
 			},
 			{
-				query,
 				// Absent fields keep their value.
 				body: t.Object({
 					mail: t.Optional(t.Nullable(t.Union([t.Literal("maker"), t.Literal("owners")]))),
@@ -99,24 +96,20 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 				if (rows.length === 0) throw new ConsoleError("conflict", "No webhook is set up. Enter its URL first.");
 				return { secret: parts.webhookSecretOf(salt) };
 			},
-			{ query, body: t.Object({ token: TOKEN }, { additionalProperties: true }) },
+			{ body: t.Object({ token: TOKEN }, { additionalProperties: true }) },
 		)
-		.post(
-			"/:id/replay",
-			async ({ member: { accountId, noted }, params }) => {
-				const act = noted("notice.replay", { id: params.id });
-				const rows = await statements`
+		.post("/:id/replay", async ({ member: { accountId, noted }, params }) => {
+			const act = noted("notice.replay", { id: params.id });
+			const rows = await statements`
 					with again as (
 						update batch_notice set state = 'waiting', attempts = 0, next_at = clock_timestamp()
 						where batch_id = ${params.id} and account_id = ${accountId} and channel = 'webhook' and state <> 'waiting'
 						returning account_id
 					)
 					select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from again limit 1`;
-				if (rows.length === 0) throw new ConsoleError("not_found", "There is no finished webhook call with this ID.");
-				return { replayed: true };
-			},
-			{ query, body: EMPTY_BODY },
-		);
+			if (rows.length === 0) throw new ConsoleError("not_found", "There is no finished webhook call with this ID.");
+			return { replayed: true };
+		});
 }
 
 function checkedUrl({ config }: Parts<"config">, text: string): string {

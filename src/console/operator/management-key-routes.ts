@@ -8,7 +8,7 @@ import { derivedHex } from "../../keys/secret.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
-import { EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
+import { PAGE_QUERY } from "../page-query.ts";
 
 /** A management key for its page. Arrays are mutable because the typed client (`treaty`) requires it. */
 export interface ManagementKeyView extends Omit<ManagementKeyRecord, "scopes"> {
@@ -23,8 +23,7 @@ export function managementKeyRoutes(parts: Parts<"statements" | "clock" | "keyMa
 		.get(
 			"/management-keys",
 			async ({ query }): Promise<{ items: ManagementKeyView[]; next: string | null }> => {
-				const { shown, after } = pageOf(query);
-				const { items, next } = await listManagementKeys(statements, { limit: shown, after });
+				const { items, next } = await listManagementKeys(statements, query);
 				return { items: items.map(({ scopes, ...key }) => ({ ...key, scopes: [...scopes] })), next };
 			},
 			{ query: t.Object(PAGE_QUERY) },
@@ -49,12 +48,8 @@ export function managementKeyRoutes(parts: Parts<"statements" | "clock" | "keyMa
 				}),
 			},
 		)
-		.post(
-			"/management-keys/:id/revoke",
-			async ({ operator, params }) => {
-				await revokeManagementKey(statements, params.id, maker(operator));
-				return { revoked: true };
-			},
-			{ body: EMPTY_BODY },
-		);
+		.post("/management-keys/:id/revoke", async ({ operator, params }) => {
+			await revokeManagementKey(statements, params.id, maker(operator));
+			return { revoked: true };
+		});
 }

@@ -7,13 +7,14 @@ import {
 	getAdjustment,
 	rejectAdjustment,
 } from "../../billing/adjustments.ts";
+import { idOf, pageFrom } from "../../db/page.ts";
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { balanceOf } from "../credit/credit.ts";
-import { amountOf, EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON, USD } from "../page-query.ts";
+import { amountOf, PAGE_QUERY, REASON, USD } from "../page-query.ts";
 import { refuseOwnAccount } from "./operator-interest.ts";
 
 const STATE = t.Union([t.Literal("pending"), t.Literal("booked"), t.Literal("rejected")]);
@@ -82,21 +83,14 @@ export function adjustmentRoutes({
 		)
 		.get(
 			"/adjustments",
-			async ({ query }) => {
-				const { shown, asked, after } = pageOf(query);
-				const rows = await listAdjustments(statements, { state: query.state ?? "pending" }, { asked, after });
-				return pageOfRows(rows, shown, (row) => row.id);
-			},
+			({ query }) =>
+				pageFrom(query, (page) => listAdjustments(statements, { state: query.state ?? "pending" }, page), idOf),
 			{ query: t.Object({ ...PAGE_QUERY, state: t.Optional(STATE) }) },
 		)
-		.post(
-			"/adjustments/:id/confirm",
-			async ({ operator, params }) => {
-				const { state } = await confirmAdjustment(tx, await decision(operator, params.id));
-				return { state };
-			},
-			{ body: EMPTY_BODY },
-		)
+		.post("/adjustments/:id/confirm", async ({ operator, params }) => {
+			const { state } = await confirmAdjustment(tx, await decision(operator, params.id));
+			return { state };
+		})
 		.post(
 			"/adjustments/:id/reject",
 			async ({ operator, params, body }) => {

@@ -3,12 +3,13 @@ import { languageOf } from "../../base/language.ts";
 import { accountOfFinding, closeFinding } from "../../billing/stripe-findings.ts";
 import { confirmTransfer, rejectTransfer } from "../../billing/top-up-checks.ts";
 import { getTopUp, type TopUpState } from "../../billing/top-ups.ts";
+import { idOf, pageFrom } from "../../db/page.ts";
 import { suspendAccount, unsuspendAccount } from "../../keys/account-admin.ts";
 import { audit, listAudit } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import type { Operator } from "../console-session.ts";
 import { topUpView } from "../credit/credit.ts";
-import { EMPTY_BODY, PAGE_QUERY, pageOf, pageOfRows, REASON } from "../page-query.ts";
+import { PAGE_QUERY, REASON } from "../page-query.ts";
 import { accountDetail, searchAccounts } from "./operator-accounts.ts";
 import { adjustmentRoutes } from "./operator-adjustments.ts";
 import { listDeployments, listInstances } from "./operator-cluster.ts";
@@ -18,7 +19,6 @@ import { listWaiting } from "./operator-top-ups.ts";
 import { checkBooks, listReconciliations, toldRun } from "./reconciliation.ts";
 
 const text = t.Optional(t.String({ maxLength: 320 }));
-const pageQuery = t.Object({ ...PAGE_QUERY, q: text });
 const REASON_BODY = t.Object({ reason: REASON });
 const TOP_UP_STATE = t.Union([
 	t.Literal("pending"),
@@ -51,22 +51,16 @@ function accountRoutes({ statements, sessions, clock, fence }: Parts<"statements
 		.resolve(({ request }) => ({ operator: sessions.operator(request) }))
 		.get(
 			"/accounts",
-			async ({ query }) => {
-				const { shown, asked, after } = pageOf(query);
-				return pageOfRows(await searchAccounts(statements, query.q ?? null, { asked, after }), shown, (row) => row.id);
-			},
-			{ query: pageQuery },
+			({ query }) => pageFrom(query, (page) => searchAccounts(statements, query.q ?? null, page), idOf),
+			{ query: t.Object({ ...PAGE_QUERY, q: text }) },
 		)
 		.get("/accounts/:id", ({ params }) => accountDetail(statements, params.id, clock.wallMs()))
-		.post(
-			"/accounts/:id/suspend",
-			({ operator, params, body }) => changeState(operator, params.id, "suspended", body.reason),
-			{ body: REASON_BODY },
+		.guard({ schema: "standalone", body: REASON_BODY })
+		.post("/accounts/:id/suspend", ({ operator, params, body }) =>
+			changeState(operator, params.id, "suspended", body.reason),
 		)
-		.post(
-			"/accounts/:id/unsuspend",
-			({ operator, params, body }) => changeState(operator, params.id, "active", body.reason),
-			{ body: REASON_BODY },
+		.post("/accounts/:id/unsuspend", ({ operator, params, body }) =>
+			changeState(operator, params.id, "active", body.reason),
 		);
 }
 
@@ -82,11 +76,9 @@ function topUpRoutes({ statements, tx, sessions, config }: Parts<"statements" | 
 		.resolve(({ request }) => ({ operator: sessions.operator(request) }))
 		.get(
 			"/top-ups",
-			async ({ query }) => {
-				const { shown, asked, after } = pageOf(query);
+			({ query }) => {
 				const state: TopUpState = query.state ?? "pending";
-				const rows = await listWaiting(statements, state, { asked, after }, config.topUpSecondLook);
-				return pageOfRows(rows, shown, (row) => row.id);
+				return pageFrom(query, (page) => listWaiting(statements, state, page, config.topUpSecondLook), idOf);
 			},
 			{ query: t.Object({ ...PAGE_QUERY, state: t.Optional(TOP_UP_STATE) }) },
 		)
@@ -128,23 +120,17 @@ function serviceRoutes(parts: Parts<"statements" | "books" | "clock" | "config" 
 		.get("/deployments", async () => ({ items: await listDeployments(parts) }))
 		.get("/instances", async () => ({ items: await listInstances(statements) }))
 		.get("/reconciliation", ({ request }) => listReconciliations(statements, languageOf(request.headers)))
-		.post(
-			"/reconciliation",
-			async ({ operator: { userId, connection }, request }) => {
-				const run = await checkBooks(parts, connection, userId);
-				const done = { action: "ledger.reconcile", subject: run.id, accountId: null } as const;
-				await audit(statements, { actor: userId, ip: connection.address, ...done, detail: { ok: run.ok } });
-				return toldRun(run, languageOf(request.headers));
-			},
-			{ body: EMPTY_BODY },
-		)
+		.post("/reconciliation", async ({ operator: { userId, connection }, request }) => {
+			const run = await checkBooks(parts, connection, userId);
+			const done = { action: "ledger.reconcile", subject: run.id, accountId: null } as const;
+			await audit(statements, { actor: userId, ip: connection.address, ...done, detail: { ok: run.ok } });
+			return toldRun(run, languageOf(request.headers));
+		})
 		.get(
 			"/audit",
-			async ({ query }) => {
-				const { shown, asked, after } = pageOf(query);
+			({ query }) => {
 				const { subject, actor, action } = query;
-				const rows = await listAudit(statements, { subject, actor, action }, { asked, after });
-				return pageOfRows(rows, shown, (row) => row.id);
+				return pageFrom(query, (page) => listAudit(statements, { subject, actor, action }, page), idOf);
 			},
 			{ query: t.Object({ ...PAGE_QUERY, subject: text, actor: text, action: text }) },
 		);

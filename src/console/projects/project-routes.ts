@@ -1,4 +1,4 @@
-import { Elysia, t } from "elysia";
+import { t } from "elysia";
 import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import {
@@ -10,6 +10,7 @@ import {
 	updateProject,
 } from "../../keys/project-admin.ts";
 import { addUsd, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
+import { accountRoutes } from "../account-routes.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -20,10 +21,8 @@ import { heldBy } from "../keys/key-view.ts";
 import { makerIn } from "../keys/usable-keys.ts";
 import { checkWidening } from "../keys/widening.ts";
 import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/members.ts";
-import { ACCOUNT_QUERY, EMPTY_BODY, PAGE_QUERY, pageOf } from "../page-query.ts";
+import { PAGE_QUERY } from "../page-query.ts";
 import { addProjectMember, listProjectMembers, type ProjectMemberView, takeOutOfProject } from "./project-members.ts";
-
-const query = t.Object(ACCOUNT_QUERY);
 
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
 	/** Credit held by running requests admitted in the project, as of the last flush, and by dead instances. */
@@ -32,7 +31,7 @@ export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" 
 }
 
 export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
-	const { statements, sessions } = parts;
+	const { statements } = parts;
 
 	async function view(member: Allowed, id: string): Promise<ProjectView> {
 		const { accountId } = member;
@@ -44,16 +43,14 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 		return projectView(project, held.get(id)?.nanoUsd);
 	}
 
-	return new Elysia({ name: "console-projects", prefix: "/projects" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
+	return accountRoutes(parts, "console-projects", "/projects")
 		.use(projectMemberRoutes(parts))
 		.get(
 			"/",
 			async ({ member, query }): Promise<{ items: ProjectView[]; next: string | null }> => {
 				const { accountId } = member;
-				const { shown, after } = pageOf(query);
 				const [page, held] = await Promise.all([
-					listProjects(statements, accountId, { limit: shown, after }, makerIn(member)),
+					listProjects(statements, accountId, query, makerIn(member)),
 					heldBy("project", statements, accountId),
 				]);
 				return {
@@ -63,7 +60,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 			},
 			{ query: t.Object(PAGE_QUERY) },
 		)
-		.get("/:id", ({ member, params }) => view(member, params.id), { query })
+		.get("/:id", ({ member, params }) => view(member, params.id))
 		.post(
 			"/",
 			async ({ member, body }): Promise<ProjectView> => {
@@ -74,7 +71,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 				await createProject(statements, member.accountId, settings, id, act);
 				return view(member, id);
 			},
-			{ query, body: t.Object({ name: NAME, ...LIMITS, token: TOKEN }) },
+			{ body: t.Object({ name: NAME, ...LIMITS, token: TOKEN }) },
 		)
 		.patch(
 			"/:id",
@@ -88,46 +85,33 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 				const fence = await parts.fence(member, entry);
 				return { project: await view(member, params.id), fence };
 			},
-			{ query, body: t.Object({ name: t.Optional(NAME), ...LIMITS }) },
+			{ body: t.Object({ name: t.Optional(NAME), ...LIMITS }) },
 		)
-		.post(
-			"/:id/archive",
-			async ({ member, params }): Promise<{ project: ProjectView; fence: Fence }> => {
-				const { accountId } = member;
-				const act = member.noted("project.archive");
-				const entry = await archiveProject(statements, { id: params.id, accountId }, null, act);
-				const fence = await parts.fence(member, entry, act);
-				return { project: await view(member, params.id), fence };
-			},
-			{ query, body: EMPTY_BODY },
-		);
+		.post("/:id/archive", async ({ member, params }): Promise<{ project: ProjectView; fence: Fence }> => {
+			const { accountId } = member;
+			const act = member.noted("project.archive");
+			const entry = await archiveProject(statements, { id: params.id, accountId }, null, act);
+			const fence = await parts.fence(member, entry, act);
+			return { project: await view(member, params.id), fence };
+		});
 }
 
 function projectMemberRoutes(parts: Parts<"statements" | "fence" | "sessions">) {
-	const { statements, sessions } = parts;
+	const { statements } = parts;
 
-	return new Elysia({ name: "console-project-members" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
-		.get(
-			"/:id/members",
-			async ({ member, params }): Promise<{ items: ProjectMemberView[] }> => {
-				await checkWorksIn(statements, params.id, makerIn(member));
-				await getProject(statements, { id: params.id, accountId: member.accountId });
-				return { items: await listProjectMembers(statements, params.id) };
-			},
-			{ query },
-		)
-		.put(
-			"/:id/members/:userId",
-			async ({ member: { accountId, noted }, params }): Promise<{ added: true }> => {
-				const { id: projectId, userId } = params;
-				await getProject(statements, { id: projectId, accountId });
-				const act = noted("project.member_add", { userId });
-				await addProjectMember(statements, { projectId, accountId, userId }, act);
-				return { added: true };
-			},
-			{ query, body: EMPTY_BODY },
-		)
+	return accountRoutes(parts, "console-project-members")
+		.get("/:id/members", async ({ member, params }): Promise<{ items: ProjectMemberView[] }> => {
+			await checkWorksIn(statements, params.id, makerIn(member));
+			await getProject(statements, { id: params.id, accountId: member.accountId });
+			return { items: await listProjectMembers(statements, params.id) };
+		})
+		.put("/:id/members/:userId", async ({ member: { accountId, noted }, params }): Promise<{ added: true }> => {
+			const { id: projectId, userId } = params;
+			await getProject(statements, { id: projectId, accountId });
+			const act = noted("project.member_add", { userId });
+			await addProjectMember(statements, { projectId, accountId, userId }, act);
+			return { added: true };
+		})
 		.delete(
 			"/:id/members/:userId",
 			async ({ member, params, query }): Promise<RightsTaken & { removed: true }> => {
@@ -139,7 +123,7 @@ function projectMemberRoutes(parts: Parts<"statements" | "fence" | "sessions">) 
 				const taken = query.keys === "revoke" ? await endKeysMadeBy(parts, member, { userId, projectId }) : KEYS_KEPT;
 				return { removed: true, ...taken };
 			},
-			{ query: t.Object({ ...ACCOUNT_QUERY, keys: KEYS_OF_MEMBER }) },
+			{ query: t.Object({ keys: KEYS_OF_MEMBER }) },
 		);
 }
 

@@ -5,7 +5,6 @@ import { viewOf } from "../../db/view-of.ts";
 import { noted, notedJson } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { EMPTY_BODY } from "../page-query.ts";
 import { createAttempts, passwordAgainLimits } from "./auth-attempts.ts";
 import { createSignInMails } from "./auth-mails.ts";
 import { PASSWORD_CHARS_MAX } from "./password-length.ts";
@@ -69,16 +68,11 @@ export function sessionRoutes(
 			if (rows.length === 0) throw new ConsoleError("not_found", "There is no such session.");
 			return { revoked: true };
 		})
-		.post(
-			"/sessions/revoke-others",
-			async ({ request }) => {
-				const { userId, sessionId } = sessions.viewer(request);
-				const rows =
-					await statements`delete from session where user_id = ${userId} and id <> ${sessionId} returning id`;
-				return { revoked: rows.length };
-			},
-			{ body: EMPTY_BODY },
-		);
+		.post("/sessions/revoke-others", async ({ request }) => {
+			const { userId, sessionId } = sessions.viewer(request);
+			const rows = await statements`delete from session where user_id = ${userId} and id <> ${sessionId} returning id`;
+			return { revoked: rows.length };
+		});
 }
 
 /**

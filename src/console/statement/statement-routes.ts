@@ -1,10 +1,10 @@
-import { Elysia, t } from "elysia";
+import { t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import { findAccount } from "../../keys/account-admin.ts";
+import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
-import { ACCOUNT_QUERY } from "../page-query.ts";
-import { type Party, readBillingDetails, saveBillingDetails } from "./billing-details.ts";
+import { readBillingDetails, saveBillingDetails } from "./billing-details.ts";
 import { createPdfQueue } from "./pdf-queue.ts";
 import { listMonths, readStatement } from "./statement.ts";
 import { statementCsv } from "./statement-csv.ts";
@@ -12,8 +12,6 @@ import { type StatementDocument, statementDocument } from "./statement-document.
 import { statementLines } from "./statement-lines.ts";
 import { statementPage } from "./statement-page.ts";
 
-const query = t.Object(ACCOUNT_QUERY);
-const monthQuery = t.Object({ ...ACCOUNT_QUERY, month: t.String({ maxLength: 7 }) });
 const details = t.Object({
 	company: t.String({ maxLength: 200 }),
 	address: t.String({ maxLength: 900 }),
@@ -43,47 +41,29 @@ export function statementRoutes(parts: Parts<"statements" | "brand" | "sessions"
 		return { ...document, isClosed: statement.state === "closed" };
 	}
 
-	return new Elysia({ name: "console-statements", prefix: "/credit" })
-		.get(
-			"/statements",
-			async ({ request }) => ({ items: await listMonths(statements, sessions.account(request).accountId) }),
-			{ query },
-		)
-		.get(
-			"/statement.csv",
-			async ({ request, query }) => {
-				const { statement, lines } = await monthOf(request, query.month);
-				return file(statementCsv(statement, lines), "text/csv; charset=utf-8", `statement-${query.month}.csv`);
-			},
-			{ query: monthQuery },
-		)
-		.get("/statement", async ({ request, query }) => statementPage(await documentOf(request, query.month)), {
-			query: monthQuery,
-		})
-		.get(
-			"/statement.pdf",
-			async ({ request, query }) => {
-				const { isClosed, ...document } = await documentOf(request, query.month);
-				const key = isClosed ? Bun.SHA256.hash(JSON.stringify(document), "hex") : null;
-				// Loaded on demand, because it contains a font.
-				const { statementPdf } = await import("./statement-pdf.ts");
-				const bytes = await pdfs.make(document.accountId, key, () => statementPdf(document));
-				return file(bytes, "application/pdf", `statement-${query.month}.pdf`);
-			},
-			{ query: monthQuery },
-		)
-		.get("/billing-details", ({ request }) => readBillingDetails(statements, sessions.account(request).accountId), {
-			query,
-		})
+	return accountRoutes(parts, "console-statements", "/credit")
+		.get("/statements", async ({ member }) => ({ items: await listMonths(statements, member.accountId) }))
+		.get("/billing-details", ({ member }) => readBillingDetails(statements, member.accountId))
 		.put(
 			"/billing-details",
-			({ request, body }) => {
-				const { accountId, noted } = sessions.account(request);
-				const act = (saved: Party) => noted("account.billing_details", { ...saved });
-				return saveBillingDetails(statements, accountId, body, act);
-			},
-			{ query, body: details },
-		);
+			({ member: { accountId, noted }, body }) =>
+				saveBillingDetails(statements, accountId, body, (saved) => noted("account.billing_details", { ...saved })),
+			{ body: details },
+		)
+		.guard({ schema: "standalone", query: t.Object({ month: t.String({ maxLength: 7 }) }) })
+		.get("/statement.csv", async ({ request, query }) => {
+			const { statement, lines } = await monthOf(request, query.month);
+			return file(statementCsv(statement, lines), "text/csv; charset=utf-8", `statement-${query.month}.csv`);
+		})
+		.get("/statement", async ({ request, query }) => statementPage(await documentOf(request, query.month)))
+		.get("/statement.pdf", async ({ request, query }) => {
+			const { isClosed, ...document } = await documentOf(request, query.month);
+			const key = isClosed ? Bun.SHA256.hash(JSON.stringify(document), "hex") : null;
+			// Loaded on demand, because it contains a font.
+			const { statementPdf } = await import("./statement-pdf.ts");
+			const bytes = await pdfs.make(document.accountId, key, () => statementPdf(document));
+			return file(bytes, "application/pdf", `statement-${query.month}.pdf`);
+		});
 }
 
 function file(body: string | Uint8Array<ArrayBuffer>, type: string, name: string): Response {

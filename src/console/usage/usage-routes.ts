@@ -1,10 +1,12 @@
-import { Elysia, type Static, t } from "elysia";
+import { type Static, t } from "elysia";
 import { csvResponse } from "../../base/csv.ts";
+import { pageFrom } from "../../db/page.ts";
 import { formatUsd } from "../../money/nano-usd.ts";
+import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { logCsv } from "../log/log-csv.ts";
-import { type LogFilter, type LogRow, logDetail, logPage } from "../log/log-page.ts";
-import { ACCOUNT_QUERY, PAGE_QUERY, pageOf, pageOfRows } from "../page-query.ts";
+import { type LogFilter, logDetail, logPage } from "../log/log-page.ts";
+import { PAGE_QUERY } from "../page-query.ts";
 import type { UsageFilter, UsageSeries } from "./usage-query.ts";
 import { DAY_MS, usageSeries } from "./usage-query.ts";
 
@@ -19,7 +21,6 @@ const FILTER = {
 };
 const STATUSES = [t.Literal("ok"), t.Literal("failed"), t.Literal("left")] as const;
 const usageQuery = t.Object({
-	...ACCOUNT_QUERY,
 	...FILTER,
 	status: t.Optional(t.Union([...STATUSES])),
 	bucket: t.Optional(t.Union([t.Literal("hour"), t.Literal("day")])),
@@ -35,14 +36,13 @@ const logQuery = t.Object({
 const RANGE_MS_DEFAULT = 7 * DAY_MS;
 
 export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
-	const { statements, sessions, clock } = parts;
+	const { statements, clock } = parts;
 	const filterOf = (query: Static<typeof usageQuery>): UsageFilter => {
 		const { bucket = "day", group = "model", status = null, to: toMs = clock.wallMs() } = query;
 		return { ...narrowedBy(query), bucket, group, status, toMs, fromMs: query.from ?? toMs - RANGE_MS_DEFAULT };
 	};
 
-	return new Elysia({ name: "console-usage" })
-		.resolve(({ request }) => ({ member: sessions.account(request) }))
+	return accountRoutes(parts, "console-usage")
 		.get(
 			"/usage",
 			({ member, query }): Promise<UsageSeries> => usageSeries(statements, member.accountId, filterOf(query)),
@@ -55,19 +55,18 @@ export function usageRoutes(parts: Parts<"statements" | "clock" | "sessions">) {
 		)
 		.get(
 			"/requests",
-			async ({ member: { accountId }, query }): Promise<{ items: LogRow[]; next: string | null }> => {
-				const { shown, asked, after } = pageOf(query);
-				const rows = await logPage(statements, accountId, logFilter(query), { asked, after });
-				return pageOfRows(rows, shown, ({ cursor }) => cursor);
-			},
+			({ member, query }) =>
+				pageFrom(
+					query,
+					(page) => logPage(statements, member.accountId, logFilter(query), page),
+					({ cursor }) => cursor,
+				),
 			{ query: logQuery },
 		)
 		.get("/requests.csv", ({ member, query }) => logCsv(statements, member.accountId, logFilter(query)), {
 			query: logQuery,
 		})
-		.get("/requests/:id", ({ member, params }) => logDetail(statements, member.accountId, params.id), {
-			query: t.Object(ACCOUNT_QUERY),
-		});
+		.get("/requests/:id", ({ member, params }) => logDetail(statements, member.accountId, params.id));
 }
 
 /** As in `/v1/usage`, project `none` selects usage without a project. */

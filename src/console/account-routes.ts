@@ -1,0 +1,14 @@
+import { Elysia } from "elysia";
+import type { Parts } from "./console-deps.ts";
+import { OF_ACCOUNT } from "./page-query.ts";
+
+/** Routes of the selected account: `member` has the right that `ROUTE_RULES` names for the route. */
+export function accountRoutes<const Prefix extends string = "">(
+	{ sessions }: Parts<"sessions">,
+	name: string,
+	prefix?: Prefix,
+) {
+	return new Elysia<Prefix>({ name, prefix: prefix as Prefix })
+		.guard(OF_ACCOUNT)
+		.resolve(({ request }) => ({ member: sessions.account(request) }));
+}

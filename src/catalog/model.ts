@@ -5,6 +5,9 @@ export type ModelKind = "chat" | "embedding" | "transcription" | "image" | "rera
 export type ChatMode = "chat" | "completions";
 export type DialectName = "openai" | "vllm" | "sglang" | "llama.cpp" | "ollama" | "tgi" | "tei";
 
+/** Whether a server counts reasoning tokens within its completion tokens, as OpenAI does, or separately. */
+export type ReasoningCount = "inside" | "beside";
+
 export type Modality = "text" | "image" | "audio" | "embeddings" | "rerank";
 
 /** How image URLs in prompts are handled, which the upstream would fetch. `data_only` accepts only `data:` URLs. */
@@ -45,6 +48,8 @@ export interface UpstreamSpec {
 	readonly maxConcurrency: number;
 	/** False for servers that close idle connections early: each request then opens a new connection. */
 	readonly keepAlive: boolean;
+	/** Default `inside`. */
+	readonly reasoningTokens?: ReasoningCount;
 }
 
 export type TextNormalization = "nfkc" | "none";

@@ -1,7 +1,15 @@
 import type { DialectName, ModelKind, UpstreamSpec } from "./model.ts";
 import type { YamlField, YamlReader } from "./yaml-reader.ts";
 
-export const UPSTREAM_FIELDS = ["url", "api_key", "model", "dialect", "max_concurrency", "keep_alive"] as const;
+export const UPSTREAM_FIELDS = [
+	"url",
+	"api_key",
+	"model",
+	"dialect",
+	"max_concurrency",
+	"keep_alive",
+	"reasoning_tokens",
+] as const;
 
 /** Kinds of models that servers of each dialect support. `openai` means any server with that interface. */
 const KINDS_OF_DIALECT: Readonly<Record<DialectName, readonly ModelKind[]>> = {
@@ -39,8 +47,9 @@ export function readUpstream(
 	const concurrencyBounds = { min: 1, max: MAX_CONCURRENCY_MAX, integer: true };
 	const maxConcurrency = reader.number(map.get("max_concurrency"), concurrencyBounds) ?? DEFAULT_MAX_CONCURRENCY;
 	const keepAlive = reader.flag(map.get("keep_alive")) ?? true;
+	const reasoningTokens = reader.choice(map.get("reasoning_tokens"), ["inside", "beside"]) ?? "inside";
 	if (url === undefined || model === undefined || dialect === undefined) return undefined;
-	return Object.freeze({ url, apiKey, model, dialect, maxConcurrency, keepAlive });
+	return Object.freeze({ url, apiKey, model, dialect, maxConcurrency, keepAlive, reasoningTokens });
 }
 
 /** Error messages never repeat the URL, which may contain a password. */

@@ -28,7 +28,7 @@ interface TextInput extends EndpointInput {
 }
 
 /** Differences between chat and legacy completions. */
-interface TextEndpoint<Input extends TextInput, Reply, Chunk>
+interface TextEndpoint<Input extends TextInput, Reply extends TextReply<unknown>, Chunk>
 	extends Pick<InferenceEndpoint<JsonBody, Input, Reply, Chunk>, "promptField" | "read" | "affinityOf"> {
 	readonly name: ChatMode;
 	readonly readsRaw: boolean;

@@ -7,6 +7,8 @@ export interface ReplicaState {
 	readonly breaker: string;
 	readonly inFlight: number;
 	readonly maxConcurrency: number;
+	readonly refused: number;
+	readonly contradictions: number;
 }
 
 /**
@@ -35,6 +37,12 @@ export function replicaReadings(replicas: () => readonly ReplicaState[]): Readin
 		gauge("breaker_open", "1 while the breaker is open.", (replica) => Number(isOpen(replica))),
 		gauge("places", "Concurrent calls that the replica accepts.", ({ maxConcurrency }) => maxConcurrency),
 		gauge("in_flight", "Calls under way.", ({ inFlight }) => inFlight),
+		gauge("refusals_total", "Calls refused because of our key, credit or model name.", ({ refused }) => refused),
+		gauge(
+			"usage_contradictions_total",
+			"Answers whose token counts do not add up.",
+			(replica) => replica.contradictions,
+		),
 		{
 			name: "tollgate_replicas",
 			help: "Replicas of all models by state; replicas with an open breaker are also counted as up.",

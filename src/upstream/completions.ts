@@ -14,7 +14,7 @@ import { type GenerationRequest, generationText, joinReplies, seedOf } from "./g
 import { Prompt } from "./prompt.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { TextReader } from "./text-reader.ts";
-import { readUsage } from "./usage.ts";
+import { usageOfAnswer } from "./usage.ts";
 import { asArray, asCount, asObject, asObjects, asText, type JsonObject, parseJson } from "./wire-value.ts";
 
 export type CompletionFinish = "stop" | "length" | "content_filter";
@@ -155,7 +155,7 @@ export function readCompletion(
 	const rawChoices = asArray(body?.choices);
 	if (rawChoices === undefined || rawChoices.length === 0) throw unreadable("a completion without choices");
 	if (rawChoices.length > shape.prompts * shape.n) throw unreadable("a completion with too many choices");
-	const usage = readUsage(body?.usage);
+	const usage = usageOfAnswer(body ?? {}, dialect.reasoningTokens, shape.n);
 	const counted = (usage?.completionTokens ?? 0) > 0;
 	let outputBytes = 0;
 	const choices = rawChoices.map((raw, place) => {

@@ -1,5 +1,5 @@
 /** The families of model servers: the plain OpenAI format, and how each family differs from it. */
-import type { DialectName } from "../catalog/model.ts";
+import type { DialectName, ReasoningCount, UpstreamSpec } from "../catalog/model.ts";
 import { failed, failureOfError, failureOfStatus, UpstreamFailure } from "./call/failure.ts";
 import type { UsageStyle } from "./usage.ts";
 
@@ -7,6 +7,7 @@ import type { UsageStyle } from "./usage.ts";
 export interface Dialect {
 	readonly name: DialectName;
 	readonly usageStyle: UsageStyle;
+	readonly reasoningTokens: ReasoningCount;
 	/** False if an unstreamed answer's usage covers the first choice only. */
 	readonly unaryUsageCoversChoices: boolean;
 	readonly streamOptions: Readonly<Record<string, boolean>>;
@@ -35,6 +36,7 @@ export interface Dialect {
 const OPENAI: Dialect = {
 	name: "openai",
 	usageStyle: "last",
+	reasoningTokens: "inside",
 	unaryUsageCoversChoices: true,
 	streamOptions: { include_usage: true },
 	limitField: () => "max_tokens",
@@ -112,6 +114,12 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		healthProbe: healthAtRoot,
 	}),
 };
+
+/** The dialect of a server, with its own settings. */
+export function dialectOf({ dialect: name, reasoningTokens = "inside" }: UpstreamSpec): Dialect {
+	const dialect = DIALECTS[name];
+	return dialect.reasoningTokens === reasoningTokens ? dialect : { ...dialect, reasoningTokens };
+}
 
 /**
  * llama.cpp answers these bad requests with 500: pictures without vision, tool arguments that are not JSON, unknown

@@ -4,6 +4,7 @@ import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
 import type { Asker, UnaryCall } from "./call/unary.ts";
 import type { Replica } from "./replicas/replica.ts";
+import { type ReportedUsage, usageOfChoices, usageOfInput } from "./usage.ts";
 import { asArray, asCount, asObject, asText } from "./wire-value.ts";
 
 export type EmbeddingInput = string | readonly number[];
@@ -20,13 +21,12 @@ export type Vector = readonly number[] | string;
 export interface EmbeddingReply {
 	readonly vectors: readonly Vector[];
 	/** Undefined if the upstream sent no count. */
-	readonly promptTokens: number | undefined;
+	readonly usage: ReportedUsage | undefined;
 }
 
 /** A number takes about 20 bytes as JSON. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 const VECTOR_MAX = 65_536;
-const TOKENS_MAX = 2 ** 31 - 1;
 
 export function embeddingCall(request: EmbeddingRequest, context: CallContext): UnaryCall<EmbeddingReply> {
 	const { inputs } = request;
@@ -35,14 +35,13 @@ export function embeddingCall(request: EmbeddingRequest, context: CallContext): 
 		async run(ask, replica) {
 			const size = Math.min(replica.dialect.embeddings.inputsMax, inputs.length);
 			const vectors: Vector[] = [];
-			let promptTokens: number | undefined = 0;
+			const usages: (ReportedUsage | undefined)[] = [];
 			for (let at = 0; at < inputs.length; at += size) {
 				const part = await post(ask, replica, request, inputs.slice(at, at + size));
 				for (const vector of part.vectors) vectors.push(vector);
-				promptTokens =
-					promptTokens === undefined || part.promptTokens === undefined ? undefined : promptTokens + part.promptTokens;
+				usages.push(part.usage);
 			}
-			return { vectors, promptTokens };
+			return { vectors, usage: usages.includes(undefined) ? undefined : usageOfChoices(usages, 1) };
 		},
 	};
 }
@@ -82,7 +81,7 @@ async function readEmbeddings(
 			throw unreadable("an embedding that is no vector, or whose index is taken");
 		vectors[index] = base64 ? base64Of(vector) : vector;
 	});
-	return { vectors: vectors as Vector[], promptTokens: countOf(body?.usage, headers) };
+	return { vectors: vectors as Vector[], usage: usageOfInput(body?.usage, headers) };
 }
 
 function vectorOf(value: unknown): readonly number[] | undefined {
@@ -111,15 +110,4 @@ function decoded(base64: string): readonly number[] | undefined {
 	const numbers: number[] = [];
 	for (let at = 0; at < bytes.length; at += 4) numbers.push(bytes.readFloatLE(at));
 	return numbers.every(Number.isFinite) ? numbers : undefined;
-}
-
-/** Zero means unknown; TEI has its count in a header. */
-export function countOf(usage: unknown, headers: Headers): number | undefined {
-	const record = asObject(usage);
-	const header = headers.get("x-compute-tokens");
-	for (const value of [record?.prompt_tokens, record?.total_tokens, header === null ? undefined : Number(header)]) {
-		const count = asCount(value, TOKENS_MAX);
-		if (count !== undefined && count > 0) return count;
-	}
-	return undefined;
 }

@@ -5,7 +5,8 @@ import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
 import type { UnaryCall } from "./call/unary.ts";
 import type { Replica } from "./replicas/replica.ts";
-import { asArray, asCount, asObject, asText, type JsonObject } from "./wire-value.ts";
+import { type ReportedUsage, readUsage } from "./usage.ts";
+import { asArray, asObject, asText, type JsonObject } from "./wire-value.ts";
 
 export interface ImageRequest {
 	readonly prompt: string;
@@ -20,11 +21,10 @@ export type GeneratedImage = ({ readonly b64_json: string } | { readonly url: st
 
 export interface ImageReply {
 	readonly images: readonly GeneratedImage[];
-	readonly usage: { readonly promptTokens: number; readonly completionTokens: number } | undefined;
+	readonly usage: ReportedUsage | undefined;
 }
 
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
-const TOKENS_MAX = 2 ** 31 - 1;
 /** Characters of base64 that are checked in one step. */
 const PIECE_CHARS = 1024 * 1024;
 const BASE64 = /^[A-Za-z0-9+/]*$/;
@@ -51,7 +51,7 @@ async function readImages(parsed: unknown, replica: Replica, n: number): Promise
 	if (items === undefined || items.length === 0) throw unreadable("an answer without images");
 	const images: GeneratedImage[] = [];
 	for (const raw of items.slice(0, n)) images.push(await imageOf(asObject(raw), replica));
-	return { images, usage: usageOf(body?.usage) };
+	return { images, usage: readUsage(body?.usage) };
 }
 
 async function imageOf(item: JsonObject | undefined, replica: Replica): Promise<GeneratedImage> {
@@ -92,11 +92,4 @@ function isPublic(text: string, replica: Replica): boolean {
 	return (
 		!/\.(local|internal|lan|home|localhost)\.?$/.test(hostname) && hostname !== new URL(replica.spec().url).hostname
 	);
-}
-
-function usageOf(value: unknown): ImageReply["usage"] {
-	const record = asObject(value);
-	const promptTokens = asCount(record?.input_tokens, TOKENS_MAX);
-	const completionTokens = asCount(record?.output_tokens, TOKENS_MAX);
-	return promptTokens === undefined || completionTokens === undefined ? undefined : { promptTokens, completionTokens };
 }

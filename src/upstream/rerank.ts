@@ -3,8 +3,8 @@
 import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
 import type { UnaryCall, UnaryPost } from "./call/unary.ts";
-import { countOf } from "./embeddings.ts";
 import type { Replica } from "./replicas/replica.ts";
+import { type ReportedUsage, usageOfInput } from "./usage.ts";
 import { asArray, asCount, asObject } from "./wire-value.ts";
 
 export interface RerankRequest {
@@ -21,7 +21,7 @@ export interface RankedDocument {
 export interface RerankReply {
 	readonly results: readonly RankedDocument[];
 	/** Undefined if the upstream sent no count. */
-	readonly tokens: number | undefined;
+	readonly usage: ReportedUsage | undefined;
 }
 
 /** The gateway applies `top_n` and `return_documents` itself, because servers differ in their support. */
@@ -64,5 +64,5 @@ function readRanking(parsed: unknown, headers: Headers, count: number): RerankRe
 		return { index, score };
 	});
 	results.sort((a, b) => b.score - a.score || a.index - b.index);
-	return { results, tokens: countOf(body?.usage, headers) };
+	return { results, usage: usageOfInput(body?.usage, headers) };
 }

@@ -5,7 +5,7 @@ import { newAboutSoFar, noteAbout } from "./chat/answer-fields.ts";
 import type { TextChunk } from "./chat/chat-answer.ts";
 import { type ChoiceProgress, newChoiceProgress } from "./chat/chat-choice.ts";
 import type { Dialect } from "./dialects.ts";
-import { type ReportedUsage, UsageTally, withoutCompletion } from "./usage.ts";
+import { type ReportedUsage, readUsage, UsageTally, withoutCompletion } from "./usage.ts";
 import { asArray, asCount, asObject, type JsonObject } from "./wire-value.ts";
 
 /**
@@ -57,7 +57,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		const saysSources = noteAbout(this.soFar, event);
 		if (saysSources) this.noteSources();
 		const chunk = this.#readChoices(rawChoices);
-		if (event.usage !== undefined && event.usage !== null) this.#noteUsage(event.usage, rawChoices);
+		if (this.#noteUsage(event, rawChoices)) this.#uncounted = false;
 		else if (chunk !== undefined && chunk.outputBytes > 0) this.noteOutput(payload, chunk, saysSources);
 		return chunk;
 	}
@@ -68,7 +68,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		for (const raw of rawChoices) {
 			const source = asObject(raw);
 			if (source === undefined) continue;
-			const index = asCount(source.index ?? 0, this.#choicesMax - 1);
+			const index = this.#indexOf(source);
 			if (index === undefined) throw failed("a choice with an impossible index");
 			let progress = this.#choices[index];
 			if (progress === undefined) this.#choices[index] = progress = newChoiceProgress();
@@ -109,12 +109,33 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		return this.#chunkOf(finishes, 0);
 	}
 
-	#noteUsage(record: unknown, rawChoices: readonly unknown[]): void {
-		const only =
-			rawChoices.length === 1 ? asCount(asObject(rawChoices[0])?.index ?? 0, this.#choicesMax - 1) : undefined;
+	/** Whether the event has a usage record, of its own or inside its choices. */
+	#noteUsage({ usage, timings }: JsonObject, rawChoices: readonly unknown[]): boolean {
+		const { reasoningTokens } = this.#dialect;
+		if (usage !== undefined && usage !== null) {
+			const only = rawChoices.length === 1 ? this.#indexOf(asObject(rawChoices[0])) : undefined;
+			const finished = this.#allFinished() ? this.#choices.length : 0;
+			this.#counts().note(readUsage(usage, reasoningTokens, timings), only, rawChoices.length > 0, finished);
+			return true;
+		}
+		let found = false;
+		for (const raw of rawChoices) {
+			const choice = asObject(raw);
+			const index = this.#indexOf(choice);
+			if (asObject(choice?.usage) === undefined || index === undefined) continue;
+			this.#counts().noteChoice(readUsage(choice?.usage, reasoningTokens), index, this.#allFinished());
+			found = true;
+		}
+		return found;
+	}
+
+	#counts(): UsageTally {
 		this.#tally ??= new UsageTally(this.#dialect.usageStyle, this.#choicesOfPrompt);
-		this.#tally.note(record, only, rawChoices.length > 0, this.#allFinished() ? this.#choices.length : 0);
-		this.#uncounted = false;
+		return this.#tally;
+	}
+
+	#indexOf(choice: JsonObject | undefined): number | undefined {
+		return asCount(choice?.index ?? 0, this.#choicesMax - 1);
 	}
 
 	#allFinished(): boolean {

@@ -9,7 +9,7 @@ import type { StreamReader, StreamWire } from "./call/stream-wire.ts";
 import type { UnaryCall } from "./call/unary.ts";
 import type { Dialect } from "./dialects.ts";
 import type { Replica } from "./replicas/replica.ts";
-import { plainUsage, type ReportedUsage, readUsage } from "./usage.ts";
+import { type ReportedUsage, readUsage } from "./usage.ts";
 import { asArray, asCount, asObject, asObjects, asText, type JsonObject, parseJson } from "./wire-value.ts";
 
 export interface TranscriptionRequest {
@@ -24,7 +24,7 @@ export interface TranscriptionRequest {
 /** Usage as the upstream reported it; what it omits is undefined. */
 export interface TranscriptionUsage {
 	readonly seconds: number | undefined;
-	readonly tokens: ReportedUsage | undefined;
+	readonly usage: ReportedUsage | undefined;
 }
 
 export interface TranscriptionReply extends TranscriptionUsage {
@@ -95,15 +95,15 @@ function readTranscription(parsed: unknown): TranscriptionReply {
 	const text = asText(body?.text);
 	if (body === undefined || text === undefined) throw unreadable("a transcription without text");
 	const durationS = secondsOf(body.duration);
-	const usage = usageOf(body.usage);
+	const { usage, seconds } = usageOf(body.usage);
 	return {
 		text,
 		language: asText(body.language),
 		durationS,
 		segments: undefined,
 		words: undefined,
-		tokens: usage.tokens,
-		seconds: usage.seconds ?? (durationS === undefined ? undefined : Math.ceil(durationS)),
+		usage,
+		seconds: seconds ?? (durationS === undefined ? undefined : Math.ceil(durationS)),
 	};
 }
 
@@ -113,17 +113,10 @@ function secondsOf(value: unknown): number | undefined {
 	return typeof seconds === "number" && seconds >= 0 && seconds <= SECONDS_MAX ? seconds : undefined;
 }
 
-/** `{type: "duration", seconds}`, or tokens by these names, or as chats count them (vLLM's streams). */
+/** `{type: "duration", seconds}`, or tokens. */
 function usageOf(value: unknown): TranscriptionUsage {
-	const record = asObject(value);
-	const seconds = secondsOf(record?.seconds);
-	const promptTokens = asCount(record?.input_tokens, TOKENS_MAX);
-	const completionTokens = asCount(record?.output_tokens, TOKENS_MAX);
-	const tokens =
-		promptTokens === undefined || completionTokens === undefined || promptTokens === 0
-			? readUsage(value)
-			: plainUsage(promptTokens, completionTokens);
-	return { seconds: seconds === undefined || seconds === 0 ? undefined : Math.ceil(seconds), tokens };
+	const seconds = secondsOf(asObject(value)?.seconds);
+	return { seconds: seconds === undefined || seconds === 0 ? undefined : Math.ceil(seconds), usage: readUsage(value) };
 }
 
 const SEGMENT_NUMBERS = ["seek", "start", "end", "temperature", "avg_logprob", "compression_ratio", "no_speech_prob"];
@@ -155,7 +148,7 @@ const WIRE: StreamWire<TranscriptionChunk> = {
 		const body = asObject(parseJson(text));
 		if (body !== undefined && isError(body)) throw dialect.failureOfError(body);
 		const reply = readTranscription(body);
-		return { chunk: chunkOf(reply.text, reply.seconds), usage: reply.tokens };
+		return { chunk: chunkOf(reply.text, reply.seconds), usage: reply.usage };
 	},
 };
 
@@ -176,7 +169,7 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 		const event = parseEvent(payload);
 		if (isError(event)) throw dialect.failureOfError(event);
 		const counted = usageOf(event.usage);
-		usage = counted.tokens ?? usage;
+		usage = counted.usage ?? usage;
 		if (event.type === "transcript.text.done") return done(asText(event.text) ?? text, counted.seconds);
 		const delta =
 			event.type === undefined ? deltaOfChat(event) : event.type === "transcript.text.delta" ? event.delta : "";

@@ -1,5 +1,6 @@
 /** Reads token counts from upstream records, which may be partial, repeated, per choice or wrong. */
-import { asCount, asObject, type JsonObject } from "./wire-value.ts";
+import type { ReasoningCount } from "../catalog/model.ts";
+import { asCount, asObject, asObjects, type JsonObject } from "./wire-value.ts";
 
 /** Token counts. `promptTokens` includes cached, `completionTokens` includes reasoning. */
 export interface TokenUsage {
@@ -12,15 +13,13 @@ export interface TokenUsage {
 export interface ReportedUsage extends Pick<TokenUsage, "cachedTokens" | "reasoningTokens"> {
 	readonly promptTokens: number | undefined;
 	readonly completionTokens: number | undefined;
+	/** The record contradicts itself, or the count of reasoning that is configured for its upstream. */
+	readonly contradicts?: true;
 }
 
 /** Drops the completion count: a record from before the end misses later output. */
 export function withoutCompletion(usage: ReportedUsage | undefined): ReportedUsage | undefined {
 	return usage === undefined ? undefined : { ...usage, completionTokens: undefined };
-}
-
-export function plainUsage(promptTokens: number, completionTokens: number): TokenUsage {
-	return { promptTokens, completionTokens, cachedTokens: 0, reasoningTokens: 0 };
 }
 
 /** Joins the usage of several choices, `n` per prompt: each prompt counts once, completions add up. */
@@ -57,6 +56,7 @@ function joined(one: ReportedUsage, other: ReportedUsage, ofSamePrompt: boolean)
 		completionTokens: sumOf(one.completionTokens, other.completionTokens),
 		cachedTokens: ofSamePrompt ? Math.max(one.cachedTokens, other.cachedTokens) : one.cachedTokens + other.cachedTokens,
 		reasoningTokens: one.reasoningTokens + other.reasoningTokens,
+		...(one.contradicts || other.contradicts ? CONTRADICTS : undefined),
 	};
 }
 
@@ -75,40 +75,104 @@ export type UsageStyle = "last" | "per_choice" | "sum";
 /** A higher count is wrong; the database columns have 32 bits. */
 const TOKENS_MAX = 2 ** 31 - 1;
 
+const CONTRADICTS = { contradicts: true } as const;
+
 /**
- * Interprets one record; undefined if it has neither half. A prompt count of zero means unknown. If the total exceeds
- * both halves, the rest was generated: some servers count reasoning separately. The exception is a rest equal to the
- * cached tokens, which some servers count separately from the prompt. Cached tokens never exceed the prompt's,
- * reasoning never the completion's.
+ * Interprets one record; undefined if it has neither half. A prompt count of zero means unknown. A missing half is the
+ * rest of the total. Reasoning is a part of the completion, or is added to it if the upstream counts it separately; then
+ * the rest of the total is reasoning that has no count of its own. Otherwise a total that is not the sum of both halves
+ * contradicts them, unless the rest equals the cached tokens, which some servers count separately. More cached than
+ * prompt tokens, or more reasoning than completion tokens, contradict too. `timings` are llama.cpp's.
  */
-export function readUsage(value: unknown): ReportedUsage | undefined {
+export function readUsage(
+	value: unknown,
+	reasoningCount: ReasoningCount = "inside",
+	timings?: unknown,
+): ReportedUsage | undefined {
 	const record = asObject(value);
 	if (record === undefined) return undefined;
-	const total = asCount(record.total_tokens, TOKENS_MAX) ?? 0;
-	const cached = asCount(asObject(record.prompt_tokens_details)?.cached_tokens, TOKENS_MAX) ?? 0;
-	const reasoning = reasoningOf(record);
-	let prompt = asCount(record.prompt_tokens, TOKENS_MAX) || undefined;
-	let completion = asCount(record.completion_tokens, TOKENS_MAX);
-	// Reasoning above the completion cannot be a part of it.
-	if (completion !== undefined && reasoning > completion) completion = Math.min(completion + reasoning, TOKENS_MAX);
-	if (prompt !== undefined) {
-		const beyond = total - prompt - (completion ?? 0);
-		if (beyond > 0 && beyond === cached) prompt = total - (completion ?? 0);
-		else if (beyond > 0) completion = total - prompt;
-	} else if (completion !== undefined && total > completion) prompt = total - completion;
-	if (prompt === undefined && (completion === undefined || completion === 0)) return undefined;
+	const total = largest(record.total_tokens) ?? 0;
+	const cached = cachedOf(record, timings);
+	let reasoning = reasoningOf(record);
+	let prompt = largest(record.prompt_tokens, record.input_tokens) || undefined;
+	let completion = largest(record.completion_tokens, record.output_tokens);
+	if (completion !== undefined && reasoningCount === "beside") {
+		if (reasoning === 0 && prompt !== undefined) reasoning = Math.max(total - prompt - completion, 0);
+		completion = Math.min(completion + reasoning, TOKENS_MAX);
+	}
+	let contradicts = false;
+	if (prompt === undefined) {
+		if (completion !== undefined && total > completion) prompt = total - completion;
+		else if (completion === undefined || completion === 0) return undefined;
+	} else {
+		const beyond = total === 0 ? 0 : total - prompt - (completion ?? 0);
+		if (beyond > 0 && beyond === cached) prompt += cached;
+		else if (completion === undefined) completion = beyond > 0 ? beyond : undefined;
+		else contradicts = beyond !== 0;
+	}
+	contradicts ||= (prompt !== undefined && cached > prompt) || (completion !== undefined && reasoning > completion);
 	return {
 		promptTokens: prompt,
 		completionTokens: completion,
-		cachedTokens: Math.min(cached, prompt ?? 0),
+		cachedTokens: prompt === undefined || cached > prompt ? 0 : cached,
 		reasoningTokens: Math.min(reasoning, completion ?? 0),
+		...(contradicts ? CONTRADICTS : undefined),
 	};
 }
 
+/** The largest count among several names of one quantity: the others are absent, zero or copies. */
+function largest(...values: readonly unknown[]): number | undefined {
+	let found: number | undefined;
+	for (const value of values) {
+		const count = asCount(value, TOKENS_MAX);
+		if (count !== undefined && (found === undefined || count > found)) found = count;
+	}
+	return found;
+}
+
+/** In order: OpenAI's two interfaces, DeepSeek, Moonshot, LiteLLM, llama.cpp. */
+function cachedOf(record: JsonObject, timings: unknown): number {
+	const cached = largest(
+		asObject(record.prompt_tokens_details)?.cached_tokens,
+		asObject(record.input_tokens_details)?.cached_tokens,
+		record.prompt_cache_hit_tokens,
+		record.cached_tokens,
+		record.cache_read_input_tokens,
+		asObject(timings)?.cache_n,
+	);
+	return cached ?? 0;
+}
+
+/** In order: OpenAI's two interfaces, SGLang. */
 function reasoningOf(record: JsonObject): number {
-	const details = asObject(record.completion_tokens_details);
-	// SGLang has it at the top level.
-	return asCount(details?.reasoning_tokens, TOKENS_MAX) ?? asCount(record.reasoning_tokens, TOKENS_MAX) ?? 0;
+	const reasoning = largest(
+		asObject(record.completion_tokens_details)?.reasoning_tokens,
+		asObject(record.output_tokens_details)?.reasoning_tokens,
+		record.reasoning_tokens,
+	);
+	return reasoning ?? 0;
+}
+
+/** The usage of a whole answer: its own record, or else those inside its choices, `n` per prompt. */
+export function usageOfAnswer(body: JsonObject, reasoningCount: ReasoningCount, n?: number): ReportedUsage | undefined {
+	const usage = readUsage(body.usage, reasoningCount, body.timings);
+	if (usage !== undefined) return usage;
+	return usageOfChoices(
+		asObjects(body.choices).map((choice) => readUsage(choice.usage, reasoningCount)),
+		n,
+	);
+}
+
+/** The usage of an answer without generated text. A total alone is the prompt; TEI counts in a header. */
+export function usageOfInput(value: unknown, headers: Headers): ReportedUsage | undefined {
+	const usage = readUsage(value);
+	if (usage?.promptTokens !== undefined) return usage;
+	const header = headers.get("x-compute-tokens");
+	const promptTokens =
+		largest(asObject(value)?.total_tokens) || largest(header === null ? undefined : Number(header)) || undefined;
+	return promptTokens === undefined
+		? undefined
+		: { promptTokens, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
 }
 
 /** Follows the usage records of one stream. A class: there is one per open stream. */
@@ -135,21 +199,25 @@ export class UsageTally {
 	}
 
 	/** `choiceIndex`: the event's only choice. `finished`: choices seen if all have their finish reason, otherwise 0. */
-	note(record: unknown, choiceIndex: number | undefined, hasChoices: boolean, finished: number): void {
-		const usage = readUsage(record);
+	note(usage: ReportedUsage | undefined, choiceIndex: number | undefined, hasChoices: boolean, finished: number): void {
 		if (usage === undefined) return;
-		if (this.#besideChoices && choiceIndex !== undefined) {
-			if (this.#final) return;
-			this.#ofChoice ??= [];
-			this.#ofChoice[choiceIndex] = usage;
-			this.#whole = undefined;
-			// A running count is not the final one.
-			this.#allCounted = this.#endsChoices && finished > 0;
-		} else if (this.#endsChoices && !this.#besideChoices && !hasChoices) this.#noteEnd(usage, finished);
+		// A running count is not the final one.
+		if (this.#besideChoices && choiceIndex !== undefined)
+			this.noteChoice(usage, choiceIndex, this.#endsChoices && finished > 0);
+		else if (this.#endsChoices && !this.#besideChoices && !hasChoices) this.#noteEnd(usage, finished);
 		else {
 			this.#whole = usage;
 			this.#final = !hasChoices || finished > 0;
 		}
+	}
+
+	/** A record of one choice. `isLast`: every choice has its final one. */
+	noteChoice(usage: ReportedUsage | undefined, choiceIndex: number, isLast: boolean): void {
+		if (usage === undefined || this.#final) return;
+		this.#ofChoice ??= [];
+		this.#ofChoice[choiceIndex] = usage;
+		this.#whole = undefined;
+		this.#allCounted = isLast;
 	}
 
 	#noteEnd(usage: ReportedUsage, finished: number): void {

@@ -43,6 +43,7 @@ models:
         dialect: vllm
         max_concurrency: \${CONCURRENCY}
         keep_alive: false
+        reasoning_tokens: beside
       - { url: https://gpu-2.example, model: x, dialect: openai }
   - id: bge
     kind: embedding

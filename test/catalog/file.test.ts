@@ -28,6 +28,7 @@ describe("a valid file", () => {
 					dialect: "vllm",
 					maxConcurrency: 32,
 					keepAlive: false,
+					reasoningTokens: "beside",
 				},
 				{
 					url: "https://gpu-2.example",
@@ -36,6 +37,7 @@ describe("a valid file", () => {
 					dialect: "openai",
 					maxConcurrency: 256,
 					keepAlive: true,
+					reasoningTokens: "inside",
 				},
 			],
 		});
@@ -154,7 +156,7 @@ describe("mistakes", () => {
   - id: a
     kind: rerank
     rates: {}
-    upstreams: [{ url: "http://h/v1?x=1", model: m, dialect: tgi, max_concurrency: 0 }]
+    upstreams: [{ url: "http://h/v1?x=1", model: m, dialect: tgi, max_concurrency: 0, reasoning_tokens: apart }]
 limits:
   connect_s: "5"
   conect_s: 5
@@ -185,6 +187,7 @@ extra: 1
 			"27: models[2].upstreams[0].url: must not have a query (?…)",
 			"27: models[2].upstreams[0].dialect: a tgi server cannot serve a model of kind rerank",
 			'27: models[2].upstreams[0].max_concurrency: must be a whole number from 1 to 65536, got "0"',
+			'27: models[2].upstreams[0].reasoning_tokens: must be one of inside, beside; got "apart"',
 			"29: limits.connect_s: must be a number from 0.1 to 120, got text: write 5 without quotes",
 			'30: limits: unknown field "conect_s"; did you mean "connect_s"?',
 			'31: file: unknown field "extra"; known are models, routes, limits, brand',

@@ -29,6 +29,8 @@ const replica = (more: Partial<ReplicaView> = {}): ReplicaView => ({
 	inFlight: 0,
 	maxConcurrency: 8,
 	draining: false,
+	refused: 0,
+	contradictions: 0,
 	...more,
 });
 

@@ -175,6 +175,8 @@ const FIRING: Readonly<Record<string, readonly string[]>> = {
 	TollgateInternalErrors: ['tollgate_errors_total{instance="a", code="internal_error"} +1'],
 	TollgateReplicaDown: ['tollgate_replica_up{instance="a", model="m", replica="m#0"} 0'],
 	TollgateBreakerOpen: ['tollgate_replica_breaker_open{instance="a", model="m", replica="m#0"} 1'],
+	TollgateUpstreamRefuses: ['tollgate_replica_refusals_total{instance="a", model="m", replica="m#0"} +1'],
+	TollgateUsageContradicts: ['tollgate_replica_usage_contradictions_total{instance="a", model="m", replica="m#0"} +1'],
 	TollgateUpstreamFailures: [
 		'tollgate_requests_total{instance="a", model="m", ending="upstream_died"} +6',
 		'tollgate_requests_total{instance="a", model="m", ending="finished"} +94',
@@ -210,6 +212,8 @@ const WELL = [
 	'tollgate_revocations_late_total{instance="a"} 0',
 	'tollgate_replica_up{instance="a", model="m", replica="m#0"} 1',
 	'tollgate_replica_breaker_open{instance="a", model="m", replica="m#0"} 0',
+	'tollgate_replica_refusals_total{instance="a", model="m", replica="m#0"} 4',
+	'tollgate_replica_usage_contradictions_total{instance="a", model="m", replica="m#0"} 4',
 	'tollgate_errors_total{instance="a", code="internal_error"} 3',
 	'tollgate_requests_total{instance="a", model="m", ending="upstream_died"} +1',
 	'tollgate_requests_total{instance="a", model="m", ending="finished"} +99',

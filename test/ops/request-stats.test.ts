@@ -43,6 +43,8 @@ test("of many replicas those in trouble have series; totals count all", async ()
 			breaker: nth === MODELS - 2 && at === 1 ? "open" : "closed",
 			inFlight: 0,
 			maxConcurrency: 4,
+			refused: 0,
+			contradictions: 0,
 		})),
 	).flat();
 	const text = await createMetrics(

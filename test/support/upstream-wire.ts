@@ -81,7 +81,7 @@ export function streamEvents(dialect: DialectName, answer: Answer, wish: StreamW
 		if (dialect === "llama.cpp" && wish.includeUsage && answer.usage !== null) {
 			send([], {
 				usage: usageJson(dialect, answer.usage),
-				timings: { prompt_n: answer.usage.prompt },
+				timings: timingsOf(answer.usage),
 				__verbose: { prompt: "<s>secret" },
 			});
 		}
@@ -110,9 +110,13 @@ export function wholeBody(dialect: DialectName, answer: Answer): Json {
 		model: dialect === "llama.cpp" ? "/models/secret.gguf" : answer.model,
 		choices,
 		...(usage === null ? {} : { usage }),
+		...(dialect === "llama.cpp" && answer.usage !== null ? { timings: timingsOf(answer.usage) } : {}),
 		...answer.lies.top,
 	};
 }
+
+/** llama.cpp's only count of cached tokens. */
+const timingsOf = ({ prompt, cached = 0 }: ScriptUsage) => ({ prompt_n: prompt - cached, cache_n: cached });
 
 /** The family's error event in the middle of a stream. */
 export function errorPayload(dialect: DialectName): string {
@@ -130,7 +134,7 @@ function usageJson(dialect: DialectName, usage: ScriptUsage): Json {
 		prompt_tokens: prompt,
 		completion_tokens: completion,
 		total_tokens: prompt + completion,
-		...(cached === undefined ? {} : { prompt_tokens_details: { cached_tokens: cached } }),
+		...(cached === undefined || dialect === "llama.cpp" ? {} : { prompt_tokens_details: { cached_tokens: cached } }),
 		...(reasoning === undefined
 			? {}
 			: dialect === "sglang"

@@ -6,7 +6,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { createTickBarrier, nextTurn } from "../../src/base/time-slice.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
-import type { UnaryCall } from "../../src/upstream/call/unary.ts";
+import type { CountedReply, UnaryCall } from "../../src/upstream/call/unary.ts";
 import { createUpstreams } from "../../src/upstream/upstreams.ts";
 import { askChat, chatCall, limitsWith, modelOver, openChat, snapshotOf } from "../support/upstream-catalog.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
@@ -66,9 +66,9 @@ function setUp() {
 	return { clock, upstreams, sent, read, calls, context, leave: () => leaving.abort(), inFlight };
 }
 
-const posted = (body: string | FormData, context: CallContext): UnaryCall<unknown> => ({
+const posted = (body: string | FormData, context: CallContext): UnaryCall<CountedReply> => ({
 	context,
-	run: (ask) => ask.post({ path: "/any", body, read: (answer) => answer }),
+	run: (ask) => ask.post({ path: "/any", body, read: (answer) => answer as CountedReply }),
 });
 
 test("small requests leave at the end of the turn, large ones at once", async () => {

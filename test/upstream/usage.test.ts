@@ -20,16 +20,61 @@ describe("a usage record", () => {
 		expect(readUsage(record(9, 3, { reasoning_tokens: 2, prompt_tokens_details: null }))).toEqual(usage(9, 3, 0, 2));
 	});
 
-	test("adds reasoning that is counted separately", () => {
-		const reasoning = { completion_tokens_details: { reasoning_tokens: 340 } };
-		expect(readUsage(record(12, 2, { ...reasoning, total_tokens: 354 }))).toEqual(usage(12, 342, 0, 340));
-		// The total alone shows it, or lacks it too.
-		expect(readUsage(record(12, 2, { total_tokens: 354 }))).toEqual(usage(12, 342));
-		expect(readUsage(record(12, 2, { ...reasoning, total_tokens: 14 }))).toEqual(usage(12, 342, 0, 340));
-		expect(readUsage(record(12, 2, reasoning))).toEqual(usage(12, 342, 0, 340));
-		// Reasoning within the completion count is not counted twice.
-		expect(readUsage(record(12, 342, { ...reasoning, total_tokens: 354 }))).toEqual(usage(12, 342, 0, 340));
-		expect(readUsage(record(12, 342, { ...reasoning, total_tokens: 0 }))).toEqual(usage(12, 342, 0, 340));
+	test.each<[string, object]>([
+		["prompt_tokens_details", { prompt_tokens_details: { cached_tokens: 4 } }],
+		["input_tokens_details", { input_tokens_details: { cached_tokens: 4 } }],
+		["prompt_cache_hit_tokens", { prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 5 }],
+		["cached_tokens", { cached_tokens: 4 }],
+		["cache_read_input_tokens", { cache_read_input_tokens: 4, cache_creation_input_tokens: 0 }],
+		["a name next to a zero", { prompt_tokens_details: { cached_tokens: 0 }, cached_tokens: 4 }],
+	])("has cached tokens under %s", (_, more) => {
+		expect(readUsage(record(9, 3, more))).toEqual(usage(9, 3, 4));
+		expect(readUsage(record(9, 3, more), "beside")).toEqual(usage(9, 3, 4));
+	});
+
+	test("has llama.cpp's cached tokens from its timings", () => {
+		expect(readUsage(record(9, 3), "inside", { cache_n: 4, prompt_n: 5 })).toEqual(usage(9, 3, 4));
+		for (const odd of [null, 7, { cache_n: "4" }]) expect(readUsage(record(9, 3), "inside", odd)).toEqual(usage(9, 3));
+	});
+
+	test("is read under the newer interface's names", () => {
+		const newer = {
+			input_tokens: 9,
+			output_tokens: 3,
+			total_tokens: 12,
+			input_tokens_details: { cached_tokens: 4 },
+			output_tokens_details: { reasoning_tokens: 2 },
+		};
+		expect(readUsage(newer)).toEqual(usage(9, 3, 4, 2));
+		expect(readUsage({ ...newer, prompt_tokens: 0, completion_tokens: 0 })).toEqual(usage(9, 3, 4, 2));
+		expect(readUsage({ ...record(9, 3), input_tokens: 0, output_tokens: 0 })).toEqual(usage(9, 3));
+	});
+
+	/** Prompt 12, completion 2, or a completion that includes the reasoning. */
+	const REASONING = { completion_tokens_details: { reasoning_tokens: 340 } };
+	test.each<[number, object, number, number | null, number, number | null]>([
+		// completion, more, and for each reading: the completion charged, and its reasoning or null for a contradiction
+		[342, { ...REASONING, total_tokens: 354 }, 342, 340, 682, null],
+		[342, REASONING, 342, 340, 682, 340],
+		[342, { ...REASONING, total_tokens: 0 }, 342, 340, 682, 340],
+		[342, { ...REASONING, total_tokens: 694 }, 342, null, 682, 340],
+		[342, { ...REASONING, total_tokens: 100 }, 342, null, 682, null],
+		[2, { ...REASONING, total_tokens: 354 }, 2, null, 342, 340],
+		[2, { ...REASONING, total_tokens: 14 }, 2, null, 342, null],
+		[2, REASONING, 2, null, 342, 340],
+		[2, { total_tokens: 354 }, 2, null, 342, 340],
+		[2, { total_tokens: 14 }, 2, 0, 2, 0],
+	])("with %d completion tokens and %j has %d inside, %d beside", (completion, more, inside, of, beside, ofBeside) => {
+		for (const [reading, tokens, reasoning] of [
+			["inside", inside, of],
+			["beside", beside, ofBeside],
+		] as const) {
+			const found = readUsage(record(12, completion, more), reading);
+			expect(found).toMatchObject({ promptTokens: 12, completionTokens: tokens });
+			expect(found?.contradicts).toBe(reasoning === null ? true : undefined);
+			if (reasoning !== null) expect(found?.reasoningTokens).toBe(reasoning);
+			expect(found?.reasoningTokens).toBeLessThanOrEqual(tokens);
+		}
 	});
 
 	test("adds cached tokens that are counted separately", () => {
@@ -38,8 +83,10 @@ describe("a usage record", () => {
 		expect(readUsage(record(100, 2, details))).toEqual(usage(100, 2, 90));
 	});
 
-	test("never has more cached than prompt tokens", () => {
-		expect(readUsage(record(9, 3, { prompt_tokens_details: { cached_tokens: 99 } }))).toEqual(usage(9, 3, 9));
+	test("with more cached than prompt tokens has none", () => {
+		const more = { prompt_tokens_details: { cached_tokens: 99 } };
+		expect(readUsage(record(9, 3, more))).toEqual({ ...usage(9, 3), contradicts: true });
+		expect(readUsage(record(9, 3, { ...more, total_tokens: 12 }))).toEqual({ ...usage(9, 3), contradicts: true });
 	});
 
 	test("with one half completes it from the total", () => {
@@ -63,22 +110,24 @@ describe("a usage record", () => {
 	});
 });
 
+const counts = (...of: Parameters<typeof record>) => readUsage(record(...of));
+
 describe("the usage of a stream", () => {
 	test("`last`: the last whole record wins; zeros are unknown", () => {
 		const tally = new UsageTally("last");
-		tally.note(record(0, 0), 0, true, 0);
+		tally.note(counts(0, 0), 0, true, 0);
 		expect(tally.current()).toBeUndefined();
-		tally.note(record(9, 1), 0, true, 0);
+		tally.note(counts(9, 1), 0, true, 0);
 		expect(tally.isFinal()).toBe(false);
-		tally.note(record(9, 5), undefined, false, 1);
-		tally.note(record(0, 0), undefined, false, 1);
+		tally.note(counts(9, 5), undefined, false, 1);
+		tally.note(counts(0, 0), undefined, false, 1);
 		expect(tally.current()).toEqual(usage(9, 5));
 		expect(tally.isFinal()).toBe(true);
 	});
 
 	test("`last`: a record on the finish event is final", () => {
 		const tally = new UsageTally("last");
-		tally.note(record(9, 5), 0, true, 1);
+		tally.note(counts(9, 5), 0, true, 1);
 		expect(tally.isFinal()).toBe(true);
 	});
 
@@ -91,30 +140,30 @@ describe("the usage of a stream", () => {
 			[0, 3],
 			[1, 2],
 		] as const) {
-			tally.note(record(9, tokens), choice, true, 0);
+			tally.note(counts(9, tokens), choice, true, 0);
 		}
 		expect(tally.current()).toEqual(usage(9, 5));
 		expect(tally.isFinal()).toBe(false);
-		tally.note(record(9, 6), undefined, false, 1);
+		tally.note(counts(9, 6), undefined, false, 1);
 		expect(tally.current()).toEqual(usage(9, 6));
 		expect(tally.isFinal()).toBe(true);
 	});
 
 	test("`sum`: choices add up, the prompt counts once", () => {
 		const tally = new UsageTally("sum");
-		tally.note(record(9, 4, { prompt_tokens_details: { cached_tokens: 5 } }), undefined, false, 0);
-		tally.note(record(9, 7), undefined, false, 2);
+		tally.note(counts(9, 4, { prompt_tokens_details: { cached_tokens: 5 } }), undefined, false, 0);
+		tally.note(counts(9, 7), undefined, false, 2);
 		expect(tally.current()).toEqual(usage(9, 11, 5));
 	});
 
 	test("`sum`: a repeated last record is ignored", () => {
 		const one = new UsageTally("sum");
-		for (const tokens of [4, 4, 4]) one.note(record(9, tokens), undefined, false, 1);
+		for (const tokens of [4, 4, 4]) one.note(counts(9, tokens), undefined, false, 1);
 		expect(one.current()).toEqual(usage(9, 4));
 		// A count from before the end is not a second choice's either.
 		const running = new UsageTally("sum");
-		running.note(record(9, 2), undefined, false, 0);
-		running.note(record(9, 4), undefined, false, 1);
+		running.note(counts(9, 2), undefined, false, 0);
+		running.note(counts(9, 4), undefined, false, 1);
 		expect([running.current(), running.isFinal()]).toEqual([usage(9, 4), true]);
 		const two = new UsageTally("sum");
 		for (const [tokens, finished] of [
@@ -122,14 +171,14 @@ describe("the usage of a stream", () => {
 			[7, 2],
 			[7, 2],
 		] as const)
-			two.note(record(9, tokens), undefined, false, finished);
+			two.note(counts(9, tokens), undefined, false, finished);
 		expect(two.current()).toEqual(usage(9, 11));
 	});
 
 	describe("a completion with three prompts of two choices", () => {
 		const cached = { prompt_tokens_details: { cached_tokens: 2 } };
 		const noteAll = (tally: UsageTally, finished: number) => {
-			for (let choice = 0; choice < 6; choice++) tally.note(record(10 + choice, 3, cached), choice, true, finished);
+			for (let choice = 0; choice < 6; choice++) tally.note(counts(10 + choice, 3, cached), choice, true, finished);
 		};
 
 		test("counts each prompt once and each choice", () => {
@@ -148,7 +197,7 @@ describe("the usage of a stream", () => {
 		test("keeps the final record without choices", () => {
 			for (const style of ["sum", "per_choice"] as const) {
 				const tally = new UsageTally(style, 2);
-				tally.note(record(39, 17), undefined, false, 6);
+				tally.note(counts(39, 17), undefined, false, 6);
 				noteAll(tally, 6);
 				expect(tally.current()).toEqual(usage(39, 17));
 			}

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { createTickBarrier } from "../../src/base/time-slice.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
-import type { UnaryCall } from "../../src/upstream/call/unary.ts";
+import type { CountedReply, UnaryCall } from "../../src/upstream/call/unary.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
 import { embeddingCall } from "../../src/upstream/embeddings.ts";
 import { chatCall, type limitsWith, modelOver, openChat } from "../support/upstream-catalog.ts";
@@ -21,7 +21,7 @@ const model = modelOver([SPEC]);
 const tickBarrier = createTickBarrier();
 
 /** A call of each kind with a whole answer, and its answer. */
-const CALLS: [string, (context: CallContext) => UnaryCall<unknown>, object][] = [
+const CALLS: [string, (context: CallContext) => UnaryCall<CountedReply>, object][] = [
 	["a chat", (context) => chatWhole(model, context, chatCall()), CHAT_ANSWER],
 	["embeddings", (context) => embeddingCall({ inputs: ["x"], fields: {}, base64: false }, context), VECTORS],
 ];

@@ -21,7 +21,7 @@ export interface Player {
 	stop(): Promise<void>;
 }
 
-export function createPlayer({ bytes, dialect, endpoint, n }: Recording): Player {
+export function createPlayer({ bytes, dialect, reasoningTokens, endpoint, n }: Recording): Player {
 	let pieces: readonly Uint8Array[] = [];
 	const fetch = async () =>
 		new Response(
@@ -35,7 +35,8 @@ export function createPlayer({ bytes, dialect, endpoint, n }: Recording): Player
 		);
 	const limits = limitsWith({ breakerFailuresInRow: 1e9, breakerFailureShare: 1, healthIntervalMs: 1e9 });
 	const upstreams = createUpstreams({ clock: systemClock, log: silentLog, fetch }, { limits: () => limits });
-	const spec = { url: "http://127.0.0.1:9/v1", apiKey: null, model: "m", dialect, maxConcurrency: 4, keepAlive: true };
+	const at = { url: "http://127.0.0.1:9/v1", apiKey: null, model: "m", maxConcurrency: 4, keepAlive: true };
+	const spec = { ...at, dialect, reasoningTokens };
 	const model = modelOver([spec]);
 	upstreams.sync(snapshotOf(model));
 

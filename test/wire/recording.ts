@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { DialectName } from "../../src/catalog/model.ts";
+import type { DialectName, ReasoningCount } from "../../src/catalog/model.ts";
 
 type Json = Record<string, unknown>;
 
@@ -39,6 +39,8 @@ export interface Recording {
 	readonly endpoint: "chat" | "completions";
 	/** The number of requested choices. */
 	readonly n: number;
+	/** As configured for the server. */
+	readonly reasoningTokens: ReasoningCount;
 	readonly bytes: Uint8Array;
 	readonly says: Said;
 	/** An intended change: a direct client of the server assembles something else. */
@@ -52,6 +54,8 @@ interface ServerFile {
 	readonly server: string;
 	readonly dialect: DialectName;
 	readonly about: string;
+	/** Default: inside. */
+	readonly reasoning_tokens?: ReasoningCount;
 	/** Fields at the start of each event with choices. */
 	readonly head: Json;
 	readonly recordings: readonly StreamOfFile[];
@@ -89,7 +93,7 @@ export const RECORDINGS: readonly Recording[] = [...new Bun.Glob("*.json").scanS
 	.map((name) => JSON.parse(readFileSync(join(FOLDER, name), "utf8")) as ServerFile)
 	.flatMap((file) => file.recordings.map((stream) => recordingOf(file, stream)));
 
-function recordingOf({ server, dialect, head }: ServerFile, stream: StreamOfFile): Recording {
+function recordingOf({ server, dialect, head, ...file }: ServerFile, stream: StreamOfFile): Recording {
 	const { endpoint = "chat", n = 1, done = true, eol = "\n", space = " ", fails } = stream;
 	const { reasoning, ...others } = stream.directly ?? {};
 	const directly = reasoning === undefined ? others : { ...others, reasoning: reasoning ?? undefined };
@@ -99,7 +103,18 @@ function recordingOf({ server, dialect, head }: ServerFile, stream: StreamOfFile
 	);
 	const text = events.join("") + (done ? `data:${space}[DONE]${eol}${eol}` : "");
 	const bytes = new TextEncoder().encode(text);
-	return { name: `${server}: ${stream.name}`, dialect, endpoint, n, bytes, says: saidOf(stream.says), directly, fails };
+	const reasoningTokens = file.reasoning_tokens ?? "inside";
+	return {
+		name: `${server}: ${stream.name}`,
+		dialect,
+		endpoint,
+		n,
+		reasoningTokens,
+		bytes,
+		says: saidOf(stream.says),
+		directly,
+		fails,
+	};
 }
 
 function saidOf(means: Meant | Said): Said {

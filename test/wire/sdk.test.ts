@@ -32,8 +32,10 @@ const server = Bun.serve({
 untilEnd({ stop: () => server.stop(true) });
 const url = `http://127.0.0.1:${server.port}/v1`;
 const service = await withService({
-	models: [...new Set(RECORDINGS.map(({ dialect }) => dialect))]
-		.map((dialect) => chatModel({ id: dialect, url, dialect }))
+	models: [...new Map(RECORDINGS.map((recording) => [modelOf(recording), recording]))]
+		.map(([id, { dialect, reasoningTokens }]) =>
+			[chatModel({ id, url, dialect }), `        reasoning_tokens: ${reasoningTokens}`].join("\n"),
+		)
 		.join("\n"),
 	limits: "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1",
 });
@@ -41,9 +43,13 @@ const { secret } = await service.customer();
 const through = new OpenAI({ apiKey: secret, baseURL: `${service.url}/v1`, maxRetries: 0 });
 const direct = new OpenAI({ apiKey: "none", baseURL: url, maxRetries: 0 });
 
+function modelOf({ dialect, reasoningTokens }: Recording): string {
+	return `${dialect}-${reasoningTokens}`;
+}
+
 async function read(client: OpenAI, recording: Recording, cut: number, asked: boolean) {
-	const { dialect, endpoint, n, name } = recording;
-	const common = { model: dialect as string, stream: true, ...(n > 1 ? { n } : {}) } as const;
+	const { endpoint, n, name } = recording;
+	const common = { model: modelOf(recording), stream: true, ...(n > 1 ? { n } : {}) } as const;
 	const options = asked ? { stream_options: { include_usage: true } } : {};
 	const text = `${name}@${cut}`;
 	const events: AnyEvent[] = [];
@@ -155,9 +161,10 @@ const helped = whole.filter(({ endpoint }) => endpoint === "chat").filter((_, at
 
 test.each(helped.map((recording) => [recording.name, recording] as const))(
 	"%s: the SDK's helper reads it",
-	async (_, { name, dialect, n, says }) => {
+	async (_, recording) => {
+		const { name, n, says } = recording;
 		const stream = through.chat.completions.stream({
-			model: dialect,
+			model: modelOf(recording),
 			messages: [{ role: "user", content: `${name}@0` }],
 			...(n > 1 ? { n } : {}),
 		});

@@ -22,6 +22,7 @@ const BY_REASON: Readonly<Record<Place, Readonly<Record<string, string>>>> = {
 		[OTHER]: "images related_questions",
 	},
 	choice: {
+		[OURS]: "usage",
 		[REASON]: "stop_reason matched_stop native_finish_reason",
 		[INSIDE]: "token_ids routed_experts hidden_states meta_info seed",
 		[PROMPT]: "prompt_token_ids",

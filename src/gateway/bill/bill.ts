@@ -34,7 +34,8 @@ export const FREE_BILL: Bill = { ...NO_COUNTS, cost: ZERO_USD, basis: "exact" };
 
 /**
  * Prices the upstream's counts. A missing count is estimated from the size, at most the reservation. A count above the
- * context is cut to it. Both are marked as estimates; a count above the output limit stands.
+ * context is cut to it. Both are marked as estimates, as is a record that contradicts itself; a count above the output
+ * limit stands.
  */
 export function billOf(
 	{ model, upperBound, choices }: Pick<AdmissionRequest, "model" | "upperBound" | "choices">,
@@ -50,7 +51,10 @@ export function billOf(
 	const promptTokens = Math.min(prompt, model.contextLength * (measure.prompts ?? 1));
 	const completionTokens = Math.min(completion, model.contextLength * choices);
 	const cachedTokens = Math.min(reported?.cachedTokens ?? 0, promptTokens);
-	const exact = reported?.promptTokens === promptTokens && reported.completionTokens === completionTokens;
+	const exact =
+		reported?.promptTokens === promptTokens &&
+		reported.completionTokens === completionTokens &&
+		reported.contradicts === undefined;
 	return {
 		promptTokens,
 		completionTokens,
@@ -177,11 +181,27 @@ export function unitBill(model: Model, used: Quantities, counted: boolean): Bill
 	};
 }
 
-/** An upstream's count, cut to the request's maximum; `isBelieved` if it existed and needed no cut. */
+interface Counted {
+	/** Undefined without a count. */
+	readonly tokens: number | undefined;
+	/** Whether the count exists, needed no cut and its record does not contradict itself. */
+	readonly isBelieved: boolean;
+}
+
+/** An upstream's count, cut to the request's maximum. */
 export function countedWithin(
-	count: number | undefined,
+	usage: ReportedUsage | undefined,
+	field: "promptTokens" | "completionTokens",
 	max: number,
-): { readonly tokens: number | undefined; readonly isBelieved: boolean } {
+): Counted {
+	const count = usage?.[field];
 	if (count === undefined) return { tokens: undefined, isBelieved: false };
-	return { tokens: Math.min(count, max), isBelieved: count <= max };
+	return { tokens: Math.min(count, max), isBelieved: count <= max && usage?.contradicts === undefined };
+}
+
+/** The prompt of an endpoint with units of its own, by the upstream's count or by `estimate`. */
+export function promptWithin(usage: ReportedUsage | undefined, max: number, estimate: number) {
+	const { tokens, isBelieved } = countedWithin(usage, "promptTokens", max);
+	const cachedTokens = Math.min(usage?.cachedTokens ?? 0, tokens ?? 0);
+	return { tokens: { promptTokens: tokens ?? estimate, cachedTokens }, isBelieved };
 }

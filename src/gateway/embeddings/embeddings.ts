@@ -8,7 +8,7 @@ import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import { DIALECTS } from "../../upstream/dialects.ts";
 import { type EmbeddingInput, type EmbeddingReply, embeddingCall } from "../../upstream/embeddings.ts";
-import { countedWithin, unitBill } from "../bill/bill.ts";
+import { promptWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, readJson } from "../body/json-body.ts";
 import { Tokens } from "../completions/completions.ts";
 import { assertBody, honouredFields, optional, requestBody } from "../request-fields.ts";
@@ -72,10 +72,9 @@ export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingR
 	upperBound: (input) => ({ ...NO_QUANTITIES, requests: 1, promptTokens: input.promptTokensMax }),
 	whole: {
 		call: ({ input }, context) => embeddingCall(input, context),
-		bill({ model, input }, { promptTokens }) {
-			const counted = countedWithin(promptTokens, input.promptTokensMax);
-			const used = { ...NO_QUANTITIES, requests: 1, promptTokens: counted.tokens ?? input.promptTokensEstimate };
-			return unitBill(model, used, counted.isBelieved);
+		bill({ model, input }, { usage }) {
+			const { tokens, isBelieved } = promptWithin(usage, input.promptTokensMax, input.promptTokensEstimate);
+			return unitBill(model, { ...NO_QUANTITIES, requests: 1, ...tokens }, isBelieved);
 		},
 		write({ model }, reply, { promptTokens: tokens, cost, basis }) {
 			return {

@@ -7,7 +7,7 @@ import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import { type ImageReply, imageCall } from "../../upstream/images.ts";
-import { countedWithin, unitBill } from "../bill/bill.ts";
+import { countedWithin, promptWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, readJson } from "../body/json-body.ts";
 import { assertBody, honouredFields, optional, requestBody, shortText, unsupportedOf } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
@@ -70,13 +70,14 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 			// Images are counted here; tokens matter only if they have a price.
 			const { input: inputRate, cachedInput, output } = model.rateCard;
 			const tokensAreFree = inputRate === 0 && cachedInput === 0 && output === 0;
-			const prompt = countedWithin(usage?.promptTokens, input.promptTokensMax);
-			const completion = countedWithin(usage?.completionTokens, input.n * model.contextLength);
+			const estimate = tokensAreFree ? 0 : input.promptTokensEstimate;
+			const prompt = promptWithin(usage, input.promptTokensMax, estimate);
+			const completion = countedWithin(usage, "completionTokens", input.n * model.contextLength);
 			const used = {
 				...NO_QUANTITIES,
 				requests: 1,
 				images: made.length,
-				promptTokens: prompt.tokens ?? (tokensAreFree ? 0 : input.promptTokensEstimate),
+				...prompt.tokens,
 				completionTokens: completion.tokens ?? 0,
 			};
 			return unitBill(model, used, (prompt.isBelieved && completion.isBelieved) || tokensAreFree);

@@ -6,7 +6,7 @@ import type { Model } from "../../catalog/model.ts";
 import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import { type RerankReply, rerankCall } from "../../upstream/rerank.ts";
-import { countedWithin, unitBill } from "../bill/bill.ts";
+import { promptWithin, unitBill } from "../bill/bill.ts";
 import { type JsonBody, readJson } from "../body/json-body.ts";
 import { assertBody, honouredFields, openObject, optional, requestBody } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
@@ -69,13 +69,13 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 	}),
 	whole: {
 		call: ({ input }, context) => rerankCall(input, context),
-		bill({ model, input }, { tokens }) {
+		bill({ model, input }, { usage }) {
 			// Searches are counted here; tokens matter only if they have a price.
 			const tokensAreFree = model.rateCard.input === 0 && model.rateCard.cachedInput === 0;
-			const counted = countedWithin(tokens, input.promptTokensMax);
-			const promptTokens = counted.tokens ?? (tokensAreFree ? 0 : input.promptTokensEstimate);
-			const used = { ...NO_QUANTITIES, requests: 1, searches: input.searches, promptTokens };
-			return unitBill(model, used, counted.isBelieved || tokensAreFree);
+			const estimate = tokensAreFree ? 0 : input.promptTokensEstimate;
+			const { tokens, isBelieved } = promptWithin(usage, input.promptTokensMax, estimate);
+			const used = { ...NO_QUANTITIES, requests: 1, searches: input.searches, ...tokens };
+			return unitBill(model, used, isBelieved || tokensAreFree);
 		},
 		write({ context, model, input }, reply, { promptTokens: tokens, cost, basis }) {
 			const { documents, searches, topN, returnDocuments } = input;

@@ -3,6 +3,7 @@ import { chunkedJsonBody } from "../../base/chunked-json-body.ts";
 import type { TimeSlice } from "../../base/time-slice.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
+import type { CountedReply } from "../../upstream/call/unary.ts";
 import { coverExcess, outcomeOf, settledBill, settleFailed } from "../bill/bill.ts";
 import { answerHeaders } from "../headers.ts";
 import { callContext, type Exchange, type RequestContext, type ServeDeps } from "./context.ts";
@@ -15,7 +16,12 @@ import type { LongBody } from "./unread-answers.ts";
  * Sends one request to one model and returns its answer. If there is none it throws or rejects, and the admitted request
  * is settled for free. No async function gets the body as an argument: it would keep the body until the answer.
  */
-export function attempt<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+export function attempt<
+	Body extends RequestBody,
+	Input extends EndpointInput,
+	Reply extends CountedReply,
+	Chunk extends OutputChunk,
+>(
 	deps: ServeDeps,
 	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
 	context: RequestContext,
@@ -31,7 +37,12 @@ export function attempt<Body extends RequestBody, Input extends EndpointInput, R
 }
 
 /** A separate function: a closure in `attempt` would keep its variables for every request. */
-function answerLater<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+function answerLater<
+	Body extends RequestBody,
+	Input extends EndpointInput,
+	Reply extends CountedReply,
+	Chunk extends OutputChunk,
+>(
 	deps: ServeDeps,
 	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
 	context: RequestContext,
@@ -46,7 +57,12 @@ async function withTurn<Input>(timeSlice: TimeSlice, read: Input): Promise<Input
 	return read;
 }
 
-async function answer<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+async function answer<
+	Body extends RequestBody,
+	Input extends EndpointInput,
+	Reply extends CountedReply,
+	Chunk extends OutputChunk,
+>(
 	deps: ServeDeps,
 	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
 	context: RequestContext,

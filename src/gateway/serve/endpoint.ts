@@ -7,7 +7,7 @@ import type { Endpoint } from "../../catalog/request-fields.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
 import type { CallContext } from "../../upstream/call/attempt.ts";
 import type { StreamCall } from "../../upstream/call/stream.ts";
-import type { UnaryCall } from "../../upstream/call/unary.ts";
+import type { CountedReply, UnaryCall } from "../../upstream/call/unary.ts";
 import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Bill, OutputSize } from "../bill/bill.ts";
 import type { BodyReads } from "../body/body-reads.ts";
@@ -30,7 +30,12 @@ export interface EndpointInput {
 }
 
 /** One endpoint: data and small stateless functions, which `serve` calls in order. */
-export interface InferenceEndpoint<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk> {
+export interface InferenceEndpoint<
+	Body extends RequestBody,
+	Input extends EndpointInput,
+	Reply extends CountedReply,
+	Chunk,
+> {
 	readonly name: Endpoint;
 	readonly kind: ModelKind;
 	/** Which endpoint of a chat deployment it is. */
@@ -58,7 +63,7 @@ export interface InferenceEndpoint<Body extends RequestBody, Input extends Endpo
 	readonly streamed?: StreamedAnswer<Input, Chunk>;
 }
 
-export interface WholeAnswer<Input, Reply> {
+export interface WholeAnswer<Input, Reply extends CountedReply> {
 	call(exchange: Exchange<Input>, context: CallContext): UnaryCall<Reply>;
 	/** Called once per admitted request when it was answered or failed: it is not sent again. */
 	over?(input: Input): void;

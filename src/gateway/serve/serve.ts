@@ -1,6 +1,7 @@
 import type { Route } from "../../catalog/model.ts";
 import { checkAccess } from "../../keys/access.ts";
 import type { OutputChunk } from "../../upstream/call/stream-wire.ts";
+import type { CountedReply } from "../../upstream/call/unary.ts";
 import type { BodyHold } from "../body/body-memory.ts";
 import type { Connection } from "../connection.ts";
 import { setRateHeaders } from "../headers.ts";
@@ -18,7 +19,12 @@ import { refuse, serveRoute } from "./serve-route.ts";
  * → send → relay → settle → refuse. Only a claim queries Postgres. A caller within the process passes its own
  * `authenticate`, and reads the body to its end, cancels it or aborts the signal. Never rejects.
  */
-export async function serve<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+export async function serve<
+	Body extends RequestBody,
+	Input extends EndpointInput,
+	Reply extends CountedReply,
+	Chunk extends OutputChunk,
+>(
 	deps: ServeDeps,
 	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
 	connection: Connection,
@@ -77,7 +83,12 @@ export async function serve<Body extends RequestBody, Input extends EndpointInpu
 }
 
 /** A separate function: a closure in `serve` would keep its variables for every request. */
-function attemptInTurn<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
+function attemptInTurn<
+	Body extends RequestBody,
+	Input extends EndpointInput,
+	Reply extends CountedReply,
+	Chunk extends OutputChunk,
+>(
 	deps: ServeDeps,
 	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
 	context: RequestContext,
@@ -89,9 +100,12 @@ function attemptInTurn<Body extends RequestBody, Input extends EndpointInput, Re
 
 export type ServedEndpoint = ReturnType<typeof served>;
 
-export function served<Body extends RequestBody, Input extends EndpointInput, Reply, Chunk extends OutputChunk>(
-	endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>,
-) {
+export function served<
+	Body extends RequestBody,
+	Input extends EndpointInput,
+	Reply extends CountedReply,
+	Chunk extends OutputChunk,
+>(endpoint: InferenceEndpoint<Body, Input, Reply, Chunk>) {
 	return {
 		name: endpoint.name,
 		answer: (deps: ServeDeps, connection: Connection, authenticate?: Authenticate) =>

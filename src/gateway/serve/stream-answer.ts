@@ -2,6 +2,7 @@ import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
 import { UpstreamFailure } from "../../upstream/call/failure.ts";
 import type { AnswerStream, Arrived, OutputChunk } from "../../upstream/call/stream-wire.ts";
+import type { CountedReply } from "../../upstream/call/unary.ts";
 import { type Bill, endingOf } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { faultOf, statusOf } from "../error-body.ts";
@@ -15,7 +16,7 @@ import { Streaming } from "./streaming.ts";
 /** Streams one admitted request. Rejects, settled, while the status can still change; a later failure is an event. */
 export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
 	deps: ServeDeps,
-	endpoint: Pick<InferenceEndpoint<never, Input, unknown, Chunk>, "streamed" | "affinityOf">,
+	endpoint: Pick<InferenceEndpoint<never, Input, CountedReply, Chunk>, "streamed" | "affinityOf">,
 	exchange: Exchange<Input>,
 ): Promise<Response> {
 	const { streamed } = endpoint;

@@ -9,7 +9,7 @@ import {
 	transcriptionCall,
 	transcriptionStream,
 } from "../../upstream/transcriptions.ts";
-import { type Bill, countedWithin, unitBill } from "../bill/bill.ts";
+import { type Bill, countedWithin, promptWithin, unitBill } from "../bill/bill.ts";
 import { readForm } from "../body/bytes-body.ts";
 import { errorBody } from "../error-body.ts";
 import type { Exchange } from "../serve/context.ts";
@@ -147,12 +147,11 @@ function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionIn
 			eventOf(errorBody(fault, language)) +
 			eventOf({ type: "transcript.usage", usage: audioUsage(model, bill) }) +
 			DONE,
-		bill: (tokens, { bytes }, finished) =>
-			billOfAudio(model, duration, { seconds, tokens }, bytes, upperBound, finished),
+		bill: (usage, { bytes }, finished) => billOfAudio(model, duration, { seconds, usage }, bytes, upperBound, finished),
 		// Sound is processed ahead of its words, so after a crash all of it may be charged until the journal is settled.
 		costAt(now, output) {
-			const tokens = { ...now, completionTokens: output };
-			return billOfAudio(model, duration, { seconds, tokens }, 0, upperBound).cost;
+			const usage = { ...now, completionTokens: output };
+			return billOfAudio(model, duration, { seconds, usage }, 0, upperBound).cost;
 		},
 	};
 }
@@ -167,7 +166,7 @@ const TEXT_BYTES_PER_SECOND = 12;
 function billOfAudio(
 	model: Model,
 	{ secondsMax, secondsLikely }: AudioDuration,
-	{ seconds: reported, tokens }: TranscriptionUsage,
+	{ seconds: reported, usage }: TranscriptionUsage,
 	outputBytes: number,
 	upperBound: Quantities,
 	isWhole = true,
@@ -182,14 +181,13 @@ function billOfAudio(
 		promptTokens: tokensAreFree ? 0 : Math.min(seconds * INPUT_TOKENS_PER_SECOND_TYPICAL, upperBound.promptTokens),
 		completionTokens: tokensAreFree ? 0 : Math.min(completionTokensEstimate(outputBytes), upperBound.completionTokens),
 	};
-	const prompt = countedWithin(tokens?.promptTokens, upperBound.promptTokens);
-	const completion = countedWithin(tokens?.completionTokens, upperBound.completionTokens);
+	const prompt = promptWithin(usage, upperBound.promptTokens, likely.promptTokens);
+	const completion = countedWithin(usage, "completionTokens", upperBound.completionTokens);
 	const used: Quantities = {
 		...NO_QUANTITIES,
 		requests: 1,
 		audioSeconds: seconds,
-		promptTokens: prompt.tokens ?? likely.promptTokens,
-		cachedTokens: Math.min(tokens?.cachedTokens ?? 0, prompt.tokens ?? 0),
+		...prompt.tokens,
 		completionTokens: completion.tokens ?? likely.completionTokens,
 	};
 	const counted =

@@ -204,6 +204,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		if (this.#state !== "over") this.#enter("over");
 		this.#learn();
 		this.#attempt.succeed();
+		this.#attempt.replica.noteUsage(this.usage());
 		if (!bodyEnded) this.#drain();
 	}
 

@@ -96,8 +96,10 @@ function logFailure(log: Log, { requestId, accountId }: CallContext, replica: Re
 	const { kind, status } = failure;
 	const detail = status === undefined && OWN_TEXT.has(kind) ? { detail: failure.private } : {};
 	const fields = { request: requestId, account: accountId, replica: replica.alias, kind, status, ...detail };
-	if (kind === "misconfigured") log.warn("a model server refuses the gateway's requests", fields);
-	else if (kind === "aborted" || kind === "stopping" || kind === "rejected" || kind === "context_length")
+	if (kind === "misconfigured") {
+		replica.noteRefusal();
+		log.warn("a model server refuses the gateway's requests", fields);
+	} else if (kind === "aborted" || kind === "stopping" || kind === "rejected" || kind === "context_length")
 		log.debug("a call to a model server ended early", fields);
 	else log.info("a call to a model server failed", fields);
 }

@@ -3,6 +3,7 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Dialect } from "../dialects.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
+import type { ReportedUsage } from "../usage.ts";
 import { asObject, parseJson } from "../wire-value.ts";
 import type { AnswerRead } from "./answer-memory.ts";
 import { Attempt, type CallContext } from "./attempt.ts";
@@ -22,8 +23,13 @@ export interface Asker {
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer>;
 }
 
+export interface CountedReply {
+	/** Undefined if the upstream sent no count. */
+	readonly usage: ReportedUsage | undefined;
+}
+
 /** A request whose answer arrives in one piece; `run` may send several posts to one replica. */
-export interface UnaryCall<Reply> {
+export interface UnaryCall<Reply extends CountedReply> {
 	readonly context: CallContext;
 	run(ask: Asker, replica: Replica): Promise<Reply>;
 }
@@ -40,7 +46,7 @@ export interface Replied<Reply> {
  * The total deadline starts now. As an Asker, it sends to the replica of the current attempt. A class: there is one per
  * request.
  */
-export class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
+export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Replied<Reply>>, Asker {
 	readonly #deps: CallDeps;
 	readonly #limits: () => ServiceLimits;
 	readonly #call: UnaryCall<Reply>;
@@ -72,6 +78,7 @@ export class UnaryTries<Reply> implements Tries<Reply, Replied<Reply>>, Asker {
 		// The abort of a short call is noticed only here: it had no listener.
 		if (this.#call.context.signal.aborted) throw leftBefore();
 		attempt.succeed();
+		attempt.replica.noteUsage(reply.usage);
 		return { reply, replica: attempt.replica.alias, bytes: this.#longBytes };
 	}
 

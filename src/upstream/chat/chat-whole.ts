@@ -1,7 +1,7 @@
 import { createTimeSlice } from "../../base/time-slice.ts";
 import { isError, unreadable } from "../call/failure.ts";
 import type { Dialect } from "../dialects.ts";
-import { readUsage } from "../usage.ts";
+import { usageOfAnswer } from "../usage.ts";
 import { asArray, asObject, asObjects, type JsonObject } from "../wire-value.ts";
 import { aboutOf } from "./answer-fields.ts";
 import type { ChatChoice, ChatChunk, ChatReply } from "./chat-answer.ts";
@@ -19,7 +19,7 @@ export function readChatReply(
 	const rawChoices = asArray(body.choices);
 	if (rawChoices === undefined || rawChoices.length === 0) throw unreadable("an answer without choices");
 	if (rawChoices.length > CHOICES_MAX) throw unreadable("an answer with too many choices");
-	const usage = readUsage(body.usage);
+	const usage = usageOfAnswer(body, dialect.reasoningTokens);
 	const counted = (usage?.completionTokens ?? 0) > 0;
 	let outputBytes = 0;
 	const choices: ChatChoice[] = [];

@@ -1,7 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import type { DialectName, UpstreamSpec } from "../../catalog/model.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import { DIALECTS } from "../dialects.ts";
+import { dialectOf } from "../dialects.ts";
+import type { ReportedUsage } from "../usage.ts";
 import { type BreakerCall, type BreakerState, createBreaker } from "./breaker.ts";
 import type { CallOutcome } from "./call-outcomes.ts";
 import { createOutputEstimator } from "./output-estimator.ts";
@@ -22,6 +23,10 @@ export interface ReplicaView {
 	readonly inFlight: number;
 	readonly maxConcurrency: number;
 	readonly draining: boolean;
+	/** Since the start: calls that it refused because of the gateway's own key, credit or model name. */
+	readonly refused: number;
+	/** Since the start: answers whose usage contradicts itself. */
+	readonly contradictions: number;
 }
 
 /** Whether requests are answered there, as customers see it. */
@@ -40,8 +45,8 @@ export function createReplica(
 ) {
 	const { clock } = deps;
 	const { alias, modelId } = options;
-	const dialect = DIALECTS[options.spec.dialect];
-	let spec = options.spec;
+	let server = { spec: options.spec, dialect: dialectOf(options.spec) };
+	const counts = { refused: 0, contradictions: 0 };
 	let inFlight = 0;
 	/** "declared_down": the replica reports itself down. */
 	let health: ReplicaHealth | "declared_down" = "unknown";
@@ -51,7 +56,7 @@ export function createReplica(
 	const lastResort = createLastResort(clock);
 	let draining = false;
 
-	const capacity = () => spec.maxConcurrency;
+	const capacity = () => server.spec.maxConcurrency;
 	const shownHealth = () => (health === "declared_down" ? "down" : health);
 	const takes = () => !draining && !isDown() && breaker.state() !== "open";
 	const allows = (accountId: string) => !isDown() && breaker.allows(accountId);
@@ -70,11 +75,13 @@ export function createReplica(
 	return {
 		/** `<model id>#<index in the list>`: the name in logs and metrics, which does not reveal the address. */
 		alias,
-		dialect,
-		spec: (): UpstreamSpec => spec,
+		get dialect() {
+			return server.dialect;
+		},
+		spec: (): UpstreamSpec => server.spec,
 		/** Applies changed settings of the same address. */
 		configure(changed: UpstreamSpec) {
-			spec = changed;
+			server = { spec: changed, dialect: dialectOf(changed) };
 		},
 		/** Whether it takes calls of any account, full or not. */
 		takesCalls: takes,
@@ -106,6 +113,13 @@ export function createReplica(
 			else lastResort.doubted();
 			breaker.end(call, outcome);
 		},
+		/** The operator must act. */
+		noteRefusal() {
+			counts.refused += 1;
+		},
+		noteUsage(usage: ReportedUsage | undefined) {
+			if (usage?.contradicts) counts.contradictions += 1;
+		},
 		/** See `createBreaker`. */
 		judge: breaker.judge,
 		otherFailureAtMs: breaker.otherFailureAtMs,
@@ -127,13 +141,14 @@ export function createReplica(
 		view: (): ReplicaView => ({
 			alias,
 			modelId,
-			url: spec.url,
-			dialect: spec.dialect,
+			url: server.spec.url,
+			dialect: server.spec.dialect,
 			health: shownHealth(),
 			breaker: breaker.shown(),
 			inFlight,
-			maxConcurrency: spec.maxConcurrency,
+			maxConcurrency: capacity(),
 			draining,
+			...counts,
 		}),
 	};
 }

@@ -51,6 +51,7 @@ const usage = fc.oneof(
 		output_tokens: count,
 		seconds: count,
 		prompt_tokens_details: fc.record({ cached_tokens: count }),
+		cached_tokens: count,
 		completion_tokens_details: fc.record({ reasoning_tokens: count }),
 	}),
 );

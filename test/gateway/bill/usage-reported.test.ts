@@ -1,65 +1,184 @@
-import { expect, test } from "bun:test";
+/** Where servers report their counts, and how contradictions are charged, at every endpoint, whole and streamed. */
+import { describe, expect, test } from "bun:test";
+import { deployments, TARGETS, toldUsage } from "../../fuzz/targets.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
 import { PROMPT_ESTIMATE } from "../../support/dialect-cells.ts";
-import { withChat } from "../../support/service.ts";
-import { reply } from "../../support/upstream-server.ts";
+import { chatModel, withService } from "../../support/service.ts";
+import { withEndpoints } from "../../support/upstream-endpoints.ts";
+import { reply, withUpstream } from "../../support/upstream-server.ts";
 
-const { upstream, service } = await withChat();
+type Json = Record<string, unknown>;
 
-type Usage = Record<string, unknown>;
+const endpoints = withEndpoints("openai");
+const upstream = withUpstream();
+const service = await withService({
+	models: [
+		deployments(endpoints.url).replace('rates: { input: "1" }', 'rates: { input: "1", cached_input: "0.5" }'),
+		chatModel({ id: "inside", url: upstream.url }),
+		`${chatModel({ id: "beside", url: upstream.url })}\n        reasoning_tokens: beside`,
+	].join("\n"),
+});
 
-function answerWith(usage: Usage, stream: boolean) {
-	const choice = { index: 0, finish_reason: "stop" };
-	if (!stream) {
-		const message = { role: "assistant", content: "forty-two" };
-		return reply().raw(JSON.stringify({ choices: [{ ...choice, message }], usage }), "application/json");
+const HALVES = { prompt_tokens: 6, completion_tokens: 5 };
+const exact = (cached: number) => ({ cached, basis: "exact" });
+const CASES: readonly [string, Json, { cached: number; basis: string }][] = [
+	["prompt_tokens_details", { ...HALVES, prompt_tokens_details: { cached_tokens: 4 }, total_tokens: 11 }, exact(4)],
+	["input_tokens_details", { ...HALVES, input_tokens_details: { cached_tokens: 4 } }, exact(4)],
+	["prompt_cache_hit_tokens", { ...HALVES, prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 2 }, exact(4)],
+	["cached_tokens", { ...HALVES, cached_tokens: 4 }, exact(4)],
+	["cache_read_input_tokens", { ...HALVES, cache_read_input_tokens: 4 }, exact(4)],
+	["the newer names", { input_tokens: 6, output_tokens: 5, input_tokens_details: { cached_tokens: 4 } }, exact(4)],
+	["more cached than prompt tokens", { ...HALVES, cached_tokens: 7 }, { cached: 0, basis: "estimated" }],
+	["a total that is no sum", { ...HALVES, total_tokens: 20 }, { cached: 0, basis: "estimated" }],
+];
+
+async function answered(path: string, secret: string, body: Json | FormData): Promise<Json | undefined> {
+	const isForm = body instanceof FormData;
+	const headers = { authorization: `Bearer ${secret}`, ...(isForm ? {} : { "content-type": "application/json" }) };
+	const sent = { method: "POST", headers, body: isForm ? body : JSON.stringify(body) };
+	const answer = await fetch(service.url + path, sent);
+	const text = await answer.text();
+	expect([answer.status, text]).toEqual([200, text]);
+	return toldUsage(text);
+}
+
+test.each(TARGETS.map((target) => [target.name, target] as const))("%s charges the counts", async (name, target) => {
+	const { model, path } = target;
+	const { accountId, secret } = await service.customer();
+	const told: unknown[] = [];
+	for (const [, usage] of CASES) {
+		const { body, contentType } = target.answer(usage);
+		endpoints.next(() => new Response(body, { headers: { "content-type": contentType } }));
+		told.push((await answered(path, secret, target.request()))?.basis);
 	}
+	await service.settled();
+	const rows = (await service.usage(accountId)).toSorted((a, b) =>
+		String(a.request_id) < String(b.request_id) ? -1 : 1,
+	);
+	const generates = !["embeddings", "rerank"].includes(name);
+	for (const [at, [place, , { cached, basis }]] of CASES.entries()) {
+		const row = rows[at];
+		expect({ place, ...row }).toMatchObject({
+			place,
+			prompt_tokens: 6,
+			cached_tokens: cached,
+			completion_tokens: generates ? 5 : 0,
+			// Seconds of audio are counted by a whole answer only.
+			basis: model !== "audio" ? basis : name.endsWith("streamed") ? "estimated" : "exact",
+		});
+		if (path.endsWith("completions"))
+			expect(Number(row?.charged_nano_usd)).toBe(priceOf(6 - cached, 5) + cached * 500 + 1_000);
+	}
+	expect(told).toEqual(rows.map(({ basis }) => basis));
+});
+
+/** An answer of `n` choices with a usage record inside each choice, or in `usage`. */
+function answerOf(kind: "chat" | "completions", stream: boolean, records: readonly unknown[], usage?: unknown) {
+	const said = (index: number, text: string, finish: string | null) => {
+		const message =
+			kind === "completions" ? { text } : stream ? { delta: { content: text } } : { message: { content: text } };
+		return { index, ...message, finish_reason: finish };
+	};
+	const last = records.map((record, index) => ({ ...said(index, stream ? "" : "a b", "stop"), usage: record }));
+	if (!stream) return reply().raw(JSON.stringify({ choices: last, usage }), "application/json");
 	const events = [
-		{ choices: [{ ...choice, delta: { content: "forty-two" }, finish_reason: null }] },
-		{ choices: [{ ...choice, delta: {} }] },
-		{ choices: [], usage },
+		...records.map((_, index) => ({ choices: [said(index, "a b", null)] })),
+		...last.map((choice) => ({ choices: [choice], usage: null })),
+		...(usage === undefined ? [] : [{ choices: [], usage }]),
 	];
 	return reply().raw(`${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")}data: [DONE]\n\n`);
 }
 
-async function charged(usage: Usage, stream: boolean) {
+const KINDS = [
+	["chat", false],
+	["chat", true],
+	["completions", false],
+	["completions", true],
+] as const;
+
+async function charged(
+	kind: "chat" | "completions",
+	stream: boolean,
+	model: string,
+	answer: ReturnType<typeof reply>,
+	n = 1,
+) {
+	upstream.next(answer);
+	const body =
+		kind === "chat" ? ask("one two three", { n, stream, model }) : { prompt: "one two three", n, stream, model };
 	const { accountId, secret } = await service.customer();
-	upstream.next(answerWith(usage, stream));
-	const response = await service.post("/v1/chat/completions", secret, ask("one two three", { stream }));
-	const text = await response.text();
-	expect(response.status).toBe(200);
-	const last = stream ? (text.split("\n\n").at(-3) as string).slice("data: ".length) : text;
-	return { told: (JSON.parse(last) as { usage: Usage }).usage, row: await onlyUsage(service, accountId) };
+	const told = await answered(kind === "chat" ? "/v1/chat/completions" : "/v1/completions", secret, body);
+	return { told, row: await onlyUsage(service, accountId) };
 }
 
-test.each([true, false])("charges reasoning counted beside the completion (streamed %p)", async (stream) => {
-	const { told, row } = await charged(
-		{
-			prompt_tokens: 12,
-			completion_tokens: 2,
-			total_tokens: 354,
-			completion_tokens_details: { reasoning_tokens: 340 },
-		},
-		stream,
-	);
-	expect(row).toMatchObject({ prompt_tokens: 12, completion_tokens: 342, reasoning_tokens: 340, basis: "exact" });
-	expect(Number(row.charged_nano_usd)).toBe(priceOf(12, 342));
-	expect(told).toMatchObject({
-		prompt_tokens: 12,
-		completion_tokens: 342,
-		total_tokens: 354,
-		completion_tokens_details: { reasoning_tokens: 340 },
+describe.each(KINDS)("a usage record inside a choice of %s (streamed %p)", (kind, stream) => {
+	const record = (prompt_tokens: number, completion_tokens: number) => ({ prompt_tokens, completion_tokens });
+
+	test("is charged exactly", async () => {
+		const { row } = await charged(
+			kind,
+			stream,
+			"inside",
+			answerOf(kind, stream, [{ ...record(7, 5), cached_tokens: 3 }]),
+		);
+		expect(row).toMatchObject({ prompt_tokens: 7, cached_tokens: 3, completion_tokens: 5, basis: "exact" });
+	});
+
+	test("of two choices adds up, with one prompt", async () => {
+		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [record(7, 5), record(7, 4)]), 2);
+		expect(row).toMatchObject({ prompt_tokens: 7, completion_tokens: 9, basis: "exact" });
+	});
+
+	test("gives way to the record of the whole", async () => {
+		const answer = answerOf(kind, stream, [record(7, 5), record(7, 4)], record(7, 10));
+		const { row } = await charged(kind, stream, "inside", answer, 2);
+		expect(row).toMatchObject({ prompt_tokens: 7, completion_tokens: 10, basis: "exact" });
 	});
 });
 
-test.each([true, false])("estimates a prompt of zero tokens (streamed %p)", async (stream) => {
-	const { row } = await charged({ prompt_tokens: 0, completion_tokens: 40, total_tokens: 40 }, stream);
-	expect(row).toMatchObject({ prompt_tokens: PROMPT_ESTIMATE, completion_tokens: 40, basis: "estimated" });
-	expect(Number(row.charged_nano_usd)).toBe(priceOf(PROMPT_ESTIMATE, 40));
+describe.each(KINDS)("reasoning of %s (streamed %p)", (kind, stream) => {
+	/** Seen at a provider: the total counts reasoning twice, or the completion lacks it. */
+	const USAGE = {
+		prompt_tokens: 64,
+		completion_tokens: 135,
+		completion_tokens_details: { reasoning_tokens: 78 },
+		total_tokens: 277,
+	};
+	const contradictions = async (model: string) => {
+		const text = await (await service.get("/metrics")).text();
+		return Number(
+			new RegExp(`^tollgate_replica_usage_contradictions_total{replica="${model}#0".*} (\\d+)$`, "m").exec(text)?.[1],
+		);
+	};
+
+	test.each([
+		["inside", USAGE, 135, "estimated"],
+		["inside", { ...USAGE, total_tokens: 199 }, 135, "exact"],
+		["beside", USAGE, 213, "exact"],
+		["beside", { ...USAGE, total_tokens: 199 }, 213, "estimated"],
+		["beside", { prompt_tokens: 64, completion_tokens: 135, total_tokens: 277 }, 213, "exact"],
+	] as const)("counted %s, with %j, is charged as %d tokens, %s", async (model, usage, completion, basis) => {
+		const before = await contradictions(model);
+		const { row, told } = await charged(kind, stream, model, answerOf(kind, stream, [undefined], usage));
+		expect(row).toMatchObject({ prompt_tokens: 64, completion_tokens: completion, reasoning_tokens: 78, basis });
+		expect(Number(row.charged_nano_usd)).toBe(priceOf(64, completion));
+		expect(told).toMatchObject({ completion_tokens: completion, total_tokens: 64 + completion, basis });
+		expect((await contradictions(model)) - before).toBe(basis === "estimated" ? 1 : 0);
+	});
 });
 
-test.each([true, false])("estimates a missing completion count (streamed %p)", async (stream) => {
-	const { row } = await charged({ prompt_tokens: 70, completion_tokens: null }, stream);
-	expect(row).toMatchObject({ prompt_tokens: 70, completion_tokens: 3, basis: "estimated" });
-	expect(Number(row.charged_nano_usd)).toBe(priceOf(70, 3));
+describe.each(KINDS)("a half of the usage of %s (streamed %p)", (kind, stream) => {
+	test("is estimated for a prompt of zero tokens", async () => {
+		const usage = { prompt_tokens: 0, completion_tokens: 40, total_tokens: 40 };
+		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [undefined], usage));
+		expect(row).toMatchObject({ completion_tokens: 40, basis: "estimated" });
+		if (kind === "chat") expect(row.prompt_tokens).toBe(PROMPT_ESTIMATE);
+	});
+
+	test("is estimated for a missing completion count", async () => {
+		const usage = { prompt_tokens: 70, completion_tokens: null };
+		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [undefined], usage));
+		expect(row).toMatchObject({ prompt_tokens: 70, completion_tokens: 1, basis: "estimated" });
+		expect(Number(row.charged_nano_usd)).toBe(priceOf(70, 1));
+	});
 });

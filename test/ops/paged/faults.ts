@@ -48,6 +48,8 @@ export function chat(world: World, model: string, secret = world.secret, more: o
 		.catch(() => 0);
 }
 
+const USAGE = { prompt_tokens: 3, completion_tokens: 2 };
+
 const times = (count: number, run: () => Promise<unknown>) => Promise.all(Array.from({ length: count }, run));
 
 export const FAULTS: readonly PagedFault[] = [
@@ -67,6 +69,14 @@ export const FAULTS: readonly PagedFault[] = [
 				for (const { secret } of keys) await chat(world, "shaky", secret);
 				await Bun.sleep(300);
 			}
+		},
+	},
+	{
+		what: "a model server that refuses our key, and one whose token counts do not add up",
+		alerts: ["TollgateUpstreamRefuses", "TollgateUsageContradicts"],
+		async run(world) {
+			world.steady.next(reply().errorStatus(401), reply().lie({ top: { usage: { ...USAGE, total_tokens: 99 } } }));
+			for (const _ of [1, 2]) await chat(world, "steady");
 		},
 	},
 	{

@@ -3,13 +3,15 @@ import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { creditLostRequests } from "../../src/batch/lost-requests.ts";
 import { type FleetMember, startFleet } from "../chaos/fleet.ts";
-import { untilEnd } from "../support/at-end.ts";
+import { testsMayTake, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import type { TestService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { batchesOf, batchModel, chatLine, isOver, type ShownBatch } from "./batch-service.ts";
 import { startLineUpstream } from "./line-upstream.ts";
+
+testsMayTake(240_000);
 
 const ANSWER_MS = 150;
 const WAIT_MS = 60_000;
@@ -109,23 +111,19 @@ test("after kill -9 lines without a sealed answer are sent again for one charge"
 	}
 	const { sentAgain } = await assertOnce(batch);
 	expect(sentAgain).toBeGreaterThan(0);
-}, 240_000);
+});
 
 // The next runner may meet the outage too; `crash.test.ts` tests a single runner.
-test.if(LONG)(
-	"an outage of the database loses no line",
-	async () => {
-		const batch = await started("away", 200);
-		await batch.until(40);
-		member.proxy.cut();
-		// Claimed lines end, and no more can be claimed.
-		await waitFor(() => upstream.open() === 0, "what is under way to end", WAIT_MS);
-		expect(batch.arrived().length).toBeLessThan(batch.names.length);
-		member.proxy.restore();
-		expect(await assertOnce(batch)).toEqual({ sentAgain: 0 });
-	},
-	90_000,
-);
+test.if(LONG)("an outage of the database loses no line", async () => {
+	const batch = await started("away", 200);
+	await batch.until(40);
+	member.proxy.cut();
+	// Claimed lines end, and no more can be claimed.
+	await waitFor(() => upstream.open() === 0, "what is under way to end", WAIT_MS);
+	expect(batch.arrived().length).toBeLessThan(batch.names.length);
+	member.proxy.restore();
+	expect(await assertOnce(batch)).toEqual({ sentAgain: 0 });
+});
 
 test("unsealed lines are sent again; a finished batch has no line rows", async () => {
 	const over = await started("swept", 3);
@@ -143,4 +141,4 @@ test("unsealed lines are sent again; a finished batch has no line rows", async (
 	expect((await assertOnce(batch)).sentAgain).toBeGreaterThanOrEqual(unsealed.length);
 	const rows = async () => (await fleet.sql`select 1 from batch_line where batch_id <> ${batch.id} limit 1`).length;
 	await waitFor(async () => (await rows()) === 0, "the lines of what is over to be removed", WAIT_MS);
-}, 240_000);
+});

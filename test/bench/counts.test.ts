@@ -146,57 +146,41 @@ const OPEN_STREAM: Budget = {
 	byKind: { Function: 3.8, JSLexicalEnvironment: 3.8, Promise: 5.8, Array: 3.8, Response: 1.2, AbortSignal: 2.2 },
 };
 
-test(
-	"a small request stays in its budget of objects, bytes, calls, sleeps",
-	async () => {
-		const body = chatBody("plain", SMALL_PROMPT_BYTES);
-		expect(await excess(body, { warmUp: 1_500, requests: 1_000 }, REQUEST)).toEqual([]);
-	},
-	DEADLINE_MS,
-);
+test("a small request stays in its budget of objects, bytes, calls, sleeps", async () => {
+	const body = chatBody("plain", SMALL_PROMPT_BYTES);
+	expect(await excess(body, { warmUp: 1_500, requests: 1_000 }, REQUEST)).toEqual([]);
+});
 
-test(
-	"an event of a stream stays in its budget",
-	async () => {
-		expect(await excess(streamBody("stream"), { warmUp: 32, requests: 32 }, EVENT, eventOf)).toEqual([]);
-	},
-	DEADLINE_MS,
-);
+test("an event of a stream stays in its budget", async () => {
+	expect(await excess(streamBody("stream"), { warmUp: 32, requests: 32 }, EVENT, eventOf)).toEqual([]);
+});
 
-test.if(LONG)(
-	"a young collection frees ended requests, also those that waited",
-	async () => {
-		for (const model of ["plain", "scarce"]) {
-			const load = { ...loadOf(own, chatBody(model, SMALL_PROMPT_BYTES)), requestsMax: KEPT_ROUND };
-			const kept = await keptRun(own, collecting, load, KEPT_ROUNDS);
-			const requests = KEPT_ROUNDS * KEPT_ROUND;
-			// Each request has one or two of each kind. Of 3,000 requests five were retained, and 2,400 when Sets held the
-			// running ones.
-			const most = Math.max(...["Request", "Response", "AbortController"].map((kind) => kept[kind] ?? 0));
-			expect([model, most, most < KEPT_SHARE_MAX * requests]).toEqual([model, most, true]);
-			// Maps and Sets: the program has 480 of its own, and had 1,700 when they held the waiting requests.
-			const tables = kept["Cell Butterfly"] ?? 0;
-			expect([model, tables, tables < TABLES_OWN_MAX + TABLES_SHARE_MAX * requests]).toEqual([model, tables, true]);
-		}
-	},
-	DEADLINE_MS,
-);
+test.if(LONG)("a young collection frees ended requests, also those that waited", async () => {
+	for (const model of ["plain", "scarce"]) {
+		const load = { ...loadOf(own, chatBody(model, SMALL_PROMPT_BYTES)), requestsMax: KEPT_ROUND };
+		const kept = await keptRun(own, collecting, load, KEPT_ROUNDS);
+		const requests = KEPT_ROUNDS * KEPT_ROUND;
+		// Each request has one or two of each kind. Of 3,000 requests five were retained, and 2,400 when Sets held the
+		// running ones.
+		const most = Math.max(...["Request", "Response", "AbortController"].map((kind) => kept[kind] ?? 0));
+		expect([model, most, most < KEPT_SHARE_MAX * requests]).toEqual([model, most, true]);
+		// Maps and Sets: the program has 480 of its own, and had 1,700 when they held the waiting requests.
+		const tables = kept["Cell Butterfly"] ?? 0;
+		expect([model, tables, tables < TABLES_OWN_MAX + TABLES_SHARE_MAX * requests]).toEqual([model, tables, true]);
+	}
+});
 
-test.if(LONG)(
-	"an open stream keeps only what it needs",
-	async () => {
-		const body = streamBody("idle");
-		const request = (stream: number) => chatRequestBytes(own, secrets[stream % secrets.length] as string, body);
-		// Objects of the compiler and the rest of the program count once, those of streams each time.
-		let over: string[] = [];
-		for (let round = 0; round < OPEN_STREAM_ROUNDS_MAX && (round === 0 || over.length > 0); round++) {
-			const held = await openStreamCounts(own, collecting, OPEN_STREAMS, request, () => upstream.release());
-			over = excessOf({ ...held, writes: 0, sleeps: 0 }, OPEN_STREAM);
-		}
-		expect(over).toEqual([]);
-	},
-	DEADLINE_MS,
-);
+test.if(LONG)("an open stream keeps only what it needs", async () => {
+	const body = streamBody("idle");
+	const request = (stream: number) => chatRequestBytes(own, secrets[stream % secrets.length] as string, body);
+	// Objects of the compiler and the rest of the program count once, those of streams each time.
+	let over: string[] = [];
+	for (let round = 0; round < OPEN_STREAM_ROUNDS_MAX && (round === 0 || over.length > 0); round++) {
+		const held = await openStreamCounts(own, collecting, OPEN_STREAMS, request, () => upstream.release());
+		over = excessOf({ ...held, writes: 0, sleeps: 0 }, OPEN_STREAM);
+	}
+	expect(over).toEqual([]);
+});
 
 /** A stream's counts per event include its request, spread over all events. */
 function eventOf({ byKind, load, ...sums }: Counts): Counts {

@@ -3,12 +3,14 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
-import { atEnd } from "../support/at-end.ts";
+import { atEnd, testsMayTake } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 import { FROM_SOURCE } from "./run-cli.ts";
+
+testsMayTake(120_000);
 
 async function stopWithHungDatabase(role: string) {
 	const dataDir = mkdtempSync(join(quickFolder(), "tollgate-embedded-stop-"));
@@ -35,14 +37,10 @@ async function stopWithHungDatabase(role: string) {
 
 // Takes half a minute, so it has a file of its own with concurrent tests. `db/embedded.test.ts` covers the reasons that
 // a failed stop logs.
-test.if(LONG)(
-	"a stop that leaves the embedded database running is not orderly",
-	async () => {
-		const roles = ["all", "gateway", "console"];
-		for (const { exitCode, said } of await Promise.all(roles.map(stopWithHungDatabase))) {
-			expect(said).toContain("the embedded PostgreSQL did not stop in time: leaving it running");
-			expect(exitCode).toBe(1);
-		}
-	},
-	120_000,
-);
+test.if(LONG)("a stop that leaves the embedded database running is not orderly", async () => {
+	const roles = ["all", "gateway", "console"];
+	for (const { exitCode, said } of await Promise.all(roles.map(stopWithHungDatabase))) {
+		expect(said).toContain("the embedded PostgreSQL did not stop in time: leaving it running");
+		expect(exitCode).toBe(1);
+	}
+});

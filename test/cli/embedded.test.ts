@@ -94,19 +94,15 @@ describe("without DATABASE_URL", () => {
 		60_000,
 	);
 
-	test.if(LONG)(
-		"under nohup a command continues after its terminal closed",
-		async () => {
-			const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
-			const child = startCheck(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
-			const cluster = join(dataDir, "postgres", "cluster");
-			await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
-			child.kill("SIGHUP");
-			expect([await child.exited, child.signalCode]).toEqual([0, null]);
-			expect(findPostmaster(cluster)).toBeUndefined();
-		},
-		60_000,
-	);
+	test.if(LONG)("under nohup a command continues after its terminal closed", async () => {
+		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
+		const child = startCheck(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
+		const cluster = join(dataDir, "postgres", "cluster");
+		await waitFor(() => findPostmaster(cluster) !== undefined, "the server to be started", 30_000);
+		child.kill("SIGHUP");
+		expect([await child.exited, child.signalCode]).toEqual([0, null]);
+		expect(findPostmaster(cluster)).toBeUndefined();
+	});
 
 	test("a service stopped during its start stops the database that it started", async () => {
 		const { dataDir } = loadConfig({ DATA_DIR: join(folder, "data") }, folder);
@@ -124,31 +120,27 @@ describe("without DATABASE_URL", () => {
 	}, 60_000);
 
 	// `leaving.test.ts` covers an external database.
-	test.if(LONG)(
-		"a second signal stops a service at once, with its database, run folder",
-		async () => {
-			const dataDir = join(folder, "twice");
-			mkdirSync(dataDir);
-			await placeCluster(dataDir);
-			writeFileSync(join(folder, "none.yaml"), "models: []\n");
-			const server = await startServe(
-				{ ROLE: "all", DATA_DIR: dataDir, CONFIG: join(folder, "none.yaml"), PORT: String(quietPort()), DRAIN_S: "60" },
-				{ ready: "all processes are ready", program: FROM_SOURCE },
-			);
-			const cluster = join(dataDir, "postgres", "cluster");
-			expect(findPostmaster(cluster)).toBeDefined();
-			const [gateway = 0] = childrenWithRole(server.pid, "gateway");
-			const { RUN_DIR: runDir = "" } = environmentOf(gateway);
-			expect(existsSync(runDir)).toBe(true);
-			// Signals within a second count as one.
-			await waitFor(() => {
-				server.kill("SIGTERM");
-				return server.hasExited();
-			}, "the parent's end");
-			expect(await server.exited).toBe(1);
-			await waitFor(() => findPostmaster(cluster) === undefined, "the server's end", 30_000);
-			expect(existsSync(runDir)).toBe(false);
-		},
-		60_000,
-	);
+	test.if(LONG)("a second signal stops a service at once, with its database, run folder", async () => {
+		const dataDir = join(folder, "twice");
+		mkdirSync(dataDir);
+		await placeCluster(dataDir);
+		writeFileSync(join(folder, "none.yaml"), "models: []\n");
+		const server = await startServe(
+			{ ROLE: "all", DATA_DIR: dataDir, CONFIG: join(folder, "none.yaml"), PORT: String(quietPort()), DRAIN_S: "60" },
+			{ ready: "all processes are ready", program: FROM_SOURCE },
+		);
+		const cluster = join(dataDir, "postgres", "cluster");
+		expect(findPostmaster(cluster)).toBeDefined();
+		const [gateway = 0] = childrenWithRole(server.pid, "gateway");
+		const { RUN_DIR: runDir = "" } = environmentOf(gateway);
+		expect(existsSync(runDir)).toBe(true);
+		// Signals within a second count as one.
+		await waitFor(() => {
+			server.kill("SIGTERM");
+			return server.hasExited();
+		}, "the parent's end");
+		expect(await server.exited).toBe(1);
+		await waitFor(() => findPostmaster(cluster) === undefined, "the server's end", 30_000);
+		expect(existsSync(runDir)).toBe(false);
+	});
 });

@@ -8,13 +8,15 @@ import { createDigest } from "../../src/keys/secret.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { createKeepAliveClient, type Exchange } from "../chaos/keep-alive-client.ts";
 import { quietPort, type ServeProcess, startServe } from "../chaos/serve-process.ts";
-import { atEnd, temporaryFolder } from "../support/at-end.ts";
+import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
+
+testsMayTake(120_000);
 
 const PEPPER = "p".repeat(40);
 const CLIENTS = LONG ? 12 : 4;
@@ -193,38 +195,34 @@ describe("workers on one port", () => {
 		expect(service.workerPids()).toHaveLength(2);
 		expect(await liveInstances("worked")).toBe(2);
 		await expectOneScrapeForAll(service.url);
-	}, 120_000);
+	});
 
 	// `planes/processes.test.ts` covers a single worker.
-	test.if(LONG)(
-		"kill -9 of one worker breaks only its connections; it is restarted",
-		async () => {
-			const service = await sharedWorkers();
-			const load = keepAsking(service.url, CLIENTS);
-			await waitFor(() => load.ended.length > ANSWERS, "the load to run");
-			const [victim] = service.workerPids();
-			process.kill(victim as number, "SIGKILL");
-			await waitFor(
-				() => service.workerPids().length === 2 && !service.workerPids().includes(victim as number),
-				"a new worker",
-			);
-			// The new process has recovered the dead worker's instance.
-			await service.supervisor.logged(
-				(line) => line.message === "this instance is live" && line.epoch === 2,
-				"the second life of the worker",
-			);
-			await waitFor(async () => (await liveInstances("worked")) === 2, "the dead one's journal to be handed in");
-			const before = load.ended.length;
-			await waitFor(() => load.ended.length > before + ANSWERS, "the load to go on");
-			const answers = answersOf(await load.stop());
-			console.log(`kill -9 of one of two workers: ${JSON.stringify(answers)}`);
-			const lost = load.ended.filter((one) => one.status !== 200).length;
-			// Each client loses at most its connection to the dead worker, including queued ones.
-			expect(lost).toBeLessThan(CLIENTS);
-			expect(load.ended.slice(-ANSWERS / 2).every((one) => one.status === 200)).toBe(true);
-		},
-		120_000,
-	);
+	test.if(LONG)("kill -9 of one worker breaks only its connections; it is restarted", async () => {
+		const service = await sharedWorkers();
+		const load = keepAsking(service.url, CLIENTS);
+		await waitFor(() => load.ended.length > ANSWERS, "the load to run");
+		const [victim] = service.workerPids();
+		process.kill(victim as number, "SIGKILL");
+		await waitFor(
+			() => service.workerPids().length === 2 && !service.workerPids().includes(victim as number),
+			"a new worker",
+		);
+		// The new process has recovered the dead worker's instance.
+		await service.supervisor.logged(
+			(line) => line.message === "this instance is live" && line.epoch === 2,
+			"the second life of the worker",
+		);
+		await waitFor(async () => (await liveInstances("worked")) === 2, "the dead one's journal to be handed in");
+		const before = load.ended.length;
+		await waitFor(() => load.ended.length > before + ANSWERS, "the load to go on");
+		const answers = answersOf(await load.stop());
+		console.log(`kill -9 of one of two workers: ${JSON.stringify(answers)}`);
+		const lost = load.ended.filter((one) => one.status !== 200).length;
+		// Each client loses at most its connection to the dead worker, including queued ones.
+		expect(lost).toBeLessThan(CLIENTS);
+		expect(load.ended.slice(-ANSWERS / 2).every((one) => one.status === 200)).toBe(true);
+	});
 
 	test("a rolling restart replaces all workers without a refusal", async () => {
 		const service = await sharedWorkers();
@@ -255,7 +253,7 @@ describe("workers on one port", () => {
 		// Without Linux, connections queued at a closing listener are reset: two listeners close, and each client has at
 		// most one connection there.
 		expect(inQueue).toBeLessThanOrEqual(process.platform === "linux" ? 0 : 2 * CLIENTS);
-	}, 120_000);
+	});
 
 	test("after SIGTERM streams run to their end, the console stops last", async () => {
 		const service = await sharedWorkers();
@@ -288,5 +286,5 @@ describe("workers on one port", () => {
 		expect(await service.supervisor.exited).toBe(0);
 		expect(service.journals()).toEqual([]);
 		expect(await liveInstances("worked")).toBe(0);
-	}, 120_000);
+	});
 });

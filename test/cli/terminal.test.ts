@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quietPort } from "../chaos/serve-process.ts";
+import { testsMayTake } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { placeCluster } from "../support/made-cluster.ts";
@@ -11,6 +12,8 @@ import { quickFolder } from "../support/memory-folder.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { waitFor } from "../support/wait.ts";
 import { FROM_SOURCE, PROGRAM } from "./run-cli.ts";
+
+testsMayTake(120_000);
 
 /** A start in a pseudo-terminal, as a person sees it. */
 let folder: string;
@@ -68,7 +71,7 @@ test("shows the banner only; later errors are one line; Ctrl-C ends the service"
 	server.terminal?.write("\x03");
 	expect(await server.exited).toBe(0);
 	expect(postmaster()).toBeUndefined();
-}, 120_000);
+});
 
 /** An external database, as the binary needs one; `embedded.test.ts` covers the embedded one. */
 async function startWithDatabase(runner: readonly string[] = []): Promise<void> {
@@ -81,34 +84,26 @@ async function startWithDatabase(runner: readonly string[] = []): Promise<void> 
 }
 
 // In short, `embedded.test.ts` covers a command ended by this signal.
-test.if(LONG)(
-	"a closed terminal ends the service with all that it started",
-	async () => {
-		await startWithDatabase();
-		const children = [...childrenWithRole(server.pid, "gateway"), ...childrenWithRole(server.pid, "console")];
-		expect(children).toHaveLength(2);
-		// Without a terminal the same signal means a rolling restart.
-		server.kill("SIGHUP");
-		server.terminal?.close();
-		expect(await server.exited).toBe(0);
-		expect(children.filter(isRunning)).toEqual([]);
-	},
-	120_000,
-);
+test.if(LONG)("a closed terminal ends the service with all that it started", async () => {
+	await startWithDatabase();
+	const children = [...childrenWithRole(server.pid, "gateway"), ...childrenWithRole(server.pid, "console")];
+	expect(children).toHaveLength(2);
+	// Without a terminal the same signal means a rolling restart.
+	server.kill("SIGHUP");
+	server.terminal?.close();
+	expect(await server.exited).toBe(0);
+	expect(children.filter(isRunning)).toEqual([]);
+});
 
-test.if(LONG)(
-	"under nohup a service continues after its terminal closed",
-	async () => {
-		await startWithDatabase(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
-		const gateways = () => childrenWithRole(server.pid, "gateway");
-		const [gateway] = gateways();
-		server.terminal?.close();
-		// A stopping service starts no replacement.
-		server.kill("SIGUSR2");
-		await waitFor(() => gateways().length === 2, "a successor");
-		expect(gateways()).toContain(gateway as number);
-		server.kill("SIGINT");
-		expect(await server.exited).toBe(0);
-	},
-	120_000,
-);
+test.if(LONG)("under nohup a service continues after its terminal closed", async () => {
+	await startWithDatabase(["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]);
+	const gateways = () => childrenWithRole(server.pid, "gateway");
+	const [gateway] = gateways();
+	server.terminal?.close();
+	// A stopping service starts no replacement.
+	server.kill("SIGUSR2");
+	await waitFor(() => gateways().length === 2, "a successor");
+	expect(gateways()).toContain(gateway as number);
+	server.kill("SIGINT");
+	expect(await server.exited).toBe(0);
+});

@@ -98,41 +98,33 @@ async function query<Row extends Record<string, unknown>>(url: string, text: str
 	}
 }
 
-test.if(LONG)(
-	"is ready after an archive recovery only when it accepts writes",
-	async () => {
-		const folder = usedFolder();
-		const cluster = clusterOf(folder);
-		const { uid, gid } = statSync(cluster);
-		// Consistent at once, then still replaying the log for a while.
-		appendFileSync(join(cluster, "postgresql.auto.conf"), "restore_command = 'sleep 0.3; false'\n");
-		writeFileSync(join(cluster, "recovery.signal"), "");
-		chownSync(join(cluster, "recovery.signal"), uid, gid);
-		const restored = await start(folder);
-		const [state] = await query(restored.url, "select pg_is_in_recovery() as recovering");
-		expect(state).toEqual({ recovering: false });
-		await query(restored.url, "create table t (a int)");
-		await restored.stop();
-	},
-	60_000,
-);
+test.if(LONG)("is ready after an archive recovery only when it accepts writes", async () => {
+	const folder = usedFolder();
+	const cluster = clusterOf(folder);
+	const { uid, gid } = statSync(cluster);
+	// Consistent at once, then still replaying the log for a while.
+	appendFileSync(join(cluster, "postgresql.auto.conf"), "restore_command = 'sleep 0.3; false'\n");
+	writeFileSync(join(cluster, "recovery.signal"), "");
+	chownSync(join(cluster, "recovery.signal"), uid, gid);
+	const restored = await start(folder);
+	const [state] = await query(restored.url, "select pg_is_in_recovery() as recovering");
+	expect(state).toEqual({ recovering: false });
+	await query(restored.url, "create table t (a int)");
+	await restored.stop();
+});
 
-test.if(IS_ROOT)(
-	"runs as another user under root; only that user can read the data",
-	async () => {
-		const server = await start(seed);
-		try {
-			const postmaster = findPostmaster(clusterOf(seed));
-			const owner = statSync(`/proc/${postmaster?.pid}`).uid;
-			expect(owner).not.toBe(0);
-			expect(statSync(clusterOf(seed))).toMatchObject({ uid: owner, mode: 0o040700 });
-			expect(statSync(join(seed, "postgres.password")).mode & 0o777).toBe(0o600);
-		} finally {
-			await server.stop();
-		}
-	},
-	60_000,
-);
+test.if(IS_ROOT)("runs as another user under root; only that user can read the data", async () => {
+	const server = await start(seed);
+	try {
+		const postmaster = findPostmaster(clusterOf(seed));
+		const owner = statSync(`/proc/${postmaster?.pid}`).uid;
+		expect(owner).not.toBe(0);
+		expect(statSync(clusterOf(seed))).toMatchObject({ uid: owner, mode: 0o040700 });
+		expect(statSync(join(seed, "postgres.password")).mode & 0o777).toBe(0o600);
+	} finally {
+		await server.stop();
+	}
+});
 
 test.if(LONG && IS_ROOT)(
 	"takes over a data folder that root restored",

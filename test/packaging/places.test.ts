@@ -1,4 +1,5 @@
 /** Runs the README's two commands in copies of the checkout at unusual places, as real processes without a network. */
+
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import {
 	chmodSync,
@@ -18,10 +19,13 @@ import { dirname, join } from "node:path";
 import type { Subprocess } from "bun";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quietPort } from "../chaos/serve-process.ts";
+import { testsMayTake } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { memoryFolder, sweepMemory } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
+
+testsMayTake(120_000);
 
 interface Place {
 	readonly path: string;
@@ -33,7 +37,6 @@ const ROOT = join(import.meta.dir, "../..");
 const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
 const LEFT_OUT = [".git", ".data", "dist"];
-const TEST_DEADLINE_MS = 120_000;
 /** Port 9 (discard): nothing listens there. */
 const NOWHERE = "http://127.0.0.1:9";
 
@@ -50,7 +53,7 @@ beforeAll(() => {
 	mkdirSync(join(base, "bin"));
 	for (const folder of [tree, join(base, "bin")]) chmodSync(folder, 0o755);
 	copy(process.execPath, join(base, "bin", "bun"));
-}, TEST_DEADLINE_MS);
+});
 
 afterEach(async () => {
 	for (const child of running) if (child.exitCode === null) process.kill(-child.pid, "SIGKILL");
@@ -60,11 +63,11 @@ afterEach(async () => {
 	if (left !== undefined) process.kill(left.pid, "SIGQUIT");
 	await waitFor(() => findPostmaster(cluster()) === undefined, "the database to end");
 	rmSync(join(tree, ".data"), { recursive: true, force: true });
-}, TEST_DEADLINE_MS);
+});
 afterAll(() => {
 	rmSync(base, { recursive: true, force: true });
 	sweepMemory();
-}, TEST_DEADLINE_MS);
+});
 
 const cluster = () => join(tree, ".data", "demo", "postgres", "cluster");
 
@@ -202,20 +205,12 @@ function homeOf(as: Place["as"]): Place {
 }
 
 // As root the next test covers this case, with stricter conditions.
-test.if(LONG || !IS_ROOT)(
-	"start, test or build works in a private home with a long, odd path",
-	async () => {
-		const home = homeOf("user");
-		await Promise.all([startAndAsk(home), buildThere(home), runTest(home)]);
-	},
-	TEST_DEADLINE_MS,
-);
+test.if(LONG || !IS_ROOT)("start, test or build works in a private home with a long, odd path", async () => {
+	const home = homeOf("user");
+	await Promise.all([startAndAsk(home), buildThere(home), runTest(home)]);
+});
 
-test.if(IS_ROOT)(
-	"start works for root there, with PostgreSQL as another user",
-	async () => {
-		const home = homeOf("root");
-		await Promise.all([startAndAsk(home), ...(LONG ? [runTest(home)] : [])]);
-	},
-	TEST_DEADLINE_MS,
-);
+test.if(IS_ROOT)("start works for root there, with PostgreSQL as another user", async () => {
+	const home = homeOf("root");
+	await Promise.all([startAndAsk(home), ...(LONG ? [runTest(home)] : [])]);
+});

@@ -12,51 +12,47 @@ import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 // In short, `cli/supervise.test.ts` covers a console that ends after the gateways.
-test.if(LONG)(
-	"a slow console's late query to a stopping gateway is answered",
-	async () => {
-		const database = await withDatabase();
-		const upstream = withUpstream("vllm");
-		const folder = temporaryFolder();
-		writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
-		const server = await startServe(
-			{
-				...PERSON_ENV,
-				ROLE: "all",
-				WORKERS: "2",
-				PORT: String(quietPort()),
-				DATABASE_URL: database.url,
-				DATA_DIR: join(folder, "data"),
-				CONFIG: join(folder, "tollgate.yaml"),
-				KEY_PEPPER: "p".repeat(40),
-				CONSOLE_SECRET: "p".repeat(40),
-				LEASE_TTL_S: "20",
-				DRAIN_S: "8",
-			},
-			{ ready: "all processes are ready" },
-		);
-		const { url } = server;
-		const customer = await signedUp({ url, db: database });
-		await topUp(customer, await operator({ url, db: database }));
-		const { key } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
-		const [people = 0] = childrenWithRole(server.pid, "console");
-		atEnd(() => isRunning(people) && process.kill(people, "SIGCONT"));
+test.if(LONG)("a slow console's late query to a stopping gateway is answered", async () => {
+	const database = await withDatabase();
+	const upstream = withUpstream("vllm");
+	const folder = temporaryFolder();
+	writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
+	const server = await startServe(
+		{
+			...PERSON_ENV,
+			ROLE: "all",
+			WORKERS: "2",
+			PORT: String(quietPort()),
+			DATABASE_URL: database.url,
+			DATA_DIR: join(folder, "data"),
+			CONFIG: join(folder, "tollgate.yaml"),
+			KEY_PEPPER: "p".repeat(40),
+			CONSOLE_SECRET: "p".repeat(40),
+			LEASE_TTL_S: "20",
+			DRAIN_S: "8",
+		},
+		{ ready: "all processes are ready" },
+	);
+	const { url } = server;
+	const customer = await signedUp({ url, db: database });
+	await topUp(customer, await operator({ url, db: database }));
+	const { key } = (await customer.send("POST", "/api/console/keys", { name: "k" })).body;
+	const [people = 0] = childrenWithRole(server.pid, "console");
+	atEnd(() => isRunning(people) && process.kill(people, "SIGCONT"));
 
-		server.kill("SIGTERM");
-		const once = () => ({ headers: { connection: "close" }, signal: AbortSignal.timeout(500) });
-		await waitFor(async () => (await fetch(`${url}/readyz`, once())).status === 503, "it to say that it stops");
-		process.kill(people, "SIGSTOP");
-		const chat = { model: "test-model", messages: [{ role: "user", content: "one two three" }] };
-		const played = customer.send("POST", `/api/console/playground/chat?key=${key.id}`, chat, { connection: "close" });
-		const isShut = async () => {
-			const problem = await fetch(`${url}/livez`, once()).catch((error) => error.code);
-			return problem === "ECONNREFUSED";
-		};
-		await waitFor(isShut, "the doors to be shut");
-		process.kill(people, "SIGCONT");
-		const { status, body } = await played;
-		expect([status, body.choices?.[0].message.content ?? body]).toEqual([200, "echo: one two three"]);
-		expect(await server.exited).toBe(0);
-	},
-	60_000,
-);
+	server.kill("SIGTERM");
+	const once = () => ({ headers: { connection: "close" }, signal: AbortSignal.timeout(500) });
+	await waitFor(async () => (await fetch(`${url}/readyz`, once())).status === 503, "it to say that it stops");
+	process.kill(people, "SIGSTOP");
+	const chat = { model: "test-model", messages: [{ role: "user", content: "one two three" }] };
+	const played = customer.send("POST", `/api/console/playground/chat?key=${key.id}`, chat, { connection: "close" });
+	const isShut = async () => {
+		const problem = await fetch(`${url}/livez`, once()).catch((error) => error.code);
+		return problem === "ECONNREFUSED";
+	};
+	await waitFor(isShut, "the doors to be shut");
+	process.kill(people, "SIGCONT");
+	const { status, body } = await played;
+	expect([status, body.choices?.[0].message.content ?? body]).toEqual([200, "echo: one two three"]);
+	expect(await server.exited).toBe(0);
+});

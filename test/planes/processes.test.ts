@@ -5,13 +5,15 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { newPerson, operator, PERSON_ENV, type Person, signedUp, topUp } from "../console/person.ts";
-import { atEnd, temporaryFolder } from "../support/at-end.ts";
+import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { childrenWithRole, environmentOf, isRunning } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
+
+testsMayTake(120_000);
 
 const OF_CONSOLE = {
 	CONSOLE_SECRET: "canary-session-secret-0123456789abcdef",
@@ -191,30 +193,26 @@ test("a hanging console does not delay inference", async () => {
 });
 
 // `cli/liveness.test.ts` covers the detection of a hanging process.
-test.if(LONG)(
-	"a console that hangs for ever is replaced while inference continues",
-	async () => {
-		const hung = consolePid();
-		process.kill(hung, "SIGSTOP");
-		await waitFor(
-			async () => {
-				expect((await chat()).status).toBe(200);
-				await Bun.sleep(250);
-				return !isRunning(hung);
-			},
-			"the end of the console that hangs",
-			60_000,
-		);
-		const isEnding = ({ message }: { message: string }) => message === "a process does not answer; ending it";
-		expect(await served.logged(isEnding, "the end of the console that hangs")).toMatchObject({
-			child: "console",
-			process: "parent",
-		});
-		await waitFor(async () => (await customer.get("/api/console/me")).status === 200, "the console", 30_000);
-		expect(consolePid()).not.toBe(hung);
-	},
-	120_000,
-);
+test.if(LONG)("a console that hangs for ever is replaced while inference continues", async () => {
+	const hung = consolePid();
+	process.kill(hung, "SIGSTOP");
+	await waitFor(
+		async () => {
+			expect((await chat()).status).toBe(200);
+			await Bun.sleep(250);
+			return !isRunning(hung);
+		},
+		"the end of the console that hangs",
+		60_000,
+	);
+	const isEnding = ({ message }: { message: string }) => message === "a process does not answer; ending it";
+	expect(await served.logged(isEnding, "the end of the console that hangs")).toMatchObject({
+		child: "console",
+		process: "parent",
+	});
+	await waitFor(async () => (await customer.get("/api/console/me")).status === 200, "the console", 30_000);
+	expect(consolePid()).not.toBe(hung);
+});
 
 test("after kill -9 of the console inference continues; the console restarts", async () => {
 	const old = consolePid();

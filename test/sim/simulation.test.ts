@@ -1,6 +1,9 @@
 import { expect, test } from "bun:test";
+import { testsMayTake } from "../support/at-end.ts";
 import { mutants } from "./mutants.ts";
 import { type SimResult, simulate } from "./simulate.ts";
+
+testsMayTake(300_000);
 
 /**
  * One seed in calm weather and three in storms, which together cover every fault of the first sixteen seeds and are
@@ -13,7 +16,6 @@ const SEEDS = [
 const SEEDS_OF_PROJECTS = [17, 33];
 const SEEDS_OF_CUTS = [3, 12, 23];
 const MUTANT_SEEDS_MAX = 600;
-const DEADLINE_MS = 300_000;
 
 const results = new Map<number, SimResult>();
 
@@ -28,47 +30,34 @@ function run(seed: number): SimResult {
 }
 
 for (const seeds of SEEDS) {
-	test(
-		`every invariant holds after every step (seeds ${seeds.join(", ")})`,
-		() => {
-			for (const seed of seeds) {
-				const { failure } = run(seed);
-				if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --seed ${seed}`);
-			}
-		},
-		DEADLINE_MS,
-	);
+	test(`every invariant holds after every step (seeds ${seeds.join(", ")})`, () => {
+		for (const seed of seeds) {
+			const { failure } = run(seed);
+			if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --seed ${seed}`);
+		}
+	});
 }
 
-test(
-	"every invariant holds with projects",
-	() => {
-		const seen = new Map<string, number>();
-		for (const seed of SEEDS_OF_PROJECTS) {
-			const { failure, stats } = simulate(seed, { projects: true });
-			if (failure)
-				throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --projects --seed ${seed}`);
-			for (const [name, value] of Object.entries(stats)) seen.set(name, (seen.get(name) ?? 0) + value);
-		}
-		const expected = ["admitted on proj_acc1", "admitted on proj_acc2"];
-		expect(expected.filter((name) => (seen.get(name) ?? 0) === 0)).toEqual([]);
-	},
-	DEADLINE_MS,
-);
+test("every invariant holds with projects", () => {
+	const seen = new Map<string, number>();
+	for (const seed of SEEDS_OF_PROJECTS) {
+		const { failure, stats } = simulate(seed, { projects: true });
+		if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --projects --seed ${seed}`);
+		for (const [name, value] of Object.entries(stats)) seen.set(name, (seen.get(name) ?? 0) + value);
+	}
+	const expected = ["admitted on proj_acc1", "admitted on proj_acc2"];
+	expect(expected.filter((name) => (seen.get(name) ?? 0) === 0)).toEqual([]);
+});
 
-test(
-	"no request is admitted by credit of a lowered limit",
-	() => {
-		let behind = 0;
-		for (const seed of SEEDS_OF_CUTS) {
-			const { failure, stats } = simulate(seed, { cuts: true });
-			if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --cuts --seed ${seed}`);
-			behind += stats["admitted behind a lowered limit"] ?? 0;
-		}
-		expect(behind).toBeGreaterThan(0);
-	},
-	DEADLINE_MS,
-);
+test("no request is admitted by credit of a lowered limit", () => {
+	let behind = 0;
+	for (const seed of SEEDS_OF_CUTS) {
+		const { failure, stats } = simulate(seed, { cuts: true });
+		if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --cuts --seed ${seed}`);
+		behind += stats["admitted behind a lowered limit"] ?? 0;
+	}
+	expect(behind).toBeGreaterThan(0);
+});
 
 test("the same seed takes the same steps", () => {
 	const [seed, other] = [12, 7];
@@ -78,53 +67,45 @@ test("the same seed takes the same steps", () => {
 	expect(again.hash).not.toBe(run(other).hash);
 });
 
-test(
-	"the seeds cover all faults",
-	() => {
-		const seen = new Map<string, number>();
-		for (const seed of SEEDS.flat()) {
-			for (const [name, value] of Object.entries(run(seed).stats)) seen.set(name, (seen.get(name) ?? 0) + value);
-		}
-		const faults = [
-			"kill",
-			"power",
-			"disk lost",
-			"pause",
-			"partition",
-			"outage",
-			"disk full",
-			"stop",
-			"clock jump",
-			"join",
-		];
-		const expected = [
-			...faults.map((name) => `fault: ${name} host`),
-			"fault: kill after ADMIT",
-			"fault: kill after PROGRESS",
-			"fault: kill after SETTLE",
-			"fault: kill between commit and reply",
-			"fault: damaged journal",
-			"fault: replaced while stopped",
-			"attested",
-			"refused",
-			"refusals checked",
-			"revoked",
-			"settled",
-		];
-		expect(expected.filter((name) => (seen.get(name) ?? 0) === 0)).toEqual([]);
-	},
-	DEADLINE_MS,
-);
+test("the seeds cover all faults", () => {
+	const seen = new Map<string, number>();
+	for (const seed of SEEDS.flat()) {
+		for (const [name, value] of Object.entries(run(seed).stats)) seen.set(name, (seen.get(name) ?? 0) + value);
+	}
+	const faults = [
+		"kill",
+		"power",
+		"disk lost",
+		"pause",
+		"partition",
+		"outage",
+		"disk full",
+		"stop",
+		"clock jump",
+		"join",
+	];
+	const expected = [
+		...faults.map((name) => `fault: ${name} host`),
+		"fault: kill after ADMIT",
+		"fault: kill after PROGRESS",
+		"fault: kill after SETTLE",
+		"fault: kill between commit and reply",
+		"fault: damaged journal",
+		"fault: replaced while stopped",
+		"attested",
+		"refused",
+		"refusals checked",
+		"revoked",
+		"settled",
+	];
+	expect(expected.filter((name) => (seen.get(name) ?? 0) === 0)).toEqual([]);
+});
 
 for (const mutant of mutants) {
-	test(
-		`the simulation detects a defect: ${mutant.name}`,
-		() => {
-			const from = mutant.seed ?? 1;
-			for (let nth = 0; nth < MUTANT_SEEDS_MAX; nth++)
-				if (mutant.check.test(simulate(from + nth, { mutant }).failure ?? "")) return;
-			throw new Error(`none of ${MUTANT_SEEDS_MAX} seeds found it`);
-		},
-		DEADLINE_MS,
-	);
+	test(`the simulation detects a defect: ${mutant.name}`, () => {
+		const from = mutant.seed ?? 1;
+		for (let nth = 0; nth < MUTANT_SEEDS_MAX; nth++)
+			if (mutant.check.test(simulate(from + nth, { mutant }).failure ?? "")) return;
+		throw new Error(`none of ${MUTANT_SEEDS_MAX} seeds found it`);
+	});
 }

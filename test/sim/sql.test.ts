@@ -1,6 +1,9 @@
 import { expect, test } from "bun:test";
+import { testsMayTake } from "../support/at-end.ts";
 import { brokenFunctions, findBroken } from "./broken-functions.ts";
 import { simulateSql } from "./simulate-sql.ts";
+
+testsMayTake(300_000);
 
 /** A short seed with all faults of others. The long form is `bun run sim -- --sql --seeds 200`. */
 const SEEDS = [18];
@@ -8,32 +11,23 @@ const SEEDS = [18];
 const BROKEN = ["a closed lease gives back what was spent", "settlements are not added to their lease"];
 const BROKEN_SEEDS_MAX = 20;
 const KINDS_OF_FAULTS_MIN = 6;
-const DEADLINE_MS = 300_000;
 
-test(
-	"every invariant holds with the real functions on PostgreSQL",
-	async () => {
-		const seen = new Set<string>();
-		for (const seed of SEEDS) {
-			const { failure, stats } = await simulateSql(seed);
-			if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --sql --seed ${seed}`);
-			for (const what of Object.keys(stats)) seen.add(what);
-		}
-		expect(["settled", "refused", "revoked", "ended by another end"].filter((what) => !seen.has(what))).toEqual([]);
-		// The faults of a seed change with each statement that the product adds or removes.
-		expect([...seen].filter((what) => what.startsWith("fault: ")).length).toBeGreaterThanOrEqual(KINDS_OF_FAULTS_MIN);
-	},
-	DEADLINE_MS,
-);
+test("every invariant holds with the real functions on PostgreSQL", async () => {
+	const seen = new Set<string>();
+	for (const seed of SEEDS) {
+		const { failure, stats } = await simulateSql(seed);
+		if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --sql --seed ${seed}`);
+		for (const what of Object.keys(stats)) seen.add(what);
+	}
+	expect(["settled", "refused", "revoked", "ended by another end"].filter((what) => !seen.has(what))).toEqual([]);
+	// The faults of a seed change with each statement that the product adds or removes.
+	expect([...seen].filter((what) => what.startsWith("fault: ")).length).toBeGreaterThanOrEqual(KINDS_OF_FAULTS_MIN);
+});
 
 for (const breaks of BROKEN) {
-	test(
-		`the simulation detects a broken line of the functions: ${breaks}`,
-		async () => {
-			const mutant = brokenFunctions.find((one) => one.breaks === breaks);
-			if (mutant?.sqlSeed === undefined) throw new Error("no such line, or no seed that found it");
-			expect(await findBroken(mutant, mutant.sqlSeed, BROKEN_SEEDS_MAX)).toBeDefined();
-		},
-		DEADLINE_MS,
-	);
+	test(`the simulation detects a broken line of the functions: ${breaks}`, async () => {
+		const mutant = brokenFunctions.find((one) => one.breaks === breaks);
+		if (mutant?.sqlSeed === undefined) throw new Error("no such line, or no seed that found it");
+		expect(await findBroken(mutant, mutant.sqlSeed, BROKEN_SEEDS_MAX)).toBeDefined();
+	});
 }

@@ -26,7 +26,7 @@ export function atEnd(end: () => unknown): void {
 	if (ends?.file !== Bun.main) {
 		const registered = ends?.registered ?? [];
 		ends = { file: Bun.main, registered };
-		// Bun's default of 5 s, which no configuration file changes, is too short for tests that stop a service.
+		// The former file in this process may have been patient.
 		if (patient !== Bun.main) setDefaultTimeout(TEST_MS_MAX);
 		// Bun runs hooks in order of registration, so a single hook runs all cleanups.
 		afterAll(async () => {

@@ -1,30 +1,17 @@
 import { afterEach, beforeEach, describe, expect, mock, spyOn, test } from "bun:test";
-import fs, {
-	chmodSync,
-	existsSync,
-	mkdtempSync,
-	readdirSync,
-	readFileSync,
-	rmSync,
-	statSync,
-	symlinkSync,
-	writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import fs, { chmodSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { environmentWarnings } from "../src/base/environment-warnings.ts";
 import { ConfigError, loadConfig } from "../src/config.ts";
 import { CONFIG_TABLE } from "../src/config-table.ts";
 import { loadOrCreatePepper, loadOrCreateSecrets } from "../src/secrets.ts";
+import { temporaryFolder } from "./support/at-end.ts";
 
 let cwd: string;
 beforeEach(() => {
-	cwd = mkdtempSync(join(tmpdir(), "config-"));
+	cwd = temporaryFolder();
 });
-afterEach(() => {
-	mock.restore();
-	rmSync(cwd, { recursive: true });
-});
+afterEach(() => void mock.restore());
 
 const SECRET = "0123456789abcdef0123456789abcdef";
 const PRODUCTION = { NODE_ENV: "production", KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET };

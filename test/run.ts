@@ -2,12 +2,107 @@
  * Runs the tests in five processes, or six for a part, on one test database: `bun test/run.ts [path…]`, default all.
  * Prints failures again at the end. Exit code 1 if a test, a file or the runner failed.
  */
+
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
+import durations from "./durations.json" with { type: "json" };
 import { TEST_MS_MAX } from "./support/at-end.ts";
 import { buildProduct } from "./support/built-product.ts";
-import { createFailureReader } from "./support/failure-reader.ts";
-import { writeDurations } from "./support/file-order.ts";
 import { testHome, testPostgres } from "./support/postgres.ts";
+
+/** Finds failures in the output of `bun test`, to print them again at the end. */
+interface FailureReader {
+	read(text: string): void;
+	end(): void;
+	/** Each with its file, and the output since the test before. */
+	found(): readonly string[];
+}
+
+/** Lines of one failure; the rest is in the output above. */
+const LINES_MAX = 200;
+const FAILURES_MAX = 100;
+
+const FILE = /^test\/\S+\.test\.ts:$/;
+const PASSED = /^\((pass|skip|todo)\) /;
+/** A test, or a whole file whose process died. */
+const FAILED = /^(\(fail\)|✗) /;
+const OUTSIDE = "# Unhandled error between tests";
+const LIST = /^\d+ tests? failed:$/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the colours that a terminal is told begin with one.
+const COLOUR = /\x1b\[[0-9;]*m/g;
+
+function createFailureReader(): FailureReader {
+	const found: string[] = [];
+	let rest = "";
+	let file = "";
+	let lines: string[] = [];
+	let listed = false;
+
+	function keep(): void {
+		if (found.length < FAILURES_MAX) found.push([file, ...lines.slice(-LINES_MAX)].join("\n").trim());
+		lines = [];
+	}
+
+	function take(line: string): void {
+		if (FILE.test(line)) {
+			flush();
+			file = line;
+		} else if (LIST.test(line)) listed = true;
+		else if (PASSED.test(line)) flush();
+		else if (FAILED.test(line)) {
+			lines.push(line);
+			if (listed) lines = [];
+			else keep();
+		} else lines.push(line);
+	}
+
+	/** An error outside of tests has no closing line. */
+	function flush(): void {
+		const at = lines.indexOf(OUTSIDE);
+		lines = at === -1 ? [] : lines.slice(at);
+		if (lines.length > 0) keep();
+	}
+
+	return {
+		read(text) {
+			const all = (rest + text).split("\n");
+			rest = all.pop() ?? "";
+			for (const line of all) take(line.replace(COLOUR, "").trimEnd());
+		},
+		end() {
+			if (rest !== "") take(rest);
+			flush();
+			rest = "";
+			file = "";
+			listed = false;
+		},
+		found: () => found,
+	};
+}
+
+/** Default duration of a file without a measurement: slow files have one. */
+const UNKNOWN_MS = 2_000;
+
+/**
+ * Writes the durations of `files` to `path`, so that Bun starts with the longest; Bun writes its measurements there
+ * too. Bun needs a duration for every file, so a fresh clone and new files get those of `durations.json`, in
+ * milliseconds of another machine, which suffice for the order.
+ */
+function writeDurations(path: string, files: readonly string[]): void {
+	const known: Record<string, number> = { ...durations, ...measured(path) };
+	const listed = Object.fromEntries(files.map((file) => [file, known[file] ?? UNKNOWN_MS]));
+	writeFileSync(path, JSON.stringify({ version: 1, files: { ...known, ...listed } }));
+}
+
+function measured(path: string): Record<string, number> {
+	if (!existsSync(path)) return {};
+	try {
+		return JSON.parse(readFileSync(path, "utf8")).files ?? {};
+	} catch {
+		// A killed run may leave a truncated file.
+		return {};
+	}
+}
 
 /**
  * More than twice the processors it is meant for, since tests wait for more than half of their time. A part has no

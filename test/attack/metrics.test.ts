@@ -1,27 +1,15 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { chatModel, startService, type TestService } from "../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { expect, test } from "bun:test";
+import { chatModel, type TestService, withService } from "../support/service.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 
 /** In production only the operator sees the metrics, also without a configured token. */
 
 const SECRETS = { KEY_PEPPER: "p".repeat(32), CONSOLE_SECRET: "c".repeat(32) };
 const TOKEN = "t".repeat(32);
-let upstream: UpstreamServer;
-let open: TestService;
-let closed: TestService;
-
-beforeAll(async () => {
-	upstream = startUpstream();
-	const models = chatModel({ url: upstream.url });
-	const env = { ...SECRETS, NODE_ENV: "production", TRUSTED_PROXIES: "127.0.0.1" };
-	open = await startService({ models, env });
-	closed = await startService({ models, env: { ...env, METRICS_TOKEN: TOKEN } });
-});
-afterAll(async () => {
-	await open.stop();
-	await closed.stop();
-	await upstream.stop();
-});
+const models = chatModel({ url: withUpstream().url });
+const env = { ...SECRETS, NODE_ENV: "production", TRUSTED_PROXIES: "127.0.0.1" };
+const open = await withService({ models, env });
+const closed = await withService({ models, env: { ...env, METRICS_TOKEN: TOKEN } });
 
 const status = async (service: TestService, headers: Record<string, string>) =>
 	(await fetch(`${service.url}/metrics`, { headers })).status;

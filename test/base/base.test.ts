@@ -1,6 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { assert } from "../../src/base/assert.ts";
 import { sleep, withDeadline } from "../../src/base/clock.ts";
@@ -8,6 +6,7 @@ import { createEnvironmentReader } from "../../src/base/environment-reader.ts";
 import { Fault } from "../../src/base/fault.ts";
 import { tryFileLock } from "../../src/base/file-lock.ts";
 import { newId, newUuid, uuidOfId } from "../../src/base/id.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 describe("a deadline", () => {
@@ -57,8 +56,7 @@ describe("an id", () => {
 
 describe("a file lock", () => {
 	test("has one holder at a time; a second release changes nothing", () => {
-		const folder = mkdtempSync(join(tmpdir(), "tollgate-lock-"));
-		const path = join(folder, "lock");
+		const path = join(temporaryFolder(), "lock");
 		const first = tryFileLock(path);
 		expect(first).toBeDefined();
 		expect(tryFileLock(path)).toBeUndefined();
@@ -68,12 +66,10 @@ describe("a file lock", () => {
 		first?.release();
 		expect(tryFileLock(path)).toBeUndefined();
 		second?.release();
-		rmSync(folder, { recursive: true });
 	});
 
 	test("is freed by the kernel when its holder is killed", async () => {
-		const folder = mkdtempSync(join(tmpdir(), "tollgate-lock-"));
-		const path = join(folder, "lock");
+		const path = join(temporaryFolder(), "lock");
 		const module = join(import.meta.dir, "../../src/base/file-lock.ts");
 		const holder = Bun.spawn(
 			[
@@ -91,12 +87,11 @@ describe("a file lock", () => {
 		const lock = tryFileLock(path);
 		expect(lock).toBeDefined();
 		lock?.release();
-		rmSync(folder, { recursive: true });
 	});
 
 	// A gateway tries the locks of other journals every few seconds for its whole life.
 	test("allocates no memory per try", async () => {
-		const folder = mkdtempSync(join(tmpdir(), "tollgate-lock-"));
+		const folder = temporaryFolder();
 		const module = join(import.meta.dir, "../../src/base/file-lock.ts");
 		const tries = `
 			import { tryFileLock } from ${JSON.stringify(module)};
@@ -109,7 +104,6 @@ describe("a file lock", () => {
 		expect(held).toBe("true");
 		// It grew by 50 MB when each try opened the C library.
 		expect(Number(grown)).toBeLessThan(20_000_000);
-		rmSync(folder, { recursive: true });
 	});
 });
 

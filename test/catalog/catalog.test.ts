@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
@@ -8,6 +7,7 @@ import { createCatalog, createFixedCatalog } from "../../src/catalog/catalog.ts"
 import { findModel } from "../../src/catalog/model.ts";
 import { watchCatalog } from "../../src/catalog/watch.ts";
 import type { Statements } from "../../src/db/statements.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 import { oneModel } from "./catalog-text.ts";
@@ -165,8 +165,7 @@ describe("a catalogue from a file", () => {
 });
 
 test("a replaced file applies by itself, a wrong one does not", async () => {
-	const directory = mkdtempSync(join(tmpdir(), "catalog-"));
-	const path = join(directory, "tollgate.yaml");
+	const path = join(temporaryFolder(), "tollgate.yaml");
 	const put = (text: string) => {
 		writeFileSync(`${path}.new`, text);
 		renameSync(`${path}.new`, path);
@@ -204,7 +203,6 @@ test("a replaced file applies by itself, a wrong one does not", async () => {
 		expect(revisions).toEqual([["watched-1"], ["watched-2"]]);
 	} finally {
 		watching.stop();
-		rmSync(directory, { recursive: true });
 	}
 });
 

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { inEnglish } from "../../src/base/translate.ts";
@@ -9,6 +8,7 @@ import { findModel, notFoundText } from "../../src/catalog/model.ts";
 import { watchCatalog } from "../../src/catalog/watch.ts";
 import { listModels } from "../../src/gateway/lookups/models.ts";
 import { modelFor } from "../../src/gateway/serve/model-for.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
@@ -95,8 +95,7 @@ test("a request for the retired last model of a kind names the day", async () =>
 });
 
 test("retires a model at its day without a change of the file", async () => {
-	const directory = mkdtempSync(join(tmpdir(), "catalog-"));
-	const path = join(directory, "tollgate.yaml");
+	const path = join(temporaryFolder(), "tollgate.yaml");
 	writeFileSync(path, TEXT);
 	const { clock, catalog } = catalogAt(NEW_YEAR_MS - 60_000);
 	// Before the clock moves: the time of a load is not that of the clock.
@@ -116,6 +115,5 @@ test("retires a model at its day without a change of the file", async () => {
 		expect(wentAtMs[0]).toBeGreaterThanOrEqual(NEW_YEAR_MS);
 	} finally {
 		watching.stop();
-		rmSync(directory, { recursive: true });
 	}
 });

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import type { ReloadResult } from "../../src/catalog/catalog.ts";
 import { type CatalogWatch, watchCatalog } from "../../src/catalog/watch.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 
 let directory: string;
@@ -14,13 +14,10 @@ let path: string;
 let watching: CatalogWatch | undefined;
 
 beforeEach(() => {
-	directory = mkdtempSync(join(tmpdir(), "catalog-"));
+	directory = temporaryFolder();
 	path = join(directory, "tollgate.yaml");
 });
-afterEach(() => {
-	watching?.stop();
-	rmSync(directory, { recursive: true });
-});
+afterEach(() => watching?.stop());
 
 const OK: ReloadResult = { ok: true };
 const AWAY: ReloadResult = { ok: false, lasting: false, problems: [] };

@@ -1,11 +1,13 @@
 import { expect, test } from "bun:test";
-import { untilEnd } from "../support/at-end.ts";
+import { testsMayTake, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
 import { sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, startFleet } from "./fleet.ts";
+
+testsMayTake(60_000);
 
 const AT_ONCE = 10;
 /** Longer than a gateway needs to return after its heartbeats were held. */

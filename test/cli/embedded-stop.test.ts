@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
-import { atEnd, testsMayTake } from "../support/at-end.ts";
+import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
@@ -13,7 +13,7 @@ import { FROM_SOURCE } from "./run-cli.ts";
 testsMayTake(120_000);
 
 async function stopWithHungDatabase(role: string) {
-	const dataDir = mkdtempSync(join(quickFolder(), "tollgate-embedded-stop-"));
+	const dataDir = temporaryFolder(quickFolder());
 	chmodSync(dataDir, 0o755);
 	await placeCluster(dataDir);
 	const cluster = join(dataDir, "postgres", "cluster");
@@ -22,7 +22,6 @@ async function stopWithHungDatabase(role: string) {
 		// A shutdown has already been requested.
 		if (left !== undefined) process.kill(left.pid, "SIGCONT");
 		await waitFor(() => findPostmaster(cluster) === undefined, "the server's end");
-		rmSync(dataDir, { recursive: true, force: true });
 	});
 	writeFileSync(join(dataDir, "none.yaml"), "models: []\n");
 	const server = await startServe(

@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
@@ -14,11 +15,7 @@ import { waitFor } from "../support/wait.ts";
 import { FROM_SOURCE, runCli } from "./run-cli.ts";
 import { runHere } from "./run-here.ts";
 
-let folder: string;
-beforeAll(() => {
-	folder = mkdtempSync(join(quickFolder(), "tollgate-cli-embedded-"));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder(quickFolder());
 
 /** Starts a command that starts the database for its own time, through `runner` if given. */
 function startCheck(runner: readonly string[] = []): Bun.Subprocess {

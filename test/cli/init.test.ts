@@ -1,39 +1,34 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { checkCatalog, parseCatalogFile } from "../../src/catalog/file.ts";
 import { formatCatalogFile } from "../../src/cli/init-command.ts";
 import { demoModelSpec } from "../../src/demo/found-model.ts";
+import { temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { PROGRAM, runCli } from "./run-cli.ts";
 
-const servers: { port: number | undefined; stop(force: boolean): Promise<void> }[] = [];
-let folder: string;
-let ports: string;
-
-beforeAll(() => {
-	folder = mkdtempSync(join(quickFolder(), "tollgate-init-"));
-	const list = (...data: unknown[]) => ({ object: "list", data });
-	serve({ "/v1/models": list({ id: "Qwen/Qwen3-8B", owned_by: "vllm", max_model_len: 32_768 }) });
-	serve({
+const folder = temporaryFolder(quickFolder());
+const list = (...data: unknown[]) => ({ object: "list", data });
+const ports = [
+	{ "/v1/models": list({ id: "Qwen/Qwen3-8B", owned_by: "vllm", max_model_len: 32_768 }) },
+	{
 		"/v1/models": list({ id: "llama3.2:3b" }, { id: "nomic-embed-text:latest" }),
 		"/api/version": { version: "0.9" },
-	});
-	serve({ "/v1/models": list({ id: '/srv/models/tiny "one".gguf', owned_by: "llamacpp" }), "/props": { n_ctx: 4096 } });
-	ports = servers.map(({ port }) => port).join(",");
-});
-afterAll(async () => {
-	await Promise.all(servers.map((server) => server.stop(true)));
-	rmSync(folder, { recursive: true, force: true });
-});
+	},
+	{ "/v1/models": list({ id: '/srv/models/tiny "one".gguf', owned_by: "llamacpp" }), "/props": { n_ctx: 4096 } },
+]
+	.map(serve)
+	.join(",");
 
-function serve(answers: Readonly<Record<string, unknown>>): void {
+/** The port of a server with these answers. */
+function serve(answers: Readonly<Record<string, unknown>>): number | undefined {
 	const fetch = (request: Request) => {
 		const answer = answers[new URL(request.url).pathname];
 		return answer === undefined ? new Response("no", { status: 404 }) : Response.json(answer);
 	};
-	servers.push(Bun.serve({ hostname: "127.0.0.1", port: 0, development: false, fetch }));
+	return untilEnd(Bun.serve({ hostname: "127.0.0.1", port: 0, development: false, fetch })).port;
 }
 
 const init = (...args: string[]) => runCli(["init", ...args], {}, folder);

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { expect, test } from "bun:test";
+import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quietPort } from "../chaos/serve-process.ts";
-import { testsMayTake } from "../support/at-end.ts";
+import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { placeCluster } from "../support/made-cluster.ts";
@@ -16,17 +16,23 @@ import { FROM_SOURCE, PROGRAM } from "./run-cli.ts";
 testsMayTake(120_000);
 
 /** A start in a pseudo-terminal, as a person sees it. */
-let folder: string;
 const database = await withDatabase();
 let server: Subprocess;
 let shown = "";
 const port = quietPort();
 
-beforeAll(async () => {
-	folder = mkdtempSync(join(quickFolder(), "tollgate-terminal-"));
-	chmodSync(folder, 0o755);
-	mkdirSync(dataDir(), { recursive: true });
-	await placeCluster(dataDir());
+const folder = temporaryFolder(quickFolder());
+const dataDir = () => join(folder, ".data", "demo");
+const postmaster = () => findPostmaster(join(dataDir(), "postgres", "cluster"));
+chmodSync(folder, 0o755);
+mkdirSync(dataDir(), { recursive: true });
+await placeCluster(dataDir());
+atEnd(async () => {
+	server.kill("SIGKILL");
+	await server.exited;
+	const left = postmaster();
+	if (left !== undefined) process.kill(left.pid, "SIGQUIT");
+	await waitFor(() => postmaster() === undefined, "the database to end");
 });
 
 function startAtTerminal(command: readonly string[], more: Record<string, string> = {}): void {
@@ -44,17 +50,6 @@ function startAtTerminal(command: readonly string[], more: Record<string, string
 		},
 	});
 }
-afterAll(async () => {
-	server.kill("SIGKILL");
-	await server.exited;
-	const left = postmaster();
-	if (left !== undefined) process.kill(left.pid, "SIGQUIT");
-	await waitFor(() => postmaster() === undefined, "the database to end");
-	rmSync(folder, { recursive: true, force: true });
-}, 60_000);
-
-const dataDir = () => join(folder, ".data", "demo");
-const postmaster = () => findPostmaster(join(dataDir(), "postgres", "cluster"));
 
 test("shows the banner only; later errors are one line; Ctrl-C ends the service", async () => {
 	startAtTerminal(FROM_SOURCE);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { chmodSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { chmodSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import { atEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
@@ -37,11 +37,10 @@ test.if(process.platform === "linux").each([
 ] as const)(
 	"a process that exits when %s leaves no server running",
 	async (moment, atTheFirstStart) => {
-		const folder = mkdtempSync(join(quickFolder(), "tollgate-ended-"));
+		const folder = temporaryFolder(quickFolder());
 		chmodSync(folder, 0o755);
 		atEnd(() => {
 			for (const pid of workingIn(folder)) process.kill(pid, "SIGKILL");
-			rmSync(folder, { recursive: true, force: true });
 		});
 		if (!atTheFirstStart) await placeCluster(folder);
 		const child = Bun.spawn([process.execPath, CHILD, folder, moment], { stdio: ["ignore", "inherit", "inherit"] });

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 import {
 	appendFileSync,
 	chmodSync,
@@ -19,6 +19,7 @@ import { tryFileLock } from "../../src/base/file-lock.ts";
 import { createLog, silentLog } from "../../src/base/log.ts";
 import { runningEmbeddedUrl, startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { findPostmaster } from "../../src/db/postmaster.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
@@ -45,13 +46,9 @@ afterEach(async () => {
 });
 
 /** A folder with an initialised cluster. */
-let seed: string;
-beforeAll(async () => {
-	seed = mkdtempSync(join(quickFolder(), "tollgate-embedded-seed-"));
-	chmodSync(seed, 0o755);
-	await placeCluster(seed);
-}, 60_000);
-afterAll(() => rmSync(seed, { recursive: true, force: true }));
+const seed = temporaryFolder(quickFolder());
+chmodSync(seed, 0o755);
+await placeCluster(seed);
 
 const clusterOf = (folder: string) => join(folder, "postgres", "cluster");
 /** Only processes are killed here, never the machine: data in the system's memory is safe. */

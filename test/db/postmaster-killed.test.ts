@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
@@ -11,37 +11,30 @@ import { createDigest } from "../../src/keys/secret.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { type App, createApp } from "../support/app.ts";
+import { createApp } from "../support/app.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { ask, priceOf } from "../support/chat.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { chatModel } from "../support/service.ts";
-import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** The whole service on its embedded PostgreSQL. */
 
 const CREDIT = 100_000_000_000;
-let dataDir: string;
-let upstream: UpstreamServer;
-let app: App;
-
-beforeAll(async () => {
-	dataDir = mkdtempSync(join(quickFolder(), "tollgate-postmaster-"));
-	upstream = startUpstream({ dialect: "vllm" });
-	const path = join(dataDir, "tollgate.yaml");
-	writeFileSync(path, `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
-	mkdirSync(join(dataDir, "data"));
-	await placeCluster(join(dataDir, "data"));
-	const env = { PORT: "0", DATA_DIR: join(dataDir, "data"), CONFIG: path };
-	app = await createApp(loadConfig(env, dataDir), { log: silentLog });
-}, 60_000);
-afterAll(async () => {
+const dataDir = temporaryFolder(quickFolder());
+const upstream = withUpstream("vllm");
+const path = join(dataDir, "tollgate.yaml");
+writeFileSync(path, `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
+mkdirSync(join(dataDir, "data"));
+await placeCluster(join(dataDir, "data"));
+const env = { PORT: "0", DATA_DIR: join(dataDir, "data"), CONFIG: path };
+const app = await createApp(loadConfig(env, dataDir), { log: silentLog });
+atEnd(async () => {
 	await app.stop();
-	await upstream.stop();
 	expect(postmaster()).toBeUndefined();
-	rmSync(dataDir, { recursive: true, force: true });
-}, 60_000);
+});
 
 const postmaster = () => findPostmaster(join(dataDir, "data", "postgres", "cluster"));
 

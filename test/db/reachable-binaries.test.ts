@@ -1,20 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import {
-	chmodSync,
-	chownSync,
-	mkdirSync,
-	mkdtempSync,
-	readdirSync,
-	rmSync,
-	statSync,
-	symlinkSync,
-	writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createLog } from "../../src/base/log.ts";
 import { type PostgresBinaries, reachableBinaries } from "../../src/db/postgres-binaries.ts";
 import { serverOwner } from "../../src/db/server-owner.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 
 const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
@@ -31,7 +21,7 @@ describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 	/** Stand-ins: a program that succeeds, and the files it needs. */
 	beforeEach(() => {
 		lines = [];
-		base = mkdtempSync(join(tmpdir(), "tollgate-binaries-"));
+		base = temporaryFolder();
 		chmodSync(base, 0o755);
 		closed = { folder: join(base, "closed", "native"), version: "18.0.0-test" };
 		for (const folder of ["bin", "lib", "share"]) mkdirSync(join(closed.folder, folder), { recursive: true });
@@ -41,7 +31,6 @@ describe.if(IS_ROOT)("programs in a folder closed to the server's user", () => {
 		writeFileSync(join(closed.folder, "share", "postgres.bki"), "catalogue");
 		chmodSync(join(base, "closed"), 0o700);
 	});
-	afterEach(() => rmSync(base, { recursive: true, force: true }));
 
 	test("are copied once, to where only root can change them", async () => {
 		const home = join(base, "home");

@@ -1,17 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import OpenAI from "openai";
-import type { DemoUpstream } from "../../src/demo/demo-upstream.ts";
 import { cutAtStop, DEMO_MODEL_ID, demoTokens, startDemoUpstream } from "../../src/demo/demo-upstream.ts";
+import { untilEnd } from "../support/at-end.ts";
 
-let upstream: DemoUpstream;
-let client: OpenAI;
+const upstream = untilEnd(startDemoUpstream({ tokenDelayMs: 0 }));
+const client = new OpenAI({ apiKey: "none", baseURL: upstream.url, maxRetries: 0 });
 const messages = [{ role: "user" as const, content: "What do you know about ünïcödé 🎈?" }];
-
-beforeAll(() => {
-	upstream = startDemoUpstream({ tokenDelayMs: 0 });
-	client = new OpenAI({ apiKey: "none", baseURL: upstream.url, maxRetries: 0 });
-});
-afterAll(() => upstream.stop());
 
 test("the tokens of a text join to the text, each of at least one byte", () => {
 	for (const text of [

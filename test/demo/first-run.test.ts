@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config.ts";
@@ -8,19 +8,19 @@ import { commandFor, greetDemo } from "../../src/demo/demo.ts";
 import { connectDemoModels, type DemoModels } from "../../src/demo/demo-models.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { type App, createApp } from "../support/app.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 
 const ROOT = join(import.meta.dir, "../..");
-let dataDir: string;
+const dataDir = temporaryFolder(quickFolder());
 
 interface Run {
 	readonly app: App;
 	readonly demo: DemoModels;
 	readonly banner: string;
 }
-let first: Run;
 
 /** `serve` without a database or a file, and without the search for local model servers. */
 async function start(): Promise<Run> {
@@ -52,15 +52,10 @@ async function stop({ app, demo }: Run): Promise<void> {
 	await demo.stop();
 }
 
-beforeAll(async () => {
-	dataDir = mkdtempSync(join(quickFolder(), "tollgate-first-run-"));
-	// A prepared cluster: creating one takes long, and this file tests only the demo's data.
-	const home = join(dataDir, "demo");
-	mkdirSync(home);
-	await placeCluster(home);
-	first = await start();
-}, 60_000);
-afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+// A prepared cluster: creating one takes long, and this file tests only the demo's data.
+mkdirSync(join(dataDir, "demo"));
+await placeCluster(join(dataDir, "demo"));
+const first = await start();
 
 test("the curl line of the banner works as pasted into a shell", async () => {
 	const line = first.banner.split("\n").find((text) => text.startsWith("curl ")) ?? "";

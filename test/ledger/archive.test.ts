@@ -1,8 +1,7 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { beforeEach, expect, test } from "bun:test";
 import {
 	copyFileSync,
 	existsSync,
-	mkdtempSync,
 	readdirSync,
 	readFileSync,
 	renameSync,
@@ -20,6 +19,7 @@ import { checkArchive, checkArchives, checkPath } from "../../src/ledger/archive
 import { parquetSchema, rowOfValues, valuesOfRow } from "../../src/ledger/archive-columns.ts";
 import { type ArchivePlace, openArchive } from "../../src/ledger/archive-place.ts";
 import { sealDays } from "../../src/ledger/seals.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { startObjectStorage } from "../support/object-storage.ts";
 
@@ -53,9 +53,8 @@ await db.sql`delete from sealed_day where day > ${DAYS.at(-1) ?? ""}`;
 
 let folder = "";
 beforeEach(() => {
-	folder = mkdtempSync(join(tmpdir(), "archive-"));
+	folder = temporaryFolder();
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const archive = () => archiveDays(db.statements, openArchive({ folder }), { own: false });
 const problems = async () =>

@@ -1,16 +1,36 @@
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
+import { newUuid } from "../../src/base/id.ts";
+import { silentLog } from "../../src/base/log.ts";
+import type { AdmittedEvent } from "../../src/ledger/event.ts";
+import type { Journal } from "../../src/ledger/journal.ts";
 import { openJournalDisk } from "../../src/ledger/journal-disk.ts";
-import type { Hold } from "../../src/ledger/ledger.ts";
-import { atEnd } from "../support/at-end.ts";
+import { createLedger, type Hold, type Ledger } from "../../src/ledger/ledger.ts";
+import { createSlices } from "../../src/ledger/slices.ts";
+import { createWriter, type Writer } from "../../src/ledger/writer.ts";
+import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { temporaryFolder } from "../support/at-end.ts";
+import { generousStore } from "../support/generous-store.ts";
 import { admitted, openTestJournal, outcome, replayed, usd } from "./fixture.ts";
-import { ledgerOver } from "./generous-ledger.ts";
 
-const path = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
-atEnd(() => rmSync(path, { recursive: true, force: true }));
+/** A ledger with more credit than a test uses, and a writer without a database. */
+async function ledgerOver(
+	journal: Journal,
+	{ account, key }: Pick<AdmittedEvent, "account" | "key">,
+): Promise<{ ledger: Ledger; writer: Writer }> {
+	const clock = systemClock;
+	const writer = createWriter(
+		{ store: generousStore(), clock, log: silentLog },
+		{ flushIntervalMs: 100, flushAt: 256, batchMax: 1_000, queueMax: 10_000_000 },
+	);
+	const slices = createSlices({ store: generousStore(), clock, log: silentLog, newUuid }, { horizonMs: 40_000 });
+	const ledger = createLedger(
+		{ slices, journal, writer, close: async () => {}, clock, log: silentLog },
+		{ epoch: 1, mode: "process" },
+	);
+	await ledger.draw({ account, key }, nanoUsd(1e14));
+	return { ledger, writer };
+}
 
 const ACCOUNT = "account";
 const KEY = "key";
@@ -19,6 +39,7 @@ const REQUESTS = 60;
 const SEGMENTS_MAX = 6;
 
 test("a long request keeps a few segments, and its progress survives a crash", async () => {
+	const path = temporaryFolder();
 	const disk = openJournalDisk(path, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 1 });
 	const { ledger, writer } = await ledgerOver(journal, { account: ACCOUNT, key: KEY });
@@ -41,8 +62,7 @@ test("a long request keeps a few segments, and its progress survives a crash", a
 
 test("many long requests are carried forward in turn, however fast segments fill", async () => {
 	const many = 500;
-	const folder = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
-	atEnd(() => rmSync(folder, { recursive: true, force: true }));
+	const folder = temporaryFolder();
 	const disk = openJournalDisk(folder, { create: true });
 	const { journal } = openTestJournal(disk, systemClock, { segmentBytesMax: 4_000 });
 	const { ledger, writer } = await ledgerOver(journal, { account: ACCOUNT, key: KEY });

@@ -1,10 +1,9 @@
 import { dlopen } from "bun:ffi";
-import { afterAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import {
 	closeSync,
 	existsSync,
 	mkdirSync,
-	mkdtempSync,
 	openSync,
 	readdirSync,
 	readFileSync,
@@ -13,17 +12,16 @@ import {
 	truncateSync,
 	writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { newUuid } from "../../src/base/id.ts";
 import { DiskFull, type JournalDisk, type JournalFile, openJournalDisk } from "../../src/ledger/journal-disk.ts";
 import { encodeRecord, RecordKind } from "../../src/ledger/journal-record.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { admitted, decodeRecords, openTestJournal, replayed, settledEvent } from "./fixture.ts";
 
-const root = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder();
 
 const folder = () => join(root, newUuid());
 const admit = (id: string) => JSON.stringify({ ...admitted("a", "k", id), reserved: 100 });

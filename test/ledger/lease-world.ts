@@ -1,11 +1,11 @@
-import { afterAll, afterEach, beforeEach, expect } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { afterEach, beforeEach, expect } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { type InstanceLease, startInstanceLease } from "../../src/ledger/instance-lease.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type LeaseChild, startLeaseChild } from "../support/lease-child.ts";
 import { admitted, makeAccount, usd } from "./fixture.ts";
@@ -14,7 +14,7 @@ export const CREDIT = 1_000_000;
 
 /** For each test a database with an account, a data folder, and instances in this process and in others. */
 export function withLeases() {
-	const root = mkdtempSync(join(tmpdir(), "tollgate-instance-lease-"));
+	const root = temporaryFolder();
 	const children: LeaseChild[] = [];
 	let db: TestDatabase;
 	let dataDir: string;
@@ -29,7 +29,6 @@ export function withLeases() {
 		for (const child of children.splice(0)) await child.end();
 		await db.drop();
 	});
-	afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 	return {
 		get db() {

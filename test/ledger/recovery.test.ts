@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import {
 	cpSync,
 	mkdirSync,
@@ -9,7 +9,6 @@ import {
 	truncateSync,
 	writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
@@ -21,12 +20,12 @@ import { InstanceRuns, type OwnerStanding, standingOf } from "../../src/ledger/l
 import { handIn } from "../../src/ledger/recovery.ts";
 import { settleLate } from "../../src/ledger/settling.ts";
 import { type Flushed, LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { openTestJournal, settledEvent } from "./fixture.ts";
 
-const root = mkdtempSync(join(tmpdir(), "tollgate-recovery-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder();
 
 /**
  * A journal with settled requests of the accounts a, b and c, whose process ended, and scripted answers of Postgres.

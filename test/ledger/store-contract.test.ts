@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { GrantReply, LedgerStore } from "../../src/ledger/store.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { testsMayTake } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { giving, settledEvent, usd, wish } from "./fixture.ts";
 import type { ContractStore } from "./store-contract.ts";
 import { canonical, modelContractStore, postgresContractStore, resultOf } from "./store-contract.ts";
 
-const databases: TestDatabase[] = [];
-afterAll(async () => {
-	await Promise.all(databases.map((db) => db.drop()));
-});
+testsMayTake(60_000);
 
-async function freshPostgres(): Promise<ContractStore> {
-	const db = await createTestDatabase();
-	databases.push(db);
-	return postgresContractStore(db);
-}
+const freshPostgres = async () => postgresContractStore(await withDatabase());
 
 const uuid = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
 
@@ -26,22 +20,18 @@ async function live(store: ContractStore, id: string, ttlMs = 60_000): Promise<n
 	return epoch;
 }
 
-const suites: [string, () => Promise<ContractStore>][] = [
-	["postgres", freshPostgres],
-	["the model", async () => modelContractStore()],
+const suites: [string, ContractStore][] = [
+	["postgres", await freshPostgres()],
+	["the model", modelContractStore()],
 ];
 
-for (const [name, make] of suites) {
-	describe(name, () => {
-		let store: ContractStore;
-		beforeAll(async () => {
-			store = await make();
-			await store.budget("acc", "account", "acc", 0);
-			await store.budget("key", "key", "acc", 500);
-			await store.budget("free", "key", "acc", null);
-			await store.book("acc", "adjustment", 1000, "opening", false);
-		});
+for (const [name, store] of suites) {
+	await store.budget("acc", "account", "acc", 0);
+	await store.budget("key", "key", "acc", 500);
+	await store.budget("free", "key", "acc", null);
+	await store.book("acc", "adjustment", 1000, "opening", false);
 
+	describe(name, () => {
 		const rows = async (table: string) => (canonical(await store.dump()) as Record<string, string[]>)[table];
 		const ask = (op: number, budget: string, want: number, min: number, again = false) =>
 			wish(budget, want, min, { op: uuid(op), again });

@@ -10,15 +10,109 @@
  * Prints each survivor and the share of killed faults. A timeout counts as killed; a fault that does not parse is not
  * counted. Exit code 1 if a fault survives.
  */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
 import { testPostgres } from "../support/postgres.ts";
 import { createRandom } from "../support/random.ts";
 import { type Mutation, mutated, mutationsOf } from "./mutations.ts";
-import { sourcesOf, testsOf } from "./rooms.ts";
 import { sqlMutations } from "./sql-mutants.ts";
-import { plantTree, type Tree } from "./tree.ts";
+
+interface Tree {
+	readonly folder: string;
+	/** Runs the test files until one fails; null after a timeout. */
+	run(files: readonly string[]): Promise<{ failed: boolean; by: string } | null>;
+	changed<T>(file: string, text: string, work: () => Promise<T>): Promise<T>;
+	remove(): void;
+}
+
+const COPIED = ["src", "test", "package.json", "bunfig.toml", "tsconfig.json", "deploy", "README.md"];
+const RUN_MS_MAX = 400_000;
+const TEST_MS_MAX = 60_000;
+
+/** A copy of the project for one fault at a time, so that the checkout stays clean. */
+function plantTree(root: string): Tree {
+	const folder = mkdtempSync(join(tmpdir(), "tollgate-mutants-"));
+	for (const name of COPIED) cpSync(join(root, name), join(folder, name), { recursive: true });
+	symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+	return {
+		folder,
+		async run(files) {
+			if (files.length === 0) return { failed: false, by: "" };
+			const paths = files.map((file) => `./${file}`);
+			const child = Bun.spawn([process.execPath, "test", "--bail=1", `--timeout=${TEST_MS_MAX}`, ...paths], {
+				cwd: folder,
+				env: { ...process.env, TEST_POSTGRES_HELD: "1" },
+				stdout: "pipe",
+				stderr: "pipe",
+				timeout: RUN_MS_MAX,
+				killSignal: "SIGKILL",
+			});
+			const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+			await child.exited;
+			if (child.signalCode !== null) return null;
+			const test = /^\(fail\) (.*?)(?: \[[\d.]+m?s\])?$/m.exec(out + err)?.[1];
+			return { failed: child.exitCode !== 0, by: test ?? "does not start" };
+		},
+		async changed(file, text, work) {
+			const path = join(folder, file);
+			const healthy = await Bun.file(path).text();
+			writeFileSync(path, text);
+			try {
+				return await work();
+			} finally {
+				writeFileSync(path, healthy);
+			}
+		},
+		remove: () => rmSync(folder, { recursive: true, force: true }),
+	};
+}
+
+/** The tests of each room, fastest first. */
+const TESTS: Readonly<Record<string, readonly string[]>> = {
+	ledger: ["ledger", "sim/simulation.test.ts", "gateway/serve/overspend.test.ts", "cluster/fence.test.ts"],
+	admission: [
+		"admission",
+		"limits",
+		"gateway/chat/chat-request.test.ts",
+		"gateway/bill",
+		"gateway/serve/overspend.test.ts",
+		"attack/too-many.test.ts",
+		"attack/fairness.test.ts",
+	],
+	limits: ["limits", "keys/keyring.test.ts"],
+	keys: ["keys", "cli/customer-commands.test.ts", "ledger/cap-periods.test.ts", "console/member-keys.test.ts"],
+	billing: ["billing", "console/webhook.test.ts", "browser/account/card.test.ts"],
+	money: ["money", "admission/price.test.ts", "catalog"],
+	"db/functions": ["ledger", "cluster", "keys", "limits"],
+};
+const ROOMS = Object.keys(TESTS);
+
+/** A room's test files: those that name the source file first, then by their last duration. */
+function testsOf(root: string, room: string, sourceFile: string): { named: string[]; others: string[] } {
+	const durations = JSON.parse(readFileSync(join(root, "test/durations.json"), "utf8")) as Record<string, number>;
+	const files = (TESTS[room] ?? [])
+		.flatMap((path) =>
+			path.endsWith(".ts")
+				? [`test/${path}`]
+				: [...new Bun.Glob(`test/${path}/**/*.test.ts`).scanSync(root)].sort(
+						(a, b) => (durations[a] ?? 0) - (durations[b] ?? 0),
+					),
+		)
+		.filter((file) => !/mutants/.test(file));
+	const name = sourceFile.endsWith(".sql") ? undefined : `/${basename(sourceFile)}"`;
+	const names = (file: string) => name !== undefined && readFileSync(join(root, file), "utf8").includes(name);
+	return { named: files.filter(names), others: files.filter((file) => !names(file)) };
+}
+
+/** The rooms and source files that an argument names: a room, or a file below `src/`. */
+function sourcesOf(root: string, word: string): { room: string; files: string[] } {
+	const room = ROOMS.find((one) => word === one || word.startsWith(`${one}/`));
+	if (room === undefined) throw new Error(`there is no room ${word}; there are ${ROOMS.join(", ")}`);
+	if (word !== room) return { room, files: [`src/${word}`] };
+	return { room, files: [...new Bun.Glob(`src/${room}/**/*.ts`).scanSync(root)].sort() };
+}
 
 const ROOT = join(import.meta.dir, "../..");
 const { values: flags, positionals } = parseArgs({

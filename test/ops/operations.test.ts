@@ -1,11 +1,11 @@
 /** Alerts and dashboards name existing metrics; each alert and error has its page in the runbook. */
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { Fault, type FaultCode } from "../../src/base/fault.ts";
 import { errorResponse } from "../../src/gateway/error-body.ts";
+import { temporaryFolder } from "../support/at-end.ts";
 import { ask } from "../support/chat.ts";
 import { withChat } from "../support/service.ts";
 import { reply } from "../support/upstream-server.ts";
@@ -231,16 +231,12 @@ const inputOf = (series: readonly string[]) =>
 	});
 
 async function promtool(command: readonly string[], files: Readonly<Record<string, unknown>>): Promise<string> {
-	const folder = mkdtempSync(join(tmpdir(), "tollgate-rules-"));
-	try {
-		for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), JSON.stringify(content));
-		const run = Bun.spawn([PROMTOOL as string, ...command], { cwd: folder, stdout: "pipe", stderr: "pipe" });
-		const output = (await new Response(run.stdout).text()) + (await new Response(run.stderr).text());
-		if ((await run.exited) !== 0) throw new Error(output);
-		return output;
-	} finally {
-		rmSync(folder, { recursive: true, force: true });
-	}
+	const folder = temporaryFolder();
+	for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), JSON.stringify(content));
+	const run = Bun.spawn([PROMTOOL as string, ...command], { cwd: folder, stdout: "pipe", stderr: "pipe" });
+	const output = (await new Response(run.stdout).text()) + (await new Response(run.stderr).text());
+	if ((await run.exited) !== 0) throw new Error(output);
+	return output;
 }
 
 describe.skipIf(PROMTOOL === null)("Prometheus' own tool", () => {

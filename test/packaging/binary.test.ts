@@ -2,63 +2,53 @@
  * The compiled binary as the image runs it: an empty directory, a clean environment, its own database.
  * `TOLLGATE_BINARY=path bun test test/packaging` tests an existing binary.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { expect, test } from "bun:test";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import OpenAI from "openai";
 import packageJson from "../../package.json" with { type: "json" };
 import { quietPort } from "../chaos/serve-process.ts";
 import { operator } from "../console/person.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
 import { childrenWithRole, residentBytes } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
-import { startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
+import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { buildBinary } from "./build-binary.ts";
 
 const MESSAGES = [{ role: "user" as const, content: "one two three" }];
 
-let home: string;
-let directory: string;
-let binary: string;
-let db: TestDatabase;
-let upstream: UpstreamServer;
+testsMayTake(120_000);
+
 let server: Subprocess<"ignore", "ignore", "pipe">;
 let url = "";
 let serverLog = "";
 let accountId = "";
 let keyId = "";
 let client: OpenAI;
-let environment: Record<string, string>;
 
-beforeAll(async () => {
-	home = mkdtempSync(join(tmpdir(), "tollgate-binary-"));
-	directory = join(home, "empty");
-	await Bun.$`mkdir ${directory}`;
-	binary = await buildBinary(join(home, "tollgate"));
-	db = await createTestDatabase();
-	upstream = startUpstream({ dialect: "vllm" });
-	writeFileSync(join(home, "models.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
-	environment = {
-		NODE_ENV: "production",
-		DATABASE_URL: db.url,
-		CONFIG: join(home, "models.yaml"),
-		DATA_DIR: join(home, "data"),
-		KEY_PEPPER: "p".repeat(32),
-		CONSOLE_SECRET: "c".repeat(32),
-		PORT: String(quietPort()),
-		DRAIN_S: "5",
-	};
-}, 120_000);
-
-afterAll(async () => {
+const home = temporaryFolder();
+const directory = join(home, "empty");
+mkdirSync(directory);
+const binary = await buildBinary(join(home, "tollgate"));
+const db = await withDatabase();
+const upstream = withUpstream("vllm");
+writeFileSync(join(home, "models.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
+const environment: Record<string, string> = {
+	NODE_ENV: "production",
+	DATABASE_URL: db.url,
+	CONFIG: join(home, "models.yaml"),
+	DATA_DIR: join(home, "data"),
+	KEY_PEPPER: "p".repeat(32),
+	CONSOLE_SECRET: "c".repeat(32),
+	PORT: String(quietPort()),
+	DRAIN_S: "5",
+};
+atEnd(async () => {
 	server?.kill("SIGKILL");
 	await server?.exited;
-	await upstream?.stop();
-	await db?.drop();
-	rmSync(home, { recursive: true, force: true });
 });
 
 async function run(args: string[], env: Record<string, string> = environment) {
@@ -89,7 +79,7 @@ test("runs its commands", async () => {
 	expect(key.secret).toStartWith("sk_service_");
 	keyId = key.id;
 	client = new OpenAI({ apiKey: key.secret, maxRetries: 0 });
-}, 30_000);
+});
 
 test("serves from a directory without reading the directory's .env or bunfig.toml", async () => {
 	writeFileSync(join(directory, ".env"), "LOG_LEVEL=nonsense\nDATABASE_URL=nonsense\n");
@@ -103,7 +93,7 @@ test("serves from a directory without reading the directory's .env or bunfig.tom
 	client.baseURL = `${url}/v1`;
 	await waitFor(async () => (await fetch(`${url}/readyz`)).status === 200, "the server to be ready");
 	expect(await run(["health", "--ready"], { ...environment, PORT: new URL(url).port })).toMatchObject({ code: 0 });
-}, 30_000);
+});
 
 test("answers chats whole or streamed with the upstream's counts", async () => {
 	const answer = await client.chat.completions.create({ model: "test-model", messages: MESSAGES });
@@ -126,7 +116,7 @@ test("charges usage in Postgres", async () => {
 	await waitFor(async () => Number(await charged()) === expected, `${expected} nano-dollars to be charged`);
 	expect(Number((await command("account", "show", accountId)).spent_usd)).toBe(expected / 1e9);
 	expect(await command("ledger", "reconcile")).toMatchObject({ ok: true });
-}, 30_000);
+});
 
 test("serves pages from a second process of the same binary", async () => {
 	const page = await fetch(`${url}/overview`, { headers: { accept: "text/html" } });
@@ -190,21 +180,21 @@ test("refuses a revoked key at once", async () => {
 	expect(await command("key", "revoke", keyId)).toMatchObject({ id: keyId, effective: true });
 	const refused = client.models.list().catch((error) => error.code);
 	expect(await refused).toBe("api_key_revoked");
-}, 30_000);
+});
 
 test("contains the fonts of statements", async () => {
 	const person = await operator({ url, db });
 	const month = new Date().toISOString().slice(0, 7);
 	const statement = await person.fetch(`/api/console/credit/statement.pdf?month=${month}`);
 	expect([statement.status, (await statement.text()).slice(0, 5)]).toEqual([200, "%PDF-"]);
-}, 30_000);
+});
 
 test("SIGTERM stops it orderly; it has written only to DATA_DIR", async () => {
 	server.kill("SIGTERM");
 	expect(await server.exited).toBe(0);
 	expect(serverLog).not.toContain('"level":"error"');
 	expect(readdirSync(directory).sort()).toEqual([".env", "bunfig.toml"]);
-}, 30_000);
+});
 
 test("without a database or production secrets it names the settings", async () => {
 	const { DATABASE_URL: _, ...withoutDatabase } = environment;
@@ -215,4 +205,4 @@ test("without a database or production secrets it names the settings", async () 
 	const noPepper = await run(["serve"], withoutPepper);
 	expect(noPepper.code).toBe(1);
 	expect(noPepper.err).toContain("KEY_PEPPER is required in production");
-}, 30_000);
+});

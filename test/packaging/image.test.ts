@@ -9,17 +9,14 @@ import {
 	copyFileSync,
 	existsSync,
 	mkdirSync,
-	mkdtempSync,
 	readdirSync,
-	rmSync,
 	statSync,
 	writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { quietPort } from "../chaos/serve-process.ts";
-import { atEnd } from "../support/at-end.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { atEnd, temporaryFolder } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
 import { chatModel } from "../support/service.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -29,14 +26,10 @@ import { image } from "./dockerfile.ts";
 const IS_ROOT = process.getuid?.() === 0;
 const SECRET = "d39f0b1c66a84e2f9b7751c0e4a2d8f6";
 
-const root = mkdtempSync(join(tmpdir(), "tollgate-image-"));
-atEnd(() => {
-	Bun.spawnSync(["chmod", "-R", "u+w", root]);
-	rmSync(root, { recursive: true, force: true });
-});
+const root = temporaryFolder();
+atEnd(() => Bun.spawnSync(["chmod", "-R", "u+w", root]));
 const within = (path: string) => join(root, path);
-const db = await createTestDatabase();
-atEnd(() => db.drop());
+const db = await withDatabase();
 const upstream = withUpstream("vllm");
 
 /** The Dockerfile's file system without the base image's libraries, read-only. */

@@ -1,12 +1,11 @@
 /** Runs the README's two commands in copies of the checkout at unusual places, as real processes without a network. */
 
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 import {
 	chmodSync,
 	chownSync,
 	existsSync,
 	mkdirSync,
-	mkdtempSync,
 	readdirSync,
 	readFileSync,
 	renameSync,
@@ -14,12 +13,11 @@ import {
 	statSync,
 	writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Subprocess } from "bun";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 import { quietPort } from "../chaos/serve-process.ts";
-import { testsMayTake } from "../support/at-end.ts";
+import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { memoryFolder, sweepMemory } from "../support/memory-folder.ts";
@@ -40,20 +38,16 @@ const LEFT_OUT = [".git", ".data", "dist"];
 /** Port 9 (discard): nothing listens there. */
 const NOWHERE = "http://127.0.0.1:9";
 
-let base: string;
-let tree: string;
+atEnd(sweepMemory);
+const base = temporaryFolder();
+let tree = join(base, "tree");
 let running: Subprocess[] = [];
 
-beforeAll(() => {
-	base = mkdtempSync(join(tmpdir(), "tollgate-places-"));
-	chmodSync(base, 0o755);
-	tree = join(base, "tree");
-	mkdirSync(tree);
-	for (const name of readdirSync(ROOT)) if (!LEFT_OUT.includes(name)) copy(join(ROOT, name), join(tree, name));
-	mkdirSync(join(base, "bin"));
-	for (const folder of [tree, join(base, "bin")]) chmodSync(folder, 0o755);
-	copy(process.execPath, join(base, "bin", "bun"));
-});
+mkdirSync(tree);
+for (const name of readdirSync(ROOT)) if (!LEFT_OUT.includes(name)) copy(join(ROOT, name), join(tree, name));
+mkdirSync(join(base, "bin"));
+for (const folder of [base, tree, join(base, "bin")]) chmodSync(folder, 0o755);
+copy(process.execPath, join(base, "bin", "bun"));
 
 afterEach(async () => {
 	for (const child of running) if (child.exitCode === null) process.kill(-child.pid, "SIGKILL");
@@ -63,10 +57,6 @@ afterEach(async () => {
 	if (left !== undefined) process.kill(left.pid, "SIGQUIT");
 	await waitFor(() => findPostmaster(cluster()) === undefined, "the database to end");
 	rmSync(join(tree, ".data"), { recursive: true, force: true });
-});
-afterAll(() => {
-	rmSync(base, { recursive: true, force: true });
-	sweepMemory();
 });
 
 const cluster = () => join(tree, ".data", "demo", "postgres", "cluster");

@@ -3,13 +3,15 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "../console/person.ts";
-import { atEnd, temporaryFolder } from "../support/at-end.ts";
+import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
+
+testsMayTake(60_000);
 
 // In short, `cli/supervise.test.ts` covers a console that ends after the gateways.
 test.if(LONG)("a slow console's late query to a stopping gateway is answered", async () => {

@@ -3,8 +3,7 @@
  * the log up to a moment. `src/ops/restore.md` describes the procedure.
  */
 import { describe, expect, test } from "bun:test";
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
@@ -15,7 +14,7 @@ import { type FleetMember, handedIn, startFleet } from "../chaos/fleet.ts";
 import { withOwnPostgres } from "../chaos/own-postgres.ts";
 import { costOf } from "../chaos/verdict.ts";
 import { runHere } from "../cli/run-here.ts";
-import { atEnd, untilEnd } from "../support/at-end.ts";
+import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
 import { createBackup } from "./base-backup.ts";
@@ -40,8 +39,7 @@ const fleet = untilEnd(await startFleet({ databaseUrl: postgres.url, upstreamUrl
 const [first, second] = fleet.members as [FleetMember, FleetMember];
 /** Instances that serve after the loss of the journals. */
 const AFTERWARDS = LONG ? fleet.members : [first];
-const journals = mkdtempSync(join(tmpdir(), "tollgate-journals-"));
-atEnd(() => rmSync(journals, { recursive: true, force: true }));
+const journals = temporaryFolder();
 
 type Key = Awaited<ReturnType<typeof fleet.key>>;
 const send = (key: Key, what: Ask, member: FleetMember) =>

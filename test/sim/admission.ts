@@ -17,10 +17,7 @@ import type { SimProcess } from "./process.ts";
 import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
 import { addPending, Broken, NO_LIMITS, type PendingDraw, type World } from "./world.ts";
 
-export interface SimAdmission {
-	readonly admission: Admission;
-	readonly keyLimits: KeyLimits;
-}
+export type SimAdmission = ReturnType<typeof createSimAdmission>;
 
 /** A nano-dollar per output token, so that a request's token limit is its amount. */
 const card = {
@@ -42,7 +39,7 @@ export function createSimAdmission(
 	world: World,
 	processOf: () => SimProcess,
 	parts: { clock: Clock; log: Log; shares: ShareStore | undefined },
-): SimAdmission {
+): { admission: Admission; keyLimits: KeyLimits } {
 	const { clock, log, shares } = parts;
 	const keyLimits = createKeyLimits({ clock, ...(shares ? { shared: { store: shares, log } } : {}) });
 	const admission = createAdmission({

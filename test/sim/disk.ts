@@ -27,34 +27,21 @@ export interface Appended {
 	readonly delivered: number;
 }
 
-/** One machine's disk. It survives its processes; each of them accesses it through `homeOf`. */
-export interface SimDisk {
-	/** `process` must be alive to change anything; a dead one's appends are lost. */
-	homeOf(process: { readonly dead: boolean }, onAppend: (record: Appended) => void, delay: Delay): JournalHome;
-	/** Locks of a dead process are free again. */
-	releaseAll(process: object): void;
-	/** The machine loses power: unsynced data are lost, torn or damaged, at random. */
-	losePower(random: Random): void;
-	/** Cuts or flips something near the end of one file that no process has open. */
-	damage(random: Random): void;
-	/** Ids of the requests whose settlement, and whose admission, can be read. */
-	readable(): { settled: Set<string>; admitted: Set<string> };
-	wipe(): void;
-	room: number;
-	isEmpty(): boolean;
-}
+export type SimDisk = ReturnType<typeof createSimDisk>;
 
 /** Calls back later, on the owning process. */
 export type Delay = (label: string, done: () => void) => void;
 
 const RESERVE_BYTES = 4_000;
 
-export function createSimDisk(): SimDisk {
+/** One machine's disk. It survives its processes; each of them accesses it through `homeOf`. */
+export function createSimDisk() {
 	const folders = new Map<string, Folder>();
 	const keyOf = (id: string, epoch: number) => `${id}/${epoch}`;
-	const disk: SimDisk = {
+	const disk = {
 		room: Number.POSITIVE_INFINITY,
-		homeOf: (process, onAppend, delay): JournalHome => ({
+		/** `process` must be alive to change anything; a dead one's appends are lost. */
+		homeOf: (process: { readonly dead: boolean }, onAppend: (record: Appended) => void, delay: Delay): JournalHome => ({
 			list: () =>
 				[...folders.values()]
 					.map(({ id, epoch }) => ({ id, epoch, folder: keyOf(id, epoch) }))
@@ -87,17 +74,20 @@ export function createSimDisk(): SimDisk {
 				};
 			},
 		}),
-		releaseAll(process) {
+		/** Locks of a dead process are free again. */
+		releaseAll(process: object) {
 			for (const folder of folders.values()) if (folder.owner === process) folder.owner = undefined;
 		},
-		losePower(random) {
+		/** Unsynced data are lost, torn or damaged, at random. */
+		losePower(random: Random) {
 			for (const file of allFiles()) {
 				const kept = random.int(file.synced, file.length);
 				if (kept > file.synced && random.chance(0.3)) flip(file, random.int(file.synced, kept - 1), random);
 				file.length = kept;
 			}
 		},
-		damage(random) {
+		/** Cuts or flips something near the end of one file that no process has open. */
+		damage(random: Random) {
 			const candidates = [...folders.values()].filter((folder) => folder.owner === undefined);
 			const files = candidates.flatMap((folder) => [...folder.files.values()]).filter((file) => file.length > 0);
 			if (files.length === 0) return;
@@ -106,6 +96,7 @@ export function createSimDisk(): SimDisk {
 			if (random.chance(0.5)) file.length = random.int(from, file.length);
 			else flip(file, random.int(from, file.length - 1), random);
 		},
+		/** Ids of the requests whose settlement, and whose admission, can be read. */
 		readable() {
 			const settled = new Set<string>();
 			const admitted = new Set<string>();

@@ -5,20 +5,12 @@ import { addHost, type Host, type RequestRecord, type World } from "./world.ts";
 
 type CrashKind = "kill" | "power" | "disk";
 
-/** Faults of machines, processes and the database; and the supervisor that restarts processes. */
-export interface Faults {
-	strike(): void;
-	startProcess(host: Host): void;
-	crash(process: SimProcess, kind?: CrashKind): void;
-	/** An operator attests that this host's data is lost. */
-	attest(host: Host): void;
-	/** Ends all faults: reconnects, restarts, attests losses. */
-	heal(): void;
-}
+export type Faults = ReturnType<typeof createFaults>;
 
 const RESTART_MS_MAX = 8_000;
 
-export function createFaults(world: World): Faults {
+/** Faults of machines, processes and the database; and the supervisor that restarts processes. */
+export function createFaults(world: World) {
 	const { random, timeline, database } = world;
 	let processes = 0;
 	let isFailingOver = false;
@@ -268,6 +260,7 @@ export function createFaults(world: World): Faults {
 		process.clock.wallOffsetMs += random.int(-3_600_000, 3_600_000);
 	}
 
+	/** Ends all faults: reconnects and restarts. */
 	function heal(): void {
 		world.stormy = false;
 		world.lastFaultMs = timeline.nowMs();

@@ -1,12 +1,10 @@
 import type { ControlEntry } from "../../src/cluster/control-log.ts";
-import type { LaggingInstance } from "../../src/cluster/fence.ts";
 import type { LogPosition } from "../../src/cluster/heartbeat.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { NO_COUNTS } from "../../src/ledger/outcome.ts";
 import type { Flushed, GrantReply, GrantRequest, Recall, ReturnRequest } from "../../src/ledger/store.ts";
 import { NotLive } from "../../src/ledger/store.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { LeasesByBudget } from "./leases-by-budget.ts";
 import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
 
 /** A constraint of the schema would be violated: the statement has no effect. */
@@ -60,6 +58,32 @@ export interface ModelRecall {
 	readonly atMs: number;
 }
 
+/** All leases, and those of each budget: the check after each step reads those of one budget only. */
+class LeasesByBudget extends Map<string, ModelLease> {
+	readonly #byBudget = new Map<string, Map<string, ModelLease>>();
+
+	of(budget: string): Iterable<ModelLease> {
+		return this.#byBudget.get(budget)?.values() ?? [];
+	}
+
+	override set(key: string, lease: ModelLease): this {
+		const own = this.#byBudget.get(lease.budget) ?? new Map();
+		this.#byBudget.set(lease.budget, own.set(key, lease));
+		return super.set(key, lease);
+	}
+
+	override delete(key: string): boolean {
+		const lease = this.get(key);
+		if (lease) this.#byBudget.get(lease.budget)?.delete(key);
+		return super.delete(key);
+	}
+
+	override clear(): void {
+		this.#byBudget.clear();
+		super.clear();
+	}
+}
+
 /** A row of `usage_event`; `off` and `charged` may differ from the settlement's if it came late. */
 export type ModelUsage = SettledEvent & { readonly instance: string; readonly epoch: number };
 
@@ -71,66 +95,15 @@ interface Operation {
 	readonly amount: number;
 }
 
-/**
- * The tables and SQL functions of the ledger and the cluster, in memory: each method is one atomic statement.
- * `test/ledger/store-contract.ts` compares it with Postgres.
- */
-export interface ModelStore {
-	readonly budgets: Map<string, ModelBudget>;
-	/** Caps that renew each day, by key or project. */
-	readonly dailyCaps: Map<string, number | null>;
-	readonly leases: LeasesByBudget;
-	readonly operations: Map<string, Operation>;
-	readonly usage: Map<string, ModelUsage>;
-	readonly reservations: Map<
-		string,
-		{ account: string; key: string; instance: string; epoch: number; reserved: number }
-	>;
-	readonly entries: { account: string; kind: string; amount: number; ref: string }[];
-	readonly instances: Map<string, ModelInstance>;
-	readonly log: ControlEntry[];
-	/**
-	 * Locked rows by name (`budget x`, `lease x|i|1`, `reservation r`): a statement leaves out items that need them, as
-	 * busy.
-	 */
-	readonly held: Set<string>;
-	readonly recalls: ModelRecall[];
-	/** The server's identity: system identifier and timeline. */
-	server: string;
-	/** The budgets of a daily cap that grant credit now. */
-	daysOf(owner: string): ModelBudget[];
-	seq(): number;
-	position(): LogPosition;
-	append(kind: ControlEntry["kind"], subject: string, payload: Record<string, unknown>): number;
-	join(id: string, ttlMs: number, after?: number): number;
-	goLive(id: string, epoch: number, applied: number, ttlMs: number): number | null;
-	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): LogPosition | null;
-	leave(id: string, epoch: number): void;
-	/** Live instances that have not applied it; silent ones among them are fenced off. */
-	lagging(seq: number): LaggingInstance[];
-	/** joining, live or silent → dead, if that is still its newest beat. */
-	fenceOff(id: string, epoch: number, beat: number): void;
-	live(): LaggingInstance[];
-	/** live → silent, if that is still its newest beat. */
-	silent(id: string, epoch: number, beat: number): void;
-	grant(id: string, epoch: number, requests: readonly GrantRequest[]): GrantReply[];
-	giveBack(id: string, epoch: number, requests: readonly ReturnRequest[]): ReadonlySet<string>;
-	recall(id: string, epoch: number, budgets: readonly string[]): number;
-	recalled(id: string, epoch: number): Recall[];
-	flush(id: string, epoch: number, settled: readonly SettledEvent[], openJson: string): Flushed;
-	settleLate(id: string, epoch: number, eventJson: string): void;
-	close(
-		id: string,
-		epoch: number,
-		journalLost: boolean,
-		limit: number,
-		keep?: readonly string[],
-	): { closed: number; done: boolean };
-	/** Whether idle credit of a lease can return: its instance answers, or the lease will be closed. */
-	mayComeBack(lease: ModelLease): boolean;
-	/** The sequence number; null if `ref` was booked before; "refused" if the credit does not cover it. */
-	book(account: string, kind: string, amount: number, ref: string, forced: boolean): number | null | "refused";
+interface ModelReservation {
+	readonly account: string;
+	readonly key: string;
+	readonly instance: string;
+	readonly epoch: number;
+	readonly reserved: number;
 }
+
+export type ModelStore = ReturnType<typeof createModelStore>;
 
 export const leaseKey = (budget: string, instance: string, epoch: number) => `${budget}|${instance}|${epoch}`;
 export const instanceKey = (id: string, epoch: number) => `${id}|${epoch}`;
@@ -146,18 +119,24 @@ export const budgetsOf = ({ account, key, budgets = [] }: Pick<SettledEvent, "ac
 const CONTESTED_MS = 5_000;
 const RECALL_MS = 60_000;
 
-export function createModelStore(nowMs: () => number): ModelStore {
-	const budgets: ModelStore["budgets"] = new Map();
-	const dailyCaps: ModelStore["dailyCaps"] = new Map();
+/**
+ * The tables and SQL functions of the ledger and the cluster, in memory: each method is one atomic statement.
+ * `test/ledger/store-contract.ts` compares it with Postgres.
+ */
+export function createModelStore(nowMs: () => number) {
+	const budgets = new Map<string, ModelBudget>();
+	/** Caps that renew each day, by key or project. */
+	const dailyCaps = new Map<string, number | null>();
 	const leases = new LeasesByBudget();
-	const operations: ModelStore["operations"] = new Map();
-	const usage: ModelStore["usage"] = new Map();
-	const reservations: ModelStore["reservations"] = new Map();
-	const entries: ModelStore["entries"] = [];
-	const instances: ModelStore["instances"] = new Map();
+	const operations = new Map<string, Operation>();
+	const usage = new Map<string, ModelUsage>();
+	const reservations = new Map<string, ModelReservation>();
+	const entries: { account: string; kind: string; amount: number; ref: string }[] = [];
+	const instances = new Map<string, ModelInstance>();
 	const log: ControlEntry[] = [];
-	const held: ModelStore["held"] = new Set();
-	const recalls: ModelStore["recalls"] = [];
+	/** Locked rows (`budget x`, `lease x|i|1`, `reservation r`): a statement leaves out items that need them, as busy. */
+	const held = new Set<string>();
+	const recalls: ModelRecall[] = [];
 	let tickets = 0;
 
 	function append(kind: ControlEntry["kind"], subject: string, payload: Record<string, unknown>): number {
@@ -167,7 +146,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 	}
 
 	const stateOf = (id: string, epoch: number) => instances.get(instanceKey(id, epoch))?.state;
-	/** Credit of closing epochs returns, and so does that of an epoch whose instance has a newer one. */
+	/** Whether idle credit can return: of closing epochs, and of an epoch whose instance has a newer one. */
 	function mayComeBack({ instance, epoch }: ModelLease): boolean {
 		const state = stateOf(instance, epoch);
 		if (state === "live" || state === "closing") return true;
@@ -425,6 +404,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		return { closed, done };
 	}
 
+	/** The sequence number; null if `ref` was booked before; "refused" if the credit does not cover it. */
 	function book(
 		account: string,
 		kind: string,
@@ -441,10 +421,12 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		return append("budget", account, { lowered: amount < 0 });
 	}
 
-	const store: ModelStore = {
+	const store = {
 		budgets,
 		dailyCaps,
-		daysOf: (owner) => [...budgets.values()].filter(({ id }) => ownerOf(id) === owner && isTimely(id)),
+		/** The budgets of a daily cap that grant credit now. */
+		daysOf: (owner: string): ModelBudget[] =>
+			[...budgets.values()].filter(({ id }) => ownerOf(id) === owner && isTimely(id)),
 		leases,
 		operations,
 		usage,
@@ -454,11 +436,12 @@ export function createModelStore(nowMs: () => number): ModelStore {
 		log,
 		held,
 		recalls,
+		/** The server's identity: system identifier and timeline. */
 		server: "1/1",
 		seq: () => log.length,
-		position: () => ({ seq: log.length, server: store.server }),
+		position: (): LogPosition => ({ seq: log.length, server: store.server }),
 		append,
-		join(id, ttlMs, after = 0) {
+		join(id: string, ttlMs: number, after = 0) {
 			for (const instance of instances.values()) {
 				if (instance.id === id && instance.leaseUntilMs < nowMs()) stand(id, instance.epoch, ["joining"], "left");
 			}
@@ -475,14 +458,14 @@ export function createModelStore(nowMs: () => number): ModelStore {
 			});
 			return epoch;
 		},
-		goLive(id, epoch, applied, ttlMs) {
+		goLive(id: string, epoch: number, applied: number, ttlMs: number) {
 			if (log.length !== applied) return log.length;
 			if (!stand(id, epoch, ["joining", "live", "silent"], "live", ttlMs)) return null;
 			const instance = instances.get(instanceKey(id, epoch));
 			if (instance) instance.appliedSeq = Math.max(instance.appliedSeq, applied);
 			return applied;
 		},
-		heartbeat(id, epoch, applied, ttlMs) {
+		heartbeat(id: string, epoch: number, applied: number, ttlMs: number): LogPosition | null {
 			if (applied > log.length) {
 				stand(id, epoch, ["live", "silent"], "dead");
 				return null;
@@ -492,27 +475,30 @@ export function createModelStore(nowMs: () => number): ModelStore {
 			if (instance) instance.appliedSeq = Math.max(instance.appliedSeq, applied);
 			return store.position();
 		},
-		leave: (id, epoch) => void stand(id, epoch, ["joining", "live", "silent", "dead"], "dead"),
-		lagging(seq) {
+		leave: (id: string, epoch: number) => void stand(id, epoch, ["joining", "live", "silent", "dead"], "dead"),
+		/** Live instances that have not applied it; silent ones among them are fenced off. */
+		lagging(seq: number) {
 			if (log[seq - 1]?.seq !== seq) throw new Error("the control log has no such entry");
 			const lagging = [...instances.values()].filter(({ appliedSeq }) => appliedSeq < seq);
 			for (const { id, epoch } of lagging) stand(id, epoch, ["silent"], "dead");
 			return lagging.filter(({ state }) => state === "live").map(laggingOf);
 		},
-		fenceOff(id, epoch, beat) {
+		/** joining, live or silent → dead, if that is still its newest beat. */
+		fenceOff(id: string, epoch: number, beat: number) {
 			if (instances.get(instanceKey(id, epoch))?.beat === beat) stand(id, epoch, ["joining", "live", "silent"], "dead");
 		},
 		live: () => [...instances.values()].filter(({ state }) => state === "live").map(laggingOf),
-		silent(id, epoch, beat) {
+		/** live → silent, if that is still its newest beat. */
+		silent(id: string, epoch: number, beat: number) {
 			if (instances.get(instanceKey(id, epoch))?.beat === beat) stand(id, epoch, ["live"], "silent");
 		},
-		grant(id, epoch, requests) {
+		grant(id: string, epoch: number, requests: readonly GrantRequest[]) {
 			const state = stateOf(id, epoch);
 			if (state !== "live" && state !== "silent") throw new NotLive("the instance is not live");
 			const live = Math.max(1, [...instances.values()].filter((instance) => instance.state === "live").length);
 			return requests.map((request) => grantOne(id, epoch, request, live));
 		},
-		giveBack(id, epoch, requests) {
+		giveBack(id: string, epoch: number, requests: readonly ReturnRequest[]): ReadonlySet<string> {
 			const busy = new Set<string>();
 			const state = stateOf(id, epoch);
 			if (state === undefined || state === "closing" || state === "left") return busy;
@@ -544,7 +530,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 			}
 			return busy;
 		},
-		recall(id, epoch, asked) {
+		recall(id: string, epoch: number, asked: readonly string[]) {
 			tickets += 1;
 			while ((recalls[0]?.atMs ?? Number.POSITIVE_INFINITY) < nowMs() - RECALL_MS) recalls.shift();
 			for (const budget of new Set(asked)) {
@@ -552,7 +538,7 @@ export function createModelStore(nowMs: () => number): ModelStore {
 			}
 			return tickets;
 		},
-		recalled(id, epoch) {
+		recalled(id: string, epoch: number): Recall[] {
 			const newest = new Map<string, number>();
 			for (const { budget, ticket, instance, epoch: of } of recalls) {
 				const lease = leases.get(leaseKey(budget, id, epoch));
@@ -574,11 +560,7 @@ function checkUsage({ reserved }: SettledEvent, charged: number): void {
 	if (charged < 0 || charged > reserved) throw new CheckViolated("usage_charged_within_reserved");
 }
 
-function lostUsage(
-	id: string,
-	row: { account: string; key: string; instance: string; epoch: number; reserved: number },
-): ModelUsage {
-	const { account, key, instance, epoch, reserved } = row;
+function lostUsage(id: string, { account, key, instance, epoch, reserved }: ModelReservation): ModelUsage {
 	const zero = nanoUsd(0);
 	return {
 		id,

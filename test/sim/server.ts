@@ -9,26 +9,7 @@ import type { Delicate } from "./world.ts";
 /** A statement's work on the server: calls `done` when it is committed, `fail` if it is refused. */
 export type Statement<T> = (done: (result: T) => void, fail: (error: unknown) => void) => void;
 
-/**
- * The database server of the simulation: the model's statements, with the interleavings that locks allow. Most
- * statements run at one moment; those of the revocation protocol take time between their first lock and their commit.
- */
-export interface SimServer {
-	readonly model: ModelStore;
-	up: boolean;
-	crash(): void;
-	atOnce<T>(work: () => T): Statement<T>;
-	/** Holds the lock on the control log until it commits, as every append does. */
-	appending<T>(work: () => T): Statement<T>;
-	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): Statement<LogPosition | null>;
-	goLive(id: string, epoch: number, applied: number, ttlMs: number): Statement<number | null>;
-	leave(id: string, epoch: number): Statement<void>;
-	lagging(seq: number): Statement<readonly LaggingInstance[]>;
-	fenceOff(id: string, epoch: number, beat: number): Statement<void>;
-	silent(id: string, epoch: number, beat: number): Statement<void>;
-	/** Waits for a renewal that is being committed; the first closing ends the epoch. */
-	close(id: string, epoch: number, journalLost: boolean, limit: number, keep?: readonly string[]): Statement<Closed>;
-}
+export type SimServer = ReturnType<typeof createSimServer>;
 
 type Closed = ReturnType<ModelStore["close"]>;
 
@@ -48,6 +29,10 @@ interface Lock {
 	readonly queue: { exclusive: boolean; run: () => void }[];
 }
 
+/**
+ * The database server of the simulation: the model's statements, with the interleavings that locks allow. Most
+ * statements run at one moment; those of the revocation protocol take time between their first lock and their commit.
+ */
 export function createSimServer(
 	deps: {
 		model: ModelStore;
@@ -59,7 +44,7 @@ export function createSimServer(
 		onDelicate: (kind: Delicate) => void;
 	},
 	options: { commitMsMax: (delicate: boolean) => number; flaws: ServerFlaws },
-): SimServer {
+) {
 	const { model, timeline, random, wallMs } = deps;
 	const { flaws } = options;
 	const locks = new Map<string, Lock>();
@@ -177,7 +162,7 @@ export function createSimServer(
 
 	const appliedOf = (id: string, epoch: number) => model.instances.get(instanceKey(id, epoch))?.appliedSeq ?? 0;
 
-	const server: SimServer = {
+	const server = {
 		model,
 		up: true,
 		crash() {
@@ -185,102 +170,124 @@ export function createSimServer(
 			generation += 1;
 			locks.clear();
 		},
-		atOnce: (work) => (done, fail) => {
-			let result: ReturnType<typeof work>;
-			try {
-				result = work();
-			} catch (error) {
-				fail(error);
-				return;
-			}
-			done(result);
-			deps.onCommit();
-		},
-		appending: (work) => (done, fail) =>
-			acquire("log", true, () =>
-				commitLater("append", fail, () => {
-					try {
-						done(work());
-					} catch (error) {
-						fail(error);
-					}
-					release("log");
-					deps.onCommit();
-				}),
-			),
-		heartbeat: (id, epoch, applied, ttlMs) => (done, fail) => {
-			if (applied > model.seq()) {
-				standAtOnce(
-					id,
-					epoch,
-					() => model.heartbeat(id, epoch, applied, ttlMs),
-					() => done(null),
-				);
-				return;
-			}
-			const position = model.position();
-			const isLate = (instance: ModelInstance) => instance.leaseUntilMs < wallMs() - GRACE_MS;
-			stand(
-				"heartbeat",
-				[id, epoch],
-				renewed(["live", "silent"], applied, ttlMs),
-				{ done: (added) => done(added ? position : null), fail },
-				(instance) => (isLate(instance) ? "renewal" : undefined),
-			);
-		},
-		goLive: (id, epoch, applied, ttlMs) => (done, fail) => {
-			const enter = flaws.goLiveWithoutLock
-				? (run: () => void) => run()
-				: (run: () => void) => acquire("log", false, run);
-			const leave = flaws.goLiveWithoutLock ? () => {} : () => release("log");
-			enter(() => {
-				const seq = model.seq();
-				const finish = (result: number | null) => {
-					leave();
-					done(result);
-				};
-				if (seq !== applied) return finish(seq);
-				stand(
-					"go live",
-					[id, epoch],
-					renewed(["joining", "live", "silent"], applied, ttlMs),
-					{ done: (added) => finish(added ? seq : null), fail },
-					() => "go live",
-				);
-			});
-		},
-		close: (id, epoch, journalLost, limit, keep) => (done) => {
-			let result: Closed = { closed: 0, done: false };
-			const work = () => {
-				result = model.close(id, epoch, journalLost, limit, keep);
-			};
-			standAtOnce(id, epoch, work, () => done(result));
-		},
-		leave: (id, epoch) => (done) => standAtOnce(id, epoch, () => model.leave(id, epoch), done),
-		lagging: (seq) => (done) => {
-			const over = [...model.instances.values()].filter(
-				({ state, appliedSeq, leaseUntilMs }) =>
-					appliedSeq < seq &&
-					(state === "silent" || (flaws.fenceByWallClock && state === "live" && leaseUntilMs < wallMs() - GRACE_MS)),
-			);
-			const next = (at: number): void => {
-				const instance = over[at];
-				if (!instance) {
-					done(model.live().filter(({ id, epoch }) => appliedOf(id, epoch) < seq));
+		atOnce:
+			<T>(work: () => T): Statement<T> =>
+			(done, fail) => {
+				let result: T;
+				try {
+					result = work();
+				} catch (error) {
+					fail(error);
 					return;
 				}
-				const { id, epoch, state } = instance;
+				done(result);
+				deps.onCommit();
+			},
+		/** Holds the lock on the control log until it commits, as every append does. */
+		appending:
+			<T>(work: () => T): Statement<T> =>
+			(done, fail) =>
+				acquire("log", true, () =>
+					commitLater("append", fail, () => {
+						try {
+							done(work());
+						} catch (error) {
+							fail(error);
+						}
+						release("log");
+						deps.onCommit();
+					}),
+				),
+		heartbeat:
+			(id: string, epoch: number, applied: number, ttlMs: number): Statement<LogPosition | null> =>
+			(done, fail) => {
+				if (applied > model.seq()) {
+					standAtOnce(
+						id,
+						epoch,
+						() => model.heartbeat(id, epoch, applied, ttlMs),
+						() => done(null),
+					);
+					return;
+				}
+				const position = model.position();
+				const isLate = (instance: ModelInstance) => instance.leaseUntilMs < wallMs() - GRACE_MS;
+				stand(
+					"heartbeat",
+					[id, epoch],
+					renewed(["live", "silent"], applied, ttlMs),
+					{ done: (added) => done(added ? position : null), fail },
+					(instance) => (isLate(instance) ? "renewal" : undefined),
+				);
+			},
+		goLive:
+			(id: string, epoch: number, applied: number, ttlMs: number): Statement<number | null> =>
+			(done, fail) => {
+				const enter = flaws.goLiveWithoutLock
+					? (run: () => void) => run()
+					: (run: () => void) => acquire("log", false, run);
+				const leave = flaws.goLiveWithoutLock ? () => {} : () => release("log");
+				enter(() => {
+					const seq = model.seq();
+					const finish = (result: number | null) => {
+						leave();
+						done(result);
+					};
+					if (seq !== applied) return finish(seq);
+					stand(
+						"go live",
+						[id, epoch],
+						renewed(["joining", "live", "silent"], applied, ttlMs),
+						{ done: (added) => finish(added ? seq : null), fail },
+						() => "go live",
+					);
+				});
+			},
+		/** Waits for a renewal that is being committed; the first closing ends the epoch. */
+		close:
+			(id: string, epoch: number, journalLost: boolean, limit: number, keep?: readonly string[]): Statement<Closed> =>
+			(done) => {
+				let result: Closed = { closed: 0, done: false };
 				const work = () => {
-					if (instance.state === state) model.fenceOff(id, epoch, instance.beat);
+					result = model.close(id, epoch, journalLost, limit, keep);
 				};
-				fence(id, epoch, work, () => next(at + 1));
-			};
-			next(0);
-		},
-		fenceOff: (id, epoch, beat) => (done) => {
-			fence(id, epoch, () => model.fenceOff(id, epoch, beat), done);
-		},
-		silent: (id, epoch, beat) => (done) => standAtOnce(id, epoch, () => model.silent(id, epoch, beat), done),
+				standAtOnce(id, epoch, work, () => done(result));
+			},
+		leave:
+			(id: string, epoch: number): Statement<void> =>
+			(done) =>
+				standAtOnce(id, epoch, () => model.leave(id, epoch), done),
+		lagging:
+			(seq: number): Statement<readonly LaggingInstance[]> =>
+			(done) => {
+				const over = [...model.instances.values()].filter(
+					({ state, appliedSeq, leaseUntilMs }) =>
+						appliedSeq < seq &&
+						(state === "silent" || (flaws.fenceByWallClock && state === "live" && leaseUntilMs < wallMs() - GRACE_MS)),
+				);
+				const next = (at: number): void => {
+					const instance = over[at];
+					if (!instance) {
+						done(model.live().filter(({ id, epoch }) => appliedOf(id, epoch) < seq));
+						return;
+					}
+					const { id, epoch, state } = instance;
+					const work = () => {
+						if (instance.state === state) model.fenceOff(id, epoch, instance.beat);
+					};
+					fence(id, epoch, work, () => next(at + 1));
+				};
+				next(0);
+			},
+		fenceOff:
+			(id: string, epoch: number, beat: number): Statement<void> =>
+			(done) => {
+				fence(id, epoch, () => model.fenceOff(id, epoch, beat), done);
+			},
+		silent:
+			(id: string, epoch: number, beat: number): Statement<void> =>
+			(done) =>
+				standAtOnce(id, epoch, () => model.silent(id, epoch, beat), done),
 	};
 
 	return server;

@@ -5,18 +5,7 @@ import { FOLLOWED } from "./sql-schema.ts";
 import { EPOCH_MS } from "./terms.ts";
 import type { World } from "./world.ts";
 
-/** The tables' contents, kept in the world's model, so that all invariants read them there. */
-export interface SqlMirror {
-	/** Reads rows committed since the last call; returns their announcements in order. Quiet: no transaction is open. */
-	read(isQuiet: boolean): Promise<readonly Announcement[]>;
-	/** Forgets everything and reads the tables: they are another server's. */
-	readAll(): Promise<void>;
-}
-
-export interface Announcement {
-	readonly channel: string;
-	readonly payload: string;
-}
+export type SqlMirror = ReturnType<typeof createSqlMirror>;
 
 interface Change {
 	readonly id: number;
@@ -25,7 +14,8 @@ interface Change {
 	readonly row: Readonly<Record<string, unknown>>;
 }
 
-export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sql): SqlMirror {
+/** The tables' contents, kept in the world's model, so that all invariants read them there. */
+export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sql) {
 	const { model, ceilings } = world;
 
 	/** Of append-only tables removals do not matter; a request's usage is replaced, never removed. */
@@ -120,6 +110,7 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 	const knownAbove = new Set<number>();
 
 	return {
+		/** Forgets everything and reads the tables: they are another server's. */
 		async readAll() {
 			const { budgets, leases, usage, reservations, instances, entries, log, recalls } = model;
 			for (const rows of [budgets, leases, usage, reservations, instances]) rows.clear();
@@ -136,7 +127,8 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 			knownAbove.clear();
 			world.storeChanged = true;
 		},
-		async read(isQuiet) {
+		/** Reads rows committed since the last call; returns their announcements in order. Quiet: no transaction is open. */
+		async read(isQuiet: boolean) {
 			const rows = await sql<
 				Change[]
 			>`select id::integer, what, gone, row from change where id > ${knownId} order by id`;
@@ -148,7 +140,9 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 			}
 			for (const change of changes) if (change.what !== "notify") take(change);
 			if (changes.length > 0) world.storeChanged = true;
-			return changes.filter(({ what }) => what === "notify").map(({ row }) => row as unknown as Announcement);
+			return changes
+				.filter(({ what }) => what === "notify")
+				.map(({ row }) => row as { channel: string; payload: string });
 		},
 	};
 }

@@ -4,12 +4,7 @@ import postgres from "postgres";
 import { FUNCTION_SET } from "../../src/db/function-set.ts";
 import { testPostgres, uniqueName } from "../support/postgres.ts";
 
-/** A database with the real tables and functions, whose time and server the simulation sets. */
-export interface SqlSchema {
-	/** A client of one connection, with the simulation's schema first on its path. */
-	connect(name: string): postgres.Sql;
-	drop(): Promise<void>;
-}
+export type SqlSchema = Awaited<ReturnType<typeof createSqlSchema>>;
 
 /** The tables that the mirror follows; `sim.note` records each row that a committed statement left. */
 export const FOLLOWED = [
@@ -74,7 +69,8 @@ export interface ChangedFunctions {
 	change(text: string): string;
 }
 
-export async function createSqlSchema(changed?: ChangedFunctions): Promise<SqlSchema> {
+/** A database with the real tables and functions, whose time and server the simulation sets. */
+export async function createSqlSchema(changed?: ChangedFunctions) {
 	const server = await testPostgres();
 	const name = uniqueName("test_sim");
 	const asAdmin = async (statement: string) => {
@@ -82,6 +78,7 @@ export async function createSqlSchema(changed?: ChangedFunctions): Promise<SqlSc
 		await admin.unsafe(statement).finally(() => admin.end());
 	};
 	await asAdmin(`create database ${name} template ${server.template}`);
+	/** A client of one connection, with the simulation's schema first on its path. */
 	const connect = (label: string) =>
 		postgres(server.urlOf(name), {
 			max: 1,

@@ -17,23 +17,7 @@ export interface Fate {
 	readonly fuse: number | null;
 }
 
-/** A Postgres in simulated time: each statement runs as far as possible before the next event of the world. */
-export interface SqlServer {
-	up: boolean;
-	statement<Row>(
-		strings: TemplateStringsArray,
-		values: readonly StatementValue[],
-		fateOf: () => Fate,
-	): Statement<Row[]>;
-	/** Another session's transaction that keeps its locks until the returned function is called. */
-	lock(work: (sql: postgres.Sql) => Promise<unknown>): () => void;
-	/** A change of the server itself; calls `done` at its end. */
-	task(work: (sql: postgres.Sql) => Promise<unknown>, done: () => void): void;
-	crash(): void;
-	/** Resolves when only statements that wait for locks still run, and all commits are known. */
-	atRest(): Promise<void>;
-	end(): Promise<void>;
-}
+export type SqlServer = ReturnType<typeof createSqlServer>;
 
 interface Session {
 	readonly sql: postgres.Sql;
@@ -65,6 +49,7 @@ const LOCK_TIMEOUT_MS = 500;
 const clientsError = (error: unknown) =>
 	sqlState(error) === "55P03" ? new DatabaseBusy("a row that the statement needs is held") : error;
 
+/** A Postgres in simulated time: each statement runs as far as possible before the next event of the world. */
 export function createSqlServer(
 	world: Omit<World, "database">,
 	parts: {
@@ -73,7 +58,7 @@ export function createSqlServer(
 		mirror: SqlMirror;
 		announce: (channel: string, payload: string) => void;
 	},
-): SqlServer {
+) {
 	const { timeline } = world;
 	const { schema, monitor, mirror } = parts;
 	const works = new Set<Work>();
@@ -247,7 +232,8 @@ export function createSqlServer(
 	return {
 		up: true,
 		statement,
-		lock(work) {
+		/** Another session's transaction that keeps its locks until the returned function is called. */
+		lock(work: (sql: postgres.Sql) => Promise<unknown>) {
 			const own = begin("somebody's locks", async (self) => {
 				self.session = await takeSession();
 				await self.session.sql.unsafe("begin");
@@ -260,7 +246,8 @@ export function createSqlServer(
 				if (own.state === "open") end(own, Promise.resolve(), () => {});
 			};
 		},
-		task(work, done) {
+		/** A change of the server itself; calls `done` at its end. */
+		task(work: (sql: postgres.Sql) => Promise<unknown>, done: () => void) {
 			begin("task", async (own) => {
 				own.session = await takeSession();
 				await work(own.session.sql);
@@ -282,6 +269,7 @@ export function createSqlServer(
 				end(work, gone, () => work.aborted?.(down));
 			}
 		},
+		/** Resolves when only statements that wait for locks still run, and all commits are known. */
 		async atRest() {
 			for (;;) {
 				await settle();

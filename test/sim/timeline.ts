@@ -7,23 +7,12 @@ interface Event {
 	readonly run: () => void;
 }
 
-/** Virtual time: the future events in order. Nothing here waits; promises run to quiescence between events. */
-export interface Timeline {
-	nowMs(): number;
-	/** Calls `run` after `delayMs`; the returned function cancels it. */
-	after(delayMs: number, label: string, run: () => void): () => void;
-	/** Runs the next event; false if there is none before `untilMs`, which is then the time. */
-	step(untilMs: number): boolean;
-	/** A digest of all events so far, in order: the same for the same seed. */
-	hash(): number;
-	note(value: number): void;
-	/** The last events, newest last, for reading a failure. */
-	recent(): readonly string[];
-}
+export type Timeline = ReturnType<typeof createTimeline>;
 
 const RECENT_MAX = 400;
 
-export function createTimeline(): Timeline {
+/** Virtual time: the future events in order. Nothing here waits; promises run to quiescence between events. */
+export function createTimeline() {
 	const heap: Event[] = [];
 	const cancelled = new Set<number>();
 	const recent: Event[] = [];
@@ -69,12 +58,14 @@ export function createTimeline(): Timeline {
 
 	return {
 		nowMs: () => nowMs,
-		after(delayMs, label, run) {
+		/** Calls `run` after `delayMs`; the returned function cancels it. */
+		after(delayMs: number, label: string, run: () => void) {
 			const event = { atMs: nowMs + Math.max(0, delayMs), order: order++, label, run };
 			push(event);
 			return () => cancelled.add(event.order);
 		},
-		step(untilMs) {
+		/** Runs the next event; false if there is none before `untilMs`, which is then the time. */
+		step(untilMs: number) {
 			for (;;) {
 				const next = heap[0];
 				if (!next || next.atMs > untilMs) {
@@ -92,8 +83,10 @@ export function createTimeline(): Timeline {
 				return true;
 			}
 		},
+		/** A digest of all events so far, in order: the same for the same seed. */
 		hash: () => hash,
 		note,
+		/** The last events, newest last, for reading a failure. */
 		recent: () =>
 			[...recent].sort((a, b) => (before(a, b) ? -1 : 1)).map(({ atMs, label }) => `${atMs.toFixed(2)} ${label}`),
 	};

@@ -3,12 +3,12 @@
  * packages; `bun run snippets` downloads and runs all.
  */
 import { describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { keyVariableOf } from "../../src/web/snippets/chat.ts";
 import { TOOLS } from "../../src/web/snippets/tools.ts";
-import { atEnd, testsMayTake } from "../support/at-end.ts";
+import { temporaryFolder, testsMayTake } from "../support/at-end.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { withService } from "../support/service.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
@@ -22,8 +22,7 @@ testsMayTake(60_000);
 const HERE = ["curl", "openai-javascript", "langchain-javascript", "ai-sdk"];
 const upstream = withUpstream("vllm");
 const service = await withService({ models: catalogue(upstream) });
-const root = mkdtempSync(join(quickFolder(), "tollgate-snippets-"));
-atEnd(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder(quickFolder());
 mkdirSync(join(root, "bin"));
 writeFileSync(join(root, "bin/node"), `#!/bin/sh\nexec "${process.execPath}" "$@"\n`);
 chmodSync(join(root, "bin/node"), 0o755);

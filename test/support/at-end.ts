@@ -26,7 +26,7 @@ export function atEnd(end: () => unknown): void {
 	if (ends?.file !== Bun.main) {
 		const registered = ends?.registered ?? [];
 		ends = { file: Bun.main, registered };
-		// The former file in this process may have been patient.
+		// Bun's default of 5 s, which no configuration file changes, is too short for tests that stop a service.
 		if (patient !== Bun.main) setDefaultTimeout(TEST_MS_MAX);
 		// Bun runs hooks in order of registration, so a single hook runs all cleanups.
 		afterAll(async () => {
@@ -48,8 +48,8 @@ export function untilEnd<T extends { stop(): unknown }>(server: T): T {
 }
 
 /** An empty folder for all tests of the file. */
-export function temporaryFolder(): string {
-	const folder = mkdtempSync(join(tmpdir(), "tollgate-"));
+export function temporaryFolder(home = tmpdir()): string {
+	const folder = mkdtempSync(join(home, "tollgate-"));
 	atEnd(() => rmSync(folder, { recursive: true, force: true }));
 	return folder;
 }

@@ -11,14 +11,8 @@ export function priceOf(prompt: number, completion: number): number {
 	return prompt * 1_000 + completion * 2_000;
 }
 
-export interface ErrorAnswer {
-	readonly status: number;
-	readonly headers: Headers;
-	readonly error: Record<string, unknown>;
-}
-
 /** Reads an error answer: exactly `error` with its four fields and the named extra ones. */
-export async function errorOf(response: Response, extra: readonly string[] = []): Promise<ErrorAnswer> {
+export async function errorOf(response: Response, extra: readonly string[] = []) {
 	const text = await response.text();
 	expect(response.headers.get("content-type")).toBe("application/json");
 	expect(response.headers.get("x-request-id")).toMatch(/^req_[0-9a-f]{32}$/);

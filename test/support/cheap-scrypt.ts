@@ -1,5 +1,5 @@
 /**
- * Preloaded into a process and its children (`bun --preload`): lowers scrypt's cost as `cheap-passwords.ts` does, from
+ * Preloaded into a process and its children (`bun --preload`): lowers scrypt's cost as `preload.ts` does, from
  * 65 ms of processor time per password.
  */
 import type { scrypt } from "node:crypto";

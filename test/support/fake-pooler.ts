@@ -1,14 +1,5 @@
 import type { Socket } from "bun";
 
-/**
- * The faults of a connection pooler for PostgreSQL: it drops or refuses some start-up parameters, shares one server
- * session among all clients by transaction, or accepts clients without answering.
- */
-export interface FakePooler {
-	readonly url: string;
-	stop(): void;
-}
-
 export interface FakePoolerOptions {
 	readonly overlooks?: readonly string[];
 	readonly refuses?: string;
@@ -39,7 +30,11 @@ const SSL_REQUEST = 80_877_103;
 /** AuthenticationOk, then ReadyForQuery outside a transaction. */
 const WELCOME = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, READY, 0, 0, 0, 5, IDLE]);
 
-export function startFakePooler(url: string, options: FakePoolerOptions): FakePooler {
+/**
+ * The faults of a connection pooler for PostgreSQL: it drops or refuses some start-up parameters, shares one server
+ * session among all clients by transaction, or accepts clients without answering.
+ */
+export function startFakePooler(url: string, options: FakePoolerOptions) {
 	const target = new URL(url);
 	const clients = new Set<Client>();
 	const backends = new Set<Backend>();

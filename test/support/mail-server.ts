@@ -9,15 +9,6 @@ export interface ReceivedMail {
 	readonly head: string;
 }
 
-/** A mail server on this machine that accepts all mails, from this process and others. */
-export interface MailServer {
-	readonly url: string;
-	readonly mails: readonly ReceivedMail[];
-	/** Diagnosis of a missing mail: the number of connections and whether one succeeds now. Listens again if it fails. */
-	look(): Promise<string>;
-	stop(): void;
-}
-
 interface Session {
 	readonly socket: Socket<Session>;
 	rest: string;
@@ -25,8 +16,11 @@ interface Session {
 	isData: boolean;
 }
 
-/** The first mails get `refusals`, one each, and are not kept. */
-export function startMailServer(refusals: readonly string[] = []): MailServer {
+/**
+ * A mail server on this machine that accepts all mails, from this process and others. The first mails get `refusals`,
+ * one each, and are not kept.
+ */
+export function startMailServer(refusals: readonly string[] = []) {
 	const mails: ReceivedMail[] = [];
 	const waiting = [...refusals];
 	const end = (mail: ReceivedMail) => {
@@ -54,6 +48,7 @@ export function startMailServer(refusals: readonly string[] = []): MailServer {
 	return {
 		url: `smtp://127.0.0.1:${port}`,
 		mails,
+		/** Diagnosis of a missing mail: the number of connections and whether one succeeds now. Listens again if it fails. */
 		async look() {
 			const seen = connections;
 			const answers = await greets(port);

@@ -4,18 +4,7 @@ import { waitFor } from "./wait.ts";
 /** Far beyond any expected wait; tests of durations measure them. */
 const WAIT_MS = 20_000;
 
-export interface RawClient {
-	text(): string;
-	/** Resolves with everything received once `part` is in it; rejects after the deadline. */
-	until(part: string, deadlineMs?: number): Promise<string>;
-	/** Resolves with everything received when the server has closed. */
-	ended(deadlineMs?: number): Promise<string>;
-	write(data: string | Uint8Array): void;
-	stall(): void;
-	resume(): void;
-	/** Disconnects without notice, as a killed process does. */
-	leave(): void;
-}
+export type RawClient = Awaited<ReturnType<typeof openRaw>>;
 
 /** A parsed answer, with the chunks of its body joined. */
 export interface RawResponse {
@@ -24,19 +13,17 @@ export interface RawResponse {
 	readonly body: string;
 }
 
-export async function openRaw(url: string, request: string | Uint8Array): Promise<RawClient> {
+export async function openRaw(url: string, request: string | Uint8Array) {
 	const { hostname, port } = new URL(url);
 	const received: Buffer[] = [];
 	let closed = false;
 	const socket = connect({ host: hostname, port: Number(port), noDelay: true });
 	socket.on("data", (bytes) => void received.push(Buffer.from(bytes)));
 	socket.on("error", () => {});
-	socket.on("close", () => {
-		closed = true;
-	});
-	socket.on("end", () => {
-		closed = true;
-	});
+	for (const end of ["close", "end"])
+		socket.on(end, () => {
+			closed = true;
+		});
 	await new Promise<void>((resolve, reject) => {
 		socket.once("connect", () => resolve());
 		socket.once("error", reject);
@@ -45,18 +32,21 @@ export async function openRaw(url: string, request: string | Uint8Array): Promis
 	const text = () => Buffer.concat(received).toString("utf8");
 	return {
 		text,
-		async until(part, deadlineMs = WAIT_MS) {
+		/** Resolves with everything received once `part` is in it; rejects after the deadline. */
+		async until(part: string, deadlineMs = WAIT_MS) {
 			await waitFor(() => text().includes(part) || closed, `${JSON.stringify(part)} in ${text()}`, deadlineMs);
 			if (!text().includes(part)) throw new Error(`closed before ${JSON.stringify(part)}: ${text()}`);
 			return text();
 		},
+		/** Resolves with everything received when the server has closed. */
 		async ended(deadlineMs = WAIT_MS) {
 			await waitFor(() => closed, "the server to close", deadlineMs);
 			return text();
 		},
-		write: (data) => void socket.write(data),
+		write: (data: string | Uint8Array) => void socket.write(data),
 		stall: () => void socket.pause(),
 		resume: () => void socket.resume(),
+		/** Disconnects without notice, as a killed process does. */
 		leave: () => void socket.resetAndDestroy(),
 	};
 }

@@ -1,39 +1,9 @@
 import type { Socket } from "bun";
 import { untilEnd } from "./at-end.ts";
 
-/** A TCP proxy that can cut or refuse a connection, or make it silent without closing it (half-open). */
-export interface TcpProxy {
-	readonly port: number;
-	accepted(): number;
-	/** Blocks all existing and new connections, which stay open. */
-	freeze(): void;
-	/** Like `freeze`, for existing connections only, and for good. */
-	freezeExisting(): void;
-	/**
-	 * Holds back data in this direction on connections with this application name, new ones included, until the returned
-	 * function is called. The other direction passes.
-	 */
-	hold(way: Way, name: RegExp): () => void;
-	/** Ends the freeze. `late`: delivers the data held back; otherwise the frozen connections are reset. */
-	thaw(late: boolean): void;
-	reset(): void;
-	cut(): void;
-	restore(): void;
-	/** Connections that pass or are frozen. */
-	open(): number;
-	/** Passing connections with their PostgreSQL application names. */
-	connections(): readonly ProxiedConnection[];
-	stop(): void;
-}
+export type TcpProxy = ReturnType<typeof startTcpProxy>;
 
 type Way = "to server" | "to client";
-
-export interface ProxiedConnection {
-	/** The application name of its start-up message; empty if it has none. */
-	readonly name: string;
-	/** Makes this connection alone silent for good, but open. */
-	freeze(): void;
-}
 
 /** Type and length of the message: the first ReadyForQuery ends the sign-in. */
 const READY_FOR_QUERY = Buffer.from([0x5a, 0, 0, 0, 5]);
@@ -52,7 +22,8 @@ interface Pair {
 /** A proxy for all tests of a file, stopped after the last one. */
 export const withTcpProxy = (target: { hostname: string; port: number }) => untilEnd(startTcpProxy(target));
 
-export function startTcpProxy(target: { hostname: string; port: number }): TcpProxy {
+/** A TCP proxy that can cut or refuse a connection, or make it silent without closing it (half-open). */
+export function startTcpProxy(target: { hostname: string; port: number }) {
 	const pairs = new Set<Pair>();
 	const holds = new Set<{ readonly way: Way; readonly name: RegExp }>();
 	let accepted = 0;
@@ -164,13 +135,19 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 	return {
 		port,
 		accepted: () => accepted,
+		/** Blocks all existing and new connections, which stay open. */
 		freeze() {
 			frozen = true;
 		},
+		/** Like `freeze`, for existing connections only, and for good. */
 		freezeExisting() {
 			for (const pair of pairs) silence(pair);
 		},
-		hold(way, name) {
+		/**
+		 * Holds back data in this direction on connections with this application name, new ones included, until the
+		 * returned function is called. The other direction passes.
+		 */
+		hold(way: Way, name: RegExp) {
 			const hold = { way, name };
 			holds.add(hold);
 			return () => {
@@ -178,7 +155,8 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 				for (const pair of pairs) flush(pair);
 			};
 		},
-		thaw(late) {
+		/** Ends the freeze. `late`: delivers the data held back; otherwise the frozen connections are reset. */
+		thaw(late: boolean) {
 			frozen = false;
 			for (const pair of [...pairs]) {
 				if (late && !pair.silent) flush(pair);
@@ -193,7 +171,9 @@ export function startTcpProxy(target: { hostname: string; port: number }): TcpPr
 		restore() {
 			listener = listen(port);
 		},
+		/** Connections that pass or are frozen. */
 		open: () => pairs.size,
+		/** Passing connections with their PostgreSQL application names; each can be made silent for good, but open. */
 		connections: () =>
 			[...pairs]
 				.filter(({ silent }) => !silent)

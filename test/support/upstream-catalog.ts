@@ -93,18 +93,10 @@ export function limitsWith(more: Partial<ServiceLimits>): ServiceLimits {
 	return { ...DEFAULT_LIMITS, ...more };
 }
 
-/** Events of a stream until its end or failure. */
-export interface Collected {
-	chunks: ChatChunk[];
-	text: string[];
-	finish: string[];
-	outputBytes: number;
-	/** Undefined after a regular end. */
-	error: unknown;
-}
-
-export async function collect(stream: AnswerStream<ChatChunk>): Promise<Collected> {
-	const collected: Collected = { chunks: [], text: [], finish: [], outputBytes: 0, error: undefined };
+/** Events of a stream until its end or failure; `error` is undefined after a regular end. */
+export async function collect(stream: AnswerStream<ChatChunk>) {
+	const [chunks, text, finish]: [ChatChunk[], string[], string[]] = [[], [], []];
+	const collected = { chunks, text, finish, outputBytes: 0, error: undefined as unknown };
 	try {
 		for (;;) {
 			const chunks = await stream.next();

@@ -23,18 +23,12 @@ export interface SeenCall {
 
 export type Script = (call: SeenCall) => Response | Promise<Response>;
 
-export interface EndpointServer {
-	readonly url: string;
-	readonly requests: readonly SeenCall[];
-	next(...scripts: Script[]): void;
-	waitForRequest(nth: number): Promise<SeenCall>;
-	stop(): Promise<void>;
-}
+export type EndpointServer = ReturnType<typeof startEndpoints>;
 
 /** A server for all tests of a file, stopped after the last one. */
 export const withEndpoints = (dialect: DialectName) => untilEnd(startEndpoints(dialect));
 
-export function startEndpoints(dialect: DialectName): EndpointServer {
+export function startEndpoints(dialect: DialectName) {
 	const requests: SeenCall[] = [];
 	const scripts: Script[] = [];
 	const watchers = new Set<() => void>();
@@ -59,9 +53,9 @@ export function startEndpoints(dialect: DialectName): EndpointServer {
 	return {
 		url: `http://127.0.0.1:${server.port}/v1`,
 		requests,
-		next: (...more) => void scripts.push(...more),
-		waitForRequest: (nth) =>
-			new Promise((resolve, reject) => {
+		next: (...more: Script[]) => void scripts.push(...more),
+		waitForRequest: (nth: number) =>
+			new Promise<SeenCall>((resolve, reject) => {
 				const timer = setTimeout(() => reject(new Error(`no request ${nth} came`)), 5_000);
 				const look = () => {
 					const found = requests[nth - 1];

@@ -17,7 +17,6 @@
 import type { DialectName, UpstreamSpec } from "../../src/catalog/model.ts";
 import { untilEnd } from "./at-end.ts";
 import { untilRead } from "./socket-queues.ts";
-import { lastText, wordCount } from "./upstream-prompt.ts";
 import { type Reply, reply, type Script, wordsOf } from "./upstream-reply.ts";
 import { type Answer, errorPayload, SINGLE_CHOICE, streamEvents, wholeBody } from "./upstream-wire.ts";
 
@@ -37,32 +36,14 @@ export interface SeenRequest {
 	readonly over: Promise<void>;
 }
 
-export interface UpstreamServer {
-	readonly url: string;
-	readonly port: number;
-	readonly requests: readonly SeenRequest[];
-	healthProbes(): number;
-	setHealth(status: number): void;
-	next(...replies: Reply[]): void;
-	always(make: () => Reply): void;
-	/** Default answer when nothing is queued. */
-	decide(answer: (body: Record<string, unknown>) => Reply): void;
-	spec(more?: Partial<UpstreamSpec>): UpstreamSpec;
-	/** The nth POST since the start (the first is 1). Rejects after 5 s. */
-	waitForRequest(nth?: number): Promise<SeenRequest>;
-	/** Resolves when the nth POST's client has disconnected early. Rejects after 5 s. */
-	waitForAbort(nth?: number): Promise<SeenRequest>;
-	count(): { prompt: number; completion: number };
-	open(): number;
-	stop(): Promise<void>;
-}
+export type UpstreamServer = ReturnType<typeof startUpstream>;
 
 const WAIT_MS = 20_000;
 
 /** A server for all tests of a file, stopped after the last one. */
 export const withUpstream = (dialect?: DialectName) => untilEnd(startUpstream(dialect && { dialect }));
 
-export function startUpstream(options: { dialect?: DialectName; model?: string; port?: number } = {}): UpstreamServer {
+export function startUpstream(options: { dialect?: DialectName; model?: string; port?: number } = {}) {
 	const dialect = options.dialect ?? "openai";
 	const model = options.model ?? "upstream-model";
 	const queue: Reply[] = [];
@@ -89,7 +70,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 			const { script } = queue.shift() ?? fallback(body);
 			const ending = Promise.withResolvers<void>();
 			const answer = decide(script, body);
-			const tokens = { prompt: promptTokens(answer, body), completion: 0 };
+			const tokens = { prompt: answer.usage?.prompt ?? wordCount(body), completion: 0 };
 			const seen: SeenRequest = {
 				path,
 				headers: request.headers,
@@ -263,18 +244,29 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 		port: server.port as number,
 		requests,
 		healthProbes: () => probes,
-		setHealth(status) {
+		setHealth(status: number) {
 			health = status;
 		},
-		next: (...replies) => void queue.push(...replies),
-		always(make) {
+		next: (...replies: Reply[]) => void queue.push(...replies),
+		always(make: () => Reply) {
 			fallback = make;
 		},
-		decide(answer) {
+		/** Default answer when nothing is queued. */
+		decide(answer: typeof fallback) {
 			fallback = answer;
 		},
-		spec: (more = {}) => ({ url, apiKey: null, model, dialect, maxConcurrency: 64, keepAlive: true, ...more }),
+		spec: (more: Partial<UpstreamSpec> = {}): UpstreamSpec => ({
+			url,
+			apiKey: null,
+			model,
+			dialect,
+			maxConcurrency: 64,
+			keepAlive: true,
+			...more,
+		}),
+		/** The nth POST since the start (the first is 1). */
 		waitForRequest: (nth = 1) => waitFor(`request ${nth}`, () => requests[nth - 1]),
+		/** Resolves when the nth POST's client has disconnected early. */
 		waitForAbort: (nth = 1) =>
 			waitFor(`the abort of request ${nth}`, () =>
 				requests[nth - 1]?.abortedAtMs === undefined ? undefined : requests[nth - 1],
@@ -298,6 +290,18 @@ function brokenBody(): ReadableStream {
 	});
 }
 
-function promptTokens(answer: Answer, body: Record<string, unknown>): number {
-	return answer.usage?.prompt ?? wordCount(body);
+/** The echoing upstream's count of prompt tokens. */
+function wordCount(body: Record<string, unknown>): number {
+	const messages = Array.isArray(body.messages) ? body.messages : [];
+	return messages.reduce((sum, message) => sum + 3 + wordsOf(textOf(message)).length, 0);
+}
+
+function lastText(body: Record<string, unknown>): string {
+	return Array.isArray(body.messages) ? textOf(body.messages.at(-1)) : "";
+}
+
+function textOf(message: unknown): string {
+	const content = (message as { content?: unknown } | undefined)?.content;
+	if (typeof content === "string") return content;
+	return Array.isArray(content) ? content.map((part) => part?.text ?? "").join(" ") : "";
 }

@@ -2,34 +2,32 @@
  * Two versions on one database, as in an upgrade and a rollback; the former version is the real program from the
  * history. Long form: `bun run upgrade`.
  */
-import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { type Migration, migrations } from "../../src/db/migrations/list.ts";
-import type { Ask } from "../chaos/chat-client.ts";
+import { type Ask, type Sent, sendChat } from "../chaos/chat-client.ts";
 import { type CountingUpstream, startCountingUpstream } from "../chaos/counting-upstream.ts";
 import { type Fleet, type FleetMember, handedIn, LEASE_TTL_S_QUIET, startFleet } from "../chaos/fleet.ts";
 import { type Load, type LoadKey, startLoad } from "../chaos/load.ts";
 import { startServe } from "../chaos/serve-process.ts";
 import { judge } from "../chaos/verdict.ts";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
-import { testsMayTake } from "../support/at-end.ts";
+import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { chatModel } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
-import { startBalanced } from "./balanced.ts";
 import { takeFormerVersion } from "./former-version.ts";
 
 testsMayTake(180_000);
 
 const former = takeFormerVersion();
 console.log(`the former version: ${former.name}`);
-afterAll(() => former.remove());
+atEnd(() => former.remove());
 
 const PHASE_REQUESTS = 16;
 const ANSWERS = 12;
@@ -99,7 +97,7 @@ async function roll(fleet: Fleet, upstream: CountingUpstream, steps: readonly (r
 // `db/migrated.test.ts` covers the marker that this version writes.
 test.skipIf(!LONG)("the former version refuses a schema that breaks it", async () => {
 	const database = await createEmptyDatabase();
-	const folder = mkdtempSync(join(tmpdir(), "tollgate-"));
+	const folder = temporaryFolder();
 	try {
 		const breaking: Migration = { name: "9000_breaking", sql: "create table broken (a int)", breaking: true };
 		await migrate({ log: silentLog }, database.url, [...migrations, breaking]);
@@ -111,7 +109,6 @@ test.skipIf(!LONG)("the former version refuses a schema that breaks it", async (
 		);
 	} finally {
 		await database.drop();
-		rmSync(folder, { recursive: true, force: true });
 	}
 });
 
@@ -164,4 +161,46 @@ async function withFleet(
 		await upstream.stop();
 		await database.drop();
 	}
+}
+
+const USERS = 4;
+const SHORT: Ask = { words: 6, stream: true, maxTokens: 30 };
+
+/** A balancer: knows which instances are in rotation, uses them in turn and repeats no request. */
+function startBalanced(fleet: Fleet, keys: readonly LoadKey[]) {
+	const sent: Sent[] = [];
+	const rotation = new Set(fleet.members);
+	const short = new Map<FleetMember, number>(fleet.members.map((member) => [member, 0]));
+	let stopping = false;
+	let turn = 0;
+	const send = async (member: FleetMember, ask: Ask) => {
+		const key = keys[turn++ % keys.length] as LoadKey;
+		const answer = await sendChat({ member: member.index, url: member.url }, key, ask);
+		sent.push(answer);
+		return answer;
+	};
+	const users = Array.from({ length: USERS }, async () => {
+		while (!stopping) {
+			const member = [...rotation][turn % rotation.size] as FleetMember;
+			short.set(member, (short.get(member) ?? 0) + 1);
+			const answer = await send(member, SHORT);
+			short.set(member, (short.get(member) ?? 0) - 1);
+			// Leaves processor time to starting instances.
+			await Bun.sleep(answer.complete ? 50 : 100);
+		}
+	});
+	return {
+		sent,
+		send,
+		/** Requests in flight to the former address have ended. */
+		async leave(member: FleetMember) {
+			rotation.delete(member);
+			await waitFor(() => short.get(member) === 0, "the last short answer", 30_000);
+		},
+		enter: (member: FleetMember) => void rotation.add(member),
+		async stop() {
+			stopping = true;
+			await Promise.all(users);
+		},
+	};
 }

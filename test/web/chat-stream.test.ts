@@ -1,13 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { type ChatEnd, streamChat } from "../../src/web/chat-stream.ts";
+import { untilEnd } from "../support/at-end.ts";
 
 /** Answers with the chunks of `next`, each a read of its own. */
-let server: Bun.Server<undefined>;
 let next: readonly Uint8Array[] = [];
-
-beforeAll(() => {
-	server = Bun.serve({
+const server = untilEnd(
+	Bun.serve({
 		port: 0,
 		hostname: "127.0.0.1",
 		fetch() {
@@ -23,9 +22,8 @@ beforeAll(() => {
 			});
 			return new Response(body, { headers: { "content-type": "text/event-stream", "x-request-id": "req_1" } });
 		},
-	});
-});
-afterAll(() => server.stop(true));
+	}),
+);
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const event = (body: object) => `data: ${JSON.stringify(body)}\n\n`;

@@ -1,10 +1,23 @@
 /** Cost of console pages and jobs of the books on a history of a size. */
 import type postgres from "postgres";
+import { lookForAlerts } from "../../../src/console/alerts/alerts.ts";
+import type { ConsoleParts } from "../../../src/console/console-deps.ts";
+import { runningRequests } from "../../../src/console/credit/credit.ts";
+import { ledgerPage } from "../../../src/console/credit/credit-ledger.ts";
+import { heldBy } from "../../../src/console/keys/key-view.ts";
+import { overview } from "../../../src/console/live/overview.ts";
+import { logPage } from "../../../src/console/log/log-page.ts";
+import { accountDetail, searchAccounts } from "../../../src/console/operator/operator-accounts.ts";
+import { listInstances } from "../../../src/console/operator/operator-cluster.ts";
+import { operatorSummary } from "../../../src/console/operator/operator-summary.ts";
 import { foldUsage } from "../../../src/console/usage/usage-fold.ts";
+import { DAY_MS, usageSeries } from "../../../src/console/usage/usage-query.ts";
+import { listKeys } from "../../../src/keys/key-admin.ts";
 import { reconcile } from "../../../src/ledger/reconciler.ts";
+import { listAudit } from "../../../src/ops/audit.ts";
 import type { BenchDatabase } from "../product.ts";
-import { consoleSteps } from "./console-steps.ts";
-import { type Cost, createCounter } from "./counted.ts";
+import { type Cost, type Counter, createCounter } from "./counted.ts";
+import { HEAVY, keyId, LIGHT } from "./fill.ts";
 
 /** `watcher` sends no other statements in the meantime. Throws if the books do not reconcile. */
 export async function costsOf(
@@ -25,4 +38,76 @@ export async function costsOf(
 	add("a step of reading again", await step("select state from books_verify(200)"));
 	add("closing some leases", await step("select done from lease_close('gateway-1', 1, false, 50)"));
 	return costs;
+}
+
+const PAGE = { asked: 51, after: null };
+const EVERYTHING = { fromMs: null, toMs: null, model: null, keyId: null, projectId: null, status: null, batchId: null };
+const VISITS = 3;
+const ROUNDS = 4;
+
+interface Visited {
+	readonly database: BenchDatabase;
+	readonly counter: Counter;
+	readonly days: number;
+	readonly accounts: number;
+	add(name: string, cost: Cost): void;
+}
+
+async function consoleSteps({ database, counter, add, days, accounts }: Visited): Promise<void> {
+	const { statements } = database;
+	const nowMs = Date.now();
+	const log = (account: string, filter: object) => logPage(statements, account, { ...EVERYTHING, ...filter }, PAGE);
+	const usage = (account: string, range: number, bucket: "hour" | "day") =>
+		usageSeries(statements, account, {
+			fromMs: nowMs - range * DAY_MS,
+			toMs: nowMs,
+			bucket,
+			group: "model",
+			model: null,
+			keyId: null,
+			projectId: null,
+			status: null,
+		});
+	// Parts of the summary that are not read from the database.
+	const parts = {
+		statements,
+		config: { topUpSecondLook: null },
+		deployments: { current: async () => ({ replicas: [] }) },
+	};
+	const pages: Record<string, () => Promise<unknown>> = {
+		overview: () => overview(statements, HEAVY, nowMs),
+		"overview, a small account": () => overview(statements, LIGHT, nowMs),
+		"usage, 30 days by hour": () => usage(HEAVY, 30, "hour"),
+		"usage, 400 days by day": () => usage(HEAVY, 399, "day"),
+		"requests, newest": () => log(HEAVY, {}),
+		"requests, from the middle of the history": () => log(HEAVY, { toMs: nowMs - (days / 2) * DAY_MS }),
+		"requests, failed ones": () => log(HEAVY, { status: "failed" }),
+		"requests, a model that there is not": () => log(HEAVY, { model: "none" }),
+		"requests, a model that there is not, of a key": () => log(HEAVY, { model: "none", keyId: keyId(0, 1) }),
+		"requests, failed ones of a model that there is not": () => log(HEAVY, { model: "none", status: "failed" }),
+		"requests, of a key that made none": () => log(HEAVY, { keyId: keyId(0, 2) }),
+		"requests, a small account": () => log(LIGHT, {}),
+		"credit with its ledger": () => ledgerPage(statements, HEAVY, PAGE),
+		"credit with its ledger, a small account": () => ledgerPage(statements, LIGHT, PAGE),
+		"running requests": () => runningRequests(statements, HEAVY),
+		keys: () => Promise.all([listKeys(statements, HEAVY, { limit: 50 }), heldBy("key", statements, HEAVY)]),
+		"operator: summary": () => operatorSummary(parts as unknown as ConsoleParts),
+		"operator: accounts": () => searchAccounts(statements, null, PAGE),
+		"operator: accounts, one by its address": () =>
+			searchAccounts(statements, `${Math.floor(accounts / 2)}@example.com`, PAGE),
+		"operator: account": () => accountDetail(statements, LIGHT, nowMs),
+		"operator: instances": () => listInstances(statements),
+		"operator: audit": () => listAudit(statements, {}, PAGE),
+		"job: alerts": () => lookForAlerts(statements),
+	};
+	for (const [name, ask] of Object.entries(pages)) {
+		const sessions = async () => {
+			for (let visit = 0; visit < VISITS; visit++) await ask();
+		};
+		// Background work and a connection's first reads of the catalogue only add, so the lowest count of several is
+		// taken.
+		const rounds: Cost[] = [];
+		while (rounds.length < ROUNDS) rounds.push(await counter.cost(sessions, VISITS));
+		add(`console: ${name}`, rounds.toSorted((one, other) => one.pages - other.pages)[0] as Cost);
+	}
 }

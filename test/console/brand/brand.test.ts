@@ -1,16 +1,13 @@
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { atEnd } from "../../support/at-end.ts";
+import { temporaryFolder } from "../../support/at-end.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { withUpstream } from "../../support/upstream-server.ts";
 import { newMail } from "../mailbox.ts";
 import { confirmAddress, mailedLink, newPerson, PASSWORD, PERSON_ENV } from "../person.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "tollgate-brand-"));
-atEnd(() => rmSync(folder, { recursive: true, force: true }));
-const logo = join(folder, "acme.svg");
+const logo = join(temporaryFolder(), "acme.svg");
 const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg"><circle r="3"/></svg>';
 writeFileSync(logo, PICTURE);
 const upstream = withUpstream("vllm");

@@ -8,6 +8,7 @@ import { type Clock, withDeadline } from "../base/clock.ts";
 import type { Environment } from "../base/environment-reader.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
+import { type Cors, DEFAULT_CORS } from "./cors.ts";
 import { type CatalogFile, CatalogFileError, parseCatalogFile } from "./file.ts";
 import type { CatalogSnapshot, Model, ModelSpec, RateCard, Rates } from "./model.ts";
 import { haveEqualRates, pinRateCards } from "./rate-cards.ts";
@@ -28,6 +29,8 @@ export interface Catalog {
 	current(): CatalogSnapshot;
 	/** Limits of the file that `current()` comes from. */
 	limits(): ServiceLimits;
+	/** Origins whose pages may call `/v1/`, by the same file. */
+	cors(): Cors;
 	/** Why the newest version of the file is not in force; empty if it is. */
 	problems(): readonly Problem[];
 	/** Reads the file again. Calls during a reload share the one that follows it. Never rejects. */
@@ -86,7 +89,7 @@ export function createCatalog(deps: CatalogDeps): Catalog {
 		}
 		try {
 			const nowMs = deps.clock.wallMs();
-			await store.swap({ ...servedAt(file, nowMs), limits: file.limits });
+			await store.swap({ ...servedAt(file, nowMs), limits: file.limits, cors: file.cors });
 			inForce = { models: file.models, retired: countRetired(file.models, nowMs) };
 		} catch (error) {
 			log.debug("rate cards could not be stored", { error });
@@ -153,11 +156,14 @@ export function createFixedCatalog(deps: StoreDeps, options: { limits?: ServiceL
 		isStale: () => false,
 		reload: async () => ({ ok: true }),
 		setModels: (specs) =>
-			store.swap({ models: specs, routes: [], limits: options.limits ?? DEFAULT_LIMITS, retired: new Map() }),
+			store.swap({
+				...{ models: specs, routes: [], retired: new Map(), cors: DEFAULT_CORS },
+				limits: options.limits ?? DEFAULT_LIMITS,
+			}),
 	};
 }
 
-type Swapped = Pick<CatalogFile, "models" | "routes" | "limits"> & Pick<CatalogSnapshot, "retired">;
+type Swapped = Pick<CatalogFile, "models" | "routes" | "limits" | "cors"> & Pick<CatalogSnapshot, "retired">;
 
 function createStore(deps: StoreDeps) {
 	const { log } = deps;
@@ -169,6 +175,7 @@ function createStore(deps: StoreDeps) {
 		retired: new Map(),
 	});
 	let limits: ServiceLimits = DEFAULT_LIMITS;
+	let cors: Cors = DEFAULT_CORS;
 	const listeners = new Set<CatalogListener>();
 
 	let lastSwap: Promise<void> = Promise.resolve();
@@ -195,6 +202,7 @@ function createStore(deps: StoreDeps) {
 			retired: file.retired,
 		});
 		limits = file.limits;
+		cors = file.cors;
 		log.info("the catalogue is in force", describeChange(before, snapshot));
 		for (const listener of listeners) {
 			try {
@@ -205,9 +213,10 @@ function createStore(deps: StoreDeps) {
 		}
 	}
 
-	const reader: Pick<Catalog, "current" | "limits" | "onChange"> = {
+	const reader: Pick<Catalog, "current" | "limits" | "cors" | "onChange"> = {
 		current: () => snapshot,
 		limits: () => limits,
+		cors: () => cors,
 		onChange(listener) {
 			listeners.add(listener);
 			return () => listeners.delete(listener);

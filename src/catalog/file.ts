@@ -1,5 +1,6 @@
 import type { Environment } from "../base/environment-reader.ts";
 import { readBrand } from "./brand-section.ts";
+import { type Cors, readCors } from "./cors.ts";
 import type { ModelSpec, RouteSpec } from "./model.ts";
 import { readModel } from "./model-section.ts";
 import { readRoute } from "./routes.ts";
@@ -12,6 +13,7 @@ export interface CatalogFile {
 	readonly models: readonly ModelSpec[];
 	readonly routes: readonly RouteSpec[];
 	readonly limits: ServiceLimits;
+	readonly cors: Cors;
 	readonly warnings: readonly Problem[];
 }
 
@@ -40,7 +42,9 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 		throw new CatalogFileError([{ line: 0, message: `the file is longer than ${FILE_LENGTH_MAX} characters` }]);
 	}
 	const reader = createYamlReader(text, env);
-	const file = reader.map(reader.root, ["models", "routes", "limits", "brand"], (name) => name.startsWith("x-"));
+	const file = reader.map(reader.root, ["models", "routes", "limits", "cors", "brand"], (name) =>
+		name.startsWith("x-"),
+	);
 	const models: ModelSpec[] = [];
 	const names = new Map<string, number>();
 	const claimAt =
@@ -60,12 +64,14 @@ export function parseCatalogFile(text: string, env: Environment): CatalogFile {
 	}
 	readBrand(reader, file?.get("brand"));
 	const limits = readLimits(reader, file?.get("limits"));
+	const cors = readCors(reader, file?.get("cors"));
 	const problems = reader.problems();
 	if (problems.length > 0) throw new CatalogFileError(problems);
 	return Object.freeze({
 		models: Object.freeze(models),
 		routes: Object.freeze(routes),
 		limits,
+		cors,
 		warnings: reader.warnings(),
 	});
 }

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { stringify } from "yaml";
 import { systemClock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
+import { DEFAULT_CORS } from "../catalog/cors.ts";
 import { checkCatalog, describeProblems } from "../catalog/file.ts";
 import type { DialectName, ModelSpec, UpstreamSpec } from "../catalog/model.ts";
 import { DEFAULT_LIMITS, LIMIT_FIELDS } from "../catalog/service-limits.ts";
@@ -110,7 +111,15 @@ const WORDS_OF_A_LINE = /(.{1,90},) /g;
 /** Writes a catalogue that serves the servers found, with comments for a first reader. */
 export function formatCatalogFile(found: CatalogFindings): string {
 	const example = EXAMPLE.trim().replace("{ports}", found.ports.join(", "));
-	return [HEAD, ...(found.models.length === 0 ? [example] : modelList(found)), "", ...limitLines(), ""].join("\n");
+	return [
+		HEAD,
+		...(found.models.length === 0 ? [example] : modelList(found)),
+		"",
+		...limitLines(),
+		"",
+		CORS_LINE,
+		"",
+	].join("\n");
 }
 
 function modelList({ models, servers }: CatalogFindings): string[] {
@@ -176,6 +185,8 @@ function limitLines(): string[] {
 	);
 	return ["# Limits, with their defaults:", "#limits:", ...lines];
 }
+
+const CORS_LINE = withComment(`#cors: "${DEFAULT_CORS}"`, "origins whose pages may call /v1/: a list, or off");
 
 function withComment(line: string, comment: string): string {
 	return comment === "" ? line : `${line.padEnd(COMMENT_COLUMN - 1)} # ${comment}`;

@@ -44,7 +44,7 @@ export function jsonHeaders(requestId: string): Record<string, string> {
 	};
 }
 
-const RATE_HEADERS = [
+export const RATE_HEADERS = [
 	"x-ratelimit-limit-requests",
 	"x-ratelimit-remaining-requests",
 	"x-ratelimit-reset-requests",

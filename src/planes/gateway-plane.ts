@@ -181,6 +181,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 			...{ statements, status, files, batches },
 			documentPart: managementDocument,
 		},
+		cors: catalog.cors,
 		health: createGatewayHealth({
 			stopping: () => drainEndMs !== undefined,
 			...{ instanceLease, catalog, books, payments, durability, console: deps.console },

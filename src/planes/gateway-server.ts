@@ -1,8 +1,10 @@
 import type { Server } from "bun";
 import { Elysia } from "elysia";
+import type { Cors } from "../catalog/cors.ts";
 import type { Config } from "../config.ts";
 import { createClientAddress, createUrlCheck, type Probes, warnOfUnknownProxy } from "../gateway/client-address.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
+import { createCors } from "../gateway/cors.ts";
 import { isInternal } from "../gateway/internal-door.ts";
 import type { EndpointDeps } from "../gateway/routes.ts";
 import { createGateway, escapedError, notFound } from "../gateway/routes.ts";
@@ -19,6 +21,8 @@ export type ServerConfig = MetricsAccess & Pick<Config, "host" | "port" | "runDi
 
 export interface ServerDeps {
 	readonly endpoints: Omit<EndpointDeps, "connectionOf">;
+	/** The origins whose pages may call `/v1/`. */
+	cors(): Cors;
 	health(): HealthReport;
 	metrics: Metrics;
 	/** Receives requests that are no API calls. */
@@ -72,9 +76,10 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		.use(createGateway({ ...deps.endpoints, connectionOf }))
 		.all("/*", passOn, { parse: "none" });
 	const checkUrl = createUrlCheck(probes);
+	const answerClient = createCors((request) => http.fetch(request), deps.cors);
 	const answer = (request: Request) =>
 		checkUrl(request) ??
-		(deps.internalOnPort && isInternal(request) ? deps.internal(connectionOf(request)) : http.fetch(request));
+		(deps.internalOnPort && isInternal(request) ? deps.internal(connectionOf(request)) : answerClient(request));
 	const server: Server<undefined> = Bun.serve({
 		hostname: config.host,
 		port: config.port,

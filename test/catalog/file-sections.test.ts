@@ -48,6 +48,24 @@ describe("rates", () => {
 	});
 });
 
+describe("cors", () => {
+	const corsOf = (value: string) => parseCatalogFile(`${oneModel()}\ncors: ${value}`, {}).cors;
+
+	test("is everything, nothing, or a list of origins", () => {
+		expect(parseCatalogFile(oneModel(), {}).cors).toBe("*");
+		expect(corsOf('"*"')).toBe("*");
+		expect(corsOf("off")).toEqual(new Set());
+		expect(corsOf("[https://a.example, http://localhost:3000]")).toEqual(
+			new Set(["https://a.example", "http://localhost:3000"]),
+		);
+	});
+
+	test("refuses what no browser sends as an origin", () => {
+		for (const value of ["on", "false", "https://a.example", "[a.example]", "[https://a.example/]", '["*"]', "[null]"])
+			expect(() => corsOf(value)).toThrow("cors");
+	});
+});
+
 describe("managed batches", () => {
 	const withBatch = (extra: string) => oneModel({ extra: `    modes: [chat, batch]\n${extra}` });
 

@@ -190,14 +190,14 @@ extra: 1
 			'27: models[2].upstreams[0].reasoning_tokens: must be one of inside, beside; got "apart"',
 			"29: limits.connect_s: must be a number from 0.1 to 120, got text: write 5 without quotes",
 			'30: limits: unknown field "conect_s"; did you mean "connect_s"?',
-			'31: file: unknown field "extra"; known are models, routes, limits, brand',
+			'31: file: unknown field "extra"; known are models, routes, limits, cors, brand',
 		]);
 	});
 
 	test("the error's message lists each of them", () => {
 		const text = "models: []\nnope: 1\nnada: 2\n";
 		expect(() => parseCatalogFile(text, {})).toThrow(
-			'the catalogue has 2 problems:\n  line 2: file: unknown field "nope"; known are models, routes, limits, brand\n  line 3: file: unknown field "nada"; known are models, routes, limits, brand',
+			'the catalogue has 2 problems:\n  line 2: file: unknown field "nope"; known are models, routes, limits, cors, brand\n  line 3: file: unknown field "nada"; known are models, routes, limits, cors, brand',
 		);
 	});
 

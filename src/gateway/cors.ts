@@ -1,0 +1,48 @@
+import { newRequestId } from "../base/id.ts";
+import type { Cors } from "../catalog/cors.ts";
+import { RATE_HEADERS, SERVED_MODEL_HEADER } from "./headers.ts";
+
+type Answer = (request: Request) => Response | Promise<Response>;
+
+const PREFLIGHT_S = 24 * 60 * 60;
+const EXPOSED = ["x-request-id", "x-ignored-parameters", SERVED_MODEL_HEADER, "retry-after", ...RATE_HEADERS].join(
+	", ",
+);
+
+/**
+ * Lets pages of the allowed origins read answers of `/v1/`, errors included. Its keys are bearer tokens: no answer
+ * depends on cookies, so that no origin needs protection. Requests without `Origin` pass as they are.
+ */
+export function createCors(answer: Answer, allowed: () => Cors): Answer {
+	return (request) => {
+		const origin = request.headers.get("origin");
+		if (origin === null || !new URL(request.url).pathname.startsWith("/v1/")) return answer(request);
+		const cors = allowed();
+		if (cors !== "*" && !cors.has(origin)) return answer(request);
+		const allow = (response: Response) => {
+			response.headers.set("access-control-allow-origin", cors === "*" ? cors : origin);
+			if (cors !== "*") response.headers.append("vary", "origin");
+			return response;
+		};
+		if (request.method === "OPTIONS" && request.headers.has("access-control-request-method"))
+			return allow(preflightAnswer(request));
+		const answered = answer(request);
+		const expose = (response: Response) => {
+			response.headers.set("access-control-expose-headers", EXPOSED);
+			return allow(response);
+		};
+		return answered instanceof Promise ? answered.then(expose) : expose(answered);
+	};
+}
+
+/** SDKs send headers of their own (`x-stainless-…`), so that all requested ones are allowed. */
+function preflightAnswer({ headers: requested }: Request): Response {
+	const headers = new Headers({
+		"access-control-allow-methods": "GET, POST, DELETE",
+		"access-control-max-age": String(PREFLIGHT_S),
+		"x-request-id": newRequestId().requestId,
+	});
+	const names = requested.get("access-control-request-headers");
+	if (names !== null) headers.set("access-control-allow-headers", names);
+	return new Response(null, { status: 204, headers });
+}

@@ -2,7 +2,7 @@ import { appendFileSync, closeSync, createReadStream, openSync, renameSync, stat
 import { createInterface } from "node:readline";
 import { Fault, type FaultCode } from "../base/fault.ts";
 
-/** The fields of a batch that the command shows. */
+/** Fields of a batch that the command reads. */
 export interface RemoteBatch {
 	readonly id: string;
 	readonly status: string;
@@ -21,7 +21,7 @@ const UPLOAD_PIECE_CHARS = 256 * 1024;
 
 export type BatchClient = ReturnType<typeof createBatchClient>;
 
-/** Files and batches over the public API. Each failed call throws a Fault with the service's message. */
+/** Client for files and batches of the public API. A failed call throws a Fault with the service's message. */
 export function createBatchClient(options: { url: string; apiKey: string }) {
 	const { url, apiKey } = options;
 
@@ -31,7 +31,7 @@ export function createBatchClient(options: { url: string; apiKey: string }) {
 		try {
 			response = await fetch(`${url}${path}`, { ...init, headers, redirect: "manual" });
 		} catch (cause) {
-			// A fault in the caller's own lines is thrown unchanged.
+			// A fault in the customer's own lines is thrown unchanged.
 			if (cause instanceof Fault) throw cause;
 			throw new Fault("service_unavailable", `The service at ${url} does not answer.`, { cause });
 		}
@@ -47,7 +47,7 @@ export function createBatchClient(options: { url: string; apiKey: string }) {
 		async upload(filename: string, lines: AsyncIterable<string>): Promise<string> {
 			const boundary = `lines-${crypto.randomUUID()}`;
 			const headers = { "content-type": `multipart/form-data; boundary=${boundary}` };
-			// The runtime sends an async iterable, which the types of the DOM lack.
+			// The runtime can send an async iterable, which the DOM's types do not allow.
 			const body = formOf(boundary, filename, lines) as unknown as ReadableStream;
 			return (await askJson<{ id: string }>("/v1/files", { method: "POST", headers, body })).id;
 		},
@@ -57,7 +57,7 @@ export function createBatchClient(options: { url: string; apiKey: string }) {
 			return (await askJson<{ id: string }>("/v1/batches", { method: "POST", headers, body })).id;
 		},
 		find: (batchId: string) => askJson<RemoteBatch>(`/v1/batches/${batchId}`),
-		/** Resumes an interrupted download. The file gets its name only when it is complete. */
+		/** Downloads a file and resumes an interrupted download. The file gets its name only when complete. */
 		async download(fileId: string, path: string): Promise<void> {
 			const unfinished = `${path}.part-${fileId}`;
 			const { bytes } = await askJson<{ bytes: number }>(`/v1/files/${fileId}`);
@@ -112,19 +112,19 @@ async function faultOfAnswer(response: Response): Promise<Fault> {
 /** Values for fields that a line lacks. */
 export interface LineDefaults {
 	readonly endpoint: string;
-	/** For lines without a model. */
+	/** Model of lines that have none. */
 	readonly model: string | undefined;
 }
 
 /**
- * Yields the lines of a batch, reading a file of any size line by line. A line that is only a request body is wrapped,
- * with a custom ID such as `line-7`. Fault `invalid_request` names the first line that is no JSON object.
+ * Yields a batch's lines, reading files of any size line by line. A line with only a request body is wrapped and gets a
+ * custom id such as `line-7`. Fault `invalid_request` names the first line that is not a JSON object.
  */
 export async function* inputLines(path: string, defaults: LineDefaults): AsyncGenerator<string, void> {
 	let number = 0;
 	for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
 		number += 1;
-		// Windows editors begin a file with a byte order mark.
+		// Windows editors start a file with a byte order mark, which is removed.
 		const plain = number === 1 ? text.replace(/^\uFEFF/, "") : text;
 		if (plain.trim() === "") continue;
 		yield `${JSON.stringify(completed(objectOf(plain, number), number, defaults))}\n`;
@@ -142,13 +142,13 @@ function objectOf(text: string, number: number): Record<string, unknown> {
 	throw new Fault("invalid_request", `Line ${number} is not a JSON object.`);
 }
 
-/** Functions of the runtime that its types lack: a value's source text, and a value written as raw text. */
+/** JSON functions that TypeScript's types lack: a number's source text, and a value written as raw text. */
 const exactJson = JSON as unknown as {
 	parse(text: string, reviver: (name: string, value: unknown, as: { readonly source?: string }) => unknown): unknown;
 	rawJSON(text: string): unknown;
 };
 
-/** Keeps a number as the file writes it: an integer above 2^53 would lose digits. */
+/** Keeps a number as it is written in the file: an integer above 2^53 would lose digits. */
 function asWritten(_name: string, value: unknown, { source }: { readonly source?: string }): unknown {
 	const isOther = typeof value === "number" && source !== undefined && String(value) !== source;
 	return isOther ? exactJson.rawJSON(source) : value;

@@ -4,7 +4,7 @@ import { CONFIG_TABLE } from "../config-table.ts";
 import type { Secrets } from "../secrets.ts";
 import { runtimeEnvironment } from "./runtime-environment.ts";
 
-/** Facts that the supervisor passes to its children. */
+/** Values that the supervisor passes to its child processes. */
 export interface ChildFacts {
 	readonly config: Pick<Config, "workers" | "demo" | "fileStore">;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret" | "instanceId">;
@@ -14,13 +14,13 @@ export interface ChildFacts {
 	readonly port: number;
 }
 
-/** General variables that programs need: paths, locale, proxies and certificates. */
+/** General variables that every program may need: paths, locale, proxies, certificates. */
 const FOREIGN =
 	/^(PATH|HOME|USER|LOGNAME|SHELL|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TZ|LANG|LANGUAGE|LC_\w+|TMPDIR|TEMP|TMP|NODE_\w+|BUN_\w+|MIMALLOC_\w+|SSL_CERT_\w+|(https?|all|no)_proxy|DO_NOT_TRACK)$/i;
 
 /**
- * A gateway's environment lacks the console's variables, so that it cannot leak them. It keeps all others, because the
- * catalogue may name any variable. It has the S3 key only if files are stored there.
+ * A gateway does not get the console's variables, so that it cannot leak them. It gets all others, because the
+ * catalogue may use any, but the S3 key only if files are stored there.
  */
 export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: number): Record<string, string> {
 	const { config, secrets } = facts;
@@ -30,17 +30,17 @@ export function gatewayEnvironment(env: Environment, facts: ChildFacts, slot: nu
 		...(runtimeEnvironment(own) ?? own),
 		...common(facts),
 		ROLE: "gateway",
-		// The children treat the embedded database like any other, so they get the place where files are stored.
+		// Children use an embedded database like any other, so the default for files must be passed on.
 		FILE_STORE: config.fileStore,
 		WORKER_INDEX: String(slot),
-		// The first run always has one worker.
+		// The demo always has one worker.
 		WORKERS: String(config.demo ? 1 : config.workers),
-		// A single instance keeps its name, whether or not it was supervised before.
+		// A single gateway keeps the name that it has without a supervisor.
 		INSTANCE_ID: config.workers === 1 ? secrets.instanceId : `${secrets.instanceId}-w${slot}`,
 	};
 }
 
-/** Only the console's variables, and nothing that may be a model server's key. The S3 key only for archives. */
+/** The console gets only its own variables, none that could be a model server's key; the S3 key only for archives. */
 export function consoleEnvironment(env: Environment, facts: ChildFacts): Record<string, string> {
 	const { secrets } = facts;
 	const known = new Set([...namesOf("console"), ...namesOf("both")]);

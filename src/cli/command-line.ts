@@ -3,16 +3,16 @@ import { assert } from "../base/assert.ts";
 import { PUBLIC_VARIABLES } from "../config-table.ts";
 import { type Command, type CommandInput, type OptionSpec, UsageError } from "./command.ts";
 
-/** A parsed command line: a text to print, or a command with its input. */
+/** Result of parsing: a text to print, or a command with its input. */
 export type Asked =
 	| { readonly kind: "help"; readonly text: string }
 	| { readonly kind: "version" }
 	| { readonly kind: "command"; readonly command: Command; readonly input: CommandInput };
 
-/** Columns at which texts are wrapped. */
+/** Columns at which help texts are wrapped. */
 const WIDTH = 100;
 
-/** Parses `argv` (without the program) by the table of commands. Prints and opens nothing. @throws UsageError */
+/** Parses `argv` (without the program's name) by the table of commands. Has no side effects. @throws UsageError. */
 export function readCommandLine(commands: readonly Command[], version: string, argv: readonly string[]): Asked {
 	let asked: Asked | undefined;
 	let help = "";
@@ -77,7 +77,7 @@ function withoutHelpWord(argv: readonly string[]): string[] {
 	return argv[0] === "help" ? [...argv.slice(1), "--help"] : [...argv];
 }
 
-/** Adds `key create` as the command `create` of `key`. */
+/** Adds a command such as `key create` as the subcommand `create` of `key`. */
 function addLeaf(program: Program, name: string, summary: string): Program {
 	const leaf = name.split(" ").reduce((at, word) => childOf(at, word) ?? addCommand(at, word), program);
 	return leaf.summary(summary).option("--json", "print one line of JSON; errors go to stderr as JSON");
@@ -114,7 +114,7 @@ function flagsOf(name: string, spec: OptionSpec): string {
 	return spec.value === undefined ? `--${name}` : `--${name} <${spec.value}>`;
 }
 
-/** An option's name in place of a value: the value was forgotten. An empty value comes from an unset variable. */
+/** Refuses an option's name as a value, since the value was forgotten, and an empty one, from an unset variable. */
 function givenValue(leaf: Program, text: string): string {
 	if (text.trim() === "") throw new InvalidArgumentError("It is empty.");
 	if (leaf.options.some(({ long }) => long === text)) throw new InvalidArgumentError("A value is missing before it.");
@@ -127,7 +127,7 @@ function inputOf(command: Command, options: ReadonlyMap<string, Option>, leaf: P
 		const option = options.get(name);
 		assert(option !== undefined, `\`${command.name}\` has an option --${name}`);
 		const value = given[option.attributeName()];
-		// Commander negates `--no-wait` into a `wait` that is true by default.
+		// Commander stores `--no-wait` as `wait`, true by default.
 		return option.negate ? value === false : value;
 	};
 	const option = (name: string) => {
@@ -160,7 +160,7 @@ function pathOf(command: Program): string {
 	return command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
 }
 
-/** The first word before any option that is no command. Help for an unknown command is an error, too. */
+/** First word before any option that is not a command. Help for an unknown command is an error, too. */
 function strangerIn(program: Program, argv: readonly string[]): string | undefined {
 	let at = program;
 	for (const word of argv[0] === "help" ? argv.slice(1) : argv) {

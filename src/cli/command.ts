@@ -4,69 +4,69 @@ import type { Config } from "../config.ts";
 import type { DatabaseSession } from "./database-session.ts";
 
 export interface Output {
-	/** Printed with `--json`, on one line. */
+	/** Result printed with `--json`, on one line. */
 	readonly json: unknown;
-	/** Printed without `--json`; no final line end. */
+	/** Text printed without `--json`, without a final line end. */
 	readonly text: string;
-	/** Default 0. */
+	/** Exit code of the process; 0 by default. */
 	readonly exitCode?: number;
-	/** What to do if the output cannot be written, for output that is shown only once. */
+	/** What to do if the output could not be written, for output that is shown only once. */
 	readonly ifLost?: string;
 }
 
-/** What a command may use. Nothing is opened before its first use. */
+/** Functions for commands. They open files and databases only when called. */
 export interface CommandContext {
 	/** @throws ConfigError with all problems of the environment. */
 	config(): Config;
 	readonly env: Environment;
-	/** Runs `work` on the database; starts an embedded one if none runs. Fault `not_found` if there is none. */
+	/** Runs `work` on the database and starts an embedded one if necessary. Fault `not_found` if there is no database. */
 	withDatabase<Result>(work: (session: DatabaseSession) => Promise<Result>): Promise<Result>;
-	/** Like `withDatabase`, but without changing the schema. */
+	/** Like `withDatabase`, but does not change the schema. */
 	withDatabaseUrl<Result>(work: (url: string) => Promise<Result>): Promise<Result>;
 	readonly log: Log;
-	/** Prints a line on stderr that is no error. */
+	/** Prints a line to stderr that is not an error. */
 	note(text: string): void;
-	/** Shows one line at a terminal, replaced by the next one; "" removes it. Does nothing without a terminal. */
+	/** Shows a status line at a terminal, replacing the previous one; "" removes it. Without a terminal does nothing. */
 	progress(text: string): void;
 }
 
 export interface OptionSpec {
-	/** The placeholder of its value in the help, such as `USD`; absent for a flag. */
+	/** Name of the option's value in the help, such as `USD`; absent for a flag. */
 	readonly value?: string;
 	readonly required?: true;
 	readonly help: string;
 }
 
-/** Options and positional arguments, as texts. */
+/** Options and arguments of a command, as texts. */
 export interface CommandInput {
-	/** The value of a string option; undefined if it was not given. */
+	/** Value of an option; undefined if it was not given. */
 	option(name: string): string | undefined;
-	/** Like `option`, for an option marked as required. */
+	/** Value of an option that is marked as required. */
 	required(name: string): string;
 	flag(name: string): boolean;
-	/** Positional argument by its place; the command declares how many there are. */
+	/** Argument by position; the command declares how many it has. */
 	argument(place: number): string;
-	/** Like `argument`, for an optional one. */
+	/** Optional argument by position; undefined if it was not given. */
 	optionalArgument(place: number): string | undefined;
 }
 
 export interface Command {
-	/** The words that call it: `key create`. */
+	/** Words that call the command: `key create`. */
 	readonly name: string;
 	readonly summary: string;
 	/** Names of positional arguments; one in brackets (`[MODEL]`) is optional. */
 	readonly arguments: readonly string[];
 	readonly options: Readonly<Record<string, OptionSpec>>;
-	/** Creates the embedded database if it is missing. Other commands would find nothing in an empty one. */
+	/** True: creates a missing embedded database. Other commands would find nothing in an empty one. */
 	readonly makesDatabase?: boolean;
 	readonly details?: string;
 	run(context: CommandContext, input: CommandInput): Promise<Output>;
 }
 
-/** The code of commands by name; `commands.yaml` describes them. */
+/** Functions of the commands by name; `commands.yaml` describes the commands. */
 export type CommandRuns = Readonly<Record<string, Command["run"]>>;
 
-/** The command line is wrong: exit code 2. */
+/** Error for a wrong command line: exit code 2. */
 export class UsageError extends Error {
 	override readonly name = "UsageError" as const;
 }

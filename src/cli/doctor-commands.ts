@@ -58,7 +58,7 @@ async function examine(context: CommandContext): Promise<readonly Finding[]> {
 	return [...found.list, ...results.flat()];
 }
 
-/** A check that throws becomes a finding, so that the others continue. */
+/** Turns an exception of a check into a finding, so that the other checks run. */
 async function guarded(name: CheckName, check: () => readonly Finding[] | Promise<readonly Finding[]>) {
 	try {
 		return await check();
@@ -69,7 +69,7 @@ async function guarded(name: CheckName, check: () => readonly Finding[] | Promis
 	}
 }
 
-/** Only the first start creates an embedded database. A stopped one is started for this check. */
+/** Starts a stopped embedded database for the check; only `serve` creates one. */
 async function onDatabase(
 	context: CommandContext,
 	config: Pick<Config, "databaseUrl" | "dataDir" | "workers">,

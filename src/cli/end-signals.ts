@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { isatty } from "node:tty";
 
-/** One Ctrl-C can arrive twice: from the terminal, and forwarded by a script runner or a parent. */
+/** Signals within this time count as one: a script runner or parent may forward the terminal's Ctrl-C. */
 const SAME_MS = 1000;
 
 export type EndSignal = "SIGTERM" | "SIGINT";
 
 /**
- * Calls `end` at the first SIGTERM or SIGINT. A later signal runs `atOnce` and exits at once. A closed terminal counts
- * as Ctrl-C, except in a child, whose parent receives SIGHUP too. Must be called before other listeners for SIGHUP: a
- * listener undoes an inherited "ignore".
+ * Calls `end` at the first SIGTERM or SIGINT; a later one runs `atOnce` and exits. A closed terminal counts as Ctrl-C,
+ * except in a child, whose parent gets SIGHUP too. Call it before other SIGHUP listeners, because a listener undoes an
+ * inherited "ignore".
  */
 export function onEndSignal(
 	end: (signal: EndSignal) => void,
@@ -31,13 +31,13 @@ export function onEndSignal(
 			}
 		});
 	}
-	// SIGHUP with the terminals still open, or without any, means a reload.
+	// SIGHUP means a reload if the terminals are still open or there is none.
 	process.on("SIGHUP", () => {
 		if (firstAtMs === undefined && terminals.some((fd) => !isatty(fd))) begin("SIGINT");
 	});
 }
 
-/** Whether the process was started with the signal ignored (`nohup`), which a listener would undo. Linux only. */
+/** Whether the process was started with the signal ignored, as by `nohup`; a listener would undo that. Linux only. */
 export function isIgnored(signal: "SIGTERM" | "SIGINT" | "SIGHUP"): boolean {
 	try {
 		const [, ignored = "0"] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];

@@ -5,10 +5,10 @@ import type { Statements } from "../db/statements.ts";
 import type { CommandContext, CommandInput, Output } from "./command.ts";
 import { durationMsOf } from "./setting-options.ts";
 
-/** The longest possible lease is ten minutes. By then every instance has applied the entry or is fenced off. */
+/** Longer than the longest lease, ten minutes: by then every instance has applied the change or is fenced off. */
 const DEADLINE_MS = 660_000;
 
-/** Runs `act` on the first argument's id, then waits until all instances apply it. */
+/** Runs `act` on the id in the first argument, then waits until all instances have applied the change. */
 export function actInForce(
 	{ withDatabase }: CommandContext,
 	input: CommandInput,
@@ -21,7 +21,7 @@ export function actInForce(
 	});
 }
 
-/** Waits until every live instance has applied the entry. A missed deadline is exit code 1, except with `--no-wait`. */
+/** Waits until every live instance has applied the entry. Exit code 1 if one has not, except with `--no-wait`. */
 export async function inForceOutput(
 	deps: { liveness: Statements },
 	subject: { readonly id: string } & Readonly<Record<string, unknown>>,

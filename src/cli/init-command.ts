@@ -14,7 +14,7 @@ import template from "./catalog-template.yaml" with { type: "text" };
 import { type CommandRuns, UsageError } from "./command.ts";
 
 const DEFAULT_FILE = "tollgate.yaml";
-/** A server that is loading a model answers slowly. */
+/** Deadline per server: one that is loading a model answers slowly. */
 const ASK_MS = 3_000;
 const PORTS_MAX = 64;
 
@@ -27,7 +27,7 @@ export const initCommand: CommandRuns = {
 		const found = await discover({ clock: systemClock, log }, { ports, timeoutMs: ASK_MS });
 		const text = formatCatalogFile({ ...found, ports });
 		const check = checkCatalog(text, env);
-		// A found name may contain `${…}`, for example.
+		// The written file may be invalid, such as for a model's name with `${…}`.
 		if (!check.ok) throw new Fault("conflict", describeProblems(check.problems));
 		write(path, text, force);
 		const models = found.models.map(({ id, kind, upstreams }) => ({ id, kind, urls: upstreams.map(({ url }) => url) }));
@@ -44,7 +44,7 @@ function portsOf(text: string | undefined): readonly number[] {
 	return [...new Set(ports)];
 }
 
-/** With `force` the file is replaced atomically. Without it an existing file stays. */
+/** Writes the file. `force` replaces an existing one atomically; without it an existing file stays. */
 function write(path: string, text: string, force: boolean): void {
 	const unfinished = `${path}.${process.pid}`;
 	try {
@@ -58,7 +58,7 @@ function write(path: string, text: string, force: boolean): void {
 	}
 }
 
-/** A partial file would block the next attempt, and a server would read it as its catalogue. */
+/** Removes a partial file, which would block the next attempt and be read by a server. */
 function writeNew(path: string, text: string): void {
 	const file = fs.openSync(path, "wx");
 	try {
@@ -95,7 +95,7 @@ function summary(
 	].join("\n");
 }
 
-/** The head of every file, and an example for one without a model. */
+/** Head of every catalogue file, and an example for a file without models. */
 const [HEAD = "", EXAMPLE = ""] = String(template).split("---\n");
 
 export interface CatalogFindings {
@@ -104,11 +104,11 @@ export interface CatalogFindings {
 	readonly ports: readonly number[];
 }
 
-/** The column where trailing comments begin. */
+/** Column at which comments after values begin. */
 const COMMENT_COLUMN = 44;
 const WORDS_OF_A_LINE = /(.{1,90},) /g;
 
-/** Writes a catalogue that serves the servers found, with comments for a first reader. */
+/** Writes a catalogue for the servers that were found, with comments for new users. */
 export function formatCatalogFile(found: CatalogFindings): string {
 	const example = EXAMPLE.trim().replace("{ports}", found.ports.join(", "));
 	return [
@@ -167,7 +167,7 @@ function upstreamLines(upstream: UpstreamSpec, servers: readonly FoundServer[]):
 	];
 }
 
-/** Known problems of dialects. */
+/** Known problems of dialects, written as comments. */
 const HINTS: Readonly<Partial<Record<DialectName, readonly string[]>>> = {
 	vllm: [
 		"        # vLLM closes idle connections after 5 s. Set true once VLLM_HTTP_TIMEOUT_KEEP_ALIVE is raised.",
@@ -192,8 +192,8 @@ function withComment(line: string, comment: string): string {
 	return comment === "" ? line : `${line.padEnd(COMMENT_COLUMN - 1)} # ${comment}`;
 }
 
-/** A value as YAML, in quotes only if it needs them. */
+/** Writes a value as YAML, with quotes only if needed. */
 const text = (value: string) => stringify(value, { lineWidth: 0 }).trimEnd();
 
-/** The list goes on in further lines, indented like a value. */
+/** Wraps a long list into lines with the same indentation. */
 const wrapped = (words: Iterable<string>) => [...words].join(", ").replace(WORDS_OF_A_LINE, "$1\n      ");

@@ -61,7 +61,7 @@ export const keyCommands: CommandRuns = {
 				throw error;
 			});
 			const again = `\`tollgate key rotate ${id} --token ${token}\` shows the same secret for an hour`;
-			// The old key may already be dead. Interrupting the wait would lose the new secret, so the note comes first.
+			// Printed before the wait: the old key may already have ended, and an interruption would lose the new secret.
 			context.note(`${id} is replaced by ${made.id}. After an interruption, ${again}`);
 			const inForce = await inForceOutput({ liveness }, { id }, made, input);
 			const shown = madeKey(made);
@@ -88,7 +88,7 @@ export function madeKey({ id, secret }: { id: string; secret: string }, kind = "
 	};
 }
 
-/** The dependencies for making secrets on the command line. */
+/** Dependencies for creating secrets on the command line. */
 export function keyMaker(context: CommandContext, statements: Statements): KeyMakerDeps {
 	const config = context.config();
 	const { keyPepper, isNew, path } = loadOrCreatePepper(config);

@@ -16,7 +16,7 @@ import { listOutput } from "./table.ts";
 
 const BY_COMMAND: Maker = { id: COMMAND_LINE, ip: null };
 
-/** Operators, and the keys of their scripts. */
+/** Commands for operators and for management keys, which their scripts use. */
 export const operatorCommands: CommandRuns = {
 	async "operator create"({ withDatabase, config }, input) {
 		const email = input.required("email");

@@ -1,9 +1,9 @@
 import { type Clock, sleep } from "../base/clock.ts";
 
-/** A pipe buffers this much before it is read: with less output, a reader that has left has seen nothing. */
+/** Size of a pipe's buffer: a reader that closed the pipe earlier may not have read any of it. */
 const UNREAD_CHARACTERS_MAX = 64 * 1024;
 
-/** One stream's output. Waits for the last text: the runtime reports an empty text as written before earlier ones. */
+/** Output to one stream. Remembers the last write, because the runtime reports an empty text as written too early. */
 export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">) {
 	let problem: NodeJS.ErrnoException | undefined;
 	let characters = 0;
@@ -22,20 +22,20 @@ export function createPrint(stream: Pick<NodeJS.WriteStream, "write" | "on">) {
 			});
 			last = promise;
 		},
-		/** Resolves once a slow reader has read everything; returns the error that prevented it. */
+		/** Resolves once a slow reader has read everything; returns the error of a failed write. */
 		async problem() {
 			await last;
-			// A reader that closes the pipe early has seen what it wanted.
+			// A reader that closes the pipe early, such as `head`, has read what it wanted: no error.
 			return problem?.code === "EPIPE" && characters > UNREAD_CHARACTERS_MAX ? undefined : problem;
 		},
 	};
 }
 
 const WAIT_MS = 1_000;
-/** A stopped service is killed after ten seconds at the earliest (Docker), so output must be written before that. */
+/** Seconds to wait for readers: Docker kills a stopped service after ten seconds. */
 const WAITS_MAX = 5;
 
-/** Resolves with `said`, or once nothing of `unread` was read for a second; after WAITS_MAX seconds at the latest. */
+/** Resolves with `said`, or once no byte of `unread` was read for a second; after WAITS_MAX seconds at the latest. */
 export async function flushOutput(clock: Clock, said: Promise<unknown>, unread: () => number): Promise<void> {
 	let isSaid = false;
 	const end = said.then(() => {

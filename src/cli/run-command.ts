@@ -13,20 +13,20 @@ export interface RunDeps {
 	readonly env: Environment;
 	loadConfig(): Config;
 	readonly log: Log;
-	/** As in `database-session.ts`. */
+	/** See `database-session.ts`. */
 	readonly preparedUrl?: SessionDeps["preparedUrl"];
-	/** `out` and `err` receive whole lines. */
+	/** Write whole lines to stdout and stderr. */
 	out(text: string): void;
 	err(text: string): void;
-	/** Resolves once all of `out` is written; returns the error that prevented it. */
+	/** Resolves once all output is written; returns the error of a failed write. */
 	outProblem(): Promise<NodeJS.ErrnoException | undefined>;
-	/** The terminal's columns if `err` is a terminal, else null. */
+	/** Width of the terminal on stderr; null if there is none. */
 	readonly columns: number | null;
 }
 
 const COLUMNS_DEFAULT = 80;
 
-/** Runs one command line (`argv` without the program) other than `serve`. Returns the exit code; never throws. */
+/** Runs a command other than `serve`; `argv` does not contain the program. Returns the exit code and never throws. */
 export async function runCommand(deps: RunDeps, argv: readonly string[]): Promise<number> {
 	const json = argv.includes("--json");
 	const say = (code: string, message: string) =>
@@ -37,7 +37,7 @@ export async function runCommand(deps: RunDeps, argv: readonly string[]): Promis
 		const problem = await deps.outProblem();
 		if (problem === undefined) return exitCode;
 		const done = exitCode === 0 ? ", but the command succeeded" : "";
-		// The hint also applies to a nonzero exit code: a secret is lost even if the wait for instances failed.
+		// Shown for a nonzero exit code too: a secret is lost even if only the wait for instances failed.
 		const lost = output.ifLost === undefined ? "" : `; ${output.ifLost}`;
 		say("file", `the output could not be written (${problem.code})${done}${lost}`);
 		return exitCode || EXIT_FAILED;
@@ -77,7 +77,7 @@ function contextOf(deps: RunDeps, { makesDatabase = false }: Command): CommandCo
 		withDatabaseUrl: (work) => withDatabaseUrl(session, loaded(), work),
 		note,
 		progress(text) {
-			// Some terminals report zero columns.
+			// Some terminals report a width of zero.
 			if (deps.columns !== null) deps.err(`\r\u001b[2K${shown(text).slice(0, (deps.columns || COLUMNS_DEFAULT) - 1)}`);
 		},
 	};

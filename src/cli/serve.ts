@@ -9,45 +9,45 @@ import type { ReadyMessage } from "./worker-process.ts";
 export interface ServeDeps {
 	readonly log: Log;
 	readonly logSwitch: LogSwitch;
-	/** Receives what the first run prints. */
+	/** Prints the texts of the first run. */
 	readonly out: (text: string) => void;
 	readonly err: (text: string) => void;
 	/** True if `out` is a terminal with colours. */
 	readonly colour: boolean;
-	/** The shell command that calls this program. */
+	/** Shell command that calls this program. */
 	readonly program: string;
 }
 
-/** A running plane, as seen by its process. */
+/** A running plane, as its process uses it. */
 interface Served {
-	/** Undefined for a console that gateways proxy to. */
+	/** URL of the plane; undefined for a console behind gateways. */
 	readonly url: string | undefined;
-	/** For the parent: the demo's models. */
+	/** The demo's models, for the parent process. */
 	readonly demo?: unknown;
 	reload(): Promise<void>;
-	/** Makes clients reconnect to a successor or to another machine. True if they need time for it. */
+	/** Closes connections, so that clients reconnect to a successor or another machine. True if that takes time. */
 	sendAway(to: { successor: boolean }): boolean;
-	/** Tells a proxied console the gateways' state. While they leave, it keeps serving until they have ended. */
+	/** Tells a console about its gateways: while they drain, it keeps serving until they have ended. */
 	hearOfGateways?(are: "leaving" | "gone"): void;
 	stop(): Promise<void>;
 }
 
 export const RETIRE = "retire";
-/** The supervisor's message to all processes when its log level changes. */
+/** The supervisor's message to its children when the log level changes. */
 export const levelWord = (level: LogLevel): string => `log ${level}`;
-/** The supervisor's messages to a console: the gateways stop, and the gateways have ended. */
+/** The supervisor's messages to a console: the gateways are draining, and the gateways have ended. */
 export const GATEWAYS_LEAVING = "gateways leaving";
 export const GATEWAYS_GONE = "gateways gone";
-/** Common clients close a connection that was idle for this long (4 s in Node, 5 s in Python's httpx). */
+/** Time to close idle connections. Common clients close a connection idle for 4 s (Node) or 5 s (Python's httpx). */
 const SEND_AWAY_MS = 6_000;
-/** At a terminal a person waits for the end: enough for connections in use. */
+/** The same at a terminal, where a person waits: enough for connections in use. */
 const SEND_AWAY_AT_TERMINAL_MS = 250;
-/** Without a successor this time is at most this share of the drain, so that the total is still DRAIN_S. */
+/** Largest share of the drain for this without a successor, so that the total stays within DRAIN_S. */
 const SEND_AWAY_PART = 1 / 4;
 
 /**
- * Runs one plane, gateway or console, until SIGTERM or SIGINT; returns the exit code. The first signal sends clients
- * away, then drains; a second one exits at once. SIGHUP reloads the catalogue, SIGUSR1 toggles the log's `debug` level.
+ * Runs one plane until SIGTERM or SIGINT; returns the exit code. The first signal moves clients away, then drains; a
+ * second one exits at once. SIGHUP reloads the catalogue; SIGUSR1 toggles log level `debug`.
  */
 export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	const { log } = deps;
@@ -58,11 +58,11 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	let served: Served | undefined;
 
 	function stop(code: number): void {
-		// A bug during start or stop also sets the exit code.
+		// A bug during start or stop sets the exit code, too.
 		exitCode ||= code;
 		if (stopping) return;
 		stopping = true;
-		// Before the start has finished there is nothing to stop; the start checks `stopping` at its end.
+		// While the start runs there is nothing to stop: it checks `stopping` at its end.
 		if (served === undefined) leaving.abort();
 		else void finish(served);
 	}
@@ -99,24 +99,23 @@ export async function serve(deps: ServeDeps, config: Config): Promise<number> {
 	}
 
 	process.on("SIGUSR1", () => noteLevel(deps, deps.logSwitch.toggleDebug()));
-	// Registered before there is a catalogue: SIGHUP would otherwise end the starting process, which reads the newest
-	// file anyway.
+	// Registered early: otherwise SIGHUP would end the starting process, which reads the newest catalogue anyway.
 	process.on("SIGHUP", () => {
 		served?.reload().catch((error) => log.error("reloading the catalogue failed", { error }));
 	});
 
 	try {
 		for (const warning of config.warnings) log.warn(warning);
-		// A child's host was checked by its parent.
+		// The parent has already checked a child's HOST.
 		if (config.runDir === null) await unlessAborted(leaving.signal, checkHost(config.host));
 		const plane = await startPlane(deps, config, leaving.signal);
 		served = plane;
 		if (plane.url === undefined) log.info("the console is ready");
 		else log.info("listening", { url: plane.url });
-		// A child reports to its supervisor and does not outlive it.
+		// A child reports to its supervisor, and ends if the supervisor ends.
 		process.send?.({ ready: true, demo: plane.demo } satisfies ReadyMessage);
 		process.on("disconnect", () => {
-			// Without a parent this message would never come.
+			// Without a supervisor, no message about the gateways would follow.
 			plane.hearOfGateways?.("gone");
 			stop(0);
 		});
@@ -145,7 +144,7 @@ export function noteLevel({ log }: ServeDeps, leastLevel: LogLevel): void {
 	log.warn("log level changed", { leastLevel });
 }
 
-/** Each role loads only its own plane. */
+/** Loads only the code of the process's own plane. */
 async function startPlane({ log }: ServeDeps, config: Config, leaving: AbortSignal): Promise<Served> {
 	if (config.role === "console") {
 		const { serveConsole } = await import("../planes/serve-console.ts");

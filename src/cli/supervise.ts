@@ -14,38 +14,38 @@ import { explain } from "./explain.ts";
 import { GATEWAYS_GONE, GATEWAYS_LEAVING, levelWord, noteLevel, RETIRE, type ServeDeps } from "./serve.ts";
 import { startWorkerSlot, type WorkerSlot, type WorkerSlotOptions } from "./worker-slot.ts";
 
-/** How to start this program again as `serve`. */
+/** Command and environment for starting this program again as `serve`. */
 export interface ChildCommand {
 	readonly argv: readonly string[];
 	readonly env: Environment;
 }
 
-/** The first run's welcome waits this long for a console. */
+/** Longest wait of the first run's banner for the console. */
 const CONSOLE_WAIT_MS = 10_000;
-/** Added to the drain for the last settlements. */
+/** Time after the drain for the last settlements. */
 const STOP_MARGIN_MS = 10_000;
 
 /**
- * Runs the whole service until SIGTERM or SIGINT; returns the exit code. Starts `config.workers` gateways that share
- * the port, and a console to which they proxy. A process that dies is restarted; a console that stops answering is
- * killed. If a gateway dies before any was ready, the exit code is 1. SIGHUP is forwarded to the gateways. SIGUSR2
- * replaces all processes one by one. SIGUSR1 toggles the log's `debug` level in all.
+ * Runs the service until SIGTERM or SIGINT; returns the exit code. Starts `config.workers` gateways, which share the
+ * port, and a console to which they proxy. A process that dies is restarted; a console that hangs is killed. If a
+ * gateway dies before any was ready, the exit code is 1. SIGHUP goes to the gateways; SIGUSR2 replaces all processes in
+ * turn; SIGUSR1 toggles log level `debug` in all.
  */
 export async function supervise(deps: ServeDeps, config: Config, command: ChildCommand): Promise<number> {
 	const { log } = deps;
 	for (const warning of config.warnings) log.warn(warning);
-	// A signal during preparation aborts it and also stops the database that it started.
+	// A signal during the preparation aborts it and stops a database that it started.
 	const leaving = new AbortController();
 	let endNow = (_: EndSignal) => leaving.abort();
 	const slots: WorkerSlot[] = [];
 	let removeSockets = () => {};
 	const endAll = () => {
-		// Killed at once: children would otherwise finish running requests even without their parent.
+		// Kills the children at once: without their parent they would still finish running requests.
 		for (const one of slots) one.kill();
 		removeSockets();
 	};
 	onEndSignal((signal) => endNow(signal), { atOnce: endAll });
-	// Without listeners these signals would end this process; until the children exist they do nothing.
+	// Without listeners these signals would end the process; until the children exist they have no effect.
 	for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"] as const) process.on(signal, () => undefined);
 	let found: Prepared;
 	try {
@@ -67,7 +67,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 		return startWorkerSlot({ log, givesUp }, { ...options, ...rest });
 	}
 
-	/** A gateway that dies before any was ready shows an error that all share. */
+	/** A gateway that dies before any was ready has an error that all gateways would have. */
 	function failsAtStart(): boolean {
 		if (everReady) return false;
 		stop(1, "SIGINT");
@@ -120,7 +120,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 	);
 	if (config.demo) {
 		const welcome = gateways[0]?.ready.then(async ({ demo }) => {
-			// The links point to the console, which is ready a moment later.
+			// The banner's links lead to the console, which is ready a moment later.
 			await Promise.race([people.ready.catch(() => {}), Bun.sleep(CONSOLE_WAIT_MS)]);
 			await greet(deps, config, found, demo);
 		});
@@ -133,7 +133,7 @@ export async function supervise(deps: ServeDeps, config: Config, command: ChildC
 
 type Ask = NonNullable<WorkerSlotOptions["ask"]>;
 
-/** Any answer counts: whether the console's database works does not matter here. */
+/** Checks whether the console responds. Any response counts, even if its database is down. */
 async function askLife(socket: string, signal: AbortSignal): Promise<void> {
 	const options = { unix: socket, keepalive: false, proxy: false, signal } as BunFetchRequestInit;
 	await (await fetch("http://console/livez", options)).text();
@@ -141,9 +141,9 @@ async function askLife(socket: string, signal: AbortSignal): Promise<void> {
 
 interface Prepared {
 	readonly facts: ChildFacts;
-	/** The secret of key digests was created by this start. */
+	/** True if this start created the pepper of key digests. */
 	readonly newPepper: boolean;
-	/** False if the embedded database is left running. */
+	/** False if the embedded database is still running afterwards. */
 	release(): Promise<boolean>;
 	removeSockets(): void;
 }
@@ -174,10 +174,10 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 	}
 }
 
-/** Prints the first run's welcome, once its gateway serves. */
+/** Prints the first run's banner once a gateway serves. */
 async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prepared, demo: unknown): Promise<void> {
 	try {
-		// Imported here so that other starts do not load it.
+		// Imported here, so that other starts do not load it.
 		const { commandFor, greetDemo } = await import("../demo/demo.ts");
 		await greetDemo(
 			{ log: deps.log, out: deps.out, colour: deps.colour, databaseUrl: facts.databaseUrl },
@@ -196,7 +196,7 @@ async function greet(deps: ServeDeps, config: Config, { facts, newPepper }: Prep
 	}
 }
 
-/** Returns a function that replaces all processes in turn; a call during a replacement does nothing. */
+/** Returns a function that replaces all processes in turn; during a replacement it does nothing. */
 function createRoll(log: Log, slots: readonly WorkerSlot[], isStopping: () => boolean): () => Promise<void> {
 	let rolling = false;
 	return async () => {
@@ -206,7 +206,7 @@ function createRoll(log: Log, slots: readonly WorkerSlot[], isStopping: () => bo
 			for (const one of slots) if (!isStopping()) await one.replace();
 			if (!isStopping()) log.info("all processes were replaced");
 		} catch (error) {
-			// A stop also ends successors that are not ready, which is no error.
+			// Stopping also ends successors that are not ready yet, which is not an error.
 			if (!isStopping()) log.error("the rolling restart was aborted", { error });
 		} finally {
 			rolling = false;

@@ -3,7 +3,7 @@ import type { Listed } from "../db/page.ts";
 import type { Output } from "./command.ts";
 import { shown } from "./shown.ts";
 
-/** Formats rows as aligned columns below a head; see *Made by hand* in src/README.md. */
+/** Formats rows as aligned columns below a header; why by hand: src/README.md, *Made by hand*. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
 	const lines = [head, ...rows.map((row) => row.map(shown))];
 	const widths = head.map((_, column) => Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ""))));
@@ -12,8 +12,8 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
 }
 
 /**
- * A page of a list: `{"data":[…],"next":…}`, or a table with the option for the next page. `columns` names the cells: a
- * field of the row's JSON (`LAST USED` is `last_used` or `last_used_at`), or a text that `cells` computes.
+ * Prints a page of a list: JSON `{"data":[…],"next":…}`, or a table and the option for the next page. `columns` names
+ * the cells: a field of the row's JSON (`LAST USED` is `last_used` or `last_used_at`), or a text that `cells` computes.
  */
 export function listOutput<Row>(
 	page: Listed<Row>,

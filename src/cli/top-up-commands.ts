@@ -7,7 +7,7 @@ import { type CommandRuns, UsageError } from "./command.ts";
 import { pageOf, usdOf } from "./setting-options.ts";
 import { listOutput } from "./table.ts";
 
-/** The deciding person's name in the books. */
+/** Name of the deciding person in the ledger. */
 const ACTOR = "cli";
 export const STATES: readonly TopUpState[] = ["pending", "confirmed", "rejected", "refunded", "disputed"];
 

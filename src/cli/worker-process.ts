@@ -2,22 +2,22 @@ import { type Clock, sleep, systemClock, withDeadline } from "../base/clock.ts";
 
 export interface ReadyMessage {
 	readonly ready: true;
-	/** From a gateway on the first run: its models. */
+	/** The demo's models, sent by a gateway on the first run. */
 	readonly demo?: unknown;
 }
 
 export interface WorkerProcessOptions {
-	/** For the log: `gateway-1`, `console`. */
+	/** Name in the log: `gateway-1`, `console`. */
 	readonly name: string;
 	readonly argv: readonly string[];
 	readonly env: Readonly<Record<string, string>>;
-	/** Checks that the process lives. A process that does not answer for about 20 s is killed. */
+	/** Checks that the process responds. It is killed if it does not for about 20 s. */
 	readonly ask?: (signal: AbortSignal) => Promise<unknown>;
 }
 
 export type WorkerProcess = ReturnType<typeof startWorkerProcess>;
 
-/** One process of a worker slot: current, successor or leaving. */
+/** A process in a worker slot: the current one, its successor or one that is ending. */
 export function startWorkerProcess(
 	options: WorkerProcessOptions,
 	on: { onEnd: (exitCode: number | null, signal: string | number | null) => void; onHung: () => void },
@@ -40,7 +40,7 @@ export function startWorkerProcess(
 		},
 	});
 	const whenReady = (then: () => void) => void ready.promise.then(then, () => {});
-	// Checks run from readiness until the process leaves.
+	// Checks run from readiness until the process ends.
 	if (ask !== undefined)
 		whenReady(() => {
 			const end = watchLiveness({ clock: systemClock }, { ask, onHung: on.onHung });
@@ -48,32 +48,30 @@ export function startWorkerProcess(
 		});
 	return {
 		process,
-		/** Rejects if the process ends first. */
+		/** Resolves when the process is ready; rejects if it ends first. */
 		ready: ready.promise,
 		wasReady: () => wasReady,
 		startedAtMs: performance.now(),
-		/** Sends a message once the process is ready, since it does not listen earlier. `lastWord` is called only then. */
+		/** Sends a message once the process is ready and can receive it. `lastWord` is called only then. */
 		say: (lastWord: () => unknown) =>
 			whenReady(() => {
 				try {
 					process.send(lastWord());
 				} catch {
-					// The process is ending, or has ended.
+					// Sending failed, because the process is ending or has ended.
 				}
 			}),
-		/** Sends a signal once the process is ready: earlier, without its listener, the signal would end it. */
+		/** Sends a signal once the process is ready: before it has a listener, the signal would end it. */
 		signal: (signal: NodeJS.Signals) => whenReady(() => process.kill(signal)),
 	};
 }
 
-/** The pause between two checks, and the deadline of one. */
+/** Pause between two checks, and deadline of a check. */
 const ASK_MS = 3_000;
-/** This many failed checks in a row, over about 20 s, are no pause of a working process. */
+/** Failed checks in a row, over about 20 s, that no working process has. */
 const UNANSWERED_MAX = 3;
 
-/**
- * Checks a process until UNANSWERED_MAX checks in a row fail, then calls `onHung`. Returns the function that ends it.
- */
+/** Checks a process until UNANSWERED_MAX checks in a row fail, then calls `onHung`. The result stops the checks. */
 export function watchLiveness(
 	{ clock }: { clock: Clock },
 	options: { ask: (signal: AbortSignal) => Promise<unknown>; onHung: () => void },

@@ -30,7 +30,7 @@ import { sealDays, verifyDays } from "../ledger/seals.ts";
 import { forgetActs } from "../ops/audit.ts";
 
 export interface JobDeps {
-	/** `sums` has a long deadline: the first sums are made of many rows. */
+	/** `sums` has a long deadline, because the first sums read many rows. */
 	readonly clients: { readonly statements: Statements; readonly sums: Statements };
 	readonly clock: Clock;
 	readonly log: Log;
@@ -43,36 +43,36 @@ export interface JobDeps {
 
 const FOLD_MS = 2_000;
 const COLLECT_MS = 5_000;
-/** While no account changed, each look costs three statements. */
+/** Interval of automatic top-ups. While no account changed, a check costs three statements. */
 const TOP_UP_MS = 2_000;
-/** Each look costs one statement; the day's first look of any console does the comparison. */
+/** Interval of checks whether the daily comparison with Stripe is due, at one statement each. */
 const CLEAR_MS = 10 * 60_000;
-/** While nothing has changed, each look costs one statement. */
+/** Interval of the other checks, which cost one statement each while nothing changed. */
 const LOOK_MS = 5_000;
 const EXPIRING_MS = 10 * 60_000;
 const RETIRING_MS = 30 * 60_000;
 const NOTICE_MS = 5_000;
-/** While there is nothing to seal, each look costs one statement. */
+/** Interval of sealing; without anything to seal, a check costs one statement. */
 const SEAL_MS = 10_000;
 const VERIFY_MS = 10_000;
-/** Rows of sealed days that are read again in a second, on average. */
+/** Average number of sealed rows that are read and verified per second. */
 const VERIFY_ROWS_PER_S = 500;
-/** While there is nothing to remove, each look costs one statement. */
+/** Interval of deletions; without anything to delete, a check costs one statement. */
 const REMOVE_MS = 10_000;
 const FORGET_MS = 10 * 60_000;
-/** Retention of lease operations, and of leases and epochs of ended instances: operators look at recent history. */
+/** Days for which lease operations, and leases and epochs of ended instances, are kept for operators. */
 const LEASE_DAYS = 90;
-/** Retention of the control log. An instance that was paused for longer begins a new epoch. */
+/** Days for which control entries are kept. An instance paused for longer starts a new epoch. */
 const CONTROL_DAYS = 30;
 
 export interface JobOptions {
-	/** Factor on the frequencies above: for tests that wait for a job. */
+	/** Factor that speeds up all jobs, for tests. */
 	readonly pace?: number;
-	/** 0 for tests that change sealed rows. */
+	/** 0 in tests that change sealed rows. */
 	readonly verifyRowsPerS?: number;
 }
 
-/** The background jobs of every console. Each job ensures by itself that no other console does the same work. */
+/** Background jobs, which run in every console. Each job makes sure that only one console does its work at a time. */
 export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROWS_PER_S }: JobOptions = {}) {
 	const { clock, log, cards } = deps;
 	const { statements, sums } = deps.clients;
@@ -146,7 +146,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	}
 
 	return {
-		/** Waits for the running jobs. */
+		/** Waits for running jobs. */
 		async stop(): Promise<void> {
 			stopped = true;
 			stopping.abort();

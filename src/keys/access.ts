@@ -2,8 +2,8 @@ import { Fault, type FaultCode, type FaultDetail } from "../base/fault.ts";
 import type { KeyEntry } from "./key-entry.ts";
 
 /**
- * Throws unless this key may spend now: `checkKey`, then sign-in and top-up. Synchronous: it runs in the block that
- * admits, so an applied revocation is obeyed. Faults: `sign_in_required`, `top_up_required`.
+ * Throws unless this key may spend now: `checkKey`, a sign-in and a top-up. Synchronous, because it runs in the block
+ * that admits: an applied revocation takes effect at once. Faults: `sign_in_required`, `top_up_required`.
  */
 export function checkAccess(entry: KeyEntry, nowMs: number): void {
 	checkKey(entry, nowMs);
@@ -12,7 +12,7 @@ export function checkAccess(entry: KeyEntry, nowMs: number): void {
 		throw new Fault("top_up_required", "The API requires at least one confirmed top-up of USD 100 or more.");
 }
 
-/** A known key that may not be used. Carries the key so that its owner can be notified. */
+/** Error for a known key that may not be used. It carries the key, so that the refusal appears in its account's log. */
 export class KeyFault extends Fault {
 	readonly key: KeyEntry;
 
@@ -22,12 +22,12 @@ export class KeyFault extends Fault {
 	}
 }
 
-/** Purpose of the use: `reads` is also open to read-only keys. */
+/** Purpose of a request. `reads`: read-only keys may do it too. */
 export type KeyUse = "all" | "reads";
 
 /**
- * Throws unless this key is in force and its account not suspended. KeyFaults: `api_key_revoked`, `api_key_expired`,
- * `account_suspended`, `project_archived`, `read_only_key`. Fault `service_unavailable` for a key evicted since.
+ * Throws unless this key is active and its account not suspended. KeyFaults: `api_key_revoked`, `api_key_expired`,
+ * `account_suspended`, `project_archived`, `read_only_key`. Fault `service_unavailable` for an evicted key.
  */
 export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): void {
 	if (!entry.current) {

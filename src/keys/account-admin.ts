@@ -18,10 +18,10 @@ export interface AccountRecord {
 	readonly state: "active" | "suspended";
 	readonly signedInAtMs: number | null;
 	readonly toppedUp: boolean;
-	/** The time zone in which periods of its keys' caps begin. */
+	/** Time zone in which the periods of caps start. */
 	readonly timeZone: string;
 	readonly createdAtMs: number;
-	/** Identifies the state of all changeable fields. */
+	/** Entity tag: identifies the values of all changeable fields. */
 	readonly etag: string;
 }
 
@@ -33,15 +33,17 @@ export interface AccountChanges {
 
 export interface NewAccount {
 	readonly email: string;
-	/** Default: the part of the address before the @. */
+	/** Default: the part of the e-mail address before the @. */
 	readonly name?: string;
-	/** True: an operator vouches for the owner, which counts as a sign-in. */
+	/** True: an operator vouches for the owner, so no sign-in is required before requests. */
 	readonly vouched: boolean;
 }
 
 const NAME_CHARS_MAX = 200;
 
-/** A repetition with the same `id` creates no second one. Faults: `invalid_request`; `conflict` for a known address. */
+/**
+ * A repetition with the same `id` creates no second one. Faults `invalid_request`; `conflict` for a used address.
+ */
 export async function createAccount(
 	statements: Statements,
 	account: NewAccount,
@@ -64,17 +66,17 @@ export async function createAccount(
 	throw new Fault("conflict", "An account with this email address already exists.", { param: "email" });
 }
 
-/** Normalizes the fields as stored. Fault `invalid_request`. */
+/** Returns the fields in the form in which they are stored. Fault `invalid_request`. */
 export function checkNewAccount(account: Pick<NewAccount, "email" | "name">): { email: string; name: string } {
 	const email = account.email.trim().toLowerCase();
-	// Without a valid address no mail arrives and no person can sign in: the account would have no owner.
+	// Without a valid address no person could sign in or get mail, so the account would have no owner.
 	if (!isMailAddress(email)) throw new Fault("invalid_request", "Enter a valid email address.", { param: "email" });
 	const name = account.name ?? cut(email.slice(0, email.indexOf("@")));
 	checkName(name);
 	return { email, name };
 }
 
-/** Cuts to the length of a name, without splitting a character. */
+/** Shortens to a name's length without splitting a surrogate pair. */
 const cut = (text: string): string => text.slice(0, NAME_CHARS_MAX).replace(/\p{Cs}$/u, "");
 
 function checkName(name: string): void {
@@ -85,7 +87,7 @@ function checkName(name: string): void {
 		});
 }
 
-/** By id or e-mail address; null if there is none. */
+/** Finds an account by id or e-mail address; null if there is none. */
 export async function findAccount(statements: Statements, idOrEmail: string): Promise<AccountRecord | null> {
 	const [row] = await statements<AccountRow>`
 		select a.*, account_etag(a) as etag from account a
@@ -93,7 +95,7 @@ export async function findAccount(statements: Statements, idOrEmail: string): Pr
 	return row === undefined ? null : recordOf(row);
 }
 
-/** Newest first. */
+/** Accounts, newest first. */
 export async function listAccounts(statements: Statements, page: Page = {}): Promise<Listed<AccountRecord>> {
 	const { shown, asked, after } = pageBounds(page);
 	const rows = await statements<AccountRow>`
@@ -102,7 +104,7 @@ export async function listAccounts(statements: Statements, page: Page = {}): Pro
 	return listed(rows.map(recordOf), shown);
 }
 
-/** After the entry no instance admits a request of the account; running ones settle normally. Fault `not_found`. */
+/** Once the returned entry is applied, the account's requests are refused; running ones finish. Fault `not_found`. */
 export const suspendAccount = settingState("suspended");
 /** Fault `not_found`. */
 export const unsuspendAccount = settingState("active");
@@ -116,8 +118,8 @@ function settingState(state: AccountRecord["state"]) {
 }
 
 /**
- * `match`: only if the present `etag` is one of these. Returns the control entry; null if no instance needs it. Faults:
- * `not_found`, `invalid_request`, `precondition_failed`.
+ * Changes fields. `match`: refuses unless the present `etag` is one of these. Returns the control entry; null if
+ * instances need none. Faults: `not_found`, `invalid_request`, `precondition_failed`.
  */
 export async function updateAccount(
 	statements: Statements,
@@ -142,7 +144,7 @@ export async function updateAccount(
 	}
 }
 
-/** Records an account's first sign-in. Returns the control entry's number; null if recorded before, or unknown. */
+/** Records a first sign-in. Returns the control entry's number; null if recorded before or without such an account. */
 export async function markSignedIn(statements: Statements, id: string): Promise<number | null> {
 	const [row] = await statements<{ seq: string }>`
 		with a as (

@@ -1,12 +1,12 @@
 import { Fault } from "../base/fault.ts";
 import { parseSecret, type Secret } from "./secret.ts";
 
-/** Longer than any secret; a longer header is not examined. */
+/** A longer header cannot contain a secret and is refused unread. */
 const HEADER_CHARS_MAX = 512;
 
 /**
- * The secret in `Authorization: Bearer` or `x-api-key`. Two different ones are refused, so that no two parts of a chain
- * act for different keys. Faults: `missing_api_key`, `invalid_api_key`.
+ * Secret in `Authorization: Bearer` or `x-api-key`. Two different ones are refused, because a proxy might check one and
+ * this service the other. Faults: `missing_api_key`, `invalid_api_key`.
  */
 export function bearerSecret(headers: Headers, serviceName: string): Secret {
 	const secret = parseSecret(bearerText(headers), serviceName);
@@ -14,7 +14,7 @@ export function bearerSecret(headers: Headers, serviceName: string): Secret {
 	return secret;
 }
 
-/** The unparsed text for `bearerSecret`: "" if longer than any secret. Faults: `missing_api_key`, `invalid_api_key`. */
+/** The header's text, not parsed; "" if it is too long for a secret. Faults: `missing_api_key`, `invalid_api_key`. */
 export function bearerText(headers: Headers): string {
 	const authorization = headers.get("authorization");
 	const apiKey = headers.get("x-api-key")?.trim();
@@ -35,12 +35,12 @@ export function bearerText(headers: Headers): string {
 	return text.length > HEADER_CHARS_MAX ? "" : text;
 }
 
-/** The same text for malformed and unknown keys: a response must not reveal which keys exist. */
+/** One error for malformed and unknown keys, so that responses do not reveal which keys exist. */
 export function invalidApiKey(): Fault {
 	return new Fault("invalid_api_key", "The API key is not valid. Please check that it was copied in full.");
 }
 
-/** The usual form: matching it allocates no list of groups. */
+/** The usual form, tested first because it allocates nothing. */
 const USUAL = /^Bearer \S+$/;
 const SCHEME_CHARS = "Bearer ".length;
 

@@ -2,8 +2,8 @@ import { type KnownPeriod, periodBudget, spanAt } from "./cap-period.ts";
 import type { KeyEntry, ProjectEntry } from "./key-entry.ts";
 
 /**
- * The further budgets of a request, by the moment of its admission. The project's own comes first (`budgets_project` in
- * `db/functions/projects.sql` relies on it), then the periods'.
+ * Further budgets of a request at its admission. The project's own comes first, on which `budgets_project` in
+ * `db/functions/projects.sql` relies; then those of periods.
  */
 export function furtherBudgets(entry: KeyEntry, nowMs: number): readonly string[] | undefined {
 	const own = presentPeriod(entry, nowMs)?.budgets;
@@ -13,24 +13,24 @@ export function furtherBudgets(entry: KeyEntry, nowMs: number): readonly string[
 	return [project.id, ...(ofProject ?? []), ...(own ?? [])];
 }
 
-/** Undefined for a key without a cap, or with a cap that never renews. */
+/** Present period of a key's cap; undefined without a cap, or with one that never renews. */
 export function presentPeriod(entry: KeyEntry, nowMs: number): KnownPeriod | undefined {
 	return periodOf(entry, entry.account.timeZone, nowMs);
 }
 
-/** The same for the project's cap. */
+/** Present period of the project's cap; undefined as for keys. */
 export function projectPeriod({ account }: KeyEntry, project: ProjectEntry, nowMs: number): KnownPeriod | undefined {
 	return periodOf(project, account.timeZone, nowMs);
 }
 
-/** A period that began within this time may not have begun by the database. */
+/** For this long after its start, a period may not yet have started by the database's clock. */
 const BEGUN_MS_MAX = 2 * 3_600_000;
-/** The former period continues for this long, then the new one is tried again. */
+/** The previous period continues for this long before the new one is tried again. */
 const FORMER_MS = 60_000;
 
 /**
- * The database grants nothing for a period that has not begun by its clock or its time zones: the former one continues.
- * False if the budget belongs to no period of the key, or to one that began long ago.
+ * The database grants nothing for a period that has not started by its clock: then the previous period continues. False
+ * if the budget belongs to no period of the key, or to one that started long ago.
  */
 export function goOnInFormer(entry: KeyEntry, budget: string, nowMs: number): boolean {
 	for (const capped of [entry, ...(entry.project === null ? [] : [entry.project])]) {

@@ -1,13 +1,13 @@
-/** How often a cap renews; `lifetime` never does. */
+/** How often a cap renews; a `lifetime` cap never does. */
 export const CAP_PERIODS = ["lifetime", "day", "week", "month"] as const;
 export type CapPeriod = (typeof CAP_PERIODS)[number];
 
 /** One day, week or month of a calendar. */
 export interface Span {
-	/** Its first day: 2026-11-22. */
+	/** First day of the period: 2026-11-22. */
 	readonly firstDay: string;
 	readonly fromMs: number;
-	/** When the next one begins. */
+	/** Start of the next period. */
 	readonly untilMs: number;
 }
 
@@ -22,8 +22,8 @@ export interface KnownPeriod {
 const LENGTHS = { day: { days: 1 }, week: { weeks: 1 }, month: { months: 1 } } as const;
 
 /**
- * The period that contains a moment, in a time zone; weeks begin on Monday. A day begins with its first moment, which
- * may be one o'clock. `cap_day` in `db/functions/caps.sql` computes the same.
+ * Period that contains a moment in a time zone; weeks start on Monday. A day starts with its first moment, which
+ * daylight saving may move to one o'clock. `cap_day` in `db/functions/caps.sql` computes the same.
  */
 export function spanAt(period: Exclude<CapPeriod, "lifetime">, timeZone: string, atMs: number): Span {
 	const day = Temporal.Instant.fromEpochMilliseconds(Math.trunc(atMs)).toZonedDateTimeISO(timeZone).toPlainDate();
@@ -39,7 +39,7 @@ export function spanAt(period: Exclude<CapPeriod, "lifetime">, timeZone: string,
 export const periodBudget = (owner: string, period: CapPeriod, firstDay: string): string =>
 	`${owner}:${period}:${firstDay}`;
 
-/** An IANA name. Offsets are refused: the database would read their sign the other way round. */
+/** An IANA name. Offsets such as `+02` are refused: PostgreSQL reads their sign the other way round. */
 export const isTimeZone = (text: string): boolean => text === "UTC" || KNOWN_ZONES.has(text);
 
 const KNOWN_ZONES: ReadonlySet<string> = new Set(Intl.supportedValuesOf("timeZone"));

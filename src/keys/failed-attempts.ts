@@ -4,25 +4,25 @@ import { Fault } from "../base/fault.ts";
 export type FailedAttempts = ReturnType<typeof createFailedAttempts>;
 
 export interface FailedAttemptsOptions {
-	/** Failures a minute that receive the caller's own fault. */
+	/** Failures per minute and address that get the caller's own error; further ones get 429. */
 	perMinuteMax(): number;
 }
 
 const WINDOW_MS = 60_000;
 const TRICKLE_MS = 1_000;
-/** Addresses remembered at once; beyond it the oldest is forgotten. */
+/** Limit of addresses in memory; above it the oldest is dropped. */
 const ADDRESSES_MAX = 20_000;
 
 interface Window {
 	endsAtMs: number;
 	failures: number;
-	/** When one more attempt is allowed despite too many failures. */
+	/** Time of the next attempt that is allowed despite too many failures. */
 	trickleAtMs: number;
 }
 
-/** Counts failed authentications by address. A valid key passes even from the address of an attacker. */
+/** Counts failed authentications per address. A valid key is accepted even from an attacker's address. */
 export function createFailedAttempts(deps: { clock: Clock }, options: FailedAttemptsOptions) {
-	/** Oldest window first: an expired window is replaced by a new one at the end. */
+	/** Oldest window first: a new window replaces an expired one and moves to the end. */
 	const windows = new Map<string, Window>();
 
 	function windowOf(network: string, nowMs: number): Window {
@@ -49,26 +49,26 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 	}
 
 	return {
-		/** Counts one failure. Throws `rate_limit_exceeded` instead of the caller's own fault after too many. */
+		/** Counts a failure. After too many, throws `rate_limit_exceeded`, which replaces the caller's own fault. */
 		count(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			const window = windowOf(networkOf(address), nowMs);
 			window.failures += 1;
 			if (window.failures > options.perMinuteMax()) throw tooMany(window, nowMs);
 		},
-		/** Failures that the address has left in its present window. */
+		/** Failures that the address may still have in its present window. */
 		left(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			const known = windows.get(networkOf(address));
 			if (known === undefined || nowMs >= known.endsAtMs) return options.perMinuteMax();
 			return Math.max(0, options.perMinuteMax() - known.failures);
 		},
-		/** The fault for an address without failures left. */
+		/** Returns the fault for an address with too many failures. */
 		tooMany(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			return tooMany(windowOf(networkOf(address), nowMs), nowMs);
 		},
-		/** One attempt a second per address, whatever happened before: 0 if taken now, else milliseconds until the next. */
+		/** Allows an address one attempt a second despite failures: 0 if this one, else milliseconds until the next. */
 		takeTrickle(address: string) {
 			const nowMs = deps.clock.monotonicMs();
 			const window = windowOf(networkOf(address), nowMs);
@@ -80,7 +80,7 @@ export function createFailedAttempts(deps: { clock: Clock }, options: FailedAtte
 	};
 }
 
-/** An IPv4 address, or the /64 network of an IPv6 address: one customer usually holds a whole /64. */
+/** An IPv4 address, or the /64 network of an IPv6 address, since one customer usually has a whole /64. */
 export function networkOf(address: string): string {
 	const bare = address.split("%")[0] ?? "";
 	const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(bare);

@@ -13,13 +13,13 @@ import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record
 import { type Digest, derivedHex, derivedSecret, newSecret, type Secret, shownParts } from "./secret.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
-/** Distinguishes a repeated rotation from another one. */
+/** Token by which a retried rotation is recognized. */
 const ROTATION_TOKEN = /^[0-9A-Za-z-]{16,64}$/;
 
-/** Keys of one account in use, neither revoked nor expired: a bound against a runaway script. */
+/** Limit of keys of an account that are neither revoked nor expired, against scripts out of control. */
 export const ACTIVE_KEYS_MAX = 1_000;
 
-/** What creating a secret needs. */
+/** Dependencies for creating a secret. */
 export interface KeyMakerDeps {
 	readonly statements: Statements;
 	readonly digest: Digest;
@@ -30,27 +30,27 @@ export interface NewKeySettings extends KeySettings {
 	readonly name: string;
 	readonly madeBy?: string;
 	readonly readsOnly?: boolean;
-	/** The most keys of the account that may be in use; unlimited if absent. */
+	/** Limit of usable keys of the account; absent: unlimited. */
 	readonly activeMost?: number;
 }
 
-/** Identifies a key; with an account id, only if it is that account's. */
+/** Identifies a key; with an account id, only if it belongs to that account. */
 export interface KeyRef {
 	readonly id: string;
 	readonly accountId?: string;
 }
 
-/** A key under an id stored in advance, so that a repetition creates no second one. */
+/** Id and secret of a key, planned before its creation, so that a repetition creates no second key. */
 export interface PlannedKey {
 	readonly id: string;
 	readonly secret: Secret;
 }
 
-/** A new key. The secret is stored nowhere: it can be shown only now. */
+/** A new key. Its secret is not stored anywhere, so it can be shown only now. */
 export interface CreatedKey {
 	readonly id: string;
 	readonly secret: Secret;
-	/** The number of its control entry. */
+	/** Number of the control entry. */
 	readonly seq: number;
 }
 
@@ -66,22 +66,22 @@ export interface KeyRecord extends LimitedRecord {
 	readonly readsOnly: boolean;
 	readonly projectId: string | null;
 	readonly projectName: string | null;
-	/** Keys of an archived project are refused, whatever their own state is. */
+	/** Keys of an archived project are refused, whatever their own state. */
 	readonly projectState: ProjectState | null;
 	readonly replacedBy: string | null;
 	readonly lastUsedAtMs: number | null;
 	readonly createdAtMs: number;
 	readonly revokedAtMs: number | null;
-	/** Identifies the state of all changeable fields. */
+	/** Entity tag: identifies the values of all changeable fields. */
 	readonly etag: string;
 }
 
-/** The state for display: an expired key is not shown as active. */
+/** State for display, in which an expired key is not active. */
 export function shownKeyState({ state, expiresAtMs }: KeyRecord, nowMs: number): KeyRecord["state"] | "expired" {
 	return state === "active" && expiresAtMs !== null && expiresAtMs <= nowMs ? "expired" : state;
 }
 
-/** Faults: `not_found` (account, project), `invalid_request`, `conflict`. */
+/** Creates a key. Faults: `not_found` (account, project), `invalid_request`, `conflict`. */
 export async function createKey(
 	deps: KeyMakerDeps,
 	accountId: string,
@@ -114,7 +114,7 @@ export async function createKey(
 	} catch (error) {
 		throw faultOfSql(error);
 	}
-	// Created before, or at the same moment: then only its secret is the same.
+	// The key was created before or concurrently, so only its secret is returned.
 	const [made] = await deps.statements<{ id: string; seq: string }>`
 		select id, (select coalesce(max(seq), 0) from control_log) as seq from api_key where account_id = ${accountId}
 			and (id = ${id} or digest = ${deps.digest(secret)} and created_at > clock_timestamp() - interval '1 hour')`;
@@ -122,7 +122,7 @@ export async function createKey(
 	return { id: made.id, secret, seq: Number(made.seq) };
 }
 
-/** Effective once `waitApplied` of the entry says so. A repeated revocation gets a new entry. Fault `not_found`. */
+/** Revokes a key: effective when `waitApplied` of the entry resolves. A repetition adds an entry. Fault `not_found`. */
 export async function revokeKey(
 	statements: Statements,
 	key: KeyRef,
@@ -141,9 +141,9 @@ export async function revokeKey(
 }
 
 /**
- * Creates a replacement with the same settings and its whole cap; the old key ends after `graceMs`. A caller with a
- * `token` may repeat the rotation for an hour and receives the same secret, which is derived from the token, the key
- * and the pepper. Faults: `not_found`; `conflict` if the old key is not in use, or `activeMost` keys are.
+ * Creates a replacement with the same settings and an unused cap; the old key ends after `graceMs`. With `token` the
+ * call may be repeated for an hour and returns the same secret, derived from token, key and pepper. Faults:
+ * `not_found`; `conflict` if the old key is not usable, or there are `activeMost` keys.
  */
 export async function rotateKey(
 	deps: KeyMakerDeps,
@@ -164,7 +164,7 @@ export async function rotateKey(
 	const secret = derivedSecret(deps.serviceName, derivedHex(deps.digest, "rotation", key.id, token));
 	const { prefix, lastFour } = shownParts(secret, deps.serviceName);
 	try {
-		// A left join: for a missing key an inner join would never call the function that raises the error.
+		// A left join: with an inner join, a missing key would skip the function that raises the error.
 		const [row] = await deps.statements<{ id: string } & AppendedRow>`
 			select r.id, r.seq, control_at() as at_micros, audit_note(${notedJson(act)}::text::jsonb, ${key.id}, o.account_id, jsonb_build_object('replacement', r.id))
 			from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}, ${activeMost}::integer) r
@@ -177,8 +177,8 @@ export async function rotateKey(
 }
 
 /**
- * Null removes a setting. `match`: only if the present `etag` is one of these. Faults: `not_found`, `conflict`
- * (revoked; or expired, and `activeMost` keys are in use), `invalid_request`, `precondition_failed`.
+ * Changes settings; null removes one. `match`: refuses unless the present `etag` is one of these. Faults: `not_found`,
+ * `conflict` (revoked; or expired, and there are `activeMost` usable keys), `invalid_request`, `precondition_failed`.
  */
 export async function updateKey(
 	statements: Statements,
@@ -214,7 +214,7 @@ export async function getKey(statements: Statements, key: KeyRef): Promise<KeyRe
 	return recordOf(row);
 }
 
-/** Selects an account's keys: of one person (see `key_is_of`), of one project; null for all. */
+/** Which of an account's keys: those of a person (see `key_is_of`), of a project, or all if null. */
 export interface KeyFilter {
 	readonly personId?: string | null;
 	readonly projectId?: string | null;

@@ -4,21 +4,21 @@ import type { CapPeriod, KnownPeriod } from "./cap-period.ts";
 
 export type ProjectState = "active" | "archived";
 
-/** The limits that keys and projects have in common. */
+/** Limits that keys and projects have in common. */
 export interface LimitedEntry {
 	name: string;
-	/** Null: no cap. */
+	/** Largest spending; null: no cap. */
 	capNanoUsd: NanoUsd | null;
 	capPeriod: CapPeriod;
 	period: KnownPeriod | null;
-	/** Null: all models. */
+	/** Allowed models; null: all. */
 	models: ReadonlySet<string> | null;
-	/** Of a project: for all its keys together. */
+	/** For a project: of all its keys together. */
 	requestsPerMinute: number | null;
 	concurrencyMax: number | null;
 }
 
-/** The limits as the SQL functions `key_fields` and `project_fields` write them. */
+/** Limits in the form that the SQL functions `key_fields` and `project_fields` return. */
 export interface LimitedFields {
 	name: string;
 	capNanoUsd: number | null;
@@ -28,14 +28,14 @@ export interface LimitedFields {
 	concurrencyMax: number | null;
 }
 
-/** A project for admission: one object for all its keys, changed in place. */
+/** A project in memory: one object for all its keys, changed in place. */
 export interface ProjectEntry extends LimitedEntry {
 	readonly id: string;
-	/** Keys of an archived project are refused. */
+	/** Requests with keys of an archived project are refused. */
 	state: ProjectState;
 }
 
-/** The project as the SQL function `project_fields` writes it: the payload of control entries of kind `project`. */
+/** A project as the SQL function `project_fields` returns it, also the payload of control entries `project`. */
 export interface ProjectFields extends LimitedFields {
 	state: ProjectState;
 }
@@ -61,32 +61,32 @@ function limitsOf(fields: LimitedFields): LimitedEntry {
 	};
 }
 
-/** An account for admission: one object for all its keys, changed in place. */
+/** An account in memory: one object for all its keys, changed in place. */
 export interface AccountEntry {
 	readonly id: string;
 	state: "active" | "suspended";
-	/** A top-up of at least USD 100 was confirmed once. */
+	/** True once a top-up of at least USD 100 was confirmed. */
 	toppedUp: boolean;
 	signedIn: boolean;
 	timeZone: string;
 }
 
-/** A key for admission. Changed in place, so that a request that is still being read sees its revocation. */
+/** A key in memory. Changed in place, so that a request whose body is being read sees a revocation. */
 export interface KeyEntry extends LimitedEntry {
 	readonly id: string;
 	readonly accountId: string;
 	readonly account: AccountEntry;
-	/** Null: the account's own. A key that moves to another project gets another entry. */
+	/** Project of the key; null: none. A key that moves to another project gets a new entry. */
 	readonly project: ProjectEntry | null;
 	state: "active" | "revoked";
 	expiresAtMs: number | null;
-	/** A read-only key, for its whole life. */
+	/** True: the key may only read and never spend. */
 	readsOnly: boolean;
-	/** False once the keyring evicted it: it receives no more changes, so it may not admit. */
+	/** False once the keyring evicted the entry: it no longer receives changes, so it may not admit. */
 	current: boolean;
 }
 
-/** The key as the SQL function `key_fields` writes it: the payload of control entries of kind `key`. */
+/** A key in the form that the SQL function `key_fields` returns, also the payload of control entries `key`. */
 export interface KeyFields extends LimitedFields {
 	id: string;
 	accountId: string;
@@ -96,7 +96,7 @@ export interface KeyFields extends LimitedFields {
 	projectId: string | null;
 }
 
-/** The account as the SQL function `account_fields` writes it: the payload of control entries of kind `account`. */
+/** An account as the SQL function `account_fields` returns it, also the payload of control entries `account`. */
 export interface AccountFields {
 	state: "active" | "suspended";
 	toppedUp: boolean;

@@ -6,23 +6,23 @@ import type { KeyEntry } from "./key-entry.ts";
 import type { KeyDigest } from "./secret.ts";
 
 /**
- * Looks up keys that this instance has not seen. Each costs Postgres a query, so an address may have as many under way
- * as it has failures left. After too many failures one query a second lets a good key of the same address in. Requests
- * of one address with the same key share a query.
+ * Looks up keys that this instance has not seen. Each look-up costs Postgres a query, so an address may run only as
+ * many at once as failures it may still have. After too many failures, one query per second still lets its valid keys
+ * in. Requests of an address with the same key share a query.
  */
 export interface KeyLoadLimiter<Digest = KeyDigest, Entry = KeyEntry> {
 	/** Faults: `invalid_api_key`; `rate_limit_exceeded` after too many failures; `service_unavailable`. */
 	find(digest: Digest, address: string): Promise<Entry>;
 }
 
-/** Per address; further look-ups receive `service_unavailable`. */
+/** Waiting look-ups per address; further ones get `service_unavailable`. */
 const WAITING_MAX = 1_000;
-/** Per address with too many failures: the last of them waits this many seconds. */
+/** Look-ups per address that wait for the one query per second; the last waits this many seconds. */
 const TRICKLE_MAX = 8;
 const WINDOW_MS = 60_000;
 
 interface Asking {
-	/** All look-ups of the network, including those woken but not yet resumed. */
+	/** All look-ups of the network, including those resumed but not yet running. */
 	present: number;
 	underWay: number;
 	/** Look-ups waiting for the one query per second. */
@@ -32,12 +32,12 @@ interface Asking {
 
 export function createKeyLoadLimiter<Digest extends string, Entry>(
 	deps: { keyring: { load(digest: Digest): Promise<Entry | null> }; failedAttempts: FailedAttempts; clock: Clock },
-	/** Failures a minute of all addresses together, so that many networks cannot keep Postgres busy. */
+	/** Failures per minute of all addresses together: many networks must not keep Postgres busy. */
 	options: { failuresPerMinuteMax: number },
 ): KeyLoadLimiter<Digest, Entry> {
 	const { keyring, failedAttempts, clock } = deps;
 	const networks = new Map<string, Asking>();
-	/** Look-ups by network and key, under way or waiting. */
+	/** Look-ups, running or waiting, by network and key. */
 	const asked = new Map<string, Promise<Entry>>();
 	let failures = 0;
 	let failuresUntilMs = 0;
@@ -51,7 +51,7 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 		if (failures >= options.failuresPerMinuteMax) throw comeBack("too many unknown keys are being tried");
 	}
 
-	/** Counts a query of this address, in the same turn in which it is found to be allowed. */
+	/** Waits until this address may run a query, and counts it in the same turn. */
 	async function enter(asking: Asking, address: string): Promise<void> {
 		for (;;) {
 			const left = failedAttempts.left(address);
@@ -93,7 +93,7 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 				asking.underWay -= 1;
 			}
 		} finally {
-			// A woken look-up checks again; one that may not go on wakes no other, so the last to leave wakes all.
+			// All waiting look-ups check again. One that may not run wakes no other, so the last to finish wakes all.
 			if (asking.underWay === 0) for (const wake of asking.waiting.splice(0)) wake();
 			else asking.waiting.shift()?.();
 			asking.present -= 1;
@@ -101,7 +101,7 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 		}
 	}
 
-	/** Each failing request counts, even if it shared a query. */
+	/** Every failing request counts as a failure, even if it shared a query. */
 	async function findToo(first: Promise<Entry>, address: string): Promise<Entry> {
 		try {
 			return await first;

@@ -3,19 +3,19 @@ import type { TextValues } from "../base/translate.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
 import { CAP_PERIODS, type CapPeriod } from "./cap-period.ts";
 
-/** Settings of a key. Absent: unchanged (at creation: none). Null: none. */
+/** Settings of a key. Absent: unchanged (in a creation: none). Null: none. */
 export interface KeySettings {
 	readonly name?: string;
-	/** Limit of its spending, in its lifetime or in each period. */
+	/** Largest spending, over the key's lifetime or per period. */
 	readonly capNanoUsd?: NanoUsd | null;
-	/** How often the cap renews; at creation: never. A new period counts from now on. */
+	/** How often the cap renews; by default never. After a change, spending is counted from now on. */
 	readonly capPeriod?: CapPeriod;
-	/** Ids of models; empty or null: all. */
+	/** Ids of allowed models; empty or null: all. */
 	readonly models?: readonly string[] | null;
 	readonly expiresAtMs?: number | null;
 	readonly requestsPerMinute?: number | null;
 	readonly concurrencyMax?: number | null;
-	/** Its project, of the same account; null: none. */
+	/** Project of the same account; null: none. */
 	readonly projectId?: string | null;
 }
 
@@ -23,10 +23,10 @@ const NAME_CHARS_MAX = 100;
 const MODELS_MAX = 200;
 const MODEL_CHARS_MAX = 200;
 const RATE_MAX = 10_000_000;
-/** The last moment of the year 9999: later ones have no usual notation. */
+/** End of the year 9999: later times have five-digit years. */
 const EXPIRES_AT_MS_MAX = 253_402_300_799_999;
 
-/** Fault `invalid_request`, naming the setting, unless all given ones are in range. */
+/** Fault `invalid_request`, naming the setting, if a given setting is out of range. */
 export function checkSettings(settings: KeySettings): void {
 	const { name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax } = settings;
 	const check = <T>(value: T | null | undefined, holds: (value: T) => boolean, ...[param, text, values]: Refusal) => {
@@ -58,7 +58,7 @@ export function checkSettings(settings: KeySettings): void {
 
 type Refusal = readonly [param: string, text: string, values?: TextValues];
 
-/** One line of 1 to `charsMax` characters without control characters. */
+/** Whether the text is one line of 1 to `charsMax` characters without control characters. */
 export function isLabel(text: string, charsMax: number): boolean {
 	return text.length <= charsMax && /^[^\p{Cc}\p{Cs}]+$/u.test(text) && text.trim() !== "";
 }

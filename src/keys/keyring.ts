@@ -15,7 +15,7 @@ import {
 } from "./key-entry.ts";
 import type { KeyDigest } from "./secret.ts";
 
-/** Result of one statement: the key, if it exists, and the newest control entry of the same snapshot. */
+/** Result of a look-up in one snapshot: the key, if it exists, and the number of the newest control entry. */
 export interface LoadedKey {
 	readonly seq: number;
 	/** Null: no key has this digest. */
@@ -27,33 +27,33 @@ export interface LoadedKey {
 export type Keyring = ReturnType<typeof createKeyring>;
 
 export interface KeyringOptions {
-	/** Keys in memory, about 740 bytes each; beyond it the least recently used one is evicted. */
+	/** Limit of keys in memory, about 740 bytes each; above it the least recently used one is evicted. */
 	keysMax?: number;
-	/** Remembered digests without a key; beyond it the oldest is forgotten. Default 50,000. */
+	/** Limit of remembered digests without a key; above it the oldest is dropped. Default 50,000. */
 	unknownMax?: number;
-	/** Concurrent loads; beyond it `service_unavailable`. Default 1,000. */
+	/** Limit of concurrent loads; above it Fault `service_unavailable`. Default 1,000. */
 	loadsMax?: number;
 }
 
 interface Slot {
 	readonly digest: KeyDigest;
 	readonly entry: KeyEntry;
-	/** The newest control entry that the key's own fields reflect. */
+	/** Number of the newest control entry that the key's fields reflect. */
 	seq: number;
-	/** Used since the last visit of `makeRoom`. */
+	/** True if the slot was used since `makeRoom` last visited it. */
 	used: boolean;
 }
 
 const KEYS_MAX = 200_000;
 
-/** How often an outdated row is read again before the client must retry. */
+/** Times that an outdated row is read again before the client must retry. */
 const READS_MAX = 5;
-/** Slots that one insertion visits to find an unused one; then the next one is evicted, used or not. */
+/** Slots that an insertion visits to find an unused one; after that the next one is evicted. */
 const SECOND_CHANCES_MAX = 32;
 
 /**
- * The keys in memory, kept up to date by the control log. Invariant: a loaded row is as new as its `seq`, and later
- * entries are applied in order. A row older than an applied entry is read again, so it never undoes that entry.
+ * Keys in memory, kept current by the control log. Invariant: a loaded row is as new as its `seq`, and later entries
+ * are applied in order. A row older than an applied entry is read again, so that it does not undo the entry.
  */
 export function createKeyring(
 	deps: { load(digest: KeyDigest): Promise<LoadedKey>; log: Log },
@@ -70,9 +70,9 @@ export function createKeyring(
 	const projects = createOwnerSlots(createProjectEntry, setProjectFields);
 	const unknown = new Set<KeyDigest>();
 	const loading = new Map<KeyDigest, Promise<KeyEntry | null>>();
-	/** The newest applied entry of keys, accounts or projects; other kinds do not outdate a loaded row. */
+	/** Number of the newest applied entry on keys, accounts or projects; other entries do not outdate a row. */
 	let appliedSeq = 0;
-	/** Counts `clear`, so that a load begun before it does not insert its row. */
+	/** Number of `clear` calls: a load that started before one does not insert its row. */
 	let generation = 0;
 
 	async function read(digest: KeyDigest): Promise<KeyEntry | null> {
@@ -121,7 +121,7 @@ export function createKeyring(
 		unknown.add(digest);
 	}
 
-	/** Second-chance eviction: a slot used since the last visit moves to the end. Costs a request only a flag. */
+	/** Second-chance eviction: a slot used since the last visit moves to the end. A request only sets a flag. */
 	function makeRoom(): void {
 		let chances = SECOND_CHANCES_MAX;
 		for (const slot of byDigest.values()) {
@@ -148,11 +148,11 @@ export function createKeyring(
 		const slot = byId.get(entry.subject);
 		const fields = entry.payload as unknown as KeyFields;
 		if (slot === undefined) {
-			// Perhaps a new key whose digest was tried before it was created.
+			// Perhaps a new key whose digest was tried before its creation.
 			unknown.clear();
 		} else if (entry.seq > slot.seq) {
 			slot.seq = entry.seq;
-			// The project that it moved to is not known here.
+			// The key moved to a project that is not in memory, so it is loaded again when used.
 			if (fields.projectId !== (slot.entry.project?.id ?? null)) forget(slot);
 			else setKeyFields(slot.entry, fields);
 		}
@@ -166,9 +166,9 @@ export function createKeyring(
 	}
 
 	return {
-		/** The key; "unknown" if it is known not to exist; undefined if it must be loaded. */
+		/** Returns the key; "unknown" if it does not exist; undefined if it must be loaded. */
 		peek,
-		/** Reads the key from Postgres, once for concurrent callers. Fault `service_unavailable` without an answer. */
+		/** Loads the key from Postgres, once for concurrent callers. Fault `service_unavailable` without a response. */
 		load(digest: KeyDigest) {
 			const known = peek(digest);
 			if (known !== undefined) return Promise.resolve(known === "unknown" ? null : known);
@@ -189,8 +189,8 @@ export function createKeyring(
 			appliedSeq = Math.max(appliedSeq, entry.seq);
 		},
 		/**
-		 * Forgets everything, after a fence: entries may be missing. Follows the log after `seq`, which may be less than
-		 * before on a server that took over; every row there would otherwise count as outdated.
+		 * Forgets all keys after a fence, since entries may be missing. Continues in the log after `seq`, which is lower on
+		 * a server that took over.
 		 */
 		clear(seq: number) {
 			generation += 1;
@@ -217,11 +217,11 @@ function unavailable(detail: string, cause?: unknown): Fault {
 interface OwnerSlot<Entry> {
 	readonly entry: Entry;
 	seq: number;
-	/** Keys in the ring that refer to it; removed at 0. */
+	/** Number of keys in the ring that refer to it; removed at 0. */
 	keys: number;
 }
 
-/** An entry for each account or project of the ring's keys, as new as the newest control entry applied or read. */
+/** Shared entries of the accounts or projects of the ring's keys, each as new as the newest entry applied or read. */
 function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 	create: (id: string, fields: Fields) => Entry,
 	set: (entry: Entry, fields: Fields) => void,
@@ -235,7 +235,7 @@ function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 	}
 
 	return {
-		/** Adds one key. `seq`: the newest control entry that the fields reflect. */
+		/** Adds a key of the owner. `seq`: newest control entry that the fields reflect. */
 		take(id: string, fields: Fields, seq: number): Entry {
 			let slot = slots.get(id);
 			if (slot === undefined) {
@@ -260,7 +260,7 @@ function createOwnerSlots<Entry extends { readonly id: string }, Fields>(
 	};
 }
 
-/** One statement, so one snapshot: the row reflects exactly the entries up to `seq`. */
+/** One statement, so one snapshot: the row reflects exactly the control entries up to `seq`. */
 export function keyLoader(statements: Statements): (digest: KeyDigest) => Promise<LoadedKey> {
 	return async (digest) => {
 		const [row] = await statements<Omit<LoadedKey, "seq"> & { seq: string }>`

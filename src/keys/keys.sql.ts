@@ -1,4 +1,4 @@
-/** The tables of accounts, projects, keys and their limits. */
+/** Tables of accounts, projects, keys and their limits. */
 import { sql } from "drizzle-orm";
 import { bigint, boolean, index, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 import type { ManagementScope } from "./management-scope.ts";
@@ -6,23 +6,23 @@ import type { ManagementScope } from "./management-scope.ts";
 const moment = (name: string) => timestamp(name, { withTimezone: true });
 
 const limits = () => ({
-	/** Null: no cap. The limit in force is the budget's. */
+	/** Null: no cap. The limit that is enforced is the budget's. */
 	capNanoUsd: bigint("cap_nano_usd", { mode: "number" }),
 	capPeriod: text("cap_period", { enum: ["lifetime", "day", "week", "month"] })
 		.notNull()
 		.default("lifetime"),
-	/** Model ids; empty means all. */
+	/** Ids of allowed models; empty: all. */
 	models: jsonb().$type<readonly string[]>().notNull().default(sql`'[]'::jsonb`),
-	/** Of a project: for all its keys together. */
+	/** For a project: of all its keys together. */
 	requestsPerMinute: integer("requests_per_minute"),
 	concurrencyMax: integer("concurrency_max"),
 });
 
-/** What is stored of a secret. */
+/** Columns for a secret, of which only a digest is stored. */
 const secretParts = () => ({
 	/** HMAC-SHA-256 of the secret under the pepper, in hex. */
 	digest: text().notNull().unique(),
-	/** The displayable part of the secret: its beginning and its last four characters. */
+	/** Part of the secret for display: its beginning and its last four characters. */
 	prefix: text().notNull(),
 	lastFour: text("last_four").notNull(),
 });
@@ -36,16 +36,16 @@ export const account = pgTable("account", {
 	state: text({ enum: ["active", "suspended"] })
 		.notNull()
 		.default("active"),
-	/** Null until a member of the account signed in; an operator's command counts as signing in. */
+	/** First sign-in of a member; null: none yet. An operator's command may count as one. */
 	signedInAt: moment("signed_in_at"),
-	/** True once a top-up of at least USD 100 was confirmed; never goes back. */
+	/** True once a top-up of at least USD 100 was confirmed; never false again. */
 	toppedUp: boolean("topped_up").notNull().default(false),
-	/** The time zone of its caps' days, weeks and months: an IANA name. */
+	/** IANA name of the time zone in which the account's caps renew. */
 	timeZone: text("time_zone").notNull().default("UTC"),
 	createdAt: moment("created_at").notNull().defaultNow(),
 });
 
-/** Keys with a common budget: their spending counts against the project's cap, too. */
+/** A group of keys, whose spending also counts against the project's cap. */
 export const project = pgTable(
 	"project",
 	{
@@ -55,7 +55,7 @@ export const project = pgTable(
 			.notNull()
 			.references(() => account.id),
 		name: text().notNull(),
-		/** An archived project's state refuses its keys, whatever their own state is. */
+		/** Keys of an archived project are refused, whatever their own state. */
 		state: text({ enum: ["active", "archived"] })
 			.notNull()
 			.default("active"),
@@ -66,7 +66,7 @@ export const project = pgTable(
 	(table) => [index("project_account").on(table.accountId)],
 );
 
-/** An API key. Its lifetime cap is the budget of the same id; each period of a renewing cap has its own. */
+/** An API key. Its lifetime cap is the budget with the same id; each period of a renewing cap has its own budget. */
 export const apiKey = pgTable(
 	"api_key",
 	{
@@ -81,17 +81,17 @@ export const apiKey = pgTable(
 			.notNull()
 			.default("active"),
 		...limits(),
-		/** Null: its account's own. */
+		/** Project of the key; null: none. */
 		projectId: text("project_id").references(() => project.id),
-		/** When the key ends: its expiry, or the end of a rotated key's grace. */
+		/** End of the key: its expiry, or the end of the grace period after a rotation. */
 		expiresAt: moment("expires_at"),
 		/** True for a read-only key; its cap is 0. */
 		readsOnly: boolean("reads_only").notNull().default(false),
-		/** The key that replaces this one after a rotation. */
+		/** Key that replaced this one in a rotation. */
 		replacedBy: text("replaced_by"),
-		/** Coarse: the hourly sums write it. */
+		/** Approximate: written with the hourly sums. */
 		lastUsedAt: moment("last_used_at"),
-		/** The person who made it or its predecessor, for members who see only their own keys. */
+		/** Person who created the key or the one it replaced, for members who see only their own keys. */
 		madeBy: text("made_by"),
 		createdAt: moment("created_at").notNull().defaultNow(),
 		revokedAt: moment("revoked_at"),
@@ -106,48 +106,48 @@ export const apiKey = pgTable(
 );
 
 /**
- * An instance's share of a key's limit; the shares never pass the limit together. A lost instance's share goes on
- * counting for its last minutes, see `../db/functions/limits.sql`.
+ * An instance's share of a key's limit; all shares together never exceed the limit. The share of a lost instance counts
+ * for its last minutes (`../db/functions/limits.sql`).
  */
 export const keyShare = pgTable(
 	"key_share",
 	{
 		keyId: text("key_id").notNull(),
-		/** Requests a minute, or concurrent requests. */
+		/** rate: requests per minute. running: concurrent requests. */
 		kind: text({ enum: ["rate", "running"] }).notNull(),
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
 		amount: integer().notNull(),
-		/** The instance's own number of the request: an older one changes nothing. */
+		/** Number of the instance's request that set the row; requests with a lower number change nothing. */
 		seq: bigint({ mode: "number" }).notNull(),
 		at: moment("at").notNull().defaultNow(),
 	},
 	(table) => [primaryKey({ columns: [table.keyId, table.kind, table.instanceId, table.epoch] })],
 );
 
-/** A key of the management interface. It belongs to the operators and to no account; the secret is stored nowhere. */
+/** A key of the management interface, of operators and no account. Its secret is not stored. */
 export const managementKey = pgTable("management_key", {
-	/** `mgk_…`: the actor in the audit log. */
+	/** `mgk_…`, also the actor in the audit log. */
 	id: text().primaryKey(),
 	name: text().notNull(),
 	...secretParts(),
 	scopes: jsonb().$type<readonly ManagementScope[]>().notNull().default(sql`'[]'::jsonb`),
 	expiresAt: moment("expires_at"),
-	/** The operator with whose rights it acts, or `cli`. */
+	/** Operator whose rights it has, or `cli`. */
 	madeBy: text("made_by").notNull(),
 	createdAt: moment("created_at").notNull().defaultNow(),
-	/** Coarse: to the minute. */
+	/** Approximate, to the minute. */
 	lastUsedAt: moment("last_used_at"),
 	revokedAt: moment("revoked_at"),
 });
 
-/** Token of a repeatable creation, for a day: a client that sends it again gets the first result. */
+/** Idempotency token of a creation, kept for a day: a repetition gets the first result. */
 export const managementClaim = pgTable("management_claim", {
-	/** Keyed digest of the management key, or of the page's user, and the client's token. */
+	/** Keyed digest of the token and its sender, a management key or a page's user. */
 	id: text().primaryKey(),
 	/** Keyed digest of the request's content. */
 	request: text().notNull(),
-	/** The id of the new object, chosen before it is made. */
+	/** Id of the new object, chosen before its creation. */
 	subject: text().notNull(),
 	at: moment("at").notNull().defaultNow(),
 });

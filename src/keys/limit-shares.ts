@@ -3,10 +3,10 @@ import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
 import type { Statements } from "../db/statements.ts";
 import type { LimitKind, ShareStore } from "../limits/share-store.ts";
 
-/** The channel that names keys for whose limits an instance lacks a share. */
+/** Notification channel for keys of whose limits some instance lacks a share. */
 export const LIMITS_CHANNEL = "tollgate_limits";
 
-/** An epoch's shares count for two minutes after its end, and each epoch begins seconds after the former one. */
+/** Limit of remembered earlier epochs: shares count for two minutes after an epoch, and epochs are seconds apart. */
 const FORMER_MAX = 64;
 
 interface GrantRow {
@@ -16,10 +16,10 @@ interface GrantRow {
 	free: number;
 }
 
-/** This process's shares of keys' limits in Postgres; the function is in `../db/functions/limits.sql`. */
+/** Shares of keys' limits in Postgres; the function is in `../db/functions/limits.sql`. */
 export function createPgShareStore(deps: {
 	statements: Statements;
-	/** This process's identity in the cluster; its epoch grows when it joins again after a fence. */
+	/** Identity of this process in the cluster; after a fence it joins again with a higher epoch. */
 	instanceLease: { readonly instanceId: string; present(): { readonly epoch: number } | undefined };
 }): ShareStore {
 	const { statements, instanceLease } = deps;
@@ -27,7 +27,7 @@ export function createPgShareStore(deps: {
 	const former: number[] = [];
 	return {
 		async hold(asks) {
-			// A stopping instance has no present epoch, and returns unused shares under the last one.
+			// A stopping instance has no present epoch; it returns unused shares under its last one.
 			const present = instanceLease.present()?.epoch ?? epoch;
 			assert(present !== undefined, "shares are held by an instance that was live");
 			if (epoch !== undefined && epoch !== present) former.push(epoch);
@@ -41,8 +41,8 @@ export function createPgShareStore(deps: {
 }
 
 /**
- * Removes shares that no longer count; a console's job. A live instance's count even if its lease seems over: the
- * database's clock may have been set forward.
+ * Deletes shares that no longer count; a console's job. Shares of live instances stay even if their lease seems over,
+ * since the database's clock may have been set forward.
  */
 export async function forgetOldShares(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {

@@ -1,26 +1,26 @@
 import { type NanoUsd, nanoUsdOfColumn, sumOfColumn } from "../money/nano-usd.ts";
 import { type CapPeriod, spanAt } from "./cap-period.ts";
 
-/** Limits of a key or a project, and the used part of its cap. */
+/** Limits of a key or project, and how much of the cap is used. */
 export interface LimitedRecord {
 	readonly capNanoUsd: NanoUsd | null;
 	readonly capPeriod: CapPeriod;
-	/** Counts against the cap: spent in the present period, or ever if the cap never renews. */
+	/** Spending that counts against the cap: in the present period, or ever if the cap never renews. */
 	readonly capSpentNanoUsd: NanoUsd;
-	/** Held of the cap by ended instances, in the present period, until their journals are replayed. */
+	/** Part of the cap held by ended instances until their journals are replayed, in the present period. */
 	readonly absentNanoUsd: NanoUsd;
-	/** When the cap renews in the account's time zone; null: never. */
+	/** Next renewal of the cap, in the account's time zone; null: never. */
 	readonly capRenewsAtMs: number | null;
-	/** Spent ever, according to Postgres, without running requests; a project's includes keys that have moved away. */
+	/** Total spending recorded in Postgres, without running requests. A project's includes keys that moved away. */
 	readonly spentNanoUsd: NanoUsd;
-	/** Empty: all. */
+	/** Ids of allowed models; empty: all. */
 	readonly models: readonly string[];
-	/** Of a project: for all its keys together. */
+	/** For a project: of all its keys together. */
 	readonly requestsPerMinute: number | null;
 	readonly concurrencyMax: number | null;
 }
 
-/** The selected columns, with the account's time zone and the database's time. */
+/** Selected columns, with the account's time zone and the database's time. */
 export interface LimitedRow {
 	cap_nano_usd: string | null;
 	cap_period: CapPeriod;

@@ -2,24 +2,24 @@ import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Digest, derivedHex } from "./secret.ts";
 
-/** A creation that may be repeated. */
+/** A creation that a client may repeat. */
 export interface Claim {
-	/** The management key, or the page's user; tokens are separate for each. */
+	/** Management key, or page's user; each has its own tokens. */
 	readonly by: string;
 	readonly token: string;
-	/** The content of the request, the same text for each repetition. */
+	/** Content of the request, the same text in each repetition. */
 	readonly request: string;
-	/** The id to create it under, if this is the first request. */
+	/** Id to create the object under, if this is the first request. */
 	readonly subject: string;
-	/** The claim expires only when both the database's clock and this one say so: either may be set forward. */
+	/** The claim expires only by both the database's clock and this one, since either may be set forward. */
 	readonly nowMs: number;
 }
 
 const KEPT_HOURS = 24;
 
 /**
- * Returns the id for this creation: the first request's, however often it is repeated. Stores only keyed digests. Fault
- * `idempotency_mismatch` if the token was used for another request within the day.
+ * Returns the id for this creation: that of the first request, however often it is repeated. Stores only keyed digests.
+ * Fault `idempotency_mismatch` if the token was used for another request within a day.
  */
 export async function claimSubject(
 	{ statements, digest }: { statements: Statements; digest: Digest },
@@ -40,7 +40,7 @@ export async function claimSubject(
 	return row.subject;
 }
 
-/** A console's job. */
+/** Deletes expired claims. A console's job. */
 export async function forgetOldManagementClaims(statements: Statements, nowMs: number): Promise<void> {
 	await statements`
 		delete from management_claim where at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))

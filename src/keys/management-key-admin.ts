@@ -10,7 +10,7 @@ import { isManagementScope, MANAGEMENT_SCOPES, type ManagementScope } from "./ma
 import type { ManagementKeyDigest, ManagementSecret } from "./management-secret.ts";
 import { managementDigest, newManagementSecret, shownOfManagementSecret } from "./management-secret.ts";
 
-/** The maker of keys created on the command line, where no user is signed in. */
+/** Creator of keys made on the command line, where no user is signed in. */
 export const COMMAND_LINE = "cli";
 
 export interface ManagementKeyRecord {
@@ -18,11 +18,11 @@ export interface ManagementKeyRecord {
 	readonly name: string;
 	readonly prefix: string;
 	readonly lastFour: string;
-	/** `orphaned`: its maker is not an operator any more. */
+	/** `orphaned`: its creator is no longer an operator. */
 	readonly state: "active" | "expired" | "revoked" | "orphaned";
 	readonly scopes: readonly ManagementScope[];
 	readonly expiresAtMs: number | null;
-	/** An operator's id, or `cli`. */
+	/** Id of an operator, or `cli`. */
 	readonly madeBy: string;
 	readonly madeByEmail: string | null;
 	readonly createdAtMs: number;
@@ -42,18 +42,18 @@ export interface Maker {
 }
 
 const NAME_CHARS_MAX = 100;
-/** Keys in use at once: a bound against a runaway script. */
+/** Limit of usable keys, against scripts out of control. */
 const ACTIVE_MAX = 200;
 
 const actorOf = ({ id, ip }: Maker) => ({ actor: id, ip });
 
-/** A key under an id stored in advance, so that a repetition creates no second one. */
+/** Id and secret of a key, planned before its creation, so that a repetition creates no second key. */
 export interface PlannedManagementKey {
 	readonly id: string;
 	readonly secret: ManagementSecret;
 }
 
-/** A repetition within an hour shows the secret again. Faults: `invalid_request`, `conflict` (too many, or late). */
+/** Creates a key; a repetition within an hour returns its secret. Faults: `invalid_request`, `conflict`. */
 export async function createManagementKey(
 	{ statements, digest, serviceName }: KeyMakerDeps,
 	{ name, scopes, expiresAtMs }: NewManagementKey,
@@ -98,7 +98,7 @@ async function isYoung(statements: Statements, id: string): Promise<boolean> {
 	return rows.length > 0;
 }
 
-/** Ends a key at once everywhere: each request reads its key again. Idempotent. Fault `not_found`. */
+/** Revokes a key everywhere at once, since each request reads it again. Idempotent. Fault `not_found`. */
 export async function revokeManagementKey(statements: Statements, id: string, by: Maker): Promise<void> {
 	const [row] = await statements<{ id: string }>`
 		with k as (update management_key set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = ${id} returning id)
@@ -119,7 +119,7 @@ export async function listManagementKeys(
 	return listed(rows.map(recordOf), shown);
 }
 
-/** By digest or id, in any state; null if there is none. */
+/** Finds a key by digest or id, in any state; null if there is none. */
 export async function findManagementKey(
 	statements: Statements,
 	by: { digest: ManagementKeyDigest } | { id: string },
@@ -132,7 +132,7 @@ export async function findManagementKey(
 	return row === undefined ? null : recordOf(row);
 }
 
-/** Records the use, at most once a minute. */
+/** Records a use, at most once a minute. */
 export async function touchManagementKey(statements: Statements, id: string): Promise<void> {
 	await statements`
 		update management_key set last_used_at = clock_timestamp()
@@ -148,12 +148,12 @@ interface Row {
 	expires_at: Date | null;
 	made_by: string;
 	email: string | null;
-	/** Whether its maker still has the rights it acts with. */
+	/** Whether its creator still has the rights of the key. */
 	backed: boolean;
 	created_at: Date;
 	last_used_at: Date | null;
 	revoked_at: Date | null;
-	/** The database's clock decides, as for sessions and links. */
+	/** Time by the database's clock, which decides about expiry. */
 	now: Date;
 }
 

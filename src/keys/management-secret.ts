@@ -1,9 +1,9 @@
 import { type Digest, type Secret, secretsOf } from "./secret.ts";
 
-/** The text of a management key with correct form and checksum. The brand keeps API keys from being used as one. */
+/** A management key's text with correct form and checksum. A type of its own, so that API keys cannot be passed. */
 export type ManagementSecret = string & { readonly brand: "management secret" };
 
-/** The stored form of a management key: 64 hex digits. */
+/** Stored digest of a management key: 64 hex digits. */
 export type ManagementKeyDigest = string & { readonly brand: "management key digest" };
 
 /** Like an API key's secret, but with the prefix `tgm_<service>_`. */
@@ -14,7 +14,7 @@ export const {
 	shown: shownOfManagementSecret,
 } = secretsOf<ManagementSecret>("tgm");
 
-/** Under the pepper, like API keys. The hashed text contains a space, so no API key has this digest. */
+/** Digest with the pepper, as for API keys. The hashed text contains a space, so no API key has the same digest. */
 export function managementDigest(digest: Digest, secret: ManagementSecret): ManagementKeyDigest {
 	return digest(`management ${secret}` as unknown as Secret) as string as ManagementKeyDigest;
 }

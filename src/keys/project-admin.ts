@@ -10,13 +10,13 @@ import type { ProjectState } from "./key-entry.ts";
 import { checkSettings, type KeySettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
 
-/** Settings of a project; the same as for keys. */
+/** Settings of a project; as those of keys. */
 export type ProjectSettings = Pick<
 	KeySettings,
 	"name" | "capNanoUsd" | "capPeriod" | "models" | "requestsPerMinute" | "concurrencyMax"
 >;
 
-/** Identifies a project; with an account id, only if it is that account's. */
+/** Identifies a project; with an account id, only if it belongs to that account. */
 export interface ProjectRef {
 	readonly id: string;
 	readonly accountId?: string;
@@ -30,14 +30,14 @@ export interface ProjectRecord extends LimitedRecord {
 	readonly keys: number;
 	readonly createdAtMs: number;
 	readonly archivedAtMs: number | null;
-	/** Identifies the state of all changeable fields. */
+	/** Entity tag: identifies the values of all changeable fields. */
 	readonly etag: string;
 }
 
-/** Projects of one account, including archived ones: a bound against a runaway script. */
+/** Limit of an account's projects, archived ones included, against scripts out of control. */
 const PROJECTS_MAX = 1_000;
 
-/** A repetition with the same stored `id` creates no second one. Faults: `not_found`, `invalid_request`, `conflict`. */
+/** A repetition with the same `id` creates no second project. Faults: `not_found`, `invalid_request`, `conflict`. */
 export async function createProject(
 	statements: Statements,
 	accountId: string,
@@ -56,7 +56,7 @@ export async function createProject(
 	}
 }
 
-/** As `updateKey`. Faults: `not_found`, `conflict` (archived), `invalid_request`, `precondition_failed`. */
+/** Like `updateKey`. Faults: `not_found`, `conflict` (archived), `invalid_request`, `precondition_failed`. */
 export async function updateProject(
 	statements: Statements,
 	project: ProjectRef,
@@ -68,7 +68,7 @@ export async function updateProject(
 	return patchProject(statements, project, patchOf(changes), match, act);
 }
 
-/** Ends a project and all its keys permanently; await it with `waitApplied` of the entry. Fault `not_found`. */
+/** Ends a project and all its keys for good; effective once `waitApplied` of the entry resolves. Fault `not_found`. */
 export async function archiveProject(
 	statements: Statements,
 	project: ProjectRef,
@@ -113,7 +113,7 @@ export async function getProject(statements: Statements, project: ProjectRef): P
 	return recordOf(row);
 }
 
-/** An account's projects, newest first, including archived ones; `memberId`: only those of this person. */
+/** Projects of an account, newest first, archived ones included; with `memberId` only this person's. */
 export async function listProjects(
 	statements: Statements,
 	accountId: string,

@@ -1,33 +1,33 @@
 import { assert } from "../base/assert.ts";
 
-/** The text of an API key with correct form and checksum; it may never have been issued. */
+/** An API key's text with correct form and checksum; it need not have been issued. */
 export type Secret = string & { readonly brand: "secret" };
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/** Sticky: matches from `lastIndex` to the end without copying the text. */
+/** Sticky, so that it matches from `lastIndex` to the end without copying the text. */
 const BASE62_REST = /[0-9A-Za-z]+$/y;
 
-/** 40 Base62 characters hold 238 bits. */
+/** 40 Base62 characters contain 238 bits. */
 const RANDOM_CHARS = 40;
-/** Lengths that a parser accepts: future keys may have other lengths, and 32 characters still hold 190 bits. */
+/** Least length that is accepted: future keys may be shorter, and 32 characters still contain 190 bits. */
 const RANDOM_CHARS_MIN = 32;
 const RANDOM_CHARS_MAX = 43;
-/** 62^6 > 2^32, so six characters hold any CRC-32. */
+/** Six Base62 characters contain any CRC-32, since 62^6 > 2^32. */
 const CHECKSUM_CHARS = 6;
-/** Characters of the random part shown with the prefix, to distinguish keys. */
+/** Characters of the random part that are shown with the prefix, to tell keys apart. */
 const SHOWN_CHARS = 4;
 
 /**
- * Functions for secrets of one kind: `<kind>_<service>_`, 40 random Base62 characters, and the CRC-32 of all before it
- * in 6 Base62 characters, by which scanners and this service recognise it.
+ * Functions for one kind of secrets: `<kind>_<service>_`, 40 random Base62 characters, and a CRC-32 of all before it in
+ * 6 Base62 characters, by which secret scanners recognize them.
  */
 export function secretsOf<Text extends string>(kind: string) {
 	const beginning = `${kind}_`;
-	// Three parts: the runtime joins at most three in one string.
+	// At most three parts, because the runtime joins up to three in one allocation.
 	const prefixOf = (serviceName: string) => `${beginning}${serviceName}_`;
 	return {
 		create: (serviceName: string) => withChecksum(prefixOf(serviceName) + randomBase62(RANDOM_CHARS)) as Text,
-		/** The secret for 128 hex digits of a keyed hash: 62^40 is tiny against 2^512, so all are equally likely. */
+		/** Secret from 128 hex digits of a keyed hash: all are equally likely, since 62^40 is tiny against 2^512. */
 		derive(serviceName: string, hex: string): Text {
 			assert(/^[0-9a-f]{128}$/.test(hex), "two SHA-256 in hex");
 			let rest = BigInt(`0x${hex}`);
@@ -38,7 +38,7 @@ export function secretsOf<Text extends string>(kind: string) {
 			}
 			return withChecksum(prefixOf(serviceName) + text) as Text;
 		},
-		/** Undefined unless the text has the form and checksum of this kind and service. Costs under 0.3 µs. */
+		/** Returns the secret; undefined if form or checksum is wrong for this kind and service. Costs under 0.3 µs. */
 		parse(text: string, serviceName: string): Text | undefined {
 			const prefix = prefixOf(serviceName);
 			const randomChars = text.length - prefix.length - CHECKSUM_CHARS;
@@ -76,7 +76,7 @@ function checksum(body: string): string {
 	return text;
 }
 
-/** Compares with `checksum(body)` without building its text: this runs on each request. */
+/** Like comparing with `checksum(body)`, without building that text, because it runs on each request. */
 function endsInItsChecksum(text: string): boolean {
 	const bodyChars = text.length - CHECKSUM_CHARS;
 	let rest = Bun.hash.crc32(text.slice(0, bodyChars));
@@ -87,7 +87,7 @@ function endsInItsChecksum(text: string): boolean {
 	return true;
 }
 
-/** Discards bytes from 248 on: 248 is the largest multiple of 62 in a byte, so all characters are equally likely. */
+/** Discards bytes of 248 and more, the largest multiple of 62 in a byte, so that all characters are equally likely. */
 function randomBase62(length: number): string {
 	const unbiasedBelow = 248;
 	let text = "";
@@ -99,21 +99,21 @@ function randomBase62(length: number): string {
 	return text;
 }
 
-/** The stored form of a secret: 64 hex digits. The brand keeps secrets and other texts from being used as one. */
+/** Stored digest of a secret: 64 hex digits. A type of its own, so that secrets and other texts cannot be passed. */
 export type KeyDigest = string & { readonly brand: "key digest" };
 
 /** Computes a secret's digest: HMAC-SHA-256 under the pepper. */
 export type Digest = (secret: Secret) => KeyDigest;
 
-/** 128 hex digits that need the pepper. Never a secret's digest: words contain a space, a secret does not. */
+/** 128 hex digits that need the pepper. Never a secret's digest, because `words` contain a space. */
 export function derivedHex(digest: Digest, ...words: readonly string[]): string {
 	const half = (name: string) => digest([name, ...words].join(" ") as Secret);
 	return half("first half of") + half("second half of");
 }
 
 /**
- * The pepper is stored outside the database, so a leaked table allows no guesses. A fast hash suffices for 238 random
- * bits. Copying a keyed hasher costs 0.35 µs, creating one 0.5 µs (Bun 1.4.5).
+ * HMAC with the pepper, which is outside the database: a leaked table allows no guesses. A fast hash suffices for 238
+ * random bits. Copying a keyed hasher costs 0.35 µs, creating one 0.5 µs (Bun 1.4.5).
  */
 export function createDigest(pepper: string): Digest {
 	const keyed = new Bun.CryptoHasher("sha256", pepper);

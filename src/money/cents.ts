@@ -1,4 +1,4 @@
-/** Cents, the unit of card payments. Divisions that leave a remainder are not done here. */
+/** Cents, the unit of card payments. This file rounds explicitly, up or down. */
 import { type NanoUsd, nanoUsd } from "./nano-usd.ts";
 
 const NANO_USD_PER_CENT = 10_000_000;
@@ -17,7 +17,7 @@ export function coveringCents(amount: NanoUsd): number {
 	return centsOf(amount) + (isWholeCents(amount) ? 0 : 1);
 }
 
-/** The amount of whole cents; asserts that it is within range. */
+/** Amount of whole cents; asserts that it is in range. */
 export function nanoUsdOfCents(cents: number): NanoUsd {
 	return nanoUsd(cents * NANO_USD_PER_CENT);
 }

@@ -1,13 +1,13 @@
 import type { NanoUsd } from "./nano-usd.ts";
 
-/** Why an account's credit, or the cap of a key or project, did not suffice for a request. */
+/** Why the credit of an account, or the cap of a key or project, was insufficient for a request. */
 export interface CreditShortage {
-	/** Available: neither spent nor held. */
+	/** Neither spent nor held. */
 	readonly availableNanoUsd: NanoUsd;
 	/** Held by running requests. */
 	readonly heldNanoUsd: NanoUsd;
-	/** The most that the request could cost. */
+	/** Upper bound of the request's cost. */
 	readonly requiredNanoUsd: NanoUsd;
-	/** The largest `max_tokens` that would have fitted; null if none would. */
+	/** Largest `max_tokens` for which the credit would suffice; null if there is none. */
 	readonly affordableMaxTokens: number | null;
 }

@@ -1,6 +1,6 @@
-/** Integers of 10^-places as decimal text and back, without division. */
+/** Converts integers in units of 10^-places to and from decimal text, without division. */
 
-/** Reads plain decimal digits; undefined if malformed, finer than `places`, or past 2^53 − 1. */
+/** Parses plain decimal digits; undefined if malformed, with more than `places` decimals, or above 2^53 − 1. */
 export function parseDecimal(text: string, places: number): number | undefined {
 	const match = /^(\d{1,16})(?:\.(\d+))?$/.exec(text);
 	if (match === null) return undefined;
@@ -10,7 +10,7 @@ export function parseDecimal(text: string, places: number): number | undefined {
 	return scaled > BigInt(Number.MAX_SAFE_INTEGER) ? undefined : Number(scaled);
 }
 
-/** All digits, with at least `placesMin` decimals; never an exponent. */
+/** Writes all digits with at least `placesMin` decimals; never an exponent. */
 export function formatDecimal(value: number | bigint, places: number, placesMin: number): string {
 	const sign = value < 0 ? "-" : "";
 	const digits = String(value < 0 ? -value : value).padStart(places + 1, "0");
@@ -19,7 +19,7 @@ export function formatDecimal(value: number | bigint, places: number, placesMin:
 	return fraction === "" ? whole : `${whole}.${fraction}`;
 }
 
-/** Rounds to the nearest multiple of 10^places, halves up. `value` is an integer, 0 or more. */
+/** Rounds to a multiple of 10^places, halves up. `value` must be an integer of 0 or more. */
 export function roundTo(value: number, places: number): number {
 	const step = 10 ** Math.max(0, places);
 	const rest = value % step;

@@ -1,20 +1,20 @@
 import { formatDecimal, roundTo } from "./decimal.ts";
 import { type CostLine, formatUsd, NANO_PER_USD, type NanoUsd, type PicoUsdPerUnit } from "./nano-usd.ts";
 
-/** Amounts and rates for display, rounded as integers. */
+/** Formats amounts and rates for display, rounded as integers. */
 
 const NANO_DIGITS = 9;
 const PICO_DIGITS = 12;
 const MILLION_DIGITS = 6;
-/** From 0.0001 dollars on, four decimals are significant. */
+/** Amounts from 0.0001 dollars on are shown with four decimals. */
 const FOUR_DECIMALS_FROM = 100_000;
 
-/** How a language writes dollar amounts. */
+/** A language's style for dollar amounts. */
 export interface UsdStyle {
 	readonly point: string;
 	readonly group: string;
 	readonly dollars: (digits: string) => string;
-	/** With the currency code, for exact amounts. */
+	/** Adds the currency code, for exact amounts. */
 	readonly exact: (digits: string) => string;
 	/** Suffixes for thousands and millions. */
 	readonly thousands: string;
@@ -30,7 +30,7 @@ export const ENGLISH_USD: UsdStyle = {
 	millions: "M",
 };
 
-/** As in the locale data: the sign after the digits and a no-break space. */
+/** From CLDR's locale data: the sign follows the digits and a no-break space. */
 export const GERMAN_USD: UsdStyle = {
 	point: ",",
 	group: ".",
@@ -49,7 +49,7 @@ export function createUsdFormat({ point, group, dollars, exact, thousands, milli
 	const rounded = (size: number, decimals: number): string =>
 		grouped(formatDecimal(roundTo(size, NANO_DIGITS - decimals), NANO_DIGITS, 2));
 
-	/** Three significant digits, in thousands or millions. */
+	/** Three significant digits, with a suffix for thousands or millions. */
 	function compact(size: number): string {
 		const value = roundTo(size, String(size).length - 3);
 		return value >= 1_000_000 * NANO_PER_USD
@@ -61,19 +61,19 @@ export function createUsdFormat({ point, group, dollars, exact, thousands, milli
 		signed(amount, dollars(grouped(formatDecimal(roundTo(Math.abs(amount), NANO_DIGITS), NANO_DIGITS, 0))));
 
 	return {
-		/** In dollars without cents: `$1,000`. */
+		/** Whole dollars without cents: `$1,000`. */
 		showUsdWhole: whole,
 
 		/**
-		 * Short form: two decimals from one dollar on, four below it, two significant digits where four decimals show
-		 * nothing. `$1,204.50`, `$0.0312`, `$0.0000031`, `−$3.00`.
+		 * Short form: two decimals from one dollar on, else four, or two significant digits if four decimals are zero.
+		 * `$1,204.50`, `$0.0312`, `$0.0000031`, `−$3.00`.
 		 */
 		showUsd: (amount: NanoUsd): string => signed(amount, dollars(rounded(Math.abs(amount), decimalsOf(amount)))),
 
 		/** The exact amount, without trailing zeros: `USD 9,007,199.254740991`. */
 		showUsdExact: (amount: NanoUsd): string => signed(amount, exact(grouped(formatUsd(magnitude(amount))))),
 
-		/** For axes: `$1.2K`, `$340`, `$0.02`; two significant digits, at least whole cents. */
+		/** For axes: two significant digits, at least whole cents: `$1.2K`, `$340`, `$0.02`. */
 		showUsdShort(amount: NanoUsd): string {
 			const size = Math.abs(amount);
 			if (size === 0) return dollars("0");
@@ -87,7 +87,7 @@ export function createUsdFormat({ point, group, dollars, exact, thousands, milli
 		showRatePerMillion: (rate: PicoUsdPerUnit): string =>
 			dollars(grouped(formatDecimal(rate, PICO_DIGITS - MILLION_DIGITS, 2))),
 
-		/** The amount of a bill's line, with all digits: only the bill's total is rounded. */
+		/** Exact cost of a bill's line, since only the bill's total is rounded. */
 		showLineCost: ({ units, rate }: CostLine): string =>
 			exact(grouped(formatDecimal(BigInt(units) * BigInt(rate), PICO_DIGITS, 2))),
 	};
@@ -97,14 +97,14 @@ export const shownDecimals = (amount: NanoUsd): number => ENGLISH.showUsd(amount
 
 const ENGLISH = createUsdFormat(ENGLISH_USD);
 
-/** Decimals that the short form rounds to. */
+/** Number of decimals in the short form. */
 function decimalsOf(amount: NanoUsd): number {
 	const size = Math.abs(amount);
 	if (size === 0 || size >= NANO_PER_USD) return 2;
 	return size >= FOUR_DECIMALS_FROM ? 4 : significantDecimals(size, 2);
 }
 
-/** Decimals that show `count` significant digits of an amount below ten dollars. */
+/** Number of decimals that show `count` significant digits of an amount below ten dollars. */
 function significantDecimals(size: number, count: number): number {
 	return Math.min(NANO_DIGITS, NANO_DIGITS - String(size).length + count);
 }

@@ -16,7 +16,7 @@ import { createManagement } from "../management/management.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import type { Secrets } from "../secrets.ts";
 
-/** A service run from source bundles its pages at the first request, which takes seconds or more. */
+/** Pages of a service run from source are bundled at the first request, which takes seconds or more. */
 const BUNDLE_S = 90;
 
 export interface ConsolePlaneDeps {
@@ -27,13 +27,13 @@ export interface ConsolePlaneDeps {
 	readonly databaseUrl: string;
 	readonly secrets: Pick<Secrets, "keyPepper" | "consoleSecret" | "instanceId">;
 	readonly gateways: GatewayClient;
-	/** The service's address if PUBLIC_URL is not set. */
+	/** URL of the service if PUBLIC_URL is not set. */
 	readonly listeningAt: () => string;
 }
 
 export type ConsolePlane = ReturnType<typeof createConsolePlane>;
 
-/** Pages, sign-in, payments, mail, sums, jobs. It admits no requests. */
+/** The console plane: pages, sign-in, payments, mail, sums, jobs. It admits no requests. */
 export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 	const { log, brand } = deps;
 	const clock = deps.clock ?? systemClock;
@@ -43,7 +43,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 	const { retention } = config;
 	const notices = { ...parts, sendWebhook: createWebhookSender(config), serviceName: brand.serviceName };
 	const jobs = startJobs({ ...parts, clients: { ...parts, sums }, retention, notices }, deps.jobs);
-	// Stopped together: the jobs may be waiting for sums that are being built for the first time.
+	// Stopped together, because a job may be waiting for the first sums.
 	cleanup.add(() => Promise.all([jobs.stop(), sums.end()]));
 	const management = createManagement(parts);
 	const pages = createPages({ log, brand }, { isHttps: () => config.publicUrl?.startsWith("https://") ?? false });
@@ -77,7 +77,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 			connections.set(connection.request, connection);
 			return router.handle(connection.request);
 		},
-		/** For `/readyz`: whether the database answers; warns if no gateway is live. */
+		/** For `/readyz`: a problem if the database does not answer; a warning if no gateway is live. */
 		health: () => people.health(),
 		metrics: {
 			readings: parts.figures.readings(),

@@ -9,18 +9,18 @@ import { notOfferedText } from "../gateway/routes.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import awayPage from "./console-away.html" with { type: "text" };
 
-/** The page shown while the console's process is down. It reloads itself. */
+/** Page shown while the console is down. It reloads itself. */
 const AWAY_PAGE = String(awayPage);
 
-/** Forwards a gateway's requests that are no API calls to the console. */
+/** Forwards a gateway's requests that are not API calls to the console. */
 export interface ConsoleProxy {
 	handle(connection: Connection): Promise<Response>;
-	/** Why the console's last request failed; undefined if it succeeded. */
+	/** Why the last request to the console failed; undefined if it succeeded. */
 	problem(): string | undefined;
 }
 
 const AWAY_RETRY_S = 2;
-/** The page's style is allowed by its hash. */
+/** Style of the page, which the content policy allows by its hash. */
 const AWAY_STYLE = /<style>(.*)<\/style>/s.exec(AWAY_PAGE)?.[1] ?? "";
 const AWAY_POLICY = [
 	"default-src 'none'",
@@ -30,23 +30,23 @@ const AWAY_POLICY = [
 	"frame-ancestors 'none'",
 ].join("; ");
 
-/** Includes live pages, each of which holds one request for minutes. */
+/** Limit of proxied requests, including live pages, each of which holds one for minutes. */
 const REQUESTS_MAX = 4_096;
-/** Only a playground chat, which may hold pictures, and a batch's file are larger. */
+/** Largest body, except for playground chats with pictures and batch files. */
 const BODY_BYTES_MAX = 1024 * 1024;
 const LARGE_BYTES_MAX = 32 * 1024 * 1024;
 const CHAT_PATH = "/api/console/playground/chat";
 const BATCH_PATH = "/api/console/batch-start";
-/** The longest time the console takes for a page (a check of the books), with a margin. */
+/** Longer than the console takes for any page; a check of the ledger takes longest. */
 const SILENCE_S = 90;
-/** Hop-by-hop headers, and headers by which a client could forge its address. */
+/** Hop-by-hop headers, and headers by which a client could fake its address. */
 const NOT_PASSED_ON =
 	/^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|forwarded|x-forwarded-.*|x-real-ip|x-tollgate-.*)$/;
 const NOT_PASSED_BACK = ["connection", "keep-alive", "transfer-encoding"];
 
 /**
- * Passes requests to the console over a Unix socket. It sets `x-forwarded-for`, which the console trusts only from this
- * socket. Each request uses a new connection: a kept one could belong to a console that is leaving.
+ * Forwards requests to the console over a Unix socket. Sets `x-forwarded-for`, which the console trusts only there.
+ * Uses a new connection per request: an old one could lead to a console that is stopping.
  */
 export function createConsoleProxy({ log }: { log: Log }, options: { socket: string }): ConsoleProxy {
 	let open = 0;
@@ -59,7 +59,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 			unix: options.socket,
 			method: request.method,
 			headers: headersFor(connection),
-			// The length is kept, so that the console can reject the body before reading it.
+			// Keeps the length, so that the console can refuse the body before reading it.
 			...(request.body === null ? {} : { body: request.body, duplex: "half" }),
 			signal: leave.signal,
 			redirect: "manual",
@@ -77,7 +77,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 		const onAbort = () => leave.abort();
 		if (request.signal.aborted) leave.abort();
 		else request.signal.addEventListener("abort", onAbort, { once: true });
-		// A model may take long to its first token.
+		// No idle timeout for a chat, since a model may take long to its first token.
 		connection.setIdleTimeout(isChat(request) ? 0 : SILENCE_S);
 		open += 1;
 		let ended = false;
@@ -122,7 +122,7 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 	};
 }
 
-/** For a gateway without a console: pages are served elsewhere. */
+/** Used by a gateway without a console, whose pages are served elsewhere. */
 export const noConsole: ConsoleProxy = {
 	handle: async ({ request }) => {
 		const { pathname } = new URL(request.url);
@@ -147,7 +147,7 @@ function headersFor({ request, address }: Connection): Headers {
 	return headers;
 }
 
-/** Rejects early what the console would refuse anyway. */
+/** Refuses bodies early that the console would refuse. */
 function checkBody(request: Request): void {
 	if (request.body === null) return;
 	const length = request.headers.get("content-length");

@@ -2,12 +2,12 @@ import { ptr } from "bun:ffi";
 import { libc } from "../base/libc.ts";
 import { nextTurn } from "../base/time-slice.ts";
 
-/** Grace for handshakes in flight when the listener closes: a round trip between continents. */
+/** Time for handshakes in progress when the listener closes: a round trip between continents. */
 const HANDSHAKE_MS = 300;
-/** A process without free descriptors accepts a pending connection only when another ends. */
+/** Longest wait: a process without free descriptors accepts a pending connection only when another ends. */
 const WAIT_MS_MAX = 1_500;
 const LOOK_MS = 2;
-/** The listener is opened at the start, so its descriptor is among the first. */
+/** Descriptor numbers that are searched; the listener is opened at the start, so its number is low. */
 const DESCRIPTORS = 4_096;
 
 const AF_INET = 2;
@@ -18,10 +18,10 @@ const SO_ACCEPTCONN = 30;
 const SO_BINDTOIFINDEX = 62;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
-/** Offset in a listener's TCP_INFO: the number of connections waiting to be accepted. */
+/** Offset, in a listener's TCP_INFO, of the number of connections waiting to be accepted. */
 const WAITING_AT = 24;
 const TCP_INFO_BYTES = 104;
-/** An interface index that no system has. */
+/** Index of a network interface that no system has. */
 const NO_INTERFACE = new Int32Array([2_147_483_647]);
 
 interface Place {
@@ -30,11 +30,11 @@ interface Place {
 }
 
 /**
- * Awaited before `server` stops. The kernel resets connections that wait in a closing listener's queue. So the listener
- * is bound to a missing interface: new connections go to a successor or are refused, and pending ones are accepted.
+ * Await it before stopping `server`: the kernel resets connections that a closing listener has not accepted. Binds the
+ * listener to a missing interface: new connections go to a successor or are refused, waiting ones are accepted.
  */
 export async function drainListener(server: object): Promise<void> {
-	// The runtime's types lack it. For a Unix socket it is the path.
+	// Path of a Unix socket, or address and port; the runtime's types lack it.
 	const { address: place } = server as { readonly address?: Place | string | null };
 	const listener = typeof place === "object" && place !== null ? listenerAt(place) : undefined;
 	if (listener !== undefined && bindToNoInterface(listener)) {
@@ -42,24 +42,24 @@ export async function drainListener(server: object): Promise<void> {
 		for (const deadline = performance.now() + WAIT_MS_MAX; wait(listener) && performance.now() < deadline; )
 			await Bun.sleep(LOOK_MS);
 	}
-	// Accepts connections that wait at a Unix socket, and those left after the deadline.
+	// Accepts connections that wait at a Unix socket, and any left after the deadline.
 	await nextTurn();
 	await nextTurn();
 }
 
-/** The runtime does not expose the descriptor. Undefined outside Linux, or without the system's library. */
+/** The listener's descriptor, which the runtime does not expose. Undefined outside Linux or without libc. */
 function listenerAt(place: Place): number | undefined {
 	if (process.platform !== "linux") return undefined;
 	try {
-		// Tries numbers instead of reading /proc/self/fd, which needs a descriptor when none may be free.
+		// Tries numbers, because reading /proc/self/fd needs a descriptor when none may be free.
 		for (let fd = 0; fd < DESCRIPTORS; fd++) if (listensAt(fd, place)) return fd;
 	} catch {
-		// No system library.
+		// No libc.
 	}
 	return undefined;
 }
 
-/** Compares the address too: the process may have inherited another service's listener. */
+/** Compares the address too, since the process may have inherited another service's listener. */
 function listensAt(fd: number, { address, port }: Place): boolean {
 	const size = new Uint32Array([4]);
 	const listens = new Uint32Array(1);
@@ -92,7 +92,7 @@ function wait(listener: number): boolean {
 	return told && info.getUint32(WAITING_AT, true) > 0;
 }
 
-/** The runtime then closes the connection, and the client or balancer reconnects elsewhere. */
+/** Marks the response so that the runtime closes the connection, and the client reconnects elsewhere. */
 export async function lastAnswer(answer: Response | Promise<Response>): Promise<Response> {
 	const response = await answer;
 	response.headers.set("connection", "close");

@@ -12,17 +12,17 @@ import { createHealth, type HealthReport, STOPPING } from "../ops/health.ts";
 import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
 import type { ConsoleProxy } from "./console-proxy.ts";
 
-/** The latest check of the books. */
+/** Result of the latest check of the ledger. */
 export interface BooksSeen {
 	readonly ok: boolean;
-	/** Its age: by the database's clock when it was read, and by this process's clock since. */
+	/** Age of the result: by the database's clock when it was read, by this process's clock since. */
 	ageMs(): number;
 }
 
 const FIRST_COUNT_MS = 1_000;
 const FIRST_LOOK_AT_BOOKS_MS = 5_000;
 
-/** Periodic database reads for a gateway's metrics and health. */
+/** Reads values from the database periodically, for a gateway's metrics and health. */
 export function startGatewayWatches(deps: { statements: Statements; clock: Clock; log: Log; cleanup: Cleanup }) {
 	const { statements, clock, log, cleanup } = deps;
 	const durability = startDurabilityWatch({ read: () => readDurability(statements), clock, log });
@@ -32,7 +32,7 @@ export function startGatewayWatches(deps: { statements: Statements; clock: Clock
 		cleanup.add(() => watching.stop());
 		return watching;
 	}
-	// A console's process checks the books; this reads its result.
+	// A console checks the ledger; a gateway only reads the result.
 	const books = watch("the books", FIRST_LOOK_AT_BOOKS_MS, async (): Promise<BooksSeen | undefined> => {
 		const check = await lastBooksCheck(statements);
 		if (check === undefined) return undefined;
@@ -44,9 +44,9 @@ export function startGatewayWatches(deps: { statements: Statements; clock: Clock
 	return { books, durability, payments, refused };
 }
 
-/** Settlements are flushed every 0.1 s; older ones mean that Postgres does not accept them. */
+/** Age of unflushed settlements at which Postgres counts as refusing them; they are flushed every 0.1 s. */
 const UNFLUSHED_WARNING_MS = 5_000;
-/** A console checks the books about every 15 minutes; after this no console runs. */
+/** Age of the last check at which no console counts as running; it checks about every 15 minutes. */
 const BOOKS_OLD_MS = 60 * 60_000;
 
 /** A gateway is ready if it may admit requests. A missing console is only a warning. */

@@ -12,7 +12,7 @@ import { type ServiceState, serviceReadings } from "../ops/service-readings.ts";
 import { type BooksSeen, ledgerTotals } from "./gateway-health.ts";
 import { createProcessMetrics } from "./process-metrics.ts";
 
-/** The metrics of a gateway's process. */
+/** Metrics of a gateway's process. */
 export function createGatewayMetrics(
 	deps: Omit<ServiceState, "open" | "leaseLeftMs" | "ledger" | "booksOk" | "booksAgeMs"> & {
 		readonly stats: RequestStats;
@@ -49,7 +49,7 @@ export function createGatewayMetrics(
 	);
 }
 
-/** Log fields for an operator who investigates one customer's problem. They hold no prompt or answer. */
+/** Log fields of a settlement, for investigating a customer's problem. They contain no prompt or answer. */
 export function settledFields(event: SettledEvent): LogFields {
 	const { account, key, model, endpoint, ending, status, promptTokens, completionTokens, ms, replica } = event;
 	return {

@@ -27,7 +27,7 @@ import { createKeyLimits, type KeyLimits } from "../limits/key-limits.ts";
 import type { Secrets } from "../secrets.ts";
 import { FORCED_STOP_MS } from "./drain-gateway.ts";
 
-/** Dependencies of the parts of a gateway. */
+/** Dependencies shared by the parts of a gateway. */
 interface GatewayDeps {
 	readonly db: Database;
 	readonly clock: Clock;
@@ -37,7 +37,7 @@ interface GatewayDeps {
 	readonly secrets: Pick<Secrets, "keyPepper">;
 }
 
-/** Each failed lookup costs Postgres one index read; 500 a second take a few percent of a core. */
+/** Limit of failed key lookups. Each costs Postgres an index read; 500 a second take a few percent of a core. */
 const FAILED_LOOK_UPS_PER_MINUTE_MAX = 30_000;
 
 /** Opens the keyring and the authentication of requests. */
@@ -68,7 +68,7 @@ interface LeaseDeps extends Opened {
 	onDiskFailed(error: unknown): void;
 }
 
-/** Opens the instance's lease: its right to admit, and its share of the credit. */
+/** Opens the instance's lease, which is its right to admit, and its share of the credit. */
 export async function openLease(
 	config: Pick<Config, "dataDir" | "journal" | "leaseTtlMs">,
 	deps: LeaseDeps,
@@ -111,14 +111,14 @@ export async function openKeyLimits(deps: Opened & { instanceLease: InstanceLeas
 	return keyLimits;
 }
 
-/** Its statements carry 256 KB each. */
+/** Longer than usual, because these statements carry 256 KB each. */
 const BLOB_STATEMENT_DEADLINE_MS = 15_000;
 const BLOB_CONNECTIONS_MAX = 2;
 
-/** Opens the files of accounts in the configured store; older files are read from the store they are in. */
+/** Opens the file store; existing files are read from the store that has them. */
 export function openFiles(config: Pick<Config, "dataDir" | "fileS3" | "fileStore">, deps: GatewayDeps): Files {
 	const { db, clock, log, cleanup, catalog } = deps;
-	// Connects on its first use.
+	// Connects only when it is first used.
 	const statements = createStatements(
 		{ clock, log },
 		{
@@ -151,12 +151,10 @@ export function openFiles(config: Pick<Config, "dataDir" | "fileS3" | "fileStore
 	return files;
 }
 
-/** After the last line, outcomes are stored and the queue is released. */
+/** Time after the last line for storing outcomes and releasing the queue. */
 const STOP_MS_MAX = 15_000;
 
-/**
- * Opens batches, and this instance's share of running them. The runner starts with the first model that takes batches.
- */
+/** Opens batches and this instance's share of running them. The runner starts with the first model for batches. */
 export function openBatches(
 	options: { readonly drainMs: number },
 	deps: GatewayDeps & { files: Files; carrier: Carrier },
@@ -185,9 +183,9 @@ export function openBatches(
 	deps.cleanup.add(stop, graceMs + STOP_MS_MAX);
 	return {
 		...batches,
-		/** Batches that wait because the database refuses their outcomes. */
+		/** Number of batches that wait because the database refuses their outcomes. */
 		refused: () => refused.size,
-		/** Stops sending lines; running ones may continue for half the drain. */
+		/** Sends no further lines; running ones may continue for half the drain. */
 		stop,
 	};
 }

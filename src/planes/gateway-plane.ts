@@ -43,23 +43,23 @@ export interface GatewayPlaneDeps {
 	readonly clock?: Clock;
 	readonly databaseUrl: string;
 	readonly secrets: Pick<Secrets, "keyPepper" | "instanceId">;
-	/** Receives requests that are no API calls. */
+	/** Handles requests that are not API calls. */
 	readonly console: ConsoleProxy;
-	/** The metrics of the service's other processes. */
+	/** Fetches the metrics of the service's other processes. */
 	readonly otherMetrics: () => Promise<readonly ProcessMetrics[]>;
-	/** Signs the console's requests on behalf of a key. */
+	/** Secret that signs the console's requests in the name of a key. */
 	readonly internalSecret: string;
 	onDiskFailed(error: unknown): void;
 }
 
-/** A heartbeat on a half-open connection must fail and be retried well before the lease ends. */
+/** Statement deadline of the heartbeat: on a half-open connection it must fail and be retried before the lease ends. */
 const STATEMENT_DEADLINE_MS_MAX = 5_000;
 
 export type GatewayPlane = Awaited<ReturnType<typeof build>>;
 
 /**
- * Answers inference: it knows keys and holds credit, runs no job and has no console secret. Builds every part once, in
- * order; `stop` runs their ends in reverse.
+ * The gateway plane answers inference: it knows keys and holds credit, runs no job and has no console secret. Builds
+ * every part once, in order; `stop` ends them in reverse.
  */
 export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps): Promise<GatewayPlane> {
 	const cleanup = createCleanup({ clock: systemClock, log: deps.log });
@@ -73,7 +73,7 @@ export async function createGatewayPlane(config: Config, deps: GatewayPlaneDeps)
 
 async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cleanup: Cleanup }) {
 	const { log, clock, cleanup, secrets } = deps;
-	// Stopped last: a hanging collector must not delay handing back credit.
+	// Stopped last, so that a hanging trace collector does not delay returning credit.
 	const traces = await openTraces(config, log);
 	cleanup.add(async () => traces?.stop());
 	const db = createDatabase(
@@ -145,7 +145,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	carrier = createLineCarrier(serve, keyring);
 	const batches = openBatches(config, { db, clock, log, cleanup, catalog, secrets, files, carrier });
 	const internal = createInternalDoor({ serve, keyring, files, batches }, { secret: deps.internalSecret });
-	// The console sees the served models from the first request on.
+	// Written before serving, so that the console shows the served models from the first request on.
 	await reports.write();
 
 	const metrics = createGatewayMetrics(
@@ -204,14 +204,14 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 
 	let stopping: Promise<void> | undefined;
 	return {
-		/** Where it listens: `http://host:port`. */
+		/** URL at which it listens: `http://host:port`. */
 		url: addressOf(config.host, server.port),
 		db,
 		catalog,
-		/** For the first run, which has no file. */
+		/** Catalogue of the first run, which has no file. */
 		fixedCatalog,
 		instanceLease,
-		/** Answers the console's requests on behalf of a key. */
+		/** Handles the console's requests in the name of a key. */
 		internal,
 		/** Reads the catalogue's file again, then reports it to the console. */
 		async reload() {
@@ -219,14 +219,14 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 			await reports.write();
 		},
 		/**
-		 * Closes each connection after its answer, so that clients reconnect elsewhere. An idle one stays: a request could
-		 * be under way on it. Without a successor `/readyz` fails and the drain's time starts.
+		 * Closes each connection after its response, so that clients reconnect elsewhere; idle ones stay, since a request
+		 * may be arriving. Without a successor `/readyz` fails and the drain starts.
 		 */
 		sendAway({ successor }: { successor: boolean }) {
 			if (successor) sendsAway = true;
 			else beginDrain();
 		},
-		/** Stops admission, drains for `config.drainMs` and hands everything back. May be called repeatedly. */
+		/** Stops admission, drains for `config.drainMs` and returns all credit. Repeatable. */
 		stop() {
 			stopping ??= drainGateway(
 				{
@@ -259,7 +259,7 @@ function openUpstreams(
 	return upstreams;
 }
 
-/** The socket for the service's other processes; undefined without a supervisor. */
+/** Server on the socket for the service's other processes; undefined without a supervisor. */
 function openInternalServer(
 	{ runDir, workerIndex }: Pick<Config, "runDir" | "workerIndex">,
 	{ cleanup, ...parts }: Parameters<typeof startInternalServer>[1] & { cleanup: Cleanup },
@@ -277,7 +277,7 @@ function returnMemory(server: { readonly pendingRequests: number }, deps: { cloc
 	deps.cleanup.add(() => memoryReturn.stop());
 }
 
-/** OpenTelemetry is loaded only if traces are configured. */
+/** Loads OpenTelemetry only if traces are configured. */
 async function openTraces({ traces }: Pick<Config, "traces">, log: Log) {
 	if (traces === null) return undefined;
 	const { createOtlpTraces } = await import("../traces/otlp-traces.ts");

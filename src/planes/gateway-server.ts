@@ -16,7 +16,7 @@ import { lastAnswer } from "./drain-listener.ts";
 import { isMetricsRequest, type MetricsAccess, mayReadMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 
-/** The listening address, and who may read metrics. */
+/** Address to listen at, and access to metrics. */
 export type ServerConfig = MetricsAccess & Pick<Config, "host" | "port" | "runDir" | "trustedProxies">;
 
 export interface ServerDeps {
@@ -25,26 +25,26 @@ export interface ServerDeps {
 	cors(): Cors;
 	health(): HealthReport;
 	metrics: Metrics;
-	/** Receives requests that are no API calls. */
+	/** Handles requests that are not API calls. */
 	console: ConsoleProxy;
-	/** Answers the console's requests on behalf of a key. */
+	/** Handles the console's requests in the name of a key. */
 	internal: (connection: Connection) => Promise<Response>;
-	/** Whether those are accepted on the public port, for a console on another machine. */
+	/** True: such requests are accepted on the public port too, for a console on another machine. */
 	internalOnPort: boolean;
-	/** True if every answer must close its connection. */
+	/** True while every response must close its connection. */
 	endsConnections(): boolean;
 }
 
-/** Above the largest possible `body_mb`, so that our own 413 comes before Bun's empty one. */
+/** Above the largest possible `body_mb`, so that our 413 comes before Bun's, which has no body. */
 const BODY_BYTES_CEILING = 1_088 * 1024 * 1024;
 
-/** Serves everything on one port. Calls Bun.serve directly: Elysia's defaults share the port and use other timeouts. */
+/** Serves everything on one port. Calls Bun.serve directly, because Elysia shares the port and has other timeouts. */
 export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Server<undefined> {
 	const clientAddress = createClientAddress(
 		config.trustedProxies,
 		warnOfUnknownProxy(deps.endpoints.serve.telemetry.log),
 	);
-	/** A class, because one is created per request. */
+	/** A class instead of a closure, because one is created per request. */
 	class ClientConnection implements Connection {
 		readonly request: Request;
 
@@ -85,7 +85,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		port: config.port,
 		reusePort: config.runDir !== null,
 		idleTimeout: IDLE_TIMEOUT_S,
-		// Otherwise the runtime prints stream errors to the terminal, outside the log.
+		// Otherwise the runtime prints stream errors to the terminal instead of the log.
 		development: false,
 		maxRequestBodySize: BODY_BYTES_CEILING,
 		fetch: (request) => (deps.endsConnections() ? lastAnswer(answer(request)) : answer(request)),
@@ -94,7 +94,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 	return server;
 }
 
-/** The console's entry: a Unix socket that only this user's processes can reach. */
+/** Server for the console, on a Unix socket that only this user's processes can reach. */
 export function startInternalServer(
 	path: string,
 	deps: { internal: (connection: Connection) => Promise<Response>; metrics: Metrics },

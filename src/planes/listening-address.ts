@@ -7,12 +7,12 @@ export function addressOf(host: string, port: number | undefined): string {
 	return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** The address to connect to from this machine: wildcard addresses become loopback. */
+/** Address to connect to from this machine: wildcards become loopback. */
 export function reachableAddressOf(host: string, port: number): string {
 	return addressOf({ "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host, port);
 }
 
-/** For an unknown name `listen` would report an unrelated error. Uses the system's resolver, like `listen`. */
+/** Checks that the host's name resolves, by the resolver that `listen` uses: its own error would be misleading. */
 export async function checkHost(host: string): Promise<void> {
 	if (isIP(host) !== 0 || (await isKnown(host))) return;
 	throw new ConfigError([`HOST must be an address of this machine, or a name of one, without a port; got "${host}"`]);
@@ -25,7 +25,7 @@ async function isKnown(name: string): Promise<boolean> {
 	);
 }
 
-/** Claims the port first: with SO_REUSEPORT a foreign process could share it. Port 0 picks a free one. */
+/** Checks that the port is free: with SO_REUSEPORT, another program could share it. Port 0 picks a free one. */
 export function claimPort(hostname: string, port: number): number {
 	const probe = Bun.listen({ hostname, port, socket: { data() {} } });
 	const claimed = probe.port;

@@ -13,7 +13,7 @@ import type { Problem } from "../catalog/yaml-reader.ts";
 import type { Config } from "../config.ts";
 import type { Statements } from "../db/statements.ts";
 
-/** Opens and watches the configured file, or a catalogue that the demo fills. Fault if the file has problems. */
+/** Opens and watches the configured file, or returns a catalogue for the demo. Fault if the file has mistakes. */
 export async function openCatalog(
 	config: Pick<Config, "configPath" | "workers" | "demo" | "env">,
 	deps: { statements: Statements; clock: Clock; log: Log; cleanup: Cleanup },
@@ -34,13 +34,13 @@ export async function openCatalog(
 	return { catalog: withinMemory(catalog, { log, memoryBytes }), fixedCatalog: undefined };
 }
 
-/** One gateway's share of the memory of the machine or container. */
+/** Memory of the machine or container that one gateway may use. */
 export function memoryOfOne(workers: number): number {
-	// A container without a limit reports 0, or more than the machine has.
+	// A container without a limit reports 0, or more memory than the machine has.
 	return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem()) / workers;
 }
 
-/** Checks the file before a database is started. Fault if it has problems, like `openCatalog`. */
+/** Checks the file before a database is started. Fault if it has mistakes. */
 export async function checkConfiguredFile({ configPath, env }: Pick<Config, "configPath" | "env">): Promise<void> {
 	if (configPath === null) return;
 	const check = checkCatalog(await readFile(configPath, "utf8"), env);

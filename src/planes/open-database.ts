@@ -9,21 +9,21 @@ import { isPrepared } from "../db/function-set.ts";
 import { migrate } from "../db/migrate.ts";
 
 export interface OpenDatabase {
-	/** The address of a database with a complete schema and this version's functions. */
+	/** URL of a database with a complete schema and this version's functions. */
 	readonly url: string;
-	/** Called after everything else has stopped; gives up an embedded database. False if it could not be stopped. */
+	/** Call it after everything else has stopped; it stops an embedded database. False if that failed. */
 	release(): Promise<boolean>;
 }
 
 /**
- * Opens the configured database, or an embedded one, and completes its schema. Rejects once `leaving` aborts, with
+ * Opens the configured database or an embedded one and completes its schema. Rejects once `leaving` aborts, with
  * nothing left running, because another process's migration may take minutes.
  */
 export async function openDatabase(
 	deps: { log: Log; leaving?: AbortSignal | undefined },
 	config: Pick<Config, "databaseUrl" | "runDir" | "dataDir">,
 ): Promise<OpenDatabase> {
-	// After a program upgrade a supervisor has another version than its new children, so the address is checked.
+	// After an upgrade of the program the supervisor is older than its new children, so the prepared URL is checked.
 	if (config.databaseUrl !== null && config.runDir !== null && isPrepared(config.databaseUrl))
 		return { url: config.databaseUrl, release: async () => true };
 	const embedded =
@@ -39,7 +39,7 @@ export async function openDatabase(
 	}
 }
 
-/** Starts a plane on an open database. `end` gives everything back; so does a start that fails. */
+/** Starts a plane on an open database. `end`, or a start that fails, releases everything. */
 export async function onDatabase<Served>(
 	config: Pick<Config, "databaseUrl" | "runDir" | "dataDir">,
 	deps: { log: Log; leaving?: AbortSignal | undefined },
@@ -59,7 +59,7 @@ export async function onDatabase<Served>(
 	}
 }
 
-/** Throws, so that a stop that leaves the server running is not reported as clean. */
+/** Throws if the server still runs, so that such a stop is not reported as clean. */
 export async function released(release: OpenDatabase["release"]): Promise<void> {
 	if (!(await release())) throw new Fault("service_unavailable", "The embedded PostgreSQL did not stop.");
 }

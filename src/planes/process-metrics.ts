@@ -7,14 +7,14 @@ import { createMetrics, type MetricHistogram, type Metrics, type Reading } from 
 import { countCollections, lagReadings, processReadings, startLoopLag } from "../ops/process-readings.ts";
 import { consoleSocket, gatewaySocket, METRICS_HEADER, METRICS_PATH } from "./run-dir.ts";
 
-/** The metrics text of another process of this service; undefined if it does not answer in time. */
+/** Metrics text of another process; undefined if it did not answer in time. */
 export interface ProcessMetrics {
-	/** The value of its label `worker`. */
+	/** Value of the label `worker`. */
 	readonly worker: string;
 	readonly text: string | undefined;
 }
 
-/** The metrics of a plane and of its process. `lagName` differs, so that autoscaling of gateways needs no filter. */
+/** Metrics of a plane and its process. `lagName` differs per plane, so that autoscaling of gateways needs no filter. */
 export function createProcessMetrics(
 	{ cleanup }: { cleanup: Cleanup },
 	of: { readings: readonly Reading[]; histograms: readonly MetricHistogram[]; lagName: string },
@@ -26,11 +26,11 @@ export function createProcessMetrics(
 	return createMetrics([...own, ...of.readings], of.histograms, labels);
 }
 
-/** A scrape waits at most this long for other processes. */
+/** Longest wait of a scrape for other processes. */
 const ANSWER_MS_MAX = 1_000;
 const CONSOLE = "console";
 
-/** The label of a process's own series; none without a supervisor. */
+/** Label of a process's own series; empty without a supervisor. */
 export function workerLabel(config: Pick<Config, "runDir" | "workerIndex" | "role">): Record<string, string> {
 	if (config.runDir === null) return {};
 	return { worker: config.role === CONSOLE ? CONSOLE : gatewayName(config.workerIndex ?? 1) };
@@ -38,7 +38,7 @@ export function workerLabel(config: Pick<Config, "runDir" | "workerIndex" | "rol
 
 const gatewayName = (slot: number) => `gateway-${slot}`;
 
-/** Requests the metrics of this `serve`'s other gateways and console, in parallel. */
+/** Requests the metrics of all other processes of this `serve`, in parallel. */
 export function askOthers(
 	config: Pick<Config, "workers" | "workerIndex">,
 	runDir: string,
@@ -65,7 +65,7 @@ async function ask(socket: string): Promise<string | undefined> {
 	}
 }
 
-/** Whether a request at a process's socket is for its metrics. */
+/** Whether a request at a process's socket asks for metrics. */
 export function isMetricsRequest(request: Request): boolean {
 	return request.headers.has(METRICS_HEADER) && new URL(request.url).pathname === METRICS_PATH;
 }
@@ -76,7 +76,7 @@ export async function metricsResponse(metrics: Metrics): Promise<Response> {
 	});
 }
 
-/** Merges the metrics of all processes, so that a scrape of any one is complete. */
+/** Merges the metrics of all processes, so that scraping any one is complete. */
 export function metricsOfAll(
 	own: Metrics,
 	others: () => Promise<readonly ProcessMetrics[]>,
@@ -104,9 +104,7 @@ function upText(up: readonly { readonly worker: string; readonly value: number }
 	return `# HELP ${name} 1 if the process answered this scrape.\n# TYPE ${name} gauge\n${samples.join("\n")}\n`;
 }
 
-/**
- * All series of a name must be together below one head: https://prometheus.io/docs/instrumenting/exposition_formats/
- */
+/** Puts all series of a name together below one header: https://prometheus.io/docs/instrumenting/exposition_formats/ */
 function mergeExpositions(texts: readonly string[]): string {
 	const families = new Map<string, { readonly head: string; samples: string }>();
 	for (const text of texts) {
@@ -119,7 +117,7 @@ function mergeExpositions(texts: readonly string[]): string {
 	return [...families.values()].map(({ head, samples }) => head + samples).join("\n");
 }
 
-/** A two-line head and the samples up to the next head. */
+/** A header of two lines and the samples up to the next header. */
 const FAMILY = /(?<=^|\n)(?=# HELP (\S+))(# HELP [^\n]*\n# TYPE [^\n]*\n)((?:[^#\n][^\n]*(?:\n|$))*)/g;
 
 const ended = (samples: string) => (samples === "" || samples.endsWith("\n") ? samples : `${samples}\n`);
@@ -136,7 +134,7 @@ export function mayReadMetrics({ metricsToken, production }: MetricsAccess, { re
 	return isSameSecret(headers.get("authorization") ?? "", `Bearer ${metricsToken}`);
 }
 
-/** Whether two texts are the same, in a time that tells neither where they differ nor how long either is. */
+/** Compares two texts in a time that reveals neither a common start nor their lengths. */
 function isSameSecret(given: string, expected: string): boolean {
 	return timingSafeEqual(sha256(given), sha256(expected));
 }

@@ -1,21 +1,21 @@
-/** Where the processes of one `serve` find each other: Unix sockets in a folder that only their user may enter. */
+/** Folder with the Unix sockets by which the processes of one `serve` connect. Only their user may enter it. */
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Server } from "bun";
 import { isAlive } from "../base/process-alive.ts";
 
-/** A Unix socket's path has at most 107 bytes; the names below this folder take up to 47. */
+/** Longest path of this folder: a socket's path has at most 107 bytes, of which names in it take up to 47. */
 const PLACE_BYTES_MAX = 60;
 
-/** The path for metrics between processes. Clients cannot use it: the proxy drops such headers. */
+/** Path for metrics between processes. Clients cannot use it, since the proxy drops the header it needs. */
 export const METRICS_PATH = "/process-metrics";
 export const METRICS_HEADER = "x-tollgate-process-metrics";
 
 export const consoleSocket = (runDir: string): string => join(runDir, "console.sock");
 export const gatewaySocket = (runDir: string, slot: number): string => join(runDir, `gateway-${slot}.sock`);
 
-/** All gateways' sockets, including dead ones. */
+/** Sockets of all gateways, dead ones included. */
 export function gatewaySockets(runDir: string): string[] {
 	try {
 		return fs
@@ -27,7 +27,7 @@ export function gatewaySockets(runDir: string): string[] {
 	}
 }
 
-/** Creates the folder: under DATA_DIR if that path is short enough for a socket, else in the temporary directory. */
+/** Creates the folder: in DATA_DIR if the path is short enough, else in the temporary directory. */
 export function makeRunDir(dataDir: string): string {
 	const own = join(dataDir, "run");
 	const places = [own, tmpdir(), "/tmp"].filter((path) => Buffer.byteLength(path) <= PLACE_BYTES_MAX);
@@ -35,7 +35,7 @@ export function makeRunDir(dataDir: string): string {
 	for (const place of places) {
 		try {
 			fs.mkdirSync(place, { recursive: true });
-			// In the temporary directory a folder may belong to another machine or container.
+			// Not in the temporary directory, where a folder may belong to another container.
 			if (place === own) removeAbandoned(place);
 			return fs.mkdtempSync(join(place, `tollgate-${process.pid}-`));
 		} catch (error) {
@@ -49,7 +49,7 @@ export function removeRunDir(runDir: string): void {
 	fs.rmSync(runDir, { recursive: true, force: true });
 }
 
-/** Serves at `path`, replacing a dead process's socket or taking over from a live one by an atomic rename. */
+/** Serves at `path`. Replaces a dead process's socket, or takes over from a live one by an atomic rename. */
 export function serveAt(
 	path: string,
 	options: {
@@ -60,7 +60,7 @@ export function serveAt(
 ): Server<undefined> {
 	const own = `${path}.${process.pid}`;
 	fs.rmSync(own, { force: true });
-	// The client is our own process, which watches its own clients. A Unix socket's timeout cannot be changed later.
+	// No timeouts: the client is our own process with its own, and a Unix socket's timeout cannot be changed later.
 	const unwatched = {
 		...options,
 		unix: own,
@@ -72,7 +72,7 @@ export function serveAt(
 	return server;
 }
 
-/** Removes folders of killed processes. */
+/** Removes folders that killed processes left. */
 function removeAbandoned(place: string): void {
 	for (const name of fs.readdirSync(place)) {
 		const pid = Number(/^tollgate-(\d+)-\w{6}$/.exec(name)?.[1] ?? Number.NaN);

@@ -67,11 +67,10 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 		});
 		return {
 			url: runDir === null ? addressOf(config.host, server.port) : undefined,
-			// A console has no catalogue.
+			// Nothing to reload: a console has no catalogue.
 			reload: async () => {},
 			sendAway({ successor }: { successor: boolean }) {
-				// With a successor, new requests already reach it. Without one, gateways keep proxying while they accept
-				// requests.
+				// With a successor, new requests already reach it. Without one, gateways keep proxying until they stop.
 				if (!successor) beginDrain();
 				return !successor;
 			},
@@ -82,7 +81,7 @@ export async function serveConsole(config: Config, { log, leaving }: { log: Log;
 			async stop() {
 				const drainOver = Bun.sleep(Math.max(0, beginDrain() - systemClock.monotonicMs()));
 				plane.shutDown();
-				// The gateways' last requests are still proxied here, and no other process answers them.
+				// The gateways still proxy their last requests here, and no other process answers them.
 				if (gatewaysAre === "leaving") await Promise.race([gatewaysGone.promise, drainOver]);
 				await drainListener(server);
 				await Promise.race([server.stop(), drainOver]);
@@ -98,19 +97,19 @@ function placesOf({ runDir, gatewayUrl }: Pick<Config, "runDir" | "gatewayUrl">)
 	return gatewayUrl === null ? [] : [{ url: gatewayUrl }];
 }
 
-/** Covers the largest playground chat; routes check their own smaller limits first. */
+/** Large enough for any playground chat; routes check their own, smaller limits first. */
 const BODY_BYTES_MAX = 40 * 1024 * 1024;
 
-/** Listens at the socket to which gateways proxy, or, if it runs apart, on its own port. */
+/** Listens at the socket to which gateways proxy, or on a port of its own if it runs alone. */
 function startConsoleServer(
 	config: MetricsAccess & Pick<Config, "host" | "port" | "trustedProxies">,
 	deps: {
 		plane: Pick<ConsolePlane, "handle" | "health">;
 		log: Log;
 		socket: string | undefined;
-		/** Served to gateways; also to others if the console runs apart. */
+		/** Shown to gateways; to other clients only if the console runs alone. */
 		metrics: Metrics;
-		/** True if every answer must close its connection. */
+		/** True while every response must close its connection. */
 		endsConnections(): boolean;
 	},
 ): Server<undefined> {

@@ -10,7 +10,7 @@ import { consoleSocket } from "./run-dir.ts";
 
 /** Runs the gateway plane in its own process. Rejects once `leaving` aborts while it opens the database. */
 export async function serveGateway(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
-	// Checked before a database is started; a parent has already checked it.
+	// Checked before a database is started; in a child, the parent has checked it.
 	if (config.runDir === null) await checkConfiguredFile(config);
 	return onDatabase(config, { log, leaving }, async ({ cleanup, databaseUrl, end }) => {
 		const plane = await createGatewayPlane(config, {
@@ -42,7 +42,7 @@ export async function serveGateway(config: Config, { log, leaving }: { log: Log;
 	});
 }
 
-/** Connects the first run's models: discovered servers, or a built-in one. */
+/** Connects the demo's models: servers found on this machine, or a built-in one. */
 async function connectDemo(config: Pick<Config, "port">, plane: GatewayPlane, log: Log) {
 	const { connectDemoModels } = await import("../demo/demo-models.ts");
 	const demo = await connectDemoModels({ log, fixedCatalog: plane.fixedCatalog }, { ownPort: config.port });

@@ -9,17 +9,17 @@ import { checkOwnSession, lostSettings, silent, urlForClients } from "../../db/p
 import { type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const CONNECT_S = 8;
-/** A pooler accepts a connection at once, even when it has no server connection for it. */
+/** Deadline for an answer: a pooler accepts connections even if no server connection is free. */
 const ANSWER_MS_MAX = 8_000;
 const ROUND_TRIPS = 9;
 const ROUND_TRIP_MS_WARNING = 10;
-/** Older versions lack statements that the schema uses. */
+/** Earliest supported version of PostgreSQL; older ones lack statements that the schema uses. */
 const VERSION_MIN = 14;
-/** At most; of a gateway with batches and with files in Postgres. */
+/** Most connections of a gateway, with batches and with files in Postgres. */
 const CONNECTIONS_OF_GATEWAY = 15;
 const CONNECTIONS_OF_CONSOLE = 12;
 const OFFSET_MS_WARNING = 2_000;
-/** Stripe's event signatures are valid for five minutes. */
+/** Largest clock difference: Stripe's event signatures are valid for five minutes. */
 const OFFSET_MS_BROKEN = 120_000;
 
 /** Checks the database's settings, its schema, and the clock difference between the machines. Changes nothing. */
@@ -51,10 +51,10 @@ export async function checkDatabase(
 	return [...database.list, ...schema.list, ...clock.list];
 }
 
-/** Returns the median round trip, and the clock offset measured by the shortest one. */
+/** Returns the median round trip, and the clock difference measured in the shortest one. */
 async function roundTrips(client: postgres.Sql, wallMs: () => number) {
 	const trips: { tookMs: number; offsetMs: number }[] = [];
-	// The first statement also connects.
+	// Not measured, since the first statement also opens the connection.
 	await client`select`;
 	for (let trip = 0; trip < ROUND_TRIPS; trip++) {
 		const [startMs, sentMs] = [performance.now(), wallMs()];
@@ -67,7 +67,7 @@ async function roundTrips(client: postgres.Sql, wallMs: () => number) {
 	return { tookMs: median.tookMs, offsetMs: Math.round(shortest.offsetMs) };
 }
 
-/** Settings that the server reports. */
+/** Settings as reported by the server. */
 export interface DatabaseSettings {
 	readonly version: string;
 	readonly major: number;
@@ -132,7 +132,7 @@ function judgeOffset(offsetMs: number, found: Findings): void {
 	else found.ok(apart);
 }
 
-/** Checks the schema as the next start would. */
+/** Checks the schema as the next start would, without changing it. */
 async function checkSchema(url: string, found: Findings): Promise<void> {
 	try {
 		if ((await migratedUrl(url)) !== undefined) return found.ok("the schema is up to date");

@@ -6,24 +6,24 @@ import { addressOf, checkHost, claimPort, reachableAddressOf } from "../../plane
 import { type Finding, findingsOf } from "./finding.ts";
 
 const GIB = 1024 ** 3;
-/** A journal reserves 8 MiB, and the embedded server's write-ahead log grows to 1 GiB. */
+/** Free space below which the disk counts as full: a journal has 8 MiB, the embedded server's log up to 1 GiB. */
 const FREE_BYTES_BROKEN = 64 * 1024 ** 2;
 const FREE_BYTES_WARNING = 2 * GIB;
 const SYNC_MS_WARNING = 20;
-/** Magic numbers of statfs(2). */
+/** File system types of statfs(2) that are on a network. */
 const NETWORK_SYSTEMS: readonly number[] = [0x6969, 0xff534d42, 0xfe534d42, 0x01021997, 0x65735546];
 const MEMORY_SYSTEMS: readonly number[] = [0x01021994, 0x858458f6];
 const OPEN_FILES_MIN = 4_096;
 const ASK_MS = 3_000;
 
-/** The system calls of the checks. */
+/** System calls of the checks, replaceable in tests. */
 interface System {
 	statfs(folder: string): Pick<fs.StatsFs, "type" | "bsize" | "bavail">;
-	/** Milliseconds to write a block to this file and sync it. */
+	/** Milliseconds for writing and syncing one block. */
 	timeSync(path: string): number;
 	/** False if files in this folder cannot be locked. */
 	canLock(path: string): boolean;
-	/** The text of /proc/self/limits; empty if there is none. */
+	/** Content of /proc/self/limits; empty on other systems. */
 	limits(): string;
 }
 
@@ -79,7 +79,7 @@ export function checkDisk(
 	if (bsize * bavail < FREE_BYTES_BROKEN) found.broken(free, room);
 	else if (bsize * bavail < FREE_BYTES_WARNING) found.warn(free, room);
 	else found.ok(free);
-	// Some runtimes return a signed number.
+	// Some runtimes return a signed number, so it is made unsigned.
 	if (NETWORK_SYSTEMS.includes(type >>> 0))
 		found.warn(
 			`${dataDir} is on a network file system, whose locks and syncs are unreliable`,

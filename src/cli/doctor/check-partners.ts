@@ -6,7 +6,7 @@ import { type Finding, type Findings, findingsOf, reasonOf } from "./finding.ts"
 
 const TIMEOUT_MS = 8_000;
 const WEBHOOK_PATH = "/api/stripe/webhook";
-/** Without one of these events a payment, a refund or a dispute goes unnoticed. */
+/** Events that the webhook must receive: without one, payments, refunds or disputes go unnoticed. */
 const EVENTS = [
 	"checkout.session.completed",
 	"checkout.session.async_payment_succeeded",
@@ -22,7 +22,7 @@ const EVENTS = [
 	"charge.dispute.funds_reinstated",
 ];
 
-/** Connects to the mail server and signs in; sends nothing. */
+/** Connects and signs in to the mail server, without sending a mail. */
 export async function checkMail({ mail, production }: Pick<Config, "mail" | "production">) {
 	const found = findingsOf("mail");
 	const none = "SMTP_URL is not set: sign-up by password, invitations and low-credit warnings do not work";
@@ -47,7 +47,7 @@ export async function checkMail({ mail, production }: Pick<Config, "mail" | "pro
 	return found.list;
 }
 
-/** Checks that Stripe accepts the key and sends its events to this service. Reads only. */
+/** Checks that Stripe accepts the key and sends its events to this service. Changes nothing. */
 export async function checkPayments({
 	stripe: settings,
 	publicUrl,

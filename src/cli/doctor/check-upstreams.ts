@@ -11,7 +11,7 @@ const ASK_MS = 8_000;
 const ASKED_AT_ONCE = 16;
 const NAMES_SHOWN_MAX = 5;
 
-/** Reads the catalogue and requests each replica's list of models; nothing is generated. */
+/** Reads the catalogue and requests every replica's list of models. Generates nothing. */
 export async function checkUpstreams(config: Pick<Config, "configPath" | "demo" | "env">): Promise<readonly Finding[]> {
 	const found = findingsOf("upstreams");
 	const models = readModels(config, found);
@@ -25,7 +25,7 @@ export async function checkUpstreams(config: Pick<Config, "configPath" | "demo" 
 	return found.list;
 }
 
-/** Undefined if no catalogue can be served. */
+/** Models of the catalogue; undefined if it has mistakes. */
 function readModels({ configPath, demo, env }: Pick<Config, "configPath" | "demo" | "env">, found: Findings) {
 	if (configPath === null) {
 		if (demo) found.note("there is no catalogue: the demo uses the model servers of this machine");
@@ -63,7 +63,7 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 			const key = upstream.apiKey === null ? "requests without a key" : "its key";
 			return found.broken(`${at} refuses ${key} (${status})`, "Correct its api_key.");
 		}
-		// TEI serves one model and has no list.
+		// TEI serves a single model and has no list of models.
 		const entries = isTei ? [{ id: body?.model_id }] : recordsOf(body?.data);
 		const listed = entries.filter(({ id }) => typeof id === "string");
 		if (status !== 200 || body === undefined || (isTei && listed.length === 0))
@@ -94,7 +94,7 @@ async function checkReplica({ model, upstream, name }: Asked, found: Findings): 
 	}
 }
 
-/** Requests and usage of another dialect's servers are misread. */
+/** Checks the dialect: with a wrong one, requests and usage are misread. */
 async function checkFamily(
 	upstream: UpstreamSpec,
 	answer: { at: string; entry: Readonly<Record<string, unknown>>; serverHeader: string },
@@ -121,7 +121,7 @@ function serverAt({ apiKey }: UpstreamSpec, origin: string): LocalServer {
 	return localServer(systemClock, { origin, timeoutMs: ASK_MS, headers });
 }
 
-/** The address without a password. */
+/** The URL without its password. */
 function shownUrl(text: string): string {
 	const { protocol, host, pathname } = new URL(text);
 	return `${protocol}//${host}${pathname}`;

@@ -14,15 +14,15 @@ export const CHECKS = [
 ] as const;
 export type CheckName = (typeof CHECKS)[number];
 
-/** broken: the service does not work, or loses money. warning: it works, but with a risk. note: good to know. */
+/** broken: the service does not work, or loses money. warning: a risk. note: information. */
 export type State = "ok" | "note" | "warning" | "broken";
 
-/** One result of a check. It holds no secret, because operators paste it into tickets. */
+/** A check's result. It contains no secret, because operators paste it into tickets. */
 export interface Finding {
 	readonly area: CheckName;
 	readonly state: State;
 	readonly what: string;
-	/** What to do, if `what` does not say it. */
+	/** The remedy, if `what` does not say it. */
 	readonly todo?: string;
 }
 
@@ -37,7 +37,7 @@ export function findingsOf(area: CheckName) {
 		note: (what: string) => void list.push({ area, state: "note", what }),
 		warn: (what: string, todo: string) => void list.push({ area, state: "warning", what, todo }),
 		broken: (what: string, todo: string) => void list.push({ area, state: "broken", what, todo }),
-		/** Words the failure like a command or `serve` would. */
+		/** Adds a failure, worded as by a command or `serve`. */
 		failed: (error: unknown) => void list.push({ area, state: "broken", what: explain(error).message }),
 	};
 }

@@ -1,4 +1,4 @@
-/** Throws on a programmer's error. A condition that a user or another machine can cause is a `Fault` instead. */
+/** Throws AssertionError for a bug. Use `Fault` for conditions that a user or another machine can cause. */
 export function assert(condition: unknown, message: string): asserts condition {
 	if (!condition) throw new AssertionError(message);
 }

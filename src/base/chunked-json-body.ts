@@ -1,13 +1,13 @@
 import { createTimeSlice } from "./time-slice.ts";
 
-/** JSON text written in one step. */
+/** Characters of JSON that are written in one step. */
 const PIECE_CHARS = 128 * 1024;
-/** A number, and the overhead of any value. */
+/** Assumed length of a number, and of the punctuation of any value. */
 const VALUE_CHARS = 20;
 
 /**
- * The JSON of a value, or a text whole or in pieces, as a response body. Long bodies are serialized in pieces as they
- * are read, between event-loop turns for other work.
+ * Body of a response: the JSON of a value, or a text whole or in pieces. Long bodies are serialized piece by piece
+ * while they are read, so that other work of the event loop runs in between.
  */
 export function chunkedJsonBody(value: object | string | Generator<string>): string | ReadableStream<string> {
 	if (typeof value === "string") return value.length <= PIECE_CHARS ? value : streamOf(slicesOf(value));
@@ -57,7 +57,7 @@ function streamOf(pieces: Iterator<string>): ReadableStream<string> {
 	);
 }
 
-/** The pieces of `JSON.stringify(value)`. */
+/** Yields the pieces of `JSON.stringify(value)`. */
 function* written(value: unknown): Generator<string> {
 	if (isShort(value)) yield JSON.stringify(value) ?? "null";
 	else if (typeof value === "string") {
@@ -82,7 +82,7 @@ function* written(value: unknown): Generator<string> {
 	}
 }
 
-/** Never splits a surrogate pair. */
+/** Splits a long text, never inside a surrogate pair. */
 function* slicesOf(text: string): Generator<string> {
 	for (let from = 0; from < text.length; ) {
 		let to = Math.min(from + PIECE_CHARS, text.length);
@@ -92,12 +92,12 @@ function* slicesOf(text: string): Generator<string> {
 	}
 }
 
-/** Whether its JSON is written in one step. */
+/** Whether the value is small enough to be serialized in one step. */
 function isShort(value: unknown): boolean {
 	return charsLeft(value, PIECE_CHARS) >= 0;
 }
 
-/** What remains of `chars` after writing the value; negative as soon as they do not suffice. */
+/** Returns `chars` minus the length of the value; stops at the first negative result. */
 function charsLeft(value: unknown, chars: number): number {
 	let left = chars - VALUE_CHARS;
 	if (typeof value === "string") return left - value.length;

@@ -4,22 +4,22 @@ import type { Log } from "./log.ts";
 export type Cleanup = ReturnType<typeof createCleanup>;
 
 /**
- * Deadline of all steps without their own. Waits for silent connections must delay neither the other steps nor the
- * process: supervisors kill it ten seconds after its drain, of which settlements have used two.
+ * Deadline shared by all steps without one of their own, so that steps waiting for silent connections delay nothing.
+ * Supervisors kill the process ten seconds after its drain, of which settlements may use two.
  */
 const TOGETHER_MS = 5_000;
-/** Minimum per step once that time is used up: a step that does not wait needs less. */
+/** Least time per step once the shared deadline is used up, enough for a step that does not wait. */
 const LEAST_MS = 200;
 
-/** Runs the shutdown steps of parts in reverse order of their creation. */
+/** Runs the shutdown steps of a process in reverse order of their registration. */
 export function createCleanup({ clock, log }: { clock: Clock; log: Log }) {
 	const steps: { end: () => Promise<unknown> | unknown; ownDeadlineMs: number | undefined }[] = [];
 	return {
-		/** `deadlineMs`: an own deadline for a step that takes longer than the shared one. */
+		/** Registers a step. `deadlineMs`: for a step that takes longer than the shared deadline. */
 		add(end: () => Promise<unknown> | unknown, deadlineMs?: number) {
 			steps.push({ end, ownDeadlineMs: deadlineMs });
 		},
-		/** Runs each step once, sequentially, whether or not others fail; never rejects. */
+		/** Runs each step once, in sequence, even if others fail; never rejects. */
 		async run() {
 			let leftMs = TOGETHER_MS;
 			for (const { end, ownDeadlineMs } of steps.splice(0).reverse()) {

@@ -1,19 +1,19 @@
 import { createTimerWheel } from "./timer-wheel.ts";
 
-/** Time, replaceable in tests and the simulation. Wall time is for records, monotonic time for durations. */
+/** Source of time, replaceable in tests and the simulation. Wall time is for records, monotonic time for durations. */
 export interface Clock {
 	/** Milliseconds since 1970; may jump. */
 	wallMs(): number;
-	/** Milliseconds since some fixed moment; never goes back, but stops while a virtual machine is suspended. */
+	/** Milliseconds since some fixed moment. Never goes back, but stops while a virtual machine is suspended. */
 	monotonicMs(): number;
 	/** Calls `run` once after `delayMs`; the returned function cancels it. */
 	after(delayMs: number, run: () => void): () => void;
 }
 
-/** Delays from here on may end two ticks late, three after a stall. Shorter ones are exact except for a stall. */
+/** Delays from here on may end two ticks late, three after a stall. Shorter ones are exact, except after a stall. */
 const COARSE_DELAY_MS_MIN = 2_000;
 const COARSE_TICK_MS = 100;
-/** As long as a heavy request may block the loop under load, and less than the shortest of these delays tolerates. */
+/** Lateness that counts as a stall: longer than a heavy request blocks the loop, shorter than COARSE_DELAY_MS_MIN. */
 const STALL_MS = 500;
 
 const wheel = createTimerWheel({
@@ -35,7 +35,7 @@ export const systemClock: Clock = {
 	},
 };
 
-/** The rest of a deadline is short, too: after a stall it waits for one more tick, once, like those of the wheel. */
+/** Waits for a short delay. After a stall it waits for one more tick, once, like the timer wheel. */
 function shortly(delayMs: number, run: () => void): () => void {
 	const dueMs = performance.now() + delayMs;
 	let timer = setTimeout(() => {
@@ -49,7 +49,7 @@ export function sleep(clock: Clock, delayMs: number): Promise<void> {
 	return new Promise((resolve) => clock.after(delayMs, resolve));
 }
 
-/** Rejects with `onTimeout()` if `work` has not settled within `delayMs`; `work` itself continues. */
+/** Rejects with `onTimeout()` if `work` has not settled within `delayMs`; `work` itself is not stopped. */
 export function withDeadline<T>(
 	clock: Clock,
 	work: PromiseLike<T>,

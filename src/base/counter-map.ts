@@ -1,6 +1,6 @@
 /**
- * Numbers by name, mostly zero, changed by each request. A name whose number is zero stays for a while: a Map whose
- * entries come and go has the problem that `SlotPool` describes.
+ * Counters by name, mostly zero, changed by each request. A name stays for a while after reaching zero: a Map whose
+ * entries come and go has the memory problem described in `SlotPool`.
  */
 export class CounterMap {
 	#numbers = new Map<string, number>();
@@ -24,7 +24,7 @@ export class CounterMap {
 		return this.#numbers.size;
 	}
 
-	/** Bounds the names with zero by half of the names and ZEROS_MAX. */
+	/** Limits the names at zero to half of all names and to ZEROS_MAX. */
 	#forget(): void {
 		this.#zeros += 1;
 		if (this.#zeros <= Math.max(ZEROS_MAX, this.#numbers.size / 2)) return;

@@ -1,20 +1,20 @@
 type Rows = readonly (readonly (string | number | boolean | null)[])[];
 
 /**
- * A CSV file that is generated at its reader's pace. Rejects if its first rows fail, while the status can still report
- * it.
+ * Streams a CSV file at its reader's pace. Rejects if reading the first rows fails, while an error status is still
+ * possible.
  */
 export async function csvResponse(
 	fileName: string,
 	head: readonly string[],
-	/** The next rows; undefined at the end. */
+	/** Returns the next rows; undefined at the end. */
 	next: () => Promise<Rows | undefined>,
 ): Promise<Response> {
 	const encoder = new TextEncoder();
 	let first: Rows | undefined = [head, ...((await next()) ?? [])];
 	const stream = new ReadableStream<Uint8Array>({
 		async pull(controller) {
-			// An error here breaks the connection, so that a partial file is not taken for a whole one.
+			// An error here aborts the connection, so that a partial file is not mistaken for a complete one.
 			const rows = first ?? (await next());
 			first = undefined;
 			if (rows === undefined) controller.close();
@@ -30,12 +30,12 @@ export async function csvResponse(
 }
 
 const NUMBER = /^-?\d+(\.\d+)?$/;
-/** Start of a formula, also in full width, after blanks and invisible characters. */
+/** Start of a formula, which may follow blanks and invisible characters and be in full width. */
 const FORMULA = /^[\s\p{C}]*[=+\-@＝＋－＠]/u;
-/** The same after characters that spreadsheets in other languages take for the end of a cell. */
+/** Start of a formula after a character that spreadsheets in some languages treat as the end of a cell. */
 const NEXT_FORMULA = /([;|\t\r\n])(?=[\s\p{C}]*[=+\-@＝＋－＠])/gu;
 
-/** RFC 4180. Text that a spreadsheet would take for a formula gets a leading quote. */
+/** A CSV line by RFC 4180. Text that a spreadsheet would treat as a formula gets a leading apostrophe. */
 export function csvLine(values: readonly (string | number | boolean | null)[]): string {
 	return `${values.map(cell).join(",")}\r\n`;
 }

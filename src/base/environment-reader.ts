@@ -2,7 +2,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type EnvironmentReader = ReturnType<typeof createEnvironmentReader>;
 
-/** Typed look-ups that note a problem and return the default. An empty value counts as not set. */
+/**
+ * Reads typed variables. Reports an invalid value to `note` and returns the default. An empty value counts as unset.
+ */
 export function createEnvironmentReader(env: Environment, note: (problem: string) => void) {
 	const text = (name: string): string | null => env[name] || null;
 	const list = (name: string): string[] =>
@@ -22,7 +24,7 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 			note(`${name} must be a whole number from ${min} to ${max}, got ${JSON.stringify(value)}`);
 			return otherwise;
 		},
-		/** The first option is the default. */
+		/** Reads one of `options`; the first one is the default. */
 		choice<const T extends string>(name: string, options: readonly [T, ...T[]]): T {
 			const value = text(name);
 			if (value === null) return options[0];
@@ -36,7 +38,7 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 			note(`${name} ${demand}, got ${JSON.stringify(value)}`);
 			return null;
 		},
-		/** Addresses may hold passwords, so problems do not repeat them. */
+		/** Reads a URL. Error texts do not repeat it, since it may contain a password. */
 		url(name: string, protocols: readonly string[], isOrigin = false): string | null {
 			const given = text(name);
 			if (given === null) return null;
@@ -70,14 +72,14 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 	};
 }
 
-/** PostgreSQL's programs accept an address with its host in the query; a URL with a user needs a host. */
+/** Adds a placeholder host: PostgreSQL accepts a URL whose host is in the query, but URLs with a user need one. */
 function withHost(address: string): string {
 	return address.replace(/^(postgres(?:ql)?:\/\/[^/?#@]*@)(?=[/?:][^#]*[?&]host=)/, "$1localhost");
 }
 
 /**
- * Whether a character of the password ended it: its rest is then parsed as path, query or fragment, and would be shown.
- * An address of the web may contain an @ there.
+ * Whether an unescaped character of the password ended the host part: the rest would be parsed, and shown, as path,
+ * query or fragment. In web addresses an @ is allowed there.
  */
 function isCutShort({ protocol, pathname, search, hash }: URL): boolean {
 	return !protocol.startsWith("http") && (/@/.test(pathname + hash) || /^\?[^=]*@/.test(search));

@@ -2,10 +2,10 @@ import type { Environment } from "./environment-reader.ts";
 import { isOneEditAway, plainWord } from "./near-word.ts";
 
 const KNOWN_MODES = ["production", "development", "test"];
-/** Shorter names resemble too many words. */
+/** Least length of a name for which a typo is suspected: shorter names resemble too many words. */
 const NEAR_CHARS_MIN = 6;
 
-/** Settings that have no effect, or not the intended one. `names` are the known variables. */
+/** Warns of variables that have no effect, or another than intended. `names` are the known variables. */
 export function environmentWarnings(env: Environment, names: readonly string[]): string[] {
 	const warnings: string[] = [];
 	const { NODE_ENV: mode } = env;
@@ -27,7 +27,7 @@ export function environmentWarnings(env: Environment, names: readonly string[]):
 
 /** The unset known variable that `name` is probably a typo of: one edit, or only case and separators differ. */
 function meantBy(name: string, env: Environment, names: readonly string[]): string | undefined {
-	// OpenTelemetry defines many more variables than are read here.
+	// OpenTelemetry defines many more variables than this service reads.
 	if (name.length < NEAR_CHARS_MIN || names.includes(name) || name.startsWith("OTEL_")) return undefined;
 	const plain = plainWord(name);
 	return names.find((one) => one.length >= NEAR_CHARS_MIN && !env[one] && isOneEditAway(plain, plainWord(one)));

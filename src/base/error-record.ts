@@ -1,30 +1,30 @@
 /**
- * The loggable part of an error, without values of a failed statement. The query builder has them in its text, the
- * database server in detail, context and the quotes of its message.
+ * Fields of an error that may be logged, without values of a failed statement. The query builder puts values into its
+ * message; PostgreSQL into detail, context and quoted parts of its message.
  */
 export interface ErrorRecord {
 	readonly name: string;
 	readonly message: string;
-	/** A Fault's private text. */
+	/** Private text of a Fault. */
 	readonly detail?: string;
-	/** Of a server's error: its subject, only by names of the schema. */
+	/** Objects of a database error, by names of the schema only. */
 	readonly about?: Readonly<Record<string, string>>;
-	/** The error that a query builder's error wraps. */
+	/** Error wrapped by the query builder's error. */
 	readonly cause?: ErrorRecord;
-	/** Stack lines, without the message that they repeat. */
+	/** Stack without the message that it repeats. */
 	readonly stack: string;
 }
 
-/** Names of the schema and places of the server's source, in the driver's names. */
+/** Fields of a database error with names of schema objects, or places in the server's source. */
 const ABOUT = ["schema_name", "table_name", "column_name", "data_type_name", "constraint_name", "routine"] as const;
 const CAUSES_MAX = 3;
 /** PostgreSQL, "Error Codes": five characters. */
 const SQLSTATE = /^[0-9A-Z]{5}$/;
-/** Raised by functions, with arbitrary values in the text. */
+/** Codes raised by functions, whose texts may contain values. */
 const RAISED = /^(P0|TG)/;
 const QUERY_TEXT = /Failed query:[\s\S]*$/;
 const QUOTED = /["'„“”‘’‚«»「][\s\S]*["'„“”‘’‚«»」]|["'„“”‘’‚«»「][\s\S]*$/;
-/** A place in one of our functions, from a context that may also contain values. */
+/** Matches a place in one of our functions; the rest of the context may contain values. */
 const PLACE = /PL\/pgSQL function [\w.]+(?:\([\w ,[\]]*\))? line \d+ at [A-Za-z ]+/;
 
 export function errorRecord(error: Error, depth = 0): ErrorRecord {
@@ -45,14 +45,14 @@ export function errorRecord(error: Error, depth = 0): ErrorRecord {
 	};
 }
 
-/** An error in one line, for private texts and terminals. */
+/** An error on one line, for private texts and terminals. */
 export function errorText(error: unknown): string {
 	if (!(error instanceof Error)) return withoutQuery(String(error));
 	const { name, message, cause } = errorRecord(error);
 	return cause === undefined ? `${name}: ${message}` : `${name}: ${message}: ${cause.message}`;
 }
 
-/** Removes a query builder's text from an error's text. */
+/** Removes the query from a query builder's error text. */
 export function withoutQuery(text: string): string {
 	return text.replace(QUERY_TEXT, "Failed query");
 }
@@ -62,7 +62,7 @@ function messageOf(error: Error): string {
 	const server = serverError(error);
 	if (server === undefined) return withoutQuery(error.message);
 	const { code, severity, severity_local: localSeverity } = server;
-	// A message in another language may contain values in unknown places.
+	// False for messages in another language, in which values cannot be located.
 	const isEnglish = localSeverity === undefined || localSeverity === severity;
 	if (RAISED.test(code) || !isEnglish) return `database error ${code}`;
 	return `database error ${code}: ${error.message.replace(QUOTED, "…")}`;

@@ -1,6 +1,6 @@
 import { inEnglish, type Text, type TextValues } from "./translate.ts";
 
-/** The closed list of expected failures. `gateway/error-body.ts` gives each its status and type. */
+/** Codes of all expected failures. `gateway/error-body.ts` maps each to a status and a type. */
 export type FaultCode =
 	| "invalid_request"
 	| "context_length_exceeded"
@@ -43,26 +43,26 @@ export type FaultCode =
 
 export interface FaultDetail {
 	values?: TextValues;
-	/** The request field at fault, in OpenAI's notation (`messages[0].content`). */
+	/** Request field that caused the fault, in OpenAI's notation (`messages[0].content`). */
 	param?: string | null;
-	/** For the log only: may name addresses, keys' ids and upstream text. */
+	/** Text for the log only, which may contain addresses, key ids and upstream texts. */
 	private?: string;
-	/** Seconds for `retry-after`. */
+	/** Seconds for the `retry-after` header. */
 	retryAfterS?: number;
 	cause?: unknown;
 }
 
-/** An expected failure: a code, a text that may be shown to anyone, and a private one for the log. */
+/** An expected failure: a code, a public text and a private one for the log. */
 export class Fault extends Error {
 	override readonly name = "Fault" as const;
 	readonly code: FaultCode;
-	/** The parts of `message` for translation (`translate.ts`). */
+	/** Parts of `message` for translation (`translate.ts`). */
 	readonly texts: readonly Text[];
 	readonly param: string | null;
 	readonly private: string | undefined;
 	readonly retryAfterS: number | undefined;
 
-	/** `text` is public: the id of a text, or consecutive texts. */
+	/** `text` is public: a text's id, or consecutive texts. */
 	constructor(code: FaultCode, text: string | readonly Text[], detail: FaultDetail = {}) {
 		const { values } = detail;
 		const texts = typeof text !== "string" ? text : [values === undefined ? { id: text } : { id: text, values }];

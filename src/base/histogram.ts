@@ -1,8 +1,8 @@
-/** Counts in few buckets, cheap enough for every event: plain numbers, formatted only when metrics are read. */
+/** A histogram that is cheap enough for every event: plain numbers, formatted only when metrics are read. */
 export interface Histogram {
-	/** Upper bounds, ascending. */
+	/** Upper bounds of the buckets, ascending. */
 	readonly bounds: readonly number[];
-	/** One count per bound, and one above the last. */
+	/** A count per bound, and one for values above the last. */
 	readonly counts: readonly number[];
 	readonly sum: number;
 }

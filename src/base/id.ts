@@ -1,6 +1,6 @@
 import { assert } from "./assert.ts";
 
-/** A sortable id: `prefix_` + 32 hex digits of a UUIDv7. Ids of accounts, projects and keys also name their budgets. */
+/** A sortable id: `prefix_` and the 32 hex digits of a UUIDv7. Budgets have the id of their account, project or key. */
 export function newId(prefix: string): string {
 	return `${prefix}_${newUuid().replaceAll("-", "")}`;
 }
@@ -10,7 +10,7 @@ export function newUuid(): string {
 	return Bun.randomUUIDv7();
 }
 
-/** A request id in its public forms: of `uuid`, or a fresh one. */
+/** The public forms of a request's id, from `uuid` or a new one. */
 export function newRequestId(uuid = newUuid()): { uuid: string; requestId: string; hex: string } {
 	const hex = hexOf(uuid);
 	return { uuid, requestId: requestIdOf(hex), hex };
@@ -29,7 +29,7 @@ function uuidOfHex(hex: string): string {
 	return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** The UUID within any of our ids (`req_…`, `chatcmpl-…`); undefined if there is none. */
+/** UUID in one of our ids (`req_…`, `chatcmpl-…`); undefined if there is none. */
 export function uuidOfId(id: string): string | undefined {
 	const hex = /([0-9a-f]{32})$/.exec(id.toLowerCase().replaceAll("-", ""))?.[1];
 	if (hex === undefined) return undefined;

@@ -16,34 +16,34 @@ import {
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 const DEPTH_MAX = 128;
-/** Arrays and objects. With millions of objects the garbage collector takes long in one step. */
+/** Limit of arrays and objects: with millions, the garbage collector takes long in one step. */
 const CONTAINERS_MAX = 1_000_000;
-/** Strings that are values. */
+/** Limit of strings that are values, not names. */
 const TEXTS_MAX = 500_000;
-/** Values of one array. */
+/** Limit of values in one array. */
 const LIST_MAX = 1_000_000;
-/** Members of one object. */
+/** Limit of members in one object. */
 const MEMBERS_MAX = 100_000;
-/** A string is one block of memory in the end, assembled in one step. */
+/** Limit of a string's bytes, since it is assembled in one step. */
 const TEXT_BYTES_MAX = 48 * 1024 * 1024;
 
-/** Approximate input of one parser call, which then takes a few milliseconds at most. */
+/** Approximate input of one parser call, so that the call takes at most a few milliseconds. */
 const PIECE_BYTES = 128 * 1024;
-/** Structural characters between two looks at the clock. */
+/** Structural characters between two readings of the clock. */
 const SIGNS_A_LOOK = 64;
 
-/** An unfinished array or object. Large parts are assembled piece by piece, the rest is parsed as a whole. */
+/** An unfinished array or object. Its large values are assembled piece by piece; the rest is parsed in one call. */
 interface Open {
 	readonly isList: boolean;
-	/** Position of its opening bracket in the text. */
+	/** Position of the opening bracket. */
 	readonly from: number;
 	restFrom: number;
-	/** Position of the last comma between its own values; negative if there was none. */
+	/** Position of the last comma between its values; negative: none yet. */
 	comma: number;
 	commas: number;
-	/** Its last value was large, and no comma has followed. */
+	/** True if its last value was large and no comma has followed. */
 	afterLarge: boolean;
-	/** Parsed values; undefined while it is small. */
+	/** Values parsed so far; undefined while it is small. */
 	list: unknown[] | undefined;
 	members: Record<string, unknown> | undefined;
 }
@@ -52,23 +52,23 @@ interface Parse {
 	readonly bytes: Buffer;
 	readonly timeSlice: TimeSlice;
 	readonly pieceBytes: number;
-	/** Innermost last. */
+	/** Unfinished arrays and objects, innermost last. */
 	readonly open: Open[];
-	/** The outermost value if it is large, with its position. */
+	/** Outermost value with its position, if it is large. */
 	root: { readonly value: unknown; readonly from: number; readonly to: number } | undefined;
 	containers: number;
-	/** Strings that are no names. */
+	/** Number of strings that are values. */
 	texts: number;
-	/** Structural characters seen, for periodic looks at the clock. */
+	/** Number of structural characters, for readings of the clock. */
 	signs: number;
 }
 
-/** Yields wherever other work should run. Throws SyntaxError. */
+/** Work in steps: yields where other work may run. Throws SyntaxError. */
 type Steps<Value> = Generator<undefined, Value>;
 
 /**
- * Like `JSON.parse` for a UTF-8 text, in steps of a few milliseconds between event-loop turns for other work. Undefined
- * if it is not JSON, exceeds the bounds above (or 128 KB of white space in a row), or is `null`.
+ * Like `JSON.parse` for a UTF-8 text, in steps of a few milliseconds with other work in between. Undefined if the text
+ * is not JSON, exceeds the limits above (or has 128 KB of white space in a row), or is `null`.
  */
 export async function parseInTurns(bytes: Uint8Array, pieceBytes = PIECE_BYTES): Promise<unknown> {
 	const timeSlice = createTimeSlice();
@@ -100,7 +100,7 @@ function* parsing(parse: Parse): Steps<unknown> {
 	const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
 	for (let at = start, since = start; ; since = at) {
 		parse.signs += 1;
-		// Often enough for the parsing in between, too.
+		// Checked often enough for the parsing between checks, too.
 		if (parse.signs % SIGNS_A_LOOK === 0 && timeSlice.isOver()) yield;
 		const sign = nextSign(bytes, at, Math.min(length, since + parse.pieceBytes));
 		if (sign === length) break;
@@ -137,7 +137,7 @@ function* parsing(parse: Parse): Steps<unknown> {
 	return root.value;
 }
 
-/** Returns the position after the string whose quote is at `from`; attaches the string if it is large. */
+/** Returns the position after the string whose quote is at `from`; a large string is attached. */
 function* textFrom(parse: Parse, from: number): Steps<number> {
 	const { bytes, timeSlice } = parse;
 	parse.texts += 1;
@@ -176,7 +176,7 @@ function begin({ bytes, open }: Parse, from: number): void {
 	});
 }
 
-/** At a closing bracket: attaches the ended container if it is large. */
+/** Handles a closing bracket: attaches the finished array or object if it is large. */
 function end(parse: Parse, at: number): void {
 	const { bytes, open } = parse;
 	const ended = open.pop();
@@ -190,7 +190,7 @@ function end(parse: Parse, at: number): void {
 	attach(parse, ended.isList ? listOf(ended) : membersOf(ended), ended.from, at + 1);
 }
 
-/** At a comma: parses the values before it once they are many. */
+/** Handles a comma: once there are many values before it, parses them. */
 function separate(parse: Parse, at: number): void {
 	const { bytes, open } = parse;
 	const into = open.at(-1);
@@ -205,7 +205,7 @@ function separate(parse: Parse, at: number): void {
 	into.comma = at;
 }
 
-/** Attaches a large value, from `from` to before `to`, to its container. */
+/** Attaches a large value, which ends before `to`, to its array or object. */
 function attach(parse: Parse, value: unknown, from: number, to: number): void {
 	const into = parse.open.at(-1);
 	if (into === undefined) {
@@ -215,7 +215,7 @@ function attach(parse: Parse, value: unknown, from: number, to: number): void {
 	}
 	if (into.afterLarge) throw new SyntaxError("a missing comma");
 	if (into.comma >= into.restFrom) take(parse, into, into.comma);
-	// With a small value in its place the parser can read the rest, and so gives the name.
+	// A small value takes its place, so that the parser can read the rest and thus the member's name.
 	const before = textOf(parse, into.restFrom, from);
 	if (into.isList) {
 		if ((JSON.parse(`[${before}""]`) as unknown[]).length !== 1) throw new SyntaxError("a missing comma");
@@ -229,7 +229,7 @@ function attach(parse: Parse, value: unknown, from: number, to: number): void {
 	into.restFrom = to;
 }
 
-/** Parses the values up to `to`, a comma or the end: at least one. */
+/** Parses the values before `to`, a comma or the end; at least one. */
 function take(parse: Parse, into: Open, to: number): void {
 	const text = textOf(parse, into.restFrom, to);
 	into.restFrom = to + 1;
@@ -246,7 +246,7 @@ function take(parse: Parse, into: Open, to: number): void {
 	for (const [name, value] of members) define(all, name, value);
 }
 
-/** Values without a comma between them may be arbitrarily long, and are invalid. */
+/** Text to parse. Values without commas between them may be arbitrarily long and are invalid. */
 function textOf({ bytes, pieceBytes }: Parse, from: number, to: number): string {
 	if (to - from > 8 * pieceBytes) throw new SyntaxError("a missing comma");
 	return bytes.toString("utf8", from, to);
@@ -262,7 +262,7 @@ function membersOf(open: Open): Record<string, unknown> {
 	return open.members;
 }
 
-/** Like the parser: `__proto__` is a member like others. */
+/** Sets a member. As with `JSON.parse`, `__proto__` is an ordinary name. */
 function define(members: Record<string, unknown>, name: string, value: unknown): void {
 	if (name !== "__proto__") members[name] = value;
 	else Object.defineProperty(members, name, { value, writable: true, enumerable: true, configurable: true });

@@ -2,47 +2,46 @@ import { Fault } from "./fault.ts";
 import { nextTurn } from "./time-slice.ts";
 
 /**
- * Limits for a parser's input. Long text is cheap to parse and structure is not: a megabyte of empty objects takes as
- * long as a hundred of prose, and nested brackets take a serializer's stack. With these limits a body of any allowed
- * size is parsed in some hundredths of a second (`test/attack/bodies.test.ts` sends the worst of each).
+ * Limits of a JSON text's structure. Text is cheap to parse, structure is not: a megabyte of empty objects takes as
+ * long as a hundred of prose, and deep nesting overflows a serializer's stack. Within these limits any allowed body is
+ * parsed in some hundredths of a second (`test/attack/bodies.test.ts` sends the worst of each).
  */
 const DEPTH_MAX = 128;
 const NAMES_MAX = 50_000;
 const STRINGS_MAX = 100_000;
-/** Commas: elements of arrays and members of objects. */
+/** Limit of commas, which separate elements and members. */
 const VALUES_MAX = 500_000;
-/** Backslashes: text that consists of escapes is parsed ten times slower than other text. */
+/** Limit of backslashes: text made of escapes is parsed ten times slower. */
 const ESCAPES_MAX = 1_000_000;
-/** Characters outside of strings: digits, brackets, white space. */
+/** Limit of characters outside of strings: digits, brackets, white space. */
 const SIGNS_MAX = 8_000_000;
 
-/** Steps between two turns for other work; a step is a character outside of strings, a string or an escape. */
+/** Steps between two turns of the event loop; a step is a character outside of strings, a string or an escape. */
 const STEPS_A_TURN = 500_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** A list or an object as written in a text. */
+/** An array or object, as written in the text. */
 export interface RawValue {
 	readonly text: string;
-	/** Names within it, on all levels, repeated ones included. */
+	/** Number of names in it on all levels, repeated ones included. */
 	readonly names: number;
-	/** Nesting levels of lists and objects, including itself. */
+	/** Levels of nesting, itself included. */
 	readonly levels: number;
-	/** Positions of strings over `LONG_STRING_CHARS` in the whole text, without their quotes: begin, end, begin, … */
+	/** Start and end positions of strings longer than `LONG_STRING_CHARS`, without quotes: start, end, start, … */
 	readonly longStrings: readonly number[];
 	/** False once the parsed value was changed. */
 	isCurrent: boolean;
 }
 
-/** Scanning a string from this length on takes 0.6 of the time of a copy. */
+/** Length from which scanning a string takes 0.6 of the time of copying it. */
 export const LONG_STRING_CHARS = 4 * 1024;
 
 /**
- * Checks the structure of a JSON text before it is parsed. Invalid JSON is bounded too, up to the position where a
- * parser would give up. Fault `invalid_request`, naming the bound. If the text is an object whose `field` is a list or
- * an object, returns that member as written; the last one of repeated names, like JSON.parse. Undefined if a name with
- * escapes could also be it.
+ * Checks a JSON text's structure before it is parsed; invalid JSON is checked up to the position where a parser stops.
+ * Fault `invalid_request`, naming the limit. If the text is an object whose `field` is an array or object, returns that
+ * member as written, the last one if it is repeated. Undefined if an escaped name could also be `field`.
  */
 export function checkStructure(text: string, field?: string): RawValue | undefined | Promise<RawValue | undefined> {
 	const scan = new Scan(text, field);
@@ -60,7 +59,7 @@ async function goOn(scan: Scan): Promise<RawValue | undefined> {
 	return scan.found();
 }
 
-/** Each takes two characters at least. */
+/** An escape has at least two characters, so a short text cannot have too many. */
 function mayHaveTooManyEscapes(text: string): boolean {
 	return text.length > 2 * ESCAPES_MAX;
 }
@@ -72,17 +71,17 @@ class Scan {
 	depth = 0;
 	names = 0;
 	strings = 0;
-	/** Quotes within strings. */
+	/** Quotes inside strings, which are escaped. */
 	quotes = 0;
 	values = 0;
 	signs = 0;
-	/** The last string on the outermost level: the name of the value that follows. */
+	/** Last string on the outermost level: the name of the next value. */
 	#nameFrom = 0;
 	#nameTo = 0;
-	/** Start of the list or object that belongs to it, and the names before. */
+	/** Start of the searched array or object, and the number of names before it. */
 	#from = 0;
 	#namesBefore = 0;
-	/** The deepest level within it, including those around it, and its long strings. */
+	/** Deepest level inside it, counted from the outermost, and its long strings. */
 	deepest = 0;
 	#longStrings: number[] | undefined;
 	#found: (Omit<RawValue, "text" | "isCurrent"> & { readonly from: number; readonly to: number }) | undefined;
@@ -93,7 +92,7 @@ class Scan {
 		this.#field = field === undefined ? undefined : JSON.stringify(field);
 	}
 
-	/** A string from `from` to here has ended. */
+	/** Records the string from `from` to the current position. */
 	stringFrom(from: number): void {
 		if (this.depth === 1) {
 			this.#nameFrom = from;
@@ -131,7 +130,7 @@ class Scan {
 		return { text: this.text.slice(from, to), ...found, isCurrent: true };
 	}
 }
-/** Continues for one turn; true at the end of the text. A native search skips strings. */
+/** Scans for one turn; true at the end of the text. A native search skips strings. */
 function walk(scan: Scan): boolean {
 	const { text } = scan;
 	const { length } = text;
@@ -174,12 +173,12 @@ function walk(scan: Scan): boolean {
 	return scan.at >= length;
 }
 
-/** The position after the string that begins here, or the end of an unterminated text. Quotes in it are escapes. */
+/** Position after the string that starts here, or the end of the text if it is unterminated. */
 function stringEnd(scan: Scan, length: number): number {
 	const { text } = scan;
 	for (let quote = text.indexOf('"', scan.at + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
 		let before = quote - 1;
-		// More backslashes in a row exceed the limit, and are not counted to their beginning.
+		// Backslashes are not counted further back: that many in a row exceed the limit.
 		const least = quote - 2 - 2 * ESCAPES_MAX;
 		while (before > least && text.charCodeAt(before) === BACKSLASH) before -= 1;
 		if (quote - before > 2 * ESCAPES_MAX) throw tooManyEscapes();
@@ -190,13 +189,13 @@ function stringEnd(scan: Scan, length: number): number {
 	return length;
 }
 
-/** Fault `invalid_request`. Also in turns: each escape needs a search of its own. */
+/** Counts escapes, in turns, since each needs a search. Fault `invalid_request` above the limit. */
 async function countEscapes(text: string): Promise<void> {
 	let at = -1;
 	for (let escapes = 0; escapes <= ESCAPES_MAX; escapes += 1) {
 		at = text.indexOf("\\", at + 1);
 		if (at < 0) return;
-		// The character after it is part of the same escape.
+		// Skips the next character, which belongs to the same escape.
 		at += 1;
 		if (escapes % STEPS_A_TURN === STEPS_A_TURN - 1) await nextTurn();
 	}

@@ -1,21 +1,21 @@
-/** The languages of pages and mails, each by its own name. */
+/** Languages of pages and mails, each in its own name. */
 export const LANGUAGES = { en: "English", de: "Deutsch" } as const;
 
 export type Language = keyof typeof LANGUAGES;
 
-/** Cookie with a reader's choice; pages write it, the server reads it before rendering. */
+/** Cookie with a reader's choice, written by pages and read by the server before it renders. */
 export const LANGUAGE_COOKIE = "tollgate.language";
 
 export const ENGLISH: Language = "en";
 
-/** Further ranges are ignored. */
+/** Limit of language ranges; further ones are ignored. */
 const RANGES_MAX = 20;
 
 export function isLanguage(text: unknown): text is Language {
 	return typeof text === "string" && Object.hasOwn(LANGUAGES, text);
 }
 
-/** The reader's choice in this browser, else the browser's (RFC 9110, 12.5.4), else English. */
+/** Language chosen in this browser, else that of `accept-language` (RFC 9110, 12.5.4), else English. */
 export function languageOf(headers: Headers): Language {
 	const cookies = headers.get("cookie") ?? "";
 	const chosen = cookies.split(/;\s*/).find((one) => one.startsWith(`${LANGUAGE_COOKIE}=`));
@@ -23,7 +23,7 @@ export function languageOf(headers: Headers): Language {
 	return isLanguage(language) ? language : accepted(headers.get("accept-language") ?? "");
 }
 
-/** The first of equally weighted ones; a range such as `de-AT` means the language. */
+/** First supported language with the highest weight; a range such as `de-AT` counts as `de`. */
 function accepted(ranges: string): Language {
 	let best: { language: Language; weight: number } | undefined;
 	for (const range of ranges.split(",").slice(0, RANGES_MAX)) {

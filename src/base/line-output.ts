@@ -1,6 +1,6 @@
 export type LineOutput = ReturnType<typeof createLineOutput>;
 
-/** Writes a piece; calls `written` once all of it was written, perhaps at once, or with the error. */
+/** Writes a piece. Calls `written` once all of it is written, possibly at once, or with the error. */
 export type WritePiece = (piece: string, written: (error?: NodeJS.ErrnoException | null) => void) => void;
 
 interface Piece {
@@ -9,18 +9,16 @@ interface Piece {
 	lines: number;
 }
 
-/** About ten thousand lines per process while a reader is busy; further lines are dropped. */
+/** Unread bytes, about ten thousand lines; further lines are dropped. */
 const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
-/** What a pipe takes atomically (PIPE_BUF), less a newline before it. */
+/** Bytes that a pipe writes atomically (PIPE_BUF), less one for a newline before them. */
 const PIECE_BYTES_MAX = 4_095;
 
 /**
- * Destination of log lines: a file, a terminal, or a pipe, whose reader may have stopped or ended. Logging must not end
- * the process. Lines that cannot be written, because of a full disk or a closed pipe, are dropped, and unread lines do
- * not fill the memory. Left alone, the first would end the process, and the second would wait without a bound. `onLost`
- * receives the number of missing lines once a line was written again. Several processes write to one pipe. If it is
- * full, the runtime writes part of a line, and another process's line would follow in its middle. So only pieces that
- * the pipe takes atomically are written at a time; a longer line may still be split while the pipe is full.
+ * Writes log lines to a file, terminal or pipe, which must not end the process or fill its memory. Lines that cannot be
+ * written (full disk, closed pipe) or stay unread are dropped; `onLost` gets their number after the next successful
+ * write. If several processes write to one pipe, only pieces that it takes atomically keep lines apart. A longer line
+ * may be interrupted while the pipe is full.
  */
 export function createLineOutput(writePiece: WritePiece, onLost: (lines: number) => void) {
 	const waiting: Piece[] = [];
@@ -29,7 +27,7 @@ export function createLineOutput(writePiece: WritePiece, onLost: (lines: number)
 	let lost = 0;
 	let isOut = false;
 	let isSending = false;
-	/** A full disk may have taken part of a line: the next piece begins with a newline. */
+	/** True after a failed write, of which a full disk may have taken a part: the next piece starts with a newline. */
 	let isCut = false;
 
 	function send(): void {
@@ -82,9 +80,9 @@ export function createLineOutput(writePiece: WritePiece, onLost: (lines: number)
 			}
 			send();
 		},
-		/** Resolves once no line waits any more: never, if nothing reads. */
+		/** Resolves once no line is waiting; never resolves if nothing reads. */
 		flushed: () => (isOut ? new Promise<void>((resolve) => awaiting.push(resolve)) : Promise.resolve()),
-		/** Bytes that wait, or are on their way. */
+		/** Bytes that wait or are being written. */
 		unread: () => unread,
 	};
 }

@@ -1,6 +1,6 @@
 export interface QueueNode<One> {
 	readonly one: One;
-	/** Higher for each later node. */
+	/** Position in the order of insertion; grows. */
 	readonly nth: number;
 	before: QueueNode<One> | undefined;
 	behind: QueueNode<One> | undefined;
@@ -46,7 +46,7 @@ export class LinkedQueue<One> implements Iterable<One> {
 		return node;
 	}
 
-	/** False if it has left before. */
+	/** Removes a node. False if it was removed before. */
 	delete(node: QueueNode<One>): boolean {
 		if (!node.isThere) return false;
 		const { before, behind } = node;
@@ -61,7 +61,7 @@ export class LinkedQueue<One> implements Iterable<One> {
 		return true;
 	}
 
-	/** Nodes may leave during the iteration; added ones are visited too. */
+	/** Nodes may be removed during the iteration; nodes that are added are visited too. */
 	*[Symbol.iterator](): Iterator<One> {
 		let node = this.#first;
 		while (node !== undefined) {

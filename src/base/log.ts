@@ -8,9 +8,9 @@ export interface Log {
 	info(message: string, fields?: LogFields): void;
 	warn(message: string, fields?: LogFields): void;
 	error(message: string, fields?: LogFields): void;
-	/** A log whose lines all carry `fields`. */
+	/** Returns a log that adds `fields` to each line. */
 	with(fields: LogFields): Log;
-	/** For callers whose fields are costly to compute. */
+	/** Whether lines of this level are written, for callers whose fields are costly to compute. */
 	isOn(level: LogLevel): boolean;
 }
 
@@ -18,12 +18,12 @@ export type LogSwitch = ReturnType<typeof createLogSwitch>;
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const satisfies readonly LogLevel[];
 
-/** Which lines are written; may be changed while the process runs. */
+/** Level of the lines that are written, which can change while the process runs. */
 export function createLogSwitch(configured: LogLevel) {
 	let level = configured;
 	return {
 		level: () => level,
-		/** Turns `debug` on or off. Returns the level now in force. */
+		/** Switches level `debug` on or off. Returns the new level. */
 		toggleDebug() {
 			level = level === "debug" ? configured : "debug";
 			return level;
@@ -36,23 +36,23 @@ export function createLogSwitch(configured: LogLevel) {
 
 const RANK: Record<LogLevel, number> = { debug: 10, info: 20, warn: 30, error: 40 };
 
-/** Fields that never reach a log, whatever they hold. */
+/** Names of fields that are never logged. */
 const SECRET_FIELD =
 	/^(authorization|x-api-key|cookie|set-cookie|stripe-signature|api_?key|secret|password|pepper|body|prompt|messages)$/i;
 
-/** Text that looks like a key of ours or of an upstream. */
+/** Texts that look like an API key, ours or an upstream's. */
 const SECRET_TEXT = /\b(sk[_-][A-Za-z0-9_-]{6})[A-Za-z0-9_-]{10,}/g;
 
 export interface LogOptions {
 	readonly level: LogLevel | (() => LogLevel);
-	/** Receives each line without its newline. */
+	/** Writes a line, given without its newline. */
 	readonly write: (line: string) => void;
-	/** Set for a terminal: readable lines instead of JSON. */
+	/** Set for a terminal, which gets readable lines instead of JSON. */
 	readonly terminal?: { readonly colour: boolean };
 	readonly nowMs?: () => number;
 }
 
-/** JSON lines, one per event. */
+/** Writes JSON lines, one per event. */
 export function createLog(options: LogOptions): Log {
 	const nowMs = options.nowMs ?? Date.now;
 	const { level: given } = options;
@@ -62,7 +62,7 @@ export function createLog(options: LogOptions): Log {
 		const at = (level: LogLevel) => (message: string, fields?: LogFields) => {
 			if (!isOn(level)) return;
 			const own = { time: new Date(nowMs()).toISOString(), level, message };
-			// `own` is spread twice: time, level and message come first, and no other field of the same name replaces them.
+			// `own` is spread twice: it comes first, and no other field overrides time, level and message.
 			const record = { ...own, ...bound, ...fields, ...own };
 			const line = lineOf(record);
 			options.write(
@@ -81,10 +81,10 @@ export function createLog(options: LogOptions): Log {
 	return make({});
 }
 
-/** For parts built without a log, and for tests that do not read one. */
+/** For parts that run without a log, and for tests. */
 export const silentLog: Log = createLog({ level: "error", write: () => {} });
 
-/** Logging must not end the process: fields that are not JSON are left out. */
+/** Serializes a line. Fields that are not valid JSON are omitted, because logging must not end the process. */
 function lineOf(record: { time: string; level: LogLevel; message: string }): string {
 	try {
 		return JSON.stringify(record, redact);
@@ -101,7 +101,7 @@ function redact(name: string, value: unknown): unknown {
 	return typeof value === "string" ? withoutQuery(value).replace(SECRET_TEXT, "$1…") : value;
 }
 
-/** A log record for a terminal: one line, `12:34:56 warn  what happened  name=value`. */
+/** A log record for a terminal: `12:34:56 warn  message  name=value`. */
 
 interface LogRecord {
 	readonly time: string;
@@ -113,10 +113,10 @@ interface LogRecord {
 const BOLD: Readonly<Record<string, string>> = { warn: "\x1b[33m", error: "\x1b[31m" };
 const END = "\x1b[0m";
 const LEVEL_CHARS = "error".length;
-/** Characters that a terminal could take for a command, or for the end of the line. */
+/** Characters that a terminal could interpret as a command or as a line end. */
 const NOT_SHOWN = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
-/** `record` is plain data with secrets already removed. The time is local. */
+/** `record` is plain data without secrets. The time is local. */
 function terminalLine({ time, level, message, ...fields }: LogRecord, options: { colour: boolean }): string {
 	const word = level.padEnd(LEVEL_CHARS);
 	const colour = options.colour ? BOLD[level] : undefined;
@@ -134,7 +134,7 @@ function isError(value: unknown): value is { name: string; message: string; deta
 	return typeof value === "object" && value !== null && "name" in value && "message" in value && "stack" in value;
 }
 
-/** Message and place; the JSON log has the whole stack. */
+/** Message and place of an error; the JSON log has the whole stack. */
 function errorText({ message, detail, stack }: { message: string; detail?: unknown; stack?: unknown }): string {
 	const said = typeof detail === "string" ? `${message} (${detail})` : message;
 	const place = /^\s+at .*?([^\s(/]+\/[^\s(/]+:\d+):\d+\)?$/m.exec(String(stack))?.[1];

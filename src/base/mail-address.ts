@@ -1,6 +1,6 @@
 /**
- * Accepts one address only: nothing that a mail program could take for two, or for a name with another address; and no
- * second spelling, such as a dot after the domain.
+ * Accepts a single address. Refuses what a mail program could read as two addresses, or as a name with another address,
+ * and second spellings such as a dot after the domain.
  */
 export function isMailAddress(text: string): boolean {
 	if (text.length > ADDRESS_CHARS_MAX) return false;
@@ -10,7 +10,7 @@ export function isMailAddress(text: string): boolean {
 
 const ADDRESS_CHARS_MAX = 320;
 
-/** The mailbox: the part after a plus is ignored. */
+/** Mailbox of an address: without the part after a plus. */
 export function mailboxOf(address: string): string {
 	const at = address.lastIndexOf("@");
 	const name = address.slice(0, at).toLowerCase();

@@ -1,16 +1,16 @@
 import type { Clock } from "./clock.ts";
 
-/** What has not ended by then is reported, at most a tenth of a second later. */
+/** Work that runs longer than this is reported, at most a tenth of a second later. */
 const MOMENT_MS = 100;
 
 /**
- * Detects what lasts longer than a moment: most short requests end sooner and need no timer or listener of their own.
- * Keeps a place for each that began since the last tick. `lasts` does not throw.
+ * Reports work that lasts longer than a moment. Most requests end sooner and need neither a timer nor a listener of
+ * their own. `lasts` must not throw.
  */
 export function createMoments<One>(clock: Clock, lasts: (one: One) => void) {
-	/** In the order in which they began; undefined once ended. Not a Set, for the reason given in `SlotPool`. */
+	/** Work in order of its start; undefined once ended. Not a Set, because of the problem described in `SlotPool`. */
 	let young: (One | undefined)[] = [];
-	/** How many began before the first of these. */
+	/** Number of works that began before the first one in `young`. */
 	let before = 0;
 	let isTicking = false;
 
@@ -27,7 +27,7 @@ export function createMoments<One>(clock: Clock, lasts: (one: One) => void) {
 	}
 
 	return {
-		/** Returns the number for `end`. */
+		/** Records a start. Returns the number for `end`. */
 		begin(one: One) {
 			if (!isTicking) {
 				isTicking = true;
@@ -35,7 +35,7 @@ export function createMoments<One>(clock: Clock, lasts: (one: One) => void) {
 			}
 			return before + young.push(one) - 1;
 		},
-		/** True if it lasted long enough to be reported. Once for each `begin`. */
+		/** Records an end, once per `begin`. True if the work was reported. */
 		end(nth: number) {
 			if (nth < before || young[nth - before] === undefined) return true;
 			young[nth - before] = undefined;

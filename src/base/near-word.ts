@@ -1,9 +1,9 @@
-/** Lower case, without separators. */
+/** The word in lower case, without separators. */
 export function plainWord(word: string): string {
 	return word.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
 }
 
-/** True if one inserted, removed, replaced or swapped letter turns `b` into `a`. */
+/** True if inserting, removing, replacing or swapping one letter of `b` gives `a`. */
 export function isOneEditAway(a: string, b: string): boolean {
 	if (Math.abs(a.length - b.length) > 1) return false;
 	let start = 0;

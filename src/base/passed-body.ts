@@ -44,7 +44,7 @@ export function passedBody(
 	});
 }
 
-/** Whether no connection was made, so that nothing was sent. */
+/** Whether no connection was established, so that nothing was sent. */
 export function isAbsent(error: unknown): boolean {
 	const { code } = error as { code?: unknown };
 	return code === "ENOENT" || code === "ECONNREFUSED" || code === "ConnectionRefused";

@@ -1,4 +1,4 @@
-/** Work with at most one run at a time. A run that rejects calls `onError`, and no other follows it. */
+/** Runs work one at a time. A run that rejects calls `onError` and cancels the next one. */
 export function createSingleFlight(work: () => Promise<void>, onError: (error: unknown) => void) {
 	let running: Promise<void> | undefined;
 	let again = false;
@@ -17,13 +17,13 @@ export function createSingleFlight(work: () => Promise<void>, onError: (error: u
 	}
 
 	return {
-		/** Starts a run; while one is under way, exactly one more follows it. Never rejects. */
+		/** Starts a run; if one is running, exactly one more follows it. Never rejects. */
 		run() {
 			again = true;
 			running ??= runAll();
 			return running;
 		},
-		/** The run under way, including the one that follows. */
+		/** The current run, including the one that follows it. */
 		running: () => running,
 	};
 }

@@ -1,10 +1,10 @@
 import { CounterMap } from "./counter-map.ts";
 import { SlotPool } from "./slot-pool.ts";
 
-/** Open objects by name, like a Map whose entries may come and go without the problem that `SlotPool` describes. */
+/** Objects by name. Like a Map, without the memory problem described in `SlotPool`. */
 export class SlotMap<One extends object> implements Iterable<One> {
 	readonly #slots = new SlotPool<One>();
-	/** By name: its slot, counted from one. */
+	/** Slot by name, counted from one. */
 	readonly #places = new CounterMap();
 
 	get size(): number {
@@ -30,7 +30,7 @@ export class SlotMap<One extends object> implements Iterable<One> {
 		return one;
 	}
 
-	/** In no order. */
+	/** Iterates in no particular order. */
 	[Symbol.iterator](): Iterator<One> {
 		return this.#slots[Symbol.iterator]();
 	}

@@ -3,11 +3,11 @@ import { assert } from "./assert.ts";
 export interface States<State extends string> {
 	now(): State;
 	is(state: State): boolean;
-	/** Asserts that a transition leads from the present state to `next`. */
+	/** Changes the state. Asserts that the transition is allowed. */
 	enter(next: State): void;
 }
 
-/** `transitions`: the states that may follow each state. */
+/** `transitions` lists the states that may follow each state. */
 export function createStates<State extends string>(
 	transitions: Readonly<Record<State, readonly State[]>>,
 	first: NoInfer<State>,

@@ -1,18 +1,17 @@
 import { Fault } from "./fault.ts";
 
 /**
- * Characters that the database's texts and JSON cannot hold: zero bytes and unpaired surrogates, which JSON can escape.
- * A text stores a surrogate as another character, JSON refuses it. So the first of two statements would succeed and the
- * second, which logs it, would fail.
+ * Characters that Postgres cannot store: zero bytes, and unpaired surrogates, which text columns replace and JSON
+ * columns refuse. Without a check, a statement could succeed and the one that logs it fail.
  */
 const UNSTORABLE = /[\0\p{Cs}]/gu;
 
-/** Replaces each of them with U+FFFD. */
+/** Replaces such characters with U+FFFD. */
 export function storable(text: string): string {
 	return text.replace(UNSTORABLE, "\u{fffd}");
 }
 
-/** Fault `invalid_request`, naming the field, if a name or text anywhere in a parsed body contains one. */
+/** Fault `invalid_request`, naming the field, if a name or text in a parsed body contains such a character. */
 export function assertStorable(body: unknown): void {
 	const fields: [string, unknown][] = typeof body === "object" && body !== null ? Object.entries(body) : [["", body]];
 	for (const field of fields) {
@@ -28,7 +27,7 @@ export function assertStorable(body: unknown): void {
 
 const FIELD = /^[A-Za-z_]\w{0,63}$/;
 
-/** No recursion: the sender chooses the depth. */
+/** Not recursive, because the client chooses the depth. */
 function isStorable(value: unknown): boolean {
 	const waiting: unknown[] = [value];
 	for (const one of waiting) {

@@ -1,11 +1,11 @@
-/** Resolves after other work had its turn of the event loop: timers, sockets, and their consequences. */
+/** Resolves after a turn of the event loop: timers and sockets have been served. */
 export function nextTurn(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }
 
 /**
- * Resolves once per event-loop turn, for all callers in it, so that their next steps run back to back. Used before
- * small requests are sent and their responses read, it saves 20–25 % CPU under load (`test/bench/README.md`).
+ * Resolves once per turn of the event loop for all callers in it, so that their next steps run back to back. Used
+ * before small requests are sent and their responses read: saves 20–25 % CPU under load (`test/bench/README.md`).
  */
 export type TickBarrier = () => Promise<void>;
 
@@ -22,17 +22,17 @@ export function createTickBarrier(): TickBarrier {
 	};
 }
 
-/** Time after which other work gets its turn of the event loop. */
+/** Milliseconds after which a long task yields to other work. */
 const TURN_MS = 5;
 
 export type TimeSlice = ReturnType<typeof createTimeSlice>;
 
-/** The share of the event loop of a long task, checked between its steps. */
+/** Lets a long task check, between its steps, whether it should yield to the event loop. */
 export function createTimeSlice(turnMs = TURN_MS) {
 	let endsMs = performance.now() + turnMs;
 	return {
 		isOver: () => performance.now() > endsMs,
-		/** Resolves in a later turn, after other work ran. */
+		/** Yields: resolves in a later turn, after other work has run. */
 		async next() {
 			await nextTurn();
 			endsMs = performance.now() + turnMs;
@@ -40,7 +40,7 @@ export function createTimeSlice(turnMs = TURN_MS) {
 	};
 }
 
-/** `list.map(map)`, yielding to other work if it takes long. */
+/** Like `list.map(map)`, but yields to other work if it takes long. */
 export async function mapInTurns<Item, Result>(
 	list: readonly Item[],
 	map: (item: Item, place: number) => Result,

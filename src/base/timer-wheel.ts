@@ -3,7 +3,7 @@ import { SlotPool } from "./slot-pool.ts";
 export interface TimerWheelOptions {
 	readonly nowMs: () => number;
 	readonly tickMs: number;
-	/** A tick that is this late means that the loop was blocked. */
+	/** Lateness of a tick, in ms, that counts as a stall of the event loop. */
 	readonly stallMs: number;
 	/** Calls `tick` every `tickMs` until the returned function is called. */
 	readonly every: (tickMs: number, tick: () => void) => () => void;
@@ -15,16 +15,16 @@ interface Deadline {
 }
 
 /**
- * Long deadlines that rarely fire: a runtime timer for each would cost more than all else about it. One timer for all
- * deadlines, in buckets of one tick each. It runs while there are any, and one tick longer. A deadline that throws does
- * so as an uncaught exception, like a timer's, and delays no other. After a stall of the process or machine, awaited
- * events may have arrived unread: deadlines then wait for one more tick.
+ * Timers for long deadlines that rarely expire: a runtime timer for each would be costly. One timer serves all, in
+ * buckets of one tick; it runs while there are deadlines and one tick longer. A deadline that throws causes an uncaught
+ * exception, as with `setTimeout`, and delays no other. After a stall, deadlines wait for one more tick, because
+ * awaited events may have arrived unread.
  */
 export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOptions) {
 	const buckets = new Map<number, SlotPool<Deadline>>();
-	/** In all buckets. An empty bucket stays until its tick, since the next deadline of its kind is usually due then. */
+	/** Deadlines in all buckets. An empty bucket stays until its tick, since the next deadline often falls into it. */
 	let waiting = 0;
-	/** The last tick whose bucket was processed. */
+	/** Last tick whose bucket was processed. */
 	let done = 0;
 	let tickedMs = 0;
 	let isSparing = false;
@@ -33,7 +33,7 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 	function tick(): void {
 		const sinceMs = nowMs() - tickedMs;
 		tickedMs += sinceMs;
-		// Never twice in a row: a loop that is always late would have no deadlines.
+		// Never twice in a row: otherwise a loop that is always late would have no deadlines.
 		isSparing = sinceMs >= stallMs && !isSparing;
 		if (isSparing) return;
 		const now = Math.floor(tickedMs / tickMs);
@@ -61,7 +61,7 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 	}
 
 	return {
-		/** Calls `run` after `delayMs`, up to two ticks late, one more after a stall; returns a cancel function. */
+		/** Calls `run` after `delayMs`, up to two ticks late, three after a stall. Returns a function that cancels it. */
 		after(delayMs: number, run: () => void) {
 			if (stop === undefined) {
 				tickedMs = nowMs();
@@ -78,7 +78,7 @@ export function createTimerWheel({ nowMs, tickMs, stallMs, every }: TimerWheelOp
 			const deadline: Deadline = { run, slot: 0 };
 			deadline.slot = bucket.take(deadline);
 			waiting += 1;
-			// Bound, not a closure: that would keep the variables of this call in an object of their own.
+			// Bound instead of a closure, which would keep the variables of this call in memory.
 			return forget.bind(undefined, deadline, bucket);
 		},
 	};

@@ -2,16 +2,15 @@ import { pages, server } from "./de.json";
 import { ENGLISH, type Language } from "./language.ts";
 
 /**
- * Texts that the server writes: errors, mails, receipts, statements. A text's id is its English with `{name}` for a
- * value; `server` in `de.json` has the German under the same id. Translating looks up the id and never searches a
- * written text.
+ * Texts written by the server: errors, mails, receipts, statements. A text's id is its English form with `{name}` for
+ * values; `server` in `de.json` has the German form under the same id.
  */
 
 export type TextId = keyof typeof server;
 
 export type TextValues = Readonly<Record<string, string | number | bigint>>;
 
-/** An untranslated message: the id of its text and the values to fill in. */
+/** A text to translate: its id and the values to fill in. */
 export interface Text {
 	readonly id: string;
 	readonly values?: TextValues;
@@ -22,14 +21,14 @@ export interface KnownText extends Text {
 	readonly id: TextId;
 }
 
-/** Names of roles and rights, as pages show them. */
+/** Names of roles and rights, which are texts of pages. */
 const PAGES: Readonly<Record<string, unknown>> = pages;
-/** Values under these names are themselves ids of texts: states, roles, rights. */
+/** Names of values that are ids of texts themselves: states, roles, rights. */
 const WORDS: ReadonlySet<string> = new Set(["state", "role", "right", "who", "problem", "period", "why"]);
-/** Values under these names are dates: `2027-01-31`, `2027-01-31T12:00:00Z`. */
+/** Names of values that are dates: `2027-01-31`, `2027-01-31T12:00:00Z`. */
 const DATES: ReadonlySet<string> = new Set(["moment", "day"]);
 
-/** Values under these names are decimals: `1.25`. */
+/** Names of values that are decimals: `1.25`. */
 const DECIMALS: ReadonlySet<string> = new Set([
 	"amount",
 	"balance",
@@ -45,7 +44,7 @@ export function inEnglish({ id, values }: Text): string {
 	return values === undefined ? id : fillIn(id, values);
 }
 
-/** The text in `language`; in English if it has no translation. */
+/** The text in `language`, or in English without a translation. */
 export function translate(language: Language, text: Text): string {
 	const german = language === ENGLISH ? undefined : germanOf(SERVER, text.id);
 	if (german === undefined) return inEnglish(text);
@@ -76,7 +75,7 @@ function germanOf(texts: Readonly<Record<string, unknown>>, id: string): string 
 	return typeof text === "string" ? text : undefined;
 }
 
-/** Fills in the values; a missing one keeps its placeholder. */
+/** Fills in values; without a value the placeholder stays. */
 export function fillIn(text: string, values: TextValues): string {
 	return filled(text, (name) => values[name]);
 }
@@ -85,7 +84,7 @@ function filled(text: string, valueFor: (name: string) => TextValues[string] | u
 	return text.replace(/\{(\w+)\}/g, (mark, name: string) => String(valueFor(name) ?? mark));
 }
 
-/** `2027-01-31` or `2027-01-31T12:00:00Z`, in UTC; anything else unchanged. */
+/** A date or time in UTC, in German; anything else unchanged. */
 function germanMoment(text: string): string {
 	const [, year, month, day, time] = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d:\d\d))?/.exec(text) ?? [];
 	if (year === undefined) return text;

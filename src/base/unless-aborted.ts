@@ -1,4 +1,4 @@
-/** Rejects with the reason once `signal` aborts, without waiting for the work: a database may take minutes to fail. */
+/** Rejects as soon as `signal` aborts, without waiting for the work, since a database may take minutes to fail. */
 export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 	const aborted = Promise.withResolvers<never>();
 	const give = () => aborted.reject(signal.reason);
@@ -7,7 +7,7 @@ export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): P
 	try {
 		return await Promise.race([work, aborted.promise]);
 	} finally {
-		// The signal may outlive the work by far.
+		// Removes the listener, because the signal may live much longer than the work.
 		signal.removeEventListener("abort", give);
 	}
 }

@@ -1,10 +1,10 @@
 import packageJson from "../../package.json" with { type: "json" };
 
-/** Set by `bun run build`: the built commit, with `-dirty` if files differed from it; empty if unknown. */
+/** Commit of the build, set by `bun run build`; `-dirty` follows if files differed from it; empty if unknown. */
 declare const TOLLGATE_COMMIT: string | undefined;
 
-/** Twelve hexadecimal digits, perhaps `-dirty`; null from source and without a history at build time. */
+/** Twelve hex digits, perhaps with `-dirty`; null when run from source or built without a history. */
 export const COMMIT: string | null = (typeof TOLLGATE_COMMIT === "string" && TOLLGATE_COMMIT) || null;
 
-/** After semver.org: `0.3.0`, or `0.3.0+1a2b3c4d5e6f` with the build's commit. CHANGELOG.md lists the changes. */
+/** Version by semver.org: `0.3.0`, or `0.3.0+1a2b3c4d5e6f` with the build's commit. */
 export const VERSION: string = COMMIT === null ? packageJson.version : `${packageJson.version}+${COMMIT}`;

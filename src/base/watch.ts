@@ -6,8 +6,8 @@ export type Watch<T> = ReturnType<typeof startWatch<T>>;
 const LOOK_MS = 60_000;
 
 /**
- * An external value, known without a query: for readiness and metrics. Looks once a minute. The last value stays while
- * a look fails. `what` is for the log.
+ * A value from outside, read once a minute, for readiness and metrics. While reading fails, the last value stays.
+ * `what` names it in the log.
  */
 export function startWatch<T>(
 	deps: { look: () => Promise<T>; clock: Clock; log: Log },
@@ -33,7 +33,7 @@ export function startWatch<T>(
 	}
 
 	return {
-		/** Undefined before the first look. */
+		/** Last value; undefined before the first read. */
 		last: () => last,
 		stop() {
 			stopped = true;

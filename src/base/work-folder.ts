@@ -6,13 +6,13 @@ import { tryFileLock } from "./file-lock.ts";
 
 export type WorkFolder = ReturnType<typeof openWorkFolder>;
 
-/** Its lock shows that its owner lives; a very new folder may not be locked yet. */
+/** Lock file that shows that the owner lives; a new folder may not have it yet. */
 const LOCK = "lock";
 const YOUNG_MS = 60_000;
 
 /**
- * Creates a temporary folder that belongs to this process until it is removed, and removes those of the same prefix
- * that killed processes left. `prefix` has one purpose only.
+ * Creates a temporary folder of this process, and removes folders with the same prefix that killed processes left. Use
+ * a `prefix` for one purpose only.
  */
 export function openWorkFolder(prefix: string) {
 	for (const name of readdirSync(tmpdir())) if (name.startsWith(prefix)) removeIfLeft(join(tmpdir(), name));
@@ -36,6 +36,6 @@ function removeIfLeft(path: string): void {
 		rmSync(path, { recursive: true, force: true });
 		lock.release();
 	} catch {
-		// Another user's, or already removed.
+		// The folder belongs to another user or was already removed.
 	}
 }

@@ -6,39 +6,39 @@ import type { LimitKind } from "./share-store.ts";
 import { createShares, type Share, type SharesDeps } from "./shares.ts";
 
 /**
- * Concurrency and requests a minute of a key, or of all keys of a project, across all instances. Each instance counts
- * within its share, and shares move to where requests arrive. The check is synchronous; only a used-up share must be
- * drawn.
+ * Limits of concurrent requests and requests per minute of a key, or of a project's keys together, across all
+ * instances. Each instance counts within its share; shares move to where requests arrive. Checks are synchronous; only
+ * a used-up share must be drawn from Postgres.
  */
 export interface KeyLimits {
 	/**
-	 * Counts a request; returns false if this instance's share is used up: then `draw` and retry. Throws
-	 * rate_limit_exceeded. Each counted `enter` needs one `leave` or one `withdraw`.
+	 * Counts a request. Returns false if this instance's share is used up: then `draw` and call it again. Throws
+	 * rate_limit_exceeded. Each counted `enter` needs one `leave` or `withdraw`.
 	 */
 	enter(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): boolean;
-	/** Throws as `enter` would if no draw can help; counts nothing. */
+	/** Throws if `enter` would throw; counts nothing. */
 	check(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): void;
-	/** Draws the missing share, or learns that there is none. Fault service_unavailable without an answer. */
+	/** Requests a larger share. Resolves even if none is free. Fault service_unavailable if Postgres does not answer. */
 	draw(keyId: string, requestsPerMinute: number | null, concurrencyMax: number | null): Promise<void>;
 	leave(keyId: string): void;
 	/** Undoes an `enter` within the same tick. */
 	withdraw(keyId: string): void;
-	/** The key's running requests on this instance. */
+	/** Number of the key's running requests on this instance. */
 	running(keyId: string): number;
 	rateLimitState(keyId: string, requestsPerMinute: number): RateLimitState;
-	/** Another instance lacks shares of this key: unused ones are returned. */
+	/** Another instance lacks a share of this key: returns unused parts of this instance's. */
 	recall(keyId: string): void;
-	/** Returns all unused shares and stops. */
+	/** Returns all unused parts of shares and stops. */
 	stop(): Promise<void>;
 }
 
-/** As far as this instance knows: what others have taken since its last draw is missing. */
+/** State of a request limit, as far as this instance knows; lacks what others used since its last draw. */
 export interface RateLimitState {
-	/** Requests a minute. */
+	/** Limit in requests per minute. */
 	readonly limit: number;
 	/** Requests that would be admitted now. */
 	readonly remaining: number;
-	/** Until the whole limit is free, if no request comes. */
+	/** Milliseconds until the whole limit is free, if no request comes. */
 	readonly resetMs: number;
 }
 
@@ -48,17 +48,17 @@ interface Usage extends RateWindow {
 	runningShare: Share | undefined;
 }
 
-/** Beyond it, each new key checks some others: those without running requests are forgotten even while they count. */
+/** Limit of keys in memory. Above it, each new key checks some others and drops those without running requests. */
 const KEYS_MAX = 250_000;
 const KEYS_A_KEY = 8;
 const TICK_MS = 1_000;
-/** Keys that one tick checks: those unused for two minutes are forgotten, and their shares returned. */
+/** Keys checked per tick. Keys unused for two minutes are dropped and their shares returned. */
 const KEYS_A_TICK = 4_000;
 const CONTESTED_MS = 5_000;
 
 export interface KeyLimitsDeps {
 	readonly clock: Clock;
-	/** Without it this instance is alone and has the whole limits. */
+	/** Absent: this is the only instance and has the whole limits. */
 	readonly shared?: Omit<SharesDeps, "clock">;
 }
 
@@ -80,7 +80,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 		return usage;
 	}
 
-	/** Checks so many keys, in turn. */
+	/** Checks the next `looks` keys. */
 	function forgetSome(looks: number, nowMs: number, evenCounted: boolean): void {
 		for (let looked = 0; looked < looks; looked++) {
 			const { done, value } = sweep.next();
@@ -128,7 +128,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 	const isUsedUp = (usage: Usage, kind: LimitKind, amount: number, nowMs: number) =>
 		kind === "running" ? usage.running >= amount : counted(usage, nowMs) > amount - 1;
 
-	/** Returns false if a share must be drawn. Throws rate_limit_exceeded if no draw can help. */
+	/** Returns false if a share must be drawn. Throws rate_limit_exceeded if drawing cannot help. */
 	function hasRoom(keyId: string, usage: Usage, kind: LimitKind, limit: number | null, nowMs: number): boolean {
 		if (limit === null) return true;
 		const share = shareOf(keyId, usage, kind, limit);
@@ -223,9 +223,7 @@ function refusal(
 	});
 }
 
-/**
- * When a retry may succeed: counts of this instance, or of others, have decayed. Of the others only the pace is known.
- */
+/** When a retry may succeed, as counts of this or other instances decay. Of the others only the rate is known. */
 function comeBackAtMs(usage: Usage, limit: number, share: Share | undefined, nowMs: number): number {
 	const isOurs = isAbove(usage, limit, nowMs);
 	if (isOurs) return freeAtMs(usage, limit);

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 
-/** Sliding count of a minute's requests, approximated by two fixed windows: the older one counts in part. */
+/** Approximate sliding count of the last minute, from two fixed windows of which the older counts partly. */
 export interface RateWindow {
 	sinceMs: number;
 	count: number;
@@ -10,19 +10,19 @@ export interface RateWindow {
 export const WINDOW_MS = 60_000;
 
 /**
- * Start of the window that `nowMs` is in: a minute of the wall clock, the same on all instances, which would otherwise
+ * Start of the window of `nowMs`: a minute of the wall clock. It is the same on all instances, which would otherwise
  * together admit more than the limit.
  */
 export function windowStart(nowMs: number, wallMs: number): number {
 	return nowMs - (wallMs % WINDOW_MS);
 }
 
-/** Instances' clocks differ by this much at most, unless one is set. */
+/** Largest difference between instances' clocks that counts as normal. */
 const APART_MS_MAX = 1_000;
 
 /**
- * Advances to the window of `nowMs` and realigns it after the wall clock was set, or instances would stay apart while
- * the key is used. A window never starts in the future, or the older one would count too much.
+ * Advances to the window of `nowMs`, and realigns the window after the wall clock was set. A window never starts in the
+ * future, since the older one would then count too much.
  */
 export function advance(window: RateWindow, nowMs: number, clock: Pick<Clock, "wallMs">): void {
 	const windows = Math.floor((nowMs - window.sinceMs) / WINDOW_MS);
@@ -32,18 +32,18 @@ export function advance(window: RateWindow, nowMs: number, clock: Pick<Clock, "w
 	window.sinceMs += windows * WINDOW_MS;
 	const startMs = windowStart(nowMs, clock.wallMs());
 	const apartMs = Math.abs(window.sinceMs - startMs);
-	// Exactly a minute apart counts as aligned: at its end the clocks may be in different windows.
+	// A distance of exactly a minute counts as aligned: clocks at a window's end may be in different windows.
 	if (Math.min(apartMs, WINDOW_MS - apartMs) > APART_MS_MAX) window.sinceMs = startMs;
 }
 
-/** Requests that count now, as a fraction. The window must have been advanced to `nowMs`. */
+/** Requests that count now, a fraction. Call `advance` first. */
 export function counted({ sinceMs, count, countBefore }: RateWindow, nowMs: number): number {
 	return count + countBefore * (1 - (nowMs - sinceMs) / WINDOW_MS);
 }
 
 /**
- * When one more request fits under `perMinute` (1 or more), if none comes: as the older window decays, or the current
- * one does as the next.
+ * When one more request fits under `perMinute` (1 or more) if none comes: as the older window decays, or later the
+ * current one.
  */
 export function freeAtMs({ sinceMs, count, countBefore }: RateWindow, perMinute: number): number {
 	const room = perMinute - 1;
@@ -52,7 +52,7 @@ export function freeAtMs({ sinceMs, count, countBefore }: RateWindow, perMinute:
 		: sinceMs + WINDOW_MS + WINDOW_MS * (1 - room / count);
 }
 
-/** When the count reaches zero, if no request comes. */
+/** When the count becomes zero if no request comes; undefined if it is zero. */
 export function fadedAtMs({ sinceMs, count, countBefore }: RateWindow): number | undefined {
 	// The current window still counts, less and less, during the next one.
 	if (count > 0) return sinceMs + 2 * WINDOW_MS;

@@ -1,31 +1,31 @@
-/** `rate`: requests a minute. `running`: concurrent requests. */
+/** `rate`: requests per minute. `running`: concurrent requests. */
 export type LimitKind = "rate" | "running";
 
-/** An instance's request about its share of one key's limit. */
+/** An instance's request to change its share of a key's limit. */
 export interface ShareAsk {
 	readonly key: string;
 	readonly kind: LimitKind;
-	/** The key's whole limit. */
+	/** Limit of the key, over all instances. */
 	readonly limit: number;
-	/** The share in memory; the rest may be granted to others. */
+	/** Share that the instance keeps in any case; the store may grant the rest of its former share to others. */
 	readonly have: number;
-	/** The share that is needed; at most `have` if nothing is requested. */
+	/** Share that the instance needs; `have` or less to request nothing. */
 	readonly need: number;
-	/** Increases with each call of this process: a late earlier call changes nothing. */
+	/** Grows with each call of this process, so that an earlier call arriving late changes nothing. */
 	readonly seq: number;
 }
 
 export interface ShareGrant {
 	readonly key: string;
 	readonly kind: LimitKind;
-	/** At least `have`; less than `need` if others hold the rest, who are then asked to return it. */
+	/** Share granted, at least `have`. If less than `need`, others hold the rest and are asked to return it. */
 	readonly share: number;
-	/** What no instance holds. */
+	/** Part of the limit that no instance holds. */
 	readonly free: number;
 }
 
-/** Stores shares for all instances. Calls may be repeated and may throw with an unknown outcome. */
+/** Stores shares of all instances. Calls may be repeated; a call that throws may have taken effect. */
 export interface ShareStore {
-	/** A request whose row is locked is left out, without a grant and without effect. */
+	/** Grants shares. A request whose row is locked is missing from the result and has no effect. */
 	hold(asks: readonly ShareAsk[]): Promise<readonly ShareGrant[]>;
 }

@@ -4,54 +4,56 @@ import type { Log } from "../base/log.ts";
 import type { LimitKind, ShareAsk, ShareGrant, ShareStore } from "./share-store.ts";
 
 /**
- * This instance's share of one key's limit. Its count never passes `amount`, nor all instances' amounts the limit: a
- * share leaves memory before it is returned, and enters memory after it was granted.
+ * This instance's share of a key's limit. Its count never exceeds `amount`, and all instances' amounts never exceed the
+ * limit: a share leaves memory before it is returned, and enters memory after it was granted.
  */
 export interface Share {
 	readonly key: string;
 	readonly kind: LimitKind;
 	amount: number;
-	/** What no instance held at the last draw. */
+	/** Part of the limit that no instance held at the last draw. */
 	free: number;
-	/** The key's limit at the last use. */
+	/** Limit of the key at its last use. */
 	limit: number;
-	/** Number of gate openings at the last use. */
+	/** Number of gate openings at the last use; tells whether the gate closed since. */
 	openings: number;
-	/** The limit was lowered or the gate closed since the last grant: until a grant, only what is used is kept. */
+	/** The limit was lowered or the gate closed since the last grant: until the next one, only the used part is kept. */
 	isStale: boolean;
-	/** Current count of this instance, whole requests. */
+	/** Returns this instance's current count in whole requests. */
 	used: () => number;
-	/** Unused: deleted once the store has it back. */
+	/** True if unused: the share is deleted once the store has it back. */
 	isReleased: boolean;
-	/** The store left it out at the last draw: the others' shares are unknown. */
+	/** True if the store left it out at the last draw: the shares of others are unknown. */
 	isLeftOut: boolean;
-	/** No instance had anything to give: refused without a draw until then. */
+	/** Until then requests are refused without a draw, because no instance had anything to give. */
 	dryUntilMs: number;
-	/** Others lack it: unused parts are returned at once. */
+	/** Until then unused parts are returned at once, because other instances lack them. */
 	contestedUntilMs: number;
-	/** The draw in progress, for all waiting requests. */
+	/** The running draw, which all waiting requests share. */
 	drawing: Promise<void> | undefined;
-	/** What the draw needs; 0 without a draw. */
+	/** Share that the running draw needs; 0 without a draw. */
 	need: number;
 	answered: PromiseWithResolvers<void> | undefined;
 }
 
 export interface Shares {
-	/** The share of a key's limit, which may be empty. */
+	/** Returns the share of a key's limit, which may be empty. */
 	obtain(key: string, kind: LimitKind, used: () => number): Share;
 	release(share: Share): void;
-	/** Resolves when there is room for one more, or none was to be had. Fault service_unavailable without an answer. */
+	/**
+	 * Resolves when there is room for one more request, or none to be had. Fault service_unavailable without an answer.
+	 */
 	draw(share: Share): Promise<void>;
 	/**
-	 * Applies the key's present limit. Grants under a higher limit, or from before the gate closed, may belong to others:
-	 * unused parts are returned at once, used parts as they become free, and grants in flight do not count.
+	 * Applies the key's present limit. A grant made under a higher limit or before the gate closed may now belong to
+	 * others: unused parts are returned at once, used ones when free, and grants in flight are rejected.
 	 */
 	limitTo(share: Share, limit: number): void;
 	/** Returns all unused parts. */
 	giveBack(share: Share): void;
 	/**
-	 * Once a second: repeats failed returns, and after the gate closed also returns used parts, which may belong to an
-	 * ended epoch.
+	 * Call it once a second: repeats failed returns; after the gate closed, also returns used parts, which may belong to
+	 * an ended epoch.
 	 */
 	tick(): void;
 	/** Resolves when all returns are stored or have failed. */
@@ -59,7 +61,7 @@ export interface Shares {
 }
 
 const ASKS_A_STATEMENT = 500;
-/** Pauses between the attempts of one draw, in which others return unused parts. */
+/** Pauses between the attempts of a draw, during which others return unused parts. */
 const ASK_AGAIN_MS = [20, 60, 120];
 const DRY_MS = 500;
 
@@ -67,21 +69,21 @@ export interface SharesDeps {
 	readonly store: ShareStore;
 	readonly clock: Clock;
 	readonly log: Log;
-	/** Number of gate openings; by default the gate never closes. */
+	/** Returns the number of gate openings; by default the gate never closes. */
 	readonly openings?: () => number;
 }
 
 export function createShares({ store, clock, log, openings = () => 0 }: SharesDeps): Shares {
-	/** Entries for the next call to the store. */
+	/** Shares to send in the next call to the store. */
 	const dirty = new Set<Share>();
 	const all = new Map<string, Share>();
 	let sending: Promise<void> | undefined;
 	let seq = 0;
-	/** When the store was last told of the shares in use, and the shares for the next report. */
+	/** Gate opening for which the store has a report of the shares in use, and the shares still to report. */
 	let toldOpening = openings();
 	let telling: Iterator<Share> | undefined;
 
-	/** One statement at a time, so that the store never knows of less than memory holds. */
+	/** Sends one statement at a time, so that the store never has less than memory. */
 	async function send(): Promise<void> {
 		const leftOut = new Set<Share>();
 		for (let batch = nextBatch(); batch.length > 0; batch = nextBatch()) {
@@ -96,13 +98,13 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			}
 			for (const share of batch) if (share.isLeftOut) leftOut.add(share);
 		}
-		// Repeated by the tick.
+		// The tick sends them again.
 		for (const share of leftOut) if (share.isLeftOut) dirty.add(share);
-		// In the step of the last check: an entry in between would wait for the tick.
+		// In the same step as the last check: a share added later starts its own send.
 		sending = undefined;
 	}
 
-	/** Draws and lacking shares come before mere reports, which may take hundreds of statements. */
+	/** Draws come before mere reports, which may take hundreds of statements. */
 	function nextBatch(): readonly Share[] {
 		const batch = new Set<Share>();
 		for (const share of dirty) {
@@ -119,8 +121,8 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	}
 
 	/**
-	 * After the gate opened, a used share without a grant since then is cut to its used part, which the store must know.
-	 * Unused shares wait for their next use or for a recall.
+	 * After the gate opened, a used share without a new grant is cut to its used part, which the store must know. Unused
+	 * shares wait for their next use or for a recall.
 	 */
 	function needsReport(share: Share): boolean {
 		const used = share.used();
@@ -135,7 +137,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		return { key, kind, limit, have: amount, need, seq };
 	}
 
-	/** `inTime`: the gate stayed open since. */
+	/** Applies the store's answer. `inTime`: the gate stayed open since the call. */
 	function take(
 		batch: readonly Share[],
 		asks: readonly ShareAsk[],
@@ -150,10 +152,10 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 			if (grant !== undefined && ask !== undefined) {
 				const more = Math.max(0, grant.share - ask.have);
 				if (!inTime || ask.limit > share.limit) {
-					// The store must learn that the grant was not taken.
+					// The grant is not used, which the store must learn.
 					dirty.add(share);
 				} else if (more > 0) {
-					// Parts returned in the meantime stay returned.
+					// Parts that were returned during the call stay returned.
 					share.amount += more;
 					share.isStale = false;
 				}
@@ -164,26 +166,26 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		}
 	}
 
-	/** Unknown outcome: something may have been granted that is not here, so the store gets what is here. */
+	/** Outcome unknown: the store may have granted more than memory has, so the share is sent again. */
 	function fail(share: Share, error: unknown): void {
 		dirty.add(share);
 		share.answered?.reject(error);
 	}
 
 	function kick(): void {
-		// Requests of the same tick go together.
+		// Shares changed in the same tick are sent together.
 		sending ??= Promise.resolve().then(send);
 	}
 
 	function asked(share: Share): Promise<void> {
 		const used = share.used();
 		share.need = used + 1;
-		// Requests admitted without a limit have no share yet; others must see it as taken.
+		// Requests admitted while there was no limit have no share yet; others must see it as taken.
 		share.amount = Math.max(share.amount, used);
 		share.answered = Promise.withResolvers();
 		dirty.add(share);
 		const answer = share.answered.promise;
-		// The sender may stop before this entry is read.
+		// The current send may stop before it reads this entry.
 		if (sending === undefined) kick();
 		else void sending.then(kick);
 		return answer.finally(() => {
@@ -200,7 +202,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 				throw unchecked(cause);
 			}
 			if (share.used() < share.amount) return;
-			// Others use all of it.
+			// The other instances use the whole limit.
 			if (pauseMs === undefined || share.used() >= share.limit) break;
 			await sleep(clock, pauseMs);
 		}

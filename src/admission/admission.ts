@@ -16,51 +16,47 @@ import type { OpenRequests } from "./open-requests.ts";
 import { maxCost, maxCostLines, type Quantities } from "./price.ts";
 
 export interface AdmissionRequest {
-	/** UUID. */
+	/** UUID of the request. */
 	readonly id: string;
 	readonly key: KeyEntry;
 	readonly model: Model;
 	readonly endpoint: Endpoint;
 	readonly streamed: boolean;
 	readonly upperBound: Quantities;
-	/** Choices that share the prompt; `upperBound.completionTokens` includes all of them. */
+	/** Number of choices, which share the prompt; `upperBound.completionTokens` covers all of them. */
 	readonly choices: number;
-	/**
-	 * Whether it was admitted for another model of its route before: then the key's limits count it and do not refuse it.
-	 */
+	/** True if another model of its route admitted it before: then the key's limits count it but do not refuse it. */
 	readonly isAgain: boolean;
-	/** The batch of a line; the key's request limits do not apply to lines. */
+	/** Batch to which the line belongs; the key's request limits do not apply to lines. */
 	readonly batchId?: string | undefined;
 }
 
-/** An admitted request. `settle` must end it exactly once. */
+/** An admitted request; exactly one `settle` must end it. */
 export interface Admitted {
 	readonly hold: Hold;
 	readonly request: AdmissionRequest;
 }
 
 export interface Admission {
-	/** Throws while this instance may not admit, since its keys may be outdated. Fault service_unavailable. */
+	/** Fault service_unavailable while this instance may not admit, because its keys may be outdated. */
 	checkOpen(): void;
-	/**
-	 * Throws what `admit` would throw for any request of this key, before the body is read. Counts and reserves nothing.
-	 */
+	/** Throws what `admit` would throw for any request of this key, before its body is read. Reserves nothing. */
 	check(key: KeyEntry, isLine?: boolean): void;
 	/**
-	 * Decides in one synchronous block on key, account, project, allowlists, limits, credit and caps. Returns a promise
-	 * only to draw a slice of credit or a share of a limit; the whole block then runs again.
+	 * Checks key, account, project, allowlists, limits, credit and caps in one synchronous block. A promise is returned
+	 * only to draw credit or a share of a limit; then the whole block runs again.
 	 */
 	admit(request: AdmissionRequest): Admitted | Promise<Admitted>;
-	/** Returns what is booked: the charge may be less than the cost. */
+	/** Ends the request. Returns what is booked, of which the charge may be less than the cost. */
 	settle(admitted: Admitted, outcome: Outcome): SettledEvent;
-	/** The tighter request limit of the key and its project; null if neither has one. */
+	/** Request limit of the key or its project, whichever is closer; null if neither has one. */
 	rateLimitState(key: KeyEntry): RateLimitState | null;
 }
 
 export interface AdmissionDeps {
-	/** The ledger that reserves; undefined while this instance may not admit. */
+	/** Ledger that reserves credit; undefined while this instance may not admit. */
 	ledger(): Ledger | undefined;
-	/** The reason, for the private part of the fault. */
+	/** Why this instance may not admit, for the private part of the fault. */
 	closedReason(): string | undefined;
 	keyLimits: KeyLimits;
 	openRequests: OpenRequests;
@@ -68,11 +64,10 @@ export interface AdmissionDeps {
 	onSettled(event: SettledEvent): void;
 }
 
-/** A draw that did not help lost its credit to another request, so there was progress. More than this many is a bug. */
+/** Limit of draws per request. A draw that did not help lost its credit to another request; more than this is a bug. */
 const DRAWS_MAX = 64;
 /**
- * How long a request waits for a cap's change to arrive, how often it looks, and how many wait at once; more are
- * refused.
+ * Longest wait for a changed cap to arrive, its polling interval, and the number of waiting requests; more are refused.
  */
 const CAP_NEWS_MS_MAX = 1_000;
 const CAP_LOOK_MS = 20;
@@ -92,8 +87,8 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 	}
 
 	/**
-	 * No `await` here: what is checked still holds when credit is reserved. Returns null if this instance's share of the
-	 * key's limits is used up, and the ledger if its credit is.
+	 * Contains no `await`, so that what was checked still holds when credit is reserved. Returns null if this instance's
+	 * share of a limit is used up, and the ledger if its credit is.
 	 */
 	function attempt(request: AdmissionRequest, amount: NanoUsd): Admitted | Ledger | null {
 		const { key, model } = request;
@@ -127,7 +122,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		return { hold, request };
 	}
 
-	/** Enters all limits or none; returns false if this instance's share of one is used up. */
+	/** Enters all limits or none. Returns false if this instance's share of one is used up. */
 	function enterLimits({ key, isAgain }: AdmissionRequest): boolean {
 		const { project } = key;
 		if (!enterOne(key, isAgain)) return false;
@@ -164,15 +159,15 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		budgets: furtherBudgets(key, clock.wallMs()),
 	});
 
-	/** A shortage in a period that has ended is no reason to refuse. */
+	/** A shortage in a period that has ended does not refuse the request. */
 	function isDrawnOn(key: KeyEntry, budget: string): boolean {
 		const { account, key: own, budgets } = drawingOf(key);
 		return budget === account || budget === own || (budgets?.includes(budget) ?? false);
 	}
 
 	/**
-	 * The database refuses credit of this period because the cap changed. The control log brings the change within
-	 * milliseconds; otherwise a clock is wrong.
+	 * Waits for a cap's change, because of which the database refuses credit of this period. The control log delivers it
+	 * within milliseconds, unless a clock is wrong.
 	 */
 	async function awaitCapNews(key: KeyEntry, period: string): Promise<void> {
 		const untilMs = clock.monotonicMs() + CAP_NEWS_MS_MAX;
@@ -230,7 +225,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 					{ param: "max_tokens" },
 				);
 			}
-			// An unmetered request still draws a nano-dollar, so that a slice exists and the account has some credit.
+			// An unmetered request reserves a nano-dollar, which ensures that the account has some credit.
 			const reserved = amount > 0 ? amount : nanoUsd(1);
 			const outcome = attempt(request, reserved);
 			return outcome !== null && "hold" in outcome ? outcome : drawAndAdmit(request, reserved, outcome);
@@ -266,7 +261,7 @@ function checkModel({ models, project }: KeyEntry, { id }: Model): void {
 		});
 }
 
-/** A 402 with the available, held and required amounts, and the `max_tokens` that would fit. */
+/** A 402 with the available, held and required amounts, and the largest `max_tokens` that would fit. */
 function creditFault(
 	request: AdmissionRequest,
 	required: NanoUsd,

@@ -9,11 +9,11 @@ const LACKING = {
 	key_cap_exceeded: "The spending cap of this API key does not cover the request.",
 } as const;
 
-/** A 402, with its amounts. */
+/** Fault for a 402, with the amounts. */
 export class CreditFault extends Fault {
 	readonly shortage: CreditShortage;
 
-	/** `renewsAtMs`: when the cap's next period begins; null if it has none. */
+	/** `renewsAtMs`: start of the cap's next period; null if it does not renew. */
 	constructor(code: keyof typeof LACKING, shortage: CreditShortage, renewsAtMs: number | null = null) {
 		const { requiredNanoUsd, availableNanoUsd, affordableMaxTokens: count } = shortage;
 		const [required, available] = [formatUsd(requiredNanoUsd), formatUsd(availableNanoUsd)];

@@ -3,7 +3,7 @@ import type { Rates } from "../catalog/model.ts";
 import { type CostLine, costNanoUsd, MAX_NANO_USD, type NanoUsd, type PicoUsdPerUnit } from "../money/nano-usd.ts";
 
 /**
- * Usage of a request, in the units of a rate card. `promptTokens` includes cached tokens, `completionTokens` includes
+ * Usage of a request in the units of a rate card. `promptTokens` includes cached tokens; `completionTokens` includes
  * reasoning tokens.
  */
 export interface Quantities {
@@ -44,14 +44,14 @@ export function billLines(card: Rates, used: Quantities): BillLine[] {
 	];
 }
 
-/** The price of a usage; undefined if it passes MAX_NANO_USD. */
+/** Price of a usage; undefined above MAX_NANO_USD. */
 export function priceOf(card: Rates, used: Quantities): NanoUsd | undefined {
 	return quickSum(card, used, used.cachedTokens, card.input) ?? costNanoUsd(billLines(card, used));
 }
 
 /**
- * The fast path of each request: the sum without bill lines. Undefined if floating point cannot represent it exactly;
- * then the caller sums the lines, which also rejects impossible quantities.
+ * Fast path: the sum without a list of bill lines. Undefined if floating point is not exact; the caller then sums the
+ * lines, which also rejects impossible quantities.
  */
 function quickSum(card: Rates, used: Quantities, cachedTokens: number, input: number): NanoUsd | undefined {
 	return rounded(
@@ -63,7 +63,7 @@ function quickSum(card: Rates, used: Quantities, cachedTokens: number, input: nu
 	);
 }
 
-/** NaN if more tokens are cached than there are. */
+/** Price of the tokens in pico-dollars; NaN if more tokens are cached than the prompt has. */
 function tokensPico(
 	card: Rates,
 	input: number,
@@ -75,12 +75,12 @@ function tokensPico(
 	return (promptTokens - cachedTokens) * input + cachedTokens * card.cachedInput + completionTokens * card.output;
 }
 
-/** Rounds up to a whole nano-dollar; undefined unless the sum is exact. */
+/** Rounds up to whole nano-dollars; undefined if the sum is not exact. */
 function rounded(sumPico: number): NanoUsd | undefined {
 	return Number.isSafeInteger(sumPico) && sumPico >= 0 ? (Math.ceil(sumPico / 1000) as NanoUsd) : undefined;
 }
 
-/** As `priceWithin`, for tokens only (cached ones are part of the prompt), without allocating an object. */
+/** Like `priceWithin`, for tokens only, without allocating an object. Cached tokens are part of the prompt. */
 export function priceOfTokens(
 	card: Rates,
 	promptTokens: number,
@@ -93,18 +93,18 @@ export function priceOfTokens(
 	);
 }
 
-/** As `priceOf`, for bounded amounts: cuts at MAX_NANO_USD. */
+/** Like `priceOf`, for usage within a bound: limited to MAX_NANO_USD. */
 export function priceWithin(card: Rates, used: Quantities): NanoUsd {
 	return priceOf(card, used) ?? MAX_NANO_USD;
 }
 
-/** As `billLines`, with every prompt token at the higher of the two input rates. */
+/** Like `billLines`, but with every prompt token at the higher of the two input rates. */
 export function maxCostLines(card: Rates, used: Quantities): BillLine[] {
 	const dearest = Math.max(card.cachedInput, card.input) as PicoUsdPerUnit;
 	return billLines({ ...card, input: dearest }, { ...used, cachedTokens: 0 });
 }
 
-/** The most that a request can cost, whatever part of its prompt is cached; undefined as in `priceOf`. */
+/** Upper bound of a request's cost, whatever part of its prompt is cached; undefined above MAX_NANO_USD. */
 export function maxCost(card: Rates, used: Quantities): NanoUsd | undefined {
 	const dearest = Math.max(card.input, card.cachedInput);
 	return quickSum(card, used, 0, dearest) ?? costNanoUsd(maxCostLines(card, used));

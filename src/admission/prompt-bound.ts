@@ -1,49 +1,47 @@
 import type { Model } from "../catalog/model.ts";
 
-/**
- * Size of a request's prompt: text bytes and other parts. An upper bound and an estimate of its tokens follow from it.
- */
+/** Size of a prompt in text bytes and other parts, from which an upper bound and an estimate of its tokens follow. */
 export interface PromptMeasure {
 	readonly textBytes: number;
-	/** Bytes that normalization may add; 0 if absent. Only for the bound. */
+	/** Bytes that Unicode normalization may add; absent: 0. Used for the bound only. */
 	readonly addedBytes?: number;
 	readonly messages: number;
 	readonly images: number;
 	readonly hasTools: boolean;
-	/** Prompt tokens given as numbers. */
+	/** Prompt tokens that the client sent as numbers. */
 	readonly tokens?: number;
-	/** Prompts of one request, each with its own context; 1 if absent. */
+	/** Number of prompts in the request, each with its own context; absent: 1. */
 	readonly prompts?: number;
 }
 
-/** Tokens that a chat template adds per message: role, separators, end of turn. */
+/** Upper bound of the tokens that a chat template adds per message: role, separators, end of turn. */
 const MESSAGE_TOKENS = 16;
-/** Tokens that a template adds before the list of tools. */
+/** Upper bound of the tokens that a chat template adds before the list of tools. */
 const TOOLS_TOKENS = 512;
-/** The largest tiling of one image among common vision encoders (16,384 patches, Qwen-VL's default). */
+/** Upper bound of one image's tokens in common vision encoders (16,384 patches, Qwen-VL's default). */
 const IMAGE_TOKENS = 16_384;
-/** Usual tokens of an image; only for estimates. */
+/** Usual tokens of an image, for estimates only. */
 const IMAGE_TOKENS_TYPICAL = 1_024;
-/** English prose has about 4 bytes per token, other text fewer; only for estimates. */
+/** Bytes per token of English text, other languages have fewer; for estimates only. */
 const BYTES_PER_TOKEN = 4;
 
-/** What the bound needs of a model's tokenizer. */
+/** Properties of the model on which the bound depends. */
 type Reader = Pick<Model, "textNormalization" | "contextLength">;
 type TextMeasure = Required<Pick<PromptMeasure, "textBytes" | "addedBytes">>;
 type Growing<Measure> = { -readonly [Field in keyof Measure]: Measure[Field] };
 
-/** Text that is known by its length only and has few characters beyond ASCII. */
+/** A text of known length and mostly ASCII characters, whose content is not available. */
 export interface PlainLength {
 	readonly bytes: number;
-	/** UTF-16 code units. */
+	/** Length in UTF-16 code units. */
 	readonly chars: number;
 }
 
 const NO_TEXT: PlainLength = { bytes: 0, chars: 0 };
 
 /**
- * Measures a chat request: messages, tools and other rendered parts. `leftOut`: text of the messages that was cut from
- * the value.
+ * Measures messages, tools and other parts of a chat request. `leftOut`: lengths of message texts that were removed
+ * from the value.
  */
 export function measureChat(
 	messages: readonly unknown[],
@@ -74,7 +72,7 @@ function measurePart(part: unknown, measure: ChatMeasure, model: Reader): void {
 	const { type, text } = part as { type?: unknown; text?: unknown };
 	if (type === "text" && typeof text === "string") addText(measure, text, model);
 	else if (type === "image_url") measure.images += 1;
-	// Other parts (audio, files) are bounded by their size: an encoder makes fewer tokens than base64 has bytes.
+	// Other parts (audio, files) count as text: an encoder makes fewer tokens than their base64 has bytes.
 	else addText(measure, jsonOf(part), model);
 }
 
@@ -82,7 +80,7 @@ function jsonOf(value: unknown): string {
 	return JSON.stringify(value) ?? "";
 }
 
-/** Bytes of a text, and bytes that normalization may add. */
+/** Measures a text: its bytes, and the bytes that normalization may add. */
 export function measureText(text: string, model: Reader): TextMeasure {
 	const measure = { textBytes: 0, addedBytes: 0 };
 	addText(measure, text, model);
@@ -92,7 +90,7 @@ export function measureText(text: string, model: Reader): TextMeasure {
 export function addText(measure: Growing<TextMeasure>, text: string, model: Reader): void {
 	const bytes = Buffer.byteLength(text);
 	measure.textBytes += bytes;
-	// ASCII does not change. A text that fills the context alone is bounded by the context.
+	// ASCII text does not change. A text longer than the context is bounded by the context anyway.
 	if (bytes === text.length || bytes >= model.contextLength || model.textNormalization === "none") return;
 	const length = { bytes, chars: text.length };
 	measure.addedBytes += isMostlyAscii(length)
@@ -100,27 +98,27 @@ export function addText(measure: Growing<TextMeasure>, text: string, model: Read
 		: normalizedBytes(text, model.contextLength) - bytes;
 }
 
-/** Added bytes per byte of UTF-8 beyond the UTF-16 units: U+FDFA has two of them and grows from 3 to 33 bytes. */
+/** Most bytes that normalization adds per byte of UTF-8 beyond the UTF-16 length: U+FDFA grows from 3 to 33 bytes. */
 const NORMALIZED_MORE = 15;
-/** A bound so far above the text itself is good enough without normalizing. */
+/** If normalization can add at most this share, its upper bound is used without normalizing. */
 const MORE_SHARE = 1 / 16;
 
-/** Whether normalization adds little, whatever the text. */
+/** Whether normalization can only add little, whatever the text is. */
 export function isMostlyAscii(length: PlainLength): boolean {
 	return normalizedMoreMax(length) <= length.bytes * MORE_SHARE;
 }
 
-/** The most bytes that normalization adds: NFKD is a character's longest form, and composition shortens it. */
+/** Most bytes that normalization adds. NFKD is the longest form; composition only shortens it. */
 function normalizedMoreMax({ bytes, chars }: PlainLength): number {
 	return NORMALIZED_MORE * (bytes - chars);
 }
 
-/** Characters that are normalized at once; a cut between two can only lengthen the result. */
+/** Characters normalized in one step; cutting a text between two steps can only lengthen the result. */
 const NORMALIZED_CHARS = 16_384;
 
 /**
- * Bytes of a text as it is or in NFKC (Unicode Standard Annex 15), whichever is more: a character of 3 bytes may become
- * 33. Stops at `enough`.
+ * Bytes of a text, or of its NFKC form (Unicode Standard Annex 15) if that is longer: 3 bytes may become 33. Stops at
+ * `enough`.
  */
 function normalizedBytes(text: string, enough: number): number {
 	let bytes = 0;
@@ -132,8 +130,8 @@ function normalizedBytes(text: string, enough: number): number {
 }
 
 /**
- * Upper bound of the prompt's tokens: each token of a byte-level vocabulary stands for at least one byte, the template
- * adds its marks, an image has a largest tiling. At most the context length, beyond which servers refuse.
+ * Upper bound of the prompt's tokens: a token of a byte-level vocabulary has at least one byte, and template and images
+ * have upper bounds. At most the context length, above which servers refuse.
  */
 export function promptTokensMax(measure: PromptMeasure, model: Model): number {
 	const marks =
@@ -143,7 +141,7 @@ export function promptTokensMax(measure: PromptMeasure, model: Model): number {
 	return Math.min(context, bytes + (measure.tokens ?? 0) + marks + measure.images * IMAGE_TOKENS);
 }
 
-/** Estimated prompt tokens, if the upstream reported none. At most the bound. */
+/** Estimated prompt tokens, if the upstream reported none; at most the upper bound. */
 export function promptTokensEstimate(measure: PromptMeasure, model: Model): number {
 	const estimate =
 		Math.ceil(measure.textBytes / BYTES_PER_TOKEN) +
@@ -154,8 +152,7 @@ export function promptTokensEstimate(measure: PromptMeasure, model: Model): numb
 }
 
 /**
- * Estimated completion tokens. `outputChunks` are stream events with output: a server sends each token at once, or
- * gathers several.
+ * Estimated completion tokens. `outputChunks` is the number of stream events with output, each with at least one token.
  */
 export function completionTokensEstimate(outputBytes: number, outputChunks = 0): number {
 	return Math.max(outputChunks, Math.ceil(outputBytes / BYTES_PER_TOKEN));

@@ -17,19 +17,19 @@ import { VERSION } from "../base/version.ts";
 import { readTraceContext, type TraceContext, type TraceHeaders, traceHeaders } from "./trace-context.ts";
 import type { CallTrace, RequestTrace, TraceOptions, Traces } from "./traces.ts";
 
-/** Spans that wait to be sent; further ones are dropped. */
+/** Spans waiting to be sent; further ones are dropped. */
 const QUEUE_MAX = 8_192;
 const BATCH_MAX = 512;
 const SEND_MS_MAX = 5_000;
 
-/** Operation names of the semantic conventions for generative AI; others have none. */
+/** Operation names of OpenTelemetry's conventions for generative AI; other endpoints have none. */
 const OPERATIONS: Readonly<Record<string, string>> = {
 	chat: "chat",
 	completions: "text_completion",
 	embeddings: "embeddings",
 };
 
-/** An attempt at one model, open until it is settled. */
+/** A request to one model, open until it is settled. */
 interface OpenAttempt {
 	readonly span: Span;
 	readonly request: Recording;
@@ -43,14 +43,14 @@ interface Recording {
 }
 
 /**
- * OpenTelemetry traces over OTLP/HTTP: a server span per recorded request, a child per model tried, a grandchild per
+ * Sends traces by OTLP over HTTP: per recorded request a server span, in it a span per model tried, in that a span per
  * call.
  */
 export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): Traces {
 	const provider = createProvider(log, options);
 	const tracer = provider.getTracer("tollgate", VERSION);
 	const isRecorded = createSampling(options);
-	/** By the id of the settlement that ends it; one per recorded request in progress. */
+	/** Open attempts of recorded requests, by settlement id. */
 	const attempts = new SlotMap<OpenAttempt>();
 
 	function endIfOver(request: Recording): void {
@@ -110,7 +110,7 @@ export function createOtlpTraces({ log }: { log: Log }, options: TraceOptions): 
 			return parent && passing(traceHeaders(parent));
 		},
 		settled(facts) {
-			// Undefined for nearly all requests: most are not recorded.
+			// Skips the look-up if no request is recorded, as is usual.
 			const attempt = attempts.size === 0 ? undefined : attempts.delete(facts.id);
 			if (attempt === undefined) return;
 			const { span, request } = attempt;
@@ -144,7 +144,7 @@ function recordedCall(span: Span): CallTrace {
 	};
 }
 
-/** A request that is part of a trace and not recorded here. */
+/** Trace of a request that is part of a client's trace but not recorded here. */
 function passing(headers: TraceHeaders): RequestTrace {
 	const call: CallTrace = { headers, end() {} };
 	return { admitted() {}, call: () => call, answered() {} };
@@ -165,7 +165,7 @@ function createExporter({ url, headers, protocol }: TraceOptions): SpanExporter 
 	return protocol === "http/json" ? new JsonExporter(options) : new ProtobufExporter(options);
 }
 
-/** Logs once that sending fails, and once that it works again. */
+/** Logs once when sending starts to fail, and once when it works again. */
 function watched(log: Log, exporter: SpanExporter): SpanExporter {
 	let isFailing = false;
 	return {
@@ -202,11 +202,11 @@ function createProvider(log: Log, options: TraceOptions): TracerProvider {
 	});
 }
 
-/** At least the last 52 bits of a trace id are random; a double holds them exactly. */
+/** At least the last 52 bits of a trace id are random, which a double represents exactly. */
 const ID_DIGITS = 13;
 const ID_SPACE = 16 ** ID_DIGITS;
 
-/** Whether a request is recorded. Services with the same trace id and ratio decide alike. */
+/** Whether to record a request. Services with the same ratio decide alike for a trace id. */
 export function createSampling({ sampler, ratio }: Pick<TraceOptions, "sampler" | "ratio">) {
 	const isBased = sampler.startsWith("parentbased_");
 	const own = isBased ? sampler.slice("parentbased_".length) : sampler;

@@ -1,11 +1,11 @@
-/** Trace context of a request: https://www.w3.org/TR/trace-context/ */
+/** Trace context of a request, by https://www.w3.org/TR/trace-context/ */
 export interface TraceContext {
 	/** 32 hex digits. */
 	readonly traceId: string;
 	/** 16 hex digits. */
 	readonly spanId: string;
 	readonly isSampled: boolean;
-	/** Vendors' entries; empty for none. */
+	/** Entries of other tracing systems; "" without any. */
 	readonly state: string;
 }
 
@@ -16,11 +16,11 @@ export interface TraceHeaders {
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const ZEROS = /^0+$/;
-/** Every participant passes on at least this much. */
+/** Length of `tracestate` that W3C requires to be passed on. */
 const STATE_CHARS_MAX = 512;
 const VISIBLE = /^[\x20-\x7e]*$/;
 
-/** Undefined if there is none or it is invalid: then a trace begins here. */
+/** Reads the trace context. Undefined if it is absent or invalid: then a new trace starts. */
 export function readTraceContext(headers: Headers): TraceContext | undefined {
 	const text = headers.get("traceparent");
 	if (text === null) return undefined;

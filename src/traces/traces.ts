@@ -1,18 +1,18 @@
 import type { EnvironmentReader } from "../base/environment-reader.ts";
 import type { TraceHeaders } from "./trace-context.ts";
 
-/** A traced request. Nothing here throws or sees prompts and answers. */
+/** Trace of a request. Its methods never throw and get no prompts or answers. */
 export interface RequestTrace {
-	/** A model is tried, under the id of its settlement. */
+	/** Starts the span of an attempt at a model, under the id of its settlement. */
 	admitted(attempt: AttemptFacts): void;
-	/** A call to one of the model's servers is sent. */
+	/** Starts the span of a call to a model server. */
 	call(replica: string, dialect: string): CallTrace;
-	/** The answer's status is known; a stream's events follow. */
+	/** Records the response's status; a stream's events follow. */
 	answered(status: number): void;
 }
 
 export interface AttemptFacts {
-	/** UUID. */
+	/** UUID of the settlement. */
 	readonly id: string;
 	/** The public request id. */
 	readonly requestId: string;
@@ -23,34 +23,34 @@ export interface AttemptFacts {
 
 export interface CallTrace {
 	readonly headers: TraceHeaders;
-	/** `failure`: one word. */
+	/** Ends the span. `failure` is a single word. */
 	end(failure?: string, status?: number): void;
 }
 
-/** A settled attempt. */
+/** Facts about a settled attempt. */
 export interface SettledFacts {
-	/** UUID. */
+	/** UUID of the settlement. */
 	readonly id: string;
 	readonly ending: string;
 	readonly promptTokens: number;
 	readonly cachedTokens: number;
 	readonly completionTokens: number;
-	/** Nano-dollars. */
+	/** Charge in nano-dollars. */
 	readonly charged: number;
-	/** Milliseconds to the first token, null without one. */
+	/** Milliseconds to the first token; null if there was none. */
 	readonly first: number | null;
 }
 
-/** Distributed traces. Undefined if tracing is off, so that a request costs one check. */
+/** Distributed traces. Undefined if tracing is off, so that a request costs a single check. */
 export interface Traces {
-	/** Undefined if the request is in no trace. */
+	/** Starts a request's trace; undefined if it belongs to none. */
 	begin(request: Request, endpoint: string): RequestTrace | undefined;
 	settled(facts: SettledFacts): void;
-	/** Sends the remaining spans, within a few seconds. */
+	/** Sends the remaining spans within a few seconds. */
 	stop(): Promise<void>;
 }
 
-/** Names of OpenTelemetry's `OTEL_TRACES_SAMPLER`. */
+/** Samplers, by the names of `OTEL_TRACES_SAMPLER`. */
 export const SAMPLERS = [
 	"traceidratio",
 	"always_on",
@@ -62,24 +62,24 @@ export const SAMPLERS = [
 export type Sampler = (typeof SAMPLERS)[number];
 
 export interface TraceOptions {
-	/** URL that takes OTLP over HTTP. */
+	/** URL of an OTLP receiver over HTTP. */
 	readonly url: string;
 	readonly protocol: "http/protobuf" | "http/json";
 	readonly headers: Readonly<Record<string, string>>;
 	readonly sampler: Sampler;
-	/** 0 to 1. */
+	/** Share of requests to record, 0 to 1. */
 	readonly ratio: number;
 	readonly sendEveryMs: number;
 	readonly serviceName: string;
-	/** More attributes of this service. */
+	/** Further attributes of this service. */
 	readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** Share of recorded requests by default: clients are strangers, and their own wish to be traced costs this service. */
+/** Default share of recorded requests: clients' own sampling flags must not cost this service. */
 const DEFAULT_RATIO = 0.01;
 
 /**
- * OpenTelemetry's standard variables for traces over HTTP; null if tracing is off.
+ * Reads OpenTelemetry's standard variables for traces over HTTP; null if tracing is off.
  * https://opentelemetry.io/docs/specs/otel/protocol/exporter/ and …/configuration/sdk-environment-variables/
  */
 export function readTraceSettings(read: EnvironmentReader, note: (problem: string) => void): TraceOptions | null {
@@ -106,7 +106,7 @@ function ratioOf(text: string | null, note: (problem: string) => void): number {
 	return DEFAULT_RATIO;
 }
 
-/** `name=value,name=value`, percent-encoded. They may be secrets: problems do not repeat them. */
+/** Parses `name=value,name=value`, percent-encoded. Error texts do not repeat values, which may be secrets. */
 function pairsOf(read: EnvironmentReader, name: string, note: (problem: string) => void): Record<string, string> {
 	const pairs: Record<string, string> = {};
 	for (const entry of read.list(name)) {

@@ -148,11 +148,15 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 		return this.#ended;
 	}
 
+	/** Servers that stream one choice after the other may have choices that have not started. */
+	finished(): boolean {
+		let finished = 0;
+		for (const choice of this.#choices) if (choice?.finished) finished += 1;
+		return finished >= this.#choicesAsked && this.#allFinished();
+	}
+
 	complete(): boolean {
-		if (this.#ended) return true;
-		// Servers that stream one choice after the other may have choices that have not started.
-		const finished = this.#choices.reduce((count, choice) => count + (choice?.finished ? 1 : 0), 0);
-		return finished >= this.#choicesAsked && this.#allFinished() && this.usageIsFinal();
+		return this.#ended || (this.finished() && this.usageIsFinal());
 	}
 
 	usage(): ReportedUsage | undefined {

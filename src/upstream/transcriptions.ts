@@ -158,6 +158,7 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 	let ended = false;
 	let text = "";
 	let usage: ReportedUsage | undefined;
+	let isCounted = false;
 
 	function accept(payload: string): TranscriptionChunk | undefined {
 		if (ended || payload === "") return undefined;
@@ -170,6 +171,7 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 		if (isError(event)) throw dialect.failureOfError(event);
 		const counted = usageOf(event.usage);
 		usage = counted.usage ?? usage;
+		isCounted ||= usage !== undefined || counted.seconds !== undefined;
 		if (event.type === "transcript.text.done") return done(asText(event.text) ?? text, counted.seconds);
 		const delta =
 			event.type === undefined ? deltaOfChat(event) : event.type === "transcript.text.delta" ? event.delta : "";
@@ -195,9 +197,10 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 	return {
 		accept,
 		ended: () => ended,
-		complete: () => ended || finished,
+		finished: () => finished,
+		complete: () => finished,
 		usage: () => usage,
-		usageIsFinal: () => ended && usage !== undefined,
+		usageIsFinal: () => finished && isCounted,
 	};
 }
 

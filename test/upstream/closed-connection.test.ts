@@ -1,9 +1,16 @@
-/** Servers that close the connection after their last event: a finished, counted answer is complete. */
+/** Servers without an end marker: a finished answer is complete when its connection closes or its server is silent. */
 import { describe, expect, test } from "bun:test";
-import type { DialectName } from "../../src/catalog/model.ts";
+import type { DialectName, Model } from "../../src/catalog/model.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
+import type { StreamCall } from "../../src/upstream/call/stream.ts";
+import type { OutputChunk } from "../../src/upstream/call/stream-wire.ts";
+import { chatStream } from "../../src/upstream/chat/chat-call.ts";
+import { completionStream } from "../../src/upstream/completions.ts";
+import { Prompt } from "../../src/upstream/prompt.ts";
+import { transcriptionStream } from "../../src/upstream/transcriptions.ts";
 import { atEnd } from "../support/at-end.ts";
 import { chatCall, collect, openChat } from "../support/upstream-catalog.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 import { SPEC, upstreamsOver } from "../support/upstream-set.ts";
 import { CHAT_DIALECTS } from "../support/upstream-wire.ts";
 
@@ -58,6 +65,52 @@ describe.each(CHAT_DIALECTS)("a stream of %s that ends with its connection", (di
 		const { error } = await collect(openChat(upstreams, model, chatCall({ choices })));
 		expect(error).toMatchObject({ name: "UpstreamFailure", kind: "died" });
 	});
+});
+
+describe.each(CHAT_DIALECTS)("a finished stream of %s on an open connection", (dialect) => {
+	const text = event({ choices: [{ index: 0, text: "a b", finish_reason: "stop" }] });
+	const input = () => ({ fields: {}, prompt: new Prompt("x"), maxOutputTokens: 9, shape: { prompts: 1, n: 1 } });
+	const recording = { file: new Blob(["x"]), fileName: "a.wav", verbose: false, fields: {} };
+	const calls: Record<string, [string, (model: Model) => StreamCall<OutputChunk>]> = {
+		chat: [one.join(""), (model) => chatStream(model, chatCall(), chatCall())],
+		completions: [text, (model) => completionStream(model, chatCall(), input())],
+		transcription: [one.join(""), () => transcriptionStream(recording, chatCall())],
+	};
+
+	test.each(Object.keys(calls).flatMap((name) => [[name, usage, 250] as const, [name, "", 3_000] as const]))(
+		"%s ends, with usage %p, after %i ms of silence",
+		async (name, counted, waitMs) => {
+			const clock = createManualClock();
+			const [events, call] = calls[name] as (typeof calls)[string];
+			let signal: AbortSignal | undefined;
+			const fetch: Fetch = async (_, { method, signal: asked }) => {
+				if (method !== "POST") return new Response();
+				signal = asked as AbortSignal;
+				const start = (controller: ReadableStreamDefaultController) => {
+					controller.enqueue(new TextEncoder().encode(events + counted));
+					asked?.addEventListener("abort", () => controller.error(asked.reason));
+				};
+				return new Response(new ReadableStream({ start }), { headers: { "content-type": "text/event-stream" } });
+			};
+			const { upstreams, model } = upstreamsOver([{ ...SPEC, dialect }], {
+				fetch,
+				clock,
+				limits: { breakerFailuresInRow: 1 },
+			});
+			const stream = upstreams.open(model, call(model));
+			expect((await stream.next())?.length).toBeGreaterThan(0);
+			const end = stream.next();
+			clock.advance(waitMs - 1);
+			expect([Bun.peek.status(end), signal?.aborted]).toEqual(["pending", false]);
+			clock.advance(1);
+			expect(await end).toBeNull();
+			expect(signal?.aborted).toBe(true);
+			expect([stream.usageIsFinal(), stream.usage()?.completionTokens]).toEqual(
+				counted === "" ? [false, undefined] : [true, 2],
+			);
+			expect(upstreams.replicas()[0]).toMatchObject({ inFlight: 0, breaker: "closed" });
+		},
+	);
 });
 
 test("a real socket closed without the last chunk completes the stream", async () => {

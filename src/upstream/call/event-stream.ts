@@ -10,6 +10,9 @@ import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wi
 
 /** How long a body may continue after the end marker before the connection is given up. */
 const DRAIN_MS = 1_000;
+/** How long a finished answer waits for its end marker: with its final usage, and without. */
+const COUNTED_WAIT_MS = 250;
+const UNCOUNTED_WAIT_MS = 3_000;
 /** Largest unstreamed answer to a request for a stream; it leaves as one event. */
 const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
 /** Bytes read in one step: while the event loop was busy, a hundred times more may have arrived. */
@@ -66,7 +69,9 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	arrives(): Promise<Arrived> {
 		if (this.#failure !== undefined) return Promise.reject(this.#failure);
 		if (this.#state === "over") return Promise.resolve(NO_MORE);
-		this.#attempt.guard.waitStarts();
+		const { guard } = this.#attempt;
+		if (this.#reader.finished()) guard.waitsForEnd(this.#reader.usageIsFinal() ? COUNTED_WAIT_MS : UNCOUNTED_WAIT_MS);
+		else guard.waitStarts();
 		if (this.#waiting !== undefined) return this.#step();
 		assert(this.#source !== undefined, "the first chunks are read by `next`");
 		return this.#source.read();
@@ -229,12 +234,13 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	}
 
 	/**
-	 * A server that closes the connection after its last event may lose the end marker. An answer with its finish and its
-	 * usage is complete without it.
+	 * A server that closes the connection after its last event may lose the end marker, and some never send one. An answer
+	 * with its finish and its usage is complete without it; after silence, its finish is enough.
 	 */
 	brokeOff(error: unknown): Arrived {
-		const isBroken = this.#attempt.guard.failureOf(error).kind === "died";
-		if (this.#state !== "streaming" || !isBroken || !this.#reader.complete()) throw this.#broke(error);
+		const { kind } = this.#attempt.guard.failureOf(error);
+		const isEnd = kind === "died" ? this.#reader.complete() : kind === "timeout" && this.#reader.finished();
+		if (this.#state !== "streaming" || !isEnd) throw this.#broke(error);
 		this.#finish(true);
 		return NO_MORE;
 	}

@@ -97,6 +97,15 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.#waitingSinceMs ??= this.#clock.monotonicMs();
 	}
 
+	/** As `waitStarts`, when the answer needs nothing more: it ends after `limitMs` of silence. */
+	waitsForEnd(limitMs: number): void {
+		this.waitStarts();
+		if (limitMs >= this.#silenceMs) return;
+		this.#silenceMs = limitMs;
+		this.#cancelTimer?.();
+		this.#arm();
+	}
+
 	/** An event without content for the client arrived: the silence starts again. */
 	waitGoesOn(): void {
 		this.#waitingSinceMs = this.#clock.monotonicMs();

@@ -5,7 +5,11 @@ import type { ReportedUsage } from "../usage.ts";
 export interface StreamReader<Chunk> {
 	/** Returns the chunk in one event's payload; undefined if it has nothing for the client. Throws UpstreamFailure. */
 	accept(payload: string): Chunk | undefined;
+	/** The end marker arrived. */
 	ended(): boolean;
+	/** Every requested choice has its finish reason. */
+	finished(): boolean;
+	/** The answer needs nothing more, however its connection ends. */
 	complete(): boolean;
 	usage(): ReportedUsage | undefined;
 	usageIsFinal(): boolean;
@@ -31,7 +35,8 @@ export interface StreamWire<Chunk> {
 export interface AnswerStream<Chunk> {
 	/**
 	 * Returns all chunks that arrived together, at least one; null after the finish with the end marker or the usage,
-	 * however the connection ends. Throws UpstreamFailure in every other case. Not to be called after an end.
+	 * however the connection ends, or with silence. Throws UpstreamFailure in every other case. Not to be called after an
+	 * end.
 	 */
 	next(): Promise<readonly Chunk[] | null>;
 	/**

@@ -43,11 +43,18 @@ interface Kind {
 	) => Pick<Charge, "basis" | "prompt" | "completion" | "nanoUsd">;
 }
 
-const exact = (completion: number) => ({
-	basis: "exact" as const,
+const exact = (completion: number): ReturnType<Kind["charge"]> => ({
+	basis: "exact",
 	prompt: PROMPT,
 	completion,
 	nanoUsd: priceOf(PROMPT, completion),
+});
+
+const estimated = (completion: number): ReturnType<Kind["charge"]> => ({
+	basis: "estimated",
+	prompt: PROMPT_ESTIMATE,
+	completion,
+	nanoUsd: priceOf(PROMPT_ESTIMATE, completion),
 });
 
 const FIND = { type: "function", function: { name: "find", parameters: { type: "object", properties: {} } } };
@@ -100,9 +107,7 @@ const KINDS: readonly Kind[] = [
 		shape: { content: "abcdefghijkl", finish: "stop" },
 		// Twelve bytes in twelve events, or in one piece.
 		charge(_, streamed) {
-			const completion = streamed ? 12 : 3;
-			const nanoUsd = priceOf(PROMPT_ESTIMATE, completion);
-			return { basis: "estimated", prompt: PROMPT_ESTIMATE, completion, nanoUsd };
+			return estimated(streamed ? 12 : 3);
 		},
 	},
 ];
@@ -152,6 +157,21 @@ for (const [at, kind] of KINDS.entries()) {
 		},
 	);
 }
+
+for (const counted of [true, false])
+	matrix.cell(
+		`a finished stream ${counted ? "with" : "without"} usage, without its end marker on an open connection`,
+		async ({ send, upstream }) => {
+			const answer = reply().text("aaaa bbb").stallAfter(2);
+			const { client, nth } = await send({ stream: true }, counted ? answer : answer.usage(null));
+			await upstream.waitForAbort(nth);
+			return await client.ended();
+		},
+		(cell) => {
+			expectCharge(cell, { ending: "finished", status: 200, ...(counted ? exact(2) : estimated(2)) });
+			expect(joined(streamedEvents(cell, false), 0)).toEqual({ content: "aaaa bbb", finish: "stop" });
+		},
+	);
 
 function choicesOf({ dialect }: Cell<string>, { more }: Kind): number {
 	return more.n === 2 && !SINGLE_CHOICE.has(dialect) ? 2 : 1;

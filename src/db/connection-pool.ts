@@ -4,20 +4,20 @@ import type { Log } from "../base/log.ts";
 import { type Connect, type Connection, createConnection } from "./connection.ts";
 import { DatabaseBusy, DatabaseTimeout } from "./outage.ts";
 
-/** Most callers that wait for a connection; each gives up before its own deadline. */
+/** Limit of callers waiting for a connection; each stops waiting before its own deadline. */
 const WAITING_MAX = 20_000;
-/** Work with less than this share of its time left does not begin: it would only cost its connection. */
+/** Work with less than this share of its time left is not started, since it would only cost its connection. */
 const BEGUN_SHARE_MIN = 1 / 16;
 
 interface Waiting {
 	readonly take: (connection: Connection) => void;
-	/** The moment when half of the caller's time is over, by the monotonic clock. */
+	/** Time, by the monotonic clock, at which half of the caller's deadline has passed. */
 	readonly halfMs: number;
 }
 
 /**
- * One piece of work per connection: a statement that waits for a lock, or for an answer that never comes, delays no
- * other. A stuck or broken connection is replaced without touching the others.
+ * Pool in which a connection runs one piece of work at a time, so that a statement waiting for a lock or an answer
+ * delays no other. A stuck or broken connection is replaced without touching the others.
  */
 export function createConnectionPool(
 	deps: { clock: Clock; log: Log },
@@ -27,7 +27,7 @@ export function createConnectionPool(
 ) {
 	const { clock } = deps;
 	const connections = Array.from({ length: connectionsMax }, () => createConnection(deps, connect, idleMs));
-	/** The connection used last is on top, so that a quiet service keeps few connections warm. */
+	/** Stack with the last used connection on top, so that a quiet service keeps few connections open. */
 	const free: Connection[] = [...connections];
 	const waiting: Waiting[] = [];
 	let ended = false;
@@ -44,15 +44,15 @@ export function createConnectionPool(
 		} catch (error) {
 			const at = waiting.indexOf(one);
 			if (at >= 0) waiting.splice(at, 1);
-			// It got its connection in the same moment.
+			// The caller gave up at the moment it got a connection, which is returned.
 			else void promise.then(release);
 			throw error;
 		}
 	}
 
 	/**
-	 * First come, first served, until the first caller has waited for half of its time; then the newest is next.
-	 * Otherwise overload would serve all just before their deadline and cut off nearly each with its connection.
+	 * Serves callers in order, until the first one has waited for half of its time; then the newest is served first.
+	 * Under overload, strict order would serve all just before their deadline and lose their connections.
 	 */
 	function release(connection: Connection): void {
 		const isLate = waiting[0] !== undefined && clock.monotonicMs() > waiting[0].halfMs;
@@ -61,14 +61,14 @@ export function createConnectionPool(
 		else free.push(connection);
 	}
 
-	/** If one connection went silent, probably all did: the idle ones are replaced too. */
+	/** If one connection stopped responding, probably all did: idle ones are replaced too. */
 	function discard(stuck: Connection): void {
 		stuck.renew();
 		for (const connection of free) connection.renew();
 	}
 
 	return {
-		/** `untilMs`: deadline by the monotonic clock. After it: error `DatabaseTimeout`, and the connection is replaced. */
+		/** Runs work on a connection. After `untilMs` (monotonic clock): `DatabaseTimeout`, and a new connection. */
 		async run<T>(work: (client: postgres.Sql) => PromiseLike<T>, untilMs: number): Promise<T> {
 			const leftMs = () => Math.max(0, untilMs - clock.monotonicMs());
 			const connection = await acquire(leftMs());
@@ -76,7 +76,7 @@ export function createConnectionPool(
 				const answer = connection.run(work);
 				return await withDeadline(clock, answer, leftMs(), () => {
 					answer.catch(() => {
-						// Already reported as a timeout; the discarded connection rejects it later.
+						// Already reported as a timeout; the discarded connection rejects the work later.
 					});
 					if (!ended) discard(connection);
 					return late();
@@ -85,7 +85,7 @@ export function createConnectionPool(
 				release(connection);
 			}
 		},
-		/** Ends all connections; work that runs on them is rejected. */
+		/** Closes all connections, which rejects the work that runs on them. */
 		async end() {
 			ended = true;
 			await Promise.all(connections.map((connection) => connection.end()));

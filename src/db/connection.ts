@@ -6,7 +6,7 @@ import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backo
 
 export type Connection = ReturnType<typeof createConnection>;
 
-/** Options of the driver by which a client reports rows, and the close of its connection. */
+/** Options by which the driver reports received rows and a closed connection. */
 interface ClientHooks {
 	onclose(): void;
 	readonly transform: { row<Row>(row: Row): Row };
@@ -16,19 +16,18 @@ export type Connect = (hooks: ClientHooks, backoff: ReconnectBackoff) => postgre
 
 interface OpenConnection {
 	readonly client: postgres.Sql;
-	/** Rows received by the last statement. */
+	/** Number of rows that the last statement returned. */
 	rows: number;
-	/** End of its life, by the monotonic clock. */
+	/** When the connection is to be replaced, by the monotonic clock. */
 	readonly untilMs: number;
 }
 
-/** Connections are replaced at this age: server processes grow, and a proxy can choose another server. */
+/** Age at which connections are replaced: server processes grow, and a proxy can then choose another server. */
 const LIFE_MS_MIN = 30 * 60_000;
 const LIFE_MS_MAX = 60 * 60_000;
 
 /**
- * One connection to the database, opened at its first use and again whenever it broke. A connection that is idle for
- * `idleMs` is closed.
+ * A connection to the database, opened on first use and again after it broke, and closed after `idleMs` without work.
  */
 export function createConnection(deps: { log: Log }, connect: Connect, idleMs = LIFE_MS_MAX) {
 	const backoff = createReconnectBackoff(systemClock.monotonicMs);
@@ -71,7 +70,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, idleMs = 
 	}
 
 	return {
-		/** One piece of work at a time. */
+		/** Runs one piece of work at a time. */
 		async run<T>(work: (client: postgres.Sql) => PromiseLike<T>): Promise<T> {
 			if (ended) throw connectionEnded();
 			cancelRest();
@@ -88,7 +87,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, idleMs = 
 				if (current === used && !ended) rest(used);
 			}
 		},
-		/** Discards the connection with the work that runs on it; the next call opens a new one. */
+		/** Drops the connection and the work on it; the next call opens a new one. */
 		renew,
 		async end() {
 			ended = true;
@@ -99,8 +98,8 @@ export function createConnection(deps: { log: Log }, connect: Connect, idleMs = 
 }
 
 /**
- * The driver keeps a server's last error and fails the next statement with it. Rows that came before an error stay
- * counted, and the driver puts as many empty rows before those of the next statement.
+ * Whether the driver will fail the next statement: it keeps a server's last error. It also keeps the count of rows
+ * received before an error, and puts as many empty rows before those of the next statement.
  */
 function leavesTraces(error: unknown, { rows }: OpenConnection): boolean {
 	return isConnectionLost(error) || (rows > 0 && isOfServer(error));

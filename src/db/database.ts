@@ -8,19 +8,19 @@ export type Database = ReturnType<typeof createDatabase>;
 export interface DatabaseOptions {
 	url: string;
 	applicationName: string;
-	/** Of `statements` and of `ledger` each. */
+	/** Connections of `statements`, and of `ledger`. */
 	statementConnectionsMax?: number;
 	statementDeadlineMs?: number;
 }
 
-/** One for the heartbeat and a second, so that a query that hangs does not delay the next. */
+/** One connection for the heartbeat and one more, so that a query that hangs does not delay the next. */
 const LIVENESS_CONNECTIONS = 2;
-/** A request waits for credit a few seconds. Within them a silent connection is discarded and the next one tried. */
+/** A request waits a few seconds for credit, in which a silent connection can be replaced and the next one tried. */
 const LEDGER_DEADLINE_MS_MAX = 2_000;
 
 /**
- * The database clients of a gateway, which share no connection, so that none waits for another's statements.
- * Transactions belong to the console's own client (`transactional.ts`).
+ * Database clients of a gateway. They share no connection, so that none waits for another's statements. Transactions
+ * use the console's own client (`transactional.ts`).
  */
 export function createDatabase(deps: { clock: Clock; log: Log }, options: DatabaseOptions) {
 	const { url, applicationName } = options;
@@ -38,11 +38,11 @@ export function createDatabase(deps: { clock: Clock; log: Log }, options: Databa
 
 	return {
 		url,
-		/** Heartbeat, control log, fence: everything that an instance's right to admit depends on. */
+		/** For heartbeat, control log and fence, on which an instance's right to admit depends. */
 		liveness,
-		/** Credit and keys, which requests need at once: statements that wait for no row. */
+		/** For credit and keys, which requests need at once. Its statements wait for no row. */
 		ledger,
-		/** All other single repeatable statements, with a deadline. */
+		/** For all other repeatable statements. */
 		statements,
 		listen: listener.listen,
 		async end() {

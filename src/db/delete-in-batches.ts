@@ -1,11 +1,11 @@
-/** Most rows that one statement deletes, so that it locks them for a moment only. */
+/** Rows deleted by one statement, few enough to lock them only briefly. */
 export const BATCH_ROWS = 1_000;
-/** Per call. The job's next call deletes the rest. */
+/** Statements per call; the job's next call deletes the rest. */
 const BATCHES_MAX = 500;
 
 /**
- * Repeats a statement that deletes at most BATCH_ROWS rows until it deletes fewer; returns the number of rows. With one
- * batch per call, a table that fills faster would grow for ever.
+ * Repeats a statement that deletes up to BATCH_ROWS rows until it deletes fewer; returns the number of deleted rows. A
+ * single batch per call could be slower than the table grows.
  */
 export async function deleteInBatches(deleteBatch: () => Promise<number>): Promise<number> {
 	let removed = 0;

@@ -6,7 +6,7 @@ type Durability = Awaited<ReturnType<typeof readDurability>>;
 
 type Query = <Row>(strings: TemplateStringsArray) => Promise<readonly Row[]>;
 
-/** How durable the server's commits are. `standbys`: how many follow now. */
+/** Reads how durable commits are. `standbys`: number of standbys that follow now. */
 export async function readDurability(statements: Query) {
 	const [row] = await statements<{ commit: string; waited: string; standbys: string }>`
 		select current_setting('synchronous_commit') as commit, current_setting('synchronous_standby_names') as waited,
@@ -14,7 +14,7 @@ export async function readDurability(statements: Query) {
 	return { commit: row?.commit ?? "on", waitedFor: row?.waited ?? "", standbys: Number(row?.standbys) };
 }
 
-/** The confirmed usage that this set-up can lose, since confirmed journal records are deleted; undefined if none. */
+/** Says which settlements this set-up can lose after their journal records were deleted; undefined if none. */
 export function durabilityProblem({ commit, waitedFor, standbys }: Durability): string | undefined {
 	if (commit === "off")
 		return "synchronous_commit is off: a crash of the database's machine can lose usage that it has confirmed";
@@ -29,9 +29,9 @@ export function durabilityProblem({ commit, waitedFor, standbys }: Durability): 
 export type DurabilityWatch = ReturnType<typeof startDurabilityWatch>;
 
 /**
- * Watches whether the database can lose confirmed data, for the log at the start and for readiness. Checks at once and
- * repeatedly: standbys come and go, and a failover changes the settings. `problem`: what can be lost and when;
- * undefined if nothing, or before the first check.
+ * Watches whether the database can lose confirmed settlements, for log and readiness. Checks repeatedly, since standbys
+ * come and go and a failover changes settings. `problem` is undefined if nothing can be lost, or before the first
+ * check.
  */
 export function startDurabilityWatch(deps: { read: () => Promise<Durability>; clock: Clock; log: Log }) {
 	const { read, clock, log } = deps;

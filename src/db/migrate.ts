@@ -26,23 +26,23 @@ import {
 import { checkOwnSession, lostSettings } from "./pooler.ts";
 import { withRequiredSettings } from "./session-settings.ts";
 
-/** Any number will do, as long as all versions of the service use the same one. */
+/** Advisory lock of migrations; an arbitrary number that all versions must share. */
 const ADVISORY_LOCK = 7_305_441_902;
-/** The first migration of all development versions of 0.2, and the last commit that reads them. */
+/** First migration of the development versions of 0.2, and the last commit that can upgrade them. */
 const FIRST_OF_0_2 = "0000_credit";
 const LAST_COMMIT_OF_0_2 = "869b8bb6";
 
 export interface Migrated {
-	/** Names of the migrations that this call carried out. */
+	/** Names of migrations that this call applied. */
 	readonly applied: readonly string[];
-	/** The database's address with the functions of this version, for all clients. */
+	/** URL with this version's functions, for all clients. */
 	readonly url: string;
 }
 
 /**
- * Brings the schema up to date, each migration in its own transaction; an advisory lock makes instances that boot
- * together wait for the first. Migrations of a newer version stay. Fault `conflict` if one of them breaks this version,
- * or if a new one breaks running versions.
+ * Migrates the schema, each migration in its own transaction, under an advisory lock for instances that start together.
+ * Keeps migrations of newer versions. Fault `conflict` if a newer one breaks this version, or a new one breaks running
+ * versions.
  */
 export async function migrate(
 	deps: { log: Log },
@@ -70,7 +70,7 @@ export async function migrate(
 		}
 		if (missing.length > 0)
 			deps.log.info("the schema is up to date", { migrations: missing.length, last: missing.at(-1)?.name });
-		// After the tables that they name.
+		// After the tables that the functions use.
 		await layFunctions(client, VERSION);
 		const prepared = await urlWithFunctions(client, required);
 		await withClient(prepared, checkFunctions);
@@ -78,7 +78,7 @@ export async function migrate(
 	});
 }
 
-/** Checks, without changing anything, that a start could bring the schema up to date. The Fault says what to do. */
+/** Checks, without changes, that a start could migrate the schema. The Fault says what to do. */
 export async function checkMigratable(url: string): Promise<void> {
 	await withClient(url, async (client) => {
 		await leaveFunctions(client);
@@ -87,8 +87,8 @@ export async function checkMigratable(url: string): Promise<void> {
 }
 
 /**
- * The schema in which the tables are or will be, which the client then has first on its path. Throws a Fault before any
- * change if something missing cannot be made.
+ * Finds missing migrations and the schema for tables, which the client then has first in its path. Throws a Fault
+ * before any change if something cannot be created.
  */
 async function findMissing(
 	client: postgres.Sql,
@@ -105,7 +105,7 @@ async function findMissing(
 	return { schema, missing };
 }
 
-/** The address for clients if this version's migrations and functions all exist, perhaps newer ones too. */
+/** URL for clients if all of this version's migrations and functions exist; undefined if any is missing. */
 export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
 		const { required } = await lookAtWay(client, url);
@@ -123,8 +123,7 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 }
 
 /**
- * The address with the required settings, for a session without settings of its own, and the settings that get lost on
- * the way. Faults as in `pooler.ts`, before any change.
+ * URL with the required settings, and the settings that a pooler drops. Faults as in `pooler.ts`, before any change.
  */
 async function lookAtWay(
 	client: postgres.Sql,
@@ -132,7 +131,7 @@ async function lookAtWay(
 ): Promise<{ readonly required: string; readonly lost: readonly string[] }> {
 	await checkOwnSession(client, url);
 	const required = await withRequiredSettings(client, url);
-	// After `withRequiredSettings`, which also looks at such a deadline in the unchanged session.
+	// Called after `withRequiredSettings`, which must see the session's original deadlines.
 	await untimed(client);
 	return { required, lost: await lostSettings(await urlWithFunctions(client, required)) };
 }
@@ -144,7 +143,7 @@ async function hasOwnTables(client: postgres.Sql, schema: string): Promise<boole
 	return row !== undefined;
 }
 
-/** The tables that record the schema's state. They belong to no migration, since they list the migrations. */
+/** Creates the tables that record migrations, which no migration can create. */
 async function makeOwnTables(client: postgres.Sql): Promise<void> {
 	await inTransaction(client, async (transaction) => {
 		await transaction`
@@ -161,7 +160,7 @@ async function readList(client: postgres.Sql): Promise<ReadonlyMap<string, boole
 	return new Map(rows.map(({ name, breaking }) => [name, breaking]));
 }
 
-/** Fault if the database was made by an older or newer version that this one cannot run next to. */
+/** Fault if the database has the schema of an older or newer version that cannot run with this one. */
 function refuseOthers(known: ReadonlyMap<string, boolean>, list: readonly Migration[]): void {
 	if (known.has(FIRST_OF_0_2))
 		throw new Fault(
@@ -177,7 +176,7 @@ function refuseOthers(known: ReadonlyMap<string, boolean>, list: readonly Migrat
 	);
 }
 
-/** Running instances would go on with tables that have changed, so none may run. */
+/** A breaking migration requires that no instance runs, because its tables would change. */
 async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migration[]): Promise<void> {
 	const [row] = await client<{ there: boolean }[]>`select to_regclass('instance_now') is not null as there`;
 	if (row?.there !== true) return;
@@ -190,6 +189,6 @@ async function makeRoomForBreaking(client: postgres.Sql, missing: readonly Migra
 			`The migration ${names.join(", ")} breaks the versions before it: stop all instances first (${running.map(({ id }) => id).join(", ")}).`,
 		);
 	}
-	// Old functions name tables that have changed.
+	// Old functions refer to tables that have changed.
 	await dropFunctions(client, 1);
 }

@@ -7,7 +7,7 @@ import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backo
 
 const PORT_DEFAULT = 5432;
 
-/** A closed client has this long to say goodbye to the server. */
+/** Time for a closed client to say goodbye to the server. */
 const GOODBYE_MS = 1_000;
 
 type Options = Omit<
@@ -16,13 +16,13 @@ type Options = Omit<
 >;
 
 /**
- * A client of `url` with one connection in its life. It reads the address as psql and the queue's client do; the driver
+ * A client of `url` with a single connection. It parses the URL as psql and the queue's client do, because the driver
  * does not:
- * - It cuts an IPv6 address at its first colon and does not know socket folders.
- * - It sends `host`, `port`, `user` and `password` of a query to the server as if they were settings.
- * - It requests a database by its encoded name.
- * - It takes the part of a password after @ for a list of hosts if there is a comma, and names it in its error. So the
- *   address has these signs encoded.
+ * - It cuts IPv6 addresses at the first colon and does not know socket folders.
+ * - It sends `host`, `port`, `user` and `password` of the query as settings.
+ * - It uses the encoded name of the database.
+ * - If a password contains a comma, it takes the part after @ for a list of hosts and shows it in errors. So these
+ *   characters stay encoded.
  */
 export function newClient(
 	url: string,
@@ -35,25 +35,25 @@ export function newClient(
 	const name = decodeURIComponent(address.pathname.slice(1));
 	const database = name === "" ? {} : { database: name };
 	const given = { onnotice: () => {}, ...options, ...database, ...takenOut(query, ["user", "password"]) };
-	// There is no choice with one host: the driver would try the same one again and again, and does not know `any`. A
-	// start checks what the server may do.
+	// Useless with a single host: the driver would retry it for ever, and does not know `any`. Starts check what the
+	// server may do.
 	takenOut(query, ["target_session_attrs"]);
 	if (!query.has("host") && !query.has("port") && !/^[[/]/.test(host)) return paced(address, given, backoff);
 	const port = Number(query.get("port") ?? (address.port || PORT_DEFAULT));
 	takenOut(query, ["host", "port"]);
-	// The driver's types do not name the list form; it would cut a text at each colon and comma.
+	// The driver's types lack the list form; it would cut a text at each colon and comma.
 	const place: object = host.startsWith("/")
 		? { path: `${host}/.s.PGSQL.${port}` }
 		: { host: [host.replace(/^\[|\]$/g, "")], port: [port] };
 	return paced(address, { ...given, ...place }, backoff);
 }
 
-/** Makes clients of pooled connections, with these settings of their sessions. */
+/** Returns a function that opens pooled connections with these session settings. */
 export function connectTo(url: string, connection: NonNullable<Options["connection"]>): Connect {
 	return (hooks, backoff) => newClient(url, { ...hooks, connect_timeout: 5, connection }, backoff);
 }
 
-/** Runs `work` with a client of `url`, and ends the client. */
+/** Runs `work` with a client of `url`, then closes the client. */
 export async function withClient<Result>(
 	url: string,
 	work: (client: postgres.Sql) => Promise<Result>,
@@ -67,7 +67,7 @@ export async function withClient<Result>(
 	}
 }
 
-/** Removes parameters that are no session settings and that the driver would take for some. */
+/** Removes parameters that are not session settings but that the driver would send as such. */
 function takenOut(query: URLSearchParams, names: readonly string[]): Record<string, string> {
 	const taken = names.flatMap((name) => {
 		const value = query.get(name);
@@ -77,7 +77,7 @@ function takenOut(query: URLSearchParams, names: readonly string[]): Record<stri
 	return Object.fromEntries(taken);
 }
 
-/** The driver's reading of the address. */
+/** Where the driver connects, as it parsed the URL. */
 interface Place {
 	readonly path: string | false;
 	readonly host: readonly string[];
@@ -85,11 +85,11 @@ interface Place {
 }
 
 /**
- * The driver, with our own sockets. The driver's own reconnect without a pause if a socket was closed without an error.
- * They also connect for a client that ended during its pause; that connection stays open without a user.
+ * The driver with our own sockets. Its own reconnects have no pause after a socket closed without an error, and connect
+ * even for a client that ended.
  *
- * The client ends with its connection. The driver's next session would lack the locks and the path of the first. A
- * statement between a socket's error and its close would never be answered.
+ * The client ends with its connection: a second session would lack the locks and search path of the first, and a
+ * statement between a socket's error and close would never be answered.
  */
 function paced({ href }: URL, options: Options, backoff: ReconnectBackoff): postgres.Sql {
 	let ended = false;
@@ -100,10 +100,10 @@ function paced({ href }: URL, options: Options, backoff: ReconnectBackoff): post
 		backoff: 0 as unknown as boolean,
 		idle_timeout: 0,
 		max_lifetime: null,
-		// The driver's own first query, for array types: if it is cut off, its rejection is unhandled and ends the process.
+		// Disables the driver's own query for array types: if interrupted, its unhandled rejection ends the process.
 		fetch_types: false,
 		onclose: gone,
-		// The driver's types do not name it.
+		// The driver's types lack the option `socket`.
 		...{
 			async socket({ path, host, port }: Place) {
 				const pauseMs = backoff.pauseMs();
@@ -113,11 +113,11 @@ function paced({ href }: URL, options: Options, backoff: ReconnectBackoff): post
 				const place = { host: host[0] as string, port: port[0] as number };
 				const made = new Socket();
 				socket = made;
-				// Ends the client before the driver reports the error; until then the driver would accept more statements.
+				// Ends the client before the driver reports the error: until then it would accept statements.
 				made.once("error", () => gone(0));
-				// In a later tick, once the driver listens to the socket's errors.
+				// In a later tick, after the driver has added its listener for socket errors.
 				setImmediate(() => (ended ? made.destroy() : made.connect(path === false ? place : { path })));
-				// The driver requests a certificate for this name.
+				// The driver verifies the certificate for this host name.
 				return Object.assign(made, place);
 			},
 		},
@@ -128,11 +128,11 @@ function paced({ href }: URL, options: Options, backoff: ReconnectBackoff): post
 	}
 	const end = client.end;
 	client.end = async (how) => {
-		// With time to end, it may still connect and come to its end.
+		// A client that is given time may still connect and finish.
 		if (how?.timeout === 0) ended = true;
 		await end(how);
 		ended = true;
-		// A server that does not answer does not close either, and the driver waits for the close.
+		// Destroys the socket of a server that does not respond: the driver waits for its close.
 		setTimeout(() => socket?.destroy(), GOODBYE_MS).unref();
 	};
 	return client;

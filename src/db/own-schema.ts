@@ -5,14 +5,14 @@ import { pathNames, pathText, quoted, setPath } from "./session-settings.ts";
 
 interface Place {
 	readonly database: string;
-	/** The role that signed in: settings of a role belong to that one, even after `set role`. */
+	/** Role that signed in; its settings apply even after `set role`. */
 	readonly role: string;
 	readonly readOnly: string;
 	readonly standby: boolean;
 	readonly encoding: string;
 }
 
-/** Checks that this session may write; the Fault says what to do. */
+/** Checks that this session may write. The Fault says what to do. */
 export async function checkMayWrite(client: postgres.Sql): Promise<void> {
 	const { database, role, standby, readOnly, encoding } = await look(client);
 	if (standby) throw refused("The database is a standby, which takes no writes: point DATABASE_URL at the primary.");
@@ -24,8 +24,8 @@ export async function checkMayWrite(client: postgres.Sql): Promise<void> {
 }
 
 /**
- * The schema of the path that contains our tables, readable or not; undefined if there are none. Fault if this role may
- * not use it: otherwise a second, empty set would be made in another schema of its path (`"$user"`).
+ * Schema in the search path with our tables; undefined if there is none. Fault if this role may not use it, because a
+ * second set of tables would then be created in another schema (`"$user"`).
  */
 export async function findOwnSchema(client: postgres.Sql): Promise<string | undefined> {
 	const [found] = await client<
@@ -53,8 +53,8 @@ export async function findOwnSchema(client: postgres.Sql): Promise<string | unde
 }
 
 /**
- * The schema for new tables: the first of the path that is neither the server's own nor temporary. Fault if the path
- * was never set and our tables are in another schema: they may come from a backup, which lacks the role's settings.
+ * Schema for new tables: the first in the path that is neither a system schema nor temporary. Fault if our tables are
+ * in a schema outside the default path: the database may be a restored backup without the role's settings.
  */
 export async function schemaForTables(client: postgres.Sql): Promise<string> {
 	const [first] = await client<{ schema: string; elsewhere: string | null }[]>`
@@ -76,12 +76,12 @@ export async function schemaForTables(client: postgres.Sql): Promise<string> {
 	return first.schema;
 }
 
-/** Other programs have tables of that name, too. */
+/** Condition that tables are ours: other programs may use the same names. */
 function isOurs(client: postgres.Sql) {
 	return client`(select count(*) from pg_attribute where attrelid = c.oid and attname in ('name', 'applied_at', 'breaking')) = 3`;
 }
 
-/** Puts this schema first, so that no other schema of the path hides one of its tables. */
+/** Puts this schema first in the path, so that no other schema hides its tables. */
 export async function lookFirstInto(client: postgres.Sql, schema: string): Promise<void> {
 	const others = (await pathNames(client)).filter((name) => name !== schema);
 	await setPath(client, pathText([schema, ...others]));
@@ -97,14 +97,14 @@ async function look(client: postgres.Sql): Promise<Place> {
 
 const refused = (message: string) => new Fault("service_unavailable", message);
 
-/** A role's deadlines are for queries; a migration takes as long as its tables are large, a start waits for another. */
+/** Removes the role's deadlines, which are for queries; a migration or the wait for another start may be long. */
 export async function untimed(client: postgres.Sql): Promise<void> {
 	await client`
 		select set_config(name, '0', false) from pg_settings
 		where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`;
 }
 
-/** Checks that this role may make tables in that schema, not that it owns the tables which a migration changes. */
+/** Checks that this role may create tables in the schema; ownership of existing tables is not checked. */
 export async function checkMayMakeTables(client: postgres.Sql, schema: string): Promise<void> {
 	const [row] = await client<{ mayMake: boolean; role: string }[]>`
 		select has_schema_privilege(oid, 'CREATE') as "mayMake", current_user as role from pg_namespace where nspname = ${schema}`;

@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 
-/** A page of a list: newest first, `limit` rows older than the one with id `after`. */
+/** A page of a list: newest first, up to `limit` rows older than the row with id `after`. */
 export interface Page {
 	readonly limit?: number | undefined;
 	readonly after?: string | null | undefined;
@@ -8,14 +8,14 @@ export interface Page {
 
 export interface Listed<Row> {
 	readonly items: readonly Row[];
-	/** The `after` of the next page; null if this is the last one. */
+	/** Value of `after` for the next page; null on the last one. */
 	readonly next: string | null;
 }
 
 const ROWS_DEFAULT = 50;
 const ROWS_MAX = 1000;
 
-/** Rows to query: one more than the page shows whether there is a next page. Fault invalid_request if out of range. */
+/** Rows to query: one more than the page, to know whether another follows. Fault invalid_request if out of range. */
 export function pageBounds(page: Page): { shown: number; asked: number; after: string | null } {
 	const shown = page.limit ?? ROWS_DEFAULT;
 	if (!Number.isInteger(shown) || shown < 1 || shown > ROWS_MAX) {

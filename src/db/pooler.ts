@@ -5,14 +5,14 @@ import { FUNCTION_SET, pathLost, urlWithFunctions } from "./function-set.ts";
 import { newClient, withClient } from "./new-client.ts";
 import { checkRequiredSettings, withRequiredSettings } from "./session-settings.ts";
 
-/** A session with the database as a client sees it. */
+/** Runs a statement in one of our sessions and returns its rows. */
 export type Session = (statement: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 
 const TOKEN_SETTING = "tollgate.doctor";
 
 /**
- * Whether two sessions of ours share server sessions, one transaction at a time. Then a setting or a LISTEN of one
- * session ends up in another. A pooler that gives a client a session for good does not share.
+ * Whether a pooler lets two of our sessions share server sessions by transaction, so that a setting or LISTEN of one
+ * ends up in the other. Poolers that assign a server session per client are fine.
  */
 export async function isPooledByTransaction(a: Session, b: Session): Promise<boolean> {
 	const token = crypto.randomUUID();
@@ -20,7 +20,7 @@ export async function isPooledByTransaction(a: Session, b: Session): Promise<boo
 		(await session(`select pg_backend_pid() as pid, current_setting('${TOKEN_SETTING}', true) as token`))[0];
 	await a(`select set_config('${TOKEN_SETTING}', '${token}', false)`);
 	const before = await seenBy(a);
-	// Takes whichever server session is free next: b gets the one that a had, or a gets another one afterwards.
+	// A transaction-mode pooler assigns any free server session: b gets the one that a had, or a gets another.
 	const others = await seenBy(b);
 	const after = await seenBy(a);
 	const isShared = others?.pid === before?.pid || others?.token === token;
@@ -28,8 +28,8 @@ export async function isPooledByTransaction(a: Session, b: Session): Promise<boo
 }
 
 /**
- * The settings with which our clients begin a connection, apart from search_path (`statements.ts`, `transactional.ts`),
- * as the server shows them. The values occur nowhere else.
+ * Settings that our clients request at connection (`statements.ts`, `transactional.ts`), as the server shows them. The
+ * values are unique, so that they can be recognized.
  */
 const SETTINGS: Readonly<Record<string, string>> = {
 	statement_timeout: "30001ms",
@@ -37,14 +37,14 @@ const SETTINGS: Readonly<Record<string, string>> = {
 	idle_in_transaction_session_timeout: "30002ms",
 	"tollgate.control_at_commit": "on",
 };
-/** The names that a pooler must pass on. */
+/** Settings that a pooler must pass on. */
 const SETTING_NAMES = ["search_path", ...Object.keys(SETTINGS)].join(", ");
-/** As long as a connection may take. A pooler accepts connections even when no server can answer on them. */
+/** Deadline of a connection. A pooler accepts connections even if no server can answer. */
 const ANSWER_MS_MAX = 10_000;
 
 /**
- * Checks that `client` has a server session to itself. This must be the first check: a shared session keeps the lock of
- * a start for good, and loses the path on which tables are made.
+ * Checks that `client` has its own server session. Must be the first check: a shared session would keep a start's lock
+ * for ever.
  */
 export async function checkOwnSession(client: postgres.Sql, url: string): Promise<void> {
 	const session = (of: postgres.Sql) => async (statement: string) => [...(await of.unsafe(statement))];
@@ -56,14 +56,14 @@ export async function checkOwnSession(client: postgres.Sql, url: string): Promis
 	);
 }
 
-/** The address for clients, with this version's functions and the required settings. `client` is of `url`. */
+/** URL for clients, with this version's functions and the required settings. `client` is connected to `url`. */
 export async function urlForClients(client: postgres.Sql, url: string): Promise<string> {
 	return urlWithFunctions(client, await withRequiredSettings(client, url));
 }
 
 /**
- * Fault if connections made with `urlForClients` lose their search_path or required settings. Returns the names of
- * other lost settings: a pooler may be configured to ignore unknown ones.
+ * Fault if connections with `urlForClients` lack their search_path or required settings. Returns names of other lost
+ * settings: a pooler may ignore unknown ones.
  */
 export async function lostSettings(prepared: string): Promise<readonly string[]> {
 	const client = newClient(prepared, {
@@ -74,7 +74,7 @@ export async function lostSettings(prepared: string): Promise<readonly string[]>
 		const names = Object.keys(SETTINGS);
 		const columns = ["search_path", ...names].map((name) => `current_setting('${name}', true) as "${name}"`);
 		const [row] = await inTime(client.unsafe<Record<string, string | null>[]>(`select ${columns.join(", ")}`));
-		// Not as in `checkFunctions`: before the first start the path names a schema that does not exist yet.
+		// Not `checkFunctions`, because before the first start the path names a schema that does not exist.
 		if (row?.search_path?.split(",")[0]?.trim() !== FUNCTION_SET) throw pathLost();
 		await inTime(checkRequiredSettings(client));
 		return names.filter((name) => row[name] !== SETTINGS[name]);
@@ -91,7 +91,7 @@ export async function lostSettings(prepared: string): Promise<readonly string[]>
 	}
 }
 
-/** PgBouncer's error for a setting that it was not told to pass on or to ignore. PostgreSQL knows all of them. */
+/** PgBouncer's error for a setting that it is not configured to pass on or ignore; PostgreSQL knows all of them. */
 function isRefusedSetting(error: unknown): boolean {
 	return /^unsupported startup parameter/.test(String((error as { message?: unknown }).message));
 }
@@ -100,7 +100,7 @@ function inTime<T>(answer: PromiseLike<T>): Promise<T> {
 	return withDeadline(systemClock, answer, ANSWER_MS_MAX, silent);
 }
 
-/** The connection was accepted and not answered. */
+/** Error for a connection that was accepted but not answered. */
 export function silent(): Error {
 	const message =
 		"it takes connections and does not answer: it hangs, or a pooler before it is paused or has none free";

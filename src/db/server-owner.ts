@@ -9,9 +9,8 @@ export interface ServerOwner {
 }
 
 /**
- * The user that runs the server, since PostgreSQL refuses to run as root: the cluster's owner, or for a new cluster
- * `postgres`, or else `nobody`. Undefined for an ordinary user, who runs it himself. Fault service_unavailable for root
- * where neither user exists.
+ * User that runs the server, because PostgreSQL refuses to run as root: the cluster's owner, else `postgres`, else
+ * `nobody`. Undefined if this process is not root. Fault service_unavailable for root without such a user.
  */
 export function serverOwner(cluster: string): ServerOwner | undefined {
 	if (process.getuid?.() !== 0) return undefined;
@@ -35,7 +34,7 @@ function systemUsers(): ServerOwner[] {
 	});
 }
 
-/** Gives a folder that root made or restored to its owner. Links are changed themselves, never followed. */
+/** Gives a folder that root created or restored to its owner. Symbolic links are changed themselves, not followed. */
 export function giveTo(owner: ServerOwner | undefined, path: string): void {
 	if (owner === undefined) return;
 	const found = fs.lstatSync(path);

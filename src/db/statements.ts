@@ -4,44 +4,43 @@ import { createConnectionPool } from "./connection-pool.ts";
 import { connectTo } from "./new-client.ts";
 import { DatabaseBusy } from "./outage.ts";
 
-/** Bytes are a `bytea`. */
+/** Value of a statement; bytes become `bytea`. */
 export type StatementValue = string | number | boolean | null | Uint8Array;
 
 /**
- * A client of single repeatable statements, each with a deadline. Its type is only a template function, without
- * `begin`: a pipelined client can send BEGIN without reserving its connection, and a rollback would then take back
- * other callers' acknowledged statements.
+ * Client for single repeatable statements, each with a deadline. Has no `begin`: a pipelined client would send BEGIN
+ * without reserving a connection, and a rollback could revert other callers' statements.
  */
 export interface Statements {
 	<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]>;
-	/** Ends all connections; running statements are rejected. */
+	/** Closes all connections; running statements are rejected. */
 	end(): Promise<void>;
 }
 
 export interface StatementsOptions {
 	url: string;
 	connectionsMax: number;
-	/** After it the statement fails, and its connection is replaced. */
+	/** Milliseconds after which a statement fails and its connection is replaced. */
 	statementDeadlineMs: number;
 	/**
-	 * The server cancels a statement that waits for a lock for so long, without effect, and the client resends it until
-	 * its deadline; a locked row occupies a connection no longer than this.
+	 * The server cancels a statement that waits longer for a lock, and the client repeats it until its deadline. So a
+	 * locked row occupies a connection for at most this time.
 	 */
 	lockTimeoutMs?: number;
 	applicationName: string;
 }
 
 const LOCK_TIMEOUT_MS = 500;
-/** Between two attempts at a lock, other statements use the connection. */
+/** Pause between two attempts at a lock, during which other statements use the connection. */
 const LOCK_PAUSE_MS = 50;
-/** At least this long may a statement run on the server, which then ends it itself. */
+/** The server ends a statement that runs longer than this, or than twice its deadline if that is more. */
 const SERVER_STATEMENT_TIMEOUT_MS_MIN = 30_000;
-/** SQLSTATE lock_not_available; our own functions raise it too when a row is locked. */
+/** SQLSTATE lock_not_available, which our functions raise too for a locked row. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
 /**
- * One statement at a time on each connection, so that one waiting for a lock, or for an answer that never comes, delays
- * no other, and a stuck connection is replaced alone.
+ * Runs one statement at a time per connection, so that one waiting for a lock or an answer delays no other, and a stuck
+ * connection is replaced alone.
  */
 export function createStatements(deps: { clock: Clock; log: Log }, options: StatementsOptions): Statements {
 	const { clock } = deps;

@@ -7,26 +7,26 @@ import { createConnectionPool } from "./connection-pool.ts";
 import { inTransaction } from "./in-transaction.ts";
 import { connectTo } from "./new-client.ts";
 
-/** Drizzle's client, whose statements and transactions have deadlines: error `DatabaseTimeout`. */
+/** Drizzle client whose statements and transactions have deadlines: error `DatabaseTimeout`. */
 export type Transactional = PostgresJsDatabase<Record<string, never>>;
 
 export interface TransactionalOptions {
 	readonly url: string;
 	readonly applicationName: string;
 	readonly statementDeadlineMs: number;
-	/** From `begin` to the end of `commit`, including the wait for a connection. */
+	/** Milliseconds from `begin` to the end of `commit`, including the wait for a connection. */
 	readonly transactionDeadlineMs: number;
 }
 
 const CONNECTIONS_MAX = 4;
 const IDLE_MS = 60_000;
-/** The server ends a transaction that its client has left open. */
+/** The server ends a transaction that its client left open for this time. */
 const IDLE_IN_TRANSACTION_MS = 30_000;
 
 /**
- * For transactions and the console. A half-open connection neither answers nor fails: after the deadline the statement
- * fails, with unknown effect, and its connection is replaced, as in `statements.ts`. The server itself ends it, at
- * twice the deadline.
+ * Client for transactions and the console. After the deadline a statement fails with unknown effect and its connection
+ * is replaced, since a half-open connection neither answers nor fails. The server ends the statement at twice the
+ * deadline.
  */
 export function createTransactional(
 	deps: { clock: Clock; log: Log },
@@ -36,12 +36,12 @@ export function createTransactional(
 		application_name: options.applicationName,
 		idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
 		statement_timeout: 2 * options.statementDeadlineMs,
-		// A transaction appends its control entries at its end: see `control_append`.
+		// Makes a transaction append its control entries at commit: see `control_append`.
 		"tollgate.control_at_commit": "on",
 	});
 	const connectTyped: Connect = (...how) => {
 		const client = connect(...how);
-		// Drizzle sets how types are read on the client that it gets.
+		// Drizzle sets type parsers on each client that it gets.
 		drizzle(client);
 		return client;
 	};
@@ -51,10 +51,10 @@ export function createTransactional(
 		return pool.run(work, deps.clock.monotonicMs() + deadlineMs);
 	}
 
-	// The part of the driver's interface that Drizzle uses. A query is sent in a later tick, so that `values` still
-	// changes its form.
+	// Part of the driver's interface that Drizzle uses. A query is sent in a later tick, so that `values` can still
+	// change its form.
 	const guard = {
-		// Drizzle sets how types are read: here that has no use, as each connection does it by itself.
+		// Drizzle sets type parsers here without effect, because each connection has its own.
 		options: { parsers: {}, serializers: {} },
 		unsafe(text: string, parameters?: never[], how?: postgres.UnsafeQueryOptions) {
 			let isValues = false;

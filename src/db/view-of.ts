@@ -9,13 +9,13 @@ export type ViewOf<Table extends { readonly $inferSelect: object }, Amount = num
 };
 
 /**
- * A row as a view: names in camel case, times in Unix milliseconds (`created_at` as `createdAtMs`), amounts
- * (`…_nano_usd`) as numbers, the nearest double past 2^53: checked by `nanoUsd` before money is moved by one.
+ * Converts a row: names to camel case, times to Unix milliseconds (`created_at` as `createdAtMs`), amounts
+ * (`…_nano_usd`) to numbers, rounded above 2^53: use `nanoUsd` before moving money by one.
  */
 export function viewOf<View>(row: object): View {
 	const fields = Object.entries(row).map(([column, value]: [string, unknown]) => {
 		const name = column.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-		// Drizzle reads times as texts.
+		// Drizzle returns times as texts.
 		if (/(^|_)at$/.test(column))
 			return [`${name}Ms`, value === null ? null : new Date(value as Date | string).getTime()];
 		if (value instanceof Date) return [name, value.getTime()];

@@ -1,8 +1,7 @@
--- Finds the events of which an account wants notices, by what changed. Each crossing gives one notice, however many
--- consoles look.
+-- Finds events of which an account wants notices. Each event gives one notice, however many consoles check.
 
--- Inserts the notices of one event. The webhook gets one if the account chose this type of event. Members with one of
--- p_roles get mails if the account chose the type, or if p_mailed says that mail was chosen elsewhere.
+-- Inserts the notices of an event. The webhook gets one if the account subscribed to this type. Members with one of
+-- p_roles get mails if it did, or if p_mailed is true.
 create or replace function alert_notice(p_account text, p_type text, p_data jsonb, p_roles jsonb, p_mailed boolean) returns void
 language plpgsql as $$
 declare
@@ -17,8 +16,7 @@ begin
         and (p_mailed or exists (select 1 from batch_notice_setting s where s.account_id = p_account and s.events ? p_type));
 end $$;
 
--- Inserts the notices of p_mark once, if the account chose events of that type. p_mailed: accounts that did not choose
--- it get mails too.
+-- Inserts the notices of an event once per p_mark. Accounts without a subscription get mails only if p_mailed is true.
 create or replace function alert_tell(p_account text, p_mark text, p_type text, p_data jsonb, p_roles jsonb, p_mailed boolean default false)
 returns void language plpgsql as $$
 begin
@@ -31,13 +29,11 @@ begin
   end if;
 end $$;
 
--- Looks at changed accounts, by at most p_limit rows of alert_touched; mails go to members with one of p_roles. Returns
--- how many rows there were, and 0 while another console looks.
--- - Findings are committed with the look, so a console that dies in between leaves all of it to the next look.
--- - A locked row belongs to a transaction that is not over. The next look takes it and sees what that transaction
---   wrote.
--- - With an account go up to 500 of its other rows, which this look answers too. So one busy account does not make its
---   own rows wait when there are more rows than one look takes.
+-- Checks changed accounts, reading up to p_limit rows of alert_touched; mails go to members with one of p_roles.
+-- Returns the number of rows; 0 if another console is checking.
+-- - Notices commit together with the deletion of the rows, so a console that dies leaves all work to the next check.
+-- - A locked row belongs to a running transaction; the next check reads it.
+-- - Up to 500 further rows of a checked account are deleted too, so that a busy account does not fill the limit.
 create or replace function alerts_look(p_limit integer, p_roles jsonb) returns integer
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -76,8 +72,8 @@ begin
   return v_seen;
 end $$;
 
--- Credit below the threshold that the account set; again once it was above the threshold. `armed` is the only mark of
--- that: the console that disarms it sends the notices.
+-- Credit below the account's threshold. `armed` is set again once the credit is above it; the console that clears
+-- `armed` creates the notices.
 create or replace function alert_credit(p_account text, p_roles jsonb) returns void
 language plpgsql as $$
 declare
@@ -97,8 +93,8 @@ begin
   end if;
 end $$;
 
--- Caps of keys that were used within an hour, of the 1,000 used last, by the budget that limits them now. Notices at 80
--- and at 100 %, once for each cap and period.
+-- Caps of the 1,000 most recently used keys with usage in the last hour. Notices at 80 % and 100 %, once per cap and
+-- period.
 create or replace function alert_caps(p_account text, p_roles jsonb) returns void
 language sql as $$
   select alert_tell(p_account, 'cap:' || x.budget || ':' || p.percent || ':' || x.cap, 'key.cap_reached', jsonb_build_object(
@@ -111,7 +107,7 @@ language sql as $$
       order by a.last_used_at desc limit 1000
     ) a join api_key k on k.id = a.id join budget b on b.id = cap_budget(k)
   ) x join lateral (
-    -- Only the highest threshold crossed: at 100 % there is no notice of 80 %.
+    -- Only the highest threshold crossed: at 100 % there is no notice for 80 %.
     select max(v.percent) as percent from (values (80), (100)) as v(percent) where x.spent::numeric * 100 >= x.cap::numeric * v.percent
   ) p on p.percent is not null
 $$;
@@ -131,8 +127,8 @@ language sql as $$
   ) p on p.percent is not null
 $$;
 
--- Top-ups that were confirmed within a day and after the account chose the event, whenever they began. Reads today's
--- bookings, since a transfer may be older than many top-ups that failed.
+-- Top-ups confirmed within a day and after the account subscribed. Reads today's ledger entries, since a transfer may
+-- have been created long before.
 create or replace function alert_top_ups(p_account text, p_roles jsonb) returns void
 language sql as $$
   select alert_tell(p_account, 'topup:' || t.id, 'top_up.confirmed',
@@ -143,9 +139,9 @@ language sql as $$
     and t.state = 'confirmed' and t.decided_at > now() - interval '1 day' and t.decided_at >= s.events_at
 $$;
 
--- Spending of the current hour against the same hour of the same weekday in the last four weeks. Unusual: more than
--- three times the dearest of them, and at least USD 5 more. Not in an account's first week, and once a day (UTC). Rows
--- are compared whole and in an index's own order, here and below: by the hour alone all accounts' hours would be read.
+-- Spending in the current hour, compared with this hour of the week in the last four weeks. Unusual: more than three
+-- times the highest of them, and at least USD 5 more. At most once a day (UTC), not in an account's first week. Row
+-- comparisons follow an index; comparing the hour alone would read all accounts.
 create or replace function alert_unusual(p_account text, p_roles jsonb) returns void
 language plpgsql set enable_seqscan = off set enable_sort = off set enable_bitmapscan = off as $$
 declare
@@ -169,7 +165,7 @@ begin
   end if;
 end $$;
 
--- Keys that end within a week, of accounts that chose the event: at most p_limit keys without a notice.
+-- Keys that expire within a week, of subscribed accounts; at most p_limit keys that had no notice yet.
 create or replace function alerts_expiring(p_limit integer, p_roles jsonb) returns integer
 language sql as $$
   with found as materialized (
@@ -184,9 +180,8 @@ language sql as $$
     'expires_at', to_char(f.expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')), p_roles)::text)::integer from found f
 $$;
 
--- A model is removed on p_on. Sends notices to accounts that used it in the last 30 days, whether they chose the event
--- or not, once for each p_days. Takes p_limit accounts after p_after; returns the last one's id, null if there are no
--- more.
+-- Model retirement on p_on: notices for accounts that used the model in the last 30 days, subscribed or not, once per
+-- p_days. Handles p_limit accounts after p_after; returns the last id, null at the end.
 create or replace function alerts_retiring(p_model text, p_on date, p_days integer, p_after text, p_limit integer, p_roles jsonb) returns text
 language plpgsql set enable_seqscan = off set enable_sort = off set enable_bitmapscan = off as $$
 declare
@@ -208,7 +203,7 @@ begin
   return case when v_seen = p_limit then v_account end;
 end $$;
 
--- The account's chosen events, with some added and others removed; unchanged where that changes nothing.
+-- The account's subscribed events with some added and others removed; unchanged if nothing differs.
 create or replace function alert_events(p_events jsonb, p_added jsonb, p_removed jsonb) returns jsonb
 language sql immutable as $$
   select case when x.events @> p_events and p_events @> x.events then p_events else x.events end from (

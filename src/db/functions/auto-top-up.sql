@@ -1,13 +1,11 @@
--- Automatic top-ups: when one begins, and what each ending means. Lock order: the top-up (as every function that
--- credits it), the attempt, the account's auto_top_up. The function that begins an attempt holds that last row only and
--- waits for no lock.
+-- Automatic top-ups: when one starts, and what each outcome causes. Lock order: top-up, attempt, the account's
+-- auto_top_up. The function that starts an attempt locks only the last, and waits for no lock.
 
--- Takes at most p_limit notes of accounts whose credit changed, and marks those below their threshold to be checked.
--- - The note is deleted with the mark, so a crash leaves one of the two.
--- - The cost does not depend on the number of accounts, nor on how many notes one account has.
--- - Accounts that cannot buy at the moment already have the time of their next check.
--- Returns how many notes there were, and 0 while another console sorts: two consoles that lock many settings could
--- deadlock.
+-- Reads up to p_limit change rows of accounts, and marks accounts below their threshold for a check.
+-- - Change rows are deleted in the same transaction, so a crash loses nothing.
+-- - The cost depends neither on the number of accounts nor on an account's change rows.
+-- - Accounts that cannot buy now keep the time of their next check.
+-- Returns the number of change rows; 0 while another console does this, because two could deadlock.
 create or replace function auto_top_up_sort(p_limit integer) returns integer
 language plpgsql set enable_seqscan = off set enable_mergejoin = off set enable_hashjoin = off as $$
 declare
@@ -16,7 +14,7 @@ begin
   if not pg_try_advisory_xact_lock(hashtextextended('automatic top-ups', 0)) then
     return 0;
   end if;
-  -- No check is put off for longer: the clock was set back since.
+  -- No check is planned further ahead: the clock was set back since.
   update auto_top_up s set look_at = now() where s.state = 'on' and s.look_at > now() + interval '25 hours';
   update auto_top_up_attempt t set look_at = now()
     where t.state in ('begun', 'sent', 'unknown', 'needs_authentication') and t.look_at > now() + interval '2 hours';
@@ -32,15 +30,14 @@ begin
   return v_seen;
 end $$;
 
--- The calendar month of a moment in a time zone: 2027-01.
+-- Calendar month of a time in a time zone: 2027-01.
 create or replace function auto_top_up_month(p_at timestamptz, p_zone text) returns text
 language sql stable as $$
   select to_char(p_at at time zone p_zone, 'YYYY-MM')
 $$;
 
--- What an account has bought in the present month, or is buying. Counts by the month's name, which each attempt keeps.
--- After a change of zone it may be that month already, or still, and each month has one limit. Attempts from before the
--- last day of the previous month belong to other months.
+-- Amount that the account bought in the present month or is buying. Each attempt stores the name of its month, since a
+-- changed time zone may move a time to another month. Reads attempts since the last day of the previous month.
 create or replace function auto_top_up_bought(p_account text, p_zone text) returns numeric
 language sql stable as $$
   select coalesce(sum(m.amount_nano_usd), 0) from auto_top_up_attempt m
@@ -49,10 +46,9 @@ language sql stable as $$
       and m.month = auto_top_up_month(now(), p_zone)
 $$;
 
--- Begins a payment if the account's credit is below the threshold, no obstacle keeps it from buying and no attempt is
--- open. Holds the row of the account's settings, so that only one console begins. Credit and open attempts are read in
--- one snapshot, so that a payment that is just becoming credit counts as one of the two. Returns whether an attempt
--- began.
+-- Starts an attempt if the credit is below the threshold, nothing prevents it and no attempt is open. Locks the
+-- account's settings, so that only one console starts one. Credit and open attempts are read in one snapshot, so that a
+-- payment being credited is in exactly one of them. Returns whether an attempt started.
 create or replace function auto_top_up_begin(p_account text, p_attempt text, p_top_up text, p_reference text) returns boolean
 language plpgsql as $$
 declare
@@ -78,7 +74,7 @@ begin
     return false;
   end if;
   if v_bought + s.amount_nano_usd > s.month_most_nano_usd then
-    -- Once a day until then: the account's zone may change, or the clock.
+    -- Checked at least daily, since the account's time zone or the clock may change.
     update auto_top_up t set look_at = least(now() + interval '1 day',
         (date_trunc('month', now() at time zone a.time_zone) + interval '1 month') at time zone a.time_zone)
       where t.account_id = p_account;
@@ -96,11 +92,11 @@ begin
   return true;
 end $$;
 
--- Ends an open attempt that charged nothing, or marks that it waits for its owner. No other attempt begins until a
--- person has dealt with it, and the account's people get notices of the reason.
--- - An attempt that never reached Stripe (ended) says nothing about the card: the account is checked again.
--- - Its top-up is rejected, unless the owner may still pay it.
--- - False if it was not open any more: a payment that was made in between stays.
+-- Ends an open attempt that charged nothing, or marks that its owner must act. Further attempts wait until a member
+-- acted, and members get notices of the reason.
+-- - If the attempt never reached Stripe (ended), nothing is known about the card, so the account is checked again.
+-- - The top-up is rejected unless the owner may still pay it.
+-- - False if the attempt is no longer open; a payment made in between stays.
 create or replace function auto_top_up_stop(p_attempt text, p_state text, p_reason text) returns boolean
 language plpgsql as $$
 declare
@@ -126,9 +122,8 @@ begin
   return true;
 end $$;
 
--- Raises one alarm for operators about an attempt that is old and still open; the account's people get notices with it.
--- The attempt stays open: the request may still be charged, so no other attempt may begin. The alarm ends with the
--- attempt.
+-- Raises an alarm for operators, and notices for the account's members, about an old open attempt. It stays open,
+-- because the card may still be charged; the alarm ends with it.
 create or replace function auto_top_up_undecided(p_attempt text, p_reason text) returns void
 language plpgsql as $$
 declare
@@ -146,7 +141,7 @@ begin
   end if;
 end $$;
 
--- No further attempt begins, and the account's people get notices of the reason.
+-- Stops automatic top-ups; the account's members get notices of the reason.
 create or replace function auto_top_up_halt(p_account text, p_state text, p_reason text) returns void
 language sql as $$
   update auto_top_up s set state = p_state, reason = p_reason, changed_at = clock_timestamp(), look_at = null,
@@ -154,8 +149,8 @@ language sql as $$
     where s.account_id = p_account and s.state = 'on'
 $$;
 
--- An attempt that waited for its owner and whose top-up was decided since. Paid: automatic top-ups go on. Otherwise the
--- attempt has ended.
+-- Handles an attempt whose owner had to act, after its top-up was decided. Paid: automatic top-ups continue. Otherwise
+-- the attempt ends.
 create or replace function auto_top_up_decided(p_attempt text) returns void
 language plpgsql as $$
 declare
@@ -175,8 +170,8 @@ begin
   insert into auto_top_up_touched (account_id) values (t.account_id);
 end $$;
 
--- Inserts notices for the people of accounts whose automatic top-ups stopped: mails to members with one of p_roles, and
--- the webhook if the account chose it. The same transaction clears the mark that notices are due.
+-- Creates notices for accounts whose automatic top-ups stopped: mails to members with one of p_roles, and the webhook
+-- if subscribed. Clears the pending notice in the same transaction.
 create or replace function auto_top_up_tell(p_roles jsonb, p_limit integer) returns integer
 language plpgsql as $$
 declare

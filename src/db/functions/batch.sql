@@ -1,12 +1,12 @@
--- Managed batches. Each run takes the batch with a number (`run`); statements of earlier runs have no effect. Lock
--- order everywhere: the batch, then its lines by number.
+-- Managed batches. A run has a number (`run`); statements of earlier runs have no effect. Lock order: the batch, then
+-- its lines by number.
 
 create or replace function unix_ms(p_time timestamptz) returns bigint
 language sql immutable as $$
   select floor(extract(epoch from p_time) * 1000)::bigint
 $$;
 
--- A batch as its record says it.
+-- A batch as JSON for its record.
 create or replace function batch_fields(b batch) returns jsonb
 language sql stable as $$
   select jsonb_build_object('id', b.id, 'accountId', b.account_id, 'keyId', b.key_id, 'endpoint', b.endpoint,
@@ -22,8 +22,8 @@ language sql stable as $$
     'cancellingAtMs', unix_ms(b.cancelling_at), 'cancelledAtMs', unix_ms(b.cancelled_at))
 $$;
 
--- Makes a batch; null if the account has p_open_max open ones. A repetition, by the id or by the client's fields,
--- returns the existing batch. Its window counts by this server's clock, since the gateways' clocks may differ by a day.
+-- Creates a batch; null if the account has p_open_max open ones. A repetition, by id or by the client's idempotency
+-- key, returns the existing batch. The window counts by this server's clock: gateways' clocks may differ by a day.
 create or replace function batch_create(p_id text, p_account text, p_key text, p_endpoint text, p_input text, p_window text,
   p_metadata jsonb, p_output_expires_s integer, p_idempotency text, p_window_ms double precision,
   p_open_max integer) returns jsonb
@@ -31,7 +31,7 @@ language plpgsql as $$
 declare
   b batch;
 begin
-  -- One at a time for an account, so that two at once do not both find room.
+  -- Serialized per account, so that two concurrent calls do not both find room.
   perform pg_advisory_xact_lock(hashtextextended('batch ' || p_account, 0));
   select * into b from batch where id = p_id or (key_id = p_key and idempotency_key = p_idempotency);
   if found then
@@ -48,9 +48,9 @@ begin
   return batch_fields(b);
 end $$;
 
--- Claims lines for this run, before they are sent. p_lines: [{line, id, was}]; `was` is the request that this run gave
--- the line before. Returns the lines that it may send: a line that another request carries is left out, a repetition
--- gets its own again. Returns nothing if the batch belongs to another run, or is to end.
+-- Claims lines for this run before they are sent. p_lines: [{line, id, was}]; `was` is the request for which this run
+-- claimed the line before. Returns the lines to send. A line claimed for another request is left out; a repeated claim
+-- is granted again. Returns none if the batch has another run or is ending.
 create or replace function batch_claim(p_id text, p_run integer, p_lines json) returns setof integer
 language plpgsql as $$
 begin
@@ -75,9 +75,9 @@ begin
     select a.line from again a union all select f.line from fresh f;
 end $$;
 
--- Records which part of which file will hold the outcomes of lines, before that part is sealed, and which lines are
--- released. p_lines: [{line, id, state, part, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged}].
--- False if the batch belongs to another run. Repeatable.
+-- Records, before a part is sealed, which lines have their outcome in which part, and which lines are freed. p_lines:
+-- [{line, id, state, part, promptTokens, cachedTokens, completionTokens, reasoningTokens, charged}]. False if the batch
+-- has another run. Repeatable.
 create or replace function batch_outcomes(p_id text, p_run integer, p_lines json) returns boolean
 language plpgsql as $$
 begin
@@ -93,14 +93,14 @@ begin
   on conflict (batch_id, line) do update set state = excluded.state, part = excluded.part, prompt_tokens = excluded.prompt_tokens,
     cached_tokens = excluded.cached_tokens, completion_tokens = excluded.completion_tokens,
     reasoning_tokens = excluded.reasoning_tokens, charged_nano_usd = excluded.charged_nano_usd
-    -- Released too late: another request carries the line by now.
+    -- Not freed if another request has claimed the line since.
     where excluded.state <> 'free' or (l.state = 'claimed' and l.request_id = excluded.request_id);
   return true;
 end $$;
 
--- Frees lines for this run whose request died with an earlier run, before this run takes further lines. p_lines:
--- [{line, id}]. Each request is recorded as lost, so that its charge is credited once it is settled. False if the batch
--- belongs to another run. Repeatable.
+-- Frees lines whose request was interrupted with an earlier run, before this run claims others. p_lines: [{line, id}].
+-- Records each request as lost, so that its charge is refunded once settled. False if the batch has another run.
+-- Repeatable.
 create or replace function batch_reopen(p_id text, p_run integer, p_lines json) returns boolean
 language plpgsql as $$
 declare
@@ -122,7 +122,7 @@ begin
   return true;
 end $$;
 
--- Credits the charge of a lost request, once, and deletes its record. Null if it is not settled yet.
+-- Refunds the charge of a lost request once, and deletes its record. Null if it is not settled yet.
 create or replace function batch_credit_lost(p_request uuid, p_entry_id text) returns bigint
 language plpgsql as $$
 declare

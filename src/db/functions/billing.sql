@@ -1,9 +1,9 @@
--- Records an expected payment; false if this id exists. p_most: how many may wait for an account; null for any number.
--- TG002: no such account. TG004: p_most wait already.
+-- Records an expected payment; false if the id exists. p_most: limit of the account's pending payments; null: none.
+-- TG002: no such account. TG004: the limit is reached.
 create or replace function topup_expect(p_id text, p_account text, p_amount bigint, p_method text, p_reference text, p_most integer) returns boolean
 language plpgsql as $$
 begin
-  -- One at a time for an account, so that two at once do not both find room.
+  -- Serialized per account, so that two concurrent calls do not both find room.
   perform 1 from account a where a.id = p_account for no key update;
   if not found then
     raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_account);
@@ -18,10 +18,9 @@ begin
   return true;
 end $$;
 
--- Confirms a pending top-up: state, credit and the account's right to use the service change in one transaction.
--- Confirming it again changes nothing and returns null; otherwise returns the sequence number of the last control
--- entry. TG002: no such top-up. TG004: it was rejected, refunded or disputed, or the account would hold too much
--- (ledger_book).
+-- Confirms a pending top-up: its state, the credit and the account's access change in one transaction. Returns the
+-- number of the last control entry; null if it was confirmed before. TG002: no such top-up. TG004: it was rejected,
+-- refunded or disputed, or the credit would exceed the limit of ledger_book.
 create or replace function topup_confirm(p_id text, p_actor text, p_entry_id text) returns bigint
 language plpgsql as $$
 declare

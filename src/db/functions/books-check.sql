@@ -1,5 +1,5 @@
--- Whether the books hold. Reads the sealed sums and the open rows, not the rows before them. Everything is read in the
--- snapshot of the calling statement, as the function is stable; running traffic does not disturb it.
+-- Checks the ledger. Reads sealed sums and rows after them, not all rows, in the snapshot of the calling statement (the
+-- function is stable), so running traffic does not disturb it.
 create or replace function books_check() returns table (name text, broken bigint, example text)
 language plpgsql stable as $$
 declare
@@ -114,11 +114,11 @@ begin
   ) n(name) left join found f on f.check_name = n.name group by n.name order by n.name;
 end $$;
 
--- Reads at most p_limit rows of sealed days again, the oldest day first, then the budgets; then a new round begins. A
--- difference from the seal is stored in the day's row until the rows agree again. For a day whose requests were removed
--- it reads only ledger entries; books_check still computes that seal from the day's sums.
--- - `more`: there is more to read now.
--- - `rest`: the round is over; the next one begins an hour after this one began.
+-- Reads up to p_limit rows of sealed days again, oldest day first, then the budgets; then a new round starts. A
+-- difference from the seal is stored in the day's row until the rows agree. For a day whose requests were removed only
+-- ledger entries are read; books_check covers its sums.
+-- - `more`: call again now.
+-- - `rest`: the round is complete; the next starts an hour after this one started.
 -- - `busy`: another call runs.
 create or replace function books_verify(p_limit integer, out state text, out seen bigint)
 language plpgsql set enable_seqscan = off as $$
@@ -130,7 +130,7 @@ declare
   v_end timestamptz;
 begin
   seen := 0;
-  -- No request of a day is removed while the day is read.
+  -- Prevents that requests of the day are removed while it is read.
   perform pg_advisory_xact_lock_shared(hashtextextended('usage is read again', 0));
   delete from seal_round x where x.started_at < clock_timestamp() - interval '1 hour' and not exists (select 1 from sealed_day y where y.day >= x.day)
     and not exists (select 1 from sealed_budget b where b.budget_id > x.budget_id);
@@ -171,8 +171,8 @@ begin
     charged_nano_usd = 0, written_off_nano_usd = 0, usage_hash = ''::bytea where x.id = 1;
 end $$;
 
--- Compares at most p_limit sealed budgets with their entries and leases, from the position of the round. Returns how
--- many.
+-- Compares up to p_limit sealed budgets with their entries and leases, from the round's position on. Returns their
+-- number.
 create or replace function books_verify_budgets(p_limit integer) returns bigint
 language sql set enable_seqscan = off as $$
   with page as materialized (
@@ -195,7 +195,7 @@ language sql set enable_seqscan = off as $$
   select count(*) from page
 $$;
 
--- How the rows of a day differ from its seal, in words; null if they agree.
+-- Says how a day's rows differ from its seal; null if they agree.
 create or replace function books_problem(d sealed_day, p_start timestamptz, p_rows bigint, p_charged bigint, p_written_off bigint, p_hash bytea)
 returns text
 language plpgsql set enable_seqscan = off as $$
@@ -209,7 +209,7 @@ begin
   return books_entries_problem(d, p_start);
 end $$;
 
--- The same for its ledger entries only.
+-- The same, for the day's ledger entries only.
 create or replace function books_entries_problem(d sealed_day, p_start timestamptz) returns text
 language plpgsql set enable_seqscan = off as $$
 declare

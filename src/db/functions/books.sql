@@ -1,8 +1,9 @@
--- The books of days that are over: summed, hashed, sealed, and read again. No call reads more rows than its limit,
--- except the ledger entries of one day. Each call is repeatable and holds the one row of `seal_cursor` or `seal_round`,
--- so that only one runs. enable_seqscan = off: the tables read here grow for ever, and only a part of each is wanted.
+-- Past days of the ledger: summed, hashed, sealed and read again. A call reads up to its limit of rows, except for
+-- ledger entries of a day. Calls are repeatable and exclude each other by the row of `seal_cursor` or `seal_round`.
+-- enable_seqscan = off: these tables grow for ever, and only a part of each is read.
 
--- No row can be recorded before p_end any more: it is an hour ago, and no transaction that began before it is left.
+-- True if no row can be recorded before p_end any more: p_end is an hour ago, and every transaction that started before
+-- it has ended.
 create or replace function books_closed(p_end timestamptz, p_margin interval default '1 hour') returns boolean
 language sql as $$
   select clock_timestamp() > p_end + p_margin and not exists (
@@ -13,7 +14,7 @@ create or replace function books_link(p_state bytea, p_start bytea, p_row text) 
 language sql immutable as $$
   select sha256(coalesce(p_state, p_start) || convert_to(p_row, 'UTF8'))
 $$;
--- SHA-256 of the previous hash and a row, row by row; batches of any size give the same result. Null for no row.
+-- Hash chain: SHA-256 of the previous hash and a row, row by row, so that batch sizes do not matter. Null without rows.
 create or replace aggregate books_chain(bytea, text) (sfunc = books_link, stype = bytea);
 
 create or replace function books_micros(p_at timestamptz) returns bigint
@@ -21,7 +22,7 @@ language sql immutable as $$
   select (extract(epoch from p_at) * 1000000)::bigint
 $$;
 
--- Rows as they are hashed; archive-columns.ts in src/ledger has the same for files.
+-- Text of a row for hashing; archive-columns.ts in src/ledger makes the same from files.
 create or replace function books_usage_row(e usage_event) returns text
 language sql stable as $$
   select json_build_array(e.request_id, e.account_id, e.key_id, e.instance_id, e.epoch, e.model, e.rate_card_id, e.endpoint, e.streamed,
@@ -35,9 +36,9 @@ language sql stable as $$
   select json_build_array(e.id, e.account_id, e.kind, e.amount_nano_usd, e.source_ref, e.actor, e.note, books_micros(e.created_at))::text
 $$;
 
--- Settled requests after (p_at, p_id) and before p_end, at most p_limit, in order. Returns where they end, how many
--- were seen, how many count, their sums, and the hash chain continued from p_hash. at and id are p_at and p_id if there
--- are none.
+-- Settled requests after (p_at, p_id) and before p_end, up to p_limit, in order. Returns their last position, the
+-- number read, the number that count, their sums, and the chain continued from p_hash. Without any, at and id are p_at
+-- and p_id.
 create or replace function books_usage(p_at timestamptz, p_id uuid, p_end timestamptz, p_limit integer, p_hash bytea,
   out at timestamptz, out id uuid, out seen bigint, out counted bigint, out charged bigint, out written_off bigint, out hash bytea)
 language sql stable set enable_seqscan = off as $$
@@ -48,7 +49,8 @@ language sql stable set enable_seqscan = off as $$
   ), last as (
     select r.settled_at, r.request_id from rows r order by r.settled_at desc, r.request_id desc limit 1
   ), sums as (
-    -- An attested loss has no rate card and no charge, and a settlement may still replace it.
+    -- A request recorded as lost has no rate card and no charge; a settlement may still replace it, so it does not
+    -- count.
     select count(*) as n, coalesce(sum(r.charged_nano_usd), 0) as charged, coalesce(sum(r.written_off_nano_usd), 0) as off,
       books_chain(p_hash, books_usage_row(r.e) order by r.settled_at, r.request_id) as hash
     from rows r where r.rate_card_id <> ''
@@ -57,7 +59,7 @@ language sql stable set enable_seqscan = off as $$
     (select count(*) from rows), s.n, s.charged::bigint, s.off::bigint, coalesce(s.hash, p_hash) from sums s
 $$;
 
--- Sums of the ledger entries from p_from to p_end, and the hash chain over them.
+-- Sums of the ledger entries from p_from to p_end, and their hash chain.
 create or replace function books_entries(p_from timestamptz, p_end timestamptz, out counted bigint, out top_ups bigint, out refunds bigint,
   out adjustments bigint, out disputes bigint, out credit_notes bigint, out hash bytea)
 language sql stable set enable_seqscan = off as $$
@@ -70,7 +72,7 @@ language sql stable set enable_seqscan = off as $$
   from ledger_entry e where e.created_at >= p_from and e.created_at < p_end
 $$;
 
--- The text that is sealed for a day: the seal is its SHA-256.
+-- Text whose SHA-256 is the day's seal.
 create or replace function books_sealed(d sealed_day, p_former bytea) returns text
 language sql stable as $$
   select json_build_array('tollgate day 1', d.day, d.usage_rows, d.charged_nano_usd, d.written_off_nano_usd,
@@ -84,10 +86,10 @@ language sql stable as $$
   select sha256(convert_to(books_sealed(d, p_former), 'UTF8'))
 $$;
 
--- Adds at most p_limit rows to the seals.
--- - `more`: there is more to do now.
+-- Adds up to p_limit rows to the seals.
+-- - `more`: call again now.
 -- - `sealed`: a day was sealed.
--- - `idle`: no day is closed.
+-- - `idle`: no further day can be sealed yet.
 -- - `busy`: another call runs.
 create or replace function books_seal(p_limit integer, out state text, out day date)
 language plpgsql set enable_seqscan = off as $$
@@ -147,7 +149,7 @@ begin
   state := 'sealed';
 end $$;
 
--- The first day is that of the oldest row, once it is closed. False if there is none.
+-- Starts with the day of the oldest row, once rows can no longer be added to it. False if there is none.
 create or replace function books_begin() returns boolean
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -164,7 +166,7 @@ begin
   return true;
 end $$;
 
--- Adds at most p_limit operations on leases before p_end to the sums. Returns how many there were.
+-- Adds up to p_limit lease operations before p_end to the sums. Returns their number.
 create or replace function books_operations(p_end timestamptz, p_limit integer) returns integer
 language sql set enable_seqscan = off as $$
   with rows as materialized (
@@ -186,7 +188,7 @@ language sql set enable_seqscan = off as $$
   select count(*)::integer from rows
 $$;
 
--- Seals at most p_limit leases of ended epochs whose rows are all sealed. Returns how many.
+-- Seals up to p_limit leases of ended epochs whose rows are all sealed. Returns their number.
 create or replace function books_seal_leases(p_limit integer) returns integer
 language sql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
   with found as materialized (

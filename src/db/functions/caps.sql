@@ -1,24 +1,24 @@
--- Caps that renew each period. Each period is a budget of its own, `<owner>:<period>:<first day>`, made by the first
--- grant in it. What was reserved from it is settled on it, however late. The owner's own budget then has no limit and
--- counts what was ever spent. src/ledger/caps.md describes the boundary between periods.
+-- Caps that renew. Each period has its own budget, `<owner>:<period>:<first day>`, created by the first grant in it. A
+-- reservation is settled on the budget it came from, however late. The owner's own budget then has no limit and counts
+-- total spending. src/ledger/caps.md describes the change of periods.
 
--- The first day of the period that contains a moment, by the account's calendar; weeks begin on Monday.
+-- First day of the period that contains a time, in the account's time zone; weeks start on Monday.
 create or replace function cap_day(p_account text, p_period text, p_at timestamptz) returns date
 language sql stable set enable_seqscan = off as $$
   select date_trunc(p_period, p_at at time zone a.time_zone)::date from account a where a.id = p_account
 $$;
 
--- Whether credit of that period may be granted. A period opens a minute early, since an instance's clock may be ahead.
--- It stays open for an hour after its end, for requests that it admitted and that need more.
+-- Whether credit of the period may be granted: from a minute before its start, since an instance's clock may be ahead,
+-- to an hour after its end, for requests admitted in it.
 create or replace function cap_is_timely(p_account text, p_period text, p_start date) returns boolean
 language sql stable as $$
   select p_start <= cap_day(p_account, p_period, clock_timestamp() + interval '1 minute')
     and p_start >= cap_day(p_account, p_period, clock_timestamp() - interval '1 hour')
 $$;
 
--- Makes the budget of a period. Waits for no lock.
--- - `busy`: another transaction holds the owner's row, as every change of the cap does.
--- - `untimely`: that is not a period of the cap now.
+-- Creates a period's budget without waiting for locks.
+-- - `busy`: another transaction has locked the owner's row, as every change of the cap does.
+-- - `untimely`: the cap has no such period now.
 -- - `unknown`: there is no such owner.
 create or replace function cap_open(p_budget text) returns text
 language plpgsql set enable_seqscan = off as $$
@@ -45,13 +45,13 @@ begin
       or v_start <> date_trunc(v_period, v_start)::date then
     return 'untimely';
   end if;
-  -- Another call may have made it before the owner's row was free.
+  -- A concurrent call may have created it.
   insert into budget (id, kind, account_id, limit_nano_usd, owner_id, period, period_start)
     values (p_budget, k.kind, k.account_id, k.cap_nano_usd, v_owner, v_period, v_start) on conflict do nothing;
   return 'opened';
 end $$;
 
--- The budget that a key's cap limits now: its own, or that of the present period, which may not exist yet.
+-- Budget with the key's present cap: its own, or that of the present period, which may not exist yet.
 create or replace function cap_budget(k api_key) returns text
 language sql stable as $$
   select case when k.cap_period = 'lifetime' then k.id
@@ -65,9 +65,9 @@ language sql stable as $$
     else p.id || ':' || p.cap_period || ':' || cap_day(p.account_id, p.cap_period, clock_timestamp()) end
 $$;
 
--- Adjusts the budgets of an owner, whose row is locked, to a cap that the control entry p_seq changed: the lifetime
--- budget and those of periods that are not over. A lifetime cap that is replaced by a periodic one stays in force until
--- all instances have applied the change. Returns the number of the last control entry, null for none.
+-- Adjusts the owner's budgets, the lifetime one and those of periods that have not ended, to a cap changed by the
+-- control entry p_seq; the owner's row is locked. A lifetime cap that becomes periodic stays in force until all
+-- instances have applied the change. Returns the number of the last control entry; null for none.
 create or replace function cap_change(p_owner text, p_account text, p_former text, p_period text, p_cap bigint, p_seq bigint) returns bigint
 language plpgsql set enable_seqscan = off as $$
 declare

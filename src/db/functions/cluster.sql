@@ -1,11 +1,10 @@
--- The life of instances and the order of control entries. No function here waits for a row: rows are only added. What
--- must not happen at once is kept apart by advisory locks that no other statement takes; each is held until the
--- statement's end. Lock order: the control log, then an epoch's standing.
+-- States of instances and order of control entries. No function here waits for a row, since rows are only added.
+-- Advisory locks that no other statement takes serialize what must not run concurrently, until the end of the
+-- statement. Lock order: control log, then an epoch's state.
 
--- Appends to the control log and announces it. The lock is held until commit, so sequence numbers are in commit order
--- and a reader never skips a late one. Transactions of several statements set tollgate.control_at_commit: their entries
--- are appended at commit (trigger of control_pending). So whatever such a transaction waits for before delays no other
--- entry. It gets 0, since its numbers are not known yet.
+-- Appends to the control log and notifies instances. The lock is held until commit, so numbers are in commit order and
+-- readers skip none. Transactions of several statements set tollgate.control_at_commit: their entries are appended at
+-- commit (trigger of control_pending), so that waits before it delay no other entry; they get 0 instead of a number.
 create or replace function control_append(p_kind text, p_subject text, p_payload jsonb) returns bigint
 language plpgsql as $$
 declare
@@ -22,16 +21,15 @@ begin
   return v_seq;
 end $$;
 
--- When the transaction that appended an entry began, in microseconds since 1970; without p_seq, the present
--- transaction. Number and time together identify the entry: a server that took over may have given the number to
--- another one.
+-- Start of the transaction that appended an entry, in microseconds since 1970; without p_seq, of the present
+-- transaction. Number and time together identify an entry, because a server that took over may have reused the number.
 create or replace function control_at(p_at timestamptz default now()) returns bigint
 language sql stable as $$
   select (extract(epoch from p_at) * 1000000)::bigint
 $$;
 
--- Adds the next row of an epoch's state, if its present state is one of p_from. p_ttl_ms null: the lease does not
--- change. p_beat: only if that is its newest row. Returns the number of the new row, else null.
+-- Adds the next row of an epoch's state if its present state is one of p_from. p_ttl_ms null keeps the lease. p_beat:
+-- only if that is the newest row. Returns the new row's number, else null.
 create or replace function instance_stand(p_id text, p_epoch integer, p_beat bigint, p_from text[], p_state text, p_ttl_ms integer, p_applied bigint)
 returns bigint
 language plpgsql as $$
@@ -39,7 +37,7 @@ declare
   b instance_beat;
 begin
   perform pg_advisory_xact_lock(hashtextextended('standing ' || p_id || ' ' || p_epoch, 0));
-  -- A statement of its own after the lock, so that it sees the commit of the lock's former holder.
+  -- A separate statement after the lock, so that it sees the commit of the lock's previous holder.
   select * into b from instance_beat x where x.id = p_id and x.epoch = p_epoch order by x.beat desc limit 1;
   if not found or b.state <> all (p_from) or b.beat <> p_beat then
     return null;
@@ -49,7 +47,7 @@ begin
       case when p_ttl_ms is null then b.lease_until else clock_timestamp() + make_interval(secs => p_ttl_ms / 1000.0) end,
       greatest(b.applied_seq, p_applied), b.started_at, case when p_state = 'left' then clock_timestamp() end);
   if p_state in ('live', b.state) then
-    -- Renewals leave no trace. Locked rows are removed another time.
+    -- Deletes renewed rows, except locked ones, which a later call deletes.
     delete from instance_beat x using (
         select o.beat from instance_beat o where o.id = p_id and o.epoch = p_epoch and o.beat <= b.beat for update skip locked
       ) old where x.id = p_id and x.epoch = p_epoch and x.beat = old.beat;
@@ -57,15 +55,15 @@ begin
   return b.beat + 1;
 end $$;
 
--- Takes the next epoch of an identity, in state joining. p_after: the caller had numbers up to it, which a server that
--- took over may not know.
+-- Starts the next epoch of an identity, in state joining. p_after: highest number the caller has used, which a server
+-- that took over may not know.
 create or replace function instance_join(p_id text, p_ttl_ms integer, p_after integer default 0) returns integer
 language plpgsql as $$
 declare
   v_epoch integer;
 begin
   perform pg_advisory_xact_lock(hashtextextended('instance ' || p_id, 0));
-  -- An epoch that died while it joined has no leases and no journal to replay.
+  -- An epoch that died while joining has no leases and no journal to replay.
   perform instance_stand(i.id, i.epoch, null, array['joining'], 'left', null, null) from instance_now i
     where i.id = p_id and i.state = 'joining' and i.lease_until < clock_timestamp();
   select greatest(max(x.epoch), p_after) + 1 into v_epoch from instance_beat x where x.id = p_id;
@@ -74,9 +72,9 @@ begin
   return v_epoch;
 end $$;
 
--- joining → live, only if no entry was appended to the control log after p_applied. The shared lock on the log keeps a
--- change from being committed between this check and the new state. Returns the newest sequence number: the instance is
--- live if that equals p_applied, fenced off if it is null.
+-- joining → live, only if no control entry followed p_applied. The shared lock on the log prevents commits between
+-- check and change. Returns the newest entry's number: equal to p_applied, the instance is live; null, it is fenced
+-- off.
 create or replace function instance_go_live(p_id text, p_epoch integer, p_applied bigint, p_ttl_ms integer) returns bigint
 language plpgsql as $$
 declare
@@ -92,8 +90,8 @@ begin
   return v_seq;
 end $$;
 
--- Renews the lease. Returns the newest sequence number and this server's identity. Returns no row if the epoch was
--- fenced off, or if it has applied more entries than this log ever had: then those were another server's.
+-- Renews the lease. Returns the newest entry's number and this server's identity. Returns no row if the epoch is fenced
+-- off, or has applied more entries than this log has: those were on another server.
 create or replace function instance_renew(p_id text, p_epoch integer, p_applied bigint, p_ttl_ms integer) returns table (seq bigint, server text)
 language plpgsql as $$
 begin
@@ -105,15 +103,14 @@ begin
   if instance_stand(p_id, p_epoch, null, array['live', 'silent'], 'live', p_ttl_ms, p_applied) is null then
     return;
   end if;
-  -- Read once more: entries appended in between need not wait for the next heartbeat.
+  -- Read again, so that entries appended in between need not wait for the next heartbeat.
   select coalesce(max(l.seq), 0), server_mark() into seq, server from control_log l;
   return next;
 end $$;
 
--- Returns the live instances that have not applied p_seq yet. Instances that another one has seen silent for longer
--- than their lease are fenced off first. For all others the caller waits for the end of the lease by its own clock.
--- Raises an error if there is no such entry, or if another one has its number: the server that had it is lost, and no
--- instance will ever apply it.
+-- Returns the live instances that have not applied p_seq. First fences off those that another instance has seen silent
+-- for longer than their lease; for others the caller waits by its own clock. Raises an error if there is no such entry,
+-- or another one has its number: the server that had it is lost.
 create or replace function instance_lagging(p_seq bigint, p_at_micros bigint)
 returns table (id text, epoch integer, beat bigint, ttl_ms integer, lease_until timestamptz)
 language plpgsql as $$
@@ -121,14 +118,14 @@ begin
   if not exists (select 1 from control_log l where l.seq = p_seq and control_at(l.at) = p_at_micros) then
     raise exception 'the control log has no entry %: another server had it', p_seq using errcode = 'TG006';
   end if;
-  -- In the order of the epochs, so that two of these do not wait for each other.
+  -- Ordered by epoch, so that two concurrent calls do not deadlock.
   perform instance_stand(s.id, s.epoch, null, array['silent'], 'dead', null, null) from (
     select i.id, i.epoch from instance_now i where i.state = 'silent' and i.applied_seq < p_seq order by i.id, i.epoch) s;
   return query select i.id, i.epoch, i.beat, i.ttl_ms, i.lease_until from instance_now i
     where i.state in ('live', 'silent') and i.applied_seq < p_seq;
 end $$;
 
--- This server's identity among those that the database has lived on: system identifier and timeline.
+-- Identity of this server among those on which the database has run: system identifier and timeline.
 create or replace function server_mark() returns text
 language plpgsql as $$
 begin
@@ -143,7 +140,7 @@ create or replace function server_fresh() returns table (mark text, fresh boolea
 language plpgsql as $$
 begin
   mark := server_mark();
-  -- The very first server has no earlier one.
+  -- The first server has no predecessor.
   insert into server_seen (mark, quiet) select server_mark(), true where not exists (select 1 from server_seen) on conflict do nothing;
   fresh := not exists (select 1 from server_seen s where s.mark = server_fresh.mark and s.quiet);
   select coalesce(max(i.ttl_ms), 0) into ttl_ms from instance_now i where i.state <> 'left';

@@ -1,7 +1,7 @@
--- Files of accounts: parts are sealed one after the other, and their bytes are counted in the rows that limit them.
--- Lock order everywhere: the file, the account's space, the space of all accounts (the empty id).
+-- Files of accounts: parts are sealed one after the other and counted in the rows that limit space. Lock order: the
+-- file, the account's space, the space of all accounts (the empty id).
 
--- A file as its record says it. Times in milliseconds since 1970.
+-- A file as JSON for its record. Times are Unix milliseconds.
 create or replace function file_fields(f stored_file) returns jsonb
 language sql stable as $$
   select jsonb_build_object('id', f.id, 'accountId', f.account_id, 'keyId', f.key_id, 'purpose', f.purpose, 'filename', f.filename,
@@ -9,12 +9,13 @@ language sql stable as $$
     'expiresAtMs', floor(extract(epoch from f.expires_at) * 1000)::bigint)
 $$;
 
--- Output is paid for and stored nowhere else. It counts, so that less can be uploaded, but is never refused.
+-- Whether the purpose is limited. A batch's output is never refused, since it is stored nowhere else; it still counts
+-- towards the account's space.
 create or replace function file_is_bounded(p_purpose text) returns boolean
 language sql immutable as $$ select p_purpose <> 'batch_output' $$;
 
--- Makes a file without bytes. False if the account has as many files as it may. A repetition finds the file. It expires
--- by this server's clock, since the gateways' clocks may differ by a day.
+-- Creates an empty file; false if the account has too many. A repetition finds the file. Expires by this server's
+-- clock: gateways' clocks may differ by a day.
 create or replace function file_begin(p_id text, p_account text, p_key text, p_purpose text, p_filename text, p_store text,
   p_lifetime_ms double precision, p_files_max integer) returns boolean
 language plpgsql as $$
@@ -35,10 +36,10 @@ begin
   return true;
 end $$;
 
--- Makes a blob the part with the next number. Returns:
+-- Makes a blob the next part. Returns:
 -- - 'sealed': done, now or before.
 -- - 'taken': another writer was first, or the number is not the next.
--- - 'gone': this file is no longer being written.
+-- - 'gone': the file is no longer being written.
 -- - 'account_full', 'full': no space.
 create or replace function file_seal(p_id text, p_number integer, p_bytes integer, p_blob text, p_account_bytes_max bigint, p_all_bytes_max bigint)
 returns text
@@ -70,7 +71,7 @@ begin
   return 'sealed';
 end $$;
 
--- Deletes the row of a file whose blobs are deleted. False if there was none.
+-- Deletes the row of a file after its blobs. False if there was none.
 create or replace function file_forget(p_id text) returns boolean
 language plpgsql as $$
 declare

@@ -1,22 +1,21 @@
--- Idempotency keys across instances. Lock order: the requested claim, its account's space, older claims.
+-- Idempotency keys across instances. Lock order: the requested claim, the account's space, older claims.
 
--- What the requests of a claim cost; null if none was ever admitted.
+-- Cost of a claim's requests; null if none was admitted.
 create or replace function idempotency_charged(p_request uuid) returns bigint
 language sql stable set enable_seqscan = off as $$
   select sum(e.charged_nano_usd)::bigint
     from usage_event e where e.request_id between p_request and (left(p_request::text, 34) || 'ff')::uuid
 $$;
 
--- Claims an idempotency key for one request, or returns the state of the existing claim:
--- - new: the caller may go on.
--- - running: another request runs under it.
--- - mismatch: it was made for a different request.
--- - answered: the sealed answer.
--- - unkept, lost: it was charged; its answer was not kept, or died with its instance.
--- Where the instance of a running claim has left, the books decide, which are complete then. A request that is not in
--- them was never sent, and its claim is taken over. A claim ends by both this server's clock and the caller's
--- (p_now_ms), since either may be set forward. It does not end while its request may be running at a live instance.
--- Repeatable.
+-- Claims an idempotency key for a request, or returns the state of the existing claim:
+-- - new: the caller may proceed.
+-- - running: another request uses it.
+-- - mismatch: it belongs to a different request.
+-- - answered: with the sealed answer.
+-- - unkept, lost: it was charged; its answer was not kept, or lost with its instance.
+-- If the claim's instance has left, the ledger decides: a request without a record was never sent, and its claim is
+-- taken over. A claim expires by both this server's clock and the caller's (p_now_ms), and not while its request may
+-- run on a live instance. Repeatable.
 create or replace function idempotency_claim(p_id text, p_account text, p_proof text, p_request uuid, p_instance text, p_epoch integer, p_keep_s integer,
   p_now_ms double precision)
 returns table (outcome text, request uuid, charged bigint, sealed bytea)
@@ -70,7 +69,7 @@ begin
       return;
     end if;
   end if;
-  -- The answer of an expired claim frees its space.
+  -- Frees the space of an expired claim's answer.
   update idempotency_space s set bytes = s.bytes - c.bytes where s.account_id = c.account_id and c.bytes > 0;
   update idempotency_claim k set account_id = p_account, proof = p_proof, request_id = p_request, instance_id = p_instance, epoch = p_epoch,
     state = 'running', answer = null, bytes = 0, claimed_at = clock_timestamp(), expires_at = v_until
@@ -79,7 +78,7 @@ begin
   return next;
 end $$;
 
--- Stores the sealed answer of a request, or records that it is not kept (null). The account's oldest answers make room.
+-- Stores a request's sealed answer, or null: not kept. The account's oldest answers make room.
 create or replace function idempotency_keep(p_id text, p_request uuid, p_answer bytea, p_account_max bigint, p_total_max bigint) returns void
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -117,15 +116,15 @@ begin
     where k.id = p_id;
 end $$;
 
--- Whether a claim has expired by p_now and its request cannot be running any more.
+-- Whether a claim has expired by p_now and its request can no longer be running.
 create or replace function idempotency_is_over(k idempotency_claim, p_now timestamptz) returns boolean
 language sql stable as $$
   select k.expires_at < p_now and (k.state <> 'running' or not exists (
     select 1 from instance_now n where n.id = k.instance_id and n.epoch = k.epoch and n.state in ('joining', 'live', 'silent')))
 $$;
 
--- Removes claims that are older than a day by both this server's clock and the caller's: at most p_rows for each of at
--- most p_rows accounts. Returns how many.
+-- Deletes claims older than a day by both this server's clock and the caller's: up to p_rows for each of up to p_rows
+-- accounts. Returns their number.
 create or replace function idempotency_forget(p_rows integer, p_now_ms double precision) returns integer
 language plpgsql as $$
 declare

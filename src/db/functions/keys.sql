@@ -1,7 +1,7 @@
--- Keys and accounts. What running instances must apply is appended to the control log in the same statement. Lock order
--- everywhere: top-up, account, key, project, budget, control log.
+-- Keys and accounts. Changes that instances must apply are appended to the control log in the same statement. Lock
+-- order: top-up, account, key, project, budget, control log.
 
--- A key as instances hold it in memory. Times in milliseconds since 1970; null models: all.
+-- A key as instances store it in memory. Times are Unix milliseconds; models null: all.
 create or replace function key_fields(k api_key) returns jsonb
 language sql stable as $$
   select jsonb_build_object('id', k.id, 'accountId', k.account_id, 'name', k.name, 'state', k.state,
@@ -11,14 +11,14 @@ language sql stable as $$
     'projectId', k.project_id)
 $$;
 
--- An account as instances hold it in memory.
+-- An account as instances store it in memory.
 create or replace function account_fields(a account) returns jsonb
 language sql stable as $$
   select jsonb_build_object('state', a.state, 'toppedUp', a.topped_up, 'signedIn', a.signed_in_at is not null,
     'timeZone', a.time_zone)
 $$;
 
--- A name for the changeable state of a key; without what was spent and when it was last used.
+-- Entity tag of a key's changeable fields, so without its spending and last use.
 create or replace function key_etag(k api_key) returns text
 language sql stable as $$
   select md5(key_fields(k)::text)
@@ -30,9 +30,9 @@ language sql stable as $$
   select md5(jsonb_build_object('id', a.id, 'name', a.name, 'email', a.email, 'fields', account_fields(a))::text)
 $$;
 
--- Changes an account's name, state and time zone; null leaves a field as it is. p_match: the present state must be one
--- of these, null for any. Returns the number of the control entry, also when the same state is set again; null if only
--- the name changed. TG002: no such account. TG005: it is in another state.
+-- Changes name, state and time zone; null keeps a field. p_match: entity tags of which one must be present; null: any.
+-- Returns the control entry's number, also if the state stays the same; null if only the name changed. TG002: no such
+-- account. TG005: p_match differs.
 create or replace function account_update(p_id text, p_name text, p_state text, p_zone text, p_match jsonb) returns bigint
 language plpgsql as $$
 declare
@@ -55,22 +55,21 @@ begin
   update account set name = coalesce(p_name, name), state = coalesce(p_state, state), time_zone = coalesce(p_zone, time_zone)
     where id = p_id returning * into a;
   if p_state = 'suspended' then
-    -- A suspension by hand stays: winning the dispute that had suspended the account does not end it.
+    -- A manual suspension stays: winning the dispute that had suspended the account does not end it.
     update stripe_dispute d set suspended = false from top_up t join stripe_payment p on p.top_up_id = t.id
       where t.account_id = p_id and d.payment_id = p.id and d.suspended;
   end if;
   return case when p_state is not null or p_zone is not null then control_append('account', p_id, account_fields(a)) end;
 end $$;
 
--- Changes the fields that p_patch names: name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute,
--- concurrencyMax, projectId. Returns the sequence number of the last control entry.
--- - p_account: only if the key is that account's; null: any.
--- - p_match: the present state must be one of these, null for any.
--- - p_most: as for `key_room`, for a key that had ended and becomes usable again.
+-- Changes the fields in p_patch: name, capNanoUsd, capPeriod, models, expiresAtMs, requestsPerMinute, concurrencyMax,
+-- projectId. Returns the number of the last control entry.
+-- - p_account: the key must be that account's; null: any.
+-- - p_match: entity tags of which one must be present; null: any.
+-- - p_most: limit as in `key_room`, if an expired key becomes usable again.
 -- - TG002: no such key or project.
--- - TG004: it was revoked, or is read-only and a cap is given; the project is archived; the account has p_most keys in
---   use.
--- - TG005: it is in another state.
+-- - TG004: it is revoked, or read-only with a cap given; the project is archived; the account has p_most usable keys.
+-- - TG005: p_match differs.
 create or replace function key_update(p_id text, p_account text, p_patch jsonb, p_match jsonb, p_most integer default null) returns bigint
 language plpgsql as $$
 declare
@@ -80,7 +79,7 @@ declare
   v_seq bigint;
 begin
   if p_most is not null and p_patch ? 'expiresAtMs' then
-    -- The account before its key, as everywhere: the owner of a key never changes.
+    -- Locks the account first, as everywhere; a key's owner never changes.
     perform 1 from account a where a.id = (select o.account_id from api_key o where o.id = p_id) for no key update;
   end if;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
@@ -117,10 +116,9 @@ begin
   return coalesce(cap_change(p_id, k.account_id, v_period, k.cap_period, k.cap_nano_usd, v_seq), v_seq);
 end $$;
 
--- Checks that an account may have one more key in use, of p_most at most (null: any number). Holds the account's row
--- until commit, so that of two at once the second sees the first. An existing key passes: a repetition makes none. A
--- key that ended by itself is not in use, as with keys that are replaced each hour. Always true; TG004: the account has
--- p_most.
+-- Checks that an account may have another usable key, with p_most as the limit (null: none). Locks the account until
+-- commit, so that concurrent calls see each other. An existing key passes, so a repetition is not refused. Expired keys
+-- do not count. Always true; TG004 at the limit.
 create or replace function key_room(p_account text, p_id text, p_most integer) returns boolean
 language plpgsql as $$
 begin
@@ -136,7 +134,7 @@ begin
   return true;
 end $$;
 
--- The same for management keys, which belong to the whole service.
+-- The same for management keys, of which the limit is for the whole service.
 create or replace function management_key_room(p_id text, p_most integer) returns boolean
 language plpgsql as $$
 begin
@@ -148,10 +146,9 @@ begin
   return true;
 end $$;
 
--- Makes a replacement with the same settings; the old key ends after p_grace_ms, at once if that is 0. Returns the
--- replacement and the sequence number of the last control entry. Repeated within an hour with the digest of that
--- replacement it changes nothing and appends another entry, so that the caller can wait for it too. TG002: no such key.
--- TG004: it is not in use any more, or the account has p_most keys in use.
+-- Creates a replacement with the same settings; the old key ends after p_grace_ms, 0: at once. Returns the replacement
+-- and the number of the last control entry. Repeated within an hour with the same digest it only appends another entry
+-- to wait for. TG002: no such key. TG004: it is not usable, or the account has p_most usable keys.
 create or replace function key_rotate(p_id text, p_account text, p_new_id text, p_digest text, p_prefix text, p_last_four text, p_grace_ms double precision, p_most integer default null)
 returns table (id text, seq bigint)
 language plpgsql as $$
@@ -161,8 +158,7 @@ declare
   n api_key;
   v_end timestamptz := clock_timestamp() + make_interval(secs => p_grace_ms / 1000.0);
 begin
-  -- Locks the account before the key, the order of all functions. The key's owner never changes, so this lookup is
-  -- safe.
+  -- Locks the account before the key, as all functions do; a key's owner never changes.
   perform 1 from account a where a.id = (select o.account_id from api_key o where o.id = p_id) for no key update;
   select * into k from api_key where id = p_id and (p_account is null or account_id = p_account) for update;
   if not found then

@@ -1,23 +1,20 @@
--- Slices of budgets: granted, recalled, returned, closed. Each function is called as one autocommit statement and is
--- repeatable. enable_seqscan = off: plans are kept from the first calls, when the tables are empty and a scan looks
--- cheap.
+-- Slices of budgets: granted, recalled, returned, closed. Each function is called as an autocommit statement and is
+-- repeatable. enable_seqscan = off: plans are kept from the first calls, when tables are empty.
 --
--- None of these waits for a row. A batch carries many accounts, and one locked row must not delay the others. What
--- cannot be locked now is returned as busy, and the instance sends it again. So there is no order of row locks to keep
--- either, and no operation on money locks a row of an instance.
+-- No function waits for a row, because a batch has many accounts and a locked row must not delay the others. Rows that
+-- cannot be locked are returned as busy, and the instance sends them again. So there is no order of row locks.
 --
--- Each statement that must not run while an epoch is closed holds that epoch's lock `money` in shared mode; the closing
--- takes it exclusively. Its holder reads the state in a separate statement, and no closing changes that state until
--- commit. The lock is held as long as such a statement runs, and those do not wait.
+-- Statements that must not run while an epoch is being closed hold that epoch's lock `money` in shared mode; closing
+-- takes it exclusively. A holder then reads the state in a separate statement; closing cannot change it until commit.
 
--- What was ever spent of a budget: leases that may still change, and the sum of all others.
+-- Total spending of a budget: leases that may still change, and the sum of all others.
 create or replace function budget_spent(p_budget text) returns numeric
 language sql stable set enable_seqscan = off as $$
   select coalesce((select sum(l.settled_nano_usd) from lease l where l.budget_id = p_budget and not l.sealed), 0)
     + coalesce((select b.spent_nano_usd from sealed_budget b where b.budget_id = p_budget), 0)
 $$;
 
--- What instances that are not live hold of a budget until their journals are replayed, running requests included.
+-- Credit of a budget held by instances that are not live, running requests included, until their journals are replayed.
 create or replace function budget_absent(p_budget text) returns numeric
 language sql stable set enable_seqscan = off as $$
   select coalesce(sum(l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd), 0)
@@ -26,24 +23,22 @@ language sql stable set enable_seqscan = off as $$
       and not coalesce(i.state = 'live' and i.lease_until > clock_timestamp(), false)
 $$;
 
--- Grants slices to a live instance. p_requests: [{op, budget, want, min, again, ticket}], at most one for each budget.
+-- Grants slices to a live instance. p_requests: [{op, budget, want, min, again, ticket}], at most one per budget.
 -- - A grant is the fair part of `want`: half of what is available, divided by the live instances. It is at least `min`
---   if that much is available, else nothing.
--- - While other instances lack the budget too, a grant is `min`.
+--   if that is available, else nothing.
+-- - While other instances lack the budget too, it is `min`.
 -- - An unknown budget has nothing available.
--- - The first grant makes the budget of a cap's period.
--- - again: an earlier attempt may still arrive. A refusal is then recorded, so that the earlier attempt cannot be
---   granted afterwards.
+-- - The first grant creates the budget of a cap's period.
+-- - again: an earlier attempt may still arrive, so a refusal is recorded, which prevents its grant.
 -- - ticket: the recall whose answers count.
--- Returns for each request:
--- - amount: what was granted.
--- - available: what is available now; null: no limit.
--- - unanswered: how many instances hold some and have not answered, if what they hold would suffice.
--- - lent: once all of those have answered, the sum of what leases were granted, less the limit. The caller compares it
---   between two looks.
+-- Returns per request:
+-- - amount: granted.
+-- - available: available now; null: no limit.
+-- - unanswered: number of instances that hold some and have not answered the recall, if what they hold would suffice.
+-- - lent: once all have answered, the sum granted to leases less the limit; the caller compares it between two calls.
 -- - contested: others lack the budget too.
 -- - busy: its row is locked; nothing was done.
--- - untimely: by this server's clock the period is over or has not begun, or the cap has another one; nothing was done.
+-- - untimely: by this server's clock the period has ended, has not started, or is not the cap's; nothing was done.
 create or replace function lease_grant(p_instance text, p_epoch integer, p_requests json)
 returns table (op uuid, amount bigint, available bigint, unanswered integer, lent numeric, contested boolean, busy boolean, untimely boolean)
 language plpgsql set enable_seqscan = off as $$
@@ -87,13 +82,13 @@ begin
         continue;
       end if;
     end if;
-    -- A crashed instance counts until another one has waited for its lease by its own clock: the database's clock may
-    -- be set forward.
+    -- A crashed instance counts until another has waited for its lease by its own clock: the database's clock may have
+    -- been set forward.
     if b.lift_seq is not null and not exists (select 1 from instance_now i where i.state = 'live' and i.applied_seq < b.lift_seq) then
       update budget g set limit_nano_usd = null, lift_seq = null where g.id = r.budget;
       b.cap := null;
     end if;
-    -- Only a grant, a return and a late settlement add or open a row of this lease, and each holds the budget's row.
+    -- Only grants, returns and late settlements add or open a row of this lease, and each locks the budget's row.
     select x.state into l from lease x where x.budget_id = r.budget and x.instance_id = p_instance and x.epoch = p_epoch for no key update skip locked;
     if not found and exists (select 1 from lease x where x.budget_id = r.budget and x.instance_id = p_instance and x.epoch = p_epoch) then
       busy := true;
@@ -114,7 +109,7 @@ begin
         v_amount := least(case when contested then r.min else r.want end, greatest(r.min, (b.cap - b.drawn) / (2 * v_live)));
         if v_amount > b.cap - b.drawn or v_amount < r.min then
           v_amount := 0;
-          -- Its limit is about to end: when the instance sends the request again, there is none.
+          -- Its limit is about to be lifted; when the instance asks again there is none.
           busy := b.lift_seq is not null and not r.again;
         end if;
       end if;
@@ -123,7 +118,8 @@ begin
           values (r.op, r.budget, p_instance, p_epoch, 'grant', v_amount);
       end if;
       if v_amount > 0 then
-        -- An instance that had nothing and gets only what its requests need holds nothing idle: it has answered.
+        -- An instance that had nothing and gets only what its requests need holds nothing idle, so it counts as having
+        -- answered.
         insert into lease as x (budget_id, instance_id, epoch, granted_nano_usd, recalled)
           values (r.budget, p_instance, p_epoch, v_amount, coalesce(v_ticket, 0))
           on conflict (budget_id, instance_id, epoch) do update set granted_nano_usd = x.granted_nano_usd + excluded.granted_nano_usd,
@@ -133,11 +129,10 @@ begin
       end if;
     end if;
     amount := v_amount;
-    -- The highest exact number in memory: one account that has more must not spoil the reply for all others.
+    -- Limited to the largest exact number: an account with more must not fail the response for all others.
     available := case when b.cap is null then null else least(9007199254740991, greatest(0, b.cap - b.drawn)) end;
     if amount = 0 and b.cap is not null then
-      -- While the budget's row is locked, nothing is granted or returned. So this is the most that could be available
-      -- if all were idle.
+      -- Most that would be available if everything were idle; the locked budget's row prevents grants and returns.
       select coalesce(sum(x.granted_nano_usd - x.returned_nano_usd - x.settled_nano_usd), 0),
           count(*) filter (where x.recalled < coalesce(r.ticket, 9223372036854775807))
         into v_elsewhere, unanswered
@@ -150,7 +145,7 @@ begin
       if available + v_elsewhere < r.min then
         unanswered := 0;
       elsif unanswered = 0 then
-        -- Sealed leases, which ended an hour ago, are not needed. When they leave the sum, it falls.
+        -- Sealed leases ended an hour ago and are not needed; when they leave the sum, it falls.
         select sum(x.granted_nano_usd) - b.cap into lent from lease x where x.budget_id = r.budget and not x.sealed;
       end if;
     end if;
@@ -158,9 +153,9 @@ begin
   end loop;
 end $$;
 
--- Returns slices. p_requests: [{op, budget, amount, recall}]. The instance has taken the amounts out of its memory
--- before. recall: the newest recall that this answers; an answer without a return has amount 0. Returns the ops that
--- were not carried out, since a row that they need is locked.
+-- Returns slices. p_requests: [{op, budget, amount, recall}]; the instance has already removed the amounts from memory.
+-- recall: the newest recall that this answers, with amount 0 if nothing is returned. Returns the ops that were not done
+-- because a row is locked.
 create or replace function lease_return(p_instance text, p_epoch integer, p_requests json) returns setof uuid
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -206,7 +201,7 @@ begin
   end loop;
 end $$;
 
--- Recalls what lies idle of these budgets at all other instances. Returns the ticket whose answers count.
+-- Recalls idle credit of these budgets from all other instances. Returns the ticket whose answers count.
 create or replace function lease_recall(p_instance text, p_epoch integer, p_budgets json) returns bigint
 language plpgsql as $$
 declare
@@ -215,7 +210,7 @@ begin
   insert into recall (budget_id, ticket, instance_id, epoch)
     select x.budget, v_ticket, p_instance, p_epoch
       from (select distinct e.budget from json_array_elements_text(p_budgets) as e(budget)) x;
-  -- No request waits that long for an answer.
+  -- Deletes recalls so old that no request waits for their answers.
   delete from recall r using (
       select o.budget_id, o.ticket from recall o where o.at < clock_timestamp() - interval '1 minute' limit 1000 for update skip locked
     ) old where r.budget_id = old.budget_id and r.ticket = old.ticket;
@@ -223,7 +218,7 @@ begin
   return v_ticket;
 end $$;
 
--- The recalls of others that this epoch has not answered.
+-- Recalls by others that this epoch has not answered.
 create or replace function lease_recalled(p_instance text, p_epoch integer) returns table (budget text, ticket bigint)
 language sql set enable_seqscan = off as $$
   select r.budget_id, max(r.ticket) from recall r
@@ -232,12 +227,12 @@ language sql set enable_seqscan = off as $$
     group by 1
 $$;
 
--- Closes leases of an instance that will not settle any more, at most p_limit at a time: what they did not spend is
--- available again. From the first call on, the epoch gets no grants and no settlements on its leases; later settlements
--- are late. Returns how many leases were closed now, and whether all is done. Locked rows are left for the next call.
--- - p_journal_lost: the operator attests that the journal is lost. Requests known only as reservations are recorded as
---   crashed, at no charge. They have no rate card, by which a late settlement recognises them.
--- - p_keep: budgets whose leases stay open, since a late settlement still has to spend from them.
+-- Closes up to p_limit leases of an instance that will settle no more; unspent credit becomes available. From the first
+-- call on, the epoch gets no grants, and later settlements are late ones. Returns the number closed and whether all
+-- are. Locked rows are left for the next call.
+-- - p_journal_lost: the operator attests that the journal is lost; requests known only as reservations are recorded as
+--   crashed, without charge or rate card, by which a late settlement recognizes them.
+-- - p_keep: budgets whose leases stay open for a late settlement.
 create or replace function lease_close(p_instance text, p_epoch integer, p_journal_lost boolean, p_limit integer, p_keep json default '[]')
 returns table (closed integer, done boolean)
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$

@@ -1,37 +1,34 @@
--- What was spent and what was paid in. Each function is called as one autocommit statement and is repeatable.
--- enable_seqscan = off: plans are kept from the first calls, when the tables are empty and a scan looks cheap.
--- Settlements wait for no row, see lease.sql: locked ones are left out of a batch, and a late one is refused as a
--- whole. A booking for one account waits for its row, as long as the client lets it (lock_timeout).
+-- Spending and payments. Each function is called as an autocommit statement and is repeatable. enable_seqscan = off:
+-- plans are kept from the first calls, when tables are empty. Settlements wait for no row (lease.sql): locked ones are
+-- left out of a batch, and a late settlement is refused as a whole. A booking waits for its account's row, up to the
+-- client's lock_timeout.
 
--- The one value of a column that stands for all settlements; null where each has its own, or all have none.
+-- The value of a column with one entry, which stands for all settlements; else null.
 create or replace function of_all(p_column anyarray) returns anyelement
 language sql immutable as $$
   select case when cardinality(p_column) = 1 then p_column[1] end
 $$;
 
--- The column with one value for each settlement: a single value stands for all of them.
+-- The column with one value per settlement, repeating a single value.
 create or replace function for_all(p_column anyarray, p_many integer) returns anyarray
 language sql immutable as $$
   select case when cardinality(p_column) = 1 then array_fill(p_column[1], array[p_many]) else p_column end
 $$;
 
--- Records settled requests and those still open; only new settlements count. Settlements come as one array for each
--- column (settled-columns.ts: an array of a single value stands for all). p_budgets: literals of arrays, or null.
+-- Records settled requests and open ones; only new settlements count. Each column is an array, in which a single value
+-- stands for all (settled-columns.ts). p_budgets: array literals, or null.
 --
--- Requests that were admitted before removal.sql's moment are left out and counted. An epoch that began after that
--- moment had a wrong clock; its requests count as admitted when the epoch began.
+-- Requests admitted before removal.sql's moment are left out and counted. An epoch that started after that moment had a
+-- wrong clock, so its requests count as admitted at its start.
 --
 -- Returns:
--- - late: the instance's leases are being closed and nothing was recorded; each settlement goes through
---   ledger_settle_late.
--- - fresh: how many were new.
--- - busy: budgets and requests of which a row is locked. Their settlements were left out, all others were recorded.
+-- - late: the leases are being closed and nothing was recorded; send each settlement to ledger_settle_late.
+-- - fresh: number of new settlements.
+-- - busy: budgets and requests with a locked row; their settlements were left out, all others recorded.
 --
--- Arrays are unnested in the list of a select, one next to the other. In a from clause each would first be written to a
--- store of its own, and a record of JSON costs three times as much as all of them. The planner cannot know how many
--- settlements a batch holds, nor how many leases there will be. It would compare each of two joined sets with each, or
--- with all leases of the instance. So rows are looked up one by one, each by its whole key or its ctid; the statement
--- before has the ctid of a lease from locking it.
+-- Arrays are unnested side by side in a select list; in a from clause each would be stored first, and a JSON record
+-- costs three times as much. Rows are looked up one by one, by key or ctid: the planner cannot estimate the sets and
+-- would join each row with all.
 create or replace function lease_settle(p_instance text, p_epoch integer, p_id uuid[], p_account text[], p_key text[], p_model text[],
   p_card text[], p_endpoint text[], p_streamed boolean[], p_reserved bigint[], p_charged bigint[], p_off bigint[], p_basis text[],
   p_ending text[], p_status integer[], p_prompt_tokens integer[], p_cached_tokens integer[], p_completion_tokens integer[],
@@ -51,14 +48,14 @@ declare
   v_before timestamptz := coalesce((select m.usage_before from removal m where m.id = 1), '-infinity');
   v_began timestamptz;
   v_many integer := cardinality(p_id);
-  -- The value that all of them have; null where they differ.
+  -- Common value of all settlements; null if they differ.
   v_model text; v_card text; v_endpoint text; v_streamed boolean; v_reserved bigint; v_batch text; v_off bigint; v_basis text;
   v_ending text; v_status integer; v_prompt_tokens integer; v_cached_tokens integer; v_completion_tokens integer;
   v_reasoning_tokens integer; v_units integer; v_replica text; v_first real; v_ms real;
 begin
   late := false; fresh := 0; busy := '[]';
-  -- A repeated flush can meet its first attempt, which may still run. They run one after the other, so that the second
-  -- sees what the first one settled and does not show it as running.
+  -- A repeated flush may meet its first attempt still running. The lock makes it wait, so that it sees what was settled
+  -- and does not record it as running.
   perform pg_advisory_xact_lock(hashtextextended('flush ' || p_instance || ' ' || p_epoch, 0));
   perform pg_advisory_xact_lock_shared(hashtextextended('money ' || p_instance || ' ' || p_epoch, 0));
   if not exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state not in ('closing', 'left')) then
@@ -96,7 +93,7 @@ begin
         select 1 from lease l where l.budget_id = w.budget_id and l.instance_id = p_instance and l.epoch = p_epoch and k.locked is null limit 1
       ) there
   ), running as materialized (
-    -- Most requests end before a flush has recorded them as running.
+    -- Most requests end before any flush recorded them as running.
     select x.id from x cross join lateral (select 1 from reservation r where r.request_id = x.id limit 1) there
       where exists (select 1 from reservation)
   ), shown as materialized (
@@ -113,8 +110,8 @@ begin
       from unnest(p_id, p_account, p_key, p_budgets, p_at) with ordinality x(id, account, key, budgets, at, place)
       where (array[x.account, x.key, x.id::text] || x.budgets::text[]) && v_busy or to_timestamp(x.at / 1000.0) < v_before;
   end if;
-  -- Looking up whether each is known costs a fifth of the whole, and hardly ever finds one. So a failure is repeated
-  -- without the known ones.
+  -- Inserts without looking for known requests, which would cost a fifth of the time and hardly ever find one. After a
+  -- unique violation the known ones are removed and the insert is repeated.
   loop
     begin
       insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
@@ -191,14 +188,12 @@ begin
   return next;
 end $$;
 
--- Records one settlement of an instance whose leases were closed, or are being closed.
--- - First it spends what the epoch's own leases still have, which would otherwise come back. Then it draws on what is
---   available now.
--- - The rest is the operator's write-off, so no budget passes its limit and no usage is rejected.
--- - Usage of accounts and keys that a restored database does not know is a write-off too.
--- - Requests admitted before removal.sql's moment are counted and not charged, as in lease_settle.
--- - Raises lock_not_available while one of its rows is locked: the client sends it again, and its connection serves
---   others until then.
+-- Records a settlement of an instance whose leases are closed or being closed.
+-- - It first spends what the epoch's own leases still have, then available credit.
+-- - The rest is the operator's write-off, so no budget exceeds its limit and no usage is refused.
+-- - Usage of accounts and keys that a restored database does not have is written off too.
+-- - Requests admitted before removal.sql's moment are counted and not charged.
+-- - Raises lock_not_available if a row is locked: the client retries.
 create or replace function ledger_settle_late(p_instance text, p_epoch integer, p_event json) returns void
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -228,7 +223,7 @@ begin
   perform 1 from lease l where l.budget_id = any (v_budgets) and l.instance_id = p_instance and l.epoch = p_epoch for update nowait;
   perform 1 from usage_event e where e.request_id = x.id for update nowait;
   perform 1 from reservation r where r.request_id = x.id for update nowait;
-  -- An operator attested that no settlement of this request would come (lease_close). That was wrong.
+  -- An operator attested that this request would not be settled (lease_close), which was wrong: its record is replaced.
   if exists (select 1 from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0) then
     perform usage_take_back(x.id);
     delete from usage_event e where e.request_id = x.id and e.rate_card_id = '' and e.charged_nano_usd = 0;
@@ -236,7 +231,7 @@ begin
   if exists (select 1 from usage_event e where e.request_id = x.id) then
     return;
   end if;
-  -- If the epoch is not being closed, its memory may still spend what is left of its leases.
+  -- If the epoch is not being closed, its instance may still spend the rest of its leases.
   v_closing := exists (select 1 from instance_now i where i.id = p_instance and i.epoch = p_epoch and i.state = 'closing');
   select case when count(*) = cardinality(v_budgets)
       then least(x.charged, min(case when g.limit_nano_usd is null then x.charged else greatest(0, g.limit_nano_usd - g.drawn_nano_usd)
@@ -251,11 +246,11 @@ begin
     values (x.id, x.account, x.key, p_instance, p_epoch, x.model, x.card, x.endpoint, x.streamed,
       x.reserved, v_fit, x.off + x.charged - v_fit, x.basis, x.ending, x.status, x."promptTokens", x."cachedTokens",
       x."completionTokens", x."reasoningTokens", x.units, x.replica, x.batch, x.budgets, budgets_project(x.budgets), v_admitted, x.first, x.ms);
-  -- An epoch that was removed since it ended gets its row back, so that its lease is sealed and removed later.
+  -- Restores the row of an epoch that was removed, so that the lease is sealed and removed later.
   insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until, ended_at)
     select p_instance, p_epoch, 1, 'left', 0, now(), now()
       where not exists (select 1 from instance_beat b where b.id = p_instance and b.epoch = p_epoch) on conflict do nothing;
-  -- The lease takes in what it lacks and spends all of it at once, so that settled stays the sum of its requests.
+  -- Grants the lease what it lacks and spends all at once, so that `settled` stays the sum of its requests.
   for part in select g.id, case when v_closing and l.state = 'open'
         then least(v_fit, l.granted_nano_usd - l.returned_nano_usd - l.settled_nano_usd) else 0 end as own
       from budget g left join lease l on l.budget_id = g.id and l.instance_id = p_instance and l.epoch = p_epoch
@@ -276,10 +271,9 @@ begin
   delete from reservation r where r.request_id = x.id;
 end $$;
 
--- Moves an account's credit. p_forced: a dispute takes more than is available; the next top-up pays for the rest first.
--- Returns the sequence number of the control log, null if the reference was booked before. TG003: not covered. TG004:
--- the unspent credit would pass the largest number that can be read, forced or not. What an account was given over the
--- years has no limit.
+-- Changes an account's credit. p_forced: a dispute takes more than is available, which the next top-up pays first.
+-- Returns the control entry's number; null if the reference was booked before. TG003: credit insufficient. TG004:
+-- unspent credit would exceed the largest readable number. Total credit over the years has no limit.
 create or replace function ledger_book(p_id text, p_account text, p_kind text, p_amount bigint, p_source_ref text, p_actor text, p_note text, p_forced boolean)
 returns bigint
 language plpgsql as $$

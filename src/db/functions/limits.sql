@@ -1,18 +1,17 @@
--- Shares of keys' limits: each instance counts within its share, so all of them together stay within the key's limit.
--- Locks: a key's advisory lock, in the order of the hashes.
+-- Shares of keys' limits: each instance counts within its share, so that all together stay within the limit. Locks:
+-- each key's advisory lock, in the order of hashes.
 
--- Records what an instance holds of its keys' limits, and grants what it needs if that is free. p_asks: [{key, kind,
--- limit, have, need, seq}]. `have` is the share in memory; `need` is the share wanted (not above `have` for none).
--- p_former: the earlier epochs of this process, whose shares are still its own. Returns the share that it has now and
--- what is free. If the need is not covered, the other instances are notified and return what they do not use.
--- - An epoch that is over is granted nothing. A request for more than is recorded of it was sent before its end, and
---   its process may have repeated it under its next epoch.
--- - A request is left out if such an epoch sent it, if a later one was recorded, or while its row is locked. Waiting
---   would delay all others of the same statement, and other statements through the key's lock.
--- - An instance that is lost holds its share of a rate for two minutes, in which its requests count. Its share of
---   concurrent requests is free at once.
--- - Lost is an instance whose lease another one has waited out by its own clock. The database's clock may be set
---   forward, and back, where the end lies in a future that no lease reaches.
+-- Records the shares that an instance has, and grants what it needs if free. p_asks: [{key, kind, limit, have, need,
+-- seq}]. `have`: share in memory; `need`: share wanted, up to `have` for none. p_former: earlier epochs of this
+-- process, whose shares are its own. Returns the share and what is free; if the need is not covered, other instances
+-- are notified to return unused parts.
+-- - An ended epoch gets nothing: its process may have repeated the request under its next epoch.
+-- - Left out: requests of such an epoch for more than recorded, requests older than a recorded one, and those whose row
+--   is locked, since waiting would delay the whole statement.
+-- - A lost instance keeps its share of a rate for two minutes, in which its requests count; its share of concurrent
+--   requests is free at once.
+-- - Lost means that another instance has waited out its lease by its own clock, or that the lease ends further in the
+--   future than any lease can.
 create or replace function limit_hold(p_instance text, p_epoch integer, p_former integer[], p_asks json)
 returns table (key text, kind text, share integer, free integer)
 language plpgsql set enable_seqscan = off as $$
@@ -54,7 +53,7 @@ begin
     share := r.have;
     if r.need > r.have then
       if v_rest >= r.need then
-        -- As with credit, no instance takes more than half of the rest, divided by the instances that may request some.
+        -- As with credit: an instance gets at most half of the rest, divided by the instances that may ask.
         share := case when v_live = 1 then v_rest
           else least(v_rest, greatest(r.need, r.have + (v_rest - r.have + 2 * v_live - 1) / (2 * v_live))) end;
       else
@@ -63,7 +62,7 @@ begin
     end if;
     delete from key_share s where s.key_id = r.key and s.kind = r.kind and s.instance_id = p_instance
       and s.epoch = any (p_former);
-    -- A row with nothing stays: it has the number of the last request that was recorded.
+    -- A row with an empty share stays, because it has the number of the last request.
     insert into key_share as s (key_id, kind, instance_id, epoch, amount, seq) values (r.key, r.kind, p_instance, p_epoch, share, r.seq)
       on conflict on constraint key_share_key_id_kind_instance_id_epoch_pk do update set amount = excluded.amount, seq = excluded.seq, at = clock_timestamp();
     key := r.key;

@@ -1,7 +1,7 @@
--- Things of which a person may have a limited number. The owner's row is locked first and until commit, so that of two
--- made at once the second sees the first.
+-- Objects of which a person may have a limited number. The owner's row is locked first, so that concurrent calls see
+-- each other.
 
--- Stores a passkey. False, and nothing was stored: the person has p_most, or the passkey exists.
+-- Stores a passkey. False, and nothing stored, if the person has p_most or the passkey exists.
 create or replace function passkey_add(p_id text, p_user text, p_name text, p_public_key text, p_counter bigint, p_most integer) returns boolean
 language plpgsql as $$
 begin
@@ -13,8 +13,8 @@ begin
   return found;
 end $$;
 
--- Whether fewer than p_most invitations to an account are open. The invitation of this address does not count: the new
--- one replaces it.
+-- Whether fewer than p_most invitations to an account are open, not counting this address's, which the new one
+-- replaces.
 create or replace function invitation_room(p_account text, p_email text, p_most integer) returns boolean
 language plpgsql as $$
 begin
@@ -22,15 +22,15 @@ begin
   return (select count(*) from invitation i where i.account_id = p_account and i.email <> p_email) < p_most;
 end $$;
 
--- Makes a person an operator. Earlier sessions are deleted in the same statement, and first: none of them ever has the
--- role. ready: the person can sign in already. Otherwise a stranger may have signed up with the address: that password
--- is deleted, and a new one may be set once with the token of p_identifier. p_acts: audit_note.
+-- Makes a person an operator. Deletes earlier sessions first, in the same statement, so that none gets the role. ready:
+-- the person can sign in already. Otherwise a stranger may have signed up with the address: that password is deleted,
+-- and the token of p_identifier allows to set a new one once. p_acts: see audit_note.
 create or replace function operator_create(p_id text, p_name text, p_email text, p_token_id text, p_identifier text, p_hours integer,
   p_acts jsonb, out made_id text, out ready boolean)
 language plpgsql as $$
 begin
   insert into console_user (id, name, email, email_verified) values (p_id, p_name, p_email, true) on conflict (email) do nothing;
-  -- A sign-in at this moment waits for this row, or is seen below.
+  -- A concurrent sign-in waits for this row, or is seen below.
   select u.id into made_id from console_user u where u.email = p_email for update;
   ready := exists (select 1 from console_user u join auth_account a on a.user_id = u.id and a.provider_id = 'credential'
     where u.id = made_id and u.email_verified);
@@ -46,10 +46,10 @@ begin
   perform audit_note(p_acts, made_id, null);
 end $$;
 
--- Resets a password with the token of p_identifier, the link of a mail; all of it or nothing. Sessions of the former
--- password and a stranger's passkeys end when the new password counts, and only a complete reset uses the link up. The
--- order matters: a session that a passkey begins in between is seen after the passkey's end. Null, and nothing was
--- done: the link is unknown, or expired by p_at, in milliseconds of the clock that dated it.
+-- Resets a password with the token of p_identifier from a mailed link; all or nothing. Old sessions and passkeys end
+-- when the new password is set. The order matters: a session started with a passkey in between is seen after the
+-- passkey is deleted. Null, and nothing done, if the link is unknown or expired by p_at, in ms of the clock that dated
+-- it.
 create or replace function password_reset(p_identifier text, p_credential_id text, p_password text, p_at double precision) returns text
 language plpgsql as $$
 declare

@@ -1,7 +1,7 @@
--- Projects: a budget between an account and its keys. What running instances must apply is appended to the control log
--- in the same statement. Lock order everywhere: top-up, account, key, project, budget, control log.
+-- Projects: a budget between account and keys. Changes that instances must apply are appended to the control log in the
+-- same statement. Lock order: top-up, account, key, project, budget, control log.
 
--- A project as instances hold it in memory; null models: all.
+-- A project as instances store it in memory; models null: all.
 create or replace function project_fields(p project) returns jsonb
 language sql stable as $$
   select jsonb_build_object('name', p.name, 'state', p.state, 'capNanoUsd', p.cap_nano_usd, 'capPeriod', p.cap_period,
@@ -9,26 +9,26 @@ language sql stable as $$
     'requestsPerMinute', p.requests_per_minute, 'concurrencyMax', p.concurrency_max)
 $$;
 
--- A name for the changeable state of a project.
+-- Entity tag of a project's changeable fields.
 create or replace function project_etag(p project) returns text
 language sql stable as $$
   select md5(p.id || project_fields(p)::text)
 $$;
 
--- The project among the further budgets of a request; null for none.
+-- Project among the further budgets of a request; null if none.
 create or replace function budgets_project(p_budgets text[]) returns text
 language sql immutable as $$
   select case when p_budgets[1] like 'proj\_%' then p_budgets[1] end
 $$;
 
--- Makes a project and its budget; false if this id exists. TG002: no such account. TG004: the account has p_most
+-- Creates a project and its budget; false if the id exists. TG002: no such account. TG004: the account has p_most
 -- projects.
 create or replace function project_create(p_id text, p_account text, p_patch jsonb, p_most integer default 1000) returns boolean
 language plpgsql as $$
 declare
   p project;
 begin
-  -- One after the other, so that each sees the one before it.
+  -- Serialized per account, so that concurrent calls see each other.
   perform 1 from account a where a.id = p_account for no key update;
   if not found then
     raise exception 'There is no account {id}.' using errcode = 'TG002', detail = json_build_object('id', p_account);
@@ -47,8 +47,8 @@ begin
   return p.id is not null;
 end $$;
 
--- The project that a key shall belong to, locked until commit so that it is not archived in between; null for none.
--- TG002: the account has none of this id. TG004: it is archived.
+-- Checks and locks the project for a key until commit, so that it is not archived in between; null for none. TG002: the
+-- account has no such project. TG004: it is archived.
 create or replace function project_for_key(p_id text, p_account text) returns text
 language plpgsql as $$
 declare
@@ -67,12 +67,11 @@ begin
   return p_id;
 end $$;
 
--- Changes the fields that p_patch names: name, capNanoUsd, capPeriod, models, requestsPerMinute, concurrencyMax; state:
--- archived, for good. Returns the number of the last control entry. Archiving again appends another entry, so that a
--- repeating caller can wait for it too.
--- - p_account: only if the project is that account's; null: any.
--- - p_match: the present state must be one of these, null for any.
--- - TG002: no such project. TG004: it is archived. TG005: it is in another state.
+-- Changes the fields in p_patch: name, capNanoUsd, capPeriod, models, requestsPerMinute, concurrencyMax; state:
+-- archived, for good. Returns the number of the last control entry. Archiving again appends another entry to wait for.
+-- - p_account: the project must be that account's; null: any.
+-- - p_match: entity tags of which one must be present; null: any.
+-- - TG002: no such project. TG004: it is archived. TG005: p_match differs.
 create or replace function project_update(p_id text, p_account text, p_patch jsonb, p_match jsonb) returns bigint
 language plpgsql as $$
 declare
@@ -107,7 +106,7 @@ begin
   return coalesce(cap_change(p_id, p.account_id, v_period, p.cap_period, p.cap_nano_usd, v_seq), v_seq);
 end $$;
 
--- Whether a key is this person's. A project's key is every member's of the project; any other key is its maker's.
+-- Whether a key is this person's: keys in a project belong to all of its members, others to their makers.
 create or replace function key_is_of(k api_key, p_user text) returns boolean
 language sql stable set enable_seqscan = off as $$
   select case when k.project_id is null then k.made_by is not distinct from p_user

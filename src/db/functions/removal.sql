@@ -1,11 +1,11 @@
--- Removes old rows that no other row depends on any more: settled requests of sealed days, operations on leases,
--- leases, epochs of instances, entries of the control log. No call looks at more rows than its limit. Each is
--- repeatable, and continues where the one before it ended. src/ledger/closed-days.md says why each is safe.
--- enable_seqscan = off: the tables read here are long, and only a part of each is wanted.
+-- Deletes old rows on which no other row depends: settled requests of sealed days, lease operations, leases, epochs,
+-- control entries. A call reads up to its limit of rows, is repeatable and continues where the previous one ended.
+-- src/ledger/closed-days.md says why each deletion is safe. enable_seqscan = off: the tables are long, and only a part
+-- is read.
 
--- The moment until which settled requests may be removed: whole days that are sealed and over for p_days. The first day
--- that stops this was sealed within a week (time to notice a clock that leaps), differs from its seal, or lacks its
--- archive.
+-- Time before which settled requests may be deleted: the end of the last of the days that are sealed and older than
+-- p_days. Stops at the first day that was sealed within a week (time to notice a wrong clock), differs from its seal,
+-- or lacks its archive.
 create or replace function removal_until(p_from timestamptz, p_days integer, p_archived boolean) returns timestamptz
 language sql stable set enable_seqscan = off as $$
   select coalesce((
@@ -16,13 +16,13 @@ language sql stable set enable_seqscan = off as $$
     ), (select s.day from seal_cursor s where s.id = 1), '-infinity')::timestamp at time zone 'UTC'
 $$;
 
--- One step of removing settled requests that were recorded and admitted on days more than p_days ago. The order, each
--- step committed before the next:
--- - A moment is recorded; requests admitted before it are not settled any more.
--- - Every transaction that began without knowing the moment has ended.
--- - The hourly sums have taken in all of those requests, and are kept.
--- - The rows are deleted, p_limit looked at in a step.
--- Returns `more`: there is more to do now; `idle`: not now; `busy`: another call runs.
+-- One step of deleting settled requests recorded and admitted more than p_days ago. Steps, each committed before the
+-- next:
+-- - A time is recorded; requests admitted before it can no longer be settled.
+-- - All transactions that started before that have ended.
+-- - The hourly sums contain all of those requests, and are kept.
+-- - Rows are deleted, up to p_limit read per call.
+-- Returns `more`: call again now; `idle`: nothing to do now; `busy`: another call runs.
 create or replace function removal_usage(p_days integer, p_archived boolean, p_limit integer, out state text, out removed bigint)
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -38,7 +38,7 @@ begin
   end if;
   state := 'idle';
   if r.usage_frozen < r.usage_before then
-    -- Sums that are due to be made again must be made first, from all rows.
+    -- A pending rebuild of the sums must come first, since it needs all rows.
     if books_closed(r.usage_said_at) and pg_try_advisory_xact_lock(hashtextextended('usage is read again', 0))
         and exists (select 1 from usage_cursor c where c.horizon <= pg_current_xact_id()::text::bigint) and usage_fold() is not null then
       update removal set usage_frozen = usage_before, usage_at = '-infinity', usage_id = '00000000-0000-0000-0000-000000000000' where id = 1;
@@ -50,7 +50,7 @@ begin
         where e.settled_at >= r.usage_at and (e.settled_at, e.request_id) > (r.usage_at, r.usage_id) and e.settled_at < r.usage_frozen
         order by e.settled_at, e.request_id limit p_limit
     ), gone as (
-      -- A request that was admitted by a clock that was ahead may be settled again: it is removed when that time has
+      -- A request admitted by a clock that was ahead could be settled again, so it is deleted only when that time has
       -- come.
       delete from usage_event e using page p where e.request_id = p.request_id and p.admitted_at < r.usage_frozen returning 1
     ), moved as (
@@ -70,9 +70,9 @@ begin
   end if;
 end $$;
 
--- Looks at p_limit operations on leases of sealed days more than p_days ago, and removes those of ended epochs: they
--- are never repeated, and no sum needs them. Works in rounds, since some rows stay; a round begins a day after the last
--- one did. Returns how many there were; null if another call runs.
+-- Reads p_limit lease operations of sealed days more than p_days ago and deletes those of ended epochs, which are never
+-- repeated. Some rows stay, so it works in rounds, each started a day after the last. Returns the number read; null if
+-- another call runs.
 create or replace function removal_operations(p_days integer, p_limit integer, out seen bigint, out removed bigint)
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -107,7 +107,7 @@ begin
   end if;
 end $$;
 
--- Removes at most p_limit sealed leases of epochs that ended more than p_days ago: their sums are in sealed_budget.
+-- Deletes up to p_limit sealed leases of epochs that ended more than p_days ago; sealed_budget has their sums.
 create or replace function removal_leases(p_days integer, p_limit integer) returns bigint
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
@@ -132,8 +132,8 @@ begin
   return v_removed;
 end $$;
 
--- Removes the rows of at most p_limit epochs that ended more than p_days ago and have no lease any more. The newest
--- epoch of each identity stays, since the next number is counted from it. Returns how many.
+-- Deletes rows of up to p_limit epochs that ended more than p_days ago and have no lease. An identity's newest epoch
+-- stays, since the next number follows from it. Returns their number.
 create or replace function removal_epochs(p_days integer, p_limit integer) returns bigint
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -146,7 +146,8 @@ begin
         and not exists (select 1 from lease l where l.instance_id = i.id and l.epoch = i.epoch and l.sealed)
         and not exists (select 1 from lease l where l.instance_id = i.id and l.epoch = i.epoch and not l.sealed)
       limit p_limit loop
-    -- A late settlement takes the same lock, shared, and makes a lease: a separate statement after the lock sees that.
+    -- A late settlement takes the same lock, shared, and creates a lease, which a separate statement after the lock
+    -- sees.
     if pg_try_advisory_xact_lock(hashtextextended('money ' || e.id || ' ' || e.epoch, 0)) then
       delete from instance_beat b where b.id = e.id and b.epoch = e.epoch
         and not exists (select 1 from lease l where l.instance_id = e.id and l.epoch = e.epoch and l.sealed)
@@ -157,9 +158,9 @@ begin
   return v_removed;
 end $$;
 
--- Removes at most p_limit of the oldest entries of the control log: p_days old and applied by every epoch whose lease
--- runs. The newest entry stays, since the next number is counted from it. An instance that was away for longer finds
--- that an entry is missing, and begins a new epoch. Returns how many.
+-- Deletes up to p_limit of the oldest control entries: p_days old and applied by every epoch whose lease runs. The
+-- newest entry stays, since the next number follows from it. An instance that was away longer finds an entry missing
+-- and starts a new epoch. Returns their number.
 create or replace function removal_control(p_days integer, p_limit integer) returns bigint
 language plpgsql set enable_seqscan = off as $$
 declare
@@ -175,7 +176,7 @@ begin
     select l.seq, l.at from control_log l order by l.seq limit p_limit
   ), gone as (
     delete from control_log l where l.seq in (select p.seq from page p) and l.seq < v_keep
-      -- Without a gap in between, even if the clock was set back.
+      -- Leaves no gap, even if the clock was set back.
       and l.seq < coalesce((select min(p.seq) from page p where p.at >= clock_timestamp() - make_interval(days => p_days)), v_keep)
       returning 1
   )
@@ -183,17 +184,16 @@ begin
   return v_removed;
 end $$;
 
--- When an epoch began, if that was so long after p_before that none of its requests can have been admitted earlier,
--- whatever its clock says; else null. The margin of a week covers leaps of this server's clock. The beginning of an
--- epoch that a late settlement restored (ttl_ms 0) is unknown.
+-- Start of an epoch, if it was so long after p_before that none of its requests can have been admitted earlier,
+-- whatever its clock says; else null. The margin of a week covers leaps of this server's clock. Unknown for an epoch
+-- that a late settlement restored (ttl_ms 0).
 create or replace function removal_began_after(p_instance text, p_epoch integer, p_before timestamptz) returns timestamptz
 language sql stable as $$
   select i.started_at from instance_now i
     where i.id = p_instance and i.epoch = p_epoch and i.ttl_ms > 0 and i.started_at - interval '7 days' >= p_before
 $$;
 
--- Counts settlements that are refused since requests of their time are removed, except those whose rows are still
--- there.
+-- Counts settlements that are refused because records of their time were deleted, except those whose rows still exist.
 create or replace function removal_refused(p_instance text, p_epoch integer, p_id uuid[], p_charged bigint[], p_at double precision[],
   p_before timestamptz) returns void
 language sql set enable_seqscan = off as $$

@@ -1,19 +1,18 @@
--- Hourly sums of usage, from which every page answers.
+-- Hourly sums of usage, which all pages read.
 
 create or replace function usage_class(p_ending text) returns text
 language sql immutable as $$
   select case p_ending when 'finished' then 'ok' when 'client_left' then 'left' else 'failed' end
 $$;
 
--- Adds the usage rows committed since the last call to the sums, each row once. Returns how many there were; null if
--- another instance folds, or if transactions from before the clock was set back have not ended.
+-- Adds usage rows committed since the last call to the sums, each row once. Returns their number; null if another
+-- instance does this, or if transactions from before the clock was set back still run.
 --
--- settled_at does not tell which rows were seen before: a row gets it when its transaction begins and appears when that
--- commits. So the transaction's number counts: every transaction below the snapshot's xmin has ended and is visible in
--- this snapshot. All rows older than a minute are visible, since every writer is one statement that the server ends
--- after half of that. The exception is a commit that waits for a standby or a disk: the time of the sums stands still
--- while such a transaction runs. After the clock was set back, new rows have moments of the past. Their transactions'
--- numbers are above all that existed when the sums were last made (newest).
+-- settled_at cannot tell which rows were counted: it is the start of a transaction whose rows appear at commit. So
+-- transaction numbers decide: all below the snapshot's xmin have ended and are visible. Rows older than a minute are
+-- visible, since every writer is a statement that the server ends after half of that. Exception: a commit waiting for a
+-- standby or disk, during which the time of the sums does not advance. After the clock was set back, new rows have past
+-- times, but transaction numbers above all that existed at the last call (newest).
 create or replace function usage_fold() returns bigint
 language plpgsql as $$
 declare
@@ -33,8 +32,8 @@ begin
     return null;
   end if;
   if c.horizon is null or c.horizon > pg_current_xact_id()::text::bigint then
-    -- The first call, or a restored database that counts its transactions from the beginning. Of removed requests only
-    -- the sums are left (removal.sql).
+    -- First call, or a restored database whose transaction numbers start again. Removed requests exist only in the sums
+    -- (removal.sql).
     v_frozen := coalesce((select r.usage_frozen from removal r where r.id = 1), '-infinity');
     delete from usage_hour h where h.hour >= v_frozen;
     delete from usage_project_hour h where h.hour >= v_frozen;
@@ -45,14 +44,13 @@ begin
     v_floor := c.folded_at - interval '1 minute';
   end if;
   v_from := v_floor;
-  -- In a statement before the one that reads: transactions that end in between are visible there.
+  -- Before the statement that reads: transactions that end in between are visible there.
   select min(a.xact_start) into v_oldest from pg_locks l join pg_stat_activity a on a.pid = l.pid
     where l.relation = 'usage_event'::regclass and l.mode = 'RowExclusiveLock'
       and l.database = (select d.oid from pg_database d where d.datname = current_database());
   v_at := least(clock_timestamp(), v_oldest + interval '1 minute');
   if clock_timestamp() < c.folded_at - interval '30 seconds' then
-    -- The clock was set back since the last call. Rows that were counted only for their age must be below the horizon
-    -- first.
+    -- The clock was set back since the last call: rows counted only by their age must first be below the horizon.
     if pg_snapshot_xmin(pg_current_snapshot())::text::bigint < c.newest then
       return null;
     end if;
@@ -69,7 +67,7 @@ begin
       (e.settled_at < v_at - interval '1 minute' or x.xid < s.horizon)
         and (v_floor = '-infinity' or x.xid >= case when e.settled_at < v_floor then greatest(c.newest, c.horizon) else c.horizon end) as counts
     from seen s cross join usage_event e cross join lateral (
-      -- The row's transaction with all its digits: the number near the horizon that ends in these 32 bits.
+      -- Full transaction number of the row: the number near the horizon that ends with these 32 bits.
       select s.horizon + ((e.xmin::text::bigint - s.low + 6442450944) % 4294967296) - 2147483648 as xid
     ) x where e.settled_at >= v_from and e.admitted_at >= v_frozen
   ), hours as materialized (
@@ -109,7 +107,7 @@ begin
     select date_trunc('hour', f.admitted_at, 'UTC'), f.model, t.kind, floor(20 * log(greatest(t.size, 0.001)))::smallint, count(*)
     from fresh f cross join lateral (values
       ('first_token', f.first_token_ms::double precision),
-      -- Without the first token's own time.
+      -- Excludes the time to the first token.
       ('rate', case when f.completion_tokens >= 16 and f.duration_ms > f.first_token_ms
         then 1000.0 * (f.completion_tokens - 1) / (f.duration_ms - f.first_token_ms)::double precision end)
     ) as t(kind, size)
@@ -123,9 +121,8 @@ begin
     select f.key_id, max(f.admitted_at) as at, count(*) filter (where f.counts) as added
     from fresh f group by 1
   ) k;
-  -- After everything that may wait for a row of the sums. A key's row is locked only for a moment; otherwise a
-  -- revocation of the key would wait too. A locked row is written at the next call, since that sees all of the last
-  -- minute again.
+  -- After everything that may wait for rows of the sums: a locked key's row would delay a revocation. A row that is
+  -- locked now is written by the next call, which sees the last minute again.
   update api_key k set last_used_at = x.at from (
     select a.id, u.at from unnest(v_keys, v_used) as u(id, at) join api_key a on a.id = u.id
       where a.last_used_at is null or a.last_used_at < u.at for no key update of a skip locked
@@ -136,9 +133,8 @@ begin
   return v_rows;
 end $$;
 
--- Takes a request that cost nothing and used nothing off the sums before it is deleted, if the sums have it. They have
--- it if the last call of usage_fold counted it, by the same rule; no fold runs at the same time. Raises
--- lock_not_available while one does: the client sends it again.
+-- Subtracts a request without cost and usage from the sums before it is deleted, if usage_fold counted it, by the same
+-- rule. Raises lock_not_available while a fold runs: the client retries.
 create or replace function usage_take_back(p_id uuid) returns void
 language plpgsql as $$
 declare
@@ -160,9 +156,9 @@ begin
       and h.key_id = e.key_id and h.model = e.model and h.class = usage_class(e.ending);
 end $$;
 
--- An account's hours. p_told: split by project ('': none), of one project or of all (null). Usage outside projects is
--- what the hours have beyond the projects: it is given as the whole hour, and the projects' part is subtracted. So only
--- the sum of all rows has a meaning, and a group whose requests sum to zero is empty.
+-- An account's hours. p_told: split by project ('': none), of one project, or of all (null). Usage without a project is
+-- the whole hour minus the projects' rows, which appear as negative rows: only sums of all rows are meaningful, and a
+-- group whose requests sum to zero is empty.
 create or replace function usage_split(p_account text, p_from timestamptz, p_to timestamptz, p_told boolean, p_project text)
 returns table (hour timestamptz, project_id text, key_id text, model text, class text, requests bigint, prompt_tokens bigint, cached_tokens bigint,
   completion_tokens bigint, reasoning_tokens bigint, charged_nano_usd bigint, duration_ms double precision, first_token_ms double precision, first_tokens bigint)
@@ -180,9 +176,9 @@ language sql stable as $$
       and h.account_id = p_account and h.hour >= p_from and h.hour < p_to
 $$;
 
--- An account's settled requests of a range of time, newest first, starting after (p_at, p_id): at most p_limit. Null:
--- any; p_project '': in none. enable_sort, enable_bitmapscan = off: the planner takes the range, a parameter, for a
--- short one and would read and sort all of it. An index has it in order, and a page is its first rows.
+-- An account's settled requests in a range, newest first, after (p_at, p_id): up to p_limit. Null: any; p_project '':
+-- none. enable_sort, enable_bitmapscan = off: the planner assumes a short range and would sort all of it, but an index
+-- has it in order.
 create or replace function usage_page(p_account text, p_from timestamptz, p_to timestamptz, p_at timestamptz, p_id uuid,
   p_model text, p_key text, p_project text, p_status text, p_limit integer) returns setof usage_event
 language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$
@@ -190,7 +186,7 @@ begin
   if p_key is not null then
     return query select u.* from usage_event u
       where u.key_id = p_key and u.account_id = p_account and u.admitted_at >= p_from and u.admitted_at < p_to
-        -- By the key's index, not by the project's: a key has fewer.
+        -- Uses the key's index instead of the project's, because a key has fewer rows.
         and (p_at is null or (u.admitted_at, u.request_id) < (p_at, p_id)) and (p_project is null or u.project_id is not distinct from nullif(p_project, ''))
         and (p_model is null or u.model = p_model) and (p_status is null or usage_class(u.ending) = p_status)
       order by u.admitted_at desc, u.request_id desc limit p_limit;
@@ -211,11 +207,10 @@ begin
     order by u.admitted_at desc, u.request_id desc limit p_limit;
 end $$;
 
--- Hours from p_from to p_to in which an account, or one of its keys, has requests of a model and class (null: any).
--- Newest first for each model and class, at most p_rows of each. So the rows read depend on the number of models, not
--- of hours; omitted hours come after p_rows others. An hour comes once for each of its sums. Rows are compared whole
--- and put in the index's own order. Otherwise the planner takes the hours in the order of the primary key and reads all
--- of them where the model has none. enable_sort, enable_bitmapscan = off: as above.
+-- Hours from p_from to p_to in which an account or key has requests of a model and class (null: any), newest first, up
+-- to p_rows per model and class. So the rows read depend on the number of models, not of hours. An hour appears once
+-- per sum. Row comparisons and the order follow the index: otherwise the planner reads all hours if the model has none.
+-- enable_sort, enable_bitmapscan = off: as above.
 create or replace function usage_hours(p_account text, p_key text, p_model text, p_status text, p_from timestamptz, p_to timestamptz,
   p_rows integer) returns table (hour timestamptz, requests bigint)
 language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$
@@ -247,7 +242,7 @@ begin
   end loop;
 end $$;
 
--- The same for a project, or for one of its keys (null: all), from the sums by project.
+-- The same for a project, or one of its keys (null: all), from the sums by project.
 create or replace function usage_project_hours(p_account text, p_project text, p_key text, p_model text, p_status text, p_from timestamptz,
   p_to timestamptz, p_rows integer) returns table (hour timestamptz, requests bigint)
 language plpgsql stable set enable_sort = off set enable_bitmapscan = off as $$

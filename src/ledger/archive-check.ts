@@ -3,27 +3,27 @@ import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
 import { ARCHIVE_COLUMNS, createRowChain, rowOfValues } from "./archive-columns.ts";
 import { type ArchivePlace, openArchive } from "./archive-place.ts";
 
-/** What an archive file states about itself (day, kind, seals), and the result of checking its rows. */
+/** Day, kind and seals stated in an archive file, and the result of checking its rows. */
 export interface CheckedArchive {
 	readonly path: string;
-	/** Null if the file names no day. */
+	/** Null if the file states no day. */
 	readonly day: string | null;
 	readonly kind: ArchiveKind | null;
 	readonly rows: number;
-	/** SHA-256 in hex of this day; `formerSeal` of the day before, "" for the first day. */
+	/** Seals as SHA-256 in hex: of this day and of the day before ("" for the first day). */
 	readonly seal: string | null;
 	readonly formerSeal: string | null;
-	/** How the rows differ from the seal; null if they agree. */
+	/** How the rows differ from the seal; null if they match. */
 	readonly problem: string | null;
 }
 
 const NOTHING_KNOWN = { day: null, kind: null, rows: 0, seal: null, formerSeal: null };
-/** Positions in the sealed text; see `books_sealed`. */
+/** Positions of values in the sealed text; see `books_sealed`. */
 const SEALED = { format: "tollgate day 1", usageSums: 2, usageHash: 5, entrySums: 6, entryHash: 12, former: 15 };
 const ENTRY_KINDS = ["top_up", "refund", "adjustment", "dispute", "credit_note"];
 
 /**
- * Reads an archive file and compares its rows with its seal; needs no database. The file may hold anything: every fault
+ * Reads an archive file, without a database, and compares its rows with its seal. The file is untrusted: every defect
  * is reported as `problem`.
  */
 export async function checkArchive(path: string): Promise<CheckedArchive> {
@@ -45,7 +45,7 @@ async function readArchive(path: string): Promise<CheckedArchive> {
 	const seal = named.get("tollgate.seal");
 	if ((kind !== "usage" && kind !== "entries") || sealed === undefined || seal === undefined)
 		return { ...NOTHING_KNOWN, path, problem: "it has no seal" };
-	// Sums of a day may exceed a safe integer.
+	// Parsed as bigint, since a day's sums may exceed 2^53.
 	const told: unknown = JSON.parse(sealed, (_key: string, value: unknown, context?: { source: string }) =>
 		typeof value === "number" ? BigInt(context?.source ?? value) : value,
 	);
@@ -87,7 +87,7 @@ function problemOf(rows: number, sums: readonly (number | bigint)[], told: reado
 	return sameHash ? null : "a row was changed";
 }
 
-/** The sums that a seal covers, apart from the number of rows. */
+/** Sums that a seal covers, besides the number of rows. */
 function createSums(kind: ArchiveKind) {
 	const sums = new Map(
 		(kind === "usage" ? ["charged_nano_usd", "written_off_nano_usd"] : ENTRY_KINDS).map((name) => [name, 0n]),
@@ -102,14 +102,14 @@ function createSums(kind: ArchiveKind) {
 	};
 }
 
-/** Checks one file, or all files of a folder like `checkArchives`. */
+/** Checks a file, or a folder's files like `checkArchives`. */
 export async function checkPath(path: string): Promise<CheckedArchive[]> {
 	return (await stat(path)).isDirectory() ? checkArchives(openArchive({ folder: path })) : [await checkArchive(path)];
 }
 
 /**
- * Checks all files and their seals' chain: no day is missing between two, each seal follows from the previous one.
- * Ordered by day.
+ * Checks all files in the order of days, and the chain of seals: no day may be missing, and each seal must follow from
+ * the previous one.
  */
 export async function checkArchives(place: ArchivePlace): Promise<CheckedArchive[]> {
 	const names = (await place.names()).filter((name) => name.endsWith(".parquet"));

@@ -1,8 +1,8 @@
 import { USAGE_FIELD_NAMES, usageField } from "./usage-fields.ts";
 
 /**
- * Columns of archived rows, in the order hashed by `books_usage_row` and `books_entry_row`: the check rebuilds the same
- * text from a file.
+ * Columns of archived rows, in the order in which `books_usage_row` and `books_entry_row` hash them. The check rebuilds
+ * the same text from a file.
  */
 type Kind = "text" | "integer" | "nano_usd" | "boolean" | "real" | "moment";
 
@@ -25,7 +25,7 @@ const KINDS = {
 	timestamptz: "moment",
 } as const satisfies Record<string, Kind>;
 
-/** In `usage_event` the instance and its epoch follow these. */
+/** Index after which `usage_event` has the instance and its epoch. */
 const IDENTITIES = 3;
 const FIELDS = USAGE_FIELD_NAMES.map(usageField).flatMap(({ column: name, type, archived, nullable, optional }) => {
 	if (!archived || type === "text[]") return [];
@@ -100,7 +100,7 @@ function textOf(kind: Kind, value: ArchiveValue | undefined): string {
 	return `"${bytes.toString("hex")}"`;
 }
 
-/** Hash chain over rows, computed like `books_chain`: each hash covers the previous hash and one row. */
+/** Hash chain over rows, as in `books_chain`: each hash covers the previous hash and one row. */
 export function createRowChain() {
 	let hash: Uint8Array = new Uint8Array();
 	return {

@@ -8,30 +8,30 @@ import { openBucket, type S3Bucket } from "../files/bucket.ts";
 
 export type ArchiveAddress = { readonly folder: string } | { readonly bucket: S3Bucket; readonly prefix: string };
 
-/** An archive's files by name. A file is never overwritten. */
+/** Files of an archive by name; a file is never overwritten. */
 export interface ArchivePlace {
-	/** For messages. */
+	/** Name of the place in messages. */
 	readonly name: string;
 	names(): Promise<readonly string[]>;
 	has(name: string): Promise<boolean>;
-	/** Gives a local path for writing a new file, which readers ignore; the caller must `drop` it in the end. */
+	/** Returns a local path for writing a new file; the caller must finally `drop` it. Readers do not see such files. */
 	part(name: string): Promise<string>;
-	/** Removes the file at `part`, if it still exists. */
+	/** Deletes the unfinished file, if it exists. */
 	drop(part: string): void;
-	/** Publishes the file at `part` under its name atomically; it then survives a loss of power. */
+	/** Publishes the unfinished file under its name, atomically; it survives a power loss. */
 	put(name: string, part: string): Promise<void>;
-	/** Runs `work` with a local path of the named file. */
+	/** Runs `work` with a local path to the named file. */
 	reading<Result>(name: string, work: (path: string) => Promise<Result>): Promise<Result>;
 }
 
-/** A day of many millions of requests has some hundred megabytes. */
+/** Deadline of a transfer: a day of many millions of requests has some hundred megabytes. */
 const DEADLINE_MS = 30 * 60_000;
-/** Local copies of a bucket's files. The next process removes what a killed process left there. */
+/** Prefix of folders for local copies of a bucket's files; the next process deletes those of killed ones. */
 const WORK_FOLDER = "tollgate-archive-";
-/** Unfinished files older than this are removed: a killed process left them. */
+/** Age at which unfinished files are deleted, which a killed process left. */
 const PART_KEPT_MS = 86_400_000;
 
-/** `signal`: stops without waiting for a bucket that does not answer. */
+/** Opens the archive. `signal` aborts calls to a bucket that does not respond. */
 export function openArchive(address: ArchiveAddress, signal?: AbortSignal, clock: Clock = systemClock): ArchivePlace {
 	return "folder" in address ? inFolder(address.folder, clock) : inBucket(address, { signal, clock });
 }
@@ -81,7 +81,7 @@ function inBucket(
 			parts.get(part)?.remove();
 			parts.delete(part);
 		},
-		// The storage service removes the parts of an interrupted upload.
+		// The storage service itself deletes the parts of interrupted uploads.
 		put: (name, part) => bucket.put(`${prefix}${name}`, Bun.file(part)),
 		async reading(name, work) {
 			const folder = openWorkFolder(WORK_FOLDER);

@@ -5,38 +5,38 @@ import type { ArchiveKind, ArchiveValue } from "./archive-columns.ts";
 import { ARCHIVE_COLUMNS, parquetSchema, rowOfValues, valuesOfRow } from "./archive-columns.ts";
 import type { ArchivePlace } from "./archive-place.ts";
 
-/** Rows per page, which is also one row group. */
+/** Rows per page, each written as one row group. */
 const PAGE_ROWS = 5_000;
 const KINDS: readonly ArchiveKind[] = ["usage", "entries"];
 const NOBODY = "00000000-0000-0000-0000-000000000000";
 
 interface DayRow {
 	day: string;
-	/** -infinity for the first day, which contains everything before it. */
+	/** Start of the day; -infinity for the first day, which includes everything before it. */
 	starts: string;
 	ends: string;
 	sealed: string;
 	seal: string;
-	/** The settled requests of the day are removed from the database, or are about to be. */
+	/** True if the day's settled requests were deleted from the database, or are about to be. */
 	removed: boolean;
 }
 
 export interface ArchiveOptions {
 	/**
-	 * The service's own archive: records a day as archived once both files were read back and match its seal. Only then
-	 * may the day's requests be removed. Recorded days are not checked again.
+	 * True for the service's own archive: records a day as archived once its files were read back and match the seal;
+	 * only then may the day's requests be deleted. Recorded days are not checked again.
 	 */
 	readonly own: boolean;
 	readonly onDay?: (day: string) => void;
-	/** When aborted, the archive stops before the next page of rows. */
+	/** Stops before the next page of rows when aborted. */
 	readonly signal?: AbortSignal;
 }
 
 /**
- * Writes each sealed day that the archive lacks as two Parquet files with the day's seal, `usage-<day>.parquet` and
- * `entries-<day>.parquet`. A day whose requests are removed gets the entries only. A file is published whole, after it
- * was read back and matches its seal. Fault `conflict` if it does not, or if another file has its name. Returns the
- * days, oldest first.
+ * Writes each sealed day that the archive lacks as two Parquet files, `usage-<day>.parquet` and
+ * `entries-<day>.parquet`, with the day's seal. A day whose requests were deleted gets only its entries. A file is
+ * published after it was read back and matches the seal. Fault `conflict` if it does not match, or if a different file
+ * has its name. Returns the days, oldest first.
  */
 export async function archiveDays(
 	statements: Statements,
@@ -80,7 +80,7 @@ async function nextDay(statements: Statements, after: string | null, own: boolea
 	return day;
 }
 
-/** Fault `conflict` if the archive's file differs from the sealed day. */
+/** Checks the archive's file. Fault `conflict` if it differs from the sealed day. */
 async function holdsDay(path: string, day: DayRow, kind: ArchiveKind): Promise<void> {
 	const found = await checkArchive(path);
 	if (found.problem !== null)

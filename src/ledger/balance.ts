@@ -2,41 +2,41 @@ import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { type NanoUsd, nanoUsdOfColumn, shownRest, sumOfColumn } from "../money/nano-usd.ts";
 
-/** An account's credit as Postgres knows it, without the requests of the last flush interval. */
+/** An account's credit according to Postgres, which lacks requests of the last flush interval. */
 export interface Balance {
-	/** Paid in and not spent: `available + held`. */
+	/** Credit that was paid and not spent: `available + held`. */
 	readonly balance: NanoUsd;
 	/**
-	 * Reserved by running requests, plus leases of instances that are not live until their replay. Idle slices of live
-	 * instances count as available: they can be recalled.
+	 * Reserved by running requests, plus leases of instances that are not live, until their replay. Idle slices of live
+	 * instances can be recalled, so they count as available.
 	 */
 	readonly held: NanoUsd;
 	readonly available: NanoUsd;
 	readonly spent: NanoUsd;
 }
 
-/** Limit and spending of a key, or of a project's keys together. */
+/** Cap and spending of a key, or of a project's keys together. */
 export interface KeyBalance {
 	readonly cap: NanoUsd | null;
 	readonly held: NanoUsd;
-	/** Since the key or project was created. */
+	/** Spending since the key or project was created. */
 	readonly spent: NanoUsd;
-	/** Counts against the cap: for a renewing cap, the spending of its present period. */
+	/** Spending that counts against the cap: of the present period, if the cap renews. */
 	readonly capSpent: NanoUsd;
-	/** What the cap still allows; null without a cap. The account's credit may allow less. */
+	/** Rest of the cap; null without a cap. The account may have less credit. */
 	readonly remaining: NanoUsd | null;
 }
 
 interface Row {
 	limit: string | null;
-	/** Limit − spent, computed in Postgres because both are lifetime sums. */
+	/** Limit minus spending, subtracted in Postgres because both may exceed 2^53. */
 	rest: string | null;
 	spent: string;
 	period_spent: string;
 	held: string;
 }
 
-/** Fault `not_found`. */
+/** Reads the credit of an account. Fault `not_found`. */
 export async function accountBalance(statements: Statements, accountId: string): Promise<Balance> {
 	const { rest, spent, held } = await readBudget(statements, accountId, "account");
 	const balance = sumOfColumn(rest ?? 0);
@@ -44,8 +44,8 @@ export async function accountBalance(statements: Statements, accountId: string):
 }
 
 /**
- * Balance of a key's or a project's cap. `period`: a renewing cap with its present period's budget; running requests
- * count against it even if admitted in the previous one. Fault `not_found`.
+ * Reads the cap of a key or project. `period` is the present period's budget of a renewing cap, against which running
+ * requests count even if admitted in the previous one. Fault `not_found`.
  */
 export async function keyBalance(
 	statements: Statements,
@@ -60,9 +60,8 @@ export async function keyBalance(
 }
 
 /**
- * One statement, so one snapshot. Each dollar is counted once: a live instance by its running requests, any other by
- * the rest of its lease, which contains its requests. `period`: the budget that limits the cap now. An instance holds
- * less of it than of the cap's own budget, which then has no limit.
+ * Reads a budget in one snapshot, so that each amount counts once: for a live instance its running requests, for any
+ * other the rest of its lease. `period` is the budget that limits the cap now; the cap's own budget then has no limit.
  */
 async function readBudget(statements: Statements, id: string, kind: "account" | "key" | "project", period = "") {
 	const [row] = await statements<Row>`

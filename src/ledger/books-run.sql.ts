@@ -4,11 +4,11 @@ import type { Check } from "./reconciler.ts";
 export const reconciliationRun = pgTable(
 	"reconciliation_run",
 	{
-		/** `rec_…`, so sorted by time. */
+		/** `rec_…`, sortable by time. */
 		id: text().primaryKey(),
 		at: timestamp({ withTimezone: true }).notNull().defaultNow(),
 		ok: boolean().notNull(),
-		/** A user's id, or `timer`. */
+		/** Id of the user who started the check, or `timer`. */
 		by: text().notNull(),
 		checks: jsonb().$type<readonly Check[]>().notNull(),
 	},

@@ -2,32 +2,29 @@ import { sql } from "drizzle-orm";
 import { bigint, check, date, index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * Anything with a hard limit from which requests reserve: an account's credit, a key's or a project's lifetime cap, the
- * present period of a renewing cap. The id is the account's, key's or project's own; for a period
- * `<owner>:<period>:<first day>`.
+ * A limit from which requests reserve: an account's credit, the lifetime cap of a key or project, or a period of a
+ * renewing cap. Its id is that of the account, key or project; for a period `<owner>:<period>:<first day>`.
  *
  * `drawn` is what instances hold in open leases plus what was spent: Σ open (granted − returned) + Σ closed settled,
- * plus late settlements. So `available = limit − drawn`, and a settlement does not touch this row.
+ * plus late settlements. So `available = limit − drawn`, and a settlement does not change this row.
  */
 export const budget = pgTable(
 	"budget",
 	{
 		id: text().primaryKey(),
 		kind: text({ enum: ["account", "key", "project"] }).notNull(),
-		/** The account that it belongs to; an account's own id for its credit. */
+		/** Account of the budget; for credit, the account itself. */
 		accountId: text("account_id").notNull(),
-		/** Account: the sum of its ledger entries. Key and project: the cap, null for none. */
+		/** Account: sum of its ledger entries. Key and project: the cap; null: none. */
 		limitNanoUsd: bigint("limit_nano_usd", { mode: "number" }),
-		/**
-		 * The limit ends when all live instances have applied this control entry: then they reserve from the cap's periods.
-		 */
+		/** Control entry after which the limit is lifted: all live instances then reserve from the cap's periods. */
 		liftSeq: bigint("lift_seq", { mode: "number" }),
-		/** For periods: the owner of the cap, the kind of period, its first day in the account's time zone. */
+		/** For periods: owner of the cap, kind of period, and first day in the account's time zone. */
 		ownerId: text("owner_id"),
 		period: text({ enum: ["day", "week", "month"] }),
 		periodStart: date("period_start", { mode: "string" }),
 		drawnNanoUsd: bigint("drawn_nano_usd", { mode: "number" }).notNull().default(0),
-		/** Cost of late settlements beyond what was available: the operator's write-off. */
+		/** Cost of late settlements above the available amount, written off by the operator. */
 		writtenOffNanoUsd: bigint("written_off_nano_usd", { mode: "number" }).notNull().default(0),
 	},
 	(table) => [
@@ -38,25 +35,25 @@ export const budget = pgTable(
 	],
 );
 
-/** Every movement of an account's credit that is not usage. Append-only; the sum is the budget's limit. */
+/** Movements of an account's credit other than usage. Append-only; the sum is the limit of the account's budget. */
 export const ledgerEntry = pgTable(
 	"ledger_entry",
 	{
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
 		kind: text({ enum: ["top_up", "refund", "adjustment", "dispute", "credit_note"] }).notNull(),
-		/** Positive adds credit. */
+		/** Positive amounts add credit. */
 		amountNanoUsd: bigint("amount_nano_usd", { mode: "number" }).notNull(),
-		/** Unique source: a payment, a transfer's reference, a recovered request. */
+		/** Unique reference of the source: a payment, a bank transfer, a recovered request. */
 		sourceRef: text("source_ref").notNull().unique(),
-		/** The actor: an operator's id, `stripe`, `cli`, `recovery`. */
+		/** Who booked it: an operator's id, `stripe`, `cli`, `recovery`. */
 		actor: text().notNull(),
 		note: text().notNull().default(""),
 		createdAt: timestamp("created_at", { withTimezone: true }).notNull().default(sql`books_now()`),
 	},
 	(table) => [
 		index("ledger_entry_account").on(table.accountId, table.createdAt),
-		/** For the seals of days. */
+		/** Index for sealing days. */
 		index("ledger_entry_created").on(table.createdAt),
 	],
 );

@@ -13,7 +13,7 @@ import { createSlices } from "./slices.ts";
 import type { LedgerStore } from "./store.ts";
 import { createWriter } from "./writer.ts";
 
-/** Dependencies of an epoch, so that the simulation can run it without a database, a disk or real time. */
+/** Dependencies of an epoch, which the simulation replaces to run without database, disk and real time. */
 export interface EpochParts {
 	clock: Clock;
 	log: Log;
@@ -22,13 +22,13 @@ export interface EpochParts {
 	heartbeats: HeartbeatStore;
 	storeFor(instanceId: string, epoch: number): LedgerStore;
 	journals: JournalHome;
-	/** When an epoch began, by the database's clock. With its number it identifies the epoch. Undefined if unknown. */
+	/** Start of an epoch by the database's clock, which identifies it together with its number. Undefined if unknown. */
 	beganOf(epoch: JournalOwner): Promise<string | undefined>;
-	/** Applies an entry to keys and accounts, before the ledger applies its part. */
+	/** Applies a control entry to keys and accounts, before the ledger does. */
 	apply(entry: ControlEntry): void;
-	/** A new epoch begins at this sequence number: caches filled before may be stale. */
+	/** Called when a new epoch starts at this sequence number: caches may be outdated. */
 	reset(seq: number): void;
-	/** The journal's disk failed: acknowledged records may be lost with the next power cut. The process must end. */
+	/** The journal's disk failed: acknowledged records may be lost in a power failure, so the process must end. */
 	onDiskFailed(error: unknown): void;
 }
 
@@ -46,20 +46,20 @@ export type Epoch = Awaited<ReturnType<typeof beginEpoch>>;
 const HEARTBEAT_MS = 1_000;
 const MARGIN_MS_MAX = 2_000;
 const FLUSH_INTERVAL_MS = 100;
-/** Half a millisecond of the event loop. With 256 a request's 57 µs grew by one; 1,000 saved two but delayed others. */
+/** Settlements per usual batch, 0.5 ms of the event loop. 256 costs 1 µs per request, 1,000 delays other requests. */
 const FLUSH_AT = 512;
 /**
- * Batch limit while settlements queue up, as after an outage. A batch locks and writes each lease once, and waits once
- * for the log's disk. Costs Postgres a fifth less per row than 1,000; two milliseconds of the event loop.
+ * Settlements per batch while many wait, as after an outage. Larger batches lock leases and wait for the disk less
+ * often: Postgres needs a fifth less per row than with 1,000. Takes 2 ms of the event loop.
  */
 const FLUSH_BATCH_MAX = 4_000;
 const FLUSH_QUEUE_MAX = 200_000;
-/** How long an epoch that never went live may take to retire. */
+/** Milliseconds in which an epoch that never went live must retire. */
 const ABANDONED_DRAIN_MS = 5_000;
 
 /**
- * One epoch of this instance: its ledger, the heartbeat that keeps its right to admit, and its answers to recalls.
- * Joins as the next epoch, goes live unless `isStopping`. `onEnded`: it may not admit any more; `retire` it.
+ * Starts an epoch of this instance: its ledger, its heartbeat, which keeps the right to admit, and its answers to
+ * recalls. Goes live unless `isStopping`. `onEnded`: the epoch may not admit any more; `retire` it.
  */
 export async function beginEpoch(
 	parts: EpochParts,
@@ -74,7 +74,7 @@ export async function beginEpoch(
 	const { heartbeat, claim } = await joinUnused(parts, options, {
 		apply(entry) {
 			parts.apply(entry);
-			// A budget without a slice here needs no action.
+			// A budget without a slice on this instance needs no action.
 			if (entry.kind === "budget") ledger?.limitChanged(entry.subject, entry.payload.lowered === true);
 		},
 		onEnded: (why) => events.onEnded(why),
@@ -85,7 +85,7 @@ export async function beginEpoch(
 	const store = parts.storeFor(instanceId, number);
 	const close = async () => {
 		const deps = { store, clock, log, isStopping: () => !closing };
-		// The heartbeat may not have noticed the move yet.
+		// Whether the database moved to another server, which the heartbeat may not have noticed yet.
 		const isElsewhere = async () => (await parts.heartbeats.position()).server !== heartbeat.server;
 		if (telling === undefined && (await untilDone(deps, isElsewhere))) void tellAgain();
 		await telling;
@@ -94,7 +94,7 @@ export async function beginEpoch(
 	try {
 		ledger = buildLedger(parts, options, { number, disk: claim.disk, store, close });
 	} catch (error) {
-		// The failure is not recorded: the next epoch ends an epoch that failed while joining.
+		// A failure of closing is not recorded: the next epoch ends one that failed while joining.
 		heartbeat.close("joining again");
 		if (claim.disk.list().length === 0) claim.disk.destroy();
 		claim.release();
@@ -111,7 +111,7 @@ export async function beginEpoch(
 	async function retire(drainMs: number, why?: string): Promise<boolean> {
 		heartbeat.close(why);
 		try {
-			// No recalls from an epoch that has left: requesters would receive 402 while the credit is on its way back.
+			// An epoch that left sends no recalls: their requesters would get a 402 while its credit is being returned.
 			return await built.retire(drainMs, () => heartbeat.leave());
 		} finally {
 			heartbeat.stop();
@@ -121,7 +121,7 @@ export async function beginEpoch(
 		}
 	}
 
-	/** A standby that was not in step can lose what its predecessor had acknowledged. */
+	/** Sends recent settlements again after a failover, since a lagging standby may have lost acknowledged ones. */
 	function tellAgain(): Promise<void> {
 		telling = Promise.all([telling, built.sendAgain()]).then(([, unknown]) => {
 			if (unknown > 0)
@@ -145,25 +145,25 @@ export async function beginEpoch(
 	return {
 		number,
 		ledger: built,
-		/** False if its journal was removed or replaced. */
+		/** False if the journal's folder was deleted or replaced. */
 		hasJournal: () => claim.isThere(),
-		/** Call when the control log may have grown. */
+		/** Call it when the control log may have new entries. */
 		sync: () => void heartbeat.sync(),
-		/** Call when other instances may have recalled idle credit. */
+		/** Call it when other instances may have recalled idle credit. */
 		hearRecalls: () => answers.hear(),
-		/** The database moved to another server: sends this epoch's settlements again before its leases are closed. */
+		/** The database moved to another server: sends this epoch's settlements again, before its leases are closed. */
 		tellAgain,
 		/**
-		 * Admits nothing more, settles running requests, answers recalls until then, and returns all credit. True if
-		 * nothing is left to replay. `why` is the gate's reason until the next epoch.
+		 * Stops admission, settles running requests, answers recalls and returns all credit. True if nothing is
+		 * left to replay. `why` is the gate's reason until the next epoch.
 		 */
 		retire,
 	};
 }
 
 /**
- * Joins as an epoch that has no journal on this machine. A database restored to an older state repeats numbers whose
- * journals exist here. Those journals are replayed alongside the traffic, and never written to.
+ * Joins with an epoch number that has no journal on this machine. A database restored to an older state repeats
+ * numbers; existing journals of those are replayed and never written to.
  */
 async function joinUnused(
 	parts: EpochParts,
@@ -182,7 +182,7 @@ async function joinUnused(
 			instance: options.instanceId,
 			epoch: heartbeat.epoch,
 		});
-		// No journal will be replayed that could end this epoch.
+		// This epoch has no journal whose replay would end it, so it is closed here.
 		await closeEpoch({ store: parts.storeFor(options.instanceId, heartbeat.epoch), clock, log, isStopping });
 	}
 }

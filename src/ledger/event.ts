@@ -44,8 +44,8 @@ type AdmittedName = Exclude<Named<{ known: "admission" }>, OptionalName>;
 
 export interface AdmittedEvent extends Values<AdmittedName>, OptionalValues {}
 
-/** How a request ended and what it cost: one row of `usage_event`. */
+/** How a request ended and what it cost, as stored in `usage_event`. */
 export interface SettledEvent extends AdmittedEvent, Values<Named<{ known: "end" }>> {}
 
-/** Usage of a request in whole units. */
+/** Usage of a request, in whole units. */
 export type UsageCounts = Values<CountName>;

@@ -2,7 +2,7 @@ import { type Clock, sleep } from "../base/clock.ts";
 import { createStates } from "../base/states.ts";
 
 export interface Flushes {
-	/** `withOpen`: the interval is over for running requests. "more": another flush is due at once. Never rejects. */
+	/** Flushes once. `withOpen`: also running requests. "more": another flush is due at once. Never rejects. */
 	flush(withOpen: boolean): Promise<"done" | "more" | "failed">;
 	isFull(): boolean;
 	isEmpty(): boolean;
@@ -20,13 +20,13 @@ const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 1_000;
 
 /**
- * Decides when the writer flushes: after an interval while settlements wait, sooner once a batch is full, one at a
- * time. A failed flush is repeated after a pause that doubles up to a second.
+ * Decides when the writer flushes: after an interval while settlements wait, or sooner if a batch is full; one flush at
+ * a time. A failed one is repeated after a pause that doubles up to a second.
  */
 export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: Flushes) {
 	const states = createStates(TRANSITIONS, "idle");
 	let running: Promise<void> | undefined;
-	/** The interval is over for running requests, too. */
+	/** True if the next flush includes running requests. */
 	let hurried = false;
 	let cancelTimer: (() => void) | undefined;
 	let retryMs = RETRY_MS_MIN;
@@ -74,9 +74,9 @@ export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: F
 	}
 
 	return {
-		/** Flushes after the interval, unless an earlier flush happens. */
+		/** Plans a flush after the interval, unless one happens earlier. */
 		flushLater,
-		/** Flushes in the next step of the event loop: the response of the request that fills the batch goes out first. */
+		/** Flushes in the next turn of the event loop, after the response of the request that filled the batch. */
 		flushSoon() {
 			if (!states.is("idle")) return;
 			states.enter("soon");
@@ -85,7 +85,7 @@ export function createFlushSchedule(clock: Clock, intervalMs: number, flushes: F
 			});
 		},
 		hurry,
-		/** The flush under way, including its repetitions. */
+		/** The running flush, including its repetitions. */
 		running: () => running,
 		isStopped: () => states.is("stopped"),
 		stop() {

@@ -5,25 +5,25 @@ import type { Slice } from "./slices.ts";
 import type { OpenRequest } from "./writer.ts";
 
 /**
- * Money reserved for one running request: held → posted (charged) or voided (nothing charged), exactly once. A class
- * because each request has one: closures would be four more objects.
+ * Money reserved for a running request: held, then exactly once posted (charged) or voided (not charged). A class,
+ * because closures would cost four more objects per request.
  */
 export class HoldOf<Owner> implements OpenRequest {
 	readonly admitted: AdmittedEvent;
 	readonly account: Slice;
 	readonly key: Slice;
-	/** Slices of further budgets; usually none. */
+	/** Slices of further budgets; usually there are none. */
 	readonly further: readonly Slice[];
-	/** Grows only if the actual cost exceeds the bound and free credit covers it. */
+	/** Reserved amount. It grows only if the actual cost exceeds the bound and free credit covers it. */
 	reserved: NanoUsd;
 	/** `Slices.lowerings` at the time of the reservation. */
 	readonly lowering: number;
-	/** Upper bound of the cost that may have been delivered, by the journal. */
+	/** Upper bound of the cost that may have been delivered, as recorded in the journal. */
 	bound = ZERO_USD;
 	state: "held" | "posted" | "voided" = "held";
-	/** The journal segment with its admission; a later one after the admission was carried forward. */
+	/** Journal segment with the admission; a later one after the admission was copied forward. */
 	segment: number;
-	/** The newest progress record. */
+	/** Newest progress record. */
 	progress: Progress | undefined = undefined;
 	readonly ledger: Owner;
 	/** In mode `remote`: resolves when Postgres has the reservation. */
@@ -35,8 +35,8 @@ export class HoldOf<Owner> implements OpenRequest {
 	slot = 0;
 
 	/**
-	 * `isAwaited`: the request waits until Postgres has the hold. Positional arguments: an options object is one more
-	 * allocation per request.
+	 * `isAwaited`: the request waits until Postgres has the hold. Positional arguments, because an options object is one
+	 * more allocation per request.
 	 */
 	constructor(
 		ledger: Owner,
@@ -70,9 +70,9 @@ export class HoldOf<Owner> implements OpenRequest {
 		return this.state === "held";
 	}
 
-	/** Postgres will never receive the hold: rejects the promise that the request waits for. */
+	/** Rejects the promise on which the request waits: Postgres will never get the hold. */
 	giveUp(why: unknown): void {
-		// Usually no request waits for it.
+		// Prevents an unhandled rejection, because usually no request waits.
 		this.known?.catch(() => {});
 		this.#giveUp?.(why);
 	}

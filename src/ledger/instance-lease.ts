@@ -30,13 +30,13 @@ export interface InstanceLeaseDeps extends Pick<EpochParts, "clock" | "log" | "a
 
 export interface InstanceLeaseParts extends EpochParts {
 	witness: WitnessStore;
-	/** Like `untilSilent` of `lost-journal.ts`, except for own epochs; rejects with `InstanceRuns` if one runs. */
+	/** Like `untilSilent` of `lost-journal.ts`, but ignores this process's epochs. `InstanceRuns` if one runs. */
 	untilSilent(
 		instanceId: string,
 		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean },
 	): Promise<unknown>;
 	counts?: LedgerCounts;
-	/** Calls `onChange` whenever the control log may have grown, also after a lost connection. */
+	/** Calls `onChange` when the control log may have grown, also after a lost connection. */
 	listen(onChange: () => void): Promise<void>;
 	listenRecalls(onRecall: () => void): Promise<void>;
 }
@@ -45,19 +45,19 @@ export interface HoldOptions extends EpochOptions {
 	fencedDrainMs?: number;
 }
 
-/** The channel on which `lease_recall` announces recalls. */
+/** Channel on which `lease_recall` announces recalls. */
 const RECALL_CHANNEL = "tollgate_recall";
 const REJOIN_MS = 500;
-/** How long the ledger of a fenced-off epoch waits for its running requests. */
+/** How long the ledger of a fenced epoch waits for its running requests. */
 const FENCED_DRAIN_MS = 35 * 60_000;
 /** Pause before a failed replay is repeated. */
 const RECOVER_AGAIN_MS = 5_000;
-/** How often the process looks for journals of processes that ended on this machine without settling them. */
+/** Interval of searches for journals that processes on this machine left without settling them. */
 const LOOK_FOR_JOURNALS_MS = 10_000;
-/** Witness interval: a quarter of a lease, at most this with long leases. */
+/** Longest interval at which instances watch each other; otherwise a quarter of a lease. */
 const WITNESS_MS_MAX = 5_000;
 
-/** "gone": the drain time is over. */
+/** "gone": the drain time has passed. */
 type LeaseState = "holding" | "stopping" | "gone";
 
 const TRANSITIONS: Readonly<Record<LeaseState, readonly LeaseState[]>> = {
@@ -66,7 +66,7 @@ const TRANSITIONS: Readonly<Record<LeaseState, readonly LeaseState[]>> = {
 	gone: [],
 };
 
-/** Joins, replays the journals of earlier epochs, and keeps the lease until it is stopped. */
+/** Joins, replays journals of earlier epochs, and keeps the lease until it is stopped. */
 export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLeaseOptions): Promise<InstanceLease> {
 	const { db, clock } = deps;
 	const counts = createLedgerCounts();
@@ -99,8 +99,8 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 }
 
 /**
- * This process's right to admit requests: its present epoch and that epoch's ledger. Like `startInstanceLease`, from
- * parts.
+ * The process's right to admit requests: its present epoch with that epoch's ledger. Like `startInstanceLease`, from
+ * given parts.
  */
 export async function holdInstanceLease(given: InstanceLeaseParts, options: HoldOptions) {
 	const joined: number[] = [];
@@ -112,7 +112,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	let recovering: Promise<void> | undefined;
 	const states = createStates(TRANSITIONS, "holding");
 	const isStopping = () => !states.is("holding");
-	/** Ends the wait for the next look at the journals, if there is one. */
+	/** Ends the pause before the next search for journals, if there is one. */
 	let lookNow = () => {};
 
 	const left = createLeftJournals({
@@ -131,12 +131,12 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		recoverSoon();
 	}
 
-	/** Epochs that were fenced off earlier have settlements too. */
+	/** Includes epochs that were fenced earlier, which have settlements too. */
 	function tellAgain(): void {
 		for (const epoch of retiring.keys()) void epoch.tellAgain();
 	}
 
-	/** Runs alongside the traffic: credit of the last epoch becomes free as its journal is read. */
+	/** Replays journals while requests run; a crashed epoch's credit becomes free as its journal is read. */
 	function recoverSoon(): void {
 		recovering ??= recoverAll().finally(() => {
 			recovering = undefined;
@@ -156,7 +156,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 				return;
 			}
 			if (failed + left.waiting() === 0) return;
-			// No race with the stop's promise: it would keep memory of each wait for as long as a journal stays.
+			// Not raced with the promise of `stop`, which would keep memory for each pause while a journal stays.
 			await new Promise<void>((resolve) => {
 				lookNow = resolve;
 				clock.after(RECOVER_AGAIN_MS, resolve);
@@ -166,13 +166,13 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 
 	async function standing({ id, epoch }: JournalOwner): Promise<OwnerStanding> {
 		const isOwn = (number: number) => id === options.instanceId && joined.includes(number);
-		// An epoch that ended here without settling everything is run by no other process.
+		// No process runs an epoch of this instance that ended without settling everything.
 		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return "runs here";
 		const silent = () => parts.untilSilent(id, { isOwn, isStopping });
 		return standingOf({ untilSilent: silent, journals: parts.journals }, id);
 	}
 
-	/** Without its journal a crash cannot be replayed: all goes to Postgres, and a new epoch writes a new journal. */
+	/** Without its journal a crash cannot be replayed: settles all in Postgres, and a new epoch gets a new journal. */
 	function replaceIfRemoved(): void {
 		if (present === undefined || replacing !== undefined) return;
 		if (present.hasJournal()) return;
@@ -183,7 +183,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		replaceSoon("the journal was removed; joining again");
 	}
 
-	/** A process on this machine that ends and never restarts leaves its journal to the running ones. */
+	/** Finds journals of processes on this machine that ended and were never restarted. */
 	function lookForJournals(): void {
 		replaceIfRemoved();
 		recoverSoon();
@@ -195,7 +195,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		retiring.set(epoch, retired);
 		return retired.finally(() => {
 			retiring.delete(epoch);
-			// Settlements that did not reach Postgres are in its journal.
+			// The journal has settlements that did not reach Postgres.
 			if (!isStopping()) recoverSoon();
 		});
 	}
@@ -206,7 +206,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		});
 	}
 
-	/** After a fence: the old ledger settles its running requests, a new epoch takes over. */
+	/** After a fence, the old ledger settles its running requests while a new epoch takes over. */
 	async function replace(why?: string): Promise<void> {
 		if (present) void retire(present, options.fencedDrainMs ?? FENCED_DRAIN_MS, why);
 		present = undefined;
@@ -228,9 +228,8 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		gate.close("stopping", true);
 		if (present) void retire(present, drainMs);
 		present = undefined;
-		// A joining epoch gives up by itself; a fenced-off one may outlast the drain time. A replay has the drain time too,
-		// otherwise its crash's credit stays held until the next start. Epochs that retire by then are included: they may
-		// have left a journal.
+		// A joining epoch stops by itself; a fenced one may outlast the drain time. A replay also gets the drain time, else
+		// its crashed epoch's credit stays held until the next start.
 		const leaving = [...retiring.values()];
 		const everything = Promise.all([replacing, recovering]).then(() => Promise.all([...leaving, ...retiring.values()]));
 		const late = () => new Error("not all was handed back in time");
@@ -239,7 +238,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 			return [false];
 		});
 		if (!states.is("gone")) states.enter("gone");
-		// Requests that end with the drain time settle in the turn after it.
+		// Requests that end with the drain time settle in the next turn.
 		if (outcomes.includes(false)) await sleep(clock, 0);
 		return outcomes.every(Boolean);
 	}
@@ -257,28 +256,28 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	});
 
 	return {
-		/** The ledger to reserve from; undefined while this instance may not admit. Synchronous. */
+		/** Ledger from which requests reserve; undefined while this instance may not admit. Synchronous. */
 		ledger: () => (present && gate.isOpen() ? present.ledger : undefined),
-		/** The present epoch's ledger, whether or not the gate is open; for views. */
+		/** Ledger of the present epoch, even with a closed gate; for display. */
 		present: () => present?.ledger,
 		gate,
 		/** Why this instance admits no requests now; undefined if it does. */
 		problem: () => gate.reason() ?? present?.ledger.problem(),
-		/** Over all epochs. */
+		/** Counts of all epochs. */
 		counts: parts.counts ?? createLedgerCounts(),
 		instanceId: options.instanceId,
 		/** Resolves when no journal of an earlier epoch is being replayed. */
 		recovered: async () => {
 			while (recovering) await recovering;
 		},
-		/** Stops admitting, waits for running requests, returns all credit. True if nothing is left to replay. */
+		/** Stops admission, waits for running requests and returns all credit. True if nothing is left to replay. */
 		stop,
 	};
 }
 
 /**
- * A server that took over without all data may repeat a number of this process; late messages of the earlier epoch
- * would then count for the new one. So each number exceeds all others of this process.
+ * Makes epoch numbers unique in this process: a server that took over without all data may repeat one, and late
+ * messages of the earlier epoch would count for the new one.
  */
 function withNumbersOnce(store: HeartbeatStore, joined: number[]): HeartbeatStore {
 	return {

@@ -3,15 +3,14 @@ import type { SlotPool } from "../base/slot-pool.ts";
 import type { HoldOf } from "./hold.ts";
 import type { Journal } from "./journal.ts";
 
-/** Running requests that one admission carries forward, at most. */
+/** Limit of running requests that one admission copies forward. */
 const CARRIED_A_REQUEST = 4;
-/** Running requests that one admission looks at to find them, at most. */
+/** Limit of running requests that one admission examines to find them. */
 const LOOKED_AT_A_REQUEST = 64;
 
 /**
  * A long-running request keeps the segment with its admission, and so all later segments. Each new request therefore
- * copies some old admissions into the present segment. The journal's size is bounded by what is open or not yet in
- * Postgres.
+ * copies some old admissions to the present segment, which bounds the journal by what is open or not yet in Postgres.
  */
 export function createJournalCompactor<Owner>(
 	deps: { journal: Journal; log: Log },
@@ -25,7 +24,7 @@ export function createJournalCompactor<Owner>(
 	let left = 0;
 	let next = 0;
 
-	/** False if the write failed: the next request tries again. */
+	/** Copies an admission forward. False if the write failed: the next request tries again. */
 	function carry(oldest: HoldOf<Owner>): boolean {
 		const { id } = oldest.admitted;
 		const from = oldest.segment;

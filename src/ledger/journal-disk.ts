@@ -19,31 +19,31 @@ import {
 import { join } from "node:path";
 import { canMap, createMappedFile, PIECE_BYTES } from "./mapped-file.ts";
 
-/** Storage of one epoch's journal: one folder. The simulation has one in memory. */
+/** Storage of one epoch's journal, which is a folder; in memory in the simulation. */
 export interface JournalDisk {
-	/** Names of the segments, sorted. */
+	/** Names of the segments in order. */
 	list(): readonly string[];
-	/** Reads a segment, at most up to the largest size of one: a foreign program may have appended gigabytes of zeros. */
+	/** Reads a segment, up to the largest size: another program may have appended gigabytes of zeros. */
 	read(name: string): Uint8Array;
-	/** Throws DiskFull or the system's error, and then leaves no file. */
+	/** Creates a segment. On failure throws DiskFull or the system's error and leaves no file. */
 	create(name: string): JournalFile;
 	remove(name: string): void;
-	/** False if a segment that was created and not removed here is missing or replaced. */
+	/** False if a segment created here is missing or was replaced. */
 	isWhole(): boolean;
 	destroy(): void;
-	/** Frees reserved space so that admitted requests can still be settled. True if there was some. */
+	/** Frees reserved space, so that admitted requests can still be settled. True if there was any. */
 	freeReserve(): boolean;
-	/** Reserves that space again if it was freed. False if the disk lacks room for it. */
+	/** Reserves that space again. False if the disk lacks room for it. */
 	keepReserve(): boolean;
 }
 
 export interface JournalFile {
 	/**
-	 * Appends the first `length` of `bytes`, all or nothing; throws DiskFull or the system's error. The data survives the
-	 * process. A view instead of a length would be one object per record.
+	 * Appends the first `length` of `bytes`, all or nothing; they survive the process. Throws DiskFull or the system's
+	 * error. Not a view, which would be one more object per record.
 	 */
 	append(bytes: Buffer, length: number): void;
-	/** Afterwards the data survives a loss of power. Must not be retried: the kernel may have dropped the data. */
+	/** Makes the data survive a power loss. Do not retry: after a failure the kernel may have dropped the data. */
 	sync(): Promise<void>;
 	close(): void;
 }
@@ -52,25 +52,25 @@ export class DiskFull extends Error {
 	override readonly name = "DiskFull" as const;
 }
 
-/** Whether the system refused an operation; any other error is a bug. */
+/** Whether the error is the system's; any other error is a bug. */
 export function isOfTheSystem(error: unknown): boolean {
 	return error instanceof DiskFull || typeof (error as NodeJS.ErrnoException).syscall === "string";
 }
 
-/** A segment of this size gets a successor. */
+/** Size at which a new segment is started. */
 export const SEGMENT_BYTES_MAX = 16 * 1024 * 1024;
-/** The last record may exceed it, and so may the piece in which it is mapped. */
+/** Limit for reading a segment: the last record, and the last mapped piece, may exceed SEGMENT_BYTES_MAX. */
 const READ_BYTES_MAX = SEGMENT_BYTES_MAX + 2 * PIECE_BYTES;
-/** Room for the settlements of about ten thousand requests. */
+/** Reserved space, enough for the settlements of about ten thousand requests. */
 const RESERVE_BYTES = 8 * 1024 * 1024;
-/** Initial content of a piece of a mapped file. */
+/** Initial content of a mapped piece. */
 const ZEROS = new Uint8Array(PIECE_BYTES);
 const RESERVE_NAME = "reserve";
 const SEGMENT = /^\d{8}\.log$/;
 
 /**
- * The folder `path`, created with its reserve if it does not exist and `create` is set. Files are mapped where the file
- * system allows it; `maps` false uses `write` instead.
+ * Opens the folder `path`; with `create`, creates it and its reserve if missing. Maps files where the file system
+ * allows it; with `maps` false uses `write`.
  */
 export function openJournalDisk(path: string, options: { create: boolean; maps?: boolean }): JournalDisk {
 	const reserve = join(path, RESERVE_NAME);
@@ -96,7 +96,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 		},
 		remove(name) {
 			segments.delete(name);
-			// A missing file is the wanted result.
+			// A missing file is what removal wants.
 			rmSync(join(path, name), { force: true });
 		},
 		isWhole: () => [...segments].every(([name, file]) => fileAt(join(path, name)) === file),
@@ -119,7 +119,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 	};
 }
 
-/** The first `bytesMax` bytes of a file. Fails for anything but a regular file; never waits for a pipe. */
+/** First `bytesMax` bytes of a file. Fails for anything but a regular file, so that it never waits for a pipe. */
 export function beginningOf(path: string, bytesMax: number): Buffer {
 	const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
 	try {
@@ -170,7 +170,7 @@ function createFile(path: string, folder: string, maps: boolean): JournalFile {
 		syncFolder(folder);
 		return fileOf(path, fd, maps);
 	} catch (error) {
-		// An existing file belongs to another journal.
+		// A file that exists belongs to another journal, so this one is refused.
 		if (fd !== undefined) {
 			closeSync(fd);
 			rmSync(path, { force: true });
@@ -182,7 +182,7 @@ function createFile(path: string, folder: string, maps: boolean): JournalFile {
 function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 	let length = 0;
 	const fillWithZeros = (from: number, bytes: number) => writeAll(fd, ZEROS, bytes, from);
-	/** Undefined where mapping is not possible, or failed: then each record is a `write`. */
+	/** Undefined if mapping is impossible or failed: then records are written with `write`. */
 	let mapped = maps ? createMappedFile(path, fillWithZeros) : undefined;
 
 	function store(bytes: Buffer, count: number): boolean {
@@ -197,7 +197,7 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 
 	return {
 		append(bytes, count) {
-			// Each record at its offset, so that the next record overwrites a torn one.
+			// Written at the record's offset, so that the next record overwrites a torn one.
 			if (!store(bytes, count)) writeAll(fd, bytes, count, length);
 			length += count;
 		},
@@ -207,7 +207,7 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 			try {
 				ftruncateSync(fd, length);
 			} catch (error) {
-				// The same state as after a crash: zeros after the end are read as no record.
+				// The same as after a crash: zeros after the end are not read as records.
 				if (!isOfTheSystem(error)) throw error;
 			} finally {
 				closeSync(fd);
@@ -216,7 +216,7 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 	};
 }
 
-/** Writes the first `count` of `bytes` at `from`, or, with DiskFull or the system's error, nothing. */
+/** Writes the first `count` of `bytes` at `from`. On DiskFull or a system error writes nothing. */
 function writeAll(fd: number, bytes: Uint8Array, count: number, from: number): void {
 	try {
 		const written = writeSync(fd, bytes, 0, count, from);
@@ -232,7 +232,7 @@ function isNoSpace(error: unknown): boolean {
 	return error instanceof DiskFull || code === "ENOSPC" || code === "EDQUOT";
 }
 
-/** A new file's name is durable only when its folder is. */
+/** Syncs a folder: a new file's name survives a power loss only then. */
 function syncFolder(path: string): void {
 	const fd = openSync(path, "r");
 	try {

@@ -9,64 +9,64 @@ export interface JournalOwner {
 	readonly epoch: number;
 }
 
-/** A journal that was found. Its folder may have been renamed or copied there: then only its lock names the owner. */
+/** A journal on this machine. If its folder was renamed or copied, only its lock file names the owner. */
 export interface FoundJournal extends JournalOwner {
 	readonly folder: string;
 }
 
-/** Neither its lock nor its folder's name says which epoch wrote the journal. */
+/** Neither the lock file nor the folder's name says which epoch wrote the journal. */
 export class OwnerUnknown extends Error {}
 
-/** The journals of all epochs that this machine has seen. The simulation has one in memory. */
+/** Journals of all epochs that ran on this machine; in memory in the simulation. */
 export interface JournalHome {
-	/** Epochs that left a journal, by instance and epoch. A folder that is no journal does not hide the others. */
+	/** Lists journals by instance and epoch. A folder that is not a journal is reported and skipped. */
 	list(onUnreadable: (folder: string, error: unknown) => void): readonly FoundJournal[];
-	/** Whether another process here holds a journal of this instance; that process replays the earlier ones. */
+	/** Whether another process on this machine holds a journal of this instance; that process replays earlier ones. */
 	isHeldByAnother(id: string): boolean;
-	/** True if this epoch's journal was created here since the machine started: by the process that runs the epoch. */
+	/** True if this epoch's journal was created on this machine since it started, so by the epoch's own process. */
 	isHere(owner: JournalOwner): boolean;
 	/**
-	 * Takes an epoch's journal exclusively; undefined if missing or held. A stopped (SIGSTOP) process still holds its
-	 * own, a dead one never.
+	 * Locks an epoch's journal; undefined if it is missing or held. A stopped (SIGSTOP) process keeps its lock, a dead
+	 * one does not.
 	 */
 	claim(id: string, epoch: number, options: ClaimOptions): JournalClaim | undefined;
 }
 
 interface ClaimOptions {
 	create: boolean;
-	/** Of a new journal; see `JournalClaim`. */
+	/** Start of the epoch of a new journal; see `JournalClaim`. */
 	began?: string | undefined;
 	folder?: string | undefined;
 }
 
 export interface JournalClaim {
 	readonly disk: JournalDisk;
-	/** The epoch that wrote the journal, whatever its folder is called now. */
+	/** Epoch that wrote the journal, whatever its folder's name. */
 	readonly owner: JournalOwner;
-	/** Whether its folder is the one in which its owner created it. */
+	/** True if the journal is in the folder in which it was created. */
 	readonly isAtHome: boolean;
-	/** When its epoch began: an older database repeats the number. Undefined if the lock does not say. */
+	/** Start of the epoch, since an older database repeats its number. Undefined if the lock file does not say. */
 	readonly began: string | undefined;
 	/**
-	 * True if not created here since this machine started (copied, cloned or moved): the lock then says nothing about its
-	 * owner, which may run with the original. Also true on file systems without locks.
+	 * True if it was not created on this machine since it started (copied, cloned or moved), or if the file system has no
+	 * locks. Then its owner may be running with the original.
 	 */
 	readonly isCopy: boolean;
-	/** False if missing, incomplete or replaced; true if the system refuses the check. */
+	/** False if the journal is missing, incomplete or replaced; true if the system refuses the check. */
 	isThere(): boolean;
 	release(): void;
 }
 
 const LOCK_NAME = "lock";
-/** Limit of a lock: two ids, a moment and a file identity. Anything longer was put there by a foreign program. */
+/** Longest content of a lock file: two ids, a time and a file identity. A longer one is not this service's. */
 const MARK_BYTES_MAX = 4_096;
-/** Linux's id of the present boot; on other systems a copy is recognised only by its file. */
+/** Linux's id of the present boot. On other systems a copy is recognized only by its file. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
-/** The folders `<root>/<instance>/<epoch>/`, each with its own lock. */
+/** Folders `<root>/<instance>/<epoch>/`, each with a lock file. */
 export function openJournalHome(root: string): JournalHome {
 	const folderOf = ({ id, epoch }: JournalOwner) => join(root, encodeURIComponent(id), String(epoch));
-	/** Folders held by this process, whatever exists at their paths now: a replaced lock file is free. */
+	/** Folders held by this process, even if their lock files were replaced and seem free. */
 	const held = new Set<string>();
 
 	function hold(folder: string, claim: JournalClaim | undefined): JournalClaim | undefined {
@@ -108,7 +108,7 @@ export function openJournalHome(root: string): JournalHome {
 		claim(id, epoch, { create, began, folder = folderOf({ id, epoch }) }) {
 			const named = { id, epoch };
 			if (held.has(folder)) return undefined;
-			// A folder without a segment belongs to a process that is starting, or to one that never admitted.
+			// A folder without segments belongs to a starting process, or to one that admitted no request.
 			if (!create && isEmpty(folder)) return undefined;
 			const taken = create ? makeOf(folder, named, began) : take(folder, named, false);
 			return hold(folder, taken && { ...taken, isAtHome: folder === folderOf(taken.owner) });
@@ -118,7 +118,7 @@ export function openJournalHome(root: string): JournalHome {
 
 type TakenJournal = Omit<JournalClaim, "isAtHome">;
 
-/** Fault `service_unavailable`, for the operator who starts the service, without room or permission to write there. */
+/** Creates the folder. Fault `service_unavailable`, for the operator, without room or permission. */
 function makeOf(folder: string, owner: JournalOwner, began: string | undefined): TakenJournal | undefined {
 	try {
 		mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -143,13 +143,13 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 	const lock = lockAt(path);
 	if (!lock) return undefined;
 	try {
-		// A journal that exists already, since the database is of an older state, may be a copy.
+		// A journal that already exists, because the database is older, may be a copy.
 		if (create && isEmpty(folder)) writeFileSync(path, markOf(path, named, now));
 		const mark = markAt(path);
 		const owner = ownerIn(mark) ?? named;
 		if (!Number.isSafeInteger(owner.epoch)) throw new OwnerUnknown(`nothing says whose journal is in ${folder}`);
 		const began = beganIn(mark);
-		// An empty lock is new because the journal's own was lost or not copied.
+		// The lock file is empty, so it is new: the original was lost or not copied.
 		const isCopy = mark !== markOf(path, named, began) || !isLocked(folder);
 		const disk = openJournalDisk(folder, { create });
 		const file = fileAt(path);
@@ -162,7 +162,7 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 	}
 }
 
-/** The next attempt has a number and a folder of its own. */
+/** The next attempt uses another number and folder. */
 function removeIfEmpty(folder: string): void {
 	try {
 		if (isEmpty(folder)) rmSync(folder, { recursive: true, force: true });
@@ -175,7 +175,7 @@ function isEmpty(folder: string): boolean {
 	return openJournalDisk(folder, { create: false }).list().length === 0;
 }
 
-/** Only a successful check can find it missing. */
+/** Only a check that succeeds can find the journal missing. */
 function isSeen(look: () => boolean): boolean {
 	try {
 		return look();
@@ -185,7 +185,7 @@ function isSeen(look: () => boolean): boolean {
 	}
 }
 
-/** File, boot and owner: a copy is another file, a cloned disk has another boot, a folder can be renamed. */
+/** Identifies file, boot and owner: a copy is another file, a cloned disk another boot, a folder may be renamed. */
 function markOf(path: string, { id, epoch }: JournalOwner, began: string | undefined): string {
 	const boot = existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8").trim() : "-";
 	const since = began === undefined ? "" : `@${began} `;
@@ -209,7 +209,7 @@ function isLocked(folder: string): boolean {
 	return lock === undefined;
 }
 
-/** Undefined too if another process replayed and removed the folder in between. */
+/** Also undefined if another process replayed and removed the folder in between. */
 function lockAt(path: string) {
 	try {
 		return tryFileLock(path);
@@ -219,7 +219,7 @@ function lockAt(path: string) {
 	}
 }
 
-/** Ordered by epoch; none if there is no folder. The epoch is not a number if the folder's name is not. */
+/** Journals in a folder, ordered by epoch; none without a folder. The epoch is NaN if the folder has no number. */
 function journalsIn(
 	folder: string,
 	onUnreadable: (folder: string, error: unknown) => void,

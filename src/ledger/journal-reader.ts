@@ -5,15 +5,15 @@ import { RecordKind, readRecords } from "./journal-record.ts";
 import { NO_COUNTS, type Progress } from "./outcome.ts";
 
 export interface EndOfJournal {
-	/** Requests opened and not closed: charged what they have certainly received. */
+	/** Events for requests that were open: charged for what they have certainly received. */
 	readonly recovered: readonly SettledEvent[];
-	/** Unread bytes after the first torn or damaged record of a segment, without the zeros at its end. */
+	/** Bytes skipped after the first damaged record of a segment, without the zeros at its end. */
 	readonly damagedBytes: number;
 }
 
 /**
- * Reads a dead epoch's journal a segment at a time: settlements in order, then open requests. An open request is
- * charged the lower amount of its last progress record: a customer pays for nothing that may not have arrived.
+ * Reads the journal of an ended epoch, segment by segment: settlements in order, then open requests. An open request is
+ * charged the lower amount of its last progress record, so customers pay for nothing that may not have arrived.
  */
 export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<SettledEvent, EndOfJournal> {
 	const open = new Map<string, { admitted: AdmittedEvent; progress: Progress | undefined }>();
@@ -33,7 +33,7 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Se
 				open.delete(record.id);
 				yield record;
 			} else if (kind === RecordKind.admit) {
-				// A repeated admission was carried forward; earlier progress still counts.
+				// A repeated admission was copied forward; its earlier progress still counts.
 				open.set(record.id, { admitted: record, progress: open.get(record.id)?.progress });
 			} else {
 				const request = open.get(record.id);
@@ -47,14 +47,14 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Se
 	};
 }
 
-/** A mapped segment ends in zeros that no record has reached. */
+/** Length without the zeros at the end, which no record of a mapped segment has reached. */
 function bytesWithin(bytes: Uint8Array): number {
 	let end = bytes.length;
 	while (end > 0 && bytes[end - 1] === 0) end -= 1;
 	return end;
 }
 
-/** Charges what the request had certainly received by its last progress record. */
+/** Charges what the request had certainly received, by its last progress record. */
 export function crashedEvent(admitted: AdmittedEvent, progress: Progress | undefined, nowWallMs: number): SettledEvent {
 	const charged: NanoUsd = minUsd(progress?.delivered ?? ZERO_USD, admitted.reserved);
 	return {

@@ -1,9 +1,9 @@
 import { assert } from "../base/assert.ts";
 
 /**
- * The journal's format: records of `length u32 | crc32 u32 | kind u8 | body`, little-endian. The length counts kind and
- * body, the checksum covers them. Bodies are UTF-8 JSON. Reading stops at the first torn or damaged record: no record
- * after it was acknowledged.
+ * Format of the journal: records of `length u32 | crc32 u32 | kind u8 | body`, little-endian. Length and checksum cover
+ * kind and body, which is UTF-8 JSON. Reading stops at the first damaged record, because no record after it was
+ * acknowledged.
  */
 export const RecordKind = { admit: 1, progress: 2, settle: 3 } as const;
 export type RecordKind = (typeof RecordKind)[keyof typeof RecordKind];
@@ -15,17 +15,17 @@ export interface JournalRecord {
 
 const HEADER_BYTES = 8;
 
-/** A request's record is below 1 KiB; anything near this limit is damage. */
+/** Longest record, far above a request's 1 KiB: a greater length means damage. */
 export const RECORD_BYTES_MAX = 64 * 1024;
 
-/** Initial checksum of a record by its kind, so that the body is hashed as a string. */
+/** Checksum of the kind's byte, from which a record's checksum continues, so that the body is hashed as a string. */
 const CHECKSUM_OF_KIND = [0, 1, 2, 3].map((kind) => Bun.hash.crc32(Uint8Array.of(kind)));
 
 const decoder = new TextDecoder();
 
-/** Writes one record at the start of `target`; returns its length in bytes. */
+/** Writes a record at the start of `target`; returns its length in bytes. */
 export function encodeRecord(target: Buffer, kind: RecordKind, body: string): number {
-	// One UTF-16 unit takes three bytes at most; a longer text would be cut off silently.
+	// A UTF-16 unit takes at most three bytes; a longer text would be silently truncated.
 	assert(HEADER_BYTES + 1 + body.length * 3 <= target.length, "a journal record fits the buffer");
 	const length = target.write(body, HEADER_BYTES + 1, "utf8") + 1;
 	target[HEADER_BYTES] = kind;
@@ -34,7 +34,7 @@ export function encodeRecord(target: Buffer, kind: RecordKind, body: string): nu
 	return HEADER_BYTES + length;
 }
 
-/** Yields the intact records from the beginning; returns how many bytes they took. */
+/** Yields intact records from the start; returns the number of bytes that they took. */
 export function* readRecords(bytes: Uint8Array): Generator<JournalRecord, number> {
 	const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 	let at = 0;

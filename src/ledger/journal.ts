@@ -6,19 +6,19 @@ import { encodeRecord, RECORD_BYTES_MAX, RecordKind } from "./journal-record.ts"
 
 export type Journal = ReturnType<typeof createJournal>;
 
-/** What the journal survives before a request goes on: the end of the process, of the machine, or of its disk. */
+/** What an acknowledged record survives: the end of the process, a power loss, or the loss of the disk. */
 export type JournalMode = "process" | "host" | "remote";
 
 export interface JournalDeps {
 	disk: JournalDisk;
 	clock: Clock;
 	log: Log;
-	/** Acknowledged records may not survive a loss of power: the process must end. */
+	/** Acknowledged records may not survive a power loss, so the process must end. */
 	onSyncFailed(error: unknown): void;
 }
 
 export interface JournalOptions {
-	/** `durable` waits for fdatasync. */
+	/** True: `durable` waits for fdatasync. */
 	syncs: boolean;
 	segmentBytesMax?: number | undefined;
 }
@@ -28,23 +28,23 @@ interface Segment {
 	readonly name: string;
 	readonly file: JournalFile;
 	bytes: number;
-	/** Requests opened here that Postgres does not have yet. */
+	/** Number of requests opened in this segment that Postgres does not have yet. */
 	owed: number;
-	/** Has data that no sync has covered. */
+	/** True if it has data that no sync has covered. */
 	dirty: boolean;
 }
 
-/** Segments that running requests may keep; admissions in older ones are carried forward. */
+/** Segments that running requests may keep; admissions in older ones are copied forward. */
 const SEGMENTS_KEPT = 4;
-/** How often a disk that refused a record is tried again. */
+/** Pause before a disk that refused a record is tried again. */
 const RETRY_MS = 1_000;
 
-/** An append-only record of the requests that this epoch admitted, promised to deliver, and settled. */
+/** Append-only record of requests that this epoch admitted, may have delivered, and settled. */
 export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	const { disk, clock, log } = deps;
 	const segmentBytesMax = options.segmentBytesMax ?? SEGMENT_BYTES_MAX;
 	const buffer = Buffer.allocUnsafe(2 * RECORD_BYTES_MAX);
-	/** Oldest first. */
+	/** Segments, oldest first. */
 	const segments = new Map<number, Segment>();
 	let current = open(1);
 	/** Why requests are refused, and when the disk was last tried; undefined if it accepts records. */
@@ -76,7 +76,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		current.dirty = true;
 	}
 
-	/** For running requests: they may use the reserve. */
+	/** Appends a record of a running request, for which the reserved space may be used. */
 	function appendFromReserve(kind: RecordKind, body: string): void {
 		try {
 			append(kind, body);
@@ -87,10 +87,10 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		}
 	}
 
-	/** Full; or its folder was removed, its permissions changed, or the process has no free descriptor. */
+	/** The disk is full, the folder was removed or closed to this user, or no descriptor is free. */
 	function noteFailed(what: "the journal's disk is full" | "the journal cannot be written", error: unknown): void {
 		if (failure === undefined) {
-			// Literals: a test compares the log's lines with the runbook.
+			// Written out as literals, because a test compares log texts with the runbook.
 			if (what === "the journal's disk is full")
 				log.error("the journal's disk is full: no more requests are admitted", { error });
 			else log.error("the journal cannot be written: no more requests are admitted", { error });
@@ -98,7 +98,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		failure = { what, atMs: clock.monotonicMs() };
 	}
 
-	/** Checks whether the disk has room again; without the reserve no request is admitted. */
+	/** Tries whether the disk has room again. No request is admitted before the reserve is back. */
 	function problem(): string | undefined {
 		if (failure === undefined) return undefined;
 		const nowMs = clock.monotonicMs();
@@ -128,8 +128,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	}
 
 	/**
-	 * Removes the oldest first, never out of order: a segment also holds later records of requests opened in an older
-	 * one; without those a replay would use older progress.
+	 * Removes segments oldest first only: a segment may have later records of requests admitted in an older one, without
+	 * which a replay would use outdated progress.
 	 */
 	function removePaid(): void {
 		for (const segment of segments.values()) {
@@ -141,7 +141,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		}
 	}
 
-	/** A segment that stays is replayed once more, which changes nothing; no reason to end the process. */
+	/** A segment that could not be removed is replayed once more, which is harmless. */
 	function removeFrom(remove: () => void): void {
 		try {
 			remove();
@@ -159,8 +159,8 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 
 	return {
 		/**
-		 * Opens a request; returns the number of its segment. Throws DiskFull or the system's error: then neither this
-		 * request nor another is admitted until the disk accepts records again.
+		 * Records an admission; returns the number of its segment. Throws DiskFull or the system's error: then no request
+		 * is admitted until the disk accepts records again.
 		 */
 		admit(body: string) {
 			refuseUnlessWritable();
@@ -175,11 +175,11 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			current.owed += 1;
 			return current.number;
 		},
-		/** Raises the bound of what may have been delivered. Uses the reserved space if the disk is full. */
+		/** Raises the upper bound of what may have been delivered. Uses the reserved space if the disk is full. */
 		progress: (body: string) => appendFromReserve(RecordKind.progress, body),
-		/** Closes a request. Uses the reserved space if the disk is full. */
+		/** Records a settlement. Uses the reserved space if the disk is full. */
 		settle: (body: string) => appendFromReserve(RecordKind.settle, body),
-		/** Postgres has the request that `admit` opened in this segment; removes segments that are not needed any more. */
+		/** Postgres has a request admitted in this segment; removes segments that are no longer needed. */
 		acknowledge(number: number) {
 			if (closed) return;
 			const segment = segments.get(number);
@@ -191,12 +191,12 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			if (segment.owed === 0) removePaid();
 		},
 		/**
-		 * Copies a running request's admission and newest progress record into the current segment; returns its number. The
-		 * caller then acknowledges the old segment so that it can be removed. Throws DiskFull.
+		 * Copies a running request's admission and newest progress to the current segment; returns its number. The caller
+		 * then acknowledges the old segment. Throws DiskFull.
 		 */
 		carry(admitBody: string, progressBody: string | undefined) {
 			refuseUnlessWritable();
-			// One append, so that a crash leaves both records or neither.
+			// A single append, so that a crash leaves both records or neither.
 			let length = encodeRecord(buffer, RecordKind.admit, admitBody);
 			if (progressBody !== undefined)
 				length += encodeRecord(buffer.subarray(length), RecordKind.progress, progressBody);
@@ -205,24 +205,24 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			carrySync.carried();
 			return current.number;
 		},
-		/** Requests admitted in a segment before this one are to be carried forward. */
+		/** Requests admitted in segments before this one must be copied forward. */
 		keepsFrom: () => current.number - SEGMENTS_KEPT,
-		/** Resolves when everything appended so far survives a loss of power; immediately unless `syncs`. */
+		/** Resolves when everything appended so far survives a power loss; at once unless `syncs`. */
 		durable: () => (options.syncs ? sync.durable() : Promise.resolve()),
-		/** Why no further request can be opened now; undefined if one can. */
+		/** Why no further request can be admitted now; undefined if one can. */
 		problem,
 		size() {
 			let bytes = 0;
 			for (const segment of segments.values()) bytes += segment.bytes;
 			return { segments: segments.size, bytes };
 		},
-		/** Closes the files; they stay for a replay. */
+		/** Closes the files, which stay for a replay. */
 		close() {
 			if (closed) return;
 			closed = true;
 			for (const segment of segments.values()) sync.closeFile(segment.file);
 		},
-		/** Closes and removes everything: all of it is in Postgres. */
+		/** Closes and deletes everything, because all of it is in Postgres. */
 		destroy() {
 			this.close();
 			removeFrom(() => disk.destroy());
@@ -231,14 +231,14 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 }
 
 /**
- * Syncs the journal (fdatasync): one at a time, at most one waiting; `sync` covers all that no earlier one did.
- * `onFailed`: acknowledged records may not survive a loss of power.
+ * Syncs the journal (fdatasync), one sync at a time and at most one waiting; each covers all records appended before
+ * it. `onFailed`: acknowledged records may not survive a power loss.
  */
 function createJournalSync(sync: () => Promise<unknown>, onFailed: (error: unknown) => void) {
-	/** The sync under way, and the one that follows it for all records appended after its start. */
+	/** The running sync, and the next one, for all records appended after its start. */
 	let syncing: Promise<void> | undefined;
 	let next: Promise<void> | undefined;
-	/** A failed sync is final: the next one may report success for data that the kernel dropped. */
+	/** A failed sync is final: a later one may report success for data that the kernel dropped. */
 	let failure: { error: unknown } | undefined;
 	let unused: JournalFile[] = [];
 
@@ -262,21 +262,21 @@ function createJournalSync(sync: () => Promise<unknown>, onFailed: (error: unkno
 	}
 
 	return {
-		/** Resolves once everything appended before is on the disk. Rejects permanently after a failed sync. */
+		/** Resolves once everything appended before is on disk. Rejects for ever after a failed sync. */
 		durable() {
 			if (failure) return Promise.reject(failure.error);
-			// The next sync has yet to start, even as the current one ends: a sync between them would find nothing to do and
-			// end before the current one.
+			// The next sync has not started, even if the current one is just ending: another sync between them would end too
+			// early.
 			if (next) return next;
 			if (!syncing) return start();
-			// The sync under way may not cover this record: wait for the next one.
+			// The running sync may not cover this record, so it waits for the next one.
 			next = syncing.then(() => {
 				next = undefined;
 				return start();
 			});
 			return next;
 		},
-		/** Closes a file once no sync uses it: its descriptor could belong to another file by then. */
+		/** Closes a file once no sync uses it, because its descriptor could then belong to another file. */
 		closeFile(file: JournalFile) {
 			if (syncing || next) unused.push(file);
 			else file.close();
@@ -284,7 +284,7 @@ function createJournalSync(sync: () => Promise<unknown>, onFailed: (error: unkno
 	};
 }
 
-/** Tracks whether carried records are durable: they must be so before the segment they replace is removed. */
+/** Tells whether copied records are durable; only then may the segment that they replace be removed. */
 function createCarrySync(durable: () => Promise<void>, onDurable: () => void) {
 	let carries = 0;
 	let carriesDurable = 0;
@@ -293,7 +293,7 @@ function createCarrySync(durable: () => Promise<void>, onDurable: () => void) {
 		carried() {
 			carries += 1;
 		},
-		/** True if all carried records are durable; otherwise starts a sync, which calls `onDurable`. */
+		/** True if all copied records are durable; otherwise starts a sync, which calls `onDurable`. */
 		isDurable() {
 			if (carriesDurable >= carries) return true;
 			if (isSyncing) return false;
@@ -304,7 +304,7 @@ function createCarrySync(durable: () => Promise<void>, onDurable: () => void) {
 				isSyncing = false;
 				onDurable();
 			};
-			// If it fails, the process ends and all segments stay.
+			// On failure the process ends and all segments stay.
 			durable().then(done, () => {});
 			return false;
 		},

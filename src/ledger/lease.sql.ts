@@ -14,8 +14,8 @@ import {
 } from "drizzle-orm/pg-core";
 
 /**
- * An instance's slice of a budget: credit it may spend without a query. One row per budget and instance epoch, open
- * while something is left: a statement that empties it closes it, the next grant reopens it.
+ * An instance's slice of a budget: credit that it may spend without a query. One row per budget and epoch, open while
+ * something is left. A statement that empties it closes it; the next grant opens it again.
  */
 export const lease = pgTable(
 	"lease",
@@ -30,20 +30,20 @@ export const lease = pgTable(
 		state: text({ enum: ["open", "closed"] })
 			.notNull()
 			.default("open"),
-		/** The newest recall that this instance has answered: all credit idle here then has been returned. */
+		/** Newest recall that this instance has answered, by returning all credit that was idle then. */
 		recalled: bigint({ mode: "number" }).notNull().default(0),
-		/** Its sums are in `sealed_budget`; a trigger takes them out when a late settlement changes the lease. */
+		/** True if `sealed_budget` contains its sums; a trigger subtracts them if a late settlement changes the lease. */
 		sealed: boolean().notNull().default(false),
 	},
 	(table) => [
 		primaryKey({ columns: [table.budgetId, table.instanceId, table.epoch] }),
-		/** For the checks of the books. */
+		/** Index for checks of the ledger. */
 		index("lease_unsealed").on(table.instanceId, table.epoch).where(sql`not ${table.sealed}`),
-		/** For what a budget has spent: the rest is in `sealed_budget`. */
+		/** Index for a budget's spending, of which the rest is in `sealed_budget`. */
 		index("lease_unsealed_budget").on(table.budgetId).where(sql`not ${table.sealed}`),
-		/** For the removal of old ones. */
+		/** Index for deleting old leases. */
 		index("lease_sealed").on(table.instanceId, table.epoch).where(sql`${table.sealed}`),
-		/** Leases that still hold something when an epoch ends. */
+		/** Index of leases that still hold credit when an epoch ends. */
 		index("lease_instance_open").on(table.instanceId, table.epoch).where(sql`${table.state} = 'open'`),
 		index("lease_open").on(table.budgetId).where(sql`${table.state} = 'open'`),
 		check(
@@ -53,13 +53,12 @@ export const lease = pgTable(
 	],
 );
 
-/** Numbers the recalls by when a number was taken, not when its row appeared; that is enough, see `recall`. */
+/** Numbers recalls in the order in which numbers were taken, not in which rows appeared: see `recall`. */
 export const recallTicket = pgSequence("recall_ticket");
 
 /**
- * Recalls: an instance lacks credit of a budget and requests idle credit from the others. A row stays for a minute. An
- * instance that answers ticket n has returned what was idle after n was taken. So a lower number that appears later is
- * answered too.
+ * Requests to other instances to return idle credit of a budget; kept for a minute. An instance that answers ticket n
+ * has returned what was idle after n was taken, so lower numbers that appear later are answered too.
  */
 export const recall = pgTable(
 	"recall",
@@ -73,7 +72,7 @@ export const recall = pgTable(
 	(table) => [primaryKey({ columns: [table.budgetId, table.ticket] }), index("recall_at").on(table.at)],
 );
 
-/** Each grant and return that was carried out, so that a repetition changes nothing. */
+/** Grants and returns that were done, so that a repetition changes nothing. */
 export const leaseOp = pgTable(
 	"lease_op",
 	{
@@ -87,7 +86,7 @@ export const leaseOp = pgTable(
 	},
 	(table) => [
 		index("lease_op_lease").on(table.budgetId, table.instanceId, table.epoch),
-		/** For the seals of days. */
+		/** Index for sealing days. */
 		index("lease_op_at").on(table.at),
 	],
 );

@@ -7,10 +7,10 @@ export type LedgerCounts = ReturnType<typeof createLedgerCounts>;
 
 const SIZE_BOUNDS = [0, 1, 5, 10, 50, 100, 250, 500, 1_000];
 
-/** Counts of this process's ledger statements on Postgres, over all its epochs. */
+/** Counts of the ledger's statements in this process, over all its epochs. */
 export function createLedgerCounts() {
 	return {
-		/** Grants answered with credit, or refused because the budget has too little. */
+		/** Grants with credit, and grants refused because the budget has too little. */
 		granted: 0,
 		refused: 0,
 		grantedNanoUsd: 0,
@@ -20,12 +20,12 @@ export function createLedgerCounts() {
 		recallsAnswered: 0,
 		failedFlushes: 0,
 		flushMs: createHistogram(),
-		/** Settlements per flush that were new to Postgres. */
+		/** New settlements per flush. */
 		flushSize: createHistogram(SIZE_BOUNDS),
 	};
 }
 
-/** The same store, counted. A request skipped because of a locked row counts only when it is carried out. */
+/** Wraps a store with counting. Statements skipped because of a locked row count only when they are done. */
 export function countedStore(deps: { clock: Clock; counts: LedgerCounts }, store: LedgerStore): LedgerStore {
 	const { clock, counts } = deps;
 	return {

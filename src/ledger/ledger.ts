@@ -21,38 +21,38 @@ export type Hold = HoldOf<Ledger>;
 export type Drawing = Pick<AdmittedEvent, "account" | "key" | "budgets">;
 
 /**
- * The credit of one instance epoch: synchronous reservations from slices in memory, journalled before they count,
- * settled exactly once and written to Postgres asynchronously.
+ * The credit of one epoch: synchronous reservations from slices in memory, journalled first, settled exactly once and
+ * written to Postgres in the background.
  */
 export interface Ledger {
 	readonly epoch: number;
 	/**
-	 * Reserves `reserved` from all of its budgets or from none, synchronously. Undefined if the free credit here does not
-	 * cover it: `draw`, then try again. Throws a Fault if the journal or the queue is full.
+	 * Reserves from all of the request's budgets or from none, synchronously. Undefined if the free credit does not
+	 * suffice: call `draw`, then try again. Throws a Fault if journal or queue is full.
 	 */
 	reserve(admitted: AdmittedEvent): Hold | undefined;
-	/** Gets credit that `reserve` lacked. Returns the first budget that cannot cover it; null: retry `reserve`. */
+	/** Gets credit that `reserve` lacked. Returns the first budget with too little; null: call `reserve` again. */
 	draw(request: Drawing, amount: NanoUsd): Promise<Shortage | null>;
-	/** Write-ahead: the journal bounds what is delivered from now on. */
+	/** Journals a bound of what will be delivered, before it is delivered. */
 	progress(hold: Hold, progress: Progress): void;
-	/** Ends a hold. The record is in the journal on return. */
+	/** Ends a hold. The journal has the record on return. */
 	settle(hold: Hold, outcome: Outcome): SettledEvent;
-	/** The promise to await before sending bytes whose cost was recorded; undefined if none. */
+	/** Promise to await before sending bytes whose cost was recorded; undefined if none is needed. */
 	durable(hold: Hold): Promise<void> | undefined;
 	/** Like `durable`, for the settlement. */
 	settledDurable(hold: Hold): Promise<void> | undefined;
-	/** See `Slices`. */
+	/** Answers a recall; see `Slices`. */
 	answer(budget: string, ticket: number): Promise<void>;
 	limitChanged(budget: string, lowered: boolean): void;
 	heldOf(budget: string): NanoUsd;
-	/** Why no request can be reserved now, whatever its budgets have; undefined if one can. */
+	/** Why no request can be reserved now, whatever its budgets contain; undefined if one can. */
 	problem(): string | undefined;
 	view(): LedgerView;
-	/** For reconciliation and tests. */
+	/** All slices, for reconciliation and tests. */
 	slices(): Iterable<Readonly<Slice>>;
 	/** The database moved to another server: sends recent settlements again. Returns how many the server lacked. */
 	sendAgain(): Promise<number>;
-	/** Waits for running requests until the deadline, flushes, closes the leases; true if everything is in Postgres. */
+	/** Waits for running requests until the deadline, flushes, closes the leases. True if everything is in Postgres. */
 	retire(deadlineMs: number, onHandedBack?: () => void): Promise<boolean>;
 }
 
@@ -62,7 +62,7 @@ export interface LedgerView {
 	readonly queued: number;
 	readonly oldestUnflushedMs: number;
 	readonly journal: ReturnType<Journal["size"]>;
-	/** Sums over accounts, as of the last second; slices of keys mirror them. */
+	/** Sums over accounts, at most a second old; slices of keys repeat the same amounts. */
 	readonly totals: SliceTotals;
 }
 
@@ -75,24 +75,27 @@ export interface LedgerDeps {
 	log: Log;
 }
 
-/** Shared by all requests that draw only on their account and their key. */
+/** Shared by all requests that only draw on their account and key. */
 const NO_SLICES: readonly Slice[] = [];
 
 export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: JournalMode }): Ledger {
 	const { slices, journal, writer, clock, log } = deps;
 	const { mode } = options;
 	const running = new SlotPool<Hold>();
-	/** Settlements that a client waits for, in mode `remote`. */
+	/** In mode `remote`: settlements for which a client waits. */
 	const settling = new WeakMap<Hold, Promise<void>>();
 	const compactJournal = createJournalCompactor({ journal, log }, running);
 	const unacknowledged = createUnacknowledged({ slices, journal });
 	const { acknowledge } = unacknowledged;
 	let retired = false;
-	/** The journal is closed: running requests are as after a crash, and the journal's replay settles them. */
+	/** True once the journal is closed: running requests are then as after a crash, and the replay settles them. */
 	let closed = false;
 	let onIdle: (() => void) | undefined;
 
-	/** If not `journalled`, a crash would charge what was last recorded: the rest stays held until Postgres has it. */
+	/**
+	 * Releases a hold. Unless `journalled`, the rest stays held until Postgres has the settlement: a crash charges by
+	 * progress.
+	 */
 	function release(hold: Hold, slice: Slice, charged: NanoUsd, journalled: boolean): void {
 		slice.held = subUsd(slice.held, charged);
 		slice.unacknowledged = addUsd(slice.unacknowledged, charged);
@@ -100,7 +103,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		if (journalled) slices.leave(slice, subUsd(hold.reserved, charged), hold.lowering);
 	}
 
-	/** The bound was too low: takes the excess from free credit of all budgets. Returns the uncovered part. */
+	/** Takes the cost above the bound from free credit of all budgets. Returns the part that is not covered. */
 	function extend(hold: Hold, cost: NanoUsd): NanoUsd {
 		const excess = subUsd(cost, hold.reserved);
 		const covered = minUsd(excess, freeOf(hold));
@@ -115,7 +118,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		return subUsd(excess, covered);
 	}
 
-	/** False if the write failed: Postgres still gets the settlement; a crash before that charges by progress. */
+	/** Journals a settlement. False if the write failed: Postgres gets it, or after a crash progress is charged. */
 	function settleInJournal(event: SettledEvent): boolean {
 		try {
 			journal.settle(JSON.stringify(event));
@@ -126,7 +129,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		}
 	}
 
-	/** Undefined if one of them does not cover it. */
+	/** Slices of the further budgets; undefined if one does not cover the amount. */
 	function furtherSlices(budgets: readonly string[] | undefined, amount: NanoUsd): readonly Slice[] | undefined {
 		if (budgets === undefined) return NO_SLICES;
 		const found: Slice[] = [];
@@ -138,7 +141,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		return found;
 	}
 
-	/** Gives the same event that the replay will compute. */
+	/** Returns the event that the replay will compute. */
 	function leaveToReplay(hold: Hold): SettledEvent {
 		const event = crashedEvent({ ...hold.admitted, reserved: hold.reserved }, hold.progress, clock.wallMs());
 		hold.state = event.charged > 0 ? "posted" : "voided";
@@ -150,7 +153,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		return event;
 	}
 
-	/** After the journal is closed, nothing more is delivered. */
+	/** Once the journal is closed nothing more is delivered. */
 	const closedJournal = () => unavailable("the journal is closed");
 	const notOnRecord = () => Promise.reject(closedJournal());
 
@@ -195,8 +198,8 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 			return hold;
 		},
 
-		// The account comes last: a request that a cap refuses must not claim, even briefly, credit that others of the
-		// account need. Caps are drawn concurrently, so a key whose period begins needs no more round trips.
+		// The account is drawn last: a request refused by a cap must not take credit that others of the account need. Caps
+		// are drawn concurrently, so a new period costs no more round trips.
 		draw: ({ account, key, budgets }, amount) =>
 			slices.draw([budgets === undefined ? key : [key, ...budgets], account], amount),
 
@@ -272,18 +275,18 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 					() => true,
 					() => false,
 				);
-			// Other instances may need the idle credit while the last requests run.
+			// Other instances may need idle credit while the last requests run.
 			void slices.handBack().then((arrived) => arrived && onHandedBack?.());
 			const idle = running.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => (onIdle = resolve));
 			const finished = await inTime(idle);
 			slices.stop();
-			// Requests that wait for credit receive an error, and settle with what is here.
+			// Requests that wait for credit get an error and settle.
 			if (!finished) await sleep(clock, 0);
-			// Leases are closed only after the last settlement: earlier they would free credit that was spent.
+			// Leases are closed after the last settlement: earlier, spent credit would become free.
 			const handedIn = finished && (await inTime(writer.drain()));
 			const clean = handedIn && (await inTime(deps.close()));
 			writer.stop();
-			// Settlements that Postgres lacks stay in the journal for the next start of this identity.
+			// Settlements that Postgres lacks stay in the journal for the next start of this instance.
 			closed = true;
 			unacknowledged.giveUp(closedJournal());
 			for (const hold of running) hold.giveUp(closedJournal());
@@ -295,7 +298,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 	return ledger;
 }
 
-/** Credit that is free in all of its budgets here. */
+/** Least free credit among all of its budgets on this instance. */
 export function freeOf({ account, key, further }: Pick<Hold, "account" | "key" | "further">): NanoUsd {
 	let free = minUsd(account.free, key.free);
 	for (const slice of further) free = minUsd(free, slice.free);

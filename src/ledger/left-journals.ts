@@ -9,43 +9,43 @@ import type { OwnerStanding } from "./lost-journal.ts";
 import { type HandInDeps, handIn, RecordsRefused } from "./recovery.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Each replay keeps a segment in memory. */
+/** Journals replayed at once, each with a segment in memory. */
 const JOURNALS_AT_ONCE = 4;
-/** Each journal that waits keeps its settlements in memory, or queries its instance's state five times a second. */
+/** Journals waiting at once, each with settlements in memory or five queries a second. */
 const WAITING_MAX = 16;
-/** A refused record is hardly accepted soon, and each try sends the whole journal: the operator acts first. */
+/** Pause before a journal with refused records is retried: each try sends it whole, and an operator must act. */
 const REFUSED_REST_MS = 600_000;
 
 export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "isStopping"> {
 	journals: JournalHome;
 	storeFor: (instanceId: string, epoch: number) => LedgerStore;
 	instanceId: string;
-	/** Waits until it is known whether a journal that was not created here is a copy. */
+	/** Waits until it is known whether a journal not created on this machine is a copy of a running instance's. */
 	standingOf: (owner: JournalOwner) => Promise<OwnerStanding>;
-	/** When the epoch began that the database knows by this number. */
+	/** Start of the epoch that has this number in the database. */
 	beganOf: (owner: JournalOwner) => Promise<string | undefined>;
 }
 
-/** Journals on this machine whose owners have ended: this process's earlier ones, and other instances'. */
+/** Journals on this machine whose owners have ended: earlier ones of this process, and those of other instances. */
 export function createLeftJournals(deps: LeftJournalsDeps) {
 	const { journals, clock, log } = deps;
 	const places = createPlaces(JOURNALS_AT_ONCE);
 	const waitingPlaces = createPlaces(WAITING_MAX);
 	const waiting = new Set<Promise<boolean>>();
-	/** When folders with refused records are tried again; at most as many as there are journals. */
+	/** Time of the next try per folder with refused records; not more than there are journals. */
 	const restUntilMs = new Map<string, number>();
 
 	const rest = (folder: string) => void restUntilMs.set(folder, clock.monotonicMs() + REFUSED_REST_MS);
 	const isResting = (folder: string) => (restUntilMs.get(folder) ?? 0) > clock.monotonicMs();
 
-	/** Logged as rarely as a refused journal is retried: the folder may be no journal, and stay. */
+	/** Logged as rarely as a refused journal is retried, because a folder that is no journal may stay for ever. */
 	function noteUnreadable(folder: string, error: unknown): void {
 		if (isResting(folder)) return;
 		log.warn("a folder of journals cannot be read", { folder, error });
 		rest(folder);
 	}
 
-	/** Resolves when it is over or waits, with false if it should be tried again. */
+	/** Starts a replay. Resolves when it has ended or waits; false if it should be retried. */
 	function begin(one: FoundJournal): Promise<boolean> {
 		return new Promise((resolve, reject) => {
 			const over = recoverOne(one, () => {
@@ -56,14 +56,14 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 		});
 	}
 
-	/** False if it should be tried again. `onWait`: the caller need not wait for it. */
+	/** Replays a journal. False if it should be retried. `onWait`: the caller need not wait any longer. */
 	async function recoverOne({ id, epoch, folder }: FoundJournal, onWait: () => void): Promise<boolean> {
 		if (isResting(folder)) return false;
 		await places.take();
-		/** Where the journal has a place now. */
+		/** Semaphore of which the journal occupies a place now. */
 		let at = places;
 		const moveTo = async (next: typeof places) => {
-			// A replay holds its place until one for waiting is free, which bounds the memory; never the other way round.
+			// A replay keeps its place until a waiting place is free, which bounds memory.
 			if (next === waitingPlaces) await next.take();
 			at.give();
 			if (next === places) await next.take();
@@ -76,17 +76,15 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 			const { owner, isAtHome } = claim;
 			const named = { instance: owner.id, epoch: owner.epoch };
 			if (claim.isCopy) {
-				// After a reboot each worker replays its own journal; to other workers it would look like a running instance's
-				// copy.
+				// After a reboot each worker replays its own journal; to other workers it looks like a running instance's copy.
 				if (isAtHome && id !== deps.instanceId && journals.isHeldByAnother(id)) return true;
 				log.info("a journal was not created here: replaying it once its instance has ended", named);
-				// A running owner would go on spending from leases that the replay closes. Its settlements would be recorded
-				// already, as of a crash.
+				// A running owner would continue to spend from leases that the replay closes, so its end is awaited first.
 				await moveTo(waitingPlaces);
 				onWait();
 				const standing = await deps.standingOf(owner);
 				await moveTo(places);
-				// The same applies to a process whose place this one took: the next look tries again.
+				// The same applies to a process that this one replaced: the next search tries again.
 				if (standing === "unsure" || (standing === "runs here" && isAtHome)) return true;
 				if (standing !== "gone") {
 					log.error("a journal is a copy of a running instance's; leaving it alone", named);
@@ -117,7 +115,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 		}
 	}
 
-	/** An older database repeats numbers: this journal must not spend what it granted to that number's present epoch. */
+	/** Owner under which to replay: in an older database the epoch's number may belong to another, present epoch. */
 	async function nameInBooks({ owner, began }: JournalClaim): Promise<JournalOwner> {
 		if (began === undefined || (await deps.beganOf(owner)) === began) return owner;
 		return { id: `${owner.id}~${began}`, epoch: owner.epoch };
@@ -125,25 +123,25 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 
 	return {
 		/**
-		 * Replays all journals not being replayed yet, some at a time. Resolves when each is done, failed, or waits for a
-		 * locked row or for proof that its instance ended. Returns how many to try again.
+		 * Replays all journals that are not being replayed. Resolves when each is done, failed, or waits for a locked row
+		 * or for the proof that its instance ended. Returns how many to retry.
 		 */
 		async look() {
 			const found = [...journals.list(noteUnreadable)];
-			// Copies wait for each other; this instance's own come first.
+			// Copies of one instance wait for each other; this instance's own journals come first.
 			found.sort((a, b) => Number(b.id === deps.instanceId) - Number(a.id === deps.instanceId));
 			return countOf(await Promise.all(found.map(begin)));
 		},
-		/** Journals that wait; they do not delay others. */
+		/** Number of journals that wait; they do not delay others. */
 		waiting: () => waiting.size,
-		/** Resolves when none waits any more. Returns how many of them should be tried again. */
+		/** Resolves when none waits any more. Returns the number to retry. */
 		ended: async () => countOf(await Promise.all(waiting)),
 	};
 }
 
 const countOf = (outcomes: readonly boolean[]) => outcomes.filter((isOver) => !isOver).length;
 
-/** A semaphore of `count` places; waiters are served in order. */
+/** A semaphore with `count` places, served in order. */
 function createPlaces(count: number) {
 	let free = count;
 	const line: (() => void)[] = [];

@@ -13,11 +13,11 @@ interface EpochRow {
 	beat: string;
 	state: "joining" | "live" | "silent" | "dead" | "closing";
 	ttl_ms: number;
-	/** The database server and the start of the epoch there: on another server a beat of the same number may differ. */
+	/** Database server and start of the epoch: on another server, a beat with the same number may be a different one. */
 	place: string;
 }
 
-/** An instance that should have ended is running. Not `renews`: it has joined again, and may end as soon. */
+/** An instance that should have ended is running. `renews` false: it has joined again, and may end soon. */
 export class InstanceRuns extends Fault {
 	readonly epoch: number;
 	readonly renews: boolean;
@@ -36,8 +36,8 @@ interface SilenceDeps {
 }
 
 /**
- * An operator attests that the journals of this identity are lost: closes its epochs at what Postgres knows. Fault
- * `conflict` if it runs, `not_found` if there is none.
+ * An operator attests that an instance's journals are lost: closes its epochs with what Postgres has. Fault `conflict`
+ * if it runs, `not_found` if there is none.
  */
 export async function recoverLost(
 	deps: SilenceDeps,
@@ -50,9 +50,9 @@ export async function recoverLost(
 }
 
 /**
- * Waits until no epoch of this identity may still admit, by this process's clock like a fence, and fences them off.
- * Returns the epochs that have not ended. Throws `InstanceRuns` if one renews its lease or joins during the wait. The
- * caller's own epochs do not count. `settled`: also waits until none may still settle requests admitted before its end.
+ * Waits, by this process's clock, until no epoch of this instance may admit, and fences them. Returns the epochs that
+ * have not ended. Throws `InstanceRuns` if one renews its lease or joins. The caller's epochs are ignored.
+ * `settled`: also waits until none may settle requests admitted before its end.
  */
 export async function untilSilent(
 	{ statements, fence, clock }: SilenceDeps,
@@ -68,7 +68,7 @@ export async function untilSilent(
 	const first = new Map<string, string>();
 	let known: ReadonlySet<number> | undefined;
 	const newcomers = new Set<number>();
-	/** The beat at which each epoch was dead that was silent for long enough. */
+	/** Beat at which each epoch was found silent for long enough. */
 	const over = new Map<number, number>();
 	const mayRun = ({ epoch, beat, state }: EpochRow) =>
 		state === "live" ||
@@ -81,9 +81,9 @@ export async function untilSilent(
 			select epoch, beat, state, ttl_ms, concat(server_mark(), ' ', control_at(started_at)) as place from instance_now where id = ${instanceId} and state <> 'left' order by epoch`;
 		const rows = all.filter(({ epoch }) => !options.isOwn?.(epoch));
 		known ??= new Set(rows.map(({ epoch }) => epoch));
-		// An instance that joins repeatedly, without room for its journal or crashing, would be waited for indefinitely.
+		// An instance that joins repeatedly, because its journal lacks room or it crashes, would be awaited for ever.
 		for (const { epoch } of rows.filter((row) => !known?.has(row.epoch))) {
-			// The caller knows its own epoch once this query has returned.
+			// The caller knows its own epoch only after this query has returned.
 			if (newcomers.has(epoch)) throw new InstanceRuns(instanceId, epoch, false);
 			newcomers.add(epoch);
 		}
@@ -93,7 +93,7 @@ export async function untilSilent(
 			const [number, was] = [Number(beat), first.get(`${epoch} ${state}`)];
 			if (state !== "silent" && was !== undefined && was !== beat) throw new InstanceRuns(instanceId, epoch, true);
 			first.set(`${epoch} ${state}`, beat);
-			// Another instance has already waited for an epoch in state `silent`, and fencing it changes its beat.
+			// An epoch in state `silent` was already awaited by another instance, and fencing it changes its beat.
 			const silentMs = silences.ofMs(`${epoch} ${state} ${place}`, number);
 			if (state !== "silent" && silentMs <= ttl_ms + options.graceMs) continue;
 			over.set(epoch, state === "dead" ? number : number + 1);
@@ -122,19 +122,19 @@ async function closeAll(
 	return { epochs: rows.length, leases };
 }
 
-/** State of the instance that wrote a foreign journal. `unsure`: it joins repeatedly, or ended during the check. */
+/** State of the instance that wrote a journal found here. `unsure`: it joins repeatedly, or ended during the check. */
 export type OwnerStanding = "gone" | "runs here" | "runs elsewhere" | "unsure";
 
 interface StandingDeps {
-	/** As in `lost-journal.ts`: rejects with `InstanceRuns`. */
+	/** Like that of this file; rejects with `InstanceRuns`. */
 	untilSilent(instanceId: string): Promise<unknown>;
 	journals: Pick<JournalHome, "isHere">;
 }
 
 /**
- * Waits until the instance is known to have ended, or seen to run. "runs elsewhere" makes the operator remove a
- * journal, so it needs proof: an epoch without a journal here renews its lease after that was seen. An epoch that just
- * joined may have no journal yet; one that ended has none any more.
+ * Waits until the instance is known to have ended or to run. "runs elsewhere" makes the operator remove a journal, so
+ * it needs proof: an epoch without a journal on this machine renews its lease twice. An epoch that just joined may have
+ * no journal yet.
  */
 export async function standingOf({ untilSilent, journals }: StandingDeps, id: string): Promise<OwnerStanding> {
 	const seen = new Set<number>();
@@ -143,7 +143,7 @@ export async function standingOf({ untilSilent, journals }: StandingDeps, id: st
 		if (running === undefined) return "gone";
 		if (!running.renews) return "unsure";
 		if (journals.isHere({ id, epoch: running.epoch })) return "runs here";
-		// Several instances may run under one name, each from a copy, and renew in turns.
+		// Several instances may run under the same name, each with a copy, and renew in turns.
 		if (seen.has(running.epoch)) return "runs elsewhere";
 		seen.add(running.epoch);
 	}

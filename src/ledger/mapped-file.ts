@@ -1,23 +1,23 @@
 import { assert } from "../base/assert.ts";
 
-/** Some hundred requests. Each page is touched once, so a piece need not be large; the garbage collector unmaps it. */
+/** Size of a mapped piece: some hundred requests. Each page is touched once; the garbage collector unmaps it. */
 export const PIECE_BYTES = 256 * 1024;
 
-/** statfs(2) types of ext2 to ext4, XFS, tmpfs. */
+/** File system types of statfs(2): ext2 to ext4, XFS, tmpfs. */
 const SYSTEMS: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x01021994]);
 
 /**
- * Whether a page that was written once can always be stored to. With copy-on-write (btrfs, ZFS) or a network file
- * system, a full disk would raise a signal that ends the process.
+ * Whether storing to a page that was written before always succeeds. With copy-on-write (btrfs, ZFS) or network file
+ * systems, a full disk would raise a signal that ends the process.
  */
 export function canMap(systemType: number): boolean {
 	return SYSTEMS.has(systemType >>> 0);
 }
 
 /**
- * A file mapped into memory: stored bytes survive the process. An append costs a sixth of a `write`, without a system
- * call. Each piece is written as zeros before it is mapped, so a lack of room is found then, never by a store. Bytes
- * after the end are zero.
+ * A file mapped into memory, whose stored bytes survive the process. An append needs no system call and costs a sixth
+ * of a `write`. Each piece is first written as zeros, so that a full disk is found then and not by a store. Bytes after
+ * the end are zero.
  */
 export function createMappedFile(path: string, makeRoom: (from: number, bytes: number) => void) {
 	let from = 0;
@@ -32,7 +32,7 @@ export function createMappedFile(path: string, makeRoom: (from: number, bytes: n
 
 	return {
 		/**
-		 * Appends the first `length` of `bytes`, at most a piece, or nothing: throws `makeRoom`'s or the system's error.
+		 * Appends the first `length` of `bytes`, at most a piece, or nothing. Throws `makeRoom`'s or the system's error.
 		 */
 		append(bytes: Buffer, length: number) {
 			assert(isOpen && length <= PIECE_BYTES, "a record is stored in an open file and spans two pieces at most");
@@ -49,7 +49,7 @@ export function createMappedFile(path: string, makeRoom: (from: number, bytes: n
 			from += PIECE_BYTES;
 			used = length - room;
 		},
-		/** No further bytes are stored: the file may be truncated after its end. */
+		/** Stores no more, so that the file may be truncated after its end. */
 		close() {
 			isOpen = false;
 		},

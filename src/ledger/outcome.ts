@@ -2,30 +2,30 @@ import type { NanoUsd } from "../money/nano-usd.ts";
 import type { AdmittedEvent, SettledEvent, UsageCounts } from "./event.ts";
 import { COUNT_NAMES, USAGE_FIELD_NAMES, type UsageFieldName, usageField } from "./usage-fields.ts";
 
-/** How a request ended. `costNanoUsd` is the actual cost; the part that credit does not cover is written off. */
+/** How a request ended. `costNanoUsd` is the actual cost, of which the part without credit is written off. */
 export type Outcome = Omit<SettledEvent, keyof AdmittedEvent | "charged" | "off"> & { readonly costNanoUsd: NanoUsd };
 
-/** Fields that the ledger sets at the settlement. */
+/** Fields that the ledger sets when it settles. */
 const SET_BY_LEDGER: ReadonlySet<string> = new Set(["reserved", "charged", "off"]);
 
 const sourceOf = (name: UsageFieldName) =>
 	SET_BY_LEDGER.has(name) ? name : `${usageField(name).known === "end" ? "outcome" : "admitted"}.${name}`;
 
 /**
- * Compiled from the table of fields into one object literal: a spread or a loop over fields costs 9 to 60 times the
- * processor time on every request.
+ * Compiled from the table of fields to one object literal: a spread or a loop costs 9 to 60 times as much time per
+ * request.
  */
 export const settledEvent = new Function(
 	...["admitted", "outcome", "reserved", "charged", "off"],
 	`return { ${USAGE_FIELD_NAMES.map((name) => `${name}: ${sourceOf(name)}`).join(", ")} };`,
 ) as (admitted: AdmittedEvent, outcome: Outcome, reserved: NanoUsd, charged: NanoUsd, off: NanoUsd) => SettledEvent;
 
-/** How far a running request may have got: the cost of all delivered output is between the two amounts. */
+/** How far a running request may have got: the cost of its delivered output is between the two amounts. */
 export interface Progress {
 	readonly delivered: NanoUsd;
-	/** Upper bound of the cost that will be delivered until the next record. */
+	/** Upper bound of the cost that may be delivered until the next record. */
 	readonly bound: NanoUsd;
-	/** Tokens in `delivered`. */
+	/** Prompt tokens contained in `delivered`. */
 	readonly promptTokens: number;
 	readonly completionTokens: number;
 }

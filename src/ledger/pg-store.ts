@@ -11,10 +11,10 @@ interface GrantRow extends Omit<GrantReply, "amount" | "available" | "lent"> {
 	lent: string | null;
 }
 
-/** Leases closed per statement: it locks their budgets' rows while it runs. */
+/** Leases closed per statement, which locks their budgets' rows. */
 const CLOSE_BATCH = 500;
 
-/** Element type in arrays for `lease_settle`: nested arrays need equal lengths, so an inner array is a text. */
+/** Type of array elements for `lease_settle`. Inner arrays become texts, because nested arrays need equal lengths. */
 const elementOf = ({ type }: ReturnType<typeof usageField>) =>
 	type === "text[]" ? "text" : type === "timestamptz" ? "double precision" : type;
 
@@ -31,7 +31,7 @@ function templateOf(strings: string[]): TemplateStringsArray {
 	return Object.assign(strings, { raw: strings });
 }
 
-/** The ledger's statements on Postgres; the functions are in `db/functions/lease.sql` and `ledger.sql`. */
+/** The ledger's statements, whose functions are in `db/functions/lease.sql` and `ledger.sql`. */
 export function createPgLedgerStore(deps: { statements: Statements }, instanceId: string, epoch: number): LedgerStore {
 	const { statements } = deps;
 	return {
@@ -63,7 +63,7 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 					LEASE_SETTLE,
 					...[instanceId, epoch, ...columns, openJson],
 				);
-				// Without a row nothing says that any of them was carried out.
+				// Without a row, nothing proves that the statement was executed.
 				const { late, fresh, busy } = onlyRow(rows);
 				return { late, fresh, busy: new Set(busy) };
 			} catch (error) {
@@ -92,7 +92,7 @@ export function createPgLedgerStore(deps: { statements: Statements }, instanceId
 	};
 }
 
-/** The five characters of an SQLSTATE, if the error came from Postgres. */
+/** SQLSTATE of an error that came from Postgres. */
 export function sqlState(error: unknown): string | undefined {
 	const code = (error as { code?: unknown } | null)?.code;
 	return typeof code === "string" && code.length === 5 ? code : undefined;

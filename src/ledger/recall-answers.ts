@@ -2,21 +2,21 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** Limits the queries of Postgres, however many recalls come; each query finds all recalls until then. */
+/** Least interval between queries, however many recalls come; a query finds all recalls so far. */
 const LOOK_INTERVAL_MS = 10;
-/** A notification can be lost. */
+/** Interval of queries without a notification, which can be lost. */
 const POLL_MS = 1_000;
 
-/** Answers the recalls of other instances. Separate from the heartbeat, which waits for none of it. */
+/** Answers recalls of other instances. Separate from the heartbeat, which must not wait. */
 export function createRecallAnswers(deps: {
 	store: Pick<LedgerStore, "recalls">;
-	/** Returns what is idle; resolves when Postgres has the credit and the answer. */
+	/** Returns idle credit; resolves when Postgres has the credit and the answer. */
 	answer(budget: string, ticket: number): Promise<void>;
 	clock: Clock;
 	log: Log;
 }) {
 	const { store, clock, log } = deps;
-	/** Budgets being returned. An answer that waits for a locked row does not delay the others. */
+	/** Budgets being returned. An answer that waits for a locked row does not delay others. */
 	const answering = new Set<string>();
 	let looking = false;
 	let again = false;
@@ -52,7 +52,7 @@ export function createRecallAnswers(deps: {
 			answering.add(budget);
 			void deps.answer(budget, ticket).finally(() => {
 				answering.delete(budget);
-				// Newer recalls of this budget were skipped.
+				// Newer recalls of this budget were skipped, so they are read again.
 				hear();
 			});
 		}
@@ -65,7 +65,7 @@ export function createRecallAnswers(deps: {
 	}
 
 	return {
-		/** Call when a recall was announced, or after a lost connection. */
+		/** Call it when a recall was announced, or after a lost connection. */
 		hear,
 		stop() {
 			stopped = true;

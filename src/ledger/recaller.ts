@@ -3,7 +3,7 @@ import type { LedgerStore } from "./store.ts";
 
 export type Recaller = ReturnType<typeof createRecaller>;
 
-/** The least time between two recalls, however many budgets are short. */
+/** Least time between two recalls, however many budgets lack credit. */
 const INTERVAL_MS = 20;
 
 interface Asked {
@@ -12,7 +12,7 @@ interface Asked {
 	reject(error: unknown): void;
 }
 
-/** Recalls idle credit from the other instances; recalls of the same moment go out in one statement. */
+/** Recalls idle credit from other instances; concurrent recalls are sent in one statement. */
 export function createRecaller(deps: { store: LedgerStore; clock: Clock }) {
 	const { store, clock } = deps;
 	let asked: Asked[] = [];
@@ -46,7 +46,7 @@ export function createRecaller(deps: { store: LedgerStore; clock: Clock }) {
 	}
 
 	return {
-		/** Resolves with the ticket of a recall sent after this call. Rejects if Postgres did not answer. */
+		/** Resolves with the ticket of a recall sent after this call. Rejects if Postgres does not answer. */
 		recall: (budget: string) =>
 			new Promise<number>((resolve, reject) => {
 				asked.push({ budget, resolve, reject });

@@ -13,7 +13,7 @@ export interface BooksRow {
 	readonly checks: readonly Check[];
 }
 
-/** Stores the checks of the books made by all processes. */
+/** Stores the results of ledger checks by all processes. */
 export function createBooksHistory(statements: Statements) {
 	return {
 		async add({ ok, checks }: Reconciliation, by: string): Promise<BooksRun> {
@@ -23,9 +23,9 @@ export function createBooksHistory(statements: Statements) {
 			if (row === undefined) throw new Error("an inserted row is returned");
 			return booksRunOf(row);
 		},
-		/** The newest run of the last `withinMs`, by any instance. */
+		/** Newest check of the last `withinMs`, by any instance. */
 		async newest(withinMs: number): Promise<BooksRun | undefined> {
-			// A run dated in the future was made before the clock was set back; it would suppress checks until then.
+			// Ignores results dated in the future, from before the clock was set back, which would suppress checks.
 			const [row] = await statements<BooksRow>`
 				select id, at, ok, by, checks from reconciliation_run
 				where at > clock_timestamp() - make_interval(secs => ${withinMs / 1000}::double precision) and at <= clock_timestamp()
@@ -35,7 +35,7 @@ export function createBooksHistory(statements: Statements) {
 	};
 }
 
-/** The newest check of the books, and its age by the clock that dated it. */
+/** Newest check of the ledger, with its age by the clock that dated it. */
 export async function lastBooksCheck(statements: Statements): Promise<{ ok: boolean; ageMs: number } | undefined> {
 	const [row] = await statements<{ ok: boolean; ageMs: number }>`
 		select ok, extract(epoch from clock_timestamp() - at)::double precision * 1000 as "ageMs"
@@ -50,7 +50,7 @@ export function booksRunOf(row: BooksRow): BooksRun {
 const KEPT_DAYS = 400;
 const FORGET_ROWS = 1_000;
 
-/** Deletes runs older than 400 days, except the one since which all runs were good. Looks at 1,000 runs at most. */
+/** Deletes results older than 400 days, except the first of the latest series of good ones. Reads at most 1,000. */
 export async function forgetOldRuns(statements: Statements): Promise<void> {
 	await statements`
 		delete from reconciliation_run r using (
@@ -61,12 +61,12 @@ export async function forgetOldRuns(statements: Statements): Promise<void> {
 			where g.ok and g.id > coalesce((select max(b.id) from reconciliation_run b where not b.ok), '') order by g.id limit 1)`;
 }
 
-/** One invariant of the books and how many rows break it. */
+/** A property of the ledger, and the number of rows that violate it. */
 export interface Check {
 	readonly name: string;
 	readonly ok: boolean;
 	readonly detail: string;
-	/** The same as `detail`; runs of earlier versions have none. */
+	/** Translatable form of `detail`; absent in results of earlier versions. */
 	readonly text?: Text;
 }
 
@@ -84,8 +84,8 @@ interface CheckRow {
 }
 
 /**
- * Checks the books in Postgres: properties of the data, whatever code wrote it, in one snapshot that running traffic
- * does not disturb. Sealed days count by their sums (`seals.ts` reads their rows again).
+ * Checks the ledger in Postgres: properties of the data, in one snapshot that running traffic does not disturb. Uses
+ * the sums of sealed days; `seals.ts` reads their rows again.
  */
 export async function reconcile(statements: Statements): Promise<Reconciliation> {
 	const rows = await statements<CheckRow>`select name, broken, example from books_check()`;
@@ -111,24 +111,24 @@ export interface BooksRun extends Reconciliation {
 export type BooksHistory = ReturnType<typeof createBooksHistory>;
 export type Reconciler = ReturnType<typeof createReconciler>;
 
-/** The checks read every budget: one instance runs them about this often, and the others use its result. */
+/** Interval of checks. They read every budget, so one instance runs them and the others use its result. */
 const INTERVAL_MS = 15 * 60_000;
-/** Instances that start together drift apart; otherwise each would check before another has recorded its result. */
+/** Random part of the interval, so that instances started together do not check at the same time. */
 const INTERVAL_SPREAD = 0.25;
 const START_SPREAD_MS = 1_000;
-/** Less than the interval, so that an instance's own last run does not count as another's. */
+/** Age up to which another's result is used: less than the interval, to exclude the instance's own last one. */
 const FRESH_MS = INTERVAL_MS - 60_000;
-/** A starting instance checks unless another one, such as a fellow worker, just did. */
+/** Age of a result, such as a fellow worker's, with which a starting instance does not check itself. */
 const FRESH_AT_START_MS = 30_000;
 const RETRY_MS = 60_000;
 
-/** Checks the books at the start and periodically. Every run is recorded, and `last` returns it. */
+/** Checks the ledger at the start and periodically. Records every result and returns it as `last`. */
 export function createReconciler(deps: {
 	check: () => Promise<Reconciliation>;
 	history: BooksHistory;
 	clock: Clock;
 	log: Log;
-	/** From 0 to less than 1. */
+	/** A random number from 0 to less than 1. */
 	random?: () => number;
 }) {
 	const { check, history, clock, log, random = Math.random } = deps;
@@ -140,7 +140,7 @@ export function createReconciler(deps: {
 
 	async function lookNow(by: string): Promise<BooksRun> {
 		const result = await check();
-		// Readiness and metrics receive the result even if it cannot be recorded.
+		// Set first, so that readiness and metrics get the result even if it cannot be recorded.
 		last = { ok: result.ok, atMs: clock.wallMs() };
 		const broken = result.checks.filter(({ ok }) => !ok);
 		if (broken.length > 0) log.error("the books are broken", { broken });
@@ -155,7 +155,7 @@ export function createReconciler(deps: {
 	}
 
 	function run(by: string): Promise<BooksRun> {
-		// The next run has yet to start, even in the moment in which the current one ends.
+		// The next check has not started, even if the current one is just ending.
 		if (following !== undefined) return following;
 		if (running === undefined) return start(by);
 		const afterThis = () => {
@@ -176,7 +176,7 @@ export function createReconciler(deps: {
 		look(by, freshMs).then(
 			() => schedule(INTERVAL_MS * (1 + random() * INTERVAL_SPREAD)),
 			(error) => {
-				// A check may take minutes, and a stop does not wait for it: its failure says nothing about the books.
+				// A stop does not wait for a check, which may take minutes: its failure then means nothing.
 				if (stopped) return;
 				log.warn("the books could not be checked", { error });
 				schedule(RETRY_MS);
@@ -189,9 +189,9 @@ export function createReconciler(deps: {
 	}
 
 	return {
-		/** The newest result; undefined before the first. */
+		/** Newest result; undefined before the first. */
 		last: () => last,
-		/** Checks the books as they are after the call, never twice at once. Callers during a run share the next one. */
+		/** Checks the ledger as it is after the call; one check at a time. Callers during a check share the next one. */
 		run,
 		stop() {
 			stopped = true;

@@ -10,33 +10,32 @@ import { LeaseExceeded, type LedgerStore } from "./store.ts";
 const BATCH_REQUESTS = 500;
 const RETRY_MS = 200;
 const RETRIES_MAX = 300;
-/** Beyond it the replay reads on only as locked rows become free, and settles what exceeds a lease at once, as late. */
+/** Settlements in memory above which a replay waits for locked rows, and settles at once what exceeds a lease. */
 const HELD_MAX = 10_000;
-/** A settlement that is refused alone this often is set aside, and the others go on. */
+/** Refusals of a single settlement after which it is set aside, so that the others continue. */
 const REFUSED_ALONE_MAX = 3;
-/** Beyond it the database refuses everything: the whole journal is tried again later. */
+/** Settlements set aside above which the database counts as refusing everything: the journal is retried later. */
 const REFUSED_MAX = 100;
 
-/** The database refused some records, which exist nowhere else: the journal stays and is tried again. */
+/** The database refused some records, which exist nowhere else: the journal stays and is retried. */
 export class RecordsRefused extends Error {}
 
 export interface HandInDeps {
 	clock: Clock;
 	log: Log;
-	/** The process is about to end: the rest is left to the next start. */
+	/** True when the process is about to end: the rest is left to the next start. */
 	isStopping: () => boolean;
 	store: LedgerStore;
-	/** Called, perhaps repeatedly, before the replay waits for locked rows, however long; resolves when it may. */
+	/** Called, perhaps repeatedly, before a long wait for locked rows; resolves when the replay may wait. */
 	stepAside(): Promise<void>;
 	refused: SettledEvent[];
-	/** `HELD_MAX` is passed. */
+	/** True once `HELD_MAX` was exceeded. */
 	isHeldFull?: boolean;
 }
 
 /**
- * Writes a journal to Postgres as it is read, and closes the epoch. Every step may be repeated after a crash. Memory
- * holds one segment, one batch, the requests that the journal left open, and `HELD_MAX` settlements that wait for a
- * locked row or exceed their lease.
+ * Writes a journal to Postgres as it is read, and closes the epoch. Each step may be repeated after a crash. Keeps in
+ * memory one segment, one batch, the requests left open, and up to `HELD_MAX` settlements that wait.
  */
 export async function handIn(
 	deps: HandInDeps,
@@ -85,15 +84,14 @@ export async function handIn(
 }
 
 /**
- * Returns the settlements that wait: for a locked row, or because their lease does not cover them. After an unreadable
- * record others may have spent the difference; a server that took over may lack a grant. The part that the account's
- * credit does not cover then is written off; other accounts' settlements go to their leases.
+ * Settles a batch. Returns settlements that must wait for a locked row, or because their lease does not cover them:
+ * after an unreadable record, or a failover that lost a grant. At the end, what credit does not cover is written off.
  */
 async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Promise<readonly SettledEvent[]> {
 	const { store, log } = deps;
 	if (batch.length === 0) return [];
 	let refusals = 0;
-	// If a connection fails repeatedly, each attempt finds less left to do.
+	// If connections fail repeatedly, each attempt has less left to do.
 	const left = new Set(batch);
 	const waiting = await untilDone(deps, async () => {
 		try {
@@ -111,7 +109,7 @@ async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Pr
 			}
 			log.error("a journal's charges exceed its lease; settling them as late", { error });
 			if (deps.isHeldFull) return settleLate(store, [...left]);
-			// It waits until the end: then its leases are being closed, and it spends the rest first.
+			// Waits until the end, when its leases are being closed and it may spend the rest.
 			return [...left];
 		}
 	});
@@ -121,7 +119,7 @@ async function settleBatch(deps: HandInDeps, batch: readonly SettledEvent[]): Pr
 	return each;
 }
 
-/** One record must not withhold the other settlements, and the credit of all accounts. */
+/** Sets a refused record aside, since one must not hold back other settlements and the credit of all accounts. */
 function setAside(
 	{ refused, log }: HandInDeps,
 	batch: readonly SettledEvent[],
@@ -145,7 +143,7 @@ async function settleHeld(deps: HandInDeps, held: readonly SettledEvent[]): Prom
 	return still;
 }
 
-/** Settlements that wait must not hold other accounts' credit: closes leases with nothing left to settle. */
+/** Closes leases with nothing left to settle, so that waiting settlements do not hold other accounts' credit. */
 async function closeOthers(deps: HandInDeps, held: readonly SettledEvent[]): Promise<void> {
 	const keep = [...new Set(held.flatMap(({ account, key, budgets = [] }) => [account, key, ...budgets]))];
 	for (;;) {
@@ -156,12 +154,12 @@ async function closeOthers(deps: HandInDeps, held: readonly SettledEvent[]): Pro
 
 type CloseDeps = Pick<HandInDeps, "clock" | "log" | "isStopping"> & { store: Pick<LedgerStore, "close"> };
 
-/** Closes all leases, some at a time, and ends the epoch; waits for locked rows. */
+/** Closes all leases in steps and ends the epoch; waits for locked rows. */
 export async function closeEpoch(deps: CloseDeps): Promise<void> {
 	while (!(await closeFree(deps))) await sleep(deps.clock, RETRY_MS);
 }
 
-/** False if the remaining rows are locked. */
+/** Closes leases; false if the remaining rows are locked. */
 async function closeFree(deps: CloseDeps): Promise<boolean> {
 	for (;;) {
 		const { closed, done } = await untilDone(deps, () => deps.store.close());

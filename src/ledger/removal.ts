@@ -2,8 +2,8 @@ import type { Statements } from "../db/statements.ts";
 import { inSteps, type SealDeps, STEP_ROWS } from "./seals.ts";
 
 /**
- * Removes settled requests of sealed days that ended more than `days` ago; with `archived`, only of days seen in the
- * archive. Works in bounded, resumable steps, one process at a time. Returns the number removed.
+ * Deletes settled requests of sealed days that ended more than `days` ago; with `archived`, only of archived days.
+ * Works in bounded, resumable steps, one process at a time. Returns the number deleted.
  */
 export function removeUsage({ statements, clock }: SealDeps, days: number, archived: boolean): Promise<number> {
 	return inSteps(clock, async () => {
@@ -15,7 +15,7 @@ export function removeUsage({ statements, clock }: SealDeps, days: number, archi
 
 interface RemovedRow {
 	readonly removed: string | null;
-	/** Rows that were looked at; `removed` where it is missing. */
+	/** Rows read; if absent, `removed` has the number. */
 	readonly seen?: string | null;
 }
 
@@ -25,7 +25,7 @@ const removeRows = ({ clock }: SealDeps, step: () => Promise<readonly RemovedRow
 		return { count: Number(row?.removed ?? 0), more: Number(row?.seen ?? row?.removed ?? 0) === STEP_ROWS };
 	});
 
-/** Removes unneeded leases, operations and epochs of ended instances. Returns the number of rows. */
+/** Deletes leases, operations and epochs of ended instances that are no longer needed. Returns the number of rows. */
 export async function removeLeases(deps: SealDeps, days: number): Promise<number> {
 	const { statements } = deps;
 	const steps: readonly (() => Promise<RemovedRow[]>)[] = [
@@ -38,7 +38,7 @@ export async function removeLeases(deps: SealDeps, days: number): Promise<number
 	return removed;
 }
 
-/** Removes entries of the control log that all instances have applied. Returns how many. */
+/** Deletes control entries that all instances have applied. Returns their number. */
 export function removeControl(deps: SealDeps, days: number): Promise<number> {
 	return removeRows(
 		deps,
@@ -46,7 +46,7 @@ export function removeControl(deps: SealDeps, days: number): Promise<number> {
 	);
 }
 
-/** Settlements that came too late to be charged, of epochs with such a settlement in the last day. */
+/** Settlements that came too late to be charged, in epochs that had one within the last day. */
 export async function countRefusedSettlements(statements: Statements): Promise<number> {
 	const [row] = await statements<{ count: string }>`
 		select coalesce(sum(requests), 0) as count from refused_settlement where at > now() - interval '1 day'`;

@@ -3,20 +3,20 @@ import type { EnvironmentReader } from "../base/environment-reader.ts";
 import type { S3Account } from "../files/bucket.ts";
 import type { ArchiveAddress } from "./archive-place.ts";
 
-/** How many days rows are kept as history; 0 for ever. README.md gives the reason for each bound. */
+/** Days for which rows are kept; 0: for ever. README.md gives the reason for each limit. */
 export interface Retention {
-	/** Where sealed days are written before their requests are removed; null: nowhere. */
+	/** Archive to which sealed days are written before their requests are deleted; null: none. */
 	readonly archive: ArchiveAddress | null;
-	/** Settled requests; their hourly sums stay. */
+	/** Days for settled requests; their hourly sums stay. */
 	readonly usageDays: number;
 	readonly auditDays: number;
 	readonly refusalDays: number;
 }
 
 const DAYS_MAX = 36_500;
-/** A journal may return this late and still be charged, and a month can be checked request by request after its end. */
+/** Least days: a journal may return late and still be charged, and a month must be verifiable after its end. */
 const USAGE_DAYS_MIN = 35;
-/** Actions are looked up until the year's books are closed. */
+/** Least days: actions must be available until the year's accounts are closed. */
 const AUDIT_DAYS_MIN = 365;
 const S3_ADDRESS = /^s3:\/\/([^/\s]+)(?:\/([^\s]*))?$/;
 

@@ -6,12 +6,12 @@ import type { LedgerStore, ReturnRequest } from "./store.ts";
 const RETURNS_A_STATEMENT = 1_000;
 const RETRY_MS = 100;
 /**
- * A return refused alone is damaged, or a server that took over lacks its grant. It is sent again, ever less often, in
- * case an operator repairs the books.
+ * Pauses before a return that Postgres refuses is sent again, ever longer: its grant may be missing after a failover,
+ * until an operator repairs it.
  */
 const REFUSED_RETRY_MS_MIN = 5_000;
 const REFUSED_RETRY_MS_MAX = 300_000;
-/** A locked row is usually free again at once; otherwise retries become less frequent. */
+/** First pause before a locked row is tried again; it is usually free soon. Pauses grow. */
 const BUSY_RETRY_MS_MIN = 5;
 const BUSY_RETRY_MS_MAX = 250;
 
@@ -20,7 +20,7 @@ interface Outgoing {
 	resolve(arrived: boolean): void;
 }
 
-/** Sends returned credit to Postgres; returns of the same event-loop turn go together. */
+/** Sends returned credit to Postgres. Returns of one event-loop turn are sent together. */
 export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log }) {
 	const { store, clock, log } = deps;
 	let outbox: Outgoing[] = [];
@@ -33,7 +33,7 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 			void deliver(sent.slice(at, at + RETURNS_A_STATEMENT));
 	}
 
-	/** Until all have arrived; those that wait for a locked row are sent again without the others. */
+	/** Sends until all have arrived; those that wait for a locked row are sent again on their own. */
 	async function deliver(batch: readonly Outgoing[]): Promise<void> {
 		let left = batch;
 		let busyMs = BUSY_RETRY_MS_MIN;
@@ -51,7 +51,7 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 					log.warn("no answer to returns of credit; retrying", { returns: left.length, error });
 					await sleep(clock, RETRY_MS);
 				} else if (left.length > 1) {
-					// One of them blocks the others.
+					// One of them blocks the others, so each is sent alone.
 					for (const one of left) void deliver([one]);
 					return;
 				} else {
@@ -65,7 +65,7 @@ export function createReturns(deps: { store: LedgerStore; clock: Clock; log: Log
 	}
 
 	return {
-		/** True once Postgres has it; false if given up: then closing the leases frees it. Never rejects. */
+		/** True once Postgres has it; false if given up: closing the leases then frees the credit. Never rejects. */
 		send: (request: ReturnRequest) =>
 			new Promise<boolean>((resolve) => {
 				if (outbox.length === 0) queueMicrotask(emptyOutbox);

@@ -16,12 +16,12 @@ const moment = (name: string) => timestamp(name, { withTimezone: true });
 const count = (name: string) => bigint(name, { mode: "number" }).notNull().default(0);
 
 /**
- * A closed day (UTC) of the books: its sums, a hash over its rows, and a seal over both and the previous day's seal.
- * `books_seal` writes it, once; closed-days.md says what is hashed.
+ * A closed day (UTC) of the ledger: its sums, a hash of its rows, and a seal over both and the previous day's seal.
+ * `books_seal` writes it once; closed-days.md says what is hashed.
  */
 export const sealedDay = pgTable("sealed_day", {
 	day: date({ mode: "string" }).primaryKey(),
-	/** Settled requests, without those attested as lost at no charge: a settlement may still replace these. */
+	/** Number of settled requests, without those attested as lost, which a settlement may still replace. */
 	usageRows: count("usage_rows"),
 	chargedNanoUsd: count("charged_nano_usd"),
 	writtenOffNanoUsd: count("written_off_nano_usd"),
@@ -33,39 +33,37 @@ export const sealedDay = pgTable("sealed_day", {
 	disputeNanoUsd: count("dispute_nano_usd"),
 	creditNoteNanoUsd: count("credit_note_nano_usd"),
 	entryHash: bytes("entry_hash").notNull(),
-	/** Sums of grants and returns of leases; no customer's history contains them. */
+	/** Sums of leases' grants and returns, which are not in any customer's history. */
 	grantedNanoUsd: count("granted_nano_usd"),
 	returnedNanoUsd: count("returned_nano_usd"),
-	/** SHA-256 over all of the above and the seal of the day before. */
+	/** SHA-256 of all of the above and the previous day's seal. */
 	seal: bytes("seal").notNull(),
 	sealedAt: moment("sealed_at").notNull().defaultNow(),
 	/** When its rows were last read again. */
 	verifiedAt: moment("verified_at"),
-	/** How they differed from the row; null if they agreed. */
+	/** How the rows differed from the seal; null if they matched. */
 	problem: text(),
-	/** When its files were last seen complete in the archive; null: never. */
+	/** When its files were last found complete in the archive; null: never. */
 	archivedAt: moment("archived_at"),
 });
 
-/**
- * Position of the seals. One row, made with the first day. Rows before it are in `sealed_…`, all later ones are open.
- */
+/** Progress of sealing; one row, created with the first day. Earlier rows are in `sealed_…`, later ones are open. */
 export const sealCursor = pgTable("seal_cursor", {
 	id: smallint().primaryKey(),
-	/** The day that is sealed next. */
+	/** Next day to be sealed. */
 	day: date({ mode: "string" }).notNull(),
-	/** Ledger entries are open from here on. */
+	/** Ledger entries from this time on are open. */
 	entriesFrom: moment("entries_from").notNull(),
-	/** No row is recorded with an earlier moment, whatever the server's clock says. */
+	/** No row gets an earlier time, whatever the server's clock says. */
 	closedUntil: moment("closed_until").notNull(),
-	/** The last settled request that was added, and the day's sums so far. */
+	/** Last settled request that was added, and the day's sums so far. */
 	usageAt: moment("usage_at").notNull(),
 	usageId: uuid("usage_id").notNull(),
 	usageRows: count("usage_rows"),
 	chargedNanoUsd: count("charged_nano_usd"),
 	writtenOffNanoUsd: count("written_off_nano_usd"),
 	usageHash: bytes("usage_hash").notNull(),
-	/** The same for operations on leases. */
+	/** The same for lease operations. */
 	opAt: moment("op_at").notNull(),
 	opId: uuid("op_id").notNull(),
 	grantedNanoUsd: count("granted_nano_usd"),
@@ -88,17 +86,17 @@ export const sealedLease = pgTable(
 
 export const sealedBudget = pgTable("sealed_budget", {
 	budgetId: text("budget_id").primaryKey(),
-	/** The sum of its sealed ledger entries; 0 for a key's. */
+	/** Sum of the budget's sealed ledger entries; 0 for a key's. */
 	entriesNanoUsd: count("entries_nano_usd"),
-	/** What its sealed leases have spent. */
+	/** Spending of its sealed leases. */
 	spentNanoUsd: count("spent_nano_usd"),
-	/** The part of that whose leases are removed. */
+	/** Part of the spending whose leases were deleted. */
 	removedNanoUsd: count("removed_nano_usd"),
-	/** How its rows differed when they were last read again; null if they agreed. */
+	/** How the rows differed when they were last read again; null if they matched. */
 	problem: text(),
 });
 
-/** Position of the present round of reading sealed days again; one row. */
+/** Progress of the present round of reading sealed days again; one row. */
 export const sealRound = pgTable("seal_round", {
 	id: smallint().primaryKey(),
 	day: date({ mode: "string" }).notNull(),
@@ -108,7 +106,7 @@ export const sealRound = pgTable("seal_round", {
 	chargedNanoUsd: count("charged_nano_usd"),
 	writtenOffNanoUsd: count("written_off_nano_usd"),
 	usageHash: bytes("usage_hash").notNull(),
-	/** After the last day come the budgets: the last one compared. */
+	/** After the last day, budgets are compared: id of the last one. */
 	budgetId: text("budget_id").notNull().default(""),
 	startedAt: moment("started_at").notNull().defaultNow(),
 });

@@ -5,9 +5,9 @@ import type { Statements } from "../db/statements.ts";
 import { viewOf } from "../db/view-of.ts";
 import { type NanoUsd, sumOfColumn } from "../money/nano-usd.ts";
 
-/** Rows per statement: some tens of milliseconds. */
+/** Rows per statement, which takes some tens of milliseconds. */
 export const STEP_ROWS = 2_000;
-/** Longest duration of a call; the next one continues. */
+/** Longest time of a call; the next call continues. */
 const RUN_MS = 2_000;
 
 export interface SealDeps {
@@ -15,7 +15,7 @@ export interface SealDeps {
 	readonly clock: Clock;
 }
 
-/** Repeats a bounded step until there is no more or the time of a call is over; returns the sum of the counts. */
+/** Repeats a bounded step until there is no more or the call's time is over. Returns the sum of the counts. */
 export async function inSteps(clock: Clock, step: () => Promise<{ count: number; more: boolean }>): Promise<number> {
 	const untilMs = clock.monotonicMs() + RUN_MS;
 	let sum = 0;
@@ -27,7 +27,7 @@ export async function inSteps(clock: Clock, step: () => Promise<{ count: number;
 	return sum;
 }
 
-/** Seals days that are over, in bounded, resumable steps, one process at a time. Returns how many were sealed. */
+/** Seals past days in bounded, resumable steps, one process at a time. Returns the number of sealed days. */
 export function sealDays({ statements, clock }: SealDeps): Promise<number> {
 	return inSteps(clock, async () => {
 		const [row] = await statements<{ state: "more" | "sealed" | "idle" | "busy" }>`
@@ -38,7 +38,7 @@ export function sealDays({ statements, clock }: SealDeps): Promise<number> {
 	});
 }
 
-/** The run after the next day completes what an interrupted one left. */
+/** After an interruption, the call after the next day completes the rest. */
 async function sealLeases(statements: Statements): Promise<void> {
 	for (let sealed = STEP_ROWS; sealed === STEP_ROWS; ) {
 		const [row] = await statements<{ sealed: number }>`select books_seal_leases(${STEP_ROWS}::integer) as sealed`;
@@ -47,8 +47,8 @@ async function sealLeases(statements: Statements): Promise<void> {
 }
 
 /**
- * Reads about `rowsMax` rows of sealed days again, continuing from the last call; the next check of the books reports
- * differences. Returns the number of rows read.
+ * Reads about `rowsMax` rows of sealed days again, continuing after the last call; the next check of the ledger reports
+ * differences. Returns the number of rows.
  */
 export function verifyDays({ statements, clock }: SealDeps, rowsMax: number): Promise<number> {
 	let left = rowsMax;
@@ -62,16 +62,16 @@ export function verifyDays({ statements, clock }: SealDeps, rowsMax: number): Pr
 }
 
 interface SealedDay {
-	/** `2026-11-22`, in UTC. */
+	/** Day in UTC: `2026-11-22`. */
 	readonly id: string;
 	readonly requests: number;
 	readonly charged: NanoUsd;
-	/** Ledger entries: top-ups, adjustments and so on. */
+	/** Number of ledger entries, such as top-ups and adjustments. */
 	readonly entries: number;
 	/** SHA-256 in hex. */
 	readonly seal: string;
 	readonly verifiedAtMs: number | null;
-	/** How its rows differ from the seal; null if no difference is known. */
+	/** How the rows differ from the seal; null if no difference is known. */
 	readonly problem: string | null;
 }
 

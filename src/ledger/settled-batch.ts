@@ -14,7 +14,7 @@ export class SettledBatch {
 		return this.#tickets.length;
 	}
 
-	/** When the oldest of them was added. */
+	/** When the oldest settlement was added. */
 	get sinceMs(): number {
 		return this.#sincesMs.reduce((oldestMs, sinceMs) => Math.min(oldestMs, sinceMs), Number.POSITIVE_INFINITY);
 	}
@@ -26,13 +26,13 @@ export class SettledBatch {
 		this.#sincesMs.push(sinceMs);
 	}
 
-	/** Acknowledges all except those at the places `leftOut`. */
+	/** Acknowledges all settlements except those at the indexes `leftOut`. */
 	acknowledge(leftOut: ReadonlySet<number>): void {
 		for (let place = 0; place < this.length; place++)
 			if (!leftOut.has(place)) (this.#acknowledges[place] as Acknowledge)(this.#tickets[place] as number);
 	}
 
-	/** The settlements at the chosen places, in order. */
+	/** The settlements at the chosen indexes, in order. */
 	where(chosen: (place: number) => boolean): SettledBatch {
 		const batch = new SettledBatch();
 		for (let place = 0; place < this.length; place++) if (chosen(place)) this.copy(place, batch);

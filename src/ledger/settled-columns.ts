@@ -5,16 +5,16 @@ import { USAGE_FIELD_NAMES } from "./usage-fields.ts";
 export type Settlements = Iterable<SettledEvent> & { readonly length: number };
 
 /**
- * Arguments of `lease_settle`: a Postgres array literal per field; a single element stands for all settlements. JSON
- * costs Postgres three times as much.
+ * Arguments of `lease_settle`: a Postgres array literal per field, in which a single element stands for all
+ * settlements. JSON would cost Postgres three times as much.
  */
 export type SettledLiterals = Readonly<Record<keyof SettledEvent, string>>;
 
 type Columns = { readonly [Name in keyof SettledEvent]-?: SettledEvent[Name][] };
 
 /**
- * Settlements as one array per field, the only copy on their way to Postgres: numbers, and texts that most of them
- * share. So young collections visit no objects, and a batch is serialized a column at a time.
+ * Settlements as one array per field, the only copy on their way to Postgres. Numbers and shared texts keep objects out
+ * of garbage collections; a batch is serialized column by column.
  */
 export class SettledColumns {
 	readonly #columns: Columns;
@@ -58,7 +58,7 @@ export class SettledColumns {
 		return literals as SettledLiterals;
 	}
 
-	/** Most columns are equal for all requests of 0.1 s: sending one value saves two thirds of text and work. */
+	/** Values to send: a single one if all are equal, as in most columns, which saves two thirds of text and work. */
 	#sent(name: keyof SettledEvent): readonly unknown[] {
 		const column: readonly unknown[] = this.#columns[name];
 		if (name === "id") return column;
@@ -73,7 +73,7 @@ const NAMES = USAGE_FIELD_NAMES;
 
 const emptyColumns = () => Object.fromEntries(NAMES.map((name) => [name, []])) as unknown as Columns;
 
-/** Compiled from the fields: a loop over their names costs 7 to 10 times the processor time on every request. */
+/** Compiled from the fields: a loop over their names costs 7 to 10 times as much time per request. */
 const append = new Function(
 	"columns",
 	"event",
@@ -81,18 +81,18 @@ const append = new Function(
 ) as (columns: Columns, event: SettledEvent) => void;
 
 /**
- * A JSON array is a Postgres array in other brackets, unless a text in it needs a backslash, and the runtime writes it
- * in one call. A field that a former version's journal lacks is null.
+ * A JSON array is a Postgres array in other brackets, unless a text needs a backslash; the runtime writes it in one
+ * call. A field that a journal of the previous version lacks is null.
  */
 function arrayLiteral(values: readonly Value[]): string {
 	const json = JSON.stringify(values);
 	return json.includes("\\") ? `{${values.map(element).join(",")}}` : `{${json.slice(1, -1)}}`;
 }
 
-/** Nested arrays in Postgres have equal lengths, so each inner array is a literal of its own. */
+/** Literals for inner arrays, because nested arrays in Postgres must have equal lengths. */
 const budgetsOf = (budgets: readonly string[] | undefined) => (budgets === undefined ? null : arrayLiteral(budgets));
 
-/** Characters that end an element or change the next one. */
+/** Characters that need a backslash in an array literal. */
 const SPECIAL = /["\\]/g;
 
 const element = (value: Value): string =>

@@ -1,7 +1,7 @@
 import type { SettledEvent } from "./event.ts";
 import { type Acknowledge, SettledBatch } from "./settled-batch.ts";
 
-/** Settlements that wait for Postgres, in batches as they are sent. */
+/** Queue of settlements for Postgres, in the batches in which they are sent. */
 export function createSettledQueue(batchMax: number) {
 	const batches: SettledBatch[] = [];
 	let length = 0;
@@ -20,12 +20,12 @@ export function createSettledQueue(batchMax: number) {
 			last().add(event, acknowledge, ticket, sinceMs);
 			length += 1;
 		},
-		/** Appends it as a batch of its own. */
+		/** Appends a batch of its own. */
 		push(batch: SettledBatch) {
 			batches.push(batch);
 			length += batch.length;
 		},
-		/** Appends its settlements to the last batches. */
+		/** Appends the settlements to the last batches. */
 		append(batch: SettledBatch) {
 			for (let place = 0; place < batch.length; place++) batch.copy(place, last());
 			length += batch.length;
@@ -33,7 +33,7 @@ export function createSettledQueue(batchMax: number) {
 		length: () => length,
 		/** When the oldest was added; infinite if there is none. */
 		sinceMs: () => Math.min(...batches.map((batch) => batch.sinceMs)),
-		/** Takes the first `count` for sending: they are not changed until `takeBack` or `remove`. */
+		/** Takes the first `count` for sending; they do not change until `takeBack` or `remove`. */
 		lend(count: number) {
 			const [first] = batches;
 			if (first === undefined || first.length <= count) lent = first;
@@ -44,7 +44,7 @@ export function createSettledQueue(batchMax: number) {
 			}
 			return lent;
 		},
-		/** Puts the lent batch back at the head. */
+		/** Puts the batch that was taken back at the front. */
 		takeBack() {
 			lent = undefined;
 		},

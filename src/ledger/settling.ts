@@ -4,23 +4,22 @@ import type { Settlements } from "./settled-columns.ts";
 import { LeaseExceeded, type LedgerStore } from "./store.ts";
 
 export interface Settled {
-	/** Places of settlements that need a locked row: they were not recorded. */
+	/** Indexes of settlements that were not recorded, because they need a locked row. */
 	readonly held: ReadonlySet<number>;
-	/** How many were new to Postgres, as far as it reported. */
+	/** Number of settlements that were new to Postgres, as far as it reported. */
 	readonly fresh: number;
-	/** How many belong to an epoch that is over or unknown; Postgres does not say how many were new. */
+	/** Number of an ended or unknown epoch, for which Postgres does not report how many were new. */
 	readonly late: number;
-	/** How many exceeded their leases, and were settled like late ones. */
+	/** Number that exceeded their leases and were settled like late ones. */
 	readonly forgotten: number;
 }
 
 export const NOBODY_HELD: ReadonlySet<number> = new Set();
 
 /**
- * Records settlements in Postgres, and running requests (`openJson`, AdmittedEvents); may be repeated. A lease covers
- * its charges, unless the database has forgotten grants: after a failover to a lagging server, or a restore. A
- * settlement that does not fit is then settled like one of an ended epoch: charged to available credit, the rest
- * written off. The others still go to their leases.
+ * Records settlements and running requests (`openJson`, AdmittedEvents) in Postgres; repeatable. A lease covers its
+ * charges unless the database lost grants in a failover or restore. Settlements that do not fit are then settled like
+ * those of an ended epoch: from available credit, the rest written off.
  */
 export async function settleBatch(store: LedgerStore, batch: Settlements, openJson: string): Promise<Settled> {
 	try {
@@ -63,8 +62,8 @@ async function settleEach(store: LedgerStore, batch: Settlements, openJson: stri
 }
 
 /**
- * Settles events of an ended epoch one by one; returns those that wait for a locked row. If it fails on the way, the
- * `settled` ones need not be repeated.
+ * Settles events of an ended epoch one by one; returns those that wait for a locked row. After a failure, those in
+ * `settled` need not be repeated.
  */
 export async function settleLate(
 	store: LedgerStore,
@@ -74,7 +73,7 @@ export async function settleLate(
 	const held: SettledEvent[] = [];
 	const accounts = new Set<string>();
 	for (const event of batch) {
-		// A locked row is waited for once: other accounts' settlements do not wait for each settlement of this account.
+		// Waits once per account for a locked row, so that other accounts' settlements are not delayed by each settlement.
 		if (accounts.has(event.account)) {
 			held.push(event);
 			continue;

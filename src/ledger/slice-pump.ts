@@ -11,64 +11,63 @@ export interface SlicePumpDeps {
 	clock: Clock;
 	log: Log;
 	newUuid: () => string;
-	/** Returns free credit that is not promised. */
+	/** Returns free credit that no request was promised. */
 	giveBack(slice: Slice): void;
 	/** As in `GrantsDeps`. */
 	onUnknown(budget: string): void;
-	/** The slice is not being pumped any more. */
+	/** Called when the slice has no waiters left. */
 	onServed(slice: Slice): void;
 }
 
-/** A first slice is this many times what the request needs, if credit is plentiful. */
+/** Size of a first slice in multiples of the request's need, if credit is plentiful. */
 const GRANT_NEEDS = 32;
-/** How much is requested in advance, in targets. */
+/** Credit to have in advance, in multiples of the target. */
 const ASK_AHEAD = 1.5;
 const DRY_MS = 1_000;
-/** A refusal needs a recall first, but not more often than this: requests in between share the next recall. */
+/** Least time between two recalls for refusals; requests in between share the next recall. */
 const RECALL_INTERVAL_MS = 100;
-/** Pause between two checks for answers: an answer takes some round trips. */
+/** First pause between checks for answers, which take some round trips. */
 const ANSWER_PAUSE_MS_MIN = 5;
 const ANSWER_PAUSE_MS_MAX = 100;
-/** Without proof by then, the refusal becomes a 503 with `retry-after`. */
+/** Time for proving a shortage; after it the request gets a 503 with `retry-after` instead of a 402. */
 const PROOF_MS_MAX = 2_000;
-/** Upper bound of a slice that is filled in advance: 2^40 nano-dollars, about $1,100. */
+/** Largest slice filled in advance: 2^40 nano-dollars, about $1,100. */
 const TARGET_MAX = 2 ** 40;
 
 /**
- * A recall under way: waiters up to `upTo` may be refused when all instances have answered it. One recall is not
- * enough. Answers come one after the other, and credit freed after the first may have been on its way while another
- * instance spent what it had not yet returned. So all are asked twice. After the first answers (`before`) no instance
- * keeps idle credit. Credit idle at the time of the second recall has arrived with its answers. It was available to
- * this check unless others took it since, and the sum they took is known. So a refusal is proved for one moment.
+ * A recall in progress; waiters up to `upTo` may be refused once all instances answered it. All are asked twice, since
+ * credit freed after the first answers may be in transit while another instance spends the rest. After the first
+ * answers (`before`) no instance keeps idle credit. Credit idle at the second recall arrives with its answers, unless
+ * others took it since, and that sum is known. So a refusal is proved for one moment.
  */
 interface Search {
 	readonly ticket: number;
 	readonly upTo: number;
-	/** Waiters up to `firstUpTo` have waited for a proof since then. */
+	/** Time since which waiters up to `firstUpTo` wait for a proof. */
 	readonly sinceMs: number;
 	readonly firstUpTo: number;
 	readonly before: Look | undefined;
 	pauseMs: number;
 }
 
-/** `lent` at a check that all had answered, and the free, unpromised credit here after it. */
+/** `lent` when all had answered, and the free, unpromised credit on this instance after that. */
 interface Look {
 	readonly lent: bigint;
 	readonly free: NanoUsd;
 }
 
-/** Brings credit into slices: for waiting requests, and in advance. */
+/** Gets credit into slices, for waiting requests and in advance. */
 export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: number }) {
 	const { clock, log } = deps;
 	const grants = createGrants(deps);
 	const recaller: Recaller = createRecaller(deps);
 
-	/** Target of a slice's free credit: its burn over the horizon, plus room for as many requests as ran at once. */
+	/** Target of free credit: spending over the horizon, plus room for as many requests as ran at once. */
 	function target(slice: Slice): number {
 		return Math.min(TARGET_MAX, Math.ceil((slice.burnPerSecond * options.horizonMs) / 1000 + 2 * slice.heldPeak));
 	}
 
-	/** Waiters receive a grant in the moment in which it arrives, before a recall can return it. */
+	/** Waiters get a grant at the moment of its arrival, before a recall can return it. */
 	async function ask(
 		slice: Slice,
 		want: NanoUsd,
@@ -89,7 +88,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		}
 	}
 
-	/** Returns what is left after the waiters had theirs. */
+	/** Adds a grant to the slice. Returns what is left after the waiters. */
 	function take(slice: Slice, reply: GrantReply): NanoUsd {
 		slice.free = addUsd(slice.free, reply.amount);
 		if (reply.contested) slice.contestedUntilMs = Math.max(slice.contestedUntilMs, clock.monotonicMs() + CONTESTED_MS);
@@ -98,7 +97,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return ZERO_USD;
 	}
 
-	/** Wakes waiters in order as far as the free credit covers them; returns the rest. */
+	/** Resumes waiters in order while free credit suffices; returns the rest. */
 	function wake(slice: Slice): NanoUsd {
 		let left = slice.free;
 		slice.waiters = slice.waiters.filter((waiter) => {
@@ -110,7 +109,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return left;
 	}
 
-	/** One pump per slice: it requests what all waiters need together. */
+	/** Serves a slice's waiters with requests for what all need together; one run per slice. */
 	async function serve(slice: Slice): Promise<void> {
 		slice.pumping = true;
 		let search: Search | undefined;
@@ -121,7 +120,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 				left = minUsd(left, slice.free);
 				const { want, min } = wishFor(slice, left);
 				const upTo = slice.waitersEver;
-				// A return still on its way may reach Postgres after this request.
+				// A return in transit may reach Postgres after this request.
 				const returnsBefore = slice.returnsEver - slice.returns.size;
 				const asked = await ask(slice, want, min, search?.ticket ?? null);
 				left = asked.left;
@@ -130,11 +129,11 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 					continue;
 				}
 				if (asked.reply.amount > 0) {
-					// What the others had is not known any more.
+					// What the others hold is no longer known, so the recall starts again.
 					search = undefined;
 					continue;
 				}
-				// Excludes waiters added during the request, and those that need less than was refused.
+				// Excludes waiters that came during the request, and those that need less than was refused.
 				const refused = slice.waiters.filter(({ number, need }) => number <= upTo && need - slice.free >= min);
 				if (refused.length > 0) {
 					await Promise.all(slice.returns);
@@ -146,7 +145,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 			for (const waiter of slice.waiters.splice(0)) waiter.reject(error);
 		} finally {
 			slice.pumping = false;
-			// Answers a recall that came while waiters were served.
+			// Answers a recall that arrived while waiters were served.
 			deps.onServed(slice);
 		}
 	}
@@ -154,7 +153,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	function wishFor(slice: Slice, left: NanoUsd): { want: NanoUsd; min: NanoUsd } {
 		const needs = slice.waiters.map((waiter) => waiter.need);
 		const min = nanoUsd(Math.max(1, Math.min(...needs) - left));
-		// While other instances need this budget, more than the next request needs would lie idle here.
+		// While other instances need this budget, no more is requested than the next request needs.
 		if (isContested(slice, clock.monotonicMs())) return { want: min, min };
 		const sum = needs.reduce((total, need) => Math.min(total + need, Number.MAX_SAFE_INTEGER), 0);
 		const ahead = Math.min(TARGET_MAX, Math.max(target(slice), GRANT_NEEDS * Math.max(...needs)));
@@ -162,8 +161,8 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	}
 
 	/**
-	 * Postgres had too little. That proves nothing while instances with credit have not answered a recall: they are
-	 * asked, again for new requests. Waiters without a proof in time receive an error.
+	 * Decides about waiters after Postgres had too little. A shortage is proved only after all instances with credit have
+	 * answered a recall. Waiters without a proof in time get an error.
 	 */
 	async function judge(
 		slice: Slice,
@@ -173,7 +172,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	): Promise<Search | undefined> {
 		const available = reply.available ?? ZERO_USD;
 		if (reply.unanswered === 0 && (!search || reply.lent === null)) {
-			// Too little exists on all instances together.
+			// All instances together have too little.
 			refuse(slice, refused, available);
 			return undefined;
 		}
@@ -196,7 +195,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 			return undefined;
 		}
 		if (reply.lent !== null) {
-			// Others took some since. The next check is the first of two again, for the remaining waiters.
+			// Others took some since, so the next check is the first of two again.
 			await sleepUntilRecall(slice);
 			return { ...search, before: undefined };
 		}
@@ -210,7 +209,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		if (waitMs > 0) await sleep(clock, waitMs);
 	}
 
-	/** Recalls from the others, first or (`lent`: after their answers) again. Undefined: no answer from Postgres. */
+	/** Recalls from the others, for the first or (`lent`) second time. Undefined if Postgres did not answer. */
 	async function recall(
 		slice: Slice,
 		search: Search | undefined,
@@ -229,7 +228,7 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 		return { ticket, upTo, sinceMs, firstUpTo, before, pauseMs: ANSWER_PAUSE_MS_MIN };
 	}
 
-	/** At the second recall less than the need was idle: available now, free here, and taken by others together. */
+	/** True if less than the need was idle at the second recall: available now, free here, and taken by others. */
 	function isProven(need: NanoUsd, available: NanoUsd, lent: bigint, before: Look): boolean {
 		const taken = lent - before.lent;
 		return taken >= 0n && BigInt(available) + BigInt(before.free) + taken < BigInt(need);
@@ -268,14 +267,14 @@ export function createSlicePump(deps: SlicePumpDeps, options: { horizonMs: numbe
 	}
 
 	return {
-		/** Serves the slice's waiters until there are none. One at a time per slice: call only if it is not `pumping`. */
+		/** Serves the slice's waiters until there are none. Call it only if the slice is not `pumping`. */
 		serve,
-		/** Requests more if the slice holds less free credit than its target. */
+		/** Requests credit in advance if the slice has less than its target. */
 		askAhead(slice: Slice, nowMs: number) {
 			if (slice.pumping || slice.dryUntilMs > nowMs || isContested(slice, nowMs)) return;
 			const wanted = target(slice);
 			if (slice.free >= wanted) return;
-			// More than the target, so that not every request triggers a grant.
+			// More than the target, so that not every request causes a grant.
 			void fill(slice, minUsd(nanoUsd(Math.ceil(wanted * ASK_AHEAD) - slice.free), nanoUsd(TARGET_MAX)));
 		},
 		stop: grants.stop,

@@ -2,77 +2,77 @@ import { addUsd, type NanoUsd, subUsd, ZERO_USD } from "../money/nano-usd.ts";
 
 export type Slice = ReturnType<typeof createSlice>;
 
-/** After a recall, free credit is kept only for requests that need it now, for this long. */
+/** Milliseconds after a recall in which free credit is kept only for waiting requests. */
 export const CONTESTED_MS = 5_000;
 
 export interface Waiter {
-	/** Counts up from 1 in each slice. */
+	/** Number of the waiter, from 1 in each slice. */
 	readonly number: number;
 	readonly need: NanoUsd;
 	resolve(shortage: Shortage | null): void;
 	reject(error: unknown): void;
 }
 
-/** Proof that neither this instance, Postgres, nor idle credit of other instances covers the need. */
+/** Proof that this instance, Postgres and other instances' idle credit together do not cover the need. */
 export interface Shortage {
 	readonly budget: string;
 	readonly needNanoUsd: NanoUsd;
-	/** The most that could be reserved when the need was refused. */
+	/** Largest amount that could be reserved when the need was refused. */
 	readonly availableNanoUsd: NanoUsd;
-	/** Not a proof: by the database's clock this is not the cap's period now. The cap changed, or a clock is off. */
+	/** True if it is no proof, but by the database's clock the cap has another period now. */
 	readonly untimely: boolean;
 }
 
 /**
- * This instance's slice of one budget. Invariant: free + held + unacknowledged + returning is the rest of the lease in
- * Postgres (granted − returned − settled), apart from statements under way.
+ * This instance's slice of a budget. Invariant: free + held + unacknowledged + returning equals the rest of the lease
+ * in Postgres (granted − returned − settled), except for running statements.
  */
 export function createSlice(budget: string, nowMs: number, contestedUntilMs: number) {
 	return {
 		budget,
 		free: ZERO_USD,
-		/** The part of `free` that waiting requests may be about to reserve; it is not returned before. */
+		/** Part of `free` promised to waiting requests, which is not returned. */
 		promised: ZERO_USD,
 		held: ZERO_USD,
 		/** Charged, but not yet acknowledged by Postgres. */
 		unacknowledged: ZERO_USD,
-		/** Taken from `free` and on its way back. */
+		/** Removed from `free` and on its way to Postgres. */
 		returning: ZERO_USD,
-		/** The statements that carry `returning`; they never reject. */
+		/** Statements that carry `returning`; they never reject. */
 		returns: new Set<Promise<boolean>>(),
 		returnsEver: 0,
-		/** The grant under way; it never rejects. */
+		/** Running request for a grant; it never rejects. */
 		asking: undefined as Promise<void> | undefined,
-		/** The limit was lowered during the request for a grant: the grant is returned whole. */
+		/** True if the limit was lowered during the request for a grant, which is then returned whole. */
 		askedTooEarly: false,
-		/** The number of the newest lowering of its limit that this instance applied; 0: none. */
+		/** Number of the newest lowering of its limit that this instance has applied; 0: none. */
 		lowering: 0,
-		/** A grant was given up with unknown outcome: the lease may hold more than is known here. */
+		/** True if a grant ended with unknown outcome: the lease may hold more than is known here. */
 		mayHoldMore: false,
-		/** Charged per second, smoothed. */
+		/** Charges per second, smoothed. */
 		burnPerSecond: 0,
 		burntSinceTick: 0,
-		/** The most that was held at once, fading. */
+		/** Largest amount held at once, decaying. */
 		heldPeak: 0,
 		lastUsedMs: nowMs,
-		/** Other instances need this budget: credit that becomes free is returned at once. */
+		/** Until then other instances need this budget, and credit that becomes free is returned at once. */
 		contestedUntilMs,
-		/** Postgres had no credit: no requests in advance until then. */
+		/** Until then no credit is requested in advance, because Postgres had none. */
 		dryUntilMs: Number.NEGATIVE_INFINITY,
 		recalledMs: Number.NEGATIVE_INFINITY,
 		waiters: [] as Waiter[],
-		/** The number of the newest waiter. */
+		/** Number of the newest waiter. */
 		waitersEver: 0,
 		pumping: false,
 	};
 }
 
-/** Other instances need this budget: credit is kept only for requests that need it now. */
+/** True while other instances need this budget: free credit is then kept only for waiting requests. */
 export function isContested(slice: Slice, nowMs: number): boolean {
 	return slice.contestedUntilMs > nowMs;
 }
 
-/** From free to held. */
+/** Moves an amount from free to held. */
 export function take(slice: Slice, amount: NanoUsd): void {
 	slice.free = subUsd(slice.free, amount);
 	slice.held = addUsd(slice.held, amount);

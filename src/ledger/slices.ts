@@ -11,7 +11,7 @@ import { type LedgerStore, NotLive } from "./store.ts";
 export type { Shortage, Slice } from "./slice.ts";
 
 export interface SlicesOptions {
-	/** Slices are sized for this long: an outage of the database must not starve a busy account. */
+	/** Milliseconds of spending that a slice covers, so that a database outage does not stop a busy account. */
 	horizonMs: number;
 	idleReturnMs?: number | undefined;
 }
@@ -24,22 +24,22 @@ export interface SliceTotals {
 
 export type Slices = ReturnType<typeof createSlices>;
 
-/** Free credit that a request was promised and may be about to reserve. */
+/** Free credit promised to a request, which is about to reserve it. */
 interface Promised {
 	readonly slice: Slice;
 	readonly need: NanoUsd;
-	/** How many lowerings of limits there had been. */
+	/** Number of limit lowerings at that time. */
 	readonly lowering: number;
 }
 
 const WAITERS_MAX = 10_000;
 const IDLE_RETURN_MS = 60_000;
-/** How long a request waits for a grant before it receives 503. */
+/** Time that a request waits for a grant before it gets a 503. */
 const DRAW_DEADLINE_MS = 5_000;
 const TICK_MS = 1_000;
 const BURN_SMOOTHING = 0.3;
 const PEAK_FADING = 0.95;
-/** Slices per turn of the tick. */
+/** Slices that the tick handles per turn of the event loop. */
 const SLICES_A_TURN = 5_000;
 const NO_TOTALS: SliceTotals = { free: 0, held: 0, unacknowledged: 0 };
 
@@ -65,7 +65,7 @@ export function createSlices(
 	const { idleReturnMs = IDLE_RETURN_MS } = options;
 	let totals: SliceTotals = NO_TOTALS;
 	let lowerings = 0;
-	/** Until when new slices are contested: for good once all is returned. Draws under way may still create slices. */
+	/** Until when new slices count as contested; for ever after everything was returned: draws may still create some. */
 	let newOnesUntilMs = Number.NEGATIVE_INFINITY;
 	let stopped = false;
 	let cancelTick = clock.after(TICK_MS, tick);
@@ -80,12 +80,12 @@ export function createSlices(
 		if (isContested(slice, nowMs) && slice.waiters.length === 0 && !slice.pumping) giveBack(slice);
 	}
 
-	/** Returns free credit that is not promised. `recall`: the recall that this answers. */
+	/** Returns free credit that no request was promised. `recall`: the recall that this answers. */
 	function giveBack(slice: Slice, recall: number | null = null): void {
 		if (slice.free > slice.promised) sendBack(slice, subUsd(slice.free, slice.promised), recall);
 	}
 
-	/** Takes it from memory first: from then on it cannot be spent, whatever becomes of the statement. */
+	/** Removes the amount from memory first, so that it cannot be spent whatever happens to the statement. */
 	function sendBack(slice: Slice, amount: NanoUsd, recall: number | null): void {
 		if (stopped) return;
 		slice.free = subUsd(slice.free, amount);
@@ -99,7 +99,7 @@ export function createSlices(
 		slice.returnsEver += 1;
 	}
 
-	/** Maintains every slice once, a part of them at a time so that requests run in between. */
+	/** Maintains every slice once, in parts, so that requests run in between. */
 	function tick(): void {
 		if (stopped) return;
 		const sums = { free: 0, held: 0, unacknowledged: 0 };
@@ -127,28 +127,28 @@ export function createSlices(
 
 	function lookAfter(slice: Slice, nowMs: number): void {
 		const perSecond = (slice.burntSinceTick * 1000) / TICK_MS;
-		// Rises at once: an outage can begin in the first seconds of an account's traffic.
+		// Rises at once, because an outage may start in the first seconds of an account's traffic.
 		slice.burnPerSecond += (perSecond > slice.burnPerSecond ? 1 : BURN_SMOOTHING) * (perSecond - slice.burnPerSecond);
 		slice.burntSinceTick = 0;
 		slice.heldPeak = Math.max(slice.held, slice.heldPeak * PEAK_FADING);
 		if (slice.held > 0 || slice.waiters.length > 0 || slice.pumping) return;
 		if (nowMs - slice.lastUsedMs < idleReturnMs) return;
 		if (slice.free > 0) giveBack(slice);
-		// A slice that may hold more is kept: without it a recall would be answered as if all were returned.
+		// A slice that may hold more is kept: without it a recall would be answered as if everything were returned.
 		else if (slice.unacknowledged === 0 && slice.returning === 0 && !slice.mayHoldMore) slices.delete(slice.budget);
 	}
 
-	/** Credit requested while other instances need it too would lie idle here. */
+	/** Marks the slice as contested, since credit requested now would be idle while others need it. */
 	function contest(slice: Slice): void {
 		slice.contestedUntilMs = Math.max(slice.contestedUntilMs, clock.monotonicMs() + CONTESTED_MS);
 	}
 
-	/** Resolves when credit that was free or arriving at the call is in Postgres. True if that carried the answer. */
+	/** Returns credit that is free or arriving. Resolves when Postgres has it; true if that carried the answer. */
 	async function surrender(slice: Slice, ticket: number): Promise<boolean> {
 		contest(slice);
 		const alone =
 			slice.returns.size === 0 && slice.asking === undefined && slice.free > slice.promised && !slice.mayHoldMore;
-		// Own waiters request again with the others: a slice that covers none of them helps no request.
+		// Waiters of this instance request credit again like others: a slice that covers none of them is useless.
 		giveBack(slice, alone ? ticket : null);
 		if (slice.asking) {
 			await slice.asking;
@@ -158,14 +158,14 @@ export function createSlices(
 		return alone;
 	}
 
-	/** The promised request had its turn to reserve. A lowering of the limit has taken it back already. */
+	/** Ends a promise after the request's turn to reserve. A lowering of the limit has already ended it. */
 	function takeBack({ slice, need, lowering }: Promised): void {
 		if (lowering < slice.lowering) return;
 		slice.promised = subUsd(slice.promised, need);
 		giveBackIfIdle(slice, clock.monotonicMs());
 	}
 
-	/** Null: added to `told`; the caller takes it back. */
+	/** Returns null after adding a promise to `told`, which the caller must take back. */
 	async function drawOne(slice: Slice, need: NanoUsd, told: Promised[]): Promise<Shortage | null> {
 		const tell = (): void => {
 			slice.promised = addUsd(slice.promised, need);
@@ -206,13 +206,13 @@ export function createSlices(
 
 	return {
 		get: (budget: string) => slices.get(budget),
-		/** For reconciliation and tests. */
+		/** All slices, for reconciliation and tests. */
 		all: () => slices.values(),
-		/** Sums over slices of accounts, as of the last tick. */
+		/** Sums over accounts' slices, as of the last tick. */
 		totals: () => totals,
 		/**
-		 * Waits until `need` was free in each budget, in order (inner lists concurrently), or returns the one that lacks
-		 * it. Credit stays here until the caller's turn to reserve. A Fault if the database does not answer in time.
+		 * Waits until `need` is free in each budget in order (inner lists concurrently), or returns the budget that lacks
+		 * it. Promises it until the caller's turn to reserve. Fault if the database does not answer in time.
 		 */
 		async draw(budgets: readonly (string | readonly string[])[], need: NanoUsd) {
 			assert(need >= 0, "a need is not negative");
@@ -233,7 +233,7 @@ export function createSlices(
 				clock.after(0, () => told.forEach(takeBack));
 			}
 		},
-		/** After a reservation: requests more before the slice runs out. */
+		/** After a reservation, requests credit before the slice runs out. */
 		topUp(slice: Slice, nowMs: number) {
 			slice.lastUsedMs = nowMs;
 			if (slice.held > slice.heldPeak) slice.heldPeak = slice.held;
@@ -243,11 +243,11 @@ export function createSlices(
 			slice.lastUsedMs = nowMs;
 			giveBackIfIdle(slice, nowMs);
 		},
-		/** How many lowerings of limits this instance has applied, of any budget. */
+		/** Number of limit lowerings that this instance has applied, over all budgets. */
 		lowerings: () => lowerings,
 		/**
 		 * Releases the unused `rest` of a request admitted after `lowering` lowerings. If the limit was lowered since, the
-		 * rest is returned to Postgres.
+		 * rest goes back to Postgres.
 		 */
 		leave(slice: Slice, rest: NanoUsd, lowering: number) {
 			slice.held = subUsd(slice.held, rest);
@@ -255,19 +255,19 @@ export function createSlices(
 			if (lowering < slice.lowering && rest > 0) sendBack(slice, rest, null);
 		},
 		/**
-		 * Answers recall `ticket`: returns all credit free or arriving here, now and for some seconds. Resolves when
-		 * Postgres has the credit and the answer; never rejects.
+		 * Answers recall `ticket`: returns all credit that is free or arriving, now and for some seconds. Resolves when
+		 * Postgres has credit and answer; never rejects.
 		 */
 		async answer(budget: string, ticket: number) {
 			const slice = slices.get(budget);
 			if (slice && (await surrender(slice, ticket))) return;
 			if (slice?.mayHoldMore) return;
-			// Only after the returns: the answer says that they arrived.
+			// Sent after the returns, because the answer states that they arrived.
 			await returns.send({ op: newUuid(), budget, amount: ZERO_USD, recall: ticket });
 		},
 		/**
-		 * The limit changed: a refused request may be possible now. If it was lowered, free, promised and arriving credit
-		 * is not usable any more on return, nor is the rest of running requests.
+		 * Applies a changed limit: refused requests may be possible now. After a lowering, free, promised and arriving
+		 * credit and the rest of running requests are no longer usable.
 		 */
 		limitChanged(budget: string, lowered: boolean) {
 			const slice = slices.get(budget);
@@ -281,7 +281,7 @@ export function createSlices(
 			slice.promised = ZERO_USD;
 			giveBack(slice);
 		},
-		/** Admits nothing more: returns free credit now and later. True once the first part arrived, false if given up. */
+		/** Returns free credit now and later, as admission ends. True once the first part arrived, false if given up. */
 		async handBack() {
 			newOnesUntilMs = Number.POSITIVE_INFINITY;
 			const arrived = [...slices.values()].map(async (slice) => {

@@ -1,85 +1,84 @@
 import type { NanoUsd } from "../money/nano-usd.ts";
 import type { Settlements } from "./settled-columns.ts";
 
-/** A request for a grant. The same `op` is granted only once. */
+/** A request for a grant, granted at most once per `op`. */
 export interface GrantRequest {
 	readonly op: string;
 	readonly budget: string;
 	readonly want: NanoUsd;
-	/** Less than this is useless: then nothing is granted. */
+	/** Least useful amount: if it is not available, nothing is granted. */
 	readonly min: NanoUsd;
 	/**
-	 * An earlier attempt was not answered. A refusal is then final for this `op`: the earlier attempt, if late, must not
-	 * grant credit that no request waits for.
+	 * True if an earlier attempt got no answer: a refusal is then final for this `op`, so that a late attempt cannot be
+	 * granted.
 	 */
 	readonly again: boolean;
-	/** The recall whose answers count for `unanswered`; null without a recall. */
+	/** Recall whose answers count for `unanswered`; null without one. */
 	readonly ticket: number | null;
 }
 
 export interface GrantReply {
 	readonly op: string;
 	readonly amount: NanoUsd;
-	/** What is left for others; null if the budget has no limit. */
+	/** Amount left for others; null if the budget has no limit. */
 	readonly available: NanoUsd | null;
 	/**
-	 * Instances that may still return credit: they hold some unanswered, or replay an earlier epoch's journal. At 0 a
+	 * Number of instances that may still return credit, because they have not answered or are replaying a journal. At 0 a
 	 * refusal is proved.
 	 */
 	readonly unanswered: number;
 	/**
-	 * For a refusal based on answers: all that leases of the budget were ever granted, minus its limit. Its rise between
-	 * two checks is what left the available credit in between; a fall says nothing. Null: too little even if all is
-	 * returned, or not all have answered.
+	 * For a refusal based on answers: sum ever granted to the budget's leases, minus its limit. Its increase between two
+	 * checks is what others took in between. Null: too little even if all is returned, or not all have answered.
 	 */
 	readonly lent: bigint | null;
-	/** Other instances need this budget: credit without a waiting request should be returned. */
+	/** True if other instances need this budget: credit without a waiting request should be returned. */
 	readonly contested: boolean;
-	/** A row of this budget is locked: nothing was done. */
+	/** True if a row of this budget is locked: nothing was done. */
 	readonly busy: boolean;
-	/** By the database's clock it is not this cap's period now, or the cap has another one: nothing was done. */
+	/** True if by the database's clock this is not the cap's period: nothing was done. */
 	readonly untimely: boolean;
 }
 
 export interface ReturnRequest {
 	readonly op: string;
 	readonly budget: string;
-	/** 0: only answers a recall. */
+	/** 0 for an answer without a return. */
 	readonly amount: NanoUsd;
-	/** The newest recall that this answers: credit idle at that time is returned. */
+	/** Newest recall that this answers: credit that was idle then is returned. */
 	readonly recall: number | null;
 }
 
-/** Another instance's request for idle credit. */
+/** Request of another instance for idle credit. */
 export interface Recall {
 	readonly budget: string;
 	readonly ticket: number;
 }
 
 export interface Flushed {
-	/** The leases are being closed: nothing was recorded. */
+	/** True if the leases are being closed: nothing was recorded. */
 	readonly late: boolean;
-	/** Settlements that Postgres did not know before. */
+	/** Number of settlements that were new to Postgres. */
 	readonly fresh: number;
-	/** Budgets and requests with locked rows: settlements that name one of them were skipped. */
+	/** Budgets and requests with locked rows; settlements with one of them were skipped. */
 	readonly busy: ReadonlySet<string>;
 }
 
 /**
- * The ledger's statements for one instance epoch. Each may be repeated with the same ids. A rejection means an unknown
- * outcome, except NotLive, which is final. None waits for a locked row: it reports what it skipped.
+ * The ledger's statements for one epoch, repeatable with the same ids. A rejection means an unknown outcome, except
+ * NotLive, which is final. None waits for a locked row: results list what was skipped.
  */
 export interface LedgerStore {
 	grant(requests: readonly GrantRequest[]): Promise<readonly GrantReply[]>;
 	/** Returns the skipped ops. */
 	giveBack(requests: readonly ReturnRequest[]): Promise<ReadonlySet<string>>;
-	/** `openJson`: an array of AdmittedEvent. Rejects with LeaseExceeded, finally, if the charges exceed the leases. */
+	/** `openJson`: array of AdmittedEvent. Rejects with LeaseExceeded, which is final, if charges exceed the leases. */
 	flush(settled: Settlements, openJson: string): Promise<Flushed>;
-	/** One SettledEvent as JSON, after `late`. */
+	/** Settles one SettledEvent (JSON) after `late`. */
 	settleLate(eventJson: string): Promise<void>;
 	/**
-	 * Closes some leases; when all are closed, ends the epoch. `keep`: budgets with settlements to come, which are late
-	 * from now on. These spend their leases, which stay open for them.
+	 * Closes some leases; ends the epoch when all are closed. `keep`: budgets with settlements to come, which are late
+	 * from now on and spend the leases that stay open.
 	 */
 	close(keep?: readonly string[]): Promise<{ readonly closed: number; readonly done: boolean }>;
 	/** Recalls idle credit of these budgets from all other instances; returns the ticket of their answers. */
@@ -88,12 +87,12 @@ export interface LedgerStore {
 	recalls(): Promise<readonly Recall[]>;
 }
 
-/** The instance was fenced off: it gets no more credit. */
+/** The instance was fenced: it gets no more credit. */
 export class NotLive extends Error {
 	override readonly name = "NotLive" as const;
 }
 
-/** An instance charged more than its lease holds: only a damaged journal can claim that. Nothing was recorded. */
+/** An instance charged more than its lease holds, which only a damaged journal can cause. Nothing was recorded. */
 export class LeaseExceeded extends Error {
 	override readonly name = "LeaseExceeded" as const;
 }

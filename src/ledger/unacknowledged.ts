@@ -4,8 +4,8 @@ import type { Journal } from "./journal.ts";
 import type { Slice, Slices } from "./slices.ts";
 
 /**
- * Follow-up work for the moment when Postgres has a settlement, by ticket. One array per field, with reused indexes:
- * the hold itself is released, and young collections visit no objects here. Bounded by the writer's queue.
+ * Work to do when Postgres has a settlement, by ticket. Arrays per field with reused indexes, so that holds are
+ * released and garbage collections visit no objects. Bounded by the writer's queue.
  */
 export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; journal: Pick<Journal, "acknowledge"> }) {
 	const { slices, journal } = deps;
@@ -13,7 +13,7 @@ export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; jour
 	const keys: Slice[] = [];
 	const furthers: (readonly Slice[])[] = [];
 	const charges: NanoUsd[] = [];
-	/** Still held because no journal says what was charged: a crash would charge by progress. */
+	/** Amounts still held because the journal lacks the settlement: a crash would charge by progress. */
 	const rests: (NanoUsd | undefined)[] = [];
 	const lowerings: number[] = [];
 	const segments: number[] = [];
@@ -27,7 +27,7 @@ export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; jour
 	}
 
 	return {
-		/** Returns the ticket. `journalled`: the journal has the settlement. `posted`: resolved when Postgres has it. */
+		/** Returns the ticket. `journalled`: the journal has the settlement. `posted` is resolved when Postgres has it. */
 		add(hold: HoldOf<unknown>, charged: NanoUsd, journalled: boolean, posted: PromiseWithResolvers<void> | undefined) {
 			const ticket = unused.pop() ?? charges.length;
 			accounts[ticket] = hold.account;
@@ -40,7 +40,7 @@ export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; jour
 			waiters[ticket] = posted;
 			return ticket;
 		},
-		/** Postgres has durably recorded it; the ticket is free for reuse. */
+		/** Postgres has durably recorded the settlement; the ticket can be reused. */
 		acknowledge(ticket: number) {
 			acknowledgeOn(accounts[ticket] as Slice, ticket);
 			acknowledgeOn(keys[ticket] as Slice, ticket);
@@ -51,10 +51,10 @@ export function createUnacknowledged(deps: { slices: Pick<Slices, "leave">; jour
 			unused.push(ticket);
 			posted?.resolve();
 		},
-		/** Nothing is sent to Postgres any more: rejects the waiting promises with `why`. */
+		/** Nothing more is sent to Postgres: rejects the waiting promises with `why`. */
 		giveUp(why: unknown) {
 			for (const posted of waiters.splice(0)) {
-				// A client that has left does not wait.
+				// Prevents an unhandled rejection, since a client that disconnected does not wait.
 				posted?.promise.catch(() => {});
 				posted?.reject(why);
 			}

@@ -1,21 +1,21 @@
 interface UsageField {
-	/** Of the table `usage_event`. */
+	/** Column of the table `usage_event`. */
 	readonly column: string;
-	/** Of the column. In events a `bigint` is an amount in nano-dollars and a `timestamptz` is in Unix milliseconds. */
+	/** Type of the column. In events a `bigint` is an amount in nano-dollars, a `timestamptz` Unix milliseconds. */
 	readonly type: "uuid" | "text" | "text[]" | "boolean" | "integer" | "bigint" | "real" | "timestamptz";
-	/** When its value is known: at the admission or at the end. */
+	/** When the value is known: at the admission or at the end. */
 	readonly known: "admission" | "end";
 	readonly nullable?: true;
-	/** Absent from an event where the column is null. */
+	/** Absent in an event if the column is null. */
 	readonly optional?: true;
-	/** Whole units that the request used; 0 if it used none. */
+	/** A number of whole units that the request used; 0 if none. */
 	readonly count?: true;
-	/** Part of an archived row and of its seal. A field that is added has it only with a new format of seals. */
+	/** Part of an archived row and its seal; a new field only with a new format of seals. */
 	readonly archived?: true;
 }
 
 /**
- * The fields of a settled request, in the order of `lease_settle`'s arguments and of archived rows. Events, journal
+ * Fields of a settled request, in the order of `lease_settle`'s arguments and of archived rows. Events, journal
  * records, batches, SQL arguments, the table `usage_event`, the archive and the request log follow from it.
  * `src/recipes.md` says how to add a field.
  */
@@ -24,37 +24,37 @@ export const USAGE_FIELDS = {
 	account: { column: "account_id", type: "text", known: "admission", archived: true },
 	key: { column: "key_id", type: "text", known: "admission", archived: true },
 	model: { column: "model", type: "text", known: "admission", archived: true },
-	/** The rate card that prices the request, whatever changes later. */
+	/** Rate card that prices the request, whatever changes later. */
 	card: { column: "rate_card_id", type: "text", known: "admission", archived: true },
 	endpoint: { column: "endpoint", type: "text", known: "admission", archived: true },
 	streamed: { column: "streamed", type: "boolean", known: "admission", archived: true },
 	reserved: { column: "reserved_nano_usd", type: "bigint", known: "admission", archived: true },
 	charged: { column: "charged_nano_usd", type: "bigint", known: "end", archived: true },
-	/** The part of the actual cost that is the operator's write-off. */
+	/** Part of the actual cost that the operator writes off. */
 	off: { column: "written_off_nano_usd", type: "bigint", known: "end", archived: true },
-	/** `exact`: by the upstream's count. `estimated`: by ours. `recovered`: from the journal after a crash. */
+	/** `exact`: counted by the upstream. `estimated`: counted here. `recovered`: from the journal after a crash. */
 	basis: { column: "basis", type: "text", known: "end", archived: true },
 	ending: { column: "ending", type: "text", known: "end", archived: true },
 	/** HTTP status that the client received or would have received. */
 	status: { column: "status", type: "integer", known: "end", archived: true },
-	/** Cached tokens included. */
+	/** Includes cached tokens. */
 	promptTokens: { column: "prompt_tokens", type: "integer", known: "end", count: true, archived: true },
 	cachedTokens: { column: "cached_tokens", type: "integer", known: "end", count: true, archived: true },
-	/** Reasoning tokens included. */
+	/** Includes reasoning tokens. */
 	completionTokens: { column: "completion_tokens", type: "integer", known: "end", count: true, archived: true },
 	reasoningTokens: { column: "reasoning_tokens", type: "integer", known: "end", count: true, archived: true },
-	/** Audio seconds, images or searches, by the endpoint. */
+	/** Audio seconds, images or searches, depending on the endpoint. */
 	units: { column: "units", type: "integer", known: "end", count: true, archived: true },
 	/** Alias of the replica that served the request, never its address. */
 	replica: { column: "replica", type: "text", known: "end", nullable: true, archived: true },
-	/** The managed batch that the request is a line of. */
+	/** Managed batch to which the request belongs. */
 	batch: { column: "batch_id", type: "text", known: "admission", optional: true, archived: true },
 	at: { column: "admitted_at", type: "timestamptz", known: "admission", archived: true },
 	/** Milliseconds from admission to the first token; null if there was none. */
 	first: { column: "first_token_ms", type: "real", known: "end", nullable: true, archived: true },
 	/** Milliseconds from admission to the end. */
 	ms: { column: "duration_ms", type: "real", known: "end", archived: true },
-	/** Budgets that the request draws on besides its account's and its key's: the periods of caps, the project. */
+	/** Budgets on which the request draws besides its account's and key's: periods of caps, and the project. */
 	budgets: { column: "budgets", type: "text[]", known: "admission", optional: true },
 } as const satisfies Record<string, UsageField>;
 

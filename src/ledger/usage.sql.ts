@@ -21,7 +21,7 @@ const BUILDERS = {
 	timestamptz: (column: string) => timestamp(column, { withTimezone: true }),
 };
 
-/** Columns that are 0 where an insert omits them: the counts, and these. */
+/** Columns that default to 0: the counts, and these. */
 const ZERO: ReadonlySet<UsageFieldName> = new Set(["off", "ms"]);
 
 function columnOf(name: UsageFieldName) {
@@ -37,31 +37,31 @@ const settled = Object.fromEntries(USAGE_FIELD_NAMES.map((name) => [name, column
 	PgColumnBuilderBase
 >;
 
-/** One settled request: the authority on what it cost. Written once, by its id; no prompt or answer is ever stored. */
+/** A settled request, whose row decides what it cost. Written once per id; contains no prompt or answer. */
 export const usageEvent = pgTable(
 	"usage_event",
 	{
 		...settled,
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
-		/** The project of its key at admission; null for none. */
+		/** Project of the key at admission; null: none. */
 		projectId: text("project_id"),
 		settledAt: timestamp("settled_at", { withTimezone: true }).notNull().default(sql`books_now()`),
 	},
 	(table) => [
 		index("usage_event_account").on(table.account, table.at),
 		index("usage_event_key").on(table.key, table.at),
-		/** For the hourly sums, which read recently settled rows. */
+		/** Index for the hourly sums, which read recently settled rows. */
 		index("usage_event_settled").on(table.settledAt),
-		/** Lines of a batch, among a day of other requests. */
+		/** Index for a batch's lines among other requests. */
 		index("usage_event_batch").on(table.batch, table.at, table.id).where(sql`${table.batch} is not null`),
-		/** A project's requests, among those of its account. */
+		/** Index for a project's requests among those of its account. */
 		index("usage_event_project").on(table.projectId, table.at, table.id).where(sql`${table.projectId} is not null`),
 		check("usage_charged_within_reserved", sql`${table.charged} >= 0 and ${table.reserved} >= ${table.charged}`),
 	],
 );
 
-/** Requests that were running at the last flush: their reserved amounts. Never the authority on money. */
+/** Requests running at the last flush, with reserved amounts; for display only. */
 export const reservation = pgTable(
 	"reservation",
 	{
@@ -73,7 +73,7 @@ export const reservation = pgTable(
 		model: text().notNull(),
 		reservedNanoUsd: bigint("reserved_nano_usd", { mode: "number" }).notNull(),
 		admittedAt: timestamp("admitted_at", { withTimezone: true }).notNull(),
-		/** As in `usage_event`; the key may be in another project by now. */
+		/** As in `usage_event`; the key may be in another project now. */
 		projectId: text("project_id"),
 	},
 	(table) => [

@@ -10,36 +10,36 @@ import { createSettledQueue } from "./settled-queue.ts";
 import { NOBODY_HELD, type Settled, settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 
-/** A running request: recorded in Postgres once it outlives a flush. */
+/** A running request, which is recorded in Postgres if it outlives a flush. */
 export interface OpenRequest {
-	/** An AdmittedEvent as JSON. */
+	/** JSON of its AdmittedEvent. */
 	json(): string;
 	isOpen(): boolean;
-	/** Postgres has recorded the hold, or the request has ended. */
+	/** Called when Postgres has recorded the hold, or the request has ended. */
 	readonly acknowledge?: (() => void) | undefined;
-	/** Index in the writer's pool; set by the writer only. */
+	/** Index in the writer's pool; only the writer sets it. */
 	slot: number;
 }
 
 export interface WriterOptions {
 	flushIntervalMs: number;
-	/** So many go out at once: making or acknowledging a batch is one event-loop step, which delays others. */
+	/** Settlements per usual batch: making or acknowledging one is a single step of the event loop. */
 	flushAt: number;
 	batchMax: number;
-	/** Beyond it `isFull`: no more requests are admitted until Postgres has caught up. */
+	/** Waiting settlements above which `isFull`: no requests are admitted until Postgres has caught up. */
 	queueMax: number;
 }
 
 export type Writer = ReturnType<typeof createWriter>;
 
-/** A settlement that is refused alone this often moves behind the others. */
+/** Refusals of a single settlement after which it moves behind the others. */
 const REFUSED_ALONE_MAX = 3;
-/** Pause before recently acknowledged settlements are sent again after a failure. */
+/** Pause before sending acknowledged settlements again after a failure. */
 const SEND_AGAIN_MS = 1_000;
-/** How often settlements that wait for a row are tried again. */
+/** Interval at which settlements that wait for a row are retried. */
 const ASIDE_RETRY_MS = 250;
 
-/** How long acknowledged settlements are kept for a failover, and how many: a standby's lag is shorter. */
+/** How long, and how many, acknowledged settlements are kept for a failover; a standby lags less. */
 const KEPT_MS = 30_000;
 const KEPT_MAX = 20_000;
 
@@ -47,21 +47,20 @@ const NOBODY = new SlotPool<OpenRequest>();
 const NOTHING = new SettledColumns();
 
 /**
- * The write-behind queue: batches go to Postgres one after the other; a failed one is repeated with the same ids, so
- * nothing is dropped or counted twice. Settlements that need a locked row are set aside and retried separately: only
- * their own account waits.
+ * Write-behind queue. Batches go to Postgres one after the other; a failed one is repeated with the same ids, so
+ * nothing is lost or counted twice. Settlements that need a locked row are set aside, so that only their account waits.
  */
 export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log }, options: WriterOptions) {
 	const { store, clock, log } = deps;
-	/** The batch being sent stays at its head until Postgres has it. */
+	/** Settlements to send. The batch being sent stays at the front until Postgres has it. */
 	const settled = createSettledQueue(options.batchMax);
-	/** They need a locked row. */
+	/** Settlements that wait for a locked row. */
 	const aside = createSettledQueue(options.batchMax);
 	let asideDueMs = 0;
 	const kept = createKeptBatches();
-	/** Most requests end before a flush and leave both pools; those that stay survive young collections. */
+	/** Running requests since the last flush. Most end before the next and leave both pools. */
 	let opened = new SlotPool<OpenRequest>();
-	/** Opened before the last flush: those that still run are worth a row. */
+	/** Running requests from before the last flush, which get a row if they still run. */
 	let outlived = new SlotPool<OpenRequest>();
 	const batchSize = createBatchSize(options.batchMax);
 	const outage = createOutage(clock, log);
@@ -75,10 +74,10 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	});
 	const { isStopped } = schedule;
 
-	/** `withOpen`: the interval is over for running requests, too. */
+	/** Flushes once. `withOpen`: includes running requests, since their interval has passed. */
 	async function flush(withOpen: boolean): Promise<"done" | "more" | "failed"> {
 		const batch = settled.lend(batchSize.now());
-		// A smaller batch than usual left some.
+		// A batch smaller than usual leaves some settlements.
 		const leavesSome = settled.hasMore();
 		const due = withOpen ? outlived : NOBODY;
 		if (withOpen) {
@@ -111,7 +110,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		try {
 			held = await send(batch, []);
 		} catch (error) {
-			// Back into the main queue, where a blocking settlement is found.
+			// Moves them to the main queue, which finds a settlement that blocks.
 			aside.remove();
 			settled.push(batch);
 			noteFailed(0, error);
@@ -119,12 +118,12 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		}
 		if (isStopped()) return false;
 		aside.remove();
-		// After the others, whose rows may be free.
+		// Tried after the others, when the rows may be free.
 		acknowledge(batch, held);
 		return true;
 	}
 
-	/** Acknowledges all settlements except those with a locked row, which are set aside. */
+	/** Acknowledges settlements, and sets aside those with a locked row. */
 	function acknowledge(batch: SettledBatch, held: ReadonlySet<number>): void {
 		if (held.size > 0) {
 			aside.append(batch.where((place) => held.has(place)));
@@ -135,7 +134,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		kept.add(carriedOut.columns, clock.monotonicMs());
 	}
 
-	/** Returns the places of settlements that wait for a locked row. */
+	/** Sends a batch. Returns the indexes of settlements that wait for a locked row. */
 	async function send(batch: SettledBatch | undefined, open: readonly OpenRequest[]): Promise<ReadonlySet<number>> {
 		const openJson = `[${open.map((request) => request.json()).join(",")}]`;
 		const settledNow = await settleBatch(store, batch?.columns ?? NOTHING, openJson);
@@ -170,7 +169,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		return unknown;
 	}
 
-	/** An outage is logged once, when it begins, and says nothing about the records; a refusal concerns one of them. */
+	/** An outage is logged once, when it starts; a refusal concerns a record and is always logged. */
 	function noteFailed(settlements: number, error: unknown): void {
 		const away = isDatabaseAway(error);
 		if (away) {
@@ -180,11 +179,11 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			outage.ended(settled.length());
 			log.warn("the database refused a flush; retrying", { settlements, error });
 		}
-		// A timeout may mean that the batch is too large, or waits for a lock that others do not need.
+		// A timeout may mean that the batch is too large, or waits for a lock that other settlements do not need.
 		if (!away || error instanceof DatabaseTimeout) giveWay(settlements, away, error);
 	}
 
-	/** Shrinks the batches down to the blocking record, which then moves behind the others. */
+	/** Shrinks batches until the blocking record is found, which then moves behind the others. */
 	function giveWay(settlements: number, away: boolean, error: unknown): void {
 		if (!batchSize.failed(settlements, settled.length() > 1)) return;
 		if (!away)
@@ -197,18 +196,18 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	}
 
 	return {
-		/** `acknowledge` is called with the ticket when Postgres has it. */
+		/** Adds a settlement. `acknowledge` is called with the ticket when Postgres has it. */
 		settle(event: SettledEvent, acknowledge: Acknowledge, ticket: number, nowMs: number) {
 			settled.add(event, acknowledge, ticket, nowMs);
 			schedule.flushLater();
 			if (settled.length() >= options.flushAt) schedule.flushSoon();
 		},
-		/** `now`: with the next flush; otherwise only if it outlives that. */
+		/** Adds a running request. `now`: records it with the next flush; otherwise only if it outlives that. */
 		open(request: OpenRequest, now = false) {
 			request.slot = (now ? outlived : opened).take(request);
 			schedule.flushLater();
 		},
-		/** Forgets an ended request, unless its acknowledgement is awaited. */
+		/** Removes an ended request, unless its acknowledgement is awaited. */
 		ended(request: OpenRequest) {
 			if (request.acknowledge !== undefined) return;
 			if (!opened.release(request.slot, request)) outlived.release(request.slot, request);
@@ -226,14 +225,14 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		},
 		isFull: () => settled.length() + aside.length() >= options.queueMax,
 		queued: () => settled.length() + aside.length(),
-		/** Age of the oldest settlement that Postgres does not have, milliseconds; 0 if none. */
+		/** Age in ms of the oldest settlement that Postgres lacks; 0 if none. */
 		oldestAgeMs() {
 			const nowMs = clock.monotonicMs();
 			return nowMs - Math.min(settled.sinceMs(), aside.sinceMs(), nowMs);
 		},
 		/**
-		 * Sends recently acknowledged settlements again after a failover: the new server may lack them. Returns how many it
-		 * lacked; all of them if it does not know this epoch.
+		 * Sends recently acknowledged settlements again after a failover. Returns the number that the server lacked; all of
+		 * them if it does not know this epoch.
 		 */
 		sendAgain,
 		/** Stops without flushing; queued settlements stay in the journal. */
@@ -241,7 +240,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	};
 }
 
-/** Halved by each failure, so that one bad record cannot block the others for long; grows again with success. */
+/** Size of batches: halved by each failure, so that a bad record does not block others long; grows with success. */
 function createBatchSize(most: number) {
 	let size = most;
 	let failedAlone = 0;
@@ -263,7 +262,7 @@ function createBatchSize(most: number) {
 	};
 }
 
-/** Logs an outage of Postgres once at its beginning and once at its end. `settlements`: how many wait. */
+/** Logs an outage of Postgres once at its start and once at its end. `settlements`: how many wait. */
 function createOutage(clock: Clock, log: Log) {
 	let sinceMs: number | undefined;
 	return {
@@ -281,13 +280,13 @@ function createOutage(clock: Clock, log: Log) {
 	};
 }
 
-/** Batches of settlements that Postgres acknowledged recently, kept for sending again after a failover. */
+/** Batches that Postgres acknowledged recently, to send again after a failover. */
 export function createKeptBatches() {
 	const kept: { readonly batch: SettledColumns; readonly atMs: number }[] = [];
 	let all = 0;
 
 	return {
-		/** `batch` must not change any more. Also drops batches that are too old or too many. */
+		/** Adds a batch, which must not change any more; drops old and excess ones. */
 		add(batch: SettledColumns, nowMs: number) {
 			if (batch.length === 0) return;
 			kept.push({ batch, atMs: nowMs });

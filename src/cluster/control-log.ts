@@ -6,13 +6,13 @@ type ControlKind = "key" | "account" | "project" | "budget";
 export interface ControlEntry {
 	readonly seq: number;
 	readonly kind: ControlKind;
-	/** The id of the key, account, project or budget. */
+	/** Id of the key, account, project or budget. */
 	readonly subject: string;
 	readonly payload: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Identifies an entry permanently: its number, and when its transaction began (µs since 1970). A server that took over
+ * Identifies an entry for ever by its number and the start of its transaction (µs since 1970): a server that took over
  * without it may reuse the number.
  */
 export interface AppendedEntry {
@@ -20,7 +20,7 @@ export interface AppendedEntry {
 	readonly atMicros: number;
 }
 
-/** Columns returned by an appending statement: the number, and `control_at()`. */
+/** Columns returned by a statement that appends an entry: its number, and `control_at()`. */
 export interface AppendedRow {
 	readonly seq: string;
 	readonly at_micros: string;
@@ -30,13 +30,13 @@ export function appendedOf({ seq, at_micros }: AppendedRow): AppendedEntry {
 	return { seq: Number(seq), atMicros: Number(at_micros) };
 }
 
-/** The channel on which `control_append` announces new entries; the payload is the sequence number. */
+/** Channel on which `control_append` announces new entries; the payload is the entry's number. */
 export const CONTROL_CHANNEL = "tollgate_control";
 
-/** Entries per query; the reader repeats it until it is up to date. */
+/** Entries per query; readers repeat it until they are up to date. */
 const PAGE_ROWS = 1000;
 
-/** The entries after `seq` in order, at most PAGE_ROWS. */
+/** Entries after `seq` in order, at most PAGE_ROWS. */
 export async function readControlAfter(statements: Statements, seq: number): Promise<ControlEntry[]> {
 	const rows = await statements<{ seq: string; kind: ControlKind; subject: string; payload: Record<string, unknown> }>`
 		select seq, kind, subject, payload from control_log where seq > ${seq} order by seq limit ${PAGE_ROWS}`;

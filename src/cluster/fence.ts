@@ -1,73 +1,72 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import type { AppendedEntry } from "./control-log.ts";
 
-/** A live instance that has not applied an entry yet. */
+/** A live instance that has not yet applied an entry. */
 export interface LaggingInstance {
 	readonly id: string;
 	readonly epoch: number;
-	/** Grows with each renewal of its lease. */
+	/** Number that grows with each renewal of its lease. */
 	readonly beat: number;
 	readonly ttlMs: number;
-	/** When its lease expires by the database's wall clock, unless renewed: for display. */
+	/** When its lease expires by the database's wall clock unless renewed; for display. */
 	readonly leaseUntilMs: number;
 }
 
-/** A fence's statements; each may be repeated and may throw. */
+/** Statements of a fence; each may be repeated and may throw. */
 export interface FenceStore {
 	/**
-	 * Live instances without the entry, after fencing off those that another found silent. Throws if the server lacks
-	 * that exact entry.
+	 * Live instances without the entry, after fencing those that another instance found silent. Throws if the server
+	 * lacks that exact entry.
 	 */
 	lagging(entry: AppendedEntry): Promise<readonly LaggingInstance[]>;
-	/** Fences an instance off unless it has renewed its lease since that beat. */
+	/** Fences an instance unless it has renewed its lease since that beat. */
 	fenceOff(id: string, epoch: number, beat: number): Promise<void>;
-	/** The server, and for how long instances may act on entries of the former server; 0 if they cannot. */
+	/** The server, and for how long instances may act on entries of the previous server; 0: none can. */
 	server(): Promise<{ readonly mark: string; readonly unquietMs: number }>;
-	/** Records that the caller has waited that long. */
+	/** Records that the caller has waited that time. */
 	quiet(mark: string): Promise<void>;
 }
 
 export interface FenceResult {
-	/** True once no instance acts on anything older than the entry. */
+	/** True once no instance acts on an older state than the entry. */
 	readonly effective: boolean;
 	readonly elapsedMs: number;
 	readonly pending: readonly LaggingInstance[];
-	/** How much longer it can take at most, by what is known now; 0 if it is effective. */
+	/** Longest remaining time as far as known; 0 if it is effective. */
 	readonly leftMs: number;
 }
 
 export interface FenceOptions {
-	/** Gives up after it with `effective: false`; Infinity never does. */
+	/** After this time returns `effective: false`; Infinity: never. */
 	deadlineMs: number;
-	/** Added to a lease before its holder counts as stopped; covers clocks that run at different rates. */
+	/** Added to a lease before its holder counts as stopped, because clocks run at different speeds. */
 	graceMs: number;
 }
 
-/** An instance closes its gate before its lease ends by its own clock; this covers a slower clock. */
+/** Grace for a slower clock: an instance closes its gate before its lease ends by its own clock. */
 export const FENCE_GRACE_MS = 1_000;
 
-/** Pause between two queries: a fixed share of the time waited so far, so that the caller gets an early result. */
+/** Pause between queries as a share of the time waited so far, so that early results are found early. */
 const POLL_SHARE = 0.25;
 const POLL_MS_MIN = 1;
 const POLL_MS_MAX = 100;
-/** A query may be repeated; after this many failures in a row the caller receives the error. */
+/** Failures of the query in a row after which the caller gets the error. */
 const FAILURES_MAX = 10;
-/** Queries without an answer fail late: they may take as long as the deadline, and at least this long. */
+/** Longest time of failing queries: those without an answer fail only at their deadline. */
 const FAILING_MS_MAX = FAILURES_MAX * POLL_MS_MAX;
 
-/** The server that took over may lack the awaited act. */
+/** Thrown if a server took over that may lack the awaited change. */
 class AnotherServer extends Error {
 	override readonly name = "AnotherServer" as const;
 }
 
 /**
- * Waits until each live instance has applied the control log up to the entry, or its lease is over. A lease is over
- * when the caller has seen the same beat for the length of the lease, by its own monotonic clock. The holder counts
- * from before it sent that beat, so it has stopped admitting by then. No wall clock matters: a failover or a correction
- * can set the database's forward. The holder is then fenced off and cannot renew. If it renewed in the last moment,
- * fencing finds another beat and the wait goes on. A server new to this database may lack the former server's last
- * commits, among them an instance. So there the caller also waits for the longest lease. If the act itself is lost, by
- * a takeover before the first query or during the wait, this throws, and the caller must repeat the act.
+ * Waits until each live instance has applied the entry, or its lease is over. A lease is over when the caller has seen
+ * the same beat for the lease's length, by its own monotonic clock. The holder counts from before it sent that beat, so
+ * it has stopped admitting. No wall clock matters, since a failover or correction can change the database's. The holder
+ * is then fenced and cannot renew; if it just renewed, fencing finds another beat and the wait continues. A server that
+ * took over may lack the last commits, among them an instance, so there the caller also waits for the longest lease.
+ * Throws if the entry itself was lost; the caller must repeat the change.
  */
 export async function waitApplied(
 	deps: { store: FenceStore; clock: Clock },
@@ -102,7 +101,7 @@ export async function waitApplied(
 
 	async function lookOnce(): Promise<Omit<FenceResult, "elapsedMs">> {
 		const pending = await store.lagging(entry);
-		// Read after `lagging`, so that an answer of the former server is not taken for the new one's.
+		// Read after `lagging`, so that the previous server's answer is not attributed to the new server.
 		const server = await store.server();
 		mark ??= server.mark;
 		if (mark !== server.mark) throw new AnotherServer("another server took over, which may not know the change");
@@ -116,7 +115,7 @@ export async function waitApplied(
 		}
 		for (const { id, epoch, beat } of over) await store.fenceOff(id, epoch, beat);
 		const mostMs = Math.max(...leftMs);
-		// The next look shows whether the fencing took effect.
+		// The next query shows whether the fencing took effect.
 		return { effective: pending.length === 0 && mostMs === 0, pending, leftMs: mostMs };
 	}
 
@@ -129,7 +128,7 @@ export async function waitApplied(
 	}
 }
 
-/** How long a beat has been seen unchanged, by a monotonic clock, counted from after it was first seen. */
+/** How long a beat has been unchanged, by a monotonic clock, since it was first seen. */
 export function createSilences(clock: Clock) {
 	const seen = new Map<string, { beat: number; sinceMs: number }>();
 	return {
@@ -140,7 +139,7 @@ export function createSilences(clock: Clock) {
 			seen.set(what, { beat, sinceMs: nowMs });
 			return 0;
 		},
-		/** Forgets all others. */
+		/** Forgets all but these. */
 		keep(what: ReadonlySet<string>) {
 			for (const name of seen.keys()) if (!what.has(name)) seen.delete(name);
 		},

@@ -8,8 +8,8 @@ export interface GateMark {
 }
 
 /**
- * Decides whether this instance may admit requests. Closes by its own clocks when its lease is over, whatever else
- * hangs: the monotonic clock stops while a virtual machine is suspended, the wall clock can be set back.
+ * Decides whether this instance may admit requests. Closes by its own clocks when the lease is over, whatever else
+ * hangs. Uses two clocks: the monotonic one stops while a virtual machine is suspended, the wall clock can be set back.
  */
 export function createGate(deps: { clock: Clock }) {
 	const { clock } = deps;
@@ -24,22 +24,22 @@ export function createGate(deps: { clock: Clock }) {
 	const isOpen = () => closedFor === undefined && isFresh();
 
 	return {
-		/** Synchronous and cheap: called for every request. */
+		/** Synchronous and cheap, because every request calls it. */
 		isOpen,
 		/** Why it is closed, for `/readyz`; undefined while open. */
 		reason: () =>
 			closedFor ?? (isFresh() ? undefined : "the lease is over: the database has not answered a heartbeat in time"),
-		/** How long it stays open unless extended, by the clock that says less; 0 if closed. */
+		/** Milliseconds that it stays open unless extended, by the clock that says less; 0 if closed. */
 		leftMs() {
 			if (closedFor !== undefined) return 0;
 			const passedMs = Math.max(clock.monotonicMs() - mark.monotonicMs, clock.wallMs() - mark.wallMs);
 			return Math.max(0, forMs - passedMs);
 		},
-		/** How often it opened: other instances may have received what this one had before it closed. */
+		/** Number of openings: other instances may have got what this one had before a closing. */
 		openings: () => openings,
-		/** The moment from which `forMs` counts: taken before the heartbeat is sent. */
+		/** Time from which `durationMs` counts; call it before sending the heartbeat. */
 		mark: () => ({ monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() }),
-		/** Open until `forMs` after the mark, by whichever clock runs faster. */
+		/** Opens until `durationMs` after the mark, by whichever clock runs faster. */
 		extend(since: GateMark, durationMs: number) {
 			if (final) return;
 			if (!isOpen()) openings += 1;
@@ -47,7 +47,7 @@ export function createGate(deps: { clock: Clock }) {
 			forMs = durationMs;
 			closedFor = undefined;
 		},
-		/** Closed until the next extend; with `final`, permanently. */
+		/** Closes until the next extension; with `forGood`, for ever. */
 		close(reason: string, forGood = false) {
 			closedFor = reason;
 			final ||= forGood;

@@ -6,30 +6,30 @@ import { createStates } from "../base/states.ts";
 import type { ControlEntry } from "./control-log.ts";
 import type { Gate } from "./gate.ts";
 
-/** Position of the control log on a server, which `server` identifies with its timeline. */
+/** Position in the control log of a server; `server` identifies it with its timeline. */
 export interface LogPosition {
 	readonly seq: number;
 	readonly server: string;
 }
 
-/** Statements of one instance epoch. Each may be repeated and may throw (outcome unknown). */
+/** Statements of one epoch. Each may be repeated; if one throws, its outcome is unknown. */
 export interface HeartbeatStore {
-	/** Takes the next epoch above `after`, in state joining. */
+	/** Starts the next epoch above `after`, in state joining. */
 	join(id: string, ttlMs: number, after?: number): Promise<number>;
 	position(): Promise<LogPosition>;
-	/** joining → live if nothing is newer than `applied`; returns the newest sequence number, null if fenced off. */
+	/** joining → live if no entry is newer than `applied`; returns the newest entry's number, null if fenced. */
 	goLive(id: string, epoch: number, applied: number, ttlMs: number): Promise<number | null>;
-	/** Renews the lease; returns the newest position, null if fenced off. */
+	/** Renews the lease; returns the newest position, null if fenced. */
 	heartbeat(id: string, epoch: number, applied: number, ttlMs: number): Promise<LogPosition | null>;
 	readAfter(seq: number): Promise<readonly ControlEntry[]>;
-	/** Records that this epoch admits nothing more: no revocation waits for it. Repeated while its process runs. */
+	/** Records that this epoch admits no more, so that no revocation waits for it. Repeated while its process runs. */
 	leave(id: string, epoch: number): Promise<void>;
 }
 
 export interface HeartbeatOptions {
 	id: string;
 	ttlMs: number;
-	/** The gate closes this much before the lease ends in the database; covers clocks that run at different rates. */
+	/** The gate closes this long before the lease ends in the database, because clocks run at different speeds. */
 	marginMs: number;
 	heartbeatMs: number;
 }
@@ -37,8 +37,8 @@ export interface HeartbeatOptions {
 export type Heartbeat = Awaited<ReturnType<typeof startHeartbeat>>;
 
 /**
- * Why an epoch ended: fenced off; the database is on another server, which may lack recent commits; or unapplied
- * entries were removed while it was away.
+ * Why an epoch ended: fenced by another instance; the database moved to another server, which may lack commits; or
+ * entries not applied yet were deleted during its absence.
  */
 export type EndOfEpoch = "fenced off" | "another server" | "entries removed";
 
@@ -48,11 +48,11 @@ export interface HeartbeatDeps {
 	log: Log;
 	gate: Gate;
 	/**
-	 * Applies an entry in memory, synchronously: the heartbeat waits only for its own statements. On return, what the
-	 * entry forbids is impossible: this instance then reports it as applied.
+	 * Applies an entry in memory, synchronously. On return, what the entry forbids is impossible, and this instance
+	 * reports it as applied.
 	 */
 	apply(entry: ControlEntry): void;
-	/** The gate is closed and a new epoch is needed. */
+	/** Called when the gate is closed and a new epoch is needed. */
 	onEnded(why: EndOfEpoch): void;
 }
 
@@ -63,9 +63,9 @@ class EntriesRemoved extends Error {
 type HeartbeatState =
 	| "joining"
 	| "live"
-	/** The gate is closed; for other instances this epoch may still admit. */
+	/** The gate is closed, but other instances still count this epoch. */
 	| "closed"
-	/** Other instances know, or are repeatedly informed, that it does not count. */
+	/** Other instances are informed that this epoch admits no more. */
 	| "left";
 
 const TRANSITIONS: Readonly<Record<HeartbeatState, readonly HeartbeatState[]>> = {
@@ -75,14 +75,14 @@ const TRANSITIONS: Readonly<Record<HeartbeatState, readonly HeartbeatState[]>> =
 	left: [],
 };
 
-/** Delay after a failed heartbeat: a short one lets an outage last longer before it closes a gate. */
+/** Pause after a failed heartbeat; short, so that brief outages do not close the gate. */
 const REPEAT_MS = 200;
-/** Attempts to go live before the start is given up; each follows the log once more. */
+/** Attempts to go live; each first applies new entries of the log. */
 const GO_LIVE_ATTEMPTS_MAX = 100;
 
 /**
- * One epoch of this instance: keeps its lease, follows the control log, opens and closes the gate. Joins as the next
- * epoch of the identity. The caller opens its journal, then calls `goLive`.
+ * One epoch of this instance: keeps its lease, applies the control log, opens and closes the gate. Joins as the
+ * instance's next epoch. The caller opens its journal, then calls `goLive`.
  */
 export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOptions) {
 	const { store, clock, log, gate } = deps;
@@ -101,7 +101,7 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	let cancelRepeat = () => {};
 
 	/**
-	 * Applies the next entries; false if there were none. Numbers have no gaps: a missing entry was removed, and may have
+	 * Applies the next entries; false if there were none. Numbers have no gaps: a missing entry was deleted, and may have
 	 * revoked what is still allowed here.
 	 */
 	async function follow(): Promise<boolean> {
@@ -120,8 +120,8 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	}
 
 	/**
-	 * One heartbeat, after applying announced entries: a revocation waits for its acknowledgement. Entries that the
-	 * heartbeat shows to be missing are applied before the gate is extended.
+	 * Sends a heartbeat after applying announced entries, because a revocation waits for its acknowledgement. Entries
+	 * that the heartbeat reports as missing are applied before the gate is extended.
 	 */
 	async function renew(): Promise<void> {
 		for (let round = 0; !isStopped(); round++) {
@@ -135,7 +135,7 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 				const isElsewhere = (await store.position()).server !== joinedAt.server;
 				return isStopped() ? undefined : end(isElsewhere ? "another server" : "fenced off");
 			}
-			// Its log may have other entries under the applied numbers.
+			// Its log may have different entries under the applied numbers.
 			if (position.server !== joinedAt.server) return end("another server");
 			if (position.seq > applied) {
 				if (round < GO_LIVE_ATTEMPTS_MAX) continue;
@@ -149,7 +149,7 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	function end(why: EndOfEpoch): void {
 		log.warn("this instance epoch has ended", { instance: id, epoch, why });
 		stop();
-		// Otherwise `leave` reports it when idle credit has been returned.
+		// In other cases `leave` reports it, after idle credit was returned.
 		if (why === "fenced off") {
 			states.enter("left");
 			tellAgain();
@@ -208,19 +208,19 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	return {
 		id,
 		epoch,
-		/** The server that it joined on: identity and timeline. */
+		/** Server on which it joined: identity and timeline. */
 		server: joinedAt.server,
 		appliedSeq: () => applied,
-		/** Follows the log and renews the lease now; concurrent calls share a run. Never throws; failures are retried. */
+		/** Applies the log and renews the lease now; concurrent calls share a run. Never throws; failures are retried. */
 		sync,
 		/** Stops the heartbeats and closes the gate. Other instances count the epoch until `leave` or its lease's end. */
 		close,
 		/**
-		 * Closes, and reports until `stop`, while running requests settle, that this epoch admits nothing more: another
-		 * process with a copy of the journal must not replay it before.
+		 * Closes the gate and reports, until `stop`, that this epoch admits no more, while running requests settle: no
+		 * other process may replay a copy of the journal before.
 		 */
 		leave,
-		/** Like `leave`, and no request runs any more. */
+		/** Like `leave`, once no request runs any more. */
 		stop() {
 			leave();
 			cancelTimer();

@@ -11,7 +11,7 @@ interface BeatRow {
 	lease_until: Date;
 }
 
-/** The statements of fences and witnesses on Postgres; the functions are in `db/functions/cluster.sql`. */
+/** Statements of fences and witnesses; the functions are in `db/functions/cluster.sql`. */
 export function createPgFenceStore(statements: Statements): FenceStore & WitnessStore {
 	return {
 		async lagging({ seq, atMicros }) {

@@ -3,7 +3,7 @@ import type { Statements } from "../db/statements.ts";
 import { readControlAfter } from "./control-log.ts";
 import type { HeartbeatStore, LogPosition } from "./heartbeat.ts";
 
-/** The heartbeat's statements on Postgres; the functions are in `db/functions/cluster.sql`. */
+/** Statements of the heartbeat; the functions are in `db/functions/cluster.sql`. */
 export function createPgHeartbeatStore(statements: Statements): HeartbeatStore {
 	return {
 		async join(id, ttlMs, after = 0) {

@@ -4,21 +4,21 @@ import type { AppendedEntry } from "./control-log.ts";
 import { FENCE_GRACE_MS, type FenceResult, waitApplied } from "./fence.ts";
 import { createPgFenceStore } from "./pg-fence-store.ts";
 
-/** How far a change has spread after a wait. */
+/** How far a change has been applied after a wait. */
 export interface Everywhere extends Omit<FenceResult, "leftMs"> {
-	/** If not effective yet: the latest moment at which it is, by the caller's wall clock. Null if unknown. */
+	/** Latest time at which it becomes effective, by the caller's wall clock; null if it is or that is unknown. */
 	readonly effectiveByMs: number | null;
 	/**
-	 * False, spread unknown: Postgres went away during the wait, or a server took over that may lack the change. A caller
-	 * that must be sure repeats the act.
+	 * False if the result is unknown: Postgres became unavailable, or a server took over that may lack the change. A
+	 * caller that must be sure repeats the change.
 	 */
 	readonly known: boolean;
 }
 
 /**
- * Waits until every live instance acts on the control entry, or its lease is over; at most until the deadline. Every
- * act that revokes a right waits here: README.md lists them. It never throws: the act is already done, and its response
- * may hold something that exists only once, such as a new secret.
+ * Waits until every live instance acts on the control entry or its lease is over, at most until the deadline. Every
+ * revocation waits here: README.md lists them. Never throws, because the change is done and its response may contain
+ * something that exists only once, such as a secret.
  */
 export async function waitForAllInstances(
 	deps: { liveness: Statements; clock: Clock },

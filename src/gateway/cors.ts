@@ -10,13 +10,16 @@ const EXPOSED = ["x-request-id", "x-ignored-parameters", SERVED_MODEL_HEADER, "r
 );
 
 /**
- * Lets pages of the allowed origins read answers of `/v1/`, errors included. Its keys are bearer tokens: no answer
- * depends on cookies, so that no origin needs protection. Requests without `Origin` pass as they are.
+ * Lets pages of the allowed origins read answers of `/v1/`, errors included, but not of the management interface. Keys
+ * are bearer tokens: no answer depends on cookies, so no origin needs protection. Requests without `Origin` pass as
+ * they are.
  */
 export function createCors(answer: Answer, allowed: () => Cors): Answer {
 	return (request) => {
 		const origin = request.headers.get("origin");
-		if (origin === null || !new URL(request.url).pathname.startsWith("/v1/")) return answer(request);
+		if (origin === null) return answer(request);
+		const { pathname } = new URL(request.url);
+		if (!pathname.startsWith("/v1/") || pathname.startsWith("/v1/management/")) return answer(request);
 		const cors = allowed();
 		if (cors !== "*" && !cors.has(origin)) return answer(request);
 		const allow = (response: Response) => {

@@ -33,7 +33,7 @@ const ANSWERS: readonly (readonly [string, string, RequestInit, number])[] = [
 const CONSOLE: readonly (readonly [string, string, RequestInit])[] = [
 	["the console", "/", {}],
 	["the console's interface", "/api/session", {}],
-	["the management interface", "/api/manage/v1/accounts", {}],
+	["the management interface", "/v1/management/accounts", {}],
 	["the status", "/status", {}],
 	["a path before /v1", "/chat/completions", post(ask())],
 ];

@@ -17,8 +17,6 @@ export function createJournalCompactor<Owner>(
 	running: SlotPool<HoldOf<Owner>>,
 ): () => void {
 	const { journal, log } = deps;
-	/** No running request was admitted in a segment before this one. */
-	let nothingBefore = 0;
 	/** Slots still to visit for the segment `wanted`, in a cycle. A slot taken during it is in the present segment. */
 	let wanted = 0;
 	let left = 0;
@@ -43,7 +41,6 @@ export function createJournalCompactor<Owner>(
 
 	return function compactJournal() {
 		const keepsFrom = journal.keepsFrom();
-		if (keepsFrom <= nothingBefore) return;
 		if (keepsFrom !== wanted) {
 			wanted = keepsFrom;
 			left = running.reach;
@@ -59,6 +56,5 @@ export function createJournalCompactor<Owner>(
 			next += 1;
 			left -= 1;
 		}
-		if (left === 0) nothingBefore = keepsFrom;
 	};
 }

@@ -353,3 +353,13 @@ test("rejects waits for Postgres in mode remote when the journal closes", async 
 	expect(outcomes).toEqual(["service_unavailable", "service_unavailable"]);
 	expect(ledger.settle(running, outcome(9))).toMatchObject({ basis: "recovered" });
 });
+
+test("a reservation tops up each of its slices", async () => {
+	const { ledger } = await build("process");
+	const budgets = ["project"];
+	await ledger.draw({ account: "acc", key: "key", budgets }, usd(600));
+	expect(ledger.reserve({ ...admitted("acc", "key"), budgets, reserved: usd(600) })).toBeDefined();
+	await turn();
+	const free = new Map([...ledger.slices()].map((slice) => [slice.budget, slice.free]));
+	for (const budget of ["acc", "key", ...budgets]) expect([budget, free.get(budget)]).toEqual([budget, usd(1_400)]);
+});

@@ -6,6 +6,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import type { Statements, StatementValue } from "../../src/db/statements.ts";
 import { recoverLost } from "../../src/ledger/lost-journal.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { outcome } from "./fixture.ts";
 import { CREDIT, withLeases } from "./lease-world.ts";
@@ -84,4 +85,21 @@ test("is refused if a silent instance returns before its leases are closed", asy
 	await fence.silent("gone", gone?.epoch, gone?.beat);
 	const deps = { statements: world.db.statements, fence, clock: systemClock };
 	expect(await recoverLost(deps, "gone", { graceMs: 200 })).toMatchObject({ epochs: 1 });
+});
+
+test("closing pauses only after a step that closed nothing", async () => {
+	const clock = createManualClock();
+	const epoch = { epoch: 1, beat: "1", state: "dead", ttl_ms: 1, place: "" };
+	const steps = [
+		{ closed: 500, done: false },
+		{ closed: 0, done: false },
+		{ closed: 0, done: true },
+	];
+	const statements = (async ([text = ""]: TemplateStringsArray) =>
+		/lease_close/.test(text) ? [steps.shift()] : [epoch]) as unknown as Statements;
+	const recovered = recoverLost({ statements, fence: { async fenceOff() {} }, clock }, "lost", { graceMs: 0 });
+	await waitFor(() => clock.pending() === 1, "the pause");
+	expect(steps).toHaveLength(1);
+	clock.advance(200);
+	expect(await recovered).toEqual({ epochs: 1, leases: 500 });
 });

@@ -168,17 +168,38 @@ test("an untimely period is reported as such to all waiters", async () => {
 });
 
 test("a need waits for returns on their way before its refusal", async () => {
-	const { slices, state } = scripted(100);
+	const { slices, state, calls } = scripted(100);
 	await slices.draw(["b"], usd(10));
 	let arrive = () => {};
 	state.beforeReply = () => new Promise((resolve) => (arrive = resolve));
 	void slices.answer("b", 1);
-	const arriveLater = arrive;
+	await settleMicrotasks();
 	state.beforeReply = async () => {};
 	const drawn = slices.draw(["b"], usd(95));
-	await settleMicrotasks();
-	arriveLater();
+	for (let turn = 0; turn < 3; turn++) await settleMicrotasks();
+	// Not again and again during the wait.
+	expect(calls.filter(({ kind }) => kind === "grant")).toHaveLength(2);
+	arrive();
 	expect(await drawn).toBe(null);
+});
+
+test("credit is requested in advance, not while Postgres has none, at once after a change", async () => {
+	const { slices, state, calls } = scripted(1_000);
+	await slices.draw(["b"], usd(10));
+	const slice = slices.get("b");
+	if (!slice) throw new Error("it has a slice");
+	const grantsAfter = async (held: number) => {
+		slice.held = usd(held);
+		slices.topUp(slice, 1_000_000);
+		await settleMicrotasks();
+		return calls.filter(({ kind }) => kind === "grant").length;
+	};
+	expect([await grantsAfter(300), slice.free]).toEqual([2, usd(900)]);
+	expect([await grantsAfter(500), slice.free]).toEqual([3, usd(1_000)]);
+	state.available = 10_000;
+	expect(await grantsAfter(700)).toBe(3);
+	slices.limitChanged("b", false);
+	expect([await grantsAfter(700), slice.free]).toEqual([4, usd(2_100)]);
 });
 
 test("a refusal does not extend to a smaller, later need", async () => {

@@ -202,6 +202,18 @@ test("halves batches that time out, without an error", async () => {
 	expect(logged.filter(({ level }) => level === "error")).toEqual([]);
 });
 
+test("batches halved by failures grow again with success", async () => {
+	const { settle, pass, flushes, state } = build({ batchMax: 8 });
+	let failures = 2;
+	state.flush = async () => {
+		if (failures-- > 0) throw new Error("refused");
+		return "ok";
+	};
+	for (let nth = 0; nth < 16; nth++) settle(`s${nth}`);
+	for (let round = 0; round < 12; round++) await pass(1_000);
+	expect(flushes.map(({ settled }) => settled.length)).toEqual([8, 4, 2, 2, 4, 8]);
+});
+
 test("logs a repeated refusal as an error and ends an assumed outage", async () => {
 	const { settle, pass, state, logged } = build();
 	let calls = 0;

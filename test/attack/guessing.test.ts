@@ -3,15 +3,12 @@ import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
 import { lockWaits } from "../support/lock-waits.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** Guesses of passwords and codes from many addresses, and their effect on the owner. */
 
-const upstream = withUpstream();
-const models = chatModel({ url: upstream.url });
-const service = await withService({ models, env: PERSON_ENV });
+const { service } = await withChat({ env: PERSON_ENV });
 
 const STEP_MS = 30_000;
 const signIn = (browser: Person, password: string, email = browser.email) =>

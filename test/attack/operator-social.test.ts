@@ -2,14 +2,11 @@ import { expect, test } from "bun:test";
 import { createOperator } from "../../src/console/operator/operator-admin.ts";
 import { newPerson, operator, PERSON_ENV, signedUp } from "../console/person.ts";
 import { atEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 
 /** A social provider does not check our second factor, so operators cannot use it. */
 
-const upstream = withUpstream();
-const service = await withService({
-	models: chatModel({ url: upstream.url }),
+const { service } = await withChat({
 	env: {
 		...PERSON_ENV,
 		NODE_ENV: "production",

@@ -1,15 +1,12 @@
 import { expect, test } from "bun:test";
 import { newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 
 /** A single operator, or a leaked operator's password, moves no money. */
 
-const upstream = withUpstream();
 const SECRETS = { KEY_PEPPER: "p".repeat(64), CONSOLE_SECRET: "s".repeat(64) };
-const service = await withService({
-	models: chatModel({ url: upstream.url }),
+const { service } = await withChat({
 	env: { NODE_ENV: "production", TOPUP_SECOND_LOOK_USD: "1000", ...SECRETS, ...PERSON_ENV },
 });
 

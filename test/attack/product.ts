@@ -1,6 +1,5 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
@@ -8,6 +7,7 @@ import { parseUsd } from "../../src/money/nano-usd.ts";
 import { quietPort, type ServeProcess, startServe } from "../chaos/serve-process.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { type TestDatabase, withDatabase } from "../support/database.ts";
+import { payIn } from "../support/paid-account.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** The product in a process of its own, with customers with and without a top-up. */
@@ -60,16 +60,7 @@ export async function withProduct(options: {
 		async secret(credit) {
 			const { id } = await createAccount(db.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
 			const amount = credit === undefined ? undefined : parseUsd(credit);
-			if (amount !== undefined) {
-				const reference = crypto.randomUUID();
-				const topUp = await createTopUp(db.statements, {
-					accountId: id,
-					amountNanoUsd: amount,
-					method: "transfer",
-					reference,
-				});
-				await confirmTopUp(db.statements, topUp.id, "test");
-			}
+			if (amount !== undefined) await payIn(db.statements, id, amount);
 			return (await createKey(maker, id, { name: "test" })).secret;
 		},
 		async memoryBytes() {

@@ -1,14 +1,11 @@
 import { expect, test } from "bun:test";
 import { newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { atEnd } from "../support/at-end.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 
 /** Sign-in by a simulated provider: unverified addresses, forged callbacks and tokens. */
 
-const upstream = withUpstream();
-const service = await withService({
-	models: chatModel({ url: upstream.url }),
+const { service } = await withChat({
 	env: {
 		...PERSON_ENV,
 		GITHUB_CLIENT_ID: "client",

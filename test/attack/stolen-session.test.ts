@@ -3,14 +3,11 @@ import { createConsoleApi } from "../../src/console/console-api.ts";
 import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { ROUTE_RULES } from "../../src/console/members/route-rules.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 
 /** What a session without the password can do after a while: an unattended page or a stolen cookie. */
 
-const upstream = withUpstream();
-const models = chatModel({ url: upstream.url });
-const service = await withService({ models, env: PERSON_ENV });
+const { service } = await withChat({ env: PERSON_ENV });
 const { sql } = service.db;
 
 const again = (person: Person, password: unknown) => person.send("POST", "/api/console/reauthenticate", { password });

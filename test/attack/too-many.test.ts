@@ -1,17 +1,13 @@
 import { expect, test } from "bun:test";
 import { ask, errorOf } from "../support/chat.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { reply, withUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
+import { reply } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
 const OPEN_MAX = 8;
 const ACCOUNT_MAX = 6;
 
-const upstream = withUpstream("vllm");
-const service = await withService({
-	models: chatModel({ url: upstream.url, dialect: "vllm" }),
-	limits: `  open_requests: ${OPEN_MAX}`,
-});
+const { upstream, service } = await withChat({ dialect: "vllm", limits: `  open_requests: ${OPEN_MAX}` });
 const [greedy, modest] = [await service.customer(), await service.customer()];
 const chat = ({ secret }: { secret: string }, more: Record<string, unknown> = {}) =>
 	service.post("/v1/chat/completions", secret, ask("one two", more));

@@ -3,16 +3,13 @@ import { forgetSessions, forgetUnproved } from "../../src/console/sign-in/auth-s
 import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { createDevice } from "./passkey.ts";
 
 /** Protections hold although the clocks of console and database differ. */
 
-const upstream = withUpstream();
-const models = chatModel({ url: upstream.url });
-const service = await withService({ models, env: PERSON_ENV });
+const { service } = await withChat({ env: PERSON_ENV });
 const { sql } = service.db;
 
 const MINUTE_MS = 60_000;

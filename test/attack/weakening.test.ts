@@ -2,15 +2,12 @@ import { expect, test } from "bun:test";
 import { mailsTo } from "../console/mailbox.ts";
 import { mailedLink, newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { totpCode } from "../console/totp.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
 /** A thief with the password or a session removes the second factor, or races the owner's changes. */
 
-const upstream = withUpstream();
-const models = chatModel({ url: upstream.url });
-const service = await withService({ models, env: PERSON_ENV });
+const { service } = await withChat({ env: PERSON_ENV });
 
 const STEP_MS = 30_000;
 const NEW_PASSWORD = "a new password of the owner";

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
-import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { payIn } from "../support/paid-account.ts";
 import { reply } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { chatLine, isOver, withBatches } from "./batch-service.ts";
@@ -111,13 +111,7 @@ test("a batch without credit pauses, and continues after a top-up", async () => 
 	const paused = await batches.until(secret, id, (batch) => batch.paused !== null, "paused");
 	expect(paused).toMatchObject({ status: "in_progress", paused: { code: "insufficient_quota" } });
 	await batches.until(secret, id, (batch) => batch.request_counts.completed === 4, "as far as its credit goes");
-	const topUp = await createTopUp(service.db.statements, {
-		accountId,
-		amountNanoUsd: nanoUsd(100_000_000_000),
-		method: "transfer",
-		reference: "for the batch",
-	});
-	await confirmTopUp(service.db.statements, topUp.id, "test");
+	await payIn(service.db.statements, accountId);
 	const batch = await batches.until(secret, id, isOver, "over");
 	expect(batch).toMatchObject({ status: "completed", paused: null, request_counts: { completed: LINES, failed: 0 } });
 	await assertOutcomes(secret, batch, "");

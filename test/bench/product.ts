@@ -5,15 +5,14 @@ import { join, resolve } from "node:path";
 import postgres from "postgres";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import { createDatabase, type Database } from "../../src/db/database.ts";
 import { startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
-import { createAccount } from "../../src/keys/account-admin.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { paidAccount } from "../support/paid-account.ts";
 import { baseEnvironment, freePort, type Gateway, processGateway } from "./gateways.ts";
 import { letOthersPass, onAnyCore, onGatewayCore } from "./machine.ts";
 import { processTree } from "./process-usage.ts";
@@ -99,17 +98,7 @@ export async function openBenchDatabase(
 		...database,
 		sql,
 		async customer(keys) {
-			const { id: accountId } = await createAccount(statements, {
-				email: `${crypto.randomUUID()}@example.com`,
-				vouched: true,
-			});
-			const topUp = await createTopUp(statements, {
-				accountId,
-				amountNanoUsd: CREDIT_NANO_USD,
-				method: "transfer",
-				reference: crypto.randomUUID(),
-			});
-			await confirmTopUp(statements, topUp.id, "bench");
+			const accountId = await paidAccount(statements, CREDIT_NANO_USD);
 			const made = [];
 			for (let key = 0; key < keys; key++) made.push(await createKey(maker, accountId, { name: `bench ${key}` }));
 			return { accountId, keyIds: made.map(({ id }) => id), secrets: made.map(({ secret }) => secret) };

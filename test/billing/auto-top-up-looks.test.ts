@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { sortAutoTopUps } from "../../src/billing/auto-top-ups.ts";
 import { lookForAlerts } from "../../src/console/alerts/alerts.ts";
+import { rolledBack } from "../support/database.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { withAutomatic } from "./automatic.ts";
 
@@ -37,26 +38,21 @@ const STATEMENTS = {
 async function read({ isSmall }: { isSmall: boolean }): Promise<Record<string, number>> {
 	const rows: Record<string, number> = {};
 	for (const [name, statement] of Object.entries(STATEMENTS)) {
-		await db.sql
-			.begin(async (sql) => {
-				await sql.unsafe(PLANS_AS_USUAL);
-				// A turn starts with accounts that are marked already.
-				await sql`update auto_top_up set look_at = now() where account_id in (select 'many' || n * 10 from generate_series(1, 9) n)`;
-				// The planner reads tables of a page or two whole, which would falsify the comparison with large tables.
-				if (isSmall) await sql`set local enable_seqscan = off`;
-				const count = async () => {
-					const [row] =
-						await sql`select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int as rows from pg_stat_xact_user_tables`;
-					return Number(row?.rows);
-				};
-				const before = await count();
-				await sql.unsafe(statement);
-				rows[name] = (await count()) - before;
-				throw "undone";
-			})
-			.catch((error) => {
-				if (error !== "undone") throw error;
-			});
+		await rolledBack(db.sql, async (sql) => {
+			await sql.unsafe(PLANS_AS_USUAL);
+			// A turn starts with accounts that are marked already.
+			await sql`update auto_top_up set look_at = now() where account_id in (select 'many' || n * 10 from generate_series(1, 9) n)`;
+			// The planner reads tables of a page or two whole, which would falsify the comparison with large tables.
+			if (isSmall) await sql`set local enable_seqscan = off`;
+			const count = async () => {
+				const [row] =
+					await sql`select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int as rows from pg_stat_xact_user_tables`;
+				return Number(row?.rows);
+			};
+			const before = await count();
+			await sql.unsafe(statement);
+			rows[name] = (await count()) - before;
+		});
 	}
 	return rows;
 }

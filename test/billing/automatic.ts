@@ -6,13 +6,12 @@ import { createAutoAttempts } from "../../src/billing/auto-payments.ts";
 import { saveAutoTopUp } from "../../src/billing/auto-top-ups.ts";
 import { createCardPayments } from "../../src/billing/card-payments.ts";
 import { connectStripe } from "../../src/billing/stripe-client.ts";
-import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
-import { createAccount } from "../../src/keys/account-admin.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { NANO_PER_USD, nanoUsd } from "../../src/money/nano-usd.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { paidAccount } from "../support/paid-account.ts";
 import type { CardNature, PlayedCard } from "./stripe-cards.ts";
 import { signedEvent, startStripe } from "./stripe-server.ts";
 
@@ -98,14 +97,7 @@ export async function withAutomatic() {
 			),
 		/** An account with USD 100 that buys USD 100 below USD 50, at most USD 1,000 a month. */
 		async payer(nature: CardNature = "good", amounts: { below?: number; amount?: number; most?: number } = {}) {
-			const { id: accountId } = await createAccount(db.statements, {
-				email: `${crypto.randomUUID()}@example.com`,
-				vouched: true,
-			});
-			const first = await createTopUp(db.statements, {
-				...{ accountId, amountNanoUsd: usd(100), method: "transfer", reference: accountId },
-			});
-			await confirmTopUp(db.statements, first.id, "test");
+			const accountId = await paidAccount(db.statements);
 			const card = stripe.cards.card(`cus_${accountId}`, nature);
 			await db.sql`
 				insert into saved_card (account_id, customer_id, payment_method_id, brand, last_four, exp_month, exp_year)

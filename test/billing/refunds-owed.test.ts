@@ -1,9 +1,8 @@
 import { afterEach, expect, test } from "bun:test";
-import { newId } from "../../src/base/id.ts";
 import { collectRefunds } from "../../src/billing/stripe-events.ts";
-import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import type { Transactional } from "../../src/db/transactional.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
+import { payIn } from "../support/paid-account.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { usd, withAutomatic } from "./automatic.ts";
 
@@ -14,14 +13,7 @@ afterEach(async () => {
 	expect(await broken()).toEqual([]);
 });
 
-async function paidIn(accountId: string): Promise<string> {
-	const reference = newId("ref");
-	const { id } = await createTopUp(db.statements, {
-		...{ accountId, amountNanoUsd: usd(100), method: "card", reference },
-	});
-	await confirmTopUp(db.statements, id, "stripe");
-	return id;
-}
+const paidIn = (accountId: string) => payIn(db.statements, accountId, usd(100), "card");
 
 /** A customer who paid USD 100 by card, spent `spent` of it and got all of it refunded. */
 async function refunded(payment: string, spent: number) {

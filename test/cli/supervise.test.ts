@@ -1,16 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
-import { createAccount } from "../../src/keys/account-admin.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
-import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { createKeepAliveClient, type Exchange } from "../chaos/keep-alive-client.ts";
 import { quietPort, type ServeProcess, startServe } from "../chaos/serve-process.ts";
 import { atEnd, temporaryFolder, testsMayTake } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
+import { paidAccount } from "../support/paid-account.ts";
 import { childrenWithRole, isRunning } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
@@ -33,9 +31,7 @@ writeFileSync(
 	`models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n        max_concurrency: 512\n`,
 );
 const { statements } = database;
-const accountId = (await createAccount(statements, { email: "w@example.com", vouched: true })).id;
-const topUp = { accountId, amountNanoUsd: nanoUsd(100_000_000_000), method: "transfer" as const, reference: "r" };
-await confirmTopUp(statements, (await createTopUp(statements, topUp)).id, "test");
+const accountId = await paidAccount(statements);
 const maker = { statements, digest: createDigest(PEPPER), serviceName: "service" };
 const secret = (await createKey(maker, accountId, { name: "k" })).secret;
 

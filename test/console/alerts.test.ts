@@ -9,7 +9,8 @@ import type { WebhookMessage } from "../../src/console/notices/webhook.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { mailedBelow } from "../../src/web/labels.ts";
-import { withDatabase } from "../support/database.ts";
+import { rolledBack, withDatabase } from "../support/database.ts";
+import { payIn } from "../support/paid-account.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { foldAll } from "../support/sums.ts";
 import { zoneByDay } from "../support/zone-by-day.ts";
@@ -71,16 +72,6 @@ async function spend(accountId: string, keyId: string, charged: number, hoursAgo
 		await db.sql`insert into lease (budget_id, instance_id, epoch, granted_nano_usd, settled_nano_usd, state) values (${budget}, 'i', 1, ${charged}, ${charged}, 'closed')
 			on conflict (budget_id, instance_id, epoch) do update set granted_nano_usd = lease.granted_nano_usd + ${charged}, settled_nano_usd = lease.settled_nano_usd + ${charged}`;
 	await foldAll(db.statements);
-}
-
-async function topUp(accountId: string): Promise<void> {
-	const made = {
-		accountId,
-		amountNanoUsd: nanoUsd(100_000_000_000),
-		method: "transfer" as const,
-		reference: newId("ref"),
-	};
-	await confirmTopUp(db.statements, (await createTopUp(db.statements, made)).id, "test");
 }
 
 /** Several consoles check and send concurrently, each twice. */
@@ -191,13 +182,7 @@ test("low credit is reported once each time it falls below the threshold", async
 	await lookAndTell();
 	await lookAndTell();
 	expect(told()).toEqual([["credit.low", null]]);
-	const { id: topUp } = await createTopUp(db.statements, {
-		accountId: id,
-		amountNanoUsd: nanoUsd(100_000_000_000),
-		method: "transfer",
-		reference: `r ${id}`,
-	});
-	await confirmTopUp(db.statements, topUp, "test");
+	await payIn(db.statements, id);
 	await lookAndTell();
 	await spend(id, key, 100_000_000_000);
 	await lookAndTell();
@@ -281,7 +266,7 @@ test("the threshold and the event send one mail, to roles that manage credit", a
 
 test("a member who lost the credit role before the mail is sent gets no mail", async () => {
 	const id = await newAccount(["top_up.confirmed"]);
-	await topUp(id);
+	await payIn(db.statements, id);
 	await lookForAlerts(db.statements);
 	await db.sql`update member set role = 'developer' where user_id = ${`billing_${id}`}`;
 	for (const channel of ["webhook", "mail"] as const) await sendNotices(deps, channel, never);
@@ -294,7 +279,7 @@ test("credit is booked without waiting for a check and is reported by the next o
 	await db.sql.begin(async (look) => {
 		await look`select alerts_look(20, '["owner"]')`;
 		// A lock that the booking waited for would fail it after half a second.
-		await topUp(id);
+		await payIn(db.statements, id);
 	});
 	await lookAndTell();
 	expect(told()).toEqual([["top_up.confirmed", null]]);
@@ -483,11 +468,9 @@ test("a turn reads the same rows for a hundred times the waiting notices", async
 	await db.sql`truncate batch_notice`;
 	const readBy = async () => {
 		let rows = 0;
-		const undone = new Error("undone");
-		const turn = db.sql.begin(async (sql) => {
+		await rolledBack(db.sql, async (sql, statements) => {
 			await sql.unsafe(PLANS_AS_USUAL);
 			await sql`set local enable_seqscan = off`;
-			const statements = ((...query: Parameters<typeof sql>) => sql(...query)) as unknown as NoticeDeps["statements"];
 			const count = async () => {
 				const [row] = await sql`
 					select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) as rows from pg_stat_xact_user_tables where relname = 'batch_notice'`;
@@ -497,9 +480,7 @@ test("a turn reads the same rows for a hundred times the waiting notices", async
 			const before = await count();
 			await sendNotices({ ...deps, statements }, "mail", never);
 			rows = (await count()) - before;
-			throw undone;
 		});
-		await turn.catch((error) => expect(error).toBe(undone));
 		return rows;
 	};
 	await crowd("model.retiring", 1, 400);

@@ -1,12 +1,9 @@
 import { afterEach, expect, setSystemTime, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { ANY_REQUEST, logPage } from "../../src/console/log/log-page.ts";
-import { atEnd } from "../support/at-end.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 
-const db = await createTestDatabase();
-atEnd(() => db.drop());
-const { sql, statements } = db;
+const { sql, statements } = await withDatabase();
 await sql`insert into account (id, email, name) values ('acc', 'acc@example.com', 'acc')`;
 await sql`insert into api_key (id, account_id, name, digest, prefix, last_four, models) values ('key', 'acc', 'key', 'd', 'p', 'l', '[]')`;
 

@@ -5,12 +5,10 @@ import type { ConsoleParts } from "../../src/console/console-deps.ts";
 import { overviewPulse } from "../../src/console/live/overview.ts";
 import { operatorSummary } from "../../src/console/operator/operator-summary.ts";
 import { goLive, makeAccount, settledEvent } from "../ledger/fixture.ts";
-import { atEnd } from "../support/at-end.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { foldAll } from "../support/sums.ts";
 
-const db = await createTestDatabase();
-atEnd(() => db.drop());
+const db = await withDatabase();
 const { sql, statements } = db;
 await makeAccount(db, "acc", 1_000_000, { key: null });
 await sql`insert into account (id, email, name) values ('acc', 'acc@example.com', 'acc')`;

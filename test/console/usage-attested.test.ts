@@ -4,12 +4,10 @@ import { logPage } from "../../src/console/log/log-page.ts";
 import { rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import { usageSeries } from "../../src/console/usage/usage-query.ts";
 import { goLive, makeAccount, settledEvent } from "../ledger/fixture.ts";
-import { atEnd } from "../support/at-end.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { foldAll } from "../support/sums.ts";
 
-const db = await createTestDatabase();
-atEnd(() => db.drop());
+const db = await withDatabase();
 const { sql, statements } = db;
 const HOUR_MS = 3_600_000;
 

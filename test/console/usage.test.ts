@@ -7,19 +7,13 @@ import { usageSeries } from "../../src/console/usage/usage-query.ts";
 import { formatUsd, type NanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
-import { chatModel, withService } from "../support/service.ts";
+import { withChat } from "../support/service.ts";
 import { foldAll, rebuildAll } from "../support/sums.ts";
-import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailsTo } from "./mailbox.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
 
-const upstream = withUpstream("vllm");
-const service = await withService({
-	models: chatModel({ url: upstream.url, dialect: "vllm" }),
-	env: PERSON_ENV,
-	jobs: { pace: 10 },
-});
+const { service } = await withChat({ dialect: "vllm", env: PERSON_ENV, jobs: { pace: 10 } });
 const customer = await signedUp(service);
 await topUp(customer, await operator(service));
 const { key, secret } = (await customer.send("POST", "/api/console/keys", { name: "=cmd|' /C calc'!A0" })).body;

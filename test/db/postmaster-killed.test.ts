@@ -2,10 +2,8 @@ import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
-import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import { loadConfig } from "../../src/config.ts";
 import { findPostmaster } from "../../src/db/postmaster.ts";
-import { createAccount } from "../../src/keys/account-admin.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
@@ -16,6 +14,7 @@ import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { ask, priceOf } from "../support/chat.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
+import { paidAccount } from "../support/paid-account.ts";
 import { chatModel } from "../support/service.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -40,12 +39,10 @@ const postmaster = () => findPostmaster(join(dataDir, "data", "postgres", "clust
 
 async function customer(): Promise<{ accountId: string; secret: string }> {
 	const { statements } = app.db;
-	const { id } = await createAccount(statements, { email: "warm@example.com", vouched: true });
-	const topUp = { accountId: id, amountNanoUsd: nanoUsd(CREDIT), method: "transfer", reference: "one" } as const;
-	await confirmTopUp(statements, (await createTopUp(statements, topUp)).id, "test");
+	const accountId = await paidAccount(statements, nanoUsd(CREDIT));
 	const maker = { statements, digest: createDigest(app.secrets.keyPepper), serviceName: app.config.serviceName };
-	const { secret } = await createKey(maker, id, { name: "warm" });
-	return { accountId: id, secret };
+	const { secret } = await createKey(maker, accountId, { name: "warm" });
+	return { accountId, secret };
 }
 
 test("warm keys work while the embedded server is dead, and charges arrive once", async () => {

@@ -20,7 +20,7 @@ import { parquetSchema, rowOfValues, valuesOfRow } from "../../src/ledger/archiv
 import { type ArchivePlace, openArchive } from "../../src/ledger/archive-place.ts";
 import { sealDays } from "../../src/ledger/seals.ts";
 import { temporaryFolder } from "../support/at-end.ts";
-import { withDatabase } from "../support/database.ts";
+import { rolledBack, withDatabase } from "../support/database.ts";
 import { startObjectStorage } from "../support/object-storage.ts";
 
 const DAYS = ["2026-01-01", "2026-01-02", "2026-01-03"];
@@ -211,21 +211,13 @@ test("reports a file that is no archive as a problem", async () => {
 });
 
 test("refuses a day whose rows changed since its seal, without leaving a file", async () => {
-	const undo = new Error("undo");
-	await db.sql
-		.begin(async (transaction) => {
-			await transaction`update usage_event set model = 'm' where settled_at < '2026-01-02'`;
-			const statements = ((strings: TemplateStringsArray, ...values: string[]) =>
-				transaction(strings, ...values)) as never;
-			await expect(archiveDays(statements, openArchive({ folder }), { own: false })).rejects.toMatchObject({
-				code: "conflict",
-				message: "2026-01-01 differs from its seal: a row was changed.",
-			});
-			throw undo;
-		})
-		.catch((error) => {
-			if (error !== undo) throw error;
+	await rolledBack(db.sql, async (transaction, statements) => {
+		await transaction`update usage_event set model = 'm' where settled_at < '2026-01-02'`;
+		await expect(archiveDays(statements, openArchive({ folder }), { own: false })).rejects.toMatchObject({
+			code: "conflict",
+			message: "2026-01-01 differs from its seal: a row was changed.",
 		});
+	});
 	expect(readdirSync(folder)).toEqual([]);
 });
 

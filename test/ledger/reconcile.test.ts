@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
-import { withDatabase } from "../support/database.ts";
+import { rolledBack, withDatabase } from "../support/database.ts";
 import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
 const db = await withDatabase();
@@ -69,18 +69,10 @@ for (const [name, statement] of corruptions) {
 	test(`finds: ${statement}`, async () => {
 		// Within one transaction that is rolled back, so that the next corruption meets sound books.
 		const found: string[] = [];
-		const undo = new Error("undo");
-		await db.sql
-			.begin(async (transaction) => {
-				await transaction.unsafe(statement);
-				const statements = ((strings: TemplateStringsArray, ...values: string[]) =>
-					transaction(strings, ...values)) as never;
-				found.push(...(await reconcile(statements)).checks.filter(({ ok }) => !ok).map((check) => check.name));
-				throw undo;
-			})
-			.catch((error) => {
-				if (error !== undo) throw error;
-			});
+		await rolledBack(db.sql, async (transaction, statements) => {
+			await transaction.unsafe(statement);
+			found.push(...(await reconcile(statements)).checks.filter(({ ok }) => !ok).map((check) => check.name));
+		});
 		expect(found).toContain(name);
 		expect(await broken()).toEqual([]);
 	});

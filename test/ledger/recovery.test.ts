@@ -413,3 +413,15 @@ test("a journal that could not be replayed stays and is tried again", async () =
 	expect(done.slice(3)).toEqual(["settled abc", "closed"]);
 	expect(world.isThere()).toBe(false);
 });
+
+test("a folder that cannot be read is reported, the other journals are listed", () => {
+	const home = mkdtempSync(join(root, "home-"));
+	for (const epoch of ["1", "2"]) mkdirSync(join(home, "one", epoch), { recursive: true });
+	// Links to themselves.
+	symlinkSync("3", join(home, "one", "3"));
+	symlinkSync("two", join(home, "two"));
+	const reported: string[] = [];
+	const found = openJournalHome(home).list((folder) => void reported.push(folder));
+	expect(found.map(({ id, epoch }) => `${id} ${epoch}`)).toEqual(["one 1", "one 2"]);
+	expect(reported).toEqual([join(home, "one", "3"), join(home, "two")]);
+});

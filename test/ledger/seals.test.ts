@@ -5,7 +5,7 @@ import type { Statements } from "../../src/db/statements.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { sealDays, verifyDays } from "../../src/ledger/seals.ts";
-import { withDatabase } from "../support/database.ts";
+import { rolledBack, withDatabase } from "../support/database.ts";
 import { waitFor } from "../support/wait.ts";
 import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
@@ -58,32 +58,24 @@ interface Books {
 
 /** Runs in a transaction that is rolled back, so that every test has the same books. */
 async function onBooks(work: (books: Books) => Promise<void>): Promise<void> {
-	const undo = new Error("undo");
-	await db.sql
-		.begin(async (transaction) => {
-			const statements = ((strings: TemplateStringsArray, ...values: string[]) =>
-				transaction(strings, ...values)) as unknown as Statements;
-			const deps = { statements, clock: systemClock };
-			await work({
-				statements,
-				run: (statement) => transaction.unsafe(statement),
-				async seal() {
-					let days = 0;
-					// On a busy machine one call may stop before the end.
-					for (let more = await sealDays(deps); more > 0; more = await sealDays(deps)) days += more;
-					return days;
-				},
-				async verify(stepRows = 1_000) {
-					await transaction`delete from seal_round`;
-					while ((await verifyDays(deps, stepRows)) > 0);
-				},
-				broken: async () => (await reconcile(statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name),
-			});
-			throw undo;
-		})
-		.catch((error) => {
-			if (error !== undo) throw error;
+	await rolledBack(db.sql, async (transaction, statements) => {
+		const deps = { statements, clock: systemClock };
+		await work({
+			statements,
+			run: (statement) => transaction.unsafe(statement),
+			async seal() {
+				let days = 0;
+				// On a busy machine one call may stop before the end.
+				for (let more = await sealDays(deps); more > 0; more = await sealDays(deps)) days += more;
+				return days;
+			},
+			async verify(stepRows = 1_000) {
+				await transaction`delete from seal_round`;
+				while ((await verifyDays(deps, stepRows)) > 0);
+			},
+			broken: async () => (await reconcile(statements)).checks.filter(({ ok }) => !ok).map(({ name }) => name),
 		});
+	});
 }
 
 const SEALED = "every closed day is as it was sealed";

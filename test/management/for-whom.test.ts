@@ -3,15 +3,10 @@
  */
 import { expect, test } from "bun:test";
 import { operator, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { type ManagementAnswer, managementCall } from "./management-client.ts";
 
-const upstream = withUpstream("vllm");
-const service = await withService({
-	models: chatModel({ url: upstream.url, dialect: "vllm" }),
-	env: { ...PERSON_ENV, TOPUP_SECOND_LOOK_USD: "1000" },
-});
+const { service } = await withChat({ dialect: "vllm", env: { ...PERSON_ENV, TOPUP_SECOND_LOOK_USD: "1000" } });
 const [ann, ben] = [await operator(service), await operator(service)];
 const PATH = "/api/console/operator/management-keys";
 

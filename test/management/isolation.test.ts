@@ -7,16 +7,11 @@ import { newManagementSecret } from "../../src/keys/management-secret.ts";
 import { createProject } from "../../src/keys/project-admin.ts";
 import { MANAGEMENT_ROUTES, type ManagementRoute } from "../../src/management/management-routes.ts";
 import { operator, PERSON_ENV } from "../console/person.ts";
-import { chatModel, withService } from "../support/service.ts";
-import { withUpstream } from "../support/upstream-server.ts";
+import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { managementCall, managementClient, memberOf } from "./management-client.ts";
 
-const upstream = withUpstream("vllm");
-const service = await withService({
-	models: chatModel({ url: upstream.url, dialect: "vllm" }),
-	env: PERSON_ENV,
-});
+const { service } = await withChat({ dialect: "vllm", env: PERSON_ENV });
 const { accountId, secret, keyId } = await service.customer();
 const routes: readonly ManagementRoute[] = Object.values(MANAGEMENT_ROUTES);
 

@@ -4,6 +4,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createDatabase, type Database } from "../../src/db/database.ts";
 import { migratedUrl } from "../../src/db/migrate.ts";
+import type { Statements } from "../../src/db/statements.ts";
 import { createTransactional, type Transactional } from "../../src/db/transactional.ts";
 import { atEnd } from "./at-end.ts";
 import { testPostgres, uniqueName } from "./postgres.ts";
@@ -80,4 +81,20 @@ function clientsOf(url: string, ended: () => Promise<void>): TestDatabase {
 			await ended();
 		},
 	};
+}
+
+/** Runs `work` in a transaction that is rolled back, with the product's form of its statements. */
+export async function rolledBack(
+	sql: postgres.Sql,
+	work: (transaction: postgres.TransactionSql, statements: Statements) => Promise<unknown>,
+): Promise<void> {
+	const undo = new Error("undo");
+	const all = sql.begin(async (transaction) => {
+		const statements = ((...query: Parameters<typeof sql>) => transaction(...query)) as unknown as Statements;
+		await work(transaction, statements);
+		throw undo;
+	});
+	await all.catch((error) => {
+		if (error !== undo) throw error;
+	});
 }

@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
-import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import type { DialectName } from "../../src/catalog/model.ts";
 import { loadConfig } from "../../src/config.ts";
 import { isPrepared } from "../../src/db/function-set.ts";
@@ -19,6 +18,7 @@ import type { OpenDatabase } from "../../src/planes/open-database.ts";
 import { type App, createApp } from "./app.ts";
 import { untilEnd } from "./at-end.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
+import { payIn } from "./paid-account.ts";
 import { withUpstream } from "./upstream-server.ts";
 import { waitFor } from "./wait.ts";
 
@@ -108,13 +108,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
 			if (credit !== null) {
 				const amount = parseUsd(credit);
 				if (amount === undefined) throw new Error(`not an amount: ${credit}`);
-				const topUp = await createTopUp(db.statements, {
-					accountId: id,
-					amountNanoUsd: amount,
-					method: "transfer",
-					reference: crypto.randomUUID(),
-				});
-				await confirmTopUp(db.statements, topUp.id, "test");
+				await payIn(db.statements, id, amount);
 				if (exactCredit !== undefined) {
 					const change = nanoUsd(exactCredit - amount);
 					await db.statements`select ledger_book(${crypto.randomUUID()}, ${id}, 'adjustment', ${change}, ${crypto.randomUUID()}, 'test', '', false)`;

@@ -1,8 +1,6 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { confirmTopUp, createTopUp } from "../../../src/billing/top-ups.ts";
-import { createAccount } from "../../../src/keys/account-admin.ts";
 import { createKey } from "../../../src/keys/key-admin.ts";
 import { createProject, listProjects } from "../../../src/keys/project-admin.ts";
 import { createDigest } from "../../../src/keys/secret.ts";
@@ -13,6 +11,7 @@ import { type ServeProcess, startServe } from "../../chaos/serve-process.ts";
 import { atEnd, temporaryFolder } from "../../support/at-end.ts";
 import { ask, priceOf } from "../../support/chat.ts";
 import { withDatabase } from "../../support/database.ts";
+import { paidAccount } from "../../support/paid-account.ts";
 import { openRaw, rawPost } from "../../support/raw-http.ts";
 import { chatModel } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
@@ -48,26 +47,13 @@ async function start(): Promise<ServeProcess> {
 }
 
 async function customer(): Promise<{ accountId: string; secret: string }> {
-	const { id } = await createAccount(db.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
-	const topUp = await createTopUp(db.statements, {
-		accountId: id,
-		amountNanoUsd: nanoUsd(CREDIT),
-		method: "transfer",
-		reference: crypto.randomUUID(),
-	});
-	await confirmTopUp(db.statements, topUp.id, "test");
+	const accountId = await paidAccount(db.statements, nanoUsd(CREDIT));
 	// The replay settles on all three levels.
 	const project = { name: "p", capNanoUsd: nanoUsd(CREDIT), capPeriod: "day" } as const;
-	const { id: projectId } = await createProject(db.statements, id, project);
-	const { secret } = await createKey(
-		{ statements: db.statements, digest: createDigest(PEPPER), serviceName: "service" },
-		id,
-		{
-			name: "test",
-			projectId,
-		},
-	);
-	return { accountId: id, secret };
+	const { id: projectId } = await createProject(db.statements, accountId, project);
+	const maker = { statements: db.statements, digest: createDigest(PEPPER), serviceName: "service" };
+	const { secret } = await createKey(maker, accountId, { name: "test", projectId });
+	return { accountId, secret };
 }
 
 const usageOf = (accountId: string) => db.sql`select * from usage_event where account_id = ${accountId}`;

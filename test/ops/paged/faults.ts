@@ -1,10 +1,8 @@
 /** Faults of a run, one per alert, in real processes, servers and a real database. */
-import { confirmTopUp, createTopUp } from "../../../src/billing/top-ups.ts";
-import { createAccount } from "../../../src/keys/account-admin.ts";
 import { createKey } from "../../../src/keys/key-admin.ts";
 import { createDigest } from "../../../src/keys/secret.ts";
-import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { newPerson, operator } from "../../console/person.ts";
+import { paidAccount } from "../../support/paid-account.ts";
 import { childrenWithRole } from "../../support/processes.ts";
 import { reply } from "../../support/upstream-server.ts";
 import type { World } from "./world.ts";
@@ -22,15 +20,7 @@ const CHAT = { messages: [{ role: "user", content: "one two three" }] };
 
 export async function newCustomer({ database, pepper }: World): Promise<{ accountId: string; secret: string }> {
 	const { statements } = database;
-	const accountId = (await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true }))
-		.id;
-	const topUp = {
-		accountId,
-		amountNanoUsd: nanoUsd(100_000_000_000),
-		method: "transfer" as const,
-		reference: accountId,
-	};
-	await confirmTopUp(statements, (await createTopUp(statements, topUp)).id, "test");
+	const accountId = await paidAccount(statements);
 	const maker = { statements, digest: createDigest(pepper), serviceName: "service" };
 	return { accountId, secret: (await createKey(maker, accountId, { name: "k" })).secret };
 }

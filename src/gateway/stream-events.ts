@@ -5,25 +5,27 @@ import type { UsageRecord } from "./bill/bill.ts";
 import { errorBody } from "./error-body.ts";
 
 export type WrittenChunk = Pick<ChatChunk, "about" | "sources" | "choicesText"> & {
-	readonly choices: readonly { readonly finish_reason: string | null }[];
+	readonly choices: readonly unknown[];
 };
 
 export const KEEP_ALIVE_COMMENT = ": \n\n";
 const DONE = "data: [DONE]\n\n";
+/** A choice without content, by the events' `object`. */
+const EMPTY_CHOICES: Readonly<Record<string, string>> = {
+	"chat.completion.chunk": '[{"index":0,"delta":{},"finish_reason":null}]',
+	text_completion: '[{"text":"","index":0,"logprobs":null,"finish_reason":null}]',
+};
 
 /**
- * Writes a text answer as server-sent events: `data: <json>` and `data: [DONE]`. A client that requested usage gets it
- * in a last event with `choices: []`, and `usage: null` before. For other clients it is on the finish event, since many
- * read `choices[0]` of every event. A class, since there is one per open stream: closures would be nine more objects.
+ * Writes a text answer as server-sent events: `data: <json>` and `data: [DONE]`. The usage is in a last event. A client
+ * that requested it gets `choices: []` there and `usage: null` before; for other clients that event has an empty choice,
+ * since many read `choices[0]` of every event. A class, since there is one per open stream: closures would be nine more
+ * objects.
  */
 export class ChatEvents<Chunk extends WrittenChunk = ChatChunk> {
 	readonly #prefix: string;
-	readonly #includeUsage: boolean;
+	readonly #usageChoices: string;
 	readonly #suffix: string;
-	/** The last finish, held back until the usage is known. */
-	#held: string | undefined;
-	/** The last finish, without its other content. */
-	#finish: string | undefined;
 	/** Members of each event apart from its choices, as last written, and their text. */
 	#about: AnswerFields | undefined;
 	#aboutText = "";
@@ -32,55 +34,30 @@ export class ChatEvents<Chunk extends WrittenChunk = ChatChunk> {
 
 	constructor(head: { id: string; createdS: number; model: string; object: string }, includeUsage: boolean) {
 		this.#prefix = `data: {"id":${JSON.stringify(head.id)},"object":"${head.object}","created":${head.createdS},"model":${JSON.stringify(head.model)},"choices":`;
-		this.#includeUsage = includeUsage;
+		this.#usageChoices = includeUsage ? "[]" : (EMPTY_CHOICES[head.object] ?? "[]");
 		this.#suffix = includeUsage ? ',"usage":null}\n\n' : "}\n\n";
 		this.#tail = this.#suffix;
 	}
 
-	/** Text of these chunks; empty if the only one is a finish that waits for its usage. */
+	/** Text of these chunks; empty if they have no choices. */
 	chunks(chunks: readonly Chunk[]): string {
 		let text = "";
 		for (const chunk of chunks) {
 			this.#note(chunk);
-			if (chunk.choicesText !== undefined) {
-				text += this.#release() + this.#event(chunk.choicesText);
-				continue;
-			}
-			if (chunk.choices.length === 0) continue;
-			const choices = JSON.stringify(chunk.choices);
-			if (this.#includeUsage) {
-				text += this.#event(choices);
-				continue;
-			}
-			text += this.#release();
-			if (!chunk.choices.some(isFinished)) text += this.#event(choices);
-			else {
-				this.#held = choices;
-				this.#finish = JSON.stringify(chunk.choices.filter(isFinished).map(finishOnly));
-			}
+			if (chunk.choicesText !== undefined) text += this.#prefix + chunk.choicesText + this.#tail;
+			else if (chunk.choices.length > 0) text += this.#prefix + JSON.stringify(chunk.choices) + this.#tail;
 		}
 		return text;
 	}
 
 	end(usage: UsageRecord): string {
-		const choices = this.#lastChoices();
-		this.#held = undefined;
-		return this.#usageEvent(usage, choices) + DONE;
+		const besides = this.#aboutText + membersText(this.#sources);
+		return `${this.#prefix}${this.#usageChoices}${besides},"usage":${JSON.stringify(usage)}}\n\n${DONE}`;
 	}
 
 	/** An error, the usage, and `[DONE]`: clients that read on after an error still get the charge. */
 	fail(fault: Fault, usage: UsageRecord, language?: Language): string {
-		const error = `data: ${JSON.stringify(errorBody(fault, language))}\n\n`;
-		return `${this.#release()}${error}${this.#usageEvent(usage, "[]")}${DONE}`;
-	}
-
-	#event(choices: string): string {
-		return this.#prefix + choices + this.#tail;
-	}
-
-	#usageEvent(usage: UsageRecord, choices: string): string {
-		const besides = this.#aboutText + membersText(this.#sources);
-		return `${this.#prefix}${choices}${besides},"usage":${JSON.stringify(usage)}}\n\n`;
+		return `data: ${JSON.stringify(errorBody(fault, language))}\n\n${this.end(usage)}`;
 	}
 
 	#note(chunk: Chunk): void {
@@ -90,30 +67,6 @@ export class ChatEvents<Chunk extends WrittenChunk = ChatChunk> {
 		this.#aboutText = membersText(this.#about);
 		this.#tail = this.#aboutText + this.#suffix;
 	}
-
-	#release(): string {
-		const text = this.#held === undefined ? "" : this.#event(this.#held);
-		this.#held = undefined;
-		return text;
-	}
-
-	/** Usage for clients that did not request it is on the finish event; a finish that was already sent is repeated. */
-	#lastChoices(): string {
-		if (this.#includeUsage) return "[]";
-		return this.#held ?? this.#finish ?? "[]";
-	}
-}
-
-type WrittenChoice = WrittenChunk["choices"][number];
-
-function isFinished({ finish_reason }: WrittenChoice): boolean {
-	return finish_reason !== null;
-}
-
-/** The finish again, without content that would be read twice. */
-function finishOnly(choice: WrittenChoice): object {
-	const { index, finish_reason } = choice as WrittenChoice & { readonly index: number };
-	return "text" in choice ? { text: "", index, logprobs: null, finish_reason } : { index, delta: {}, finish_reason };
 }
 
 /** Object members, each with its trailing comma. */

@@ -53,20 +53,29 @@ test("a client that requested usage gets `usage: null` on every event, then a us
 });
 
 describe("a client that did not request usage", () => {
-	test("gets each finish once, the usage on the last", () => {
-		const events = new ChatEvents(HEAD, false);
+	test.each([
+		["chat.completion.chunk", { index: 0, delta: {}, finish_reason: null }],
+		["text_completion", { text: "", index: 0, logprobs: null, finish_reason: null }],
+	])("gets each finish at once, then the usage with an empty choice (%s)", (object, empty) => {
+		const events = new ChatEvents({ ...HEAD, object }, false);
 		const text =
 			events.chunks([chunk({ index: 0, text: "a" }, { index: 1, text: "b" })]) +
 			events.chunks([chunk({ index: 1, finish: "stop" })]) +
 			events.chunks([chunk({ index: 0, text: "c" }), chunk({ index: 0, finish: "length" })]) +
 			events.end(USAGE);
 		const all = parsed(text).slice(0, -1) as Event[];
-		const finishes = all.flatMap(({ choices }) => choices).filter(({ finish_reason }) => finish_reason !== null);
-		expect(finishes.map(({ index, finish_reason }) => [index, finish_reason])).toEqual([
-			[1, "stop"],
-			[0, "length"],
+		expect(all.map(({ choices }) => choices.map(({ index, finish_reason }) => [index, finish_reason]))).toEqual([
+			[
+				[0, null],
+				[1, null],
+			],
+			[[1, "stop"]],
+			[[0, null]],
+			[[0, "length"]],
+			[[0, null]],
 		]);
-		expect(all.map(({ usage }) => usage !== undefined)).toEqual([false, false, false, true]);
+		expect(all.map(({ usage }) => usage)).toEqual([...new Array(4).fill(undefined), USAGE]);
+		expect(all.at(-1)?.choices).toEqual([empty as never]);
 	});
 
 	test("gets every chunk once, in order, with one usage", () => {
@@ -88,14 +97,8 @@ describe("a client that did not request usage", () => {
 					expect(all.at(-1)).toBe("[DONE]");
 					const sent = all.slice(0, -1) as Event[];
 					const written = JSON.parse(JSON.stringify(chunks.flat().map(({ choices }) => choices))) as Event["choices"][];
-					const finished = written.map((choices) => choices.filter(({ finish_reason }) => finish_reason !== null));
-					const last = finished.findLastIndex((choices) => choices.length > 0);
-					// A usage record after the finish event repeats the finish without its other fields.
-					const again = !asked && last !== -1 && last < written.length - 1 ? (finished[last] ?? []) : [];
-					expect(sent.flatMap(({ choices }) => choices)).toEqual([
-						...written.flat(),
-						...again.map((choice) => ({ ...choice, delta: {} })),
-					]);
+					const last = asked ? [] : [{ index: 0, delta: {}, finish_reason: null }];
+					expect(sent.flatMap(({ choices }) => choices)).toEqual([...written.flat(), ...last]);
 					expect(sent.filter(({ usage }) => usage !== undefined && usage !== null)).toHaveLength(1);
 					expect(sent.at(-1)?.usage).toEqual(USAGE);
 				},
@@ -122,7 +125,8 @@ describe("a failure after the first event", () => {
 					code: "upstream_error",
 				},
 			} as never);
-			expect(all[2]).toMatchObject({ choices: [], usage: USAGE });
+			expect(all[2]?.choices).toHaveLength(asked ? 0 : 1);
+			expect(all[2]?.usage).toEqual(USAGE);
 			expect(all[3] as unknown).toBe("[DONE]");
 			expect(all).toHaveLength(4);
 		}

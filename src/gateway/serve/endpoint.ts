@@ -79,7 +79,7 @@ export interface StreamedAnswer<Input, Chunk> {
 }
 
 export interface Relay<Chunk> {
-	/** The text of these chunks; empty while the relay holds them back. */
+	/** The text of these chunks; empty if the client gets nothing of them. */
 	chunks(chunks: readonly Chunk[]): string;
 	end(bill: Bill): string;
 	/** The last events of a failed stream: the error, then the charge. */

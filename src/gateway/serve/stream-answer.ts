@@ -108,7 +108,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 	}
 }
 
-/** Turns each read of the upstream into one write, unless the relay holds all of it back. Never rejects. */
+/** Turns each read of the upstream into one write, if it has text. Never rejects. */
 async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Promise<void> {
 	const { upstream, first, admitted } = streaming;
 	const { hold } = admitted;

@@ -74,6 +74,8 @@ describe("content in parts", () => {
 			{ content: "Forty" },
 			{ content: "-two" },
 			{},
+			// The event of the usage.
+			{},
 		]);
 	});
 
@@ -104,10 +106,8 @@ describe("a complete answer without a finish reason", () => {
 				chatEvent({ content: "-two" }, finish, last),
 				...usage,
 			]);
-			expect(events.at(-1)).toMatchObject({
-				choices: [{ index: 0, finish_reason: "stop" }],
-				usage: { completion_tokens: 5 },
-			});
+			expect(events.at(-2)).toMatchObject({ choices: [{ index: 0, finish_reason: "stop" }] });
+			expect(events.at(-1)).toMatchObject({ usage: { completion_tokens: 5 } });
 			expect(JSON.stringify(events)).not.toContain("error");
 		}
 	});
@@ -115,7 +115,7 @@ describe("a complete answer without a finish reason", () => {
 	test("with tool calls has the reason tool_calls", async () => {
 		const call = { index: 0, id: "call_a", type: "function", function: { name: "find", arguments: "{}" } };
 		const events = await streamed([chatEvent({ tool_calls: [call] }, ""), usageEvent(9, 5)]);
-		expect(events.at(-1)).toMatchObject({ choices: [{ finish_reason: "tool_calls" }] });
+		expect(events.at(-2)).toMatchObject({ choices: [{ finish_reason: "tool_calls" }] });
 		const { choice } = await whole(chatAnswer({ content: null, tool_calls: [call] }, "", { usage: USAGE }));
 		expect(choice.finish_reason).toBe("tool_calls");
 	});
@@ -240,6 +240,7 @@ describe("fields about the answer", () => {
 			{ role: "assistant", content: "Forty-two" },
 			{ ...PASSED, tool_calls: CALLS.map((call, index) => ({ index, ...call })) },
 			{},
+			...(asked ? [] : [{}]),
 		]);
 		// Short fields on every event, as servers send them; the lists once, on the last event.
 		for (const event of events)
@@ -256,7 +257,7 @@ describe("fields about the answer", () => {
 			{ choices: [], citations: ["https://example.org/a"] },
 			usageEvent(9, 5),
 		]);
-		expect(events.at(-1)).toMatchObject({ citations: ["https://example.org/a"], choices: [{ finish_reason: "stop" }] });
+		expect(events.at(-1)).toMatchObject({ citations: ["https://example.org/a"], choices: [{ delta: {} }] });
 	});
 });
 
@@ -278,7 +279,7 @@ test("withheld fields appear in no answer", async () => {
 	expect(JSON.stringify(answers)).not.toMatch(/<\w+>/);
 });
 
-test("a completion without a finish reason has its usage on a choice", async () => {
+test("a completion without a finish reason has its usage on an event with a choice", async () => {
 	const tgi = startUpstream({ dialect: "tgi" });
 	await service.serve(chatModel({ url: tgi.url, dialect: "tgi" }).replace(" n,", ""));
 	const { secret } = await service.customer();
@@ -302,8 +303,9 @@ test("a completion without a finish reason has its usage on a choice", async () 
 		const response = await service.post("/v1/completions", secret, { model: "test-model", prompt: "hi", stream: true });
 		const events = jsonEvents(await response.text());
 		expect(events.map(({ choices }) => (choices as Json[]).length)).toEqual(events.map(() => 1));
+		expect(events.at(-2)?.choices).toMatchObject([{ finish_reason: expect.stringMatching(/stop|length/) }]);
 		expect(events.at(-1)).toMatchObject({ usage: { completion_tokens: 5, basis: "exact" } });
-		expect(events.at(-1)?.choices).toMatchObject([{ finish_reason: expect.stringMatching(/stop|length/) }]);
+		expect(events.at(-1)?.choices).toEqual([{ text: "", index: 0, logprobs: null, finish_reason: null }]);
 	}
 	await tgi.stop();
 });

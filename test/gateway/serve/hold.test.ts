@@ -64,7 +64,7 @@ describe("before the first event", () => {
 		expect(events[0]).toBe(":");
 		expect(events.filter((event) => event !== ":")).toMatchObject([
 			{ error: { code: "upstream_error" } },
-			{ choices: [], usage: { total_tokens: 0, cost: 0 } },
+			{ choices: [{ delta: {}, finish_reason: null }], usage: { total_tokens: 0, cost: 0 } },
 			"[DONE]",
 		]);
 		expect(await onlyUsage(service, accountId)).toMatchObject({

@@ -36,7 +36,10 @@ test("a stop ends open streams with an error and charges each once", async () =>
 	const events = eventsOf(parseRaw(stuck.text()).body);
 	expect(events.slice(-3)).toMatchObject([
 		{ error: { code: "service_unavailable", type: "server_error" } },
-		{ choices: [], usage: { prompt_tokens: 6, completion_tokens: 2, cost: priceOf(6, 2) / 1e9 } },
+		{
+			choices: [{ delta: {}, finish_reason: null }],
+			usage: { prompt_tokens: 6, completion_tokens: 2, cost: priceOf(6, 2) / 1e9 },
+		},
 		"[DONE]",
 	]);
 	await held.ended();

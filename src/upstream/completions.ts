@@ -1,4 +1,4 @@
-/** Text completions: the request, and the one format in which all dialects' answers leave this room. */
+/** Text completions: the request, and the form in which all dialects' answers are returned. */
 import { createTimeSlice, mapInTurns, type TimeSlice } from "../base/time-slice.ts";
 import type { Model } from "../catalog/model.ts";
 import type { CallContext } from "./call/attempt.ts";
@@ -19,7 +19,7 @@ import { asArray, asCount, asObject, asObjects, asText, type JsonObject, parseJs
 
 export type CompletionFinish = "stop" | "length" | "content_filter";
 
-/** One choice or a part of it, ready for JSON.stringify in OpenAI's field order. */
+/** A choice or a part of it, ready for JSON.stringify in the order of OpenAI's fields. */
 export interface CompletionChoice<Finish = CompletionFinish | null> {
 	readonly text: string;
 	/** `n` × index of the prompt + index of the choice. */
@@ -36,7 +36,7 @@ export interface CompletionShape {
 	readonly n: number;
 }
 
-/** A customer's text completion, as passed to a replica. */
+/** A customer's text completion to be sent to a replica. */
 export interface CompletionCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
 	readonly maxOutputTokens: number;
 	readonly shape: CompletionShape;
@@ -60,7 +60,7 @@ export function completionWhole(
 ): UnaryCall<CompletionReply> {
 	const { shape } = input;
 	const isOne = shape.prompts * shape.n === 1;
-	// Read before a prompt that is sent becomes text; a single one is not kept in memory twice.
+	// Read before sending, when the prompts become text; a single prompt is not kept twice.
 	const prompts = isOne ? [] : shape.prompts === 1 ? [input.prompt.value] : (asArray(input.prompt.value) ?? []);
 	return {
 		context,
@@ -77,7 +77,7 @@ export function completionWhole(
 	};
 }
 
-/** This dialect's usage omits all choices but the first, so each choice is a request of its own. */
+/** Usage of this dialect covers only the first choice, so each choice is requested separately. */
 async function oneByOne(
 	input: CompletionCallInput,
 	prompts: readonly unknown[],
@@ -124,7 +124,7 @@ export class CompletionReader extends TextReader<CompletionChoice> {
 		super(dialect, prompts * n, prompts * n, n);
 	}
 
-	/** Empty parts are left out, so that the first event is the first token. */
+	/** Empty parts are dropped, so that the first event has the first token. */
 	protected override readChoice(
 		raw: JsonObject,
 		index: number,
@@ -174,7 +174,7 @@ export function readCompletion(
 	return { choices, usage: partial ? undefined : usage, outputBytes, ...fields };
 }
 
-/** As `readCompletion`, for answers that may be large: `logprobs` are rebuilt in time slices. */
+/** Like `readCompletion`, for answers that may be large: copies `logprobs` in time slices. */
 async function readCompletionInTurns(
 	parsed: unknown,
 	dialect: Dialect,
@@ -187,23 +187,23 @@ async function readCompletionInTurns(
 	return readCompletion(parsed, dialect, shape, (raw) => rebuilt.get(raw) ?? null);
 }
 
-/** Throws UpstreamFailure for a finish reason that reports a fault of the server. */
+/** Throws UpstreamFailure for a finish reason that reports a server's error. */
 function completionFinish(value: unknown): CompletionFinish | null {
 	const reason = finishReason(value);
 	return reason === null || reason === "length" || reason === "content_filter" ? reason : "stop";
 }
 
-/** `place`: the index of a choice that has none. */
+/** Index of a choice; `place` if it has none. */
 function indexOf(raw: JsonObject, choicesMax: number, place = 0): number {
 	const index = asCount(raw.index ?? place, choicesMax - 1);
 	if (index === undefined) throw failed("a choice with an impossible index");
 	return index;
 }
 
-/** OpenAI's interface has 5 at most. */
+/** Alternatives per token; OpenAI's interface allows 5. */
 const ALTERNATIVES_MAX = 128;
 
-/** Newer llama.cpp sends the chat format, which is converted; the offsets into the text are unknown then. */
+/** Newer llama.cpp sends the chat format, which is converted; offsets into the text are then unknown. */
 function completionLogprobs(value: unknown, tops = topsOf(value)?.map(topOf)): JsonObject | null {
 	const source = asObject(value);
 	if (source === undefined) return null;
@@ -239,7 +239,7 @@ function logprobsOfChat(entries: readonly JsonObject[], tops: readonly (JsonObje
 	};
 }
 
-/** A map by token, or the list of records of chats. */
+/** A map by token, or a list of records as in chats. */
 function topOf(value: unknown): JsonObject | null {
 	if (Array.isArray(value)) {
 		const others = asObjects(value.slice(0, ALTERNATIVES_MAX)).filter(({ logprob }) => typeof logprob === "number");

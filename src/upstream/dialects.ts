@@ -1,38 +1,38 @@
-/** The families of model servers: the plain OpenAI format, and how each family differs from it. */
+/** Dialects of model servers: the plain OpenAI format, and how each family differs from it. */
 import type { DialectName, ReasoningCount, UpstreamSpec } from "../catalog/model.ts";
 import { failed, failureOfError, failureOfStatus, UpstreamFailure } from "./call/failure.ts";
 import type { UsageStyle } from "./usage.ts";
 
-/** How one family of model servers differs. Stateless; one constant per family. */
+/** How a family of model servers differs from OpenAI's format. Stateless; one constant per family. */
 export interface Dialect {
 	readonly name: DialectName;
 	readonly usageStyle: UsageStyle;
 	readonly reasoningTokens: ReasoningCount;
-	/** False if an unstreamed answer's usage covers the first choice only. */
+	/** False if the usage of an unstreamed answer covers only the first choice. */
 	readonly unaryUsageCoversChoices: boolean;
 	readonly streamOptions: Readonly<Record<string, boolean>>;
-	/** The only field in which the server reads a chat's output limit; `parameters` are the deployment's. */
+	/** The only field in which the server reads a chat's output limit. `parameters` are those of the model. */
 	limitField(parameters: ReadonlySet<string>): "max_tokens" | "max_completion_tokens";
-	/** Converts a field of a chat or a completion into the server's format. */
+	/** Converts a field of a chat or completion to the server's format. */
 	shaped(name: string, value: unknown): unknown;
-	/** Whether the server stops generating when the connection closes, so that only the work up to then is lost. */
+	/** True if the server stops generating when the connection closes, so that only work up to then is lost. */
 	readonly stopsAtOnce: boolean;
 	/** Whether a completion may have several prompts, and token ids instead of text. */
 	readonly prompts: { readonly many: boolean; readonly tokens: boolean };
 	/** Whether embeddings accept token ids, and how many inputs a request may have. */
 	readonly embeddings: { readonly tokens: boolean; readonly inputsMax: number };
-	/** `texts`: the format of TEI's own endpoint, outside `/v1`. */
+	/** `texts`: the format of TEI's endpoint, outside `/v1`. */
 	readonly rerankForm: "documents" | "texts";
 	/** Form fields that request the usage of a streamed transcription. */
 	readonly transcriptionStreamFields: Readonly<Record<string, string>>;
 	failureOfStatus(status: number, bodyText: string): UpstreamFailure;
-	/** The failure of an `error` inside an answer with status 200, in an event or as the whole body. */
+	/** Failure for an `error` in a response with status 200, as an event or the whole body. */
 	failureOfError(error: unknown): UpstreamFailure;
-	/** A request that shows whether the server is up and does not disturb its work. `baseUrl` is the replica's. */
+	/** Request that tells whether the server is up, without disturbing its work. `baseUrl` is the replica's. */
 	healthProbe(baseUrl: string): { readonly method: "GET" | "HEAD"; readonly url: string };
 }
 
-/** Any server that speaks the OpenAI format and is no family known by name. */
+/** Any server with OpenAI's format that is not of a known family. */
 const OPENAI: Dialect = {
 	name: "openai",
 	usageStyle: "last",
@@ -48,17 +48,17 @@ const OPENAI: Dialect = {
 	transcriptionStreamFields: {},
 	failureOfStatus,
 	failureOfError,
-	/** Any answer proves that it is up. GET makes llama-cpp-python break off the stream that it is generating. */
+	/** Any response proves that it is up. A GET would make llama-cpp-python abort the stream that it is generating. */
 	healthProbe: (baseUrl) => ({ method: "HEAD", url: `${baseUrl}/models` }),
 };
 
-/** `path` at the server's root: health endpoints are outside `/v1`. */
+/** URL of `path` at the server's root: health endpoints are outside `/v1`. */
 export function atServerRoot(baseUrl: string, path: string): string {
 	return baseUrl.replace(/\/v1$/, "") + path;
 }
 
 const healthAtRoot = (baseUrl: string) => ({ method: "GET", url: atServerRoot(baseUrl, "/health") }) as const;
-/** Usage on every event, so that a client that leaves early is charged exactly. */
+/** Requests usage on every event, so that a client that disconnects is charged exactly. */
 const RUNNING_USAGE = { include_usage: true, continuous_usage_stats: true };
 
 function differing(name: DialectName, differences: Partial<Omit<Dialect, "name">>): Dialect {
@@ -67,7 +67,7 @@ function differing(name: DialectName, differences: Partial<Omit<Dialect, "name">
 
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	openai: differing("openai", {
-		/** Reasoning models refuse `max_tokens`; the deployment's parameters show which of the two fields it accepts. */
+		/** Reasoning models refuse `max_tokens`; the model's parameters tell which field it accepts. */
 		limitField: (parameters) =>
 			parameters.has("max_completion_tokens") && !parameters.has("max_tokens") ? "max_completion_tokens" : "max_tokens",
 	}),
@@ -78,14 +78,14 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		transcriptionStreamFields: { stream_include_usage: "true" },
 		healthProbe: healthAtRoot,
 	}),
-	/** `/health` of some versions runs a generation, so the list of models is requested instead. */
+	/** The list of models, because `/health` of some versions runs a generation. */
 	sglang: differing("sglang", {
 		healthProbe: (baseUrl) => ({ method: "GET", url: `${baseUrl}/models` }),
 		stopsAtOnce: true,
 		usageStyle: "per_choice",
 		streamOptions: RUNNING_USAGE,
 	}),
-	/** Each choice of a stream ends with a usage record of its own. */
+	/** Each choice of a stream ends with a usage record. */
 	"llama.cpp": differing("llama.cpp", {
 		stopsAtOnce: true,
 		usageStyle: "sum",
@@ -93,21 +93,21 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 		failureOfStatus: failureOfLlamaCpp,
 		healthProbe: healthAtRoot,
 	}),
-	/** With a newer name of the limit than `max_tokens`, Ollama would generate without a limit. */
+	/** Ollama ignores newer names of the limit and would generate without one. */
 	ollama: differing("ollama", {
 		stopsAtOnce: true,
 		prompts: { many: false, tokens: false },
 		embeddings: { tokens: false, inputsMax: Number.POSITIVE_INFINITY },
 		healthProbe: (baseUrl) => ({ method: "GET", url: atServerRoot(baseUrl, "/api/version") }),
 	}),
-	/** TGI refuses both names of the output limit at once as a duplicate field; `stop` must be a list. */
+	/** TGI refuses both names of the output limit together, as duplicates; `stop` must be a list. */
 	tgi: differing("tgi", {
 		failureOfError: failureOfTgi,
 		shaped: (name, value) => (name === "stop" && typeof value === "string" ? [value] : value),
 		prompts: { many: true, tokens: false },
 		healthProbe: healthAtRoot,
 	}),
-	/** Embeddings and reranking only; by default TEI refuses longer lists of inputs. */
+	/** Embeddings and reranking only. By default TEI refuses longer lists of inputs. */
 	tei: differing("tei", {
 		embeddings: { tokens: true, inputsMax: 32 },
 		rerankForm: "texts",
@@ -115,20 +115,20 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	}),
 };
 
-/** The dialect of a server, with its own settings. */
+/** Dialect of a server, with the server's own settings. */
 export function dialectOf({ dialect: name, reasoningTokens = "inside" }: UpstreamSpec): Dialect {
 	const dialect = DIALECTS[name];
 	return dialect.reasoningTokens === reasoningTokens ? dialect : { ...dialect, reasoningTokens };
 }
 
 /**
- * llama.cpp answers these bad requests with 500: pictures without vision, tool arguments that are not JSON, unknown
- * kinds of tool. "Failed to parse input at pos …" is about its own output.
+ * Matches texts with which llama.cpp answers wrong requests with 500: pictures without vision, tool arguments that are
+ * not JSON, unknown kinds of tools. "Failed to parse input at pos …" concerns its own output.
  */
 const LLAMA_CPP_REQUESTS_FAULT =
 	/^(?:(?:image|audio|video) input is not supported|Failed to parse (?:messages|tools|tool call arguments)\b)/;
 
-/** 501 "Not supported" by this build of llama.cpp: the customer must change the request; a retry changes nothing. */
+/** 501: this build of llama.cpp does not support the request, so the customer must change it. */
 function failureOfLlamaCpp(status: number, bodyText: string): UpstreamFailure {
 	if (status === 501) return new UpstreamFailure("rejected", { status, private: `status 501: ${bodyText}` });
 	return failureOfStatus(status, bodyText, LLAMA_CPP_REQUESTS_FAULT);

@@ -1,4 +1,4 @@
-/** Embeddings: sends a request in each family's format and returns one list of vectors. */
+/** Embeddings: sends a request in each dialect's format and returns a list of vectors. */
 import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
@@ -11,7 +11,7 @@ export type EmbeddingInput = string | readonly number[];
 
 export interface EmbeddingRequest {
 	readonly inputs: readonly EmbeddingInput[];
-	/** Whether to return the vectors as base64 of little-endian float32. */
+	/** True: vectors are returned as base64 of little-endian float32. */
 	readonly base64: boolean;
 	readonly fields: Readonly<Record<string, unknown>>;
 }
@@ -20,11 +20,11 @@ export type Vector = readonly number[] | string;
 
 export interface EmbeddingReply {
 	readonly vectors: readonly Vector[];
-	/** Undefined if the upstream sent no count. */
+	/** Undefined if the upstream reported no count. */
 	readonly usage: ReportedUsage | undefined;
 }
 
-/** A number takes about 20 bytes as JSON. */
+/** Largest answer: a number takes about 20 bytes as JSON. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 const VECTOR_MAX = 65_536;
 
@@ -46,7 +46,7 @@ export function embeddingCall(request: EmbeddingRequest, context: CallContext): 
 	};
 }
 
-/** Always requests numbers: servers differ in their treatment of `base64`, so the gateway encodes them itself. */
+/** Always requests numbers: servers differ in `base64`, so the gateway encodes vectors itself. */
 function post(
 	ask: Asker,
 	replica: Replica,
@@ -68,7 +68,7 @@ async function readEmbeddings(
 	headers: Headers,
 	{ count, base64 }: { count: number; base64: boolean },
 ): Promise<EmbeddingReply> {
-	// Older llama.cpp answers with the bare list.
+	// Older llama.cpp sends the bare list.
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.data);
 	if (items === undefined || items.length !== count) throw unreadable("embeddings that are not one an input");
@@ -89,9 +89,9 @@ function vectorOf(value: unknown): readonly number[] | undefined {
 	if (text !== undefined) return decoded(text);
 	const list = asArray(value);
 	if (list === undefined || list.length === 0 || list.length > VECTOR_MAX) return undefined;
-	// A result nested in one row, as if it were not pooled.
+	// A vector inside a list with one row, as if not pooled.
 	if (list.length === 1 && Array.isArray(list[0])) return vectorOf(list[0]);
-	// A number such as 1e999 parses to Infinity, which would leave as `null`.
+	// A number such as 1e999 parses to Infinity, which JSON.stringify would write as `null`.
 	for (const number of list) if (!Number.isFinite(number)) return undefined;
 	return list as readonly number[];
 }
@@ -102,7 +102,7 @@ function base64Of(vector: readonly number[]): string {
 	return bytes.toString("base64");
 }
 
-/** Decodes base64 of little-endian float32, for servers that send it regardless of the request. */
+/** Decodes base64 of little-endian float32, which some servers send even if numbers were requested. */
 function decoded(base64: string): readonly number[] | undefined {
 	if (base64.length > VECTOR_MAX * 6) return undefined;
 	const bytes = Buffer.from(base64, "base64");

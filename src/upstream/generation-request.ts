@@ -4,20 +4,20 @@ import type { Prompt } from "./prompt.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { usageOfChoices } from "./usage.ts";
 
-/** The parts of a chat or text completion that this service controls. */
+/** Parts of a chat or text completion that this service controls. */
 export interface GenerationRequest {
 	readonly kind: "chat" | "completions";
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly prompt: Prompt;
-	/** Output tokens per choice. The reservation covers this many, so the server must keep the limit. */
+	/** Output tokens per choice, as reserved; the server must keep to the limit. */
 	readonly maxOutputTokens: number;
 	readonly n: number;
 	readonly parameters: ReadonlySet<string>;
 }
 
 /**
- * Returns the JSON text for a replica, with the output limit in the only field that the server reads. A prompt that
- * already is text is inserted.
+ * JSON text for a replica, with the output limit in the only field that its server reads. A prompt that is already text
+ * is inserted.
  */
 export function generationText(replica: Replica, request: GenerationRequest, stream: boolean): string {
 	const { dialect } = replica;
@@ -29,19 +29,19 @@ export function generationText(replica: Replica, request: GenerationRequest, str
 		if (value !== null && value !== undefined && !omitted.has(name)) body[name] = dialect.shaped(name, value);
 	}
 	if (n > 1 && isKnownTo(dialect.name, "n")) body.n = n;
-	// The older endpoint has this one name of the limit in all families.
+	// Text completions have only this name of the limit, in all dialects.
 	body[kind === "chat" ? dialect.limitField(request.parameters) : "max_tokens"] = request.maxOutputTokens;
 	body.stream = stream;
 	if (stream) body.stream_options = dialect.streamOptions;
 	return request.prompt.writtenInto(body, kind === "chat" ? "messages" : "prompt");
 }
 
-/** The fields of the request for one choice: a seed differs per choice, or all choices would be equal. */
+/** Fields of the request for one choice, with another seed per choice: otherwise all choices would be equal. */
 export function seedOf(fields: GenerationRequest["fields"], choice: number): GenerationRequest["fields"] {
 	return typeof fields.seed === "number" ? { ...fields, seed: fields.seed + choice } : fields;
 }
 
-/** Joins replies with one choice each, `n` per prompt, into the reply of one request. */
+/** Joins replies with one choice each, `n` per prompt, to the reply of one request. */
 export function joinReplies<Choice extends { readonly index: number }>(
 	replies: readonly TextReply<Choice>[],
 	n: number,
@@ -50,7 +50,7 @@ export function joinReplies<Choice extends { readonly index: number }>(
 	return {
 		...replies.at(-1),
 		choices: replies.flatMap(({ choices }, index) => choices.map((choice) => ({ ...choice, index }))),
-		// A sum without one choice's usage would be too low; without any, the gateway estimates the output of all.
+		// Undefined if any choice lacks usage, because the sum would be too low: the gateway then estimates all output.
 		usage: usages.includes(undefined) ? undefined : usageOfChoices(usages, n),
 		outputBytes: replies.reduce((sum, { outputBytes }) => sum + outputBytes, 0),
 	};

@@ -1,4 +1,4 @@
-/** Image generation: sends a request and returns one list of images, without addresses of the operator's network. */
+/** Image generation: sends a request and returns a list of images, without URLs of the operator's network. */
 import { isIP } from "node:net";
 import { createTimeSlice } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
@@ -14,7 +14,7 @@ export interface ImageRequest {
 	readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** One image, as base64 or as a public address. */
+/** An image, as base64 or as a public URL. */
 export type GeneratedImage = ({ readonly b64_json: string } | { readonly url: string }) & {
 	readonly revised_prompt?: string;
 };
@@ -25,7 +25,7 @@ export interface ImageReply {
 }
 
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
-/** Characters of base64 that are checked in one step. */
+/** Characters of base64 checked in one step. */
 const PIECE_CHARS = 1024 * 1024;
 const BASE64 = /^[A-Za-z0-9+/]*$/;
 const BASE64_END = /^[A-Za-z0-9+/]*={0,2}$/;
@@ -44,7 +44,7 @@ export function imageCall(request: ImageRequest, context: CallContext): UnaryCal
 	};
 }
 
-/** Images beyond `n` were not paid for and are left out. */
+/** Images beyond `n` were not paid for and are dropped. */
 async function readImages(parsed: unknown, replica: Replica, n: number): Promise<ImageReply> {
 	const body = asObject(parsed);
 	const items = asArray(body?.data);
@@ -83,7 +83,7 @@ async function isBase64(text: string): Promise<boolean> {
 	return BASE64_END.test(text.slice(at));
 }
 
-/** Whether the address is https, a name with a dot and not the model server's: it reveals no operator's network. */
+/** Whether the URL is https with a domain name, other than the model server's, so that it reveals no internal host. */
 function isPublic(text: string, replica: Replica): boolean {
 	const url = URL.parse(text);
 	if (url === null || url.protocol !== "https:" || url.username !== "" || url.password !== "") return false;

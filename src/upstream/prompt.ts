@@ -1,27 +1,27 @@
 import { assert } from "../base/assert.ts";
 
-/** A longer request is kept as the sent text. */
+/** From this length on, the sent text is kept instead of the values. */
 const LONG_CHARS = 16 * 1024;
 
 /**
- * A prompt on its way to a replica. Once sent, a long prompt is a range of the sent text, so it is in memory once for a
- * possible retry, and no collection walks its values.
+ * A prompt for a replica. After sending, a long prompt is a range of the sent text: it is in memory once for a retry,
+ * and garbage collections do not visit its values.
  */
 export class Prompt {
 	#value: unknown;
 	#text: string | undefined;
-	/** The sent text, which contains the prompt's JSON. */
+	/** Sent text that contains the prompt's JSON. */
 	#sent: OutsideText | undefined;
 	#from = 0;
 	#isOver = false;
 
-	/** `text`: the prompt's JSON, if it exists; then it is not written again. */
+	/** `text`: JSON of the prompt if it exists, which saves writing it again. */
 	constructor(value: unknown, text?: string) {
 		this.#value = value;
 		this.#text = text;
 	}
 
-	/** The messages of a chat, or the prompts of a completion; undefined once the prompt is kept as text. */
+	/** Messages of a chat or prompts of a completion; undefined once the prompt is kept as text. */
 	get value(): unknown {
 		return this.#value;
 	}
@@ -30,7 +30,7 @@ export class Prompt {
 		return this.#sent === undefined ? this.#text : this.#sent.read().slice(this.#from, -1);
 	}
 
-	/** Returns the JSON of an object of `members` and, last, the prompt. The function owns `members` from here on. */
+	/** Returns the JSON of an object with `members` and, last, the prompt. Modifies `members`. */
 	writtenInto(members: Record<string, unknown>, field: string): string {
 		assert(!this.#isOver, "a prompt that was let go is not sent again");
 		const { text } = this;
@@ -59,13 +59,13 @@ export class Prompt {
 }
 
 /**
- * Keeps a long text where the collector does not count it: some megabytes of growth start a full collection. A form
- * keeps the runtime's own string without a copy. The owner must free it.
+ * Keeps a long text outside the collector's accounts, in which some megabytes of growth start a full collection. A form
+ * holds the runtime's string without a copy. The owner must free it.
  */
 class OutsideText {
 	readonly #form = new FormData();
 
-	/** The text must not have lone surrogates: a form would change them. */
+	/** The text must have no lone surrogates, which a form would change. */
 	constructor(text: string) {
 		this.#form.append("", text);
 	}

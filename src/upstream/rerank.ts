@@ -1,4 +1,4 @@
-/** Reranking: sends a request in each family's format and returns one list of scores. */
+/** Reranking: sends a request in each dialect's format and returns a list of scores. */
 
 import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
@@ -20,11 +20,11 @@ export interface RankedDocument {
 
 export interface RerankReply {
 	readonly results: readonly RankedDocument[];
-	/** Undefined if the upstream sent no count. */
+	/** Undefined if the upstream reported no count. */
 	readonly usage: ReportedUsage | undefined;
 }
 
-/** The gateway applies `top_n` and `return_documents` itself, because servers differ in their support. */
+/** The gateway applies `top_n` and `return_documents` itself, because servers differ in them. */
 export function rerankCall(request: RerankRequest, context: CallContext): UnaryCall<RerankReply> {
 	const { documents } = request;
 	return {
@@ -47,7 +47,7 @@ function postOf(replica: Replica, request: RerankRequest): Pick<UnaryPost<never>
 	return { path: "/rerank", body: JSON.stringify(body) };
 }
 
-/** `{results: [{index, relevance_score}]}` in Cohere's format, or the bare list with `score` of TEI and SGLang. */
+/** Cohere's format `{results: [{index, relevance_score}]}`, or TEI's and SGLang's bare list with `score`. */
 function readRanking(parsed: unknown, headers: Headers, count: number): RerankReply {
 	const body = asObject(parsed);
 	const items = asArray(parsed) ?? asArray(body?.results) ?? asArray(body?.data);

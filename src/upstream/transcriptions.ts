@@ -1,4 +1,4 @@
-/** Transcription: sends a form and returns one format, streamed or not. */
+/** Transcriptions: sends a form and returns one format, streamed or not. */
 
 import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
@@ -15,13 +15,13 @@ import { asArray, asCount, asObject, asObjects, asText, type JsonObject, parseJs
 export interface TranscriptionRequest {
 	readonly file: Blob;
 	readonly fileName: string;
-	/** Request segments and their times. */
+	/** True: requests segments with times. */
 	readonly verbose: boolean;
-	/** Further fields that the deployment honours; a list leaves as repeated `name[]`. */
+	/** Further fields that the model supports; a list is sent as repeated `name[]`. */
 	readonly fields: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** Usage as the upstream reported it; what it omits is undefined. */
+/** Usage as reported by the upstream; omitted values are undefined. */
 export interface TranscriptionUsage {
 	readonly seconds: number | undefined;
 	readonly usage: ReportedUsage | undefined;
@@ -44,7 +44,7 @@ export interface TranscriptionChunk {
 
 const PATH = "/audio/transcriptions";
 const TOKENS_MAX = 2 ** 31 - 1;
-/** For a recording of at most a day. */
+/** Enough for a recording of a day. */
 const SEGMENTS_MAX = 100_000;
 const SECONDS_MAX = 10_000_000;
 
@@ -63,7 +63,7 @@ export function transcriptionStream(
 	return { context, wire: WIRE, body: (replica) => formOf(request, replica, true) };
 }
 
-/** Each attempt needs a new form; the file's bytes are shared. */
+/** A new form per attempt; the file's bytes are shared. */
 function formOf(request: TranscriptionRequest, replica: Replica, stream: boolean): FormData {
 	const form = new FormData();
 	form.set("model", replica.spec().model);
@@ -180,7 +180,7 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 		return chunk.delta === "" && chunk.seconds === undefined ? undefined : chunk;
 	}
 
-	/** Returns text that arrives only with the last event. */
+	/** Returns text that only the last event contains. */
 	function done(whole: string, seconds: number | undefined): TranscriptionChunk | undefined {
 		finished = true;
 		ended = true;

@@ -1,4 +1,4 @@
-/** The model servers: which replicas exist, and calls to them. */
+/** Model servers: their replicas, and calls to them. */
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
@@ -21,7 +21,7 @@ export type Upstreams = ReturnType<typeof createUpstreams>;
 
 export function createUpstreams(
 	deps: { clock: Clock; log: Log; fetch?: Fetch; answers?: AnswerMemory },
-	/** Read at each use, so that a changed configuration applies at once. */
+	/** Read at each use, so that changed limits apply at once. */
 	options: { limits(): ServiceLimits },
 ) {
 	const { clock, log } = deps;
@@ -36,7 +36,7 @@ export function createUpstreams(
 	const pools = new Map<string, Pool>();
 	const health = createHealthMonitor({ ...callDeps, log, changed: (modelId) => pools.get(modelId)?.wake() }, limits);
 
-	/** Applies a new catalogue. Replicas that remain keep their load, health and breaker. */
+	/** Applies a new catalogue. Remaining replicas keep their load, health and breaker. */
 	function sync(snapshot: CatalogSnapshot): void {
 		for (const [modelId, pool] of pools) {
 			if (snapshot.models.has(modelId)) continue;
@@ -78,12 +78,10 @@ export function createUpstreams(
 
 	return {
 		sync,
-		/**
-		 * The request leaves in this turn of the event loop if a place is free. `next` rejects with faults and failures.
-		 */
+		/** Opens a stream. Sends in this event-loop turn if a place is free. `next` rejects with faults and failures. */
 		open: <Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk> =>
 			new ReplayedStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
-		/** Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias. */
+		/** Calls a replica. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias. */
 		call<Reply extends CountedReply>(model: Model, call: UnaryCall<Reply>): Promise<Replied<Reply>> {
 			return withReplays(poolOf(model), log, call.context, new UnaryTries(callDeps, limits, call));
 		},
@@ -95,23 +93,23 @@ export function createUpstreams(
 			);
 		},
 		wake: (modelId: string) => pools.get(modelId)?.wake(),
-		/** See `Pool`; rejects with Fault service_unavailable if the model has no server. */
+		/** See `Pool`. Rejects with Fault service_unavailable if the model has no server. */
 		async room(modelId: string, taken: () => number, signal: AbortSignal): Promise<number> {
 			const pool = pools.get(modelId);
 			if (pool === undefined) throw new Fault("service_unavailable", "No server for this model is connected.");
 			return pool.room(taken, signal);
 		},
 		waiting: (): number => [...pools.values()].reduce((sum, pool) => sum + pool.waiting(), 0),
-		/** Whether requests for the model wait because all places are taken. */
+		/** Whether requests for the model wait because all places are in use. */
 		contended: (modelId: string): boolean => pools.get(modelId)?.contended() ?? false,
 		replicas: (): readonly ReplicaView[] =>
 			[...pools.values()].flatMap((pool) => pool.replicas().map((replica) => replica.view())),
-		/** The process stops: requests that wait fail. Open streams are closed by their callers. */
+		/** The process stops: waiting requests fail. Callers close open streams. */
 		letGo() {
 			for (const pool of pools.values()) pool.close(stopping());
 			callDeps.openCalls.letGo();
 		},
-		/** Ends the health checks and refuses waiting requests; calls under way are closed by their callers. */
+		/** Ends the health checks and refuses waiting requests; callers close running calls. */
 		async stop(): Promise<void> {
 			await health.stop();
 			for (const pool of pools.values()) pool.close();
@@ -119,12 +117,12 @@ export function createUpstreams(
 	};
 }
 
-/** The identity of a replica; its key and limits may change. */
+/** Identity of a replica; its key and limits may change. */
 function addressOf(spec: { url: string; model: string; dialect: string }): string {
 	return JSON.stringify([spec.url, spec.model, spec.dialect]);
 }
 
-/** `<model>#<place>`, or the next free number, so that two replicas never share a name in the logs. */
+/** `<model>#<place>`, or the next free number, so that no two replicas share a name in the logs. */
 function freeAlias(modelId: string, index: number, taken: Set<string>): string {
 	let number = index;
 	while (taken.has(`${modelId}#${number}`)) number += 1;

@@ -1,8 +1,8 @@
-/** Reads token counts from upstream records, which may be partial, repeated, per choice or wrong. */
+/** Reads token counts from upstreams' usage records, which may be partial, repeated, per choice or wrong. */
 import type { ReasoningCount } from "../catalog/model.ts";
 import { asCount, asObject, asObjects, type JsonObject } from "./wire-value.ts";
 
-/** Token counts. `promptTokens` includes cached, `completionTokens` includes reasoning. */
+/** Token counts. `promptTokens` includes cached, `completionTokens` reasoning tokens. */
 export interface TokenUsage {
 	readonly promptTokens: number;
 	readonly completionTokens: number;
@@ -13,16 +13,16 @@ export interface TokenUsage {
 export interface ReportedUsage extends Pick<TokenUsage, "cachedTokens" | "reasoningTokens"> {
 	readonly promptTokens: number | undefined;
 	readonly completionTokens: number | undefined;
-	/** The record contradicts itself, or the count of reasoning that is configured for its upstream. */
+	/** True if the record contradicts itself, or the reasoning count that is configured for the upstream. */
 	readonly contradicts?: true;
 }
 
-/** Drops the completion count: a record from before the end misses later output. */
+/** Drops the completion count: a record from before the end lacks later output. */
 export function withoutCompletion(usage: ReportedUsage | undefined): ReportedUsage | undefined {
 	return usage === undefined ? undefined : { ...usage, completionTokens: undefined };
 }
 
-/** Joins the usage of several choices, `n` per prompt: each prompt counts once, completions add up. */
+/** Joins the usage of several choices, `n` per prompt: each prompt counts once, completions are added. */
 export function usageOfChoices(
 	ofChoice: readonly (ReportedUsage | undefined)[],
 	n = Number.POSITIVE_INFINITY,
@@ -65,24 +65,25 @@ function sumOf(one: number | undefined, other: number | undefined): number | und
 }
 
 /**
- * How a server family reports usage during a stream.
- * - `last`: each record is the whole; the last one counts.
- * - `per_choice`: a record on an event with a choice is cumulative for that choice; a record without choices is the whole.
- * - `sum`: each choice ends with a record of its own without choices; each of them repeats the prompt.
+ * How servers report usage in a stream.
+ * - `last`: each record covers everything; the last one counts.
+ * - `per_choice`: a record on an event with a choice is cumulative for that choice; a record without choices covers
+ *   everything.
+ * - `sum`: each choice ends with its own record without choices, which repeats the prompt.
  */
 export type UsageStyle = "last" | "per_choice" | "sum";
 
-/** A higher count is wrong; the database columns have 32 bits. */
+/** Higher counts are wrong; the database's columns have 32 bits. */
 const TOKENS_MAX = 2 ** 31 - 1;
 
 const CONTRADICTS = { contradicts: true } as const;
 
 /**
- * Interprets one record; undefined if it has neither half. A prompt count of zero means unknown. A missing half is the
- * rest of the total. Reasoning is a part of the completion, or is added to it if the upstream counts it separately; then
- * the rest of the total is reasoning that has no count of its own. Otherwise a total that is not the sum of both halves
- * contradicts them, unless the rest equals the cached tokens, which some servers count separately. More cached than
- * prompt tokens, or more reasoning than completion tokens, contradict too. `timings` are llama.cpp's.
+ * Reads a record; undefined if it has neither count. A prompt count of zero means unknown. A missing count is the rest
+ * of the total. Reasoning is part of the completion, or is added if the upstream counts it separately; the rest of the
+ * total is then reasoning without a count. Otherwise a total that is not the sum of both is a contradiction, unless the
+ * rest equals the cached tokens, which some servers count separately. More cached than prompt tokens, or more reasoning
+ * than completion tokens, are contradictions too. `timings` are llama.cpp's.
  */
 export function readUsage(
 	value: unknown,
@@ -120,7 +121,7 @@ export function readUsage(
 	};
 }
 
-/** The largest count among several names of one quantity: the others are absent, zero or copies. */
+/** Largest of several fields for the same count: the others are absent, zero or copies. */
 function largest(...values: readonly unknown[]): number | undefined {
 	let found: number | undefined;
 	for (const value of values) {
@@ -130,7 +131,7 @@ function largest(...values: readonly unknown[]): number | undefined {
 	return found;
 }
 
-/** In order: OpenAI's two interfaces, DeepSeek, Moonshot, LiteLLM, llama.cpp. */
+/** In this order: OpenAI's two interfaces, DeepSeek, Moonshot, LiteLLM, llama.cpp. */
 function cachedOf(record: JsonObject, timings: unknown): number {
 	const cached = largest(
 		asObject(record.prompt_tokens_details)?.cached_tokens,
@@ -143,7 +144,7 @@ function cachedOf(record: JsonObject, timings: unknown): number {
 	return cached ?? 0;
 }
 
-/** In order: OpenAI's two interfaces, SGLang. */
+/** In this order: OpenAI's two interfaces, SGLang. */
 function reasoningOf(record: JsonObject): number {
 	const reasoning = largest(
 		asObject(record.completion_tokens_details)?.reasoning_tokens,
@@ -153,7 +154,7 @@ function reasoningOf(record: JsonObject): number {
 	return reasoning ?? 0;
 }
 
-/** The usage of a whole answer: its own record, or else those inside its choices, `n` per prompt. */
+/** Usage of a whole answer: its own record, or else those of its choices, `n` per prompt. */
 export function usageOfAnswer(body: JsonObject, reasoningCount: ReasoningCount, n?: number): ReportedUsage | undefined {
 	const usage = readUsage(body.usage, reasoningCount, body.timings);
 	if (usage !== undefined) return usage;
@@ -163,7 +164,7 @@ export function usageOfAnswer(body: JsonObject, reasoningCount: ReasoningCount, 
 	);
 }
 
-/** The usage of an answer without generated text. A total alone is the prompt; TEI counts in a header. */
+/** Usage of an answer without generated text. A total alone is the prompt's; TEI counts in a header. */
 export function usageOfInput(value: unknown, headers: Headers): ReportedUsage | undefined {
 	const usage = readUsage(value);
 	if (usage?.promptTokens !== undefined) return usage;
@@ -175,18 +176,16 @@ export function usageOfInput(value: unknown, headers: Headers): ReportedUsage | 
 		: { promptTokens, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 };
 }
 
-/** Follows the usage records of one stream. A class: there is one per open stream. */
+/** Collects the usage records of a stream. A class, because there is one per open stream. */
 export class UsageTally {
 	readonly #besideChoices: boolean;
-	/** Each choice ends with its own record: in chats without choices, in completions on the choice's event. */
+	/** True if each choice ends with its own record: in chats without choices, in completions on the choice's event. */
 	readonly #endsChoices: boolean;
 	readonly #choicesOfPrompt: number | undefined;
 	#whole: ReportedUsage | undefined;
 	#final = false;
 	#allCounted = false;
-	/**
-	 * Usage records without choices so far. In dialects that end each choice with such a record, one per ended choice.
-	 */
+	/** Usage records without choices so far; in dialects that end each choice with one, the number of ended choices. */
 	#records = 0;
 	/** Undefined if no choice has its own records. */
 	#ofChoice: (ReportedUsage | undefined)[] | undefined;
@@ -198,10 +197,10 @@ export class UsageTally {
 		this.#choicesOfPrompt = choicesOfPrompt;
 	}
 
-	/** `choiceIndex`: the event's only choice. `finished`: choices seen if all have their finish reason, otherwise 0. */
+	/** `choiceIndex`: the event's only choice. `finished`: number of choices if all have a finish reason, else 0. */
 	note(usage: ReportedUsage | undefined, choiceIndex: number | undefined, hasChoices: boolean, finished: number): void {
 		if (usage === undefined) return;
-		// A running count is not the final one.
+		// A running count is not final.
 		if (this.#besideChoices && choiceIndex !== undefined)
 			this.noteChoice(usage, choiceIndex, this.#endsChoices && finished > 0);
 		else if (this.#endsChoices && !this.#besideChoices && !hasChoices) this.#noteEnd(usage, finished);
@@ -211,7 +210,7 @@ export class UsageTally {
 		}
 	}
 
-	/** A record of one choice. `isLast`: every choice has its final one. */
+	/** Adds a record of one choice. `isLast`: every choice has its final one. */
 	noteChoice(usage: ReportedUsage | undefined, choiceIndex: number, isLast: boolean): void {
 		if (usage === undefined || this.#final) return;
 		this.#ofChoice ??= [];

@@ -1,4 +1,4 @@
-/** Reads JSON of another machine: assumes nothing about its types. */
+/** Reads JSON from another machine without assumptions about types. */
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -14,25 +14,25 @@ export function asText(value: unknown): string | undefined {
 	return typeof value === "string" ? value : undefined;
 }
 
-/** Undefined for anything but a text with characters. */
+/** The text; undefined if it is empty or not a text. */
 export function filledText(value: unknown): string | undefined {
 	return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** A whole number from 0 to `max`; undefined for anything else, including numbers in strings. */
+/** A whole number from 0 to `max`; undefined for anything else, even numbers in strings. */
 export function asCount(value: unknown, max: number): number | undefined {
 	return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= max ? value : undefined;
 }
 
-/** Most structure parsed in one step: an attacker's brackets take the parser a hundred times as long as text. */
+/** Limits of structure parsed in one step: brackets take the parser a hundred times as long as text. */
 const DEPTH_MAX = 128;
 const CONTAINERS_MAX = 30_000;
 const TEXTS_MAX = 80_000;
 const VALUES_MAX = 100_000;
-/** A shorter text parses at once, whatever its structure. */
+/** Shorter texts are parsed at once, whatever their structure. */
 const SHORT_CHARS = 16 * 1024;
 
-/** Undefined if the text is not JSON or has too much structure; `null` also becomes undefined. */
+/** Undefined if the text is not JSON, is `null`, or has too much structure. */
 export function parseJson(text: string): unknown {
 	if (hasTooMuch(text)) return undefined;
 	try {
@@ -42,7 +42,7 @@ export function parseJson(text: string): unknown {
 	}
 }
 
-/** Whether a text exceeds the limits above. Strings are skipped by `indexOf`, which is native and fast. */
+/** Whether a text exceeds these limits. Strings are skipped by `indexOf`, which is native and fast. */
 export function hasTooMuch(text: string): boolean {
 	const { length } = text;
 	if (length < SHORT_CHARS) return false;
@@ -70,7 +70,7 @@ const COMMA = 0x2c;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Where the string that starts at `from` ends; negative if it does not end. */
+/** End of the string that starts at `from`; negative if it has none. */
 function stringEnd(text: string, from: number): number {
 	for (let end = text.indexOf('"', from + 1); ; end = text.indexOf('"', end + 1)) {
 		if (end < 0) return end;

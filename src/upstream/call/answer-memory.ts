@@ -9,19 +9,19 @@ import { UpstreamFailure } from "./failure.ts";
 export type AnswerMemory = ReturnType<typeof createAnswerMemory>;
 
 export interface AnswerRead {
-	/** Reserves `bytes` more, waiting if it must. UpstreamFailure `crowded` after too long, or if they can never fit. */
+	/** Reserves `bytes` more, waiting if necessary. UpstreamFailure `crowded` after too long, or if they never fit. */
 	take(bytes: number, signal: AbortSignal, isPatient: boolean): undefined | Promise<void>;
-	/** Call it when the answer was read or given up. */
+	/** Call it when the answer was read or dropped. */
 	release(): void;
 }
 
-/** Longest wait since room last became free: so long a client may read nothing. A batch line waits without limit. */
+/** Longest wait without memory becoming free: a client may read nothing for so long. Batch lines wait without limit. */
 const WAIT_MS = 10_000;
-/** Share of answers being read, whose real use is several times their bytes, which the collector frees late. */
+/** Share of the memory for answers being read: parsing takes several times their bytes, which are freed late. */
 const READ_SHARE = 1 / 8;
 const ANSWER_SHARE = 1 / 2;
 
-/** An account with its share unread starts no new answers; those already started may exceed the share once more. */
+/** Equal shares of unread answers after which an account starts no new ones; started ones may exceed it once more. */
 const ACCOUNT_SHARES = 2;
 
 interface Waiting {
@@ -37,8 +37,8 @@ interface Reading {
 }
 
 /**
- * Budget for long unstreamed answers, from their first byte until the client has read them. An answer without room is
- * not read further, so the backpressure reaches its server.
+ * Limits memory for long unstreamed answers, from their first byte until the client has read them. Without room an
+ * answer is not read further, so that its server waits.
  */
 export function createAnswerMemory(
 	{ clock, collect }: { clock: Clock; collect?: () => void },
@@ -47,7 +47,7 @@ export function createAnswerMemory(
 	const unread = new CounterMap();
 	let allUnread = 0;
 	let allRead = 0;
-	/** Bytes released since the last collection. */
+	/** Bytes released since the last garbage collection. */
 	let leftBytes = 0;
 	/** Monotonic time of the last release. */
 	let roomMs = 0;
@@ -58,7 +58,7 @@ export function createAnswerMemory(
 		const { answerMemoryBytesMax, answerMemoryAccountBytesMax } = limits();
 		if (unread.of(accountId) > answerMemoryAccountBytesMax * ACCOUNT_SHARES) return false;
 		if (allUnread > 0 && allUnread + allRead + bytes > answerMemoryBytesMax) return false;
-		// The oldest answer waits for no other answer under way; otherwise all could wait for each other.
+		// The oldest answer never waits for others in progress; otherwise all could wait for each other.
 		return node?.before === undefined || allRead + bytes <= answerMemoryBytesMax * READ_SHARE;
 	}
 
@@ -68,12 +68,12 @@ export function createAnswerMemory(
 		assert(allRead >= 0, "a reading releases at most what it took");
 	}
 
-	/** Collects after enough releases: by itself, the collector starts later than a small container allows. */
+	/** Collects garbage after enough releases: the runtime's own collections come too late for a small container. */
 	function left(bytes: number): void {
 		leftBytes += bytes;
 		if (leftBytes < limits().answerMemoryBytesMax * READ_SHARE) return;
 		leftBytes = 0;
-		// References to the released bytes remain on the stack until the next turn.
+		// The stack still refers to the released bytes until the next turn.
 		if (collect !== undefined) void nextTurn().then(collect);
 	}
 
@@ -105,7 +105,7 @@ export function createAnswerMemory(
 		let cancel: (() => void) | undefined;
 		const waitOn = (sinceMs: number) => {
 			cancel = clock.after(sinceMs + WAIT_MS - clock.monotonicMs(), () => {
-				// While other answers make progress, room for this one will come: wait on.
+				// Other answers made progress, so memory will become free: waits again.
 				if (roomMs > sinceMs) return waitOn(roomMs);
 				end();
 				answer.reject(crowded("no memory became free for a long answer"));
@@ -139,7 +139,7 @@ export function createAnswerMemory(
 				},
 			};
 		},
-		/** Bytes that wait for their client; negative when they were read or dropped. */
+		/** Adds bytes that wait for the client; negative when they were read or dropped. */
 		addUnread(accountId: string, bytes: number) {
 			unread.add(accountId, bytes);
 			allUnread += bytes;

@@ -19,23 +19,23 @@ import {
 } from "./post.ts";
 
 export interface CallContext {
-	/** Aborts when the client leaves. From its headers on, a stream is closed by its reader instead. */
+	/** Aborts when the client disconnects. After its headers a stream is closed by its reader instead. */
 	readonly signal: AbortSignal;
-	/** Requests with the same key prefer the same replica where that costs nothing; undefined for no preference. */
+	/** Requests with the same key prefer the same replica if its load allows; undefined: no preference. */
 	readonly affinity: string | undefined;
 	readonly requestId: string;
 	/** The request id as a UUID, for servers that refuse any other id (llama-cpp-python). */
 	readonly uuid: string;
-	/** Whose request it is: failures of a single account say little about a replica. */
+	/** Account of the request: failures of a single account prove little about a replica. */
 	readonly accountId: string;
-	/** A line of a managed batch: takes spare places, waits without limit and yields its place to other requests. */
+	/** True for a line of a managed batch: it takes spare places, waits without limit, and yields to other requests. */
 	readonly patient: boolean | undefined;
 	readonly trace: RequestTrace | undefined;
 }
 
 /**
- * One call to one replica. Owns the place and the connection until its first end: `succeed`, `fail` or `close`. A
- * class: a closure for each function would cost more objects per request.
+ * A call to a replica. Holds place and connection until the first of `succeed`, `fail` and `close`. A class, because a
+ * closure per function costs more objects per request.
  */
 export class Attempt implements GuardOptions, Sender {
 	readonly replica: Replica;
@@ -56,8 +56,8 @@ export class Attempt implements GuardOptions, Sender {
 	#sent: CallTrace | undefined;
 
 	/**
-	 * `startedMs`: start of the request, earlier attempts included. `asked` aborts when a waiting request wants the
-	 * place. Positional arguments: an options object is one more allocation per request.
+	 * `startedMs`: start of the request, including earlier attempts. `asked` aborts when a waiting request needs the
+	 * place. Positional arguments, because an options object is one more allocation per request.
 	 */
 	constructor(
 		deps: CallDeps,
@@ -78,7 +78,7 @@ export class Attempt implements GuardOptions, Sender {
 		this.startedMs = startedMs;
 		this.clientSignal = call.signal;
 		this.guard = new CallGuard(deps, this);
-		// `asked` may have aborted while the call waited for its place: then no event follows.
+		// `asked` may have aborted while the call waited for its place; then no event follows.
 		if (asked?.aborted) this.guard.abort();
 		else asked?.addEventListener("abort", this.guard, { once: true });
 	}
@@ -99,7 +99,7 @@ export class Attempt implements GuardOptions, Sender {
 		return reachable(this.#deps, this.replica, this.limits);
 	}
 
-	/** Returns a promise if the request leaves together with the others of this turn of the event loop. */
+	/** Sends the request. Returns a promise if it is sent together with others of this event-loop turn. */
 	post(post: UpstreamPost, accept: Accepted): undefined | Promise<void> {
 		assert(this.#post === undefined, "a request is sent before the next is prepared");
 		this.#post = post;
@@ -107,22 +107,22 @@ export class Attempt implements GuardOptions, Sender {
 		return leavesTogether(post) ? this.#deps.tickBarrier() : undefined;
 	}
 
-	/** Sends before it returns; throws if the call was aborted since. The response must go to `taken` first. */
+	/** Sends before it returns. Throws if the call was aborted since. The response must first go to `taken`. */
 	send(): Promise<Response> {
 		const post = this.#post;
 		assert(post !== undefined, "a request is prepared before it is sent");
 		this.#post = undefined;
-		// A client that left since `post` gets no request, and a request that is not sent must not appear in a trace.
+		// If the client has disconnected since `post`, nothing is sent, and the trace must not contain a call.
 		if (this.clientSignal?.aborted) this.guard.abort();
 		this.guard.signal.throwIfAborted();
 		const { replica } = this;
-		// A request in several parts has one traced call per part.
+		// A request in several parts has a traced call for each.
 		this.#sent?.end(undefined, this.#status);
 		this.#sent = this.#asking().trace?.call(replica.alias, replica.dialect.name);
 		return postUpstream(this.#deps, this, post, this.#accept);
 	}
 
-	/** Accepts a response with status 200. For any other it throws, or rejects with, its failure. */
+	/** Accepts a response with status 200; for any other status throws, or rejects with, its failure. */
 	taken(response: Response): undefined | Promise<never> {
 		this.#response = response;
 		this.#status = response.status;
@@ -130,7 +130,7 @@ export class Attempt implements GuardOptions, Sender {
 		return assertAnswered(response, this.replica);
 	}
 
-	/** The caller now reads the body and closes the call. Response and request are dropped, for the collector. */
+	/** The caller now reads the body and closes the call. Drops response and request, so that they can be collected. */
 	handedOver(): void {
 		this.guard.callerCloses();
 		this.clientSignal = undefined;
@@ -138,7 +138,7 @@ export class Attempt implements GuardOptions, Sender {
 		this.#call = undefined;
 	}
 
-	/** Reports an event: the first proves that the replica answers, and so does each later one. */
+	/** Reports an event from the replica, which proves that it answers. */
 	answered(): void {
 		this.#ticket.answered();
 	}
@@ -149,7 +149,7 @@ export class Attempt implements GuardOptions, Sender {
 		this.#ticket.release("ok");
 	}
 
-	/** Ends the call as failed: hangs up and returns the error as a failure. */
+	/** Ends the call as failed: closes the connection and returns the error as a failure. */
 	fail(error: unknown): UpstreamFailure {
 		const { guard, clientSignal } = this;
 		const told = guard.failureOf(error);

@@ -8,16 +8,16 @@ import { readText } from "./read-answer.ts";
 import { SseReader } from "./sse-reader.ts";
 import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wire.ts";
 
-/** How long a body may continue after the end marker before the connection is given up. */
+/** Time after the end marker in which the body must end, or the connection is closed. */
 const DRAIN_MS = 1_000;
-/** How long a finished answer waits for its end marker: with its final usage, and without. */
+/** Time that a finished answer waits for its end marker: with final usage, and without. */
 const COUNTED_WAIT_MS = 250;
 const UNCOUNTED_WAIT_MS = 3_000;
-/** Largest unstreamed answer to a request for a stream; it leaves as one event. */
+/** Largest unstreamed answer to a request for a stream; it is passed on as one event. */
 const WHOLE_BYTES_MAX = 4 * 1024 * 1024;
-/** Bytes read in one step: while the event loop was busy, a hundred times more may have arrived. */
+/** Bytes parsed in one step, since much more may have arrived while the event loop was busy. */
 const STEP_BYTES = 64 * 1024;
-/** Longest stream, comments and framing included; a longer one fails. */
+/** Longest stream in bytes, comments and framing included; a longer one fails. */
 const STREAM_BYTES_MAX = 512 * 1024 * 1024;
 
 const NO_BYTES = new Uint8Array();
@@ -34,26 +34,26 @@ const TRANSITIONS: Readonly<Record<EventStreamState, readonly EventStreamState[]
 	over: [],
 };
 
-/** A class: closures for its functions would be 15 more objects per open stream. */
+/** A class, because closures for its functions would be 15 more objects per open stream. */
 export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>, "replica"> {
 	readonly #clock: Clock;
 	readonly #attempt: Attempt;
 	readonly #wire: StreamWire<Chunk>;
 	readonly #reader: ReturnType<StreamWire<Chunk>["reader"]>;
 	readonly #events = new SseReader();
-	/** The end of the turn that the request waits for; undefined once it was sent, or if it does not wait. */
+	/** End of the event-loop turn for which the request waits; undefined once sent, or if it does not wait. */
 	#turn: undefined | Promise<void>;
 	#source: ReadableStreamDefaultReader<Uint8Array> | undefined;
 	#state: EventStreamState = "opening";
-	/** Set if the answer came unstreamed; its usage is undefined if the answer has none. */
+	/** Set if the server answered without streaming; `usage` is undefined if the answer had none. */
 	#whole: { readonly usage: ReportedUsage | undefined } | undefined;
-	/** The failure; held back until the chunks that arrived before it are delivered. */
+	/** The failure, held back until the chunks before it are delivered. */
 	#failure: UpstreamFailure | undefined;
 	#streamBytes = 0;
 	#waiting: Uint8Array | undefined;
 	readonly #size = { events: 0, bytes: 0 };
 
-	/** The first `next` sends the request. From the headers on, the caller closes the stream, not the client's signal. */
+	/** The first `next` sends the request. After the headers, the caller closes the stream, not the client's signal. */
 	constructor(clock: Clock, attempt: Attempt, wire: StreamWire<Chunk>, body: string | FormData) {
 		this.#clock = clock;
 		this.#attempt = attempt;
@@ -77,7 +77,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		return this.#source.read();
 	}
 
-	/** Returns the first chunks, which need the headers. */
+	/** Returns the first chunks, after the headers. */
 	async #first(): Promise<readonly Chunk[] | null> {
 		this.#attempt.guard.waitStarts();
 		try {
@@ -164,7 +164,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		if (response.body === null) throw died("an answer without a body");
 		if (!(response.headers.get("content-type") ?? "").includes("json")) {
 			this.#source = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-			// The gateway may have closed the stream during the request.
+			// The gateway may have closed the stream while the request was sent.
 			if (this.#state === "opening") this.#enter("streaming");
 			this.#attempt.handedOver();
 			return undefined;
@@ -213,14 +213,14 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		if (!bodyEnded) this.#drain();
 	}
 
-	/** Tokens of reasoning may be counted and not sent, so such a stream says nothing about tokens per event. */
+	/** Skipped for reasoning models: their tokens may be counted but not sent, so tokens per event would be wrong. */
 	#learn(): void {
 		const { completionTokens, reasoningTokens } = this.#reader.usage() ?? {};
 		if (this.#reader.usageIsFinal() && completionTokens !== undefined && reasoningTokens === 0)
 			this.#attempt.replica.outputEstimator.learn(completionTokens, this.#size);
 	}
 
-	/** Reads to the end of the body in the background, which keeps the connection for the next call. */
+	/** Reads the rest of the body in the background, so that the connection can be reused. */
 	#drain(): void {
 		const { guard } = this.#attempt;
 		const cancel = this.#clock.after(DRAIN_MS, () => guard.abort());
@@ -234,8 +234,8 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	}
 
 	/**
-	 * A server that closes the connection after its last event may lose the end marker, and some never send one. An answer
-	 * with its finish and its usage is complete without it; after silence, its finish is enough.
+	 * Decides whether an answer is complete without an end marker, which some servers never send. It is if it has its
+	 * finish and its usage, or its finish and then silence.
 	 */
 	brokeOff(error: unknown): Arrived {
 		const { kind } = this.#attempt.guard.failureOf(error);

@@ -1,41 +1,41 @@
 import { asArray, asObject, asText, type JsonObject, parseJson } from "../wire-value.ts";
 
 export type UpstreamFailureKind =
-	/** The address takes no connection, or the connection broke before an answer. */
+	/** The address accepts no connection, or the connection broke before a response. */
 	| "unreachable"
-	/** The answer is not what was requested: no JSON, no choices. */
+	/** The response has another form than requested: not JSON, no choices. */
 	| "unreadable"
-	/** The deadline for connecting, the first event, silence or the whole request passed. */
+	/** A deadline passed: for connecting, the first event, silence, or the whole request. */
 	| "timeout"
 	/** The server is overloaded or not ready (429, 503). */
 	| "busy"
-	/** A 5xx, an error event, an `abort` finish. */
+	/** The server failed: a 5xx, an error event, or finish reason `abort`. */
 	| "failed"
 	| "died"
-	/** The server refuses the request as malformed (4xx): the customer must change it. */
+	/** The server refuses the request as wrong (4xx): the customer must change it. */
 	| "rejected"
-	/** The prompt does not fit the context: the customer must change it. */
+	/** The prompt exceeds the context length: the customer must change it. */
 	| "context_length"
-	/** Two replicas failed on this request while they answered others: the customer must change it. */
+	/** Two replicas failed on this request although they answer others: the customer must change it. */
 	| "unanswerable"
-	/** The server refuses our credentials or does not know the model: the operator must act. */
+	/** The server refuses our credentials or does not have the model: the operator must act. */
 	| "misconfigured"
 	/** A batch line yielded its place to a waiting request; it is sent again later. */
 	| "yielded"
-	/** This process had no memory for such a long answer next to those that it holds. */
+	/** This process has no memory for such a long answer in addition to others. */
 	| "crowded"
 	| "stopping"
-	/** The client or the calling part left; no server is at fault. */
+	/** The client or the caller disconnected; no server is at fault. */
 	| "aborted";
 
-/** A failure of an upstream call. It is never shown as it is: `gateway/error-body.ts` maps the kind. */
+/** A failed upstream call. Clients never see it: `gateway/error-body.ts` maps its kind. */
 export class UpstreamFailure extends Error {
 	override readonly name = "UpstreamFailure" as const;
 	readonly kind: UpstreamFailureKind;
 	readonly status: number | undefined;
-	/** The request field that a `rejected` concerns, if the upstream named a field that the client sent. */
+	/** Request field that caused a `rejected`, if the upstream named a field that the client sent. */
 	readonly param: string | null;
-	/** For the restricted log: may hold upstream text, cut to 500 characters. */
+	/** For the restricted log: may contain text from the upstream, cut to 500 characters. */
 	readonly private: string;
 
 	constructor(
@@ -50,7 +50,7 @@ export class UpstreamFailure extends Error {
 	}
 }
 
-/** Makes the failure of an answer without sense; another replica may do better. */
+/** Failure of a response that makes no sense; another replica may do better. */
 export function unreadable(detail: string): UpstreamFailure {
 	return new UpstreamFailure("unreadable", { private: detail });
 }
@@ -59,12 +59,12 @@ export function died(detail: string): UpstreamFailure {
 	return new UpstreamFailure("died", { private: detail });
 }
 
-/** Makes the failure of an answer that reports an error or passes a limit. */
+/** Failure of a response that reports an error or exceeds a limit. */
 export function failed(detail: string): UpstreamFailure {
 	return new UpstreamFailure("failed", { private: detail });
 }
 
-/** Makes the failure of a wait that the stop of this process ends. */
+/** Failure of a wait that ends because this process stops. */
 export function stopping(cause?: unknown): UpstreamFailure {
 	return new UpstreamFailure("stopping", { private: "the process stops", cause });
 }
@@ -72,12 +72,12 @@ export function stopping(cause?: unknown): UpstreamFailure {
 interface UpstreamError {
 	readonly message: string;
 	readonly type: string;
-	/** Text; numbers are converted. */
+	/** Code as text, even if it was a number. */
 	readonly code: string;
 	readonly param: string | null;
 }
 
-/** Request fields that a failure may name to the client. Any other name would be internal to the server. */
+/** Request fields that an error to the client may name. Other names would be internal to the server. */
 const REQUEST_FIELDS: ReadonlySet<string> = new Set(
 	(
 		"messages model frequency_penalty presence_penalty temperature top_p top_k min_p repetition_penalty seed stop n " +
@@ -87,7 +87,7 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set(
 	).split(" "),
 );
 
-/** Names inside these fields, so that a failure can name the exact place. */
+/** Names inside these fields, so that an error can name the exact place. */
 const MEMBERS: ReadonlySet<string> = new Set(
 	(
 		"role content type text name tool_calls tool_call_id function arguments description parameters properties required " +
@@ -98,11 +98,11 @@ const PLACE_STEPS_MAX = 12;
 
 const CONTEXT_TYPES: ReadonlySet<string> = new Set(["exceed_context_size_error", "context_length_exceeded"]);
 
-/** Messages about a prompt that does not fit, of vLLM, SGLang, llama.cpp, Ollama, TGI and the hosted services. */
+/** Error texts of vLLM, SGLang, llama.cpp, Ollama, TGI and hosted services for a prompt above the context length. */
 const CONTEXT_TEXT =
 	/context length|context size|context window|maximum context|maximum model length|max_model_len|longer than the model|prompt is too long|input (?:length|is too long)|`inputs` (?:tokens|must have less)|exceeds? the (?:available|maximum) (?:context|number of tokens)/i;
 
-/** Reads an error body or event: nested, flat, `detail` of FastAPI, or a bare string. */
+/** Reads an error body or event: nested, flat, FastAPI's `detail`, or a plain string. */
 function readUpstreamError(value: unknown): UpstreamError {
 	const outer = asObject(value);
 	const inner = outer?.error ?? outer?.detail ?? value;
@@ -124,7 +124,7 @@ function codeText(error: JsonObject): string {
 	return typeof code === "string" || typeof code === "number" ? String(code) : "";
 }
 
-/** FastAPI: `detail: [{loc: ["body", "temperature"], msg}]`. */
+/** FastAPI's form: `detail: [{loc: ["body", "temperature"], msg}]`. */
 function errorOfDetails(details: readonly unknown[]): UpstreamError {
 	const first = asObject(details[0]);
 	const path = asArray(first?.loc) ?? [];
@@ -138,7 +138,7 @@ function knownField(value: unknown): string | null {
 	return text === undefined ? null : knownPlace(text.split(/[.[\]]+/, PLACE_STEPS_MAX));
 }
 
-/** Writes a path in the interface's notation, up to the first name that is not part of the interface. */
+/** Writes a path in OpenAI's notation, up to the first name that is not part of the interface. */
 function knownPlace([field, ...steps]: readonly string[]): string | null {
 	if (field === undefined || !REQUEST_FIELDS.has(field)) return null;
 	let place = field;
@@ -154,7 +154,7 @@ function isContextOverflow(error: UpstreamError): boolean {
 	return CONTEXT_TYPES.has(error.type) || CONTEXT_TYPES.has(error.code) || CONTEXT_TEXT.test(error.message);
 }
 
-/** A dialect handles its exceptions before this. `requestsFault`: messages by which a status 500 blames the request. */
+/** Failure for a status, after the dialect's exceptions. `requestsFault`: texts of a 500 that blame the request. */
 export function failureOfStatus(status: number, bodyText: string, requestsFault?: RegExp): UpstreamFailure {
 	const error = readUpstreamError(parseJson(bodyText) ?? bodyText);
 	const detail = { status, private: `status ${status}: ${bodyText}` };
@@ -165,8 +165,7 @@ export function failureOfStatus(status: number, bodyText: string, requestsFault?
 
 function kindOfStatus(status: number): UpstreamFailureKind {
 	if (status === 429 || status === 503) return "busy";
-	// 402: the operator's credit with a provider. Redirects are not followed: they would carry the prompt and the key
-	// away.
+	// 402: the operator lacks credit at a provider. Redirects are not followed, because they would reveal prompt and key.
 	if (status === 401 || status === 402 || status === 403 || status === 404) return "misconfigured";
 	if (status >= 300 && status < 400) return "misconfigured";
 	if (status === 405 || status === 407) return "misconfigured";
@@ -174,10 +173,10 @@ function kindOfStatus(status: number): UpstreamFailureKind {
 	return status >= 400 ? "rejected" : "unreadable";
 }
 
-/** Codes and types by which an error inside an answer blames the request. */
+/** Codes and types of errors in a response that blame the request. */
 const REQUESTS_FAULT: ReadonlySet<string> = new Set(["400", "422", "invalid_request_error", "BadRequestError"]);
 
-/** An `error` with status 200 is the server's fault unless the code or type blames the request. */
+/** Failure for an `error` in a response with status 200: the server's fault unless code or type blames the request. */
 export function failureOfError(value: unknown): UpstreamFailure {
 	const error = readUpstreamError(value);
 	const { code, type, param } = error;
@@ -187,14 +186,14 @@ export function failureOfError(value: unknown): UpstreamFailure {
 	return new UpstreamFailure("rejected", { ...detail, status: 400, param });
 }
 
-/** Whether the body is `{"error": …}` or flat `{"object": "error", …}`; `"error": null` is no error. */
+/** Whether the body is an error, nested or flat (`"object": "error"`); `"error": null` is none. */
 export function isError(body: JsonObject): boolean {
 	return (body.error !== undefined && body.error !== null) || body.object === "error";
 }
 
 const REFUSED: ReadonlySet<string> = new Set(["ECONNREFUSED", "ConnectionRefused", "ENOTFOUND"]);
 
-/** Whether nothing listens at the address. */
+/** Whether the connection was refused, because nothing listens at the address. */
 export function isRefused(error: unknown): boolean {
 	return REFUSED.has(connectionCode(error));
 }

@@ -8,13 +8,13 @@ import { connectionCode, isRefused, stopping, UpstreamFailure } from "./failure.
 
 export interface GuardOptions {
 	readonly limits: Pick<ServiceLimits, "connectMs" | "firstEventMs" | "silenceMs" | "totalMs">;
-	/** Monotonic start of the total deadline, which covers all attempts. */
+	/** Monotonic start of the total deadline, which covers all attempts of the request. */
 	readonly startedMs: number;
-	/** Undefined once the caller closes the call. */
+	/** Undefined once the caller closes the call itself. */
 	readonly clientSignal: AbortSignal | undefined;
 	/**
-	 * Tests the address with a second connection, once, after `connectMs` without headers: the runtime does not say
-	 * whether it is still connecting.
+	 * Tests the address with a second connection, once, after `connectMs` without headers, because the runtime does not
+	 * tell whether it is still connecting.
 	 */
 	reachable(): Promise<boolean>;
 }
@@ -24,7 +24,7 @@ const ONCE = { once: true } as const;
 /** Why the call was aborted: a deadline, the caller, the stop of the process, or an unreachable address. */
 type AbortCause = "first event" | "silence" | "total" | "aborted" | "stopping" | "unreachable";
 
-/** "abandoned": ended before the server answered. */
+/** "abandoned": ended before the server responded. */
 type GuardState = "connecting" | "answering" | "abandoned" | "ended";
 
 const TRANSITIONS: Readonly<Record<GuardState, readonly GuardState[]>> = {
@@ -35,9 +35,9 @@ const TRANSITIONS: Readonly<Record<GuardState, readonly GuardState[]>> = {
 };
 
 /**
- * The abort switch of one call, with its deadlines; `failureOf` translates the runtime's exception. Client and
- * deadlines are watched once the call lasts for a moment, or from `watch` on. A class: closures for its functions would
- * be ten more objects per request.
+ * Aborts a call at its deadlines or when the client disconnects; `failureOf` converts the runtime's exception. Watches
+ * only once the call has lasted a moment, or from `watch` on. A class, because closures would be ten more objects per
+ * request.
  */
 export class CallGuard implements EventListenerObject, OpenCall {
 	readonly #clock: Clock;
@@ -45,17 +45,17 @@ export class CallGuard implements EventListenerObject, OpenCall {
 	readonly #options: GuardOptions;
 	readonly #controller = new AbortController();
 	readonly #totalAtMs: number;
-	/** Undefined while the reader does not wait for an event. An unstreamed answer has only the total deadline. */
+	/** Undefined while the reader waits for no event. An unstreamed answer has only the total deadline. */
 	#waitingSinceMs: number | undefined;
 	#silenceMs: number;
 	#first = true;
 	#state: GuardState = "connecting";
 	#cause: AbortCause | undefined;
 	#watched = false;
-	/** Infinity after the test of the address. */
+	/** When to test the address; Infinity after the test. */
 	#askAtMs: number;
 	#cancelTimer: (() => void) | undefined;
-	/** Undefined if the call never began because the client had left. */
+	/** Number among calls that may last a moment; undefined if the client had disconnected before the call. */
 	#moment: number | undefined;
 	slot = -1;
 
@@ -71,7 +71,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		else this.#moment = openCalls.begin(this);
 	}
 
-	/** Watches the client and the deadlines from now on, even if the call turns out to be short. */
+	/** Watches client and deadlines from now on, even if the call ends soon. */
 	watch(): void {
 		if (this.#watched) return;
 		this.#watched = true;
@@ -92,12 +92,12 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.abort();
 	}
 
-	/** The reader waits for the next event: silence counts from now on, if it did not already. */
+	/** The reader waits for the next event, so silence counts from now on, unless it already does. */
 	waitStarts(): void {
 		this.#waitingSinceMs ??= this.#clock.monotonicMs();
 	}
 
-	/** As `waitStarts`, when the answer needs nothing more: it ends after `limitMs` of silence. */
+	/** Like `waitStarts`, if the answer lacks nothing: it ends after `limitMs` of silence. */
 	waitsForEnd(limitMs: number): void {
 		this.waitStarts();
 		if (limitMs >= this.#silenceMs) return;
@@ -106,7 +106,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.#arm();
 	}
 
-	/** An event without content for the client arrived: the silence starts again. */
+	/** An event without content for the client arrived: silence counts from now on again. */
 	waitGoesOn(): void {
 		this.#waitingSinceMs = this.#clock.monotonicMs();
 	}
@@ -118,7 +118,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.#silenceMs = this.#options.limits.silenceMs;
 	}
 
-	/** Ignores the client's signal from now on: the caller closes the call. */
+	/** From now on the caller closes the call, and the client's signal is ignored. */
 	callerCloses(): void {
 		this.#openCalls.leaves(this);
 		this.#options.clientSignal?.removeEventListener("abort", this);
@@ -145,7 +145,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.callerCloses();
 	}
 
-	/** Sets the only timer, at most the silence limit ahead. Events do not move it: it computes the real silence. */
+	/** Sets the only timer, at most the silence limit ahead. Events do not move it; when it fires, it checks silence. */
 	#arm(): void {
 		const now = this.#clock.monotonicMs();
 		const toTotal = this.#totalAtMs - now;
@@ -179,7 +179,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 		this.#state = state;
 	}
 
-	/** Returns the failure that `error` stands for. After `headersCame`, a broken connection is a broken answer. */
+	/** Converts an error to a failure. After `headersCame`, a broken connection counts as a broken answer. */
 	failureOf(error: unknown): UpstreamFailure {
 		if (error instanceof UpstreamFailure) return error;
 		const cause = this.#cause;
@@ -204,10 +204,10 @@ export class CallGuard implements EventListenerObject, OpenCall {
 			case "crowded":
 				return "neutral";
 			case "busy":
-				// 429 is load, which may spare other calls; 503 is a server that is not ready.
+				// A 429 is load, which other calls may not meet; a 503 is a server that is not ready.
 				return failure.status === 429 ? "neutral" : "suspect";
 			case "timeout":
-				// A long answer is no fault of the server.
+				// A long answer is not the server's fault.
 				return this.#cause === "total" ? "neutral" : "suspect";
 			case "unreachable":
 				return this.#cause === "unreachable" || isRefused(failure.cause) ? "failed" : "suspect";
@@ -218,32 +218,32 @@ export class CallGuard implements EventListenerObject, OpenCall {
 }
 
 export interface OpenCall {
-	/** The call has lasted for a moment. */
+	/** Called when the call has lasted a moment. */
 	watch(): void;
 	letGo(): void;
-	/** Slot among the lasting calls; set only by the registry. */
+	/** Slot among lasting calls; only the registry sets it. */
 	slot: number;
 }
 
 export type OpenCalls = ReturnType<typeof createOpenCalls>;
 
-/** Registry of calls under way. A call that is answered at once needs no listener, no timer and no slot. */
+/** Registry of running calls. A call that is answered at once needs no listener, timer or slot. */
 export function createOpenCalls(clock: Clock) {
 	const young = createMoments<OpenCall>(clock, (call) => call.watch());
 	const lasting = new SlotPool<OpenCall>();
 	let areLetGo = false;
 	return {
-		/** Registers a call, whose `watch` runs once it has lasted for a moment. Returns the number for `end`. */
+		/** Registers a call, whose `watch` is called if it lasts a moment. Returns the number for `end`. */
 		begin: young.begin,
 		end: young.end,
-		/** From now on `letGo` ends the call, at once if it was already called. */
+		/** From now on `letGo` ends the call; at once if `letGo` was called before. */
 		lasts(call: OpenCall) {
 			call.slot = lasting.take(call);
 			if (areLetGo) call.letGo();
 		},
-		/** Removes a call that is over or that its caller ends. */
+		/** Removes a call that has ended or that its caller closes. */
 		leaves: (call: OpenCall) => void lasting.release(call.slot, call),
-		/** Ends all lasting calls, and each further call that becomes a lasting one. */
+		/** Ends all lasting calls, and every call that becomes one later. */
 		letGo() {
 			areLetGo = true;
 			for (const call of [...lasting]) call.letGo();

@@ -21,9 +21,9 @@ export interface CallDeps {
 }
 
 export interface UpstreamPost {
-	/** Path below the replica's base address, such as `/chat/completions`. */
+	/** Path below the replica's base URL, such as `/chat/completions`. */
 	readonly path: string;
-	/** The path is at the server's root, outside `/v1`. */
+	/** True: the path is at the server's root, outside `/v1`. */
 	readonly atRoot?: boolean | undefined;
 	/** JSON text, or a form, for which the runtime sets the content type with the boundary. */
 	readonly body: string | FormData;
@@ -35,32 +35,32 @@ export interface Sender {
 	readonly replica: Replica;
 	readonly requestUuid: string;
 	readonly signal: AbortSignal;
-	/** Avoids kept-alive connections, because one has just broken. */
+	/** Uses no kept-alive connection, because one has just broken. */
 	readonly freshConnection: boolean;
-	/** Headers that place the request in a trace. */
+	/** Headers for distributed tracing. */
 	readonly traceHeaders?: TraceHeaders | undefined;
 }
 
-/** Bytes of an error's text that are read: the reason is at its beginning. */
+/** Bytes of an error text that are read, since the reason is at its start. */
 const ERROR_BYTES_MAX = 64 * 1024;
-/** Longer bodies leave at once: waiting for others, they would be out of the processor's cache. */
+/** Longer bodies are sent at once: if they waited for others, they would leave the processor's cache. */
 const TOGETHER_CHARS_MAX = 256 * 1024;
 
-/** Whether the request leaves with the others of its turn of the event loop. */
+/** Whether the request is sent together with others of its event-loop turn. */
 export function leavesTogether({ body }: UpstreamPost): boolean {
 	return typeof body === "string" && body.length <= TOGETHER_CHARS_MAX;
 }
 
 /**
- * Sends the request before it returns. Redirects are not followed: they would carry the prompt and the key to an
- * unconfigured address. Proxies of the environment are ignored.
+ * Sends before it returns. Does not follow redirects, which would send prompt and key to another address. Ignores
+ * proxies of the environment.
  */
 export function postUpstream(deps: CallDeps, sender: Sender, post: UpstreamPost, accept: Accepted): Promise<Response> {
 	const spec = sender.replica.spec();
 	const common = commonHeaders(spec, accept);
 	const { traceHeaders } = sender;
 	const isPlain = typeof post.body === "string" && traceHeaders === undefined;
-	// The runtime copies the headers before it returns, so nearly all requests of a replica share one object.
+	// The runtime copies headers before it returns, so nearly all requests of a replica share one object.
 	const headers = isPlain ? common : new Headers(common);
 	headers.set("x-request-id", sender.requestUuid);
 	if (typeof post.body !== "string") headers.delete("content-type");
@@ -72,17 +72,17 @@ export function postUpstream(deps: CallDeps, sender: Sender, post: UpstreamPost,
 		signal: sender.signal,
 		redirect: "manual",
 		keepalive: spec.keepAlive && !sender.freshConnection,
-		// The guard has the deadlines; the runtime's own would cut a slow prefill.
+		// The guard has the deadlines; the runtime's own would end a slow prefill.
 		timeout: false,
 		proxy: false,
-		// Compression was not requested, so nothing is unpacked: some hundred kilobytes can expand to a gigabyte.
+		// No decompression, which was not requested: some hundred kilobytes can expand to a gigabyte.
 		decompress: false,
 	});
 }
 
 const ADDRESSES = new WeakMap<UpstreamSpec, Map<string, string>>();
 
-/** Returns one shared string per replica and path; there are few paths. */
+/** URL for a replica and path, as one shared string. */
 function addressOf(spec: UpstreamSpec, { path, atRoot }: UpstreamPost): string {
 	if (atRoot === true) return atServerRoot(spec.url, path);
 	let known = ADDRESSES.get(spec);
@@ -116,7 +116,7 @@ function commonHeaders(spec: UpstreamSpec, accept: Accepted): Headers {
 	return known[accept];
 }
 
-/** Whether the replica's address accepts a TCP connection within the connect deadline. */
+/** Whether the address accepts a TCP connection within the connect deadline. */
 export async function reachable(
 	deps: { clock: Clock },
 	replica: Replica,
@@ -142,7 +142,7 @@ export async function reachable(
 	return verdict;
 }
 
-/** Throws, or rejects with, the failure of an answer with a status other than 200 or with a content encoding. */
+/** Throws, or rejects with, the failure for a status other than 200 or for a content encoding. */
 export function assertAnswered(response: Response, replica: Replica): undefined | Promise<never> {
 	const encoding = response.headers.get("content-encoding");
 	const isPlain = encoding === null || encoding.trim() === "" || encoding.trim().toLowerCase() === "identity";
@@ -159,7 +159,7 @@ async function failWithItsText(response: Response, replica: Replica): Promise<ne
 	throw replica.dialect.failureOfStatus(response.status, text);
 }
 
-/** Cancels a body that remains unread, which frees its connection and memory. */
+/** Cancels an unread body, which frees its connection and memory. */
 export function discard(response: Response | undefined): void {
 	if (response?.body && !response.body.locked) response.body.cancel().catch(() => {});
 }

@@ -4,24 +4,24 @@ import { parseJson } from "../wire-value.ts";
 import { UpstreamFailure } from "./failure.ts";
 
 export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
-/** Largest answer to a batch line: the limit of a line itself, since both are processed as one text. */
+/** Largest answer to a batch line, as large as a line, since both are processed as one text. */
 export const LINE_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
-/** A longer body is parsed in time slices. */
+/** Longer bodies are parsed in time slices. */
 const SHORT_BYTES = 128 * 1024;
-/** Bytes of a long answer that arrive at once when the body is requested. */
+/** Bytes of a long answer that arrive at once when reading starts. */
 const FIRST_BYTES = 512 * 1024;
 
-/** Whether the declared length lets the answer be read and parsed in one step: only its text must be awaited. */
+/** Whether the declared length allows reading and parsing in one step. */
 export function hasShortBody(response: Response): boolean {
 	return declaredBytes(response) <= SHORT_BYTES;
 }
 
-/** Reserves memory for so many more bytes of an answer; returns a promise if they must wait. */
+/** Reserves memory for more bytes of an answer; returns a promise if they must wait. */
 export type TakesAnswer = (bytes: number) => undefined | Promise<void>;
 
 /**
- * Returns the parsed JSON, undefined if it is not JSON, and its length if it is long, else 0. Throws UpstreamFailure
- * `failed` beyond `bytesMax`; `takes` is called for long bodies only.
+ * Returns the parsed JSON (undefined if invalid), and the body's length if it is long, else 0. Throws UpstreamFailure
+ * `failed` above `bytesMax`. Calls `takes` for long bodies only.
  */
 export async function readLong(
 	response: Response,
@@ -47,7 +47,7 @@ async function readBytes(response: Response, bytesMax: number, takes?: TakesAnsw
 	if (takes !== undefined && declaredBytes(response) > SHORT_BYTES) {
 		taken = Math.min(declaredBytes(response), FIRST_BYTES);
 		const room = takes(taken);
-		// The body is requested only after this wait: from then on the runtime buffers two megabytes of it.
+		// Reading starts only after this wait: from then on the runtime buffers two megabytes.
 		if (room) await room;
 	}
 	const reader = response.body?.getReader();
@@ -78,7 +78,7 @@ async function readBytes(response: Response, bytesMax: number, takes?: TakesAnsw
 	return bytes;
 }
 
-/** NaN if the length is not binding: next to `transfer-encoding` it means nothing. */
+/** Declared length; NaN next to `transfer-encoding`, where it does not apply. */
 function declaredBytes({ headers }: Response): number {
 	const length = headers.get("content-length");
 	return length !== null && /^\d+$/.test(length) && !headers.has("transfer-encoding") ? Number(length) : Number.NaN;

@@ -6,28 +6,28 @@ import type { Ticket } from "../replicas/ticket.ts";
 import type { CallContext } from "./attempt.ts";
 import { connectionCode, isRefused, UpstreamFailure, type UpstreamFailureKind } from "./failure.ts";
 
-/** Replicas that may start on one request, the first one included. */
+/** Replicas that may start to process one request, the first included. */
 const ATTEMPTS_MAX = 3;
-/** Calls for one request, those that a replica turned away included. */
+/** Calls per request, including those that replicas refused at once. */
 const CALLS_MAX = 8;
 
-/** Times that a batch line yields its place; after that it keeps it, or it might never finish. */
+/** Times that a batch line yields its place; then it keeps it, so that it can finish. */
 const YIELDS_MAX = 3;
 
 const NONE: ReadonlySet<Replica> = new Set();
 const NOTHING_FAILED: readonly Failed[] = [];
 
 export interface Tries<Came, Result = Came> {
-	/** Sends the request. Must reject only while nothing was delivered. `asked` aborts when a request wants the place. */
+	/** Sends the request. May reject only if nothing was delivered. `asked` aborts when a request needs the place. */
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Came>;
 	came(came: Came): Result;
-	/** Returns the UpstreamFailure of an error, with the place free again, or an error that no replica caused. */
+	/** Returns an error's UpstreamFailure after freeing the place, or an error that no replica caused. */
 	failureOf(error: unknown): unknown;
 }
 
 /**
- * Sends a request to one replica after another until one delivers a result. A free place is taken before this function
- * first yields. A request on which two replicas fail while they answer others is itself at fault.
+ * Sends a request to one replica after another until one delivers. Takes a free place before it first yields. If two
+ * replicas fail on a request while they answer others, the request is at fault.
  */
 export async function withReplays<Came, Result>(
 	pool: Pool,
@@ -46,7 +46,7 @@ export async function withReplays<Came, Result>(
 		const ticket = place instanceof Promise ? await leaving(place, signal) : place;
 		try {
 			const result = tries.came(await tries.send(ticket, freshConnection, asking?.signal));
-			// The same request was answered here, so the request did not cause the earlier failures.
+			// Another replica answered the request, so the request did not cause the earlier failures.
 			for (const other of failed) other.ticket.judge(other.ticket.replica === ticket.replica ? "neutral" : "failed");
 			return result;
 		} catch (thrown) {
@@ -80,7 +80,7 @@ export async function withReplays<Came, Result>(
 	}
 }
 
-/** Kinds whose detail is this service's own text. */
+/** Kinds of failure whose detail is text of this service. */
 const OWN_TEXT: ReadonlySet<UpstreamFailureKind> = new Set([
 	"timeout",
 	"unreachable",
@@ -91,7 +91,7 @@ const OWN_TEXT: ReadonlySet<UpstreamFailureKind> = new Set([
 	"crowded",
 ]);
 
-/** Leaves out a server's text, which may repeat the prompt; its own log has it under the same request id. */
+/** Logs a failure without the server's text, which may repeat the prompt and is in the server's own log. */
 function logFailure(log: Log, { requestId, accountId }: CallContext, replica: Replica, failure: UpstreamFailure): void {
 	const { kind, status } = failure;
 	const detail = status === undefined && OWN_TEXT.has(kind) ? { detail: failure.private } : {};
@@ -104,7 +104,7 @@ function logFailure(log: Log, { requestId, accountId }: CallContext, replica: Re
 	else log.info("a call to a model server failed", fields);
 }
 
-/** A separate function: a closure in the loop would keep the loop's variables on the heap for each request. */
+/** A separate function, because a closure in the loop would keep the loop's variables in memory for each request. */
 function abortOf(asking: AbortController): () => void {
 	return () => asking.abort();
 }
@@ -114,7 +114,7 @@ interface Failed {
 	readonly failure: UpstreamFailure;
 }
 
-/** A replica that turned the request away did no work for it and says nothing about the remaining ones. */
+/** Whether to try another replica. One that refused at once did no work, and says nothing about the others. */
 function mayGoOn(failed: readonly Failed[]): boolean {
 	const taken = failed.filter(({ failure }) => !turnedAway(failure)).length;
 	return taken < ATTEMPTS_MAX && failed.length < CALLS_MAX;
@@ -125,12 +125,12 @@ function turnedAway({ kind, cause }: UpstreamFailure): boolean {
 	return kind === "busy" || kind === "misconfigured" || (kind === "unreachable" && isRefused(cause));
 }
 
-/** Failures that a request can cause: the server accepted it and failed afterwards. */
+/** Failures that a request may cause: the server accepted it and failed later. */
 const BY_REQUEST: ReadonlySet<UpstreamFailureKind> = new Set(["failed", "unreadable", "died"]);
 
 /**
- * Whether two replicas failed after accepting the request, with no other failure at either since its last answer.
- * Without a further replica, an answer of any since then (`answeredAtMs`) counts too.
+ * Whether two replicas failed after accepting the request, without another failure since their last answer. If there is
+ * no further replica, an answer of any replica since (`answeredAtMs`) counts too.
  */
 function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATIVE_INFINITY): boolean {
 	const replicas = new Set<Replica>();
@@ -142,7 +142,7 @@ function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATI
 	return replicas.size > 1;
 }
 
-/** The failures reach no breaker. */
+/** The failure of a request at fault; no breaker counts it. */
 function unanswerable(failed: readonly Failed[]): UpstreamFailure {
 	for (const { ticket } of failed) ticket.judge("neutral");
 	const cause = failed.at(-1)?.failure;
@@ -163,12 +163,12 @@ function replayable(failure: UpstreamFailure): boolean {
 	}
 }
 
-/** A kept-alive connection that the server had closed fails exactly like this. */
+/** True also for a kept-alive connection that the server had closed, which fails in the same way. */
 function brokeBeforeAnswer(failure: UpstreamFailure): boolean {
 	return failure.kind === "unreachable" && connectionCode(failure.cause) === "ECONNRESET";
 }
 
-/** A client that leaves the queue is `aborted`, like one that leaves later. */
+/** A client that disconnects in the queue causes `aborted`, as later. */
 async function leaving(place: Promise<Ticket>, signal: AbortSignal): Promise<Ticket> {
 	try {
 		return await place;

@@ -1,15 +1,15 @@
 import type { Dialect } from "../dialects.ts";
 import type { ReportedUsage } from "../usage.ts";
 
-/** Parses one stream event by event: returns chunks, keeps the usage and knows whether the stream is complete. */
+/** Parses a stream event by event: returns chunks, keeps the usage, and tells whether the stream is complete. */
 export interface StreamReader<Chunk> {
-	/** Returns the chunk in one event's payload; undefined if it has nothing for the client. Throws UpstreamFailure. */
+	/** Returns the chunk of an event's payload; undefined if it has nothing for the client. Throws UpstreamFailure. */
 	accept(payload: string): Chunk | undefined;
-	/** The end marker arrived. */
+	/** True after the end marker. */
 	ended(): boolean;
-	/** Every requested choice has its finish reason. */
+	/** True if every requested choice has its finish reason. */
 	finished(): boolean;
-	/** The answer needs nothing more, however its connection ends. */
+	/** True if the answer lacks nothing, however its connection ends. */
 	complete(): boolean;
 	usage(): ReportedUsage | undefined;
 	usageIsFinal(): boolean;
@@ -27,34 +27,33 @@ export interface OutputChunk {
 export interface StreamWire<Chunk> {
 	readonly path: string;
 	reader(dialect: Dialect): StreamReader<Chunk>;
-	/** Reads an answer that came unstreamed. */
+	/** Reads an answer that was not streamed. */
 	whole(text: string, dialect: Dialect): { chunk: Chunk; usage: ReportedUsage | undefined };
 }
 
-/** An open stream of one answer. Until `next` has returned the first chunks, it retries on other replicas. */
+/** An open stream of an answer. Until `next` returns the first chunks, other replicas are tried. */
 export interface AnswerStream<Chunk> {
 	/**
-	 * Returns all chunks that arrived together, at least one; null after the finish with the end marker or the usage,
-	 * however the connection ends, or with silence. Throws UpstreamFailure in every other case. Not to be called after an
-	 * end.
+	 * Returns all chunks that arrived together, at least one. Returns null when the answer is complete: finished, with
+	 * end marker, usage or silence after it. Throws UpstreamFailure otherwise. Not to be called after an end.
 	 */
 	next(): Promise<readonly Chunk[] | null>;
 	/**
-	 * With `take`, later calls of `next` without a promise of their own. Pass the result to `take`, a rejection to
+	 * With `take`, replaces later calls of `next` without another promise. Pass its result to `take`, its rejection to
 	 * `brokeOff`.
 	 */
 	arrives(): Promise<Arrived>;
 	/** Returns what `next` returns, or undefined if `arrives` must be called again. */
 	take(arrived: Arrived): readonly Chunk[] | null | undefined;
-	/** Returns the end, for `take`, if the answer is complete; otherwise throws the failure. */
+	/** If the answer is complete, returns the end for `take`; otherwise throws the failure. */
 	brokeOff(error: unknown): Arrived;
-	/** The latest usage record: final after `next` returned null, a running count before that in some dialects. */
+	/** Latest usage record: final after `next` returned null; before that, in some dialects, a running count. */
 	usage(): ReportedUsage | undefined;
 	usageIsFinal(): boolean;
-	/** The replica's alias for logs and metrics (`model#0`); undefined until one is chosen. */
+	/** Alias of the replica for logs and metrics (`model#0`); undefined until one is chosen. */
 	replica(): string | undefined;
-	/** Estimated tokens of the output so far, from finished streams of its replica; undefined if too few are known. */
+	/** Estimated tokens of the output so far, from finished streams of the replica; undefined if there are too few. */
 	tokensLikely(): number | undefined;
-	/** Aborts the upstream call and frees the replica's place. Further calls, and calls after the end, do nothing. */
+	/** Aborts the call and frees the replica's place. Repeatable, also after the end. */
 	close(): void;
 }

@@ -15,9 +15,9 @@ import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wi
 export interface StreamCall<Chunk> {
 	readonly context: CallContext;
 	readonly wire: StreamWire<Chunk>;
-	/** The request in the replica's dialect: JSON text, or a form. */
+	/** The request in the replica's dialect: JSON text or a form. */
 	body(replica: Replica): string | FormData;
-	/** Called once the answer starts or the request failed: it is not sent again. */
+	/** Called once the answer starts or the request has failed: it will not be sent again. */
 	over?(): void;
 }
 
@@ -28,10 +28,10 @@ interface AnswerStreamOptions<Chunk> {
 	readonly call: StreamCall<Chunk>;
 }
 
-/** Sends the request in this turn of the event loop if a place is free. A class: there is one per open stream. */
+/** Sends the request in this event-loop turn if a place is free. A class, because there is one per open stream. */
 export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<Chunk>, Tries<readonly Chunk[] | null> {
 	readonly #deps: CallDeps;
-	/** Undefined once the answer started: the request is not sent again. */
+	/** Undefined once the answer has started: the request is not sent again. */
 	#options: AnswerStreamOptions<Chunk> | undefined;
 	readonly #startedMs: number;
 	#first: Promise<readonly Chunk[] | null> | undefined;
@@ -44,7 +44,7 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 		this.#options = options;
 		this.#startedMs = deps.clock.monotonicMs();
 		this.#first = withReplays(options.pool, options.log, options.call.context, this);
-		// Handles the rejection too: a caller may close the stream without calling `next`.
+		// Handles the rejection too, because a caller may close the stream without calling `next`.
 		const over = () => options.call.over?.();
 		this.#first.then(over, over);
 	}
@@ -60,7 +60,7 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 		this.#alias = replica.alias;
 		const body = call.body(replica);
 		const attempt = new Attempt(this.#deps, ticket, call.context, limits, this.#startedMs, freshConnection);
-		// Output sent to a client that left is charged, so its leaving must be noticed at once.
+		// Output for a client that disconnected is charged, so that must be noticed at once.
 		attempt.guard.watch();
 		this.#events = new EventStream(this.#deps.clock, attempt, call.wire, body);
 		return this.#events.next();
@@ -71,7 +71,7 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 		return chunks;
 	}
 
-	/** The event stream has already translated the error. */
+	/** The event stream has already converted the error. */
 	failureOf(error: unknown): unknown {
 		return error;
 	}

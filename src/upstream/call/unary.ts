@@ -13,9 +13,9 @@ import { ANSWER_BYTES_MAX, hasShortBody, LINE_ANSWER_BYTES_MAX, readLong } from 
 import type { Tries } from "./replay.ts";
 
 export interface UnaryPost<Answer> extends UpstreamPost {
-	/** Largest answer in bytes; default 64 MB. A batch line has at most 8 MB. */
+	/** Largest answer in bytes; default 64 MB, for batch lines at most 8 MB. */
 	readonly bytesMax?: number;
-	/** Reads parsed JSON that is no error, large lists in time slices. Throws UpstreamFailure for nonsense. */
+	/** Reads parsed JSON that is not an error, large lists in time slices. UpstreamFailure if it makes no sense. */
 	readonly read: (body: unknown, headers: Headers, dialect: Dialect) => Answer | Promise<Answer>;
 }
 
@@ -24,27 +24,27 @@ export interface Asker {
 }
 
 export interface CountedReply {
-	/** Undefined if the upstream sent no count. */
+	/** Undefined if the upstream reported no count. */
 	readonly usage: ReportedUsage | undefined;
 }
 
-/** A request whose answer arrives in one piece; `run` may send several posts to one replica. */
+/** A request with an answer in one piece; `run` may send several posts to the replica. */
 export interface UnaryCall<Reply extends CountedReply> {
 	readonly context: CallContext;
 	run(ask: Asker, replica: Replica): Promise<Reply>;
 }
 
-/** A reply and the alias of its replica. */
+/** A reply, with the alias of its replica. */
 export interface Replied<Reply> {
 	readonly reply: Reply;
 	readonly replica: string;
-	/** Bytes of its JSON if that was long, else 0. */
+	/** Length of the JSON in bytes if it was long, else 0. */
 	readonly bytes: number;
 }
 
 /**
- * The total deadline starts now. As an Asker, it sends to the replica of the current attempt. A class: there is one per
- * request.
+ * Calls for one request; the total deadline starts now. As an Asker it sends to the replica of the current attempt. A
+ * class, because there is one per request.
  */
 export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Replied<Reply>>, Asker {
 	readonly #deps: CallDeps;
@@ -65,7 +65,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Reply> {
 		const { context } = this.#call;
-		// A batch line may have waited for hours: its deadline starts when it is sent.
+		// A batch line may have waited for hours, so its deadline starts when it is sent.
 		const startedMs = context.patient === true ? this.#deps.clock.monotonicMs() : this.#startedMs;
 		this.#attempt = undefined;
 		this.#attempt = new Attempt(this.#deps, ticket, context, this.#limits(), startedMs, freshConnection, asked);
@@ -75,7 +75,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 	came(reply: Reply): Replied<Reply> {
 		const attempt = this.#underWay();
 		this.#release();
-		// The abort of a short call is noticed only here: it had no listener.
+		// A short call has no abort listener, so an abort is noticed only here.
 		if (this.#call.context.signal.aborted) throw leftBefore();
 		attempt.succeed();
 		attempt.replica.noteUsage(reply.usage);
@@ -87,7 +87,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		return this.#attempt === undefined ? error : this.#attempt.fail(error);
 	}
 
-	/** Not an async function: such a function would keep its argument, with the prompt, until the answer arrives. */
+	/** Not an async function, which would keep its argument, with the prompt, until the answer arrives. */
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer> {
 		const attempt = this.#underWay();
 		const turn = attempt.post(post, "application/json");
@@ -105,7 +105,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		const response = await attempt.send();
 		const refused = attempt.taken(response);
 		if (refused) await refused;
-		// Answers of one turn of the event loop are read, settled and delivered together.
+		// Answers of one event-loop turn are read, settled and sent together.
 		await this.#deps.tickBarrier();
 		const isLine = this.#call.context.patient === true;
 		const parsed = hasShortBody(response)
@@ -139,7 +139,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 	}
 }
 
-/** An answer without a recipient costs nothing, no matter when the absence was noticed. */
+/** Thrown for a client that disconnected: the answer then costs nothing, whenever that was noticed. */
 function leftBefore(): UpstreamFailure {
 	return new UpstreamFailure("aborted", { private: "the caller left before the answer came" });
 }

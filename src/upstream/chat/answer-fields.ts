@@ -1,4 +1,4 @@
-/** The fields of a chat answer that are passed on; reasons against others are in `test/wire/withheld-fields.ts`. */
+/** Fields of chat answers that are passed on; `test/wire/withheld-fields.ts` gives reasons for the others. */
 
 import { filledText, type JsonObject } from "../wire-value.ts";
 import {
@@ -14,26 +14,26 @@ import {
 } from "./answer-values.ts";
 import type { AnswerFields } from "./chat-answer.ts";
 
-/** Rebuilds a value; undefined for a value to drop. */
+/** Copies a value member by member; undefined if it is dropped. */
 type Read = (value: unknown) => unknown;
 
-/** Fields with code of their own. */
+/** Fields that other code handles. */
 const own = (names: string): Record<string, null> => Object.fromEntries(names.split(" ").map((name) => [name, null]));
 
 export const PASSED: Readonly<Record<"answer" | "choice" | "message" | "toolCall", Record<string, Read | null>>> = {
 	answer: {
 		...own("choices usage"),
 		service_tier: serviceTier,
-		// Tells the customer that the same seed may answer otherwise. Other forms name versions, model files or machines.
+		// Tells customers that the same seed may give another answer. Forms with versions, files or machines are dropped.
 		system_fingerprint: fingerprint,
 		citations,
 		search_results: searchResults,
 	},
 	choice: own("index message delta logprobs finish_reason"),
 	message: {
-		// `reasoning` leaves as `reasoning_content`, the name that most clients read.
+		// `reasoning` is sent as `reasoning_content`, the name that most clients read.
 		...own("role content refusal tool_calls function_call reasoning_content reasoning"),
-		// Clients return these three in the next turn: a reasoning model rejects tool calls without its own signatures.
+		// Clients send these three back in the next turn: some reasoning models reject tool calls without their signatures.
 		reasoning_details: reasoningDetails,
 		thinking_blocks: thinkingBlocks,
 		extra_content: extraContent,
@@ -50,14 +50,14 @@ function readersOf(
 	return names.flatMap((name) => (fields[name] ? [[name, fields[name]] as const] : []));
 }
 
-/** Lists of sources: they leave once, at the end of a stream. */
+/** Lists of sources, sent once, at the end of a stream. */
 const SOURCES = ["citations", "search_results"];
 const ABOUT_READERS = readersOf(PASSED.answer, ["service_tier", "system_fingerprint"]);
 const SOURCE_READERS = readersOf(PASSED.answer, SOURCES);
 export const MESSAGE_READERS = readersOf(PASSED.message);
 export const TOOL_CALL_READERS = readersOf(PASSED.toolCall);
 
-/** The fields next to the choices that a stream's events had so far. */
+/** Fields other than the choices in a stream's events so far. */
 export interface AboutSoFar {
 	/** Undefined if there were none; the same object until a field changes. */
 	about: AnswerFields | undefined;
@@ -68,7 +68,7 @@ export function newAboutSoFar(): AboutSoFar {
 	return { about: undefined, sources: undefined };
 }
 
-/** Reads the fields of one event or of a whole answer. Returns whether `sources` changed. */
+/** Reads the fields of an event or a whole answer. Returns whether `sources` changed. */
 export function noteAbout(soFar: AboutSoFar, event: JsonObject): boolean {
 	for (const [name, read] of ABOUT_READERS) {
 		const raw = event[name];

@@ -45,7 +45,7 @@ export function chatWhole(model: Model, context: CallContext, input: ChatCallInp
 	return new WholeChat(model, context, input);
 }
 
-/** A class: there is one per request. */
+/** A class, because there is one per request. */
 class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 	readonly context: CallContext;
 	readonly kind = "chat";
@@ -69,7 +69,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 		return ask.post({ path: PATH, body: generationText(replica, this, false), read: readWhole });
 	}
 
-	/** This dialect's usage omits all choices but the first, so each choice is a request of its own. */
+	/** Usage of this dialect covers only the first choice, so each choice is requested separately. */
 	async #oneByOne(ask: Asker, replica: Replica): Promise<ChatReply> {
 		const replies: ChatReply[] = [];
 		for (let index = 0; index < this.n; index += 1) {

@@ -1,4 +1,4 @@
-/** Rebuilds the choices of a chat answer from an allow-list; rendered prompts, token ids and paths are dropped. */
+/** Copies the choices of a chat answer by an allow-list. Drops rendered prompts, token ids and paths. */
 import { failed, unreadable } from "../call/failure.ts";
 import { asCount, asObject, asObjects, asText, filledText, type JsonObject } from "../wire-value.ts";
 import { MESSAGE_READERS } from "./answer-fields.ts";
@@ -8,14 +8,14 @@ import { readContentParts } from "./content-parts.ts";
 import { rebuildLogprobs } from "./logprobs.ts";
 import { rebuildFunction, rebuildToolCall, ToolCalls } from "./tool-calls.ts";
 
-/** `n` is at most 128 in the OpenAI interface, so a higher index is a fault. */
+/** OpenAI's interface allows `n` up to 128, so a higher index is an error. */
 export const CHOICES_MAX = 128;
 
 export interface ChoiceProgress {
 	started: boolean;
 	finished: boolean;
 	hasCalls: boolean;
-	/** Calls of a stream; undefined before the first. */
+	/** Tool calls of a stream; undefined before the first one. */
 	toolCalls: ToolCalls | undefined;
 	outputBytes: number;
 }
@@ -25,8 +25,8 @@ export function newChoiceProgress(): ChoiceProgress {
 }
 
 /**
- * Rebuilds one streamed choice; undefined without content, of which the role is none. So the first event is the first
- * token, and until then another replica can take over.
+ * Copies a streamed choice; undefined without content. A role is not content, so the first event has the first token;
+ * until then another replica can take over.
  */
 export function rebuildChunkChoice(
 	raw: JsonObject,
@@ -42,7 +42,7 @@ export function rebuildChunkChoice(
 	return logprobs === null ? choice : { index, delta: choice.delta, logprobs, finish_reason: finish };
 }
 
-/** Adds its output to `progress`. `counted`: the answer has usage, so a missing finish was forgotten, not cut off. */
+/** Copies a choice and adds it to `progress`. `counted`: there is usage, so a missing finish reason was omitted. */
 export function rebuildChoice(
 	raw: unknown,
 	place: number,
@@ -73,12 +73,12 @@ export function rebuildChoice(
 	};
 }
 
-/** Null while the choice continues. Throws UpstreamFailure for faults reported as finish reasons. */
+/** Null while the choice continues. Throws UpstreamFailure for errors reported as finish reasons. */
 export function finishReason(value: unknown): FinishReason | null {
 	switch (value) {
 		case undefined:
 		case null:
-		// Some builds send an empty reason on events in the middle.
+		// Some servers send an empty reason on events before the end.
 		case "":
 			return null;
 		case "stop":
@@ -96,12 +96,12 @@ export function finishReason(value: unknown): FinishReason | null {
 		case "insufficient_system_resource":
 			throw failed(`finish reason "${value}"`);
 		default:
-			// `eos_token`, `stop_sequence` and other names for an ordinary end.
+			// Other names of an ordinary end, such as `eos_token` and `stop_sequence`.
 			return "stop";
 	}
 }
 
-/** The finish reason to use if the server forgot it. */
+/** Finish reason if the server omitted it. */
 function impliedFinish({ hasCalls }: ChoiceProgress): FinishReason {
 	return hasCalls ? "tool_calls" : "stop";
 }
@@ -116,7 +116,7 @@ function rebuildDelta(source: JsonObject | undefined, progress: ChoiceProgress):
 	return undefined;
 }
 
-/** The end of a choice whose finish the server forgot. */
+/** Last event of a choice whose finish reason the server omitted. */
 export function impliedEnd(index: number, progress: ChoiceProgress): ChatChunkChoice {
 	const delta = opened(lastDelta({}, progress), progress);
 	return { index, delta, finish_reason: impliedFinish(progress) };
@@ -128,7 +128,7 @@ function lastDelta(delta: Record<string, unknown>, progress: ChoiceProgress): Re
 	return delta;
 }
 
-/** Adds the role and a `content` to the first delta of a choice, as OpenAI's own servers do. */
+/** Adds role and `content` to a choice's first delta, as OpenAI does. */
 function opened(delta: Record<string, unknown>, progress: ChoiceProgress): Record<string, unknown> {
 	if (progress.started) return delta;
 	progress.started = true;
@@ -136,7 +136,7 @@ function opened(delta: Record<string, unknown>, progress: ChoiceProgress): Recor
 	return { role: "assistant", ...delta, content };
 }
 
-/** Adds content, refusal and reasoning; empty texts are left out. */
+/** Adds content, refusal and reasoning, except empty ones. */
 function addTexts(target: Record<string, unknown>, source: JsonObject, progress: ChoiceProgress): void {
 	const { content } = source;
 	let text = asText(content);
@@ -156,7 +156,7 @@ function addTexts(target: Record<string, unknown>, source: JsonObject, progress:
 	progress.outputBytes += bytesOf(text) + bytesOf(refusal) + bytesOf(reasoning);
 }
 
-/** Adds the other members of a message: see `answer-fields.ts`. */
+/** Adds further members of a message: see `answer-fields.ts`. */
 function addOthers(target: Record<string, unknown>, source: JsonObject, progress: ChoiceProgress): void {
 	const before = progress.outputBytes;
 	for (const [name, read] of MESSAGE_READERS) {
@@ -169,7 +169,7 @@ function addOthers(target: Record<string, unknown>, source: JsonObject, progress
 	}
 	const { audio, reasoning_details: details, reasoning_content: reasoning } = target;
 	progress.outputBytes = before + bytesOf(asText(asObject(audio)?.transcript));
-	// The same reasoning usually is in the plain text too.
+	// Otherwise the plain text usually contains the same reasoning.
 	if (reasoning === undefined && details !== undefined)
 		for (const detail of asObjects(details))
 			progress.outputBytes += bytesOf(asText(detail.text) ?? asText(detail.summary));

@@ -5,7 +5,7 @@ import type { AnswerFields, ChatChunk, ChatChunkChoice } from "./chat-answer.ts"
 import { CHOICES_MAX, type ChoiceProgress, impliedEnd, rebuildChunkChoice } from "./chat-choice.ts";
 
 export class ChatReader extends TextReader<ChatChunkChoice> {
-	/** Undefined before the first output without a usage record. */
+	/** Fast path of the stream; undefined before the first output without usage. */
 	#plain: PlainEvents | undefined;
 
 	constructor(dialect: Dialect, choicesAsked = 1) {
@@ -40,9 +40,9 @@ export class ChatReader extends TextReader<ChatChunkChoice> {
 	}
 }
 
-/** A longer event takes the ordinary path. Below the length that `hasTooMuch` inspects. */
+/** Longer events take the ordinary path; below the length that `hasTooMuch` inspects. */
 const CHARS_MAX = 4 * 1024;
-/** The fast path ends after this many remembered events without a match. */
+/** The fast path is given up after this many remembered events without a match. */
 const UNUSED_MAX = 4;
 
 /** Characters that JSON escapes, and lone surrogates. */
@@ -50,8 +50,8 @@ const NOT_PLAIN = /["\\\p{Cc}\p{Cs}]/u;
 const CONTENT = '"content"';
 
 /**
- * A fast path for events that differ from an earlier one only in their content: they are not parsed. A class: there is
- * one per open stream with such events.
+ * Fast path for events that differ from a remembered one only in content: they are not parsed. A class, because there
+ * is one per open stream.
  */
 export class PlainEvents {
 	#before: string | undefined;
@@ -60,11 +60,11 @@ export class PlainEvents {
 	#about: AnswerFields | undefined;
 	#unused = 0;
 
-	/** Remembers an event; `chunk` is the result of parsing `payload`, which had no usage and no sources. */
+	/** Remembers an event. `chunk` is the parsed `payload`, without usage and sources. */
 	remember(payload: string, chunk: ChatChunk): void {
 		if (this.#unused >= UNUSED_MAX || payload.length > CHARS_MAX || payload.includes("\\")) return;
 		const content = onlyContentOf(chunk);
-		// Without backslashes, each quotation mark starts or ends a string, so a single `"content"` is the member itself.
+		// Without backslashes every quotation mark starts or ends a string, so a single `"content"` is the member.
 		const nameAt = payload.indexOf(CONTENT);
 		if (content === undefined || nameAt === -1 || payload.indexOf(CONTENT, nameAt + 1) !== -1) return;
 		const from = valueAt(payload, nameAt + CONTENT.length);
@@ -76,7 +76,7 @@ export class PlainEvents {
 		this.#unused += 1;
 	}
 
-	/** Returns the chunk in `payload` if it matches the remembered event and `about` is unchanged. */
+	/** Returns the chunk if `payload` matches the remembered event and `about` is the same. */
 	read(payload: string, about: AnswerFields | undefined): ChatChunk | undefined {
 		const before = this.#before;
 		if (before === undefined || about !== this.#about || payload.length > CHARS_MAX) return undefined;
@@ -110,7 +110,7 @@ class PlainChunk implements ChatChunk {
 	}
 }
 
-/** Undefined if the chunk has no content or anything else. */
+/** The chunk's content; undefined if it has none or has anything else. */
 function onlyContentOf({ choices }: ChatChunk): string | undefined {
 	const [choice] = choices;
 	if (choice === undefined || choices.length > 1) return undefined;
@@ -120,7 +120,7 @@ function onlyContentOf({ choices }: ChatChunk): string | undefined {
 	return typeof content === "string" ? content : undefined;
 }
 
-/** Where the text of a member's string value begins, after its quotation mark; undefined if it is no string. */
+/** Where a member's string value starts, after its quotation mark; undefined if it is not a string. */
 function valueAt(payload: string, nameEnd: number): number | undefined {
 	let at = nameEnd;
 	for (const sign of [":", '"']) {

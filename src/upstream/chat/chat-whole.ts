@@ -32,7 +32,7 @@ export function readChatReply(
 	return { choices, usage: partial ? undefined : usage, outputBytes, ...aboutOf(body) };
 }
 
-/** As `readChatReply`, for answers that may be large: `logprobs` are rebuilt in time slices, if there are any. */
+/** Like `readChatReply`, for answers that may be large: copies `logprobs` in time slices. */
 export function readChatReplyInTurns(parsed: unknown, dialect: Dialect): ChatReply | Promise<ChatReply> {
 	const choices = asArray(asObject(parsed)?.choices) ?? NO_CHOICES;
 	for (const choice of choices)
@@ -51,7 +51,7 @@ async function readInTurns(parsed: unknown, dialect: Dialect, choices: readonly 
 	return readChatReply(parsed, dialect, (raw) => rebuilt.get(raw) ?? null);
 }
 
-/** Returns a whole answer as one streamed event, for servers that ignore `stream: true`. */
+/** Converts a whole answer to a streamed event, for servers that ignore `stream: true`. */
 export function chunkOfReply(reply: ChatReply): ChatChunk {
 	const choices = reply.choices.map(({ index, message, logprobs, finish_reason }) => ({
 		index,

@@ -1,11 +1,11 @@
 import { mapInTurns, type TimeSlice } from "../../base/time-slice.ts";
 import { asArray, asCount, asObject, asText, type JsonObject } from "../wire-value.ts";
 
-/** OpenAI's interface has 20 at most. */
+/** Alternatives per token; OpenAI's interface allows 20. */
 const ALTERNATIVES_MAX = 128;
 const TOKEN_BYTES_MAX = 1_024;
 
-/** Rebuilds the `logprobs` of a chat choice; null if the server sent none. */
+/** Copies the `logprobs` of a chat choice; null if the server sent none. */
 export function rebuildLogprobs(value: unknown): JsonObject | null {
 	const source = asObject(value);
 	if (source === undefined) return null;
@@ -14,7 +14,7 @@ export function rebuildLogprobs(value: unknown): JsonObject | null {
 	return content === null && refusal === null ? null : { content, refusal };
 }
 
-/** As `rebuildLogprobs`, in time slices. */
+/** Like `rebuildLogprobs`, in time slices. */
 export async function rebuildLogprobsInTurns(value: unknown, timeSlice: TimeSlice): Promise<JsonObject | null> {
 	const source = asObject(value);
 	if (source === undefined) return null;

@@ -1,4 +1,4 @@
-/** Rebuilds the tool calls of a chat answer. */
+/** Copies the tool calls of a chat answer. */
 import { newId } from "../../base/id.ts";
 import { failed } from "../call/failure.ts";
 import { asCount, asObject, asText, filledText, type JsonObject } from "../wire-value.ts";
@@ -6,7 +6,7 @@ import { TOOL_CALL_READERS } from "./answer-fields.ts";
 
 const CALLS_MAX = 1_024;
 const INDEX_MAX = 2 ** 31 - 1;
-/** The arguments of a call that has none: SDKs parse them as JSON. */
+/** Arguments of a call without any, because SDKs parse them as JSON. */
 const NO_ARGUMENTS = "{}";
 
 const QUOTE = 0x22;
@@ -18,15 +18,15 @@ interface OutputCount {
 	outputBytes: number;
 }
 
-/** One call of a stream, to which later fragments belong. */
+/** A tool call of a stream, to which later fragments are added. */
 class StreamedCall {
-	/** The server's index and id, which may repeat. */
+	/** Index and id from the server, which may repeat. */
 	readonly index: number | undefined;
 	readonly id: string | undefined;
 	readonly kind: "function" | "custom";
 	name = "";
 	hasArguments = false;
-	/** The JSON object of the arguments has closed. */
+	/** True once the JSON object of the arguments is closed. */
 	isComplete = false;
 	#depth = 0;
 	#inText = false;
@@ -55,15 +55,15 @@ class StreamedCall {
 }
 
 /**
- * The calls of one streamed choice, numbered from 0 in order of appearance. Servers number parallel calls all alike, from
- * 1 or with gaps, or give later fragments another index, so an index alone opens no call.
+ * Tool calls of a streamed choice, numbered from 0 in order of appearance. Servers' indexes may all be equal, start at
+ * 1, have gaps or change, so an index alone starts no call.
  */
 export class ToolCalls {
 	readonly #calls: StreamedCall[] = [];
-	/** The deprecated form of a single call. */
+	/** Call in the deprecated form, which allows one. */
 	#function: StreamedCall | undefined;
 
-	/** Adds one fragment to the calls of its event. The first of a call has id, type and name, later ones only changes. */
+	/** Adds a fragment to the event's calls. The first of a call has id, type and name, later ones only what is new. */
 	add(raw: JsonObject, event: JsonObject[], count: OutputCount): void {
 		const index = asCount(raw.index, INDEX_MAX);
 		const id = filledText(raw.id);
@@ -89,7 +89,7 @@ export class ToolCalls {
 		return partOf(raw, this.#function, count);
 	}
 
-	/** Adds arguments to the calls that got none, at the end of their choice. */
+	/** At the end of the choice, adds empty arguments to calls that got none. */
 	end(delta: Record<string, unknown>): void {
 		for (const [place, call] of this.#calls.entries()) {
 			if (call.kind === "custom" || call.hasArguments) continue;
@@ -103,15 +103,15 @@ export class ToolCalls {
 		delta.function_call = { ...asObject(delta.function_call), arguments: NO_ARGUMENTS };
 	}
 
-	/** The last call with this id, or else with this index. */
+	/** Last call with this id, or else with this index. */
 	#known(index: number | undefined, id: string | undefined): StreamedCall | undefined {
 		const ofId = id === undefined ? undefined : this.#calls.findLast((call) => call.id === id);
 		return ofId ?? (index === undefined ? undefined : this.#calls.findLast((call) => call.index === index));
 	}
 
 	/**
-	 * Without a name, a fragment of a known call continues it: vLLM 0.6 gave each fragment a new id. With a name it opens
-	 * a call if its id is new or the known call is complete.
+	 * Whether a fragment starts a call. Without a name it continues a known call, because vLLM 0.6 gives each fragment a
+	 * new id. With a name it starts one if its id is new or the known call is complete.
 	 */
 	#opens(
 		known: StreamedCall | undefined,
@@ -126,7 +126,7 @@ export class ToolCalls {
 	}
 }
 
-/** The new part of a call; a name that the call has already is left out. */
+/** New part of a call, without a name that it already has. */
 function partOf(body: JsonObject, call: StreamedCall, count: OutputCount): JsonObject {
 	const isCustom = call.kind === "custom";
 	const text = (isCustom ? asText(body.input) : argumentsText(body.arguments)) ?? "";
@@ -137,7 +137,7 @@ function partOf(body: JsonObject, call: StreamedCall, count: OutputCount): JsonO
 	return { ...(name === undefined ? {} : { name }), [isCustom ? "input" : "arguments"]: text };
 }
 
-/** SDKs take the first event's list of calls as it is, so that each call is in it once. */
+/** Merges fragments of a call: SDKs expect each call once in the first event. */
 function append(
 	event: JsonObject[],
 	index: number,
@@ -156,7 +156,7 @@ function append(
 	event[at] = { ...before, [kind]: body, ...others };
 }
 
-/** Rebuilds a call of an unstreamed answer. */
+/** Copies a tool call of an unstreamed answer. */
 export function rebuildToolCall(raw: JsonObject, count: OutputCount): JsonObject {
 	const id = filledText(raw.id) ?? newId("call");
 	const custom = raw.type === "custom" ? asObject(raw.custom) : undefined;
@@ -187,7 +187,7 @@ function othersOfCall(raw: JsonObject): JsonObject | undefined {
 	return others;
 }
 
-/** Some servers send the arguments as an object; the interface has JSON text. */
+/** Arguments as JSON text; some servers send an object. */
 function argumentsText(value: unknown): string | undefined {
 	if (typeof value === "string") return value;
 	return typeof value === "object" && value !== null ? JSON.stringify(value) : undefined;

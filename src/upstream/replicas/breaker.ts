@@ -5,10 +5,10 @@ import { type CallOutcome, createCallOutcomes, isProved, type Outcome } from "./
 
 export type BreakerState = "closed" | "open" | "half_open";
 
-/** One call, which its outcome must name. */
+/** A call, to be passed with its outcome. */
 export interface BreakerCall {
 	readonly accountId: string;
-	/** State changes before the call began; its outcome is ignored after a further change. */
+	/** Number of state changes before the call; after a further one its outcome is ignored. */
 	readonly generation: number;
 	failure?: Outcome;
 }
@@ -18,11 +18,11 @@ type BreakerLimits = Pick<
 	"breakerFailuresInRow" | "breakerFailureShare" | "breakerCoolMs" | "breakerCoolMsMax"
 >;
 
-/** This many failing accounts with no answer are no attack, since each account has paid. Fewer are remembered by id. */
+/** This many failing accounts, with no answer, prove the replica's fault: each has paid. Fewer are remembered by id. */
 const FAILING_ACCOUNTS_MAX = 64;
 /** This many accounts that fail here and are answered elsewhere prove the replica's fault. */
 const PROVING_ACCOUNTS = 5;
-/** Time until a second trial may run next to the first. By default, requests wait twice as long for a place. */
+/** Milliseconds after which a second trial may run next to the first. By default requests wait longer for a place. */
 const TRIAL_ALONE_MS = 5_000;
 
 const TRANSITIONS: Readonly<Record<BreakerState, readonly BreakerState[]>> = {
@@ -32,28 +32,27 @@ const TRANSITIONS: Readonly<Record<BreakerState, readonly BreakerState[]>> = {
 };
 
 /**
- * Keeps calls away from a failing replica. It opens after some failures in a row, or after a share of the last 20 calls.
- * After the cool-down one trial call begins. Its outcome closes the breaker, or opens it for twice as long, up to a
- * maximum. If the trial takes long, another may begin next to it: a long answer, or silence until a deadline, must not
- * block the model.
+ * Keeps calls away from a failing replica. Opens after several failures in a row, or a share of the last 20 calls.
+ * After the cool-down a trial call runs, which closes the breaker or opens it for twice as long, up to a maximum. While
+ * a trial is slow, another may start.
  *
- * A failure may be the request's fault, and no account may take a model from others by sending requests that it cannot
- * answer. So failures of a single account keep only that account away. Failures of several accounts keep no account
- * away while the health check is fine and other accounts are answered. While the health check is fine and no other
- * account calls, they keep the failing accounts away, and the next account is a trial; from FAILING_ACCOUNTS_MAX
- * accounts on the breaker opens. A failure that is proved to be the replica's own counts for any account. An answer of
- * another replica proves it if no other account was answered here, or if the failures are of several accounts.
+ * A failure may be the request's fault, and no account may take a model from others. So failures of a single account
+ * keep only that account away. Failures of several accounts keep none away while the health check succeeds and other
+ * accounts are answered. If no other account calls, the failing accounts are kept away and the next account is a trial;
+ * from FAILING_ACCOUNTS_MAX accounts on, the breaker opens. A failure proved to be the replica's own counts for any
+ * account. An answer of another replica to the same request proves it, if no other account was answered here or several
+ * accounts failed.
  */
 export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy: () => boolean) {
 	const outcomes = createCallOutcomes(clock, healthy);
 	const states = createStates(TRANSITIONS, "closed");
 	let generation = 0;
 	let coolMs = limits().breakerCoolMs;
-	/** End of the cool-down: for all accounts if open, otherwise for the resting ones. */
+	/** End of the cool-down, for all accounts if open, else for those in `resting`. */
 	let coolUntilMs = 0;
-	/** Accounts kept away because no other account failed; fewer than FAILING_ACCOUNTS_MAX. */
+	/** Accounts kept away while no other account failed; fewer than FAILING_ACCOUNTS_MAX. */
 	const resting = new Set<string>();
-	/** No further trial begins before this time. */
+	/** No further trial starts before this time. */
 	let triedUntilMs = 0;
 
 	function change(to: BreakerState): void {
@@ -84,7 +83,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		return resting.has(accountId) && isCooling();
 	}
 
-	/** Keeps the given accounts away while the replica's fault is unproved. Other accounts are tried one at a time. */
+	/** Keeps these accounts away while the replica's fault is unproved; other accounts are tried one at a time. */
 	function rest(accounts: ReadonlySet<string>): void {
 		if (!isCooling()) resting.clear();
 		const known = [...resting, ...accounts];
@@ -97,7 +96,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		if (states.is("half_open")) {
 			change("closed");
 			coolMs = limits().breakerCoolMs;
-			// The answer must count, or the earlier failures would make the next call a trial at once.
+			// Counted, because otherwise earlier failures would make the next call a trial.
 			outcomes.answered(call.accountId);
 		} else if (states.is("closed")) {
 			outcomes.answered(call.accountId);
@@ -107,7 +106,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		}
 	}
 
-	/** Whether the requests may still be at fault: of two healthy servers, one may fail on what the other answers. */
+	/** Whether requests may still be at fault: of two healthy servers, one may fail on what the other answers. */
 	function isOfFew(proved: readonly Outcome[]): boolean {
 		if (proved.some(({ judged }) => !judged)) return false;
 		const accounts = new Set(proved.map(({ accountId }) => accountId));
@@ -116,7 +115,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	}
 
 	function noteFailure(call: BreakerCall, verdict: "failed" | "suspect"): void {
-		// Room for the failures of at least two accounts, and for some that are later judged neutral.
+		// Remembers failures of at least two accounts, and some that are later judged neutral.
 		call.failure = outcomes.failed(call.accountId, verdict, 2 * limits().breakerFailuresInRow);
 		triedUntilMs = 0;
 		weigh(call.accountId);
@@ -145,25 +144,25 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 	}
 
 	return {
-		/** The state for an account without failures. */
+		/** State for an account without failures. */
 		state(): BreakerState {
 			settle();
 			return states.now();
 		},
-		/** Open too if each account that called recently failed and none was answered since, or during an early trial. */
+		/** Also open if every account that called recently failed and none was answered since, or during an early trial. */
 		shown(): BreakerState {
 			settle();
 			return states.is("half_open") && isCooling() ? "open" : states.now();
 		},
-		/** Whether a call of this account may begin now. */
+		/** Whether a call of this account may start now. */
 		allows(accountId: string): boolean {
 			settle();
 			if (states.is("closed")) return !rests(accountId);
 			return states.is("half_open") && clock.monotonicMs() >= triedUntilMs && !rests(accountId);
 		},
-		/** Registers a call. A last resort (`LastResort`) may begin a call that `allows` forbids. */
+		/** Registers a call. A last resort (`LastResort`) may start one that `allows` forbids. */
 		begin(accountId: string): BreakerCall {
-			// A last resort: the trial starts before the cool-down ends.
+			// A last resort starts the trial before the cool-down ends.
 			if (states.is("open")) change("half_open");
 			if (states.is("half_open") && !rests(accountId)) triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;
 			return { accountId, generation };
@@ -174,7 +173,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			else if (outcome === "neutral") triedUntilMs = 0;
 			else if (!states.is("open")) noteFailure(call, outcome);
 		},
-		/** Judges a suspect: `failed` if another replica answered the same request, `neutral` if it failed there too. */
+		/** Judges a suspect failure: `failed` if another replica answered the request, `neutral` if it failed there. */
 		judge(call: BreakerCall, verdict: "failed" | "neutral") {
 			const { failure } = call;
 			if (failure === undefined || call.generation !== generation) return;
@@ -183,9 +182,9 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 			if (verdict === "failed") return weigh(call.accountId);
 			if (outcomes.failuresInRow().length < limits().breakerFailuresInRow) resting.delete(call.accountId);
 		},
-		/** Monotonic time of another call's last failure since the replica last answered, if any. */
+		/** Monotonic time of another call's last failure since the replica's last answer, if there was one. */
 		otherFailureAtMs: (call: BreakerCall): number | undefined => outcomes.lastOther(call.failure)?.atMs,
-		/** Milliseconds until calls of this account are allowed again; 0 if they are. */
+		/** Milliseconds until calls of this account are allowed; 0 if they are. */
 		coolMsLeft(accountId: string): number {
 			const left = Math.max(0, coolUntilMs - clock.monotonicMs());
 			return states.is("open") || resting.has(accountId) ? left : 0;

@@ -1,36 +1,36 @@
 import type { Clock } from "../../base/clock.ts";
 
 /**
- * What a call says about the replica.
- * - `failed`: the replica's own fault, for any account: nothing listens there.
+ * What a call shows about the replica:
+ * - `failed`: the replica's fault, for any account, such as a refused connection.
  * - `suspect`: the replica's fault or the request's.
- * - `neutral`: says nothing: the client left, or its request was refused.
+ * - `neutral`: nothing, because the client disconnected or its request was refused.
  */
 export type CallOutcome = "ok" | "failed" | "suspect" | "neutral";
 
 export interface Outcome {
 	readonly accountId: string;
 	readonly atMs: number;
-	/** Changes when a suspect is judged. */
+	/** Changed when a suspect failure is judged. */
 	verdict: CallOutcome;
-	/** Whether the same request's result at another replica is known. */
+	/** True if it is known how another replica handled the same request. */
 	judged: boolean;
 }
 
-/** The share of failures is taken over this many calls, once there were as many. */
+/** Number of last calls over which the share of failures is computed. */
 const WINDOW_CALLS = 20;
-/** How long an answer to other accounts counts in favour of a replica. */
+/** Time for which an answer to other accounts counts in favour of a replica. */
 const ANSWER_SPEAKS_MS = 10_000;
-/** Accounts whose last answer is remembered: others must remain next to a few failing accounts. */
+/** Accounts whose last answer is remembered: enough to have others besides a few failing ones. */
 const ANSWERED_ACCOUNTS_MAX = 8;
 
-/** The outcomes of a replica's last calls. */
+/** Outcomes of a replica's last calls. */
 export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 	/** Failures since the last answer, regardless of fault; the oldest are dropped. */
 	let inRow: Outcome[] = [];
 	let window: Outcome[] = [];
 	let next = 0;
-	/** The last answer to each account. Not in the window, which failures fill; not in a Map, which leaves garbage. */
+	/** Last answer per account. Not in the window, which failures fill, and not in a Map, which leaves garbage. */
 	let answers: { accountId: string; atMs: number }[] = [];
 
 	function keep(accountId: string, verdict: CallOutcome): Outcome {
@@ -40,7 +40,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 		return outcome;
 	}
 
-	/** Whether the health check is fine and an account without failures was answered recently. */
+	/** Whether the health check succeeds and an account without failures was answered recently. */
 	function othersAnswered(failures: readonly Outcome[]): boolean {
 		if (!healthy()) return false;
 		const failing = new Set(failures.map(({ accountId }) => accountId));
@@ -76,7 +76,7 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			noteAnswer(accountId, keep(accountId, "ok").atMs);
 			if (inRow.length > 0) inRow = [];
 		},
-		/** Keeps at most `inRowMax` failures in a row. */
+		/** Records a failure; keeps at most `inRowMax` in a row. */
 		failed(accountId: string, verdict: "failed" | "suspect", inRowMax: number): Outcome {
 			const failure = keep(accountId, verdict);
 			inRow.push(failure);
@@ -84,12 +84,12 @@ export function createCallOutcomes(clock: Clock, healthy: () => boolean) {
 			return failure;
 		},
 		failuresInRow: (): Outcome[] => inRow.filter(isFailure),
-		/** The replica's own failures, if they reach this share of a full window; otherwise none. */
+		/** The replica's own failures if they reach this share of a full window; else none. */
 		provedMostly(share: number): readonly Outcome[] {
 			const proved = failuresFrom(share).filter(isProved);
 			return proved.length < WINDOW_CALLS * share ? [] : proved;
 		},
-		/** The failures of a full window, if they reach this share and come from several accounts; otherwise none. */
+		/** Failures of a full window if they reach this share and come from several accounts; else none. */
 		suspectsMostly(share: number): readonly Outcome[] {
 			const failures = failuresFrom(share);
 			return new Set(failures.map(({ accountId }) => accountId)).size > 1 ? failures : [];

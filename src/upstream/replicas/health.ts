@@ -9,9 +9,9 @@ interface Watch {
 	readonly modelId: string;
 	readonly replica: Replica;
 	failuresInRow: number;
-	/** The health that the log last reported. */
+	/** Health that was last logged. */
 	told: ReplicaHealth;
-	/** The replica reported itself down but answered a request. Its own report is ignored until it reports itself up. */
+	/** The replica reported itself down but answered a request: its report is ignored until it reports itself up. */
 	isWrong: boolean;
 	cancelTimer: () => void;
 	stopped: boolean;
@@ -19,12 +19,12 @@ interface Watch {
 }
 
 const PROBE_DEADLINE_MS = 2_000;
-/** A missing answer or "not ready" may be temporary; a refused connection is not. */
+/** Failed checks in a row until a replica counts as down. A refused connection suffices at once. */
 const FAILURES_TO_BE_DOWN = 2;
-/** Random spread of the interval, so that many instances do not check in step. */
+/** Random part of the interval, so that instances do not check at the same time. */
 const JITTER_SHARE = 0.2;
 
-/** Sends each dialect's health request at intervals to replicas without recent answers, and marks them up or down. */
+/** Sends each dialect's health request periodically to replicas without recent answers, and marks them up or down. */
 export function createHealthMonitor(
 	deps: { clock: Clock; log: Log; fetch: Fetch; changed: (modelId: string) => void },
 	limits: () => Pick<ServiceLimits, "healthIntervalMs">,
@@ -83,7 +83,7 @@ export function createHealthMonitor(
 	}
 
 	return {
-		/** Replaces the watched replicas. A new one is checked at once. */
+		/** Sets the replicas to watch. A new one is checked at once. */
 		watch(replicas: readonly { modelId: string; replica: Replica }[]) {
 			const before = new Map(watches.map((watch) => [watch.replica, watch]));
 			watches = replicas.map(({ modelId, replica }) => {
@@ -112,7 +112,7 @@ export function createHealthMonitor(
 	};
 }
 
-/** Any answer below 500, or 501, proves a live server: some have no such path, some require a key. */
+/** A status below 500, or 501, proves a live server: some lack the path, some require a key. */
 async function ask(
 	fetch: Fetch,
 	replica: Replica,

@@ -3,19 +3,19 @@ interface OutputSize {
 	readonly bytes: number;
 }
 
-/** Minimum before an estimate: one stream may be an exception, and its end weighs as much as its text. */
+/** Least known tokens for an estimate, since a single stream may be an exception. */
 const TOKENS_KNOWN_MIN = 64;
 const STREAMS_KNOWN_MIN = 3;
-/** Weight of earlier streams after one more: about thirty streams are remembered. */
+/** Weight that earlier streams keep after another one: about thirty streams count. */
 const KEPT_SHARE = 0.97;
-/** A longer stream counts like one of this many events. */
+/** Longer streams count like one of this many events. */
 const EVENTS_WEIGHED_MAX = 512;
-/** A stream further from the estimate than this factor counts as this far. */
+/** A stream further from the estimate than by this factor counts as this far. */
 const OUTLIER_FACTOR = 4;
-/** Keeps a whole number whole after division and multiplication. */
+/** Compensates rounding errors, so that whole numbers stay whole. */
 const ROUNDING = 1e-6;
 
-/** One basis for estimates, with its accumulated error. */
+/** Tokens per event or per byte, with the accumulated error. */
 interface Measure {
 	tokens: number;
 	amount: number;
@@ -23,8 +23,8 @@ interface Measure {
 }
 
 /**
- * Learns from a replica's finished streams how many tokens an event and a byte are worth, for unfinished streams. A
- * stream's own count always takes precedence.
+ * Learns from finished streams of a replica how many tokens an event and a byte have, to estimate those of unfinished
+ * streams. A stream's own count always has priority.
  */
 export function createOutputEstimator() {
 	const byEvents: Measure = { tokens: 0, amount: 0, error: 0 };
@@ -42,17 +42,17 @@ export function createOutputEstimator() {
 	}
 
 	return {
-		/** Learns from a finished stream with the server's own count. */
+		/** Learns from a finished stream that has the server's count. */
 		learn(told: number, { events, bytes }: OutputSize) {
 			if (events === 0 || bytes === 0 || told === 0) return;
-			// The last token may be the end token, which has no event. More tokens than bytes are impossible.
+			// The last token may be an end token without event. There cannot be more tokens than bytes.
 			const tokens = Math.min(told === events + 1 ? events : told, bytes);
 			const weight = Math.min(1, EVENTS_WEIGHED_MAX / events);
 			note(byEvents, tokens * weight, events * weight);
 			note(byBytes, tokens * weight, bytes * weight);
 			streams += 1;
 		},
-		/** Estimated tokens of this much output, rounded down; undefined until enough is known. */
+		/** Estimated tokens of this output, rounded down; undefined until enough is known. */
 		tokensOf({ events, bytes }: OutputSize): number | undefined {
 			if (!isKnown()) return undefined;
 			const likely = byEvents.error <= byBytes.error ? rateOf(byEvents) * events : rateOf(byBytes) * bytes;

@@ -3,7 +3,7 @@ import { SlotPool } from "../../base/slot-pool.ts";
 import type { Replica } from "./replica.ts";
 import type { PatientCall, Waiter } from "./ticket.ts";
 
-/** Waits for a spare place. */
+/** A caller that waits for a spare place. */
 export interface Watcher {
 	look(): void;
 	refuse(fault: Error): void;
@@ -12,12 +12,12 @@ export interface Watcher {
 /** Share of a replica's places that batch lines leave free, if it has more than one. */
 const RESERVE_SHARE = 1 / 8;
 
-/** Batch lines at the replicas of one model: they take spare places and give them up when other requests wait. */
+/** Batch lines at a model's replicas: they take spare places, and yield them when other requests wait. */
 export function createPatientCalls() {
 	const calls = new SlotPool<{ readonly replica: Replica; ask: (() => void) | undefined }>();
 
 	return {
-		/** A replica with a spare place. */
+		/** Chooses a replica with a spare place. */
 		choose(replicas: readonly Replica[], exclude: ReadonlySet<Replica>, accountId: string): Replica | undefined {
 			let most = 0;
 			let best: Replica | undefined;
@@ -34,19 +34,19 @@ export function createPatientCalls() {
 		/** Whether any replica has a spare place, for any account. */
 		hasRoom: (replicas: readonly Replica[]): boolean =>
 			replicas.some((replica) => replica.takesCalls() && roomAt(replica) > 0),
-		/** Places for batch lines, those in use included. */
+		/** Number of places for batch lines, including those in use. */
 		places(replicas: readonly Replica[]): number {
 			let places = calls.size;
 			for (const replica of replicas) if (replica.takesCalls()) places += Math.max(0, roomAt(replica));
 			return places;
 		},
-		/** Counts a call in. `ask` makes it give its place up; undefined if it must not be interrupted. */
+		/** Adds a call. `ask` makes it yield its place; undefined if it must not be interrupted. */
 		begin(replica: Replica, ask: (() => void) | undefined): PatientCall {
 			const call = { replica, ask: replica.dialect.stopsAtOnce ? ask : undefined };
 			const slot = calls.take(call);
 			return { end: () => void calls.release(slot, call) };
 		},
-		/** Interrupts one call at any of these replicas; false if none can be interrupted. */
+		/** Asks one call at any of these replicas to yield; false if there is none. */
 		askOne(replicas: readonly Replica[]): boolean {
 			for (const call of calls) {
 				if (call.ask === undefined || !replicas.includes(call.replica)) continue;
@@ -57,9 +57,9 @@ export function createPatientCalls() {
 			}
 			return false;
 		},
-		/** First in, first out, after all other requests. */
+		/** Waiting batch lines, in order, after all other requests. */
 		waiting: new LinkedQueue<Waiter>(),
-		/** Callers of `room` that wait. */
+		/** Waiting callers of `room`. */
 		watching: new LinkedQueue<Watcher>(),
 	};
 }

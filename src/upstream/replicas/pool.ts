@@ -22,20 +22,20 @@ export type Pool = ReturnType<typeof createPool>;
 
 type Asking = Pick<AcquireOptions, "exclude" | "accountId" | "patient">;
 
-/** Interval of the check whether waiting requests can proceed, without any event. */
+/** Interval at which waiting requests are checked even without an event. */
 const LOOK_MS = 1_000;
 
 /**
- * The replicas of one model and the requests that wait for a place. The account with the fewest places is first, and
- * holds at most `account_share` of them. When the queue is full, the longest line loses its last request to a shorter
- * one's.
+ * Replicas of a model, and the requests that wait for a place. Serves the account with the fewest places first; an
+ * account has at most its `account_share`. When the queue is full, the longest of the accounts' lines loses its last
+ * request to a shorter one.
  */
 export function createPool(deps: { clock: Clock }, options: { limits: () => ServiceLimits }) {
 	const { clock } = deps;
 	const { limits } = options;
 	let replicas: readonly Replica[] = [];
 	let leaving: readonly Replica[] = [];
-	/** Places per account that holds any. */
+	/** Places in use by account. */
 	const held = new CounterMap();
 	const lines = createFairLines<Waiter>(
 		({ options }) => options.accountId,
@@ -43,7 +43,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	);
 	const patient = createPatientCalls();
 	const owner: TicketOwner = { giveBack, wake };
-	/** Start of the search for the least busy replica, so that equal replicas take turns. */
+	/** Index at which the search for the least busy replica starts, so that equal replicas take turns. */
 	let turn = 0;
 	let looksAgain = false;
 
@@ -51,11 +51,11 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	const sendAway = (waiter: Waiter) => waiter.refuse(noneUsable(replicas, waiter.options.accountId));
 
 	/**
-	 * Returns a free place, or a promise if the request must wait. Fault `service_unavailable` if no replica is usable;
-	 * `overloaded` if too many wait or for too long; the signal's reason if the client leaves.
+	 * Returns a free place, or a promise for one. Fault `service_unavailable` if no replica is usable; `overloaded` if
+	 * too many requests wait or for too long; the signal's reason if the client disconnects.
 	 */
 	function acquire(wanted: AcquireOptions): Ticket | Promise<Ticket> {
-		// Serves waiting requests first: any place left is one that none of them can use.
+		// Serves waiting requests first: a place that is still free suits none of them.
 		wake();
 		const replica = wanted.patient === true ? choosePatient(wanted) : choose(wanted);
 		if (replica !== undefined) return ticketOf(replica, wanted);
@@ -73,17 +73,17 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return wait(wanted);
 	}
 
-	/** A doubtful replica is better than a refusal. Batch lines wait until it is healthy. */
+	/** A doubtful replica is better than a refusal; batch lines wait until it is healthy. */
 	function lastResort({ exclude, patient: isLine = false }: Asking): Replica | undefined {
 		return isLine ? undefined : replicas.find((replica) => !exclude.has(replica) && replica.isLastResort());
 	}
 
-	/** Batch lines come after all waiting requests. */
+	/** A replica for a batch line, which comes after all waiting requests. */
 	function choosePatient({ exclude, accountId }: AcquireOptions): Replica | undefined {
 		return lines.size() > 0 ? undefined : patient.choose(replicas, exclude, accountId);
 	}
 
-	/** Whether the account holds its full share of the current places. */
+	/** Whether the account has its full share of all places. */
 	function hasItsShare(accountId: string): boolean {
 		const { accountShare } = limits();
 		const places = held.of(accountId);
@@ -97,7 +97,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return chooseReplica(replicas, turn, wanted);
 	}
 
-	/** Places of batch lines do not count for their account: they yield to any waiting request. */
+	/** Places of batch lines do not count for their account, because they yield to any waiting request. */
 	function count(accountId: string, change: 1 | -1): void {
 		held.add(accountId, change);
 		lines.goBehind(accountId);
@@ -115,7 +115,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		else line.end();
 	}
 
-	/** Places also appear with time, without an event: a breaker cools down. */
+	/** Checks again later: places become free without an event when a breaker cools down. */
 	function lookAgain(): void {
 		if (looksAgain) return;
 		looksAgain = true;
@@ -136,19 +136,19 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		return waited;
 	}
 
-	/** Interrupts a batch line whose place this request could use. */
+	/** Asks a batch line, whose place this request could use, to yield it. */
 	function askForPlace({ exclude, accountId }: AcquireOptions): void {
 		patient.askOne(replicas.filter((replica) => !exclude.has(replica) && replica.usable(accountId)));
 	}
 
-	/** Hands out free places one at a time, since each changes the order of the accounts. */
+	/** Gives free places one at a time, because each changes the order of accounts. */
 	function wake(): void {
 		while (lines.size() > 0 && serveNext());
 		if (patient.waiting.size > 0) servePatient();
 		if (patient.watching.size > 0) for (const watcher of patient.watching) watcher.look();
 	}
 
-	/** An account's other lines are skipped if it cannot use the replicas with room. */
+	/** An account's further lines are skipped if it cannot use the replicas with room. */
 	function servePatient(): void {
 		const passed = new Set<string>();
 		for (const waiter of patient.waiting) {
@@ -163,7 +163,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		}
 	}
 
-	/** Whether it served a request. Costs time per waiting account, only if a place is free or a server fails. */
+	/** Returns whether a request was served. Visits waiting accounts only if a place is free or a server fails. */
 	function serveNext(): boolean {
 		if (areAllTaken(replicas)) return false;
 		for (const line of lines.inTurn())
@@ -175,7 +175,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 					return true;
 				}
 				if (!hasUsable(options)) sendAway(waiter);
-				// No place for this account: skip the rest of its line.
+				// No place for this account, so the rest of its queue is skipped.
 				else if (options.exclude.size === 0) break;
 			}
 		return false;
@@ -183,14 +183,14 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 
 	return {
 		acquire,
-		/** Whether any replica outside `exclude` may take calls of the account, full or not, or is a last resort. */
+		/** Whether a replica outside `exclude` may take calls of the account, even if full now, or is a last resort. */
 		hasNext: (wanted: Asking): boolean => hasUsable(wanted) || lastResort(wanted) !== undefined,
-		/** Monotonic time of the last answer of any replica; undefined if there was none. */
+		/** Monotonic time of the last answer of any replica; undefined without one. */
 		answeredAtMs: (): number | undefined => lastAnswerAtMs(replicas),
 		replicas: (): readonly Replica[] => replicas,
-		/** Drained replicas with calls under way. An address that returns to this pool gets its replica and calls back. */
+		/** Drained replicas with running calls. If its address returns to the pool, the replica returns with its calls. */
 		leaving: (): readonly Replica[] => leaving,
-		/** Replaces the replicas; the ones left out are drained. */
+		/** Sets the replicas; those that are missing are drained. */
 		replace(next: readonly Replica[]) {
 			for (const replica of replicas) if (!next.includes(replica)) replica.drain();
 			for (const replica of leaving) if (next.includes(replica)) replica.takeBack();
@@ -202,15 +202,15 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		waiting: lines.size,
 		/**
 		 * Resolves with the number of places for batch lines beyond `taken`, once there is one. Rejects when `signal`
-		 * aborts, or with Fault service_unavailable when the pool closes. `wake` checks again.
+		 * aborts, or with Fault service_unavailable when the pool closes.
 		 */
 		room(taken: () => number, signal: AbortSignal): Promise<number> {
 			lookAgain();
 			return whenRoom(patient.watching, signal, () => (lines.size() > 0 ? 0 : patient.places(replicas) - taken()));
 		},
-		/** Whether requests wait because all places are taken. */
+		/** Whether requests wait because all places are in use. */
 		contended: (): boolean => lines.size() > 0 && areAllTaken(replicas),
-		/** Refuses all waiting requests with `why`; default: no replica is available. */
+		/** Refuses all waiting requests with `why`; by default, that no replica is available. */
 		close(why: Error = noneUsable([])) {
 			replicas = [];
 			for (const line of lines.inTurn()) for (const waiter of line) waiter.refuse(why);
@@ -220,7 +220,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 	};
 }
 
-/** Waits in the queue until served, refused or aborted. `end` may refuse as well; it returns its own cancellation. */
+/** Waits in the queue until the request is served, refused or aborted. `end` may refuse it as well. */
 function ticketLater(
 	wanted: AcquireOptions,
 	others: { add(waiter: Waiter): QueueNode<Waiter>; delete(node: QueueNode<Waiter>): void },
@@ -252,7 +252,7 @@ function ticketLater(
 	});
 }
 
-/** Resolves with the number of places once there are any; checks when the watchers are woken. */
+/** Resolves with the number of places once there are any; checks whenever the watchers are woken. */
 function whenRoom(watching: LinkedQueue<Watcher>, signal: AbortSignal, roomNow: () => number): Promise<number> {
 	return new Promise((resolve, reject) => {
 		const watcher: Watcher = {

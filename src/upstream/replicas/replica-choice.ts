@@ -4,11 +4,11 @@ import type { AcquireOptions } from "./ticket.ts";
 
 type Asked = Pick<AcquireOptions, "exclude" | "accountId" | "affinity">;
 
-/** The preferred replica may exceed the least busy one's load by this share of its capacity. */
+/** Share of its capacity by which the preferred replica may be busier than the least busy one. */
 const AFFINITY_SLACK_SHARE = 0.25;
 export const RETRY_AFTER_S_MIN = 1;
 
-/** The least busy replica with a free place, searched from index `turn`; or the one that the conversation prefers. */
+/** The least busy replica with a free place, searched from index `turn`, or the conversation's preferred one. */
 export function chooseReplica(
 	replicas: readonly Replica[],
 	turn: number,
@@ -41,7 +41,7 @@ function loadOf(replica: Replica): number {
 	return (replica.inFlight() + 1) / replica.capacity();
 }
 
-/** Rendezvous hashing: a change of the replicas moves only the conversations of the changed one. */
+/** Rendezvous hashing: a changed replica moves only its own conversations. */
 function preferredOf(
 	affinity: string,
 	replicas: readonly Replica[],
@@ -60,14 +60,14 @@ function preferredOf(
 	return best;
 }
 
-/** Current places, taken ones included. */
+/** Number of places, including those in use. */
 export function placesOf(replicas: readonly Replica[]): number {
 	let all = 0;
 	for (const replica of replicas) if (replica.takesCalls()) all += replica.capacity();
 	return all;
 }
 
-/** Whether some servers take calls and none of them has a free place. */
+/** Whether there are usable replicas, but none with a free place. */
 export function areAllTaken(replicas: readonly Replica[]): boolean {
 	let some = false;
 	for (const replica of replicas) {
@@ -78,13 +78,13 @@ export function areAllTaken(replicas: readonly Replica[]): boolean {
 	return some;
 }
 
-/** Whether any replica outside `exclude` may take calls of this account, full or not. */
+/** Whether a replica outside `exclude` may take calls of this account, even if full now. */
 export function isAnyUsable(replicas: readonly Replica[], exclude: ReadonlySet<Replica>, accountId: string): boolean {
 	for (const replica of replicas) if (!exclude.has(replica) && replica.usable(accountId)) return true;
 	return false;
 }
 
-/** The fault has the time until this account may use the first of them again. */
+/** Fault with the time until this account may use one of them again. */
 export function noneUsable(replicas: readonly Replica[], accountId = ""): Fault {
 	let coolMs = Number.POSITIVE_INFINITY;
 	for (const replica of replicas) {
@@ -97,7 +97,7 @@ export function noneUsable(replicas: readonly Replica[], accountId = ""): Fault 
 	return new Fault("service_unavailable", "No server for this model is available at the moment.", { retryAfterS });
 }
 
-/** Undefined if there was no answer. */
+/** Time of the last answer; undefined without one. */
 export function lastAnswerAtMs(replicas: readonly Replica[]): number | undefined {
 	const times = replicas.flatMap((replica) => replica.answeredAtMs() ?? []);
 	return times.length === 0 ? undefined : Math.max(...times);

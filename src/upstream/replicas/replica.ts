@@ -11,11 +11,11 @@ export type ReplicaHealth = "unknown" | "up" | "down";
 
 export type Replica = ReturnType<typeof createReplica>;
 
-/** For status pages and metrics. */
+/** A replica's state, for status pages and metrics. */
 export interface ReplicaView {
 	readonly alias: string;
 	readonly modelId: string;
-	/** For operators only. */
+	/** Shown to operators only. */
 	readonly url: string;
 	readonly dialect: DialectName;
 	readonly health: ReplicaHealth;
@@ -23,9 +23,9 @@ export interface ReplicaView {
 	readonly inFlight: number;
 	readonly maxConcurrency: number;
 	readonly draining: boolean;
-	/** Since the start: calls that it refused because of the gateway's own key, credit or model name. */
+	/** Calls since the start that it refused because of the gateway's key, credit or model name. */
 	readonly refused: number;
-	/** Since the start: answers whose usage contradicts itself. */
+	/** Answers since the start whose usage contradicts itself. */
 	readonly contradictions: number;
 }
 
@@ -38,7 +38,7 @@ export function takesCalls({
 	return !draining && health !== "down" && breaker !== "open";
 }
 
-/** One address that serves one model: its load, health and breaker. */
+/** A model server for one model: its load, health and breaker. */
 export function createReplica(
 	deps: { clock: Clock },
 	options: { modelId: string; alias: string; spec: UpstreamSpec; limits: () => ServiceLimits },
@@ -61,7 +61,7 @@ export function createReplica(
 	const takes = () => !draining && !isDown() && breaker.state() !== "open";
 	const allows = (accountId: string) => !isDown() && breaker.allows(accountId);
 
-	/** `speaks`: the replica reported itself down; an answer to a request disproves it. */
+	/** `speaks`: the replica reported itself down, which an answer to a request disproves. */
 	function setHealth(next: "up" | "down", speaks = false): void {
 		if (next === "down" && !isDown()) lastResort.doubted();
 		health = next === "down" && speaks ? "declared_down" : next;
@@ -73,7 +73,7 @@ export function createReplica(
 	}
 
 	return {
-		/** `<model id>#<index in the list>`: the name in logs and metrics, which does not reveal the address. */
+		/** `<model id>#<index in the list>`: name in logs and metrics, which does not reveal the address. */
 		alias,
 		get dialect() {
 			return server.dialect;
@@ -83,29 +83,29 @@ export function createReplica(
 		configure(changed: UpstreamSpec) {
 			server = { spec: changed, dialect: dialectOf(changed) };
 		},
-		/** Whether it takes calls of any account, full or not. */
+		/** Whether it takes calls of any account, even if full now. */
 		takesCalls: takes,
-		/** Whether it may take calls of this account, full or not. */
+		/** Whether it may take calls of this account, even if full now. */
 		usable: (accountId: string): boolean => takes() && breaker.coolMsLeft(accountId) === 0,
 		/** Whether it may take one more call of this account now. */
 		hasPlace: (accountId: string): boolean => !draining && allows(accountId) && inFlight < capacity(),
 		/** Whether it may get one more call despite its state, if no other replica is available. */
 		isLastResort: (): boolean => !draining && health !== "down" && inFlight < capacity() && lastResort.isDue(),
 		inFlight: (): number => inFlight,
-		/** Calls that it may have at once. Trials of the breaker are limited by `hasPlace`. */
+		/** Limit of concurrent calls; `hasPlace` limits trials of the breaker. */
 		capacity,
-		/** Counts a call in. Pass the result to the functions below. */
+		/** Adds a call. Pass the result to the functions below. */
 		begin(accountId: string): BreakerCall {
 			inFlight += 1;
 			if (!allows(accountId)) lastResort.begun();
 			return breaker.begin(accountId);
 		},
-		/** The call received events. The first one closes a breaker that is half open. */
+		/** Reports events of a call; the first one closes a half-open breaker. */
 		answered(call: BreakerCall) {
 			noteAnswer();
 			if (breaker.state() === "half_open") breaker.end(call, "ok");
 		},
-		/** Counts the call out; exactly once per call. */
+		/** Removes the call; exactly once per call. */
 		end(call: BreakerCall, outcome: CallOutcome) {
 			inFlight -= 1;
 			if (outcome === "ok") noteAnswer();
@@ -113,7 +113,7 @@ export function createReplica(
 			else lastResort.doubted();
 			breaker.end(call, outcome);
 		},
-		/** The operator must act. */
+		/** Counts a refusal on which the operator must act. */
 		noteRefusal() {
 			counts.refused += 1;
 		},
@@ -123,17 +123,17 @@ export function createReplica(
 		/** See `createBreaker`. */
 		judge: breaker.judge,
 		otherFailureAtMs: breaker.otherFailureAtMs,
-		/** Monotonic time of its last answer to a request; undefined if there was none. */
+		/** Monotonic time of its last answer to a request; undefined without one. */
 		answeredAtMs: (): number | undefined => answeredAtMs,
-		/** Estimates tokens of its output. */
+		/** Estimates the tokens of its output. */
 		outputEstimator: createOutputEstimator(),
 		health: shownHealth,
 		setHealth,
-		/** Removed from the catalogue: calls under way continue, new ones are refused. */
+		/** Removed from the catalogue: running calls continue, new ones are refused. */
 		drain() {
 			draining = true;
 		},
-		/** In the catalogue again, with the calls that are under way. */
+		/** In the catalogue again, with its running calls. */
 		takeBack() {
 			draining = false;
 		},
@@ -157,21 +157,21 @@ export function createReplica(
 const PAUSE_MS = 1_000;
 const ALONE_MS = 5_000;
 
-/** Paces calls to a doubtful replica when no other is available: rarely, so that a recovering server is not flooded. */
+/** Paces calls to a doubtful replica if no other is available, so that a recovering server is not flooded. */
 function createLastResort(clock: Clock) {
 	let dueAtMs = 0;
 	return {
-		/** A failure or the health check makes the replica doubtful. */
+		/** A failure, or the health check, made the replica doubtful. */
 		doubted() {
 			dueAtMs = clock.monotonicMs() + PAUSE_MS;
 		},
 		isDue: (): boolean => clock.monotonicMs() >= dueAtMs,
-		/** A call began: the next one waits for its end, or for ALONE_MS. */
+		/** A call started: the next one waits for its end, or for ALONE_MS. */
 		begun() {
 			dueAtMs = clock.monotonicMs() + ALONE_MS;
 		},
-		// Never moves the time back: clients that leave repeatedly would otherwise block all others.
-		/** A call ended without a verdict, because its client left. */
+		// Never moves the time back: clients that disconnect repeatedly would otherwise block all others.
+		/** A call ended without a verdict, because its client disconnected. */
 		left() {
 			dueAtMs = Math.min(dueAtMs, clock.monotonicMs() + PAUSE_MS);
 		},

@@ -9,9 +9,9 @@ export interface AcquireOptions {
 	readonly exclude: ReadonlySet<Replica>;
 	readonly signal: AbortSignal;
 	readonly accountId: string;
-	/** A batch line: takes spare places, after all waiting requests, and waits without a limit. */
+	/** True for a batch line: it takes spare places after all waiting requests, and waits without limit. */
 	readonly patient?: boolean;
-	/** Gives the place up to a waiting request; called at most once, and for `patient` only. */
+	/** Called at most once, for `patient` only, to yield the place to a waiting request. */
 	readonly onAsked?: (() => void) | undefined;
 }
 
@@ -22,20 +22,20 @@ export interface Waiter {
 	readonly refuse: (fault: Error) => void;
 }
 
-/** A batch line that is under way. */
+/** A running batch line. */
 export interface PatientCall {
 	end(): void;
 }
 
-/** The pool, as a ticket sees it. */
+/** Functions of the pool that a ticket uses. */
 export interface TicketOwner {
-	/** Counts the call out of its account's places, or of the batch lines. */
+	/** Removes the call from its account's places, or from the batch lines. */
 	giveBack(call: BreakerCall, line: PatientCall | undefined): void;
-	/** A place may be free for a waiting request. */
+	/** Called when a place may be free for a waiting request. */
 	wake(): void;
 }
 
-/** A place at a replica, held until `release`. A class: closures would be six more objects per request. */
+/** A place at a replica, in use until `release`. A class, because closures would be six more objects per request. */
 export class Ticket {
 	readonly replica: Replica;
 	readonly #owner: TicketOwner;
@@ -50,12 +50,12 @@ export class Ticket {
 		this.#line = line;
 	}
 
-	/** Reports an event of the replica: the first and each further one. */
+	/** Reports an event of the replica, the first or a further one. */
 	answered(): void {
 		if (this.#isHeld) this.replica.answered(this.#call);
 	}
 
-	/** Returns the place and passes the outcome to the breaker. Only the first call counts. */
+	/** Frees the place and passes the outcome to the breaker. Only the first call counts. */
 	release(outcome: CallOutcome): void {
 		if (!this.#isHeld) return;
 		this.#isHeld = false;
@@ -64,7 +64,7 @@ export class Ticket {
 		this.#owner.wake();
 	}
 
-	/** Judges a release as `suspect`, once it is known who was at fault. */
+	/** Judges a release as `suspect` once it is known who was at fault. */
 	judge(verdict: "failed" | "neutral"): void {
 		this.replica.judge(this.#call, verdict);
 	}

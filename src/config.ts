@@ -91,6 +91,7 @@ function readAll(env: Environment, cwd: string, problems: string[]) {
 		/** Gateway's URL for a console that runs on its own, without a final slash. */
 		gatewayUrl: withoutSlash(read.url("GATEWAY_URL", ["http:", "https:"])),
 		journal: read.choice("JOURNAL", ["process", "host", "remote"]),
+		journalKeepMs: read.integer("JOURNAL_KEEP_S", 3_600, 0, 604_800) * 1000,
 		leaseTtlMs: read.integer("LEASE_TTL_S", 30, 5, 600) * 1000,
 		retention: readRetention(read, note, { cwd, s3 }),
 		/** Null only outside production: a pepper is generated and stored in `dataDir`. */

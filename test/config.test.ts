@@ -45,6 +45,7 @@ describe("loadConfig", () => {
 			internalSecret: null,
 			gatewayUrl: null,
 			journal: "process",
+			journalKeepMs: 3_600_000,
 			leaseTtlMs: 30_000,
 			retention: { archive: null, usageDays: 0, auditDays: 0, refusalDays: 30 },
 			keyPepper: null,

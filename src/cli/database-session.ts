@@ -69,12 +69,12 @@ export function withDatabase<Result>(
 	config: Pick<Config, "databaseUrl" | "dataDir">,
 	work: (session: DatabaseSession) => Promise<Result>,
 ): Promise<Result> {
-	return withDatabaseUrl(deps, config, (url) => onDatabase(deps, url, work));
+	return withDatabaseUrl(deps, config, (url) => onDatabase(deps, { url, dataDir: config.dataDir }, work));
 }
 
 async function onDatabase<Result>(
 	deps: SessionDeps,
-	url: string,
+	{ url, dataDir }: { readonly url: string; readonly dataDir: string },
 	work: (session: DatabaseSession) => Promise<Result>,
 ): Promise<Result> {
 	// The schema of a newer version is left as it is; only missing parts are created.
@@ -84,6 +84,7 @@ async function onDatabase<Result>(
 		{
 			url: preparedUrl,
 			applicationName: "tollgate cli",
+			dataDir,
 			statementConnectionsMax: CONNECTIONS_MAX,
 			statementDeadlineMs: STATEMENT_DEADLINE_MS,
 		},

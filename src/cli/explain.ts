@@ -1,7 +1,7 @@
 import { errorRecord, errorText } from "../base/error-record.ts";
 import { Fault } from "../base/fault.ts";
 import { ConfigError } from "../config.ts";
-import { AnswerLost, DatabaseBusy, DatabaseTimeout } from "../db/outage.ts";
+import { AnswerLost, DatabaseBusy, DatabaseTimeout, WrongServer } from "../db/outage.ts";
 import { UsageError } from "./command.ts";
 import remedies from "./database-remedies.yaml" with { type: "text" };
 
@@ -37,6 +37,7 @@ export function explain(error: unknown): Explanation {
 		);
 	if (error instanceof DatabaseBusy)
 		return failed("service_unavailable", `the database: ${error.message}. Nothing was changed: try again.`);
+	if (error instanceof WrongServer) return failed("service_unavailable", error.message);
 	const { code, message = "", name, path, syscall } = error as Partial<NodeJS.ErrnoException>;
 	if (typeof code !== "string" || name === "TypeError") return failed("internal_error", traceOf(error));
 	const known = SYSTEM_CODES[code];

@@ -38,7 +38,7 @@ export async function inForceOutput(
 	if (!known || effectiveByMs === null)
 		return {
 			json: { ...base, effective_by: null, pending: [] },
-			text: `${subject.id}: changed, but the database connection was lost while waiting for the instances. Repeat the command to wait again`,
+			text: `${subject.id}: recorded, and not known to be in force: the database went away, or another server took over, during the wait. Repeat the command`,
 			exitCode: noWait ? 0 : 1,
 		};
 	const waiting = pending.map(({ id, epoch, leaseUntilMs }) => ({

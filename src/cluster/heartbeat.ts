@@ -3,10 +3,11 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { createSingleFlight } from "../base/single-flight.ts";
 import { createStates } from "../base/states.ts";
+import { WrongServer } from "../db/outage.ts";
 import type { ControlEntry } from "./control-log.ts";
 import type { Gate } from "./gate.ts";
 
-/** Position in the control log of a server; `server` identifies it with its timeline. */
+/** Position of the control log on a server; `server` names the history that the server has. */
 export interface LogPosition {
 	readonly seq: number;
 	readonly server: string;
@@ -95,6 +96,7 @@ export async function startHeartbeat(deps: HeartbeatDeps, options: HeartbeatOpti
 	const renewal = createSingleFlight(renew, (error) => {
 		if (error instanceof EntriesRemoved && !isStopped()) return end("entries removed");
 		log.warn("heartbeat failed", { instance: id, epoch, error });
+		if (error instanceof WrongServer && !isStopped()) gate.close(error.message);
 		repeatSoon();
 	});
 	let cancelTimer = () => {};

@@ -1,3 +1,4 @@
+import { LIVENESS_LIFE_MS } from "../db/database.ts";
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { FenceStore, LaggingInstance } from "./fence.ts";
@@ -26,7 +27,8 @@ export function createPgFenceStore(statements: Statements): FenceStore & Witness
 			const rows = await statements<{ mark: string; fresh: boolean; ttl_ms: number }>`
 				select mark, fresh, ttl_ms from server_fresh()`;
 			const { mark, fresh, ttl_ms } = onlyRow(rows);
-			return { mark, unquietMs: fresh ? ttl_ms : 0 };
+			// An instance sends heartbeats to the former server for as long as its connection may live.
+			return { mark, unquietMs: fresh && ttl_ms > 0 ? ttl_ms + LIVENESS_LIFE_MS : 0 };
 		},
 		async quiet(mark) {
 			await statements`insert into server_seen (mark, quiet) values (${mark}, true) on conflict do nothing`;

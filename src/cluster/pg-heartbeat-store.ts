@@ -1,19 +1,44 @@
+import { silentLog } from "../base/log.ts";
 import { onlyRow } from "../db/outage.ts";
+import { createServerHistory, type ServerHistory } from "../db/server-history.ts";
 import type { Statements } from "../db/statements.ts";
 import { readControlAfter } from "./control-log.ts";
 import type { HeartbeatStore, LogPosition } from "./heartbeat.ts";
 
-/** Statements of the heartbeat; the functions are in `db/functions/cluster.sql`. */
-export function createPgHeartbeatStore(statements: Statements): HeartbeatStore {
+interface PlaceRow {
+	readonly seq: string;
+	readonly place: string;
+}
+
+/** The heartbeat's statements on Postgres; the functions are in `db/functions/cluster.sql`. */
+export function createPgHeartbeatStore(
+	statements: Statements,
+	history: ServerHistory = createServerHistory({ log: silentLog }),
+): HeartbeatStore {
+	let toldSetbacks = 0;
+
+	/** Runs a statement that returns `server_place()`; the label differs if the history changed in between. */
+	async function position(ask: () => Promise<readonly PlaceRow[]>): Promise<LogPosition | null> {
+		const look = history.look();
+		const [row] = await ask();
+		if (row === undefined) return null;
+		look(row.place);
+		return { seq: Number(row.seq), server: history.label() };
+	}
+
 	return {
 		async join(id, ttlMs, after = 0) {
+			const setbacks = history.setbacks();
+			if (setbacks > toldSetbacks) await statements`select server_went_back()`;
+			toldSetbacks = setbacks;
 			const rows = await statements<{ epoch: number }>`select instance_join(${id}, ${ttlMs}, ${after}) as epoch`;
 			return Number(onlyRow(rows).epoch);
 		},
 		async position() {
-			const rows = await statements<{ seq: string; server: string }>`
-				select coalesce(max(seq), 0) as seq, server_mark() as server from control_log`;
-			return positionOf(onlyRow(rows));
+			const found = await position(
+				() => statements<PlaceRow>`select coalesce(max(seq), 0) as seq, server_place() as place from control_log`,
+			);
+			return onlyRow(found === null ? [] : [found]);
 		},
 		async goLive(id, epoch, applied, ttlMs) {
 			const rows = await statements<{
@@ -22,19 +47,15 @@ export function createPgHeartbeatStore(statements: Statements): HeartbeatStore {
 			const { seq } = onlyRow(rows);
 			return seq === null ? null : Number(seq);
 		},
-		async heartbeat(id, epoch, applied, ttlMs) {
-			const [row] = await statements<{ seq: string; server: string }>`
-				select seq, server from instance_renew(${id}, ${epoch}, ${applied}, ${ttlMs})`;
-			return row === undefined ? null : positionOf(row);
-		},
+		heartbeat: (id, epoch, applied, ttlMs) =>
+			position(
+				() =>
+					statements<PlaceRow>`select seq, server as place from instance_renew(${id}, ${epoch}, ${applied}, ${ttlMs})`,
+			),
 		readAfter: (seq) => readControlAfter(statements, seq),
 		async leave(id, epoch) {
 			await statements`
 				select instance_stand(${id}, ${epoch}, null, array['joining', 'live', 'silent', 'dead'], 'dead', null, null)`;
 		},
 	};
-}
-
-function positionOf({ seq, server }: { seq: string; server: string }): LogPosition {
-	return { seq: Number(seq), server };
 }

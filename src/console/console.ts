@@ -3,6 +3,8 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { createCardPayments } from "../billing/card-payments.ts";
 import type { Config } from "../config.ts";
+import { LIVENESS_LIFE_MS } from "../db/database.ts";
+import { createServerHistory } from "../db/server-history.ts";
 import { createStatements, type Statements, type StatementsOptions } from "../db/statements.ts";
 import { createTransactional } from "../db/transactional.ts";
 import { createDeployments } from "../deployments/deployments.ts";
@@ -51,7 +53,7 @@ const MINUTE_MS = 60_000;
 export function createConsole(config: Config, deps: ConsoleDeps): Console {
 	const { brand, clock, log, cleanup } = deps;
 	const { keyPepper, consoleSecret } = deps.secrets;
-	const { statements, liveness, sums, books, tx } = openClients(deps);
+	const { statements, liveness, sums, books, tx } = openClients(deps, config);
 	const origin = () => config.publicUrl ?? deps.listeningAt();
 	const figures = createConsoleFigures();
 	const reconciler = createReconciler({
@@ -101,9 +103,10 @@ export function createConsole(config: Config, deps: ConsoleDeps): Console {
 }
 
 /** Opens separate clients for pages, for fences, and for sums and checks that take minutes. */
-function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps) {
+function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps, { dataDir }: Pick<Config, "dataDir">) {
+	const history = createServerHistory({ log }, dataDir);
 	const open = (applicationName: string, options: Omit<StatementsOptions, "url" | "applicationName">) => {
-		const client = createStatements({ clock, log }, { url, applicationName, ...options });
+		const client = createStatements({ clock, log }, { url, applicationName, history, ...options });
 		cleanup.add(() => client.end());
 		return client;
 	};
@@ -112,6 +115,7 @@ function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps) {
 		{
 			url,
 			applicationName: "tollgate console tx",
+			history,
 			statementDeadlineMs: 10 * SECOND_MS,
 			transactionDeadlineMs: 30 * SECOND_MS,
 		},
@@ -121,7 +125,11 @@ function openClients({ clock, log, databaseUrl: url, cleanup }: ConsoleDeps) {
 		tx: transactional.tx,
 		books: open("tollgate books", { connectionsMax: 1, statementDeadlineMs: 10 * MINUTE_MS }),
 		statements: open("tollgate console", { connectionsMax: 4, statementDeadlineMs: 10 * SECOND_MS }),
-		liveness: open("tollgate console liveness", { connectionsMax: 2, statementDeadlineMs: 2 * SECOND_MS }),
+		liveness: open("tollgate console liveness", {
+			connectionsMax: 2,
+			statementDeadlineMs: 2 * SECOND_MS,
+			lifeMs: LIVENESS_LIFE_MS,
+		}),
 		sums: open("tollgate sums", {
 			connectionsMax: 1,
 			statementDeadlineMs: 10 * MINUTE_MS,

@@ -1,7 +1,7 @@
 import type postgres from "postgres";
 import { type Clock, withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { type Connect, type Connection, createConnection } from "./connection.ts";
+import { type Connect, type Connection, type ConnectionOptions, createConnection } from "./connection.ts";
 import { DatabaseBusy, DatabaseTimeout } from "./outage.ts";
 
 /** Limit of callers waiting for a connection; each stops waiting before its own deadline. */
@@ -23,14 +23,18 @@ export function createConnectionPool(
 	deps: { clock: Clock; log: Log },
 	connectionsMax: number,
 	connect: Connect,
-	idleMs?: number,
+	options: ConnectionOptions = {},
 ) {
 	const { clock } = deps;
-	const connections = Array.from({ length: connectionsMax }, () => createConnection(deps, connect, idleMs));
+	const connections = Array.from({ length: connectionsMax }, () => createConnection(deps, connect, options));
 	/** Stack with the last used connection on top, so that a quiet service keeps few connections open. */
 	const free: Connection[] = [...connections];
 	const waiting: Waiting[] = [];
 	let ended = false;
+	// What runs on the former server's connections is not acknowledged any more.
+	options.history?.onMove(() => {
+		if (!ended) for (const connection of connections) connection.renewOld();
+	});
 
 	async function acquire(waitMs: number): Promise<Connection> {
 		const connection = free.pop();

@@ -3,6 +3,7 @@ import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { connectionEnded, isConnectionLost, isOfServer } from "./outage.ts";
 import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
+import type { ServerHistory } from "./server-history.ts";
 
 export type Connection = ReturnType<typeof createConnection>;
 
@@ -19,24 +20,38 @@ interface OpenConnection {
 	/** Number of rows that the last statement returned. */
 	rows: number;
 	/** When the connection is to be replaced, by the monotonic clock. */
-	readonly untilMs: number;
+	untilMs: number;
 }
 
-/** Age at which connections are replaced: server processes grow, and a proxy can then choose another server. */
+export interface ConnectionOptions {
+	/** An idle connection is closed after it. */
+	readonly idleMs?: number | undefined;
+	/** Age at which it is replaced; by default LIFE_MS_MIN to LIFE_MS_MAX. */
+	readonly lifeMs?: number | undefined;
+	/** Checks the server of each new connection. */
+	readonly history?: ServerHistory | undefined;
+}
+
+/** Connections are replaced at this age: server processes grow, and the address can lead to another server. */
 const LIFE_MS_MIN = 30 * 60_000;
 const LIFE_MS_MAX = 60 * 60_000;
 
-/**
- * A connection to the database, opened on first use and again after it broke, and closed after `idleMs` without work.
- */
-export function createConnection(deps: { log: Log }, connect: Connect, idleMs = LIFE_MS_MAX) {
+/** SQLSTATE too_many_connections: the answer of a server without a free place. */
+const NO_PLACE = "53300";
+
+/** A connection to the database, opened on first use and again after it broke. */
+export function createConnection(deps: { log: Log }, connect: Connect, options: ConnectionOptions = {}) {
+	const { idleMs = LIFE_MS_MAX, history } = options;
 	const backoff = createReconnectBackoff(systemClock.monotonicMs);
 	let current: OpenConnection | undefined;
+	let opening: OpenConnection | undefined;
 	let cancelRest = () => {};
 	let ended = false;
 
+	const untilMs = () =>
+		systemClock.monotonicMs() + (options.lifeMs ?? LIFE_MS_MIN + Math.random() * (LIFE_MS_MAX - LIFE_MS_MIN));
+
 	function open(): OpenConnection {
-		const lifeMs = LIFE_MS_MIN + Math.random() * (LIFE_MS_MAX - LIFE_MS_MIN);
 		const hooks: ClientHooks = {
 			onclose() {
 				if (current === opened) current = undefined;
@@ -51,22 +66,48 @@ export function createConnection(deps: { log: Log }, connect: Connect, idleMs = 
 		const opened: OpenConnection = {
 			client: connect(hooks, backoff),
 			rows: 0,
-			untilMs: systemClock.monotonicMs() + lifeMs,
+			untilMs: untilMs(),
 		};
 		return opened;
 	}
 
-	function renew(): void {
-		cancelRest();
-		current?.client
+	function drop(one: OpenConnection | undefined): void {
+		one?.client
 			.end({ timeout: 0 })
 			.catch((error) => deps.log.debug("closing a stuck database connection failed", { error }));
-		current = undefined;
 	}
 
-	function rest({ untilMs }: OpenConnection): void {
+	function renew(): void {
 		cancelRest();
-		cancelRest = systemClock.after(Math.min(idleMs, Math.max(0, untilMs - systemClock.monotonicMs())), renew);
+		for (const one of [current, opening]) drop(one);
+		current = undefined;
+		opening = undefined;
+	}
+
+	/** The open connection; one past its life is closed once its successor is there. */
+	async function usable(): Promise<OpenConnection> {
+		if (current !== undefined && current.untilMs > systemClock.monotonicMs()) return current;
+		const opened = open();
+		if (current === undefined && history === undefined) {
+			current = opened;
+			return opened;
+		}
+		opening = opened;
+		try {
+			await history?.check((text) => opened.client.unsafe(text));
+			if (opening !== opened) throw connectionEnded();
+		} catch (error) {
+			if (opening === opened) opening = undefined;
+			drop(opened);
+			// No proof that the address leads elsewhere: a busy server must not end what runs.
+			if (current === undefined || (error as { code?: unknown }).code !== NO_PLACE) throw error;
+			current.untilMs = untilMs();
+			return current;
+		}
+		opening = undefined;
+		drop(current);
+		current = opened;
+		return opened;
 	}
 
 	return {
@@ -74,9 +115,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, idleMs = 
 		async run<T>(work: (client: postgres.Sql) => PromiseLike<T>): Promise<T> {
 			if (ended) throw connectionEnded();
 			cancelRest();
-			if (current !== undefined && current.untilMs <= systemClock.monotonicMs()) renew();
-			current ??= open();
-			const used = current;
+			const used = await usable();
 			used.rows = 0;
 			try {
 				return await work(used.client);
@@ -84,15 +123,20 @@ export function createConnection(deps: { log: Log }, connect: Connect, idleMs = 
 				if (current === used && !ended && leavesTraces(error, used)) renew();
 				throw error;
 			} finally {
-				if (current === used && !ended) rest(used);
+				if (current === used && !ended) cancelRest = systemClock.after(idleMs, renew);
 			}
 		},
 		/** Drops the connection and the work on it; the next call opens a new one. */
 		renew,
+		/** The same, but for a connection that is being opened: its server is being checked. */
+		renewOld() {
+			drop(current);
+			current = undefined;
+		},
 		async end() {
 			ended = true;
 			cancelRest();
-			await current?.client.end({ timeout: 1 });
+			await Promise.all([current, opening].map((one) => one?.client.end({ timeout: 1 })));
 		},
 	};
 }

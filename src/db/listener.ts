@@ -3,6 +3,7 @@ import { type Clock, withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { newClient } from "./new-client.ts";
 import { reconnectDelayS } from "./reconnect-backoff.ts";
+import type { ServerHistory } from "./server-history.ts";
 
 interface Channel {
 	readonly name: string;
@@ -14,6 +15,8 @@ interface Channel {
 /** A connection, from opening it until it is discarded. */
 interface Hearing {
 	readonly client: postgres.Sql;
+	/** Pending until its server was checked; undefined from then on. */
+	checking: Promise<void> | undefined;
 	cancelProbe: () => void;
 }
 
@@ -25,8 +28,12 @@ const ANSWER_MS_MAX = 1_500;
 const CONNECT_MS_MAX = 5_000;
 
 /** Receives notifications (NOTIFY) on its own connection. */
-export function createListener(deps: { clock: Clock; log: Log }, options: { url: string; applicationName: string }) {
+export function createListener(
+	deps: { clock: Clock; log: Log },
+	options: { url: string; applicationName: string; history?: ServerHistory | undefined },
+) {
 	const { clock, log } = deps;
+	const { history } = options;
 	const channels: Channel[] = [];
 	let present: Hearing | undefined;
 	let cancelAgain = () => {};
@@ -45,10 +52,12 @@ export function createListener(deps: { clock: Clock; log: Log }, options: { url:
 				// The driver's `listen` uses this option, but its types lack it.
 				...{ onnotify: tell },
 			}),
+			checking: undefined,
 			cancelProbe: () => {},
 		};
 		present = hearing;
-		subscribe(hearing, channels).then(
+		hearing.checking = history?.check((text) => inTime(hearing.client.unsafe(text), CONNECT_MS_MAX));
+		subscribe(hearing, [...channels]).then(
 			() => probeSoon(hearing),
 			(error) => giveUp(hearing, error),
 		);
@@ -58,7 +67,12 @@ export function createListener(deps: { clock: Clock; log: Log }, options: { url:
 		for (const channel of channels) if (channel.name === name) channel.onNotify(payload);
 	}
 
-	async function subscribe({ client }: Hearing, wanted: readonly Channel[]): Promise<void> {
+	async function subscribe(hearing: Hearing, wanted: readonly Channel[]): Promise<void> {
+		const { client, checking } = hearing;
+		if (checking !== undefined) {
+			await checking;
+			hearing.checking = undefined;
+		}
 		for (const { name } of wanted) await inTime(client`listen ${client(name)}`, CONNECT_MS_MAX);
 		for (const { onListen, heard } of wanted) {
 			onListen();
@@ -76,6 +90,10 @@ export function createListener(deps: { clock: Clock; log: Log }, options: { url:
 			);
 		});
 	}
+
+	history?.onMove(() => {
+		if (present && present.checking === undefined) giveUp(present, new Error("the database is on another server"));
+	});
 
 	function giveUp(hearing: Hearing, error: unknown): void {
 		if (hearing !== present) return;

@@ -13,6 +13,11 @@ export class AnswerLost extends Error {
 	override readonly name = "AnswerLost" as const;
 }
 
+/** The address leads to a superseded server, or to a standby. Nothing was sent to it. */
+export class WrongServer extends Error {
+	override readonly name = "WrongServer" as const;
+}
+
 /** Causes that are searched: the query builder wraps the driver's errors. */
 const CAUSES_MAX = 5;
 
@@ -56,7 +61,7 @@ const SERVER_STATES = /^(08...|53...|57P0[1-5]|58...|25006|26000|42P05)$/;
 /** Whether an error means that the database is unavailable for now, not that it refused the statement. */
 export function isDatabaseAway(error: unknown): boolean {
 	return someCause(error, (cause) => {
-		const isUnanswered = [DatabaseTimeout, DatabaseBusy, AnswerLost].some((kind) => cause instanceof kind);
+		const isUnanswered = [DatabaseTimeout, DatabaseBusy, AnswerLost, WrongServer].some((kind) => cause instanceof kind);
 		if (isUnanswered || endsConnection(cause)) return true;
 		const { code } = cause as { code?: unknown };
 		return typeof code === "string" && SERVER_STATES.test(code);

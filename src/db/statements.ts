@@ -1,5 +1,6 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import type { ConnectionOptions } from "./connection.ts";
 import { createConnectionPool } from "./connection-pool.ts";
 import { connectTo } from "./new-client.ts";
 import { DatabaseBusy } from "./outage.ts";
@@ -17,7 +18,7 @@ export interface Statements {
 	end(): Promise<void>;
 }
 
-export interface StatementsOptions {
+export interface StatementsOptions extends Pick<ConnectionOptions, "history" | "lifeMs"> {
 	url: string;
 	connectionsMax: number;
 	/** Milliseconds after which a statement fails and its connection is replaced. */
@@ -50,7 +51,10 @@ export function createStatements(deps: { clock: Clock; log: Log }, options: Stat
 		statement_timeout: Math.max(SERVER_STATEMENT_TIMEOUT_MS_MIN, 2 * options.statementDeadlineMs),
 		lock_timeout: lockTimeoutMs,
 	});
-	const pool = createConnectionPool(deps, options.connectionsMax, connect);
+	const pool = createConnectionPool(deps, options.connectionsMax, connect, {
+		history: options.history,
+		lifeMs: options.lifeMs,
+	});
 
 	async function run<Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]): Promise<Row[]> {
 		const untilMs = clock.monotonicMs() + options.statementDeadlineMs;

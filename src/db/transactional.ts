@@ -2,7 +2,7 @@ import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import type postgres from "postgres";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Connect } from "./connection.ts";
+import type { Connect, ConnectionOptions } from "./connection.ts";
 import { createConnectionPool } from "./connection-pool.ts";
 import { inTransaction } from "./in-transaction.ts";
 import { connectTo } from "./new-client.ts";
@@ -10,7 +10,7 @@ import { connectTo } from "./new-client.ts";
 /** Drizzle client whose statements and transactions have deadlines: error `DatabaseTimeout`. */
 export type Transactional = PostgresJsDatabase<Record<string, never>>;
 
-export interface TransactionalOptions {
+export interface TransactionalOptions extends Pick<ConnectionOptions, "history"> {
 	readonly url: string;
 	readonly applicationName: string;
 	readonly statementDeadlineMs: number;
@@ -45,7 +45,10 @@ export function createTransactional(
 		drizzle(client);
 		return client;
 	};
-	const pool = createConnectionPool(deps, CONNECTIONS_MAX, connectTyped, IDLE_MS);
+	const pool = createConnectionPool(deps, CONNECTIONS_MAX, connectTyped, {
+		idleMs: IDLE_MS,
+		history: options.history,
+	});
 
 	function guarded<T>(work: (client: postgres.Sql) => PromiseLike<T>, deadlineMs: number): Promise<T> {
 		return pool.run(work, deps.clock.monotonicMs() + deadlineMs);

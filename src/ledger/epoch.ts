@@ -6,12 +6,18 @@ import { type EndOfEpoch, type HeartbeatDeps, type HeartbeatStore, startHeartbea
 import { createJournal, type JournalMode } from "./journal.ts";
 import type { JournalDisk } from "./journal-disk.ts";
 import type { JournalHome, JournalOwner } from "./journal-home.ts";
+import type { KeptJournals } from "./kept-journals.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { createRecallAnswers } from "./recall-answers.ts";
 import { closeEpoch, untilDone } from "./recovery.ts";
 import { createSlices } from "./slices.ts";
 import type { LedgerStore } from "./store.ts";
 import { createWriter } from "./writer.ts";
+
+/** When an epoch began, which with its number identifies it, and when it ended, by the database's clock. */
+export type TimesOf = (
+	epoch: JournalOwner,
+) => Promise<{ readonly began?: string | undefined; readonly ended?: string | undefined }>;
 
 /** Dependencies of an epoch, which the simulation replaces to run without database, disk and real time. */
 export interface EpochParts {
@@ -22,8 +28,9 @@ export interface EpochParts {
 	heartbeats: HeartbeatStore;
 	storeFor(instanceId: string, epoch: number): LedgerStore;
 	journals: JournalHome;
-	/** Start of an epoch by the database's clock, which identifies it together with its number. Undefined if unknown. */
-	beganOf(epoch: JournalOwner): Promise<string | undefined>;
+	timesOf: TimesOf;
+	/** Journals that are in the books. */
+	kept: KeptJournals;
 	/** Applies a control entry to keys and accounts, before the ledger does. */
 	apply(entry: ControlEntry): void;
 	/** Called when a new epoch starts at this sequence number: caches may be outdated. */
@@ -38,6 +45,8 @@ export interface EpochOptions {
 	leaseTtlMs: number;
 	flushIntervalMs?: number;
 	segmentBytesMax?: number;
+	/** How long what is in the books is kept on disk. */
+	keepMs?: number;
 	idleReturnMs?: number;
 }
 
@@ -90,9 +99,13 @@ export async function beginEpoch(
 		if (telling === undefined && (await untilDone(deps, isElsewhere))) void tellAgain();
 		await telling;
 		await closeEpoch(deps);
+		ended = await untilDone(deps, async () => (await parts.timesOf({ id: instanceId, epoch: number })).ended);
 	};
+	let ended: string | undefined;
+	// A server may lose the commits that confirmed it.
+	const destroy = () => parts.kept.keep(claim, { id: instanceId, epoch: number }, ended);
 	try {
-		ledger = buildLedger(parts, options, { number, disk: claim.disk, store, close });
+		ledger = buildLedger(parts, options, { number, disk: { ...claim.disk, destroy }, store, close });
 	} catch (error) {
 		// A failure of closing is not recorded: the next epoch ends one that failed while joining.
 		heartbeat.close("joining again");
@@ -173,7 +186,7 @@ async function joinUnused(
 	const { heartbeats: store, clock, log, gate, journals } = parts;
 	for (;;) {
 		const heartbeat = await startHeartbeat({ store, clock, log, gate, ...events }, heartbeatOptions(options));
-		const began = await parts.beganOf({ id: options.instanceId, epoch: heartbeat.epoch });
+		const { began } = await parts.timesOf({ id: options.instanceId, epoch: heartbeat.epoch });
 		const claim = journals.claim(options.instanceId, heartbeat.epoch, { create: true, began });
 		if (claim?.disk.list().length === 0) return { heartbeat, claim };
 		claim?.release();
@@ -204,8 +217,8 @@ function buildLedger(
 	const { clock, log } = parts;
 	const { store } = epoch;
 	const journal = createJournal(
-		{ disk: epoch.disk, clock, log, onSyncFailed: parts.onDiskFailed },
-		{ syncs: options.mode === "host", segmentBytesMax: options.segmentBytesMax },
+		{ disk: epoch.disk, clock, log, onSyncFailed: parts.onDiskFailed, makeRoom: parts.kept.makeRoom },
+		{ syncs: options.mode === "host", segmentBytesMax: options.segmentBytesMax, keepMs: options.keepMs },
 	);
 	const writer = createWriter(
 		{ store, clock, log },

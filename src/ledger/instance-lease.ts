@@ -10,8 +10,10 @@ import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../cluster/pg-heartbeat-store.ts";
 import { startWitness, type WitnessStore } from "../cluster/witness.ts";
 import type { Database } from "../db/database.ts";
+import { WrongServer } from "../db/outage.ts";
 import { beginEpoch, type Epoch, type EpochOptions, type EpochParts } from "./epoch.ts";
 import { type JournalOwner, openJournalHome } from "./journal-home.ts";
+import { openKeptJournals } from "./kept-journals.ts";
 import { countedStore, createLedgerCounts, type LedgerCounts } from "./ledger-counts.ts";
 import { createLeftJournals } from "./left-journals.ts";
 import { type OwnerStanding, standingOf, untilSilent } from "./lost-journal.ts";
@@ -20,7 +22,7 @@ import { createPgLedgerStore } from "./pg-store.ts";
 export type InstanceLease = Awaited<ReturnType<typeof holdInstanceLease>>;
 
 export interface InstanceLeaseOptions
-	extends Pick<EpochOptions, "instanceId" | "mode" | "leaseTtlMs" | "flushIntervalMs"> {
+	extends Pick<EpochOptions, "instanceId" | "mode" | "leaseTtlMs" | "flushIntervalMs" | "keepMs"> {
 	dataDir: string;
 }
 
@@ -36,6 +38,8 @@ export interface InstanceLeaseParts extends EpochParts {
 		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean },
 	): Promise<unknown>;
 	counts?: LedgerCounts;
+	/** Calls `onMove` when a server with another history has answered. */
+	onMove(onMove: () => void): void;
 	/** Calls `onChange` when the control log may have grown, also after a lost connection. */
 	listen(onChange: () => void): Promise<void>;
 	listenRecalls(onRecall: () => void): Promise<void>;
@@ -76,7 +80,7 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 		newUuid,
 		counts,
 		gate: createGate({ clock }),
-		heartbeats: createPgHeartbeatStore(db.liveness),
+		heartbeats: createPgHeartbeatStore(db.liveness, db.history),
 		witness: fence,
 		untilSilent: (instanceId, of) =>
 			untilSilent({ statements: db.liveness, fence, clock }, instanceId, {
@@ -87,11 +91,14 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 		storeFor: (instanceId, epoch) =>
 			countedStore({ clock, counts }, createPgLedgerStore({ statements: db.ledger }, instanceId, epoch)),
 		journals: openJournalHome(join(options.dataDir, "journal")),
-		async beganOf({ id, epoch }) {
-			const [row] = await db.liveness<{ began: string }>`
-				select control_at(started_at)::text as began from instance_now where id = ${id} and epoch = ${epoch}`;
-			return row?.began;
+		kept: openKeptJournals({ clock }, join(options.dataDir, "journal-kept"), options.keepMs ?? 0),
+		async timesOf({ id, epoch }) {
+			const [row] = await db.liveness<{ began: string; ended: string | null }>`
+				select control_at(started_at)::text as began, control_at(ended_at)::text as ended
+				from instance_now where id = ${id} and epoch = ${epoch}`;
+			return { began: row?.began, ended: row?.ended ?? undefined };
 		},
+		onMove: db.history.onMove,
 		listen: (onChange) => db.listen(CONTROL_CHANNEL, onChange, onChange),
 		listenRecalls: (onRecall) => db.listen(RECALL_CHANNEL, onRecall, onRecall),
 	};
@@ -131,9 +138,10 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		recoverSoon();
 	}
 
-	/** Includes epochs that were fenced earlier, which have settlements too. */
+	/** Includes epochs that were fenced earlier or have ended, which have settlements too. */
 	function tellAgain(): void {
 		for (const epoch of retiring.keys()) void epoch.tellAgain();
+		left.doubtKept();
 	}
 
 	/** Replays journals while requests run; a crashed epoch's credit becomes free as its journal is read. */
@@ -215,6 +223,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 				return await begin();
 			} catch (error) {
 				log.warn("joining again failed; retrying", { error });
+				if (error instanceof WrongServer) gate.close(error.message);
 				await sleep(clock, REJOIN_MS);
 			}
 		}
@@ -249,6 +258,8 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		{ store: parts.witness, clock, log },
 		{ intervalMs: Math.min(WITNESS_MS_MAX, options.leaseTtlMs / 4), graceMs: FENCE_GRACE_MS },
 	);
+	// The heartbeat sees the other label at once.
+	parts.onMove(() => present?.sync());
 	await parts.listen(() => present?.sync());
 	await parts.listenRecalls(() => {
 		for (const epoch of retiring.keys()) epoch.hearRecalls();

@@ -41,6 +41,7 @@ interface ClaimOptions {
 
 export interface JournalClaim {
 	readonly disk: JournalDisk;
+	readonly folder: string;
 	/** Epoch that wrote the journal, whatever its folder's name. */
 	readonly owner: JournalOwner;
 	/** True if the journal is in the folder in which it was created. */
@@ -111,12 +112,12 @@ export function openJournalHome(root: string): JournalHome {
 			// A folder without segments belongs to a starting process, or to one that admitted no request.
 			if (!create && isEmpty(folder)) return undefined;
 			const taken = create ? makeOf(folder, named, began) : take(folder, named, false);
-			return hold(folder, taken && { ...taken, isAtHome: folder === folderOf(taken.owner) });
+			return hold(folder, taken && { ...taken, folder, isAtHome: folder === folderOf(taken.owner) });
 		},
 	};
 }
 
-type TakenJournal = Omit<JournalClaim, "isAtHome">;
+type TakenJournal = Omit<JournalClaim, "isAtHome" | "folder">;
 
 /** Creates the folder. Fault `service_unavailable`, for the operator, without room or permission. */
 function makeOf(folder: string, owner: JournalOwner, began: string | undefined): TakenJournal | undefined {

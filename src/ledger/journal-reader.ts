@@ -47,6 +47,11 @@ export function* readJournal(disk: JournalDisk, nowWallMs: number): Generator<Se
 	};
 }
 
+/** The settlements of a segment, up to the first torn or damaged record. */
+export function* settlementsIn(bytes: Uint8Array): Generator<SettledEvent> {
+	for (const { kind, body } of readRecords(bytes)) if (kind === RecordKind.settle) yield JSON.parse(body);
+}
+
 /** Length without the zeros at the end, which no record of a mapped segment has reached. */
 function bytesWithin(bytes: Uint8Array): number {
 	let end = bytes.length;

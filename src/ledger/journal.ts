@@ -1,8 +1,11 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import type { SettledEvent } from "./event.ts";
 import { DiskFull, isOfTheSystem, type JournalDisk, type JournalFile, SEGMENT_BYTES_MAX } from "./journal-disk.ts";
+import { settlementsIn } from "./journal-reader.ts";
 import { encodeRecord, RECORD_BYTES_MAX, RecordKind } from "./journal-record.ts";
+import { createCarrySync, createJournalSync } from "./journal-sync.ts";
 
 export type Journal = ReturnType<typeof createJournal>;
 
@@ -15,12 +18,16 @@ export interface JournalDeps {
 	log: Log;
 	/** Acknowledged records may not survive a power loss, so the process must end. */
 	onSyncFailed(error: unknown): void;
+	/** The disk is full: removes what is kept of other journals. True if there was something. */
+	makeRoom?: (() => boolean) | undefined;
 }
 
 export interface JournalOptions {
 	/** True: `durable` waits for fdatasync. */
 	syncs: boolean;
 	segmentBytesMax?: number | undefined;
+	/** How long segments are kept that Postgres has; 0 by default. */
+	keepMs?: number | undefined;
 }
 
 interface Segment {
@@ -36,7 +43,9 @@ interface Segment {
 
 /** Segments that running requests may keep; admissions in older ones are copied forward. */
 const SEGMENTS_KEPT = 4;
-/** Pause before a disk that refused a record is tried again. */
+/** Segments that Postgres has, for a server that loses commits: about ten thousand requests each. */
+const KEPT_SEGMENTS_MAX = 8;
+/** How often a disk that refused a record is tried again. */
 const RETRY_MS = 1_000;
 
 /** Append-only record of requests that this epoch admitted, may have delivered, and settled. */
@@ -46,6 +55,10 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	const buffer = Buffer.allocUnsafe(2 * RECORD_BYTES_MAX);
 	/** Segments, oldest first. */
 	const segments = new Map<number, Segment>();
+	/** Segments that Postgres has, oldest first. */
+	const kept: { readonly name: string; readonly atMs: number }[] = [];
+	/** Readings under way: none of the segments is removed. */
+	let readings = 0;
 	let current = open(1);
 	/** Why requests are refused, and when the disk was last tried; undefined if it accepts records. */
 	let failure: { readonly what: string; readonly atMs: number } | undefined;
@@ -76,7 +89,20 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		current.dirty = true;
 	}
 
-	/** Appends a record of a running request, for which the reserved space may be used. */
+	function appendAdmission(body: string): void {
+		const add = () => {
+			beginNextIfFull();
+			append(RecordKind.admit, body);
+		};
+		try {
+			add();
+		} catch (error) {
+			if (!(error instanceof DiskFull) || !dropKept()) throw error;
+			add();
+		}
+	}
+
+	/** For running requests: they may use the reserve. */
 	function appendFromReserve(kind: RecordKind, body: string): void {
 		try {
 			append(kind, body);
@@ -112,6 +138,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 
 	function takesRecords(): boolean {
 		try {
+			dropKept();
 			if (!disk.keepReserve()) return false;
 			beginNextIfFull();
 			return true;
@@ -128,17 +155,34 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	}
 
 	/**
-	 * Removes segments oldest first only: a segment may have later records of requests admitted in an older one, without
-	 * which a replay would use outdated progress.
+	 * The oldest first, never out of order: a segment also holds later records of requests opened in an older
+	 * one; without those a replay would use older progress.
 	 */
 	function removePaid(): void {
 		for (const segment of segments.values()) {
-			if (segment === current || segment.owed > 0 || closed) return;
-			if (options.syncs && !carrySync.isDurable()) return;
+			if (segment === current || segment.owed > 0 || closed) break;
+			if (options.syncs && !carrySync.isDurable()) break;
 			segments.delete(segment.number);
 			sync.closeFile(segment.file);
-			removeFrom(() => disk.remove(segment.name));
+			kept.push({ name: segment.name, atMs: clock.monotonicMs() });
 		}
+		const oldestMs = clock.monotonicMs() - (options.keepMs ?? 0);
+		removeKept(({ atMs }, left) => left > KEPT_SEGMENTS_MAX || atMs <= oldestMs);
+	}
+
+	function removeKept(isOver: (segment: (typeof kept)[0], left: number) => boolean): void {
+		for (let first = kept[0]; first && readings === 0 && isOver(first, kept.length); first = kept[0]) {
+			const { name } = first;
+			kept.shift();
+			removeFrom(() => disk.remove(name));
+		}
+	}
+
+	/** What is only kept gives way to requests. */
+	function dropKept(): boolean {
+		const before = kept.length;
+		removeKept(() => true);
+		return (deps.makeRoom?.() ?? false) || kept.length < before;
 	}
 
 	/** A segment that could not be removed is replayed once more, which is harmless. */
@@ -165,8 +209,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		admit(body: string) {
 			refuseUnlessWritable();
 			try {
-				beginNextIfFull();
-				append(RecordKind.admit, body);
+				appendAdmission(body);
 			} catch (error) {
 				if (error instanceof DiskFull) noteFailed("the journal's disk is full", error);
 				else if (isOfTheSystem(error)) noteFailed("the journal cannot be written", error);
@@ -211,6 +254,22 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		durable: () => (options.syncs ? sync.durable() : Promise.resolve()),
 		/** Why no further request can be admitted now; undefined if one can. */
 		problem,
+		/**
+		 * All settlements that are still on the disk, oldest first, except those that Postgres does not have yet: `waiting`
+		 * tells their ids at the moment at which a segment is read.
+		 */
+		*settlements(waiting: () => ReadonlySet<string>): Generator<SettledEvent> {
+			readings += 1;
+			try {
+				for (const name of disk.list()) {
+					const bytes = disk.read(name);
+					const without = waiting();
+					for (const event of settlementsIn(bytes)) if (!without.has(event.id)) yield event;
+				}
+			} finally {
+				readings -= 1;
+			}
+		},
 		size() {
 			let bytes = 0;
 			for (const segment of segments.values()) bytes += segment.bytes;
@@ -226,87 +285,6 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		destroy() {
 			this.close();
 			removeFrom(() => disk.destroy());
-		},
-	};
-}
-
-/**
- * Syncs the journal (fdatasync), one sync at a time and at most one waiting; each covers all records appended before
- * it. `onFailed`: acknowledged records may not survive a power loss.
- */
-function createJournalSync(sync: () => Promise<unknown>, onFailed: (error: unknown) => void) {
-	/** The running sync, and the next one, for all records appended after its start. */
-	let syncing: Promise<void> | undefined;
-	let next: Promise<void> | undefined;
-	/** A failed sync is final: a later one may report success for data that the kernel dropped. */
-	let failure: { error: unknown } | undefined;
-	let unused: JournalFile[] = [];
-
-	function start(): Promise<void> {
-		const run = sync().then(() => {});
-		syncing = run;
-		const done = () => {
-			syncing = undefined;
-			// The next sync covers the same files, even if the journal was closed before.
-			if (next) return;
-			for (const file of unused) file.close();
-			unused = [];
-		};
-		run.then(done, (error) => {
-			failure ??= { error };
-			next = undefined;
-			done();
-			onFailed(error);
-		});
-		return run;
-	}
-
-	return {
-		/** Resolves once everything appended before is on disk. Rejects for ever after a failed sync. */
-		durable() {
-			if (failure) return Promise.reject(failure.error);
-			// The next sync has not started, even if the current one is just ending: another sync between them would end too
-			// early.
-			if (next) return next;
-			if (!syncing) return start();
-			// The running sync may not cover this record, so it waits for the next one.
-			next = syncing.then(() => {
-				next = undefined;
-				return start();
-			});
-			return next;
-		},
-		/** Closes a file once no sync uses it, because its descriptor could then belong to another file. */
-		closeFile(file: JournalFile) {
-			if (syncing || next) unused.push(file);
-			else file.close();
-		},
-	};
-}
-
-/** Tells whether copied records are durable; only then may the segment that they replace be removed. */
-function createCarrySync(durable: () => Promise<void>, onDurable: () => void) {
-	let carries = 0;
-	let carriesDurable = 0;
-	let isSyncing = false;
-	return {
-		carried() {
-			carries += 1;
-		},
-		/** True if all copied records are durable; otherwise starts a sync, which calls `onDurable`. */
-		isDurable() {
-			if (carriesDurable >= carries) return true;
-			if (isSyncing) return false;
-			isSyncing = true;
-			const upTo = carries;
-			const done = () => {
-				carriesDurable = upTo;
-				isSyncing = false;
-				onDurable();
-			};
-			// On failure the process ends and all segments stay.
-			durable().then(done, () => {});
-			return false;
 		},
 	};
 }

@@ -50,7 +50,7 @@ export interface Ledger {
 	view(): LedgerView;
 	/** All slices, for reconciliation and tests. */
 	slices(): Iterable<Readonly<Slice>>;
-	/** The database moved to another server: sends recent settlements again. Returns how many the server lacked. */
+	/** The database has another history: sends the journal's settlements again. Returns how many the server lacked. */
 	sendAgain(): Promise<number>;
 	/** Waits for running requests until the deadline, flushes, closes the leases. True if everything is in Postgres. */
 	retire(deadlineMs: number, onHandedBack?: () => void): Promise<boolean>;
@@ -254,7 +254,7 @@ export function createLedger(deps: LedgerDeps, options: { epoch: number; mode: J
 		answer: (budget, ticket) => slices.answer(budget, ticket),
 		limitChanged: (budget, lowered) => slices.limitChanged(budget, lowered),
 		slices: () => slices.all(),
-		sendAgain: () => writer.sendAgain(),
+		sendAgain: () => writer.sendAgain(journal.settlements(writer.waiting)),
 		heldOf: (budget) => slices.get(budget)?.held ?? ZERO_USD,
 
 		view: () => ({

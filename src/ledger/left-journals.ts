@@ -1,3 +1,4 @@
+import type { TimesOf } from "./epoch.ts";
 import {
 	type FoundJournal,
 	type JournalClaim,
@@ -5,6 +6,7 @@ import {
 	type JournalOwner,
 	OwnerUnknown,
 } from "./journal-home.ts";
+import type { KeptJournals } from "./kept-journals.ts";
 import type { OwnerStanding } from "./lost-journal.ts";
 import { type HandInDeps, handIn, RecordsRefused } from "./recovery.ts";
 import type { LedgerStore } from "./store.ts";
@@ -22,8 +24,8 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 	instanceId: string;
 	/** Waits until it is known whether a journal not created on this machine is a copy of a running instance's. */
 	standingOf: (owner: JournalOwner) => Promise<OwnerStanding>;
-	/** Start of the epoch that has this number in the database. */
-	beganOf: (owner: JournalOwner) => Promise<string | undefined>;
+	timesOf: TimesOf;
+	kept: KeptJournals;
 }
 
 /** Journals on this machine whose owners have ended: earlier ones of this process, and those of other instances. */
@@ -34,6 +36,8 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 	const waiting = new Set<Promise<boolean>>();
 	/** Time of the next try per folder with refused records; not more than there are journals. */
 	const restUntilMs = new Map<string, number>();
+	/** Folders of kept journals whose end the present server knows. */
+	const confirmed = new Set<string>();
 
 	const rest = (folder: string) => void restUntilMs.set(folder, clock.monotonicMs() + REFUSED_REST_MS);
 	const isResting = (folder: string) => (restUntilMs.get(folder) ?? 0) > clock.monotonicMs();
@@ -102,7 +106,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 			const store = deps.storeFor(inBooks.id, inBooks.epoch);
 			const counts = await handIn({ ...deps, store, stepAside, refused: [] }, claim.disk);
 			log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was replayed", { ...named, ...counts });
-			claim.disk.destroy();
+			deps.kept.keep(claim, inBooks, (await deps.timesOf(inBooks)).ended);
 			restUntilMs.delete(folder);
 			return true;
 		} catch (error) {
@@ -117,17 +121,32 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 
 	/** Owner under which to replay: in an older database the epoch's number may belong to another, present epoch. */
 	async function nameInBooks({ owner, began }: JournalClaim): Promise<JournalOwner> {
-		if (began === undefined || (await deps.beganOf(owner)) === began) return owner;
+		if (began === undefined || (await deps.timesOf(owner)).began === began) return owner;
 		return { id: `${owner.id}~${began}`, epoch: owner.epoch };
 	}
 
+	/** Journals in the books of a former server, and not in those of the present one. */
+	async function unconfirmed(): Promise<readonly FoundJournal[]> {
+		const found: FoundJournal[] = [];
+		for (const one of deps.kept.list()) {
+			if (confirmed.has(one.folder)) continue;
+			if ((await deps.timesOf(one)).ended === one.ended) confirmed.add(one.folder);
+			else found.push(one);
+		}
+		if (found.length > 0)
+			log.warn("the database lost the end of epochs: replaying their journals", { epochs: found.length });
+		return found;
+	}
+
 	return {
+		/** The database has another history: kept journals are compared with it again. */
+		doubtKept: () => confirmed.clear(),
 		/**
 		 * Replays all journals that are not being replayed. Resolves when each is done, failed, or waits for a locked row
 		 * or for the proof that its instance ended. Returns how many to retry.
 		 */
 		async look() {
-			const found = [...journals.list(noteUnreadable)];
+			const found = [...journals.list(noteUnreadable), ...(await unconfirmed())];
 			// Copies of one instance wait for each other; this instance's own journals come first.
 			found.sort((a, b) => Number(b.id === deps.instanceId) - Number(a.id === deps.instanceId));
 			return countOf(await Promise.all(found.map(begin)));

@@ -33,6 +33,10 @@ export class SettledColumns {
 		return this.#columns.id.length;
 	}
 
+	ids(): readonly string[] {
+		return this.#columns.id;
+	}
+
 	add(event: SettledEvent): void {
 		append(this.#columns, event);
 	}

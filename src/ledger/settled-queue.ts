@@ -31,6 +31,7 @@ export function createSettledQueue(batchMax: number) {
 			length += batch.length;
 		},
 		length: () => length,
+		ids: () => batches.flatMap(({ columns }) => columns.ids()),
 		/** When the oldest was added; infinite if there is none. */
 		sinceMs: () => Math.min(...batches.map((batch) => batch.sinceMs)),
 		/** Takes the first `count` for sending; they do not change until `takeBack` or `remove`. */

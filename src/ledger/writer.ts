@@ -39,9 +39,8 @@ const SEND_AGAIN_MS = 1_000;
 /** Interval at which settlements that wait for a row are retried. */
 const ASIDE_RETRY_MS = 250;
 
-/** How long, and how many, acknowledged settlements are kept for a failover; a standby lags less. */
-const KEPT_MS = 30_000;
-const KEPT_MAX = 20_000;
+/** Settlements that are sent again at a time: each known one costs the database a look-up. */
+const AGAIN_BATCH = 500;
 
 const NOBODY = new SlotPool<OpenRequest>();
 const NOTHING = new SettledColumns();
@@ -57,7 +56,6 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 	/** Settlements that wait for a locked row. */
 	const aside = createSettledQueue(options.batchMax);
 	let asideDueMs = 0;
-	const kept = createKeptBatches();
 	/** Running requests since the last flush. Most end before the next and leave both pools. */
 	let opened = new SlotPool<OpenRequest>();
 	/** Running requests from before the last flush, which get a row if they still run. */
@@ -130,8 +128,6 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			asideDueMs = clock.monotonicMs() + ASIDE_RETRY_MS;
 		}
 		batch.acknowledge(held);
-		const carriedOut = held.size === 0 ? batch : batch.where((place) => !held.has(place));
-		kept.add(carriedOut.columns, clock.monotonicMs());
 	}
 
 	/** Sends a batch. Returns the indexes of settlements that wait for a locked row. */
@@ -150,20 +146,30 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			});
 	}
 
-	async function sendAgain(): Promise<number> {
+	async function sendAgain(acknowledged: Iterable<SettledEvent>): Promise<number> {
 		let unknown = 0;
-		for (const columns of kept.batches()) {
-			let batch = columns;
-			while (batch.length > 0 && !isStopped()) {
-				try {
-					const settledNow = await settleBatch(store, batch, "[]");
-					unknown += settledNow.fresh + settledNow.late;
-					batch = batch.where((place) => settledNow.held.has(place));
-					if (batch.length > 0) await sleep(clock, ASIDE_RETRY_MS);
-				} catch (error) {
-					log.debug("resending settlements failed; retrying", { settlements: batch.length, error });
-					await sleep(clock, SEND_AGAIN_MS);
-				}
+		let batch = new SettledColumns();
+		for (const event of acknowledged) {
+			batch.add(event);
+			if (batch.length < AGAIN_BATCH) continue;
+			unknown += await sendBatchAgain(batch);
+			batch = new SettledColumns();
+		}
+		return unknown + (await sendBatchAgain(batch));
+	}
+
+	async function sendBatchAgain(columns: SettledColumns): Promise<number> {
+		let unknown = 0;
+		let batch = columns;
+		while (batch.length > 0 && !isStopped()) {
+			try {
+				const settledNow = await settleBatch(store, batch, "[]");
+				unknown += settledNow.fresh + settledNow.late;
+				batch = batch.where((place) => settledNow.held.has(place));
+				if (batch.length > 0) await sleep(clock, ASIDE_RETRY_MS);
+			} catch (error) {
+				log.debug("resending settlements failed; retrying", { settlements: batch.length, error });
+				await sleep(clock, SEND_AGAIN_MS);
 			}
 		}
 		return unknown;
@@ -230,9 +236,11 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 			const nowMs = clock.monotonicMs();
 			return nowMs - Math.min(settled.sinceMs(), aside.sinceMs(), nowMs);
 		},
+		/** The ids of queued settlements. */
+		waiting: (): ReadonlySet<string> => new Set([...settled.ids(), ...aside.ids()]),
 		/**
-		 * Sends recently acknowledged settlements again after a failover. Returns the number that the server lacked; all of
-		 * them if it does not know this epoch.
+		 * Sends acknowledged settlements again after a failover: the new server may lack them. Returns how many it lacked;
+		 * all of them if it does not know this epoch.
 		 */
 		sendAgain,
 		/** Stops without flushing; queued settlements stay in the journal. */
@@ -277,28 +285,5 @@ function createOutage(clock: Clock, log: Log) {
 			sinceMs = undefined;
 			log.info("Postgres is available again; sending settlements", { settlements, awayMs });
 		},
-	};
-}
-
-/** Batches that Postgres acknowledged recently, to send again after a failover. */
-export function createKeptBatches() {
-	const kept: { readonly batch: SettledColumns; readonly atMs: number }[] = [];
-	let all = 0;
-
-	return {
-		/** Adds a batch, which must not change any more; drops old and excess ones. */
-		add(batch: SettledColumns, nowMs: number) {
-			if (batch.length === 0) return;
-			kept.push({ batch, atMs: nowMs });
-			all += batch.length;
-			const young = kept.findIndex(({ batch: { length }, atMs }) => {
-				if (all <= KEPT_MAX && nowMs - atMs <= KEPT_MS) return true;
-				all -= length;
-				return false;
-			});
-			kept.splice(0, young < 0 ? kept.length : young);
-		},
-		/** Batches kept at the time of the call, oldest first. */
-		batches: (): readonly SettledColumns[] => kept.map(({ batch }) => batch),
 	};
 }

@@ -70,7 +70,7 @@ interface LeaseDeps extends Opened {
 
 /** Opens the instance's lease, which is its right to admit, and its share of the credit. */
 export async function openLease(
-	config: Pick<Config, "dataDir" | "journal" | "leaseTtlMs">,
+	config: Pick<Config, "dataDir" | "journal" | "journalKeepMs" | "leaseTtlMs">,
 	deps: LeaseDeps,
 ): Promise<InstanceLease> {
 	const { db, clock, log, keyring } = deps;
@@ -90,6 +90,7 @@ export async function openLease(
 			instanceId: deps.secrets.instanceId,
 			dataDir: config.dataDir,
 			mode: config.journal,
+			keepMs: config.journalKeepMs,
 			leaseTtlMs: config.leaseTtlMs,
 		},
 	);

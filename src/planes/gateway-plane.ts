@@ -81,6 +81,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 		{
 			url: deps.databaseUrl,
 			applicationName: `tollgate ${secrets.instanceId}`,
+			dataDir: config.dataDir,
 			statementDeadlineMs: Math.min(STATEMENT_DEADLINE_MS_MAX, config.leaseTtlMs / 4),
 		},
 	);

@@ -22,7 +22,7 @@ test("logs a set-up that can lose usage once, and its end", async () => {
 	const db = await withDatabase();
 	const real = await readDurability(db.statements);
 	// The tests' own server has neither durability nor standbys.
-	expect(real).toEqual({ commit: "off", waitedFor: "", standbys: 0 });
+	expect(real).toEqual({ commit: "off", waitedFor: "", standbys: 0, unreadable: "" });
 	let found = real;
 	const lines: string[] = [];
 	const log = createLog({ level: "info", write: (line) => void lines.push(line) });
@@ -37,9 +37,9 @@ test("logs a set-up that can lose usage once, and its end", async () => {
 	await until(() => watch.problem()?.includes("off") === true, "its word");
 	for (let look = 0; look < 5; look++) await until(() => true, "a look");
 	expect(said()).toBe(1);
-	found = { commit: "on", waitedFor: "", standbys: 1 };
+	found = { ...real, commit: "on", standbys: 1 };
 	await until(() => watch.problem()?.includes("asynchronously") === true, "the other word");
-	found = { commit: "on", waitedFor: "*", standbys: 1 };
+	found = { ...real, commit: "on", waitedFor: "*", standbys: 1 };
 	await until(() => watch.problem() === undefined, "silence");
 	expect(said()).toBe(2);
 	watch.stop();

@@ -138,5 +138,5 @@ test("a copy is replayed once its instance was silent for its lease", async () =
 		[60, "exact"],
 		[200, "recovered"],
 	]);
-	expect(readdirSync(join(world.copy, "journal", "one"))).toEqual([]);
+	await waitFor(() => readdirSync(join(world.copy, "journal", "one")).length === 0, "the journal to be removed");
 });

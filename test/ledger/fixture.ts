@@ -81,14 +81,14 @@ export async function goLive(db: TestDatabase, id: string, ttlMs = 60_000): Prom
 export function openTestJournal(
 	disk: JournalDisk,
 	clock: Clock,
-	options: { syncs?: boolean; segmentBytesMax?: number },
+	options: { syncs?: boolean; segmentBytesMax?: number; keepMs?: number },
 ) {
 	const failures: unknown[] = [];
 	const lines: string[] = [];
 	const log = createLog({ level: "warn", write: (line) => void lines.push(line) });
 	const journal = createJournal(
 		{ disk, clock, log, onSyncFailed: (error) => failures.push(error) },
-		{ syncs: options.syncs ?? false, segmentBytesMax: options.segmentBytesMax },
+		{ ...options, syncs: options.syncs ?? false },
 	);
 	return { journal, failures, lines };
 }

@@ -286,6 +286,50 @@ test("a full disk refuses new requests, settles running ones and recovers", () =
 	expect(journal.admit(admit("4"))).toBe(1);
 });
 
+test("keeps eight segments that Postgres has, for a while, and drops them on a full disk", () => {
+	const { disk, state, files } = scriptedDisk();
+	const clock = createManualClock();
+	const { journal } = openTestJournal(disk, clock, { segmentBytesMax: 300, keepMs: 1_000 });
+	const fill = (segments: number) => {
+		for (const until = files.size + segments; files.size < until; ) {
+			const segment = journal.admit(admit("r"));
+			journal.settle(settle("r"));
+			journal.acknowledge(segment);
+		}
+	};
+	fill(7);
+	expect(journal.size().segments).toBe(1);
+	for (let more = 0; more < 20; more++) journal.acknowledge(journal.admit(admit("r")));
+	expect(files.size).toBe(9);
+	clock.advance(1_000);
+	for (let more = 0; more < 3; more++) journal.acknowledge(journal.admit(admit("r")));
+	expect(files.size).toBeLessThan(4);
+	fill(3);
+	state.room = 10;
+	expect(() => journal.admit(admit("no room"))).toThrow(DiskFull);
+	expect(files.size).toBe(1);
+});
+
+test("reads all settlements that Postgres has, kept segments included", () => {
+	const disk = openJournalDisk(folder(), { create: true });
+	const { journal } = openTestJournal(disk, createManualClock(), { segmentBytesMax: 500, keepMs: 1_000 });
+	const ids = Array.from({ length: 6 }, (_, number) => `r${number}`);
+	for (const id of ids) {
+		const segment = journal.admit(admit(id));
+		journal.settle(settle(id));
+		if (id !== "r5") journal.acknowledge(segment);
+	}
+	expect(journal.size().segments).toBeLessThan(disk.list().length);
+	const read = () => [...journal.settlements(() => new Set(["r5"]))].map(({ id }) => id);
+	expect(read()).toEqual(ids.slice(0, -1));
+	// No segment vanishes before it was read.
+	const reading = journal.settlements(() => new Set());
+	reading.next();
+	for (let more = 0; more < 30; more++) journal.acknowledge(journal.admit(admit("later")));
+	expect([...reading].map(({ id }) => id)).toEqual(ids.slice(1));
+	journal.close();
+});
+
 test("a missing folder refuses new requests, settles running ones and recovers", () => {
 	const path = folder();
 	const disk = openJournalDisk(path, { create: true });

@@ -31,6 +31,7 @@ async function build(mode: JournalMode, free = 1_000) {
 			written.push(`carry ${JSON.parse(admitBody).id} ${bound}`);
 			return state.segment;
 		},
+		*settlements() {},
 		keepsFrom: () => state.segment,
 		acknowledge: () => {},
 		durable: () => new Promise((resolve) => syncs.push(resolve)),

@@ -15,6 +15,7 @@ import { createLog } from "../../src/base/log.ts";
 import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
 import type { SettledEvent } from "../../src/ledger/event.ts";
 import { openJournalHome } from "../../src/ledger/journal-home.ts";
+import { NONE_KEPT } from "../../src/ledger/kept-journals.ts";
 import { createLeftJournals } from "../../src/ledger/left-journals.ts";
 import { InstanceRuns, type OwnerStanding, standingOf } from "../../src/ledger/lost-journal.ts";
 import { handIn } from "../../src/ledger/recovery.ts";
@@ -80,7 +81,8 @@ function left(
 		log: createLog({ level: "error", write }),
 		isStopping: () => state.stopping,
 		instanceId: "here",
-		beganOf: async () => undefined,
+		timesOf: async () => ({}),
+		kept: NONE_KEPT,
 		standingOf: async () => {
 			waiting.begun += 1;
 			await waiting.over;

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
 import { DatabaseBusy, DatabaseTimeout } from "../../src/db/outage.ts";
+import type { SettledEvent } from "../../src/ledger/event.ts";
 import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
 import { createWriter } from "../../src/ledger/writer.ts";
 import { generousStore } from "../support/generous-store.ts";
@@ -40,16 +41,19 @@ function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 	const acknowledged: string[] = [];
 	const ids: string[] = [];
 	const acknowledge = (ticket: number) => void acknowledged.push(ids[ticket] as string);
+	const events: SettledEvent[] = [];
 	const settle = (id: string, account = `account ${id}`) => {
 		ids.push(id);
-		writer.settle(settledEvent(account, `key ${id}`, 1, { id }), acknowledge, ids.length - 1, clock.monotonicMs());
+		const event = settledEvent(account, `key ${id}`, 1, { id });
+		events.push(event);
+		writer.settle(event, acknowledge, ids.length - 1, clock.monotonicMs());
 	};
 	const pass = async (ms: number) => {
 		await turn();
 		clock.advance(ms);
 		await turn();
 	};
-	return { clock, writer, state, flushes, late, acknowledged, settle, pass, logged };
+	return { clock, writer, state, flushes, late, acknowledged, events, settle, pass, logged };
 }
 
 test("flushes after the interval and acknowledges then", async () => {
@@ -375,12 +379,12 @@ test("drains until Postgres has everything, or rejects at a stop", async () => {
 });
 
 test("sends acknowledged settlements again and counts unknown ones", async () => {
-	const { writer, state, flushes, settle, pass, acknowledged } = build();
+	const { events, writer, state, flushes, settle, pass, acknowledged } = build();
 	for (const id of ["a", "b"]) settle(id);
 	await pass(100);
 	expect(acknowledged).toEqual(["a", "b"]);
 	state.fresh = 1;
-	expect(await writer.sendAgain()).toBe(1);
+	expect(await writer.sendAgain(events)).toBe(1);
 	expect(flushes.map(({ settled }) => settled)).toEqual([
 		["a", "b"],
 		["a", "b"],
@@ -389,7 +393,7 @@ test("sends acknowledged settlements again and counts unknown ones", async () =>
 });
 
 test("settles charges above a lease that the database forgot as late", async () => {
-	const { writer, state, flushes, late, settle, pass, acknowledged, logged } = build();
+	const { events, writer, state, flushes, late, settle, pass, acknowledged, logged } = build();
 	const forgetful = async (settled: readonly string[]): Promise<"ok"> => {
 		if (settled.some((id) => id.startsWith("forgotten"))) throw new LeaseExceeded("more than the lease holds");
 		return "ok";
@@ -414,7 +418,7 @@ test("settles charges above a lease that the database forgot as late", async () 
 		isHeld = false;
 		if (wasHeld) throw new DatabaseBusy("a row that the statement needs is held");
 	};
-	const again = writer.sendAgain();
+	const again = writer.sendAgain(events);
 	await pass(1_000);
 	expect(await again).toBe(3);
 	expect(late).toEqual(["forgotten 1", "forgotten 2", "forgotten 2", "forgotten 1"]);
@@ -422,11 +426,11 @@ test("settles charges above a lease that the database forgot as late", async () 
 });
 
 test("repeats sendAgain past locked rows and failed statements", async () => {
-	const { writer, state, flushes, settle, pass } = build();
+	const { events, writer, state, flushes, settle, pass } = build();
 	for (const id of ["a", "b"]) settle(id);
 	await pass(100);
 	state.busy = new Set(["account b"]);
-	const again = writer.sendAgain();
+	const again = writer.sendAgain(events);
 	await pass(0);
 	state.busy.clear();
 	state.flush = async () => {

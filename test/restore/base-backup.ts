@@ -24,6 +24,8 @@ export interface Backup {
 	takeBase(postgres: OwnPostgres): Promise<void>;
 	/** Archives the log up to now; later commits are not restored. */
 	keepLog(postgres: OwnPostgres): Promise<void>;
+	/** Replaces a stopped server's data by the base. */
+	copyBaseTo(cluster: string): void;
 	/** Replaces the stopped server's data, starts it and waits for the end of recovery. */
 	restoreTo(postgres: OwnPostgres): Promise<void>;
 	remove(): void;
@@ -45,6 +47,14 @@ export function createBackup(): Backup {
 	const copyAll = (from: string, to: string) => {
 		if (!Bun.spawnSync(["cp", "-a", from, to]).success) throw new Error(`${from} could not be copied`);
 	};
+
+	function copyBaseTo(cluster: string): void {
+		rmSync(cluster, { recursive: true, force: true });
+		copyAll(base, cluster);
+		const label = join(cluster, "backup_label");
+		const { uid, gid } = statSync(base);
+		chownSync(label, uid, gid);
+	}
 
 	return {
 		// Renamed only when complete.
@@ -73,13 +83,13 @@ export function createBackup(): Backup {
 			}
 			copyAll(archive, kept);
 		},
+		copyBaseTo,
 		async restoreTo(postgres) {
-			rmSync(postgres.cluster, { recursive: true, force: true });
-			copyAll(base, postgres.cluster);
+			copyBaseTo(postgres.cluster);
 			appendFileSync(join(postgres.cluster, "postgresql.auto.conf"), `restore_command = 'cp "${kept}/%f" "%p"'\n`);
 			writeFileSync(join(postgres.cluster, "recovery.signal"), "");
 			const { uid, gid } = statSync(base);
-			for (const name of ["recovery.signal", "backup_label"]) chownSync(join(postgres.cluster, name), uid, gid);
+			chownSync(join(postgres.cluster, "recovery.signal"), uid, gid);
 			// Ready only when it accepts writes: the embedded server has `hot_standby`.
 			await postgres.start();
 		},

@@ -65,6 +65,7 @@ export function createSimDisk() {
 				const isThere = () => folders.get(key) === claimed;
 				return {
 					disk: folderDisk(claimed, process, onAppend, delay),
+					folder: key,
 					owner: { id, epoch },
 					isAtHome: true,
 					began: undefined,

@@ -5,6 +5,7 @@ import { DatabaseTimeout } from "../../src/db/outage.ts";
 import type { KeyFields } from "../../src/keys/key-entry.ts";
 import { createKeyring, type Keyring } from "../../src/keys/keyring.ts";
 import { holdInstanceLease, type InstanceLease } from "../../src/ledger/instance-lease.ts";
+import { NONE_KEPT } from "../../src/ledger/kept-journals.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import { plainKeyFields } from "../support/plain-key.ts";
 import { createSimAdmission, type SimAdmission } from "./admission.ts";
@@ -221,8 +222,10 @@ export function createSimProcess(
 					witness: database.fence(call),
 					untilSilent: async () => {},
 					storeFor,
-					beganOf: async () => undefined,
+					timesOf: async () => ({}),
+					kept: NONE_KEPT,
 					journals: mutantHome(world, process, (record) => noteAppended(world, record, dieAt)),
+					onMove: () => {},
 					listen: async (onChange) => {
 						process.hear = heard("notify", onChange);
 						world.listeners.add(() => process.hear());

@@ -164,6 +164,7 @@ function scriptedJournal() {
 			control.settled += 1;
 		},
 		carry: () => 1,
+		*settlements() {},
 		keepsFrom: () => 0,
 		acknowledge() {},
 		durable() {

@@ -23,7 +23,8 @@ interface Pair {
 export const withTcpProxy = (target: { hostname: string; port: number }) => untilEnd(startTcpProxy(target));
 
 /** A TCP proxy that can cut or refuse a connection, or make it silent without closing it (half-open). */
-export function startTcpProxy(target: { hostname: string; port: number }) {
+export function startTcpProxy(first: { hostname: string; port: number }) {
+	const target = { ...first };
 	const pairs = new Set<Pair>();
 	const holds = new Set<{ readonly way: Way; readonly name: RegExp }>();
 	let accepted = 0;
@@ -134,6 +135,10 @@ export function startTcpProxy(target: { hostname: string; port: number }) {
 
 	return {
 		port,
+		/** New connections lead there; existing ones stay. */
+		aim(to: number) {
+			target.port = to;
+		},
 		accepted: () => accepted,
 		/** Blocks all existing and new connections, which stay open. */
 		freeze() {

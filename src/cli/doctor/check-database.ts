@@ -1,7 +1,7 @@
 import type postgres from "postgres";
 import { type Clock, systemClock, withDeadline } from "../../base/clock.ts";
 import type { Config } from "../../config.ts";
-import { durabilityProblem, readDurability } from "../../db/durability.ts";
+import { durabilityProblem, identityProblem, readDurability } from "../../db/durability.ts";
 import { checkMigratable, migratedUrl } from "../../db/migrate.ts";
 import { newClient } from "../../db/new-client.ts";
 import { checkMayWrite } from "../../db/own-schema.ts";
@@ -91,6 +91,9 @@ async function checkSettings(client: postgres.Sql, own: { workers: number; tookM
 	const durability = await readDurability(client);
 	const lossy = durabilityProblem(durability);
 	if (row !== undefined) judgeSettings(row, own, found);
+	const unnamed = identityProblem(durability);
+	if (unnamed !== undefined)
+		found.warn(unnamed, `As a superuser: grant execute on function ${durability.unreadable} to this role.`);
 	if (durability.commit === "off") found.broken(lossy ?? "", "Set synchronous_commit = on for this role and database.");
 	else if (lossy !== undefined)
 		found.warn(lossy, "Name a standby in synchronous_standby_names, with synchronous_commit = on.");

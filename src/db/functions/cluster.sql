@@ -63,7 +63,8 @@ declare
   v_epoch integer;
 begin
   perform pg_advisory_xact_lock(hashtextextended('instance ' || p_id, 0));
-  -- An epoch that died while joining has no leases and no journal to replay.
+  insert into server_seen (mark, quiet) select server_mark(), true where not exists (select 1 from server_seen) on conflict do nothing;
+  -- An epoch that died while it joined has no leases and no journal to replay.
   perform instance_stand(i.id, i.epoch, null, array['joining'], 'left', null, null) from instance_now i
     where i.id = p_id and i.state = 'joining' and i.lease_until < clock_timestamp();
   select greatest(max(x.epoch), p_after) + 1 into v_epoch from instance_beat x where x.id = p_id;
@@ -90,8 +91,8 @@ begin
   return v_seq;
 end $$;
 
--- Renews the lease. Returns the newest entry's number and this server's identity. Returns no row if the epoch is fenced
--- off, or has applied more entries than this log has: those were on another server.
+-- Renews the lease. Returns the newest sequence number and this server's place. Returns no row if the epoch was
+-- fenced off, or if it has applied more entries than this log ever had: then those were another server's.
 create or replace function instance_renew(p_id text, p_epoch integer, p_applied bigint, p_ttl_ms integer) returns table (seq bigint, server text)
 language plpgsql as $$
 begin
@@ -103,8 +104,8 @@ begin
   if instance_stand(p_id, p_epoch, null, array['live', 'silent'], 'live', p_ttl_ms, p_applied) is null then
     return;
   end if;
-  -- Read again, so that entries appended in between need not wait for the next heartbeat.
-  select coalesce(max(l.seq), 0), server_mark() into seq, server from control_log l;
+  -- Read once more: entries appended in between need not wait for the next heartbeat.
+  select coalesce(max(l.seq), 0), server_place() into seq, server from control_log l;
   return next;
 end $$;
 
@@ -125,24 +126,48 @@ begin
     where i.state in ('live', 'silent') and i.applied_seq < p_seq;
 end $$;
 
--- Identity of this server among those on which the database has run: system identifier and timeline.
-create or replace function server_mark() returns text
+-- Where this server is in history: its system identifier, its timeline, and how far its log is flushed. A promoted
+-- standby has another timeline, a restored snapshot a lower position. `?`: the role may not read the identifier. `-`:
+-- a standby. If the position cannot be read, the start of the server takes its place: every restart is another server.
+create or replace function server_place() returns text
 language plpgsql as $$
+declare
+  v_system text := '?';
 begin
-  return (select c.system_identifier::text from pg_control_system() c)
-    || '/' || case when pg_is_in_recovery() then '-' else left(pg_walfile_name(pg_current_wal_lsn()), 8) end;
-exception when insufficient_privilege then
-  return 'unknown';
+  begin
+    select c.system_identifier::text into v_system from pg_control_system() c;
+  exception when insufficient_privilege or feature_not_supported then
+    null;
+  end;
+  if pg_is_in_recovery() then
+    return v_system || '/- 0';
+  end if;
+  return v_system || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' || (pg_current_wal_flush_lsn() - '0/0')::bigint;
+exception when insufficient_privilege or feature_not_supported then
+  return v_system || '/@' || control_at(pg_postmaster_start_time()) || ' 0';
 end $$;
 
--- Whether instances may still act on entries of an earlier server, and for how long at most.
+-- This server's identity among those that the database has lived on.
+create or replace function server_mark() returns text
+language sql as $$
+  select split_part(server_place(), ' ', 1)
+$$;
+
+-- Whether instances may still act on entries of an earlier server, and for how long at most. The first join records
+-- the very first server, which has no earlier one.
 create or replace function server_fresh() returns table (mark text, fresh boolean, ttl_ms integer)
 language plpgsql as $$
 begin
   mark := server_mark();
-  -- The first server has no predecessor.
-  insert into server_seen (mark, quiet) select server_mark(), true where not exists (select 1 from server_seen) on conflict do nothing;
   fresh := not exists (select 1 from server_seen s where s.mark = server_fresh.mark and s.quiet);
   select coalesce(max(i.ttl_ms), 0) into ttl_ms from instance_now i where i.state <> 'left';
   return next;
+end $$;
+
+-- A caller found that this server's history went back: instances that it does not know may act on lost entries.
+create or replace function server_went_back() returns void
+language plpgsql as $$
+begin
+  insert into server_seen (mark, quiet) values (server_mark(), false) on conflict do nothing;
+  delete from server_seen s where s.mark = server_mark() and s.quiet;
 end $$;

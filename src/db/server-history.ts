@@ -1,0 +1,124 @@
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Log } from "../base/log.ts";
+import { WrongServer } from "./outage.ts";
+
+export type ServerHistory = ReturnType<typeof createServerHistory>;
+
+/** An operator removes it to accept a server with a lower timeline. */
+const TIMELINES_NAME = "database-timelines.json";
+
+/** Highest timeline seen of each system, by its identifier. */
+type Timelines = Readonly<Record<string, number>>;
+
+interface Place {
+	/** `?`: unknown. */
+	readonly system: string;
+	/** `-`: a standby; `@` and a moment: the start of a server that does not tell its timeline. */
+	readonly timeline: string;
+	/** How far the log was flushed, bytes. */
+	readonly position: bigint;
+}
+
+/**
+ * What this process knows of the servers that answered it. A server with another identifier or timeline, or with a
+ * position below one already seen, has another history: it may lack commits. A lower timeline is refused.
+ * `dataDir` keeps the highest timelines, for all of its processes; without it they are kept in memory.
+ */
+export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
+	const path = dataDir === undefined ? undefined : join(dataDir, TIMELINES_NAME);
+	const listeners = new Set<() => void>();
+	let present: Place | undefined;
+	let setbacks = 0;
+	let moves = 0;
+	let inMemory: Timelines = {};
+
+	function timelines(): Timelines {
+		if (path === undefined) return inMemory;
+		try {
+			return JSON.parse(readFileSync(path, "utf8"));
+		} catch {
+			return inMemory;
+		}
+	}
+
+	function refuseSuperseded({ system, timeline }: Place): void {
+		if (timeline === "-") throw new WrongServer("the database's address leads to a standby, which only reads");
+		const number = Number.parseInt(timeline, 16);
+		if (system === "?" || Number.isNaN(number)) return;
+		const known = timelines();
+		const highest = known[system] ?? 0;
+		if (number < highest)
+			throw new WrongServer(
+				`the database's address leads to a superseded server: its timeline is ${number}, and ${highest} has been seen`,
+			);
+		if (number === highest) return;
+		inMemory = { ...known, [system]: number };
+		if (path !== undefined) save(path);
+	}
+
+	function save(to: string): void {
+		try {
+			writeFileSync(`${to}.new`, JSON.stringify(inMemory), { mode: 0o600 });
+			renameSync(`${to}.new`, to);
+		} catch (error) {
+			// A command may run without a DATA_DIR.
+			if ((error as NodeJS.ErrnoException).code !== "ENOENT")
+				log.warn("the database's timeline could not be stored", { path: to, error });
+		}
+	}
+
+	function moveTo(place: Place, why: string): void {
+		log.warn("the database has another history", { why, server: nameOf(place), before: present && nameOf(present) });
+		present = place;
+		moves += 1;
+		for (const listener of listeners) listener();
+	}
+
+	function observe(place: Place, floor: Place | undefined): void {
+		refuseSuperseded(place);
+		if (present === undefined || floor === undefined) present ??= place;
+		else if (place.system !== floor.system || place.timeline !== floor.timeline)
+			moveTo(place, "another server answers");
+		else if (place.position < floor.position) {
+			setbacks += 1;
+			moveTo(place, "the server went back in time");
+		} else if (place.position > present.position) present = place;
+	}
+
+	const history = {
+		/** Names the present history: it changes whenever a server with another one has answered. */
+		label: () => (present === undefined ? "" : setbacks === 0 ? nameOf(present) : `${nameOf(present)} -${setbacks}`),
+		setbacks: () => setbacks,
+		/**
+		 * Call before a statement that returns `server_place()`, and the result with what it returned. Answers overtake each
+		 * other, so an answer is compared with what was known when it was requested. False if the history changed in
+		 * between: the answer may be the former server's. Throws WrongServer.
+		 */
+		look() {
+			const before = { moves, present };
+			return (answer: string): boolean => {
+				if (before.moves !== moves) return false;
+				observe(placeIn(answer), before.present);
+				return true;
+			};
+		},
+		/** Checks the server of a new connection. Throws WrongServer. */
+		async check(query: (text: string) => PromiseLike<readonly { readonly place?: unknown }[]>): Promise<void> {
+			for (;;) {
+				const look = history.look();
+				const [row] = await query("select server_place() as place");
+				if (look(String(row?.place))) return;
+			}
+		},
+		onMove: (listener: () => void) => void listeners.add(listener),
+	};
+	return history;
+}
+
+const nameOf = ({ system, timeline }: Place) => `${system}/${timeline}`;
+
+function placeIn(answer: string): Place {
+	const [, system = "?", timeline = "@", position = "0"] = /^(.*)\/(\S+) (\d+)$/.exec(answer) ?? [];
+	return { system, timeline, position: BigInt(position) };
+}

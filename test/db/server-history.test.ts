@@ -1,0 +1,95 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { createDatabase } from "../../src/db/database.ts";
+import { identityProblem, readDurability } from "../../src/db/durability.ts";
+import { FUNCTION_SET } from "../../src/db/function-set.ts";
+import { createServerHistory } from "../../src/db/server-history.ts";
+import { withSetting } from "../../src/db/session-settings.ts";
+import { atEnd } from "../support/at-end.ts";
+import { withDatabase } from "../support/database.ts";
+import { uniqueName } from "../support/postgres.ts";
+
+const log = silentLog;
+const observe = (history: ReturnType<typeof createServerHistory>, answer: string) => history.look()(answer);
+
+test.each([
+	["a later position", "7/00000001 9", false],
+	["the same position", "7/00000001 5", false],
+	["an earlier position", "7/00000001 4", true],
+	["a higher timeline", "7/00000002 9", true],
+	["another system", "8/00000001 9", true],
+	["a system that is not told any more", "?/00000001 9", true],
+	["another start of a server that tells nothing else", "?/@2 0", true],
+])("%s is another history: %#", (_, answer, isAnother) => {
+	const history = createServerHistory({ log });
+	observe(history, answer.includes("@") ? "?/@1 0" : "7/00000001 5");
+	const before = history.label();
+	let moves = 0;
+	history.onMove(() => {
+		moves += 1;
+	});
+	observe(history, answer);
+	expect([history.label() !== before, moves]).toEqual([isAnother, isAnother ? 1 : 0]);
+});
+
+test("an answer that was overtaken by a later one is no step back", () => {
+	const history = createServerHistory({ log });
+	observe(history, "7/00000001 5");
+	const [early, late] = [history.look(), history.look()];
+	late("7/00000001 9");
+	early("7/00000001 6");
+	expect(history.setbacks()).toBe(0);
+	observe(history, "7/00000001 8");
+	expect(history.setbacks()).toBe(1);
+});
+
+test("an answer requested before a move is not used", () => {
+	const history = createServerHistory({ log });
+	observe(history, "7/00000001 5");
+	const old = history.look();
+	observe(history, "7/00000002 3");
+	expect(old("7/00000001 6")).toBe(false);
+	expect(history.label()).toBe("7/00000002");
+});
+
+test("a lower timeline is refused, also by the next process on the DATA_DIR", () => {
+	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-history-"));
+	atEnd(() => rmSync(dataDir, { recursive: true, force: true }));
+	observe(createServerHistory({ log }, dataDir), "7/0000000B 5");
+	const next = createServerHistory({ log }, dataDir);
+	expect(() => observe(next, "7/0000000A 9")).toThrow("its timeline is 10, and 11 has been seen");
+	observe(next, "8/00000001 9");
+	expect(() => observe(next, "7/0000000A 9")).toThrow("superseded");
+	rmSync(join(dataDir, "database-timelines.json"));
+	observe(createServerHistory({ log }, dataDir), "7/0000000A 9");
+});
+
+test("a standby is refused", () => {
+	expect(() => observe(createServerHistory({ log }), "7/- 0")).toThrow("standby");
+});
+
+test("a role without rights is told less, and the problem is named", async () => {
+	const owner = await withDatabase();
+	const role = uniqueName("history");
+	await owner.sql.unsafe(`create role ${role}; grant usage on schema ${FUNCTION_SET} to ${role}`);
+	const url = withSetting(owner.url, "role", role);
+	const db = createDatabase({ clock: systemClock, log }, { url, applicationName: "test" });
+	atEnd(async () => {
+		await db.end();
+		await owner.sql.unsafe(`drop owned by ${role}; drop role ${role}`);
+	});
+	const place = async () => String((await db.liveness<{ place: string }>`select server_place() as place`)[0]?.place);
+	const problem = async () => identityProblem(await readDurability(db.statements)) ?? "nothing";
+	expect(await place()).toMatch(/^\d+\/00000001 \d+$/);
+	expect(await problem()).toBe("nothing");
+	await owner.sql`revoke execute on function pg_control_system() from public`;
+	expect(await place()).toMatch(/^\?\/00000001 [1-9]\d*$/);
+	expect(await problem()).toContain("pg_control_system()");
+	await owner.sql`revoke execute on function pg_current_wal_flush_lsn() from public`;
+	expect(await place()).toMatch(/^\?\/@\d+ 0$/);
+	expect(await problem()).toContain("every restart");
+});

@@ -1,0 +1,65 @@
+/**
+ * A primary and a standby of the embedded PostgreSQL, and two instances. The upstream's own count checks the books,
+ * which agree with themselves after any loss. The long form is `bun run failover`.
+ */
+import { expect, test } from "bun:test";
+import postgres from "postgres";
+import { reconcile } from "../../src/ledger/reconciler.ts";
+import { runHere } from "../cli/run-here.ts";
+import { waitFor } from "../support/wait.ts";
+import { startFailoverWorld } from "./failover-world.ts";
+
+const REQUESTS = 6;
+
+test("a server that goes back in time loses no answer", async () => {
+	await using world = await startFailoverWorld();
+	const { fleet, members, servers } = world;
+	const account = await fleet.account();
+	const key = await fleet.key(account);
+	await world.serve(key, REQUESTS);
+	await servers.snapshot();
+	await world.untilReady();
+	await world.serve(key, REQUESTS);
+	// This epoch ends in order, and its journal is in the books that are lost.
+	await members[1].stop("SIGINT");
+	await members[1].start();
+	await world.serve(key, REQUESTS);
+	await Bun.sleep(500);
+	await servers.rollBack();
+	await world.untilReady();
+	await world.serve(key, REQUESTS);
+	await world.expectNothingLost(fleet.sql);
+	expect(world.log(members[0])).toContain("the server went back in time");
+	expect((await reconcile(fleet.statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
+}, 120_000);
+
+test("a move of the address ends what acts on the former server, which is refused from then on", async () => {
+	await using world = await startFailoverWorld();
+	const { fleet, members, servers } = world;
+	const account = await fleet.account();
+	const [key, other] = [await fleet.key(account), await fleet.key(account)];
+	await world.serve(key, REQUESTS);
+	await world.serve(other, 1);
+	servers.cutReplication();
+	await world.serve(key, REQUESTS);
+	await Bun.sleep(500);
+	await servers.promote();
+	// The former primary still runs, and so do all sessions on it.
+	world.aim(servers.standby);
+	const operator = { ...fleet.env, DATABASE_URL: servers.standby.url, DATA_DIR: `${fleet.folder}/operator-2` };
+	const { exitCode, stdout } = await runHere(["key", "revoke", other.id, "--json"], operator);
+	const trials = await Promise.all(members.map((member) => world.ask(other, member)));
+	expect([exitCode, JSON.parse(stdout).effective]).toEqual([0, true]);
+	expect(trials.map(({ code }) => code)).toEqual(["api_key_revoked", "api_key_revoked"]);
+	await world.untilReady();
+	await world.serve(key, REQUESTS);
+	world.aim(servers.primary);
+	await waitFor(async () => (await world.readiness(members[0])).status !== "ready", "the refusal", 20_000);
+	expect((await world.readiness(members[0])).reasons.join()).toContain("superseded server: its timeline is 1, and 2");
+	world.aim(servers.standby);
+	await world.untilReady();
+	await world.serve(key, REQUESTS);
+	const sql = postgres(servers.standby.url, { max: 1, onnotice: () => {} });
+	await world.expectNothingLost(sql);
+	await sql.end();
+}, 120_000);

@@ -1,0 +1,88 @@
+import { chownSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import connect from "postgres";
+import { type OwnPostgres, startOwnPostgres } from "../chaos/own-postgres.ts";
+import { createBackup } from "../restore/base-backup.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
+import { waitFor } from "../support/wait.ts";
+
+/** A primary and a standby that follows it. */
+export interface ServerPair {
+	readonly primary: OwnPostgres;
+	readonly standby: OwnPostgres;
+	/** From now on the standby receives no commits: what follows is lost by a promotion. */
+	cutReplication(): void;
+	/** The standby takes over with what it has. */
+	promote(): Promise<void>;
+	/** Stops the primary, copies its data folder and starts it again. */
+	snapshot(): Promise<void>;
+	/** Replaces the data folder of the primary, which is killed, by the copy: the same server and timeline. */
+	rollBack(): Promise<void>;
+	destroy(): Promise<void>;
+}
+
+export async function startServerPair(settings: Readonly<Record<string, string>> = {}): Promise<ServerPair> {
+	const backup = createBackup();
+	const both = { fsync: "off", max_wal_senders: "4", ...settings };
+	const primary = await startOwnPostgres({ ...both, ...backup.settings });
+	const standby = await startOwnPostgres(both);
+	await standby.stop();
+	await backup.takeBase(primary);
+	backup.copyBaseTo(standby.cluster);
+	const wire = startTcpProxy({ hostname: "127.0.0.1", port: primary.port });
+	const { username, password } = new URL(primary.url);
+	const line = `host=127.0.0.1 port=${wire.port} user=${username} password=${decodeURIComponent(password)} application_name=standby`;
+	const place = (name: string, text: string) => {
+		const path = join(standby.cluster, name);
+		writeFileSync(path, text, { flag: "a" });
+		const { uid, gid } = statSync(standby.cluster);
+		chownSync(path, uid, gid);
+	};
+	place("postgresql.auto.conf", `primary_conninfo = '${line}'\nrestore_command = ''\n`);
+	place("standby.signal", "");
+	const copy = `${primary.cluster}.copy`;
+	const cp = (from: string, to: string) => {
+		rmSync(to, { recursive: true, force: true });
+		if (!Bun.spawnSync(["cp", "-a", from, to]).success) throw new Error(`${from} could not be copied`);
+	};
+
+	const pair: ServerPair = {
+		primary,
+		standby,
+		cutReplication: () => wire.cut(),
+		async promote() {
+			place("promote", "");
+			process.kill(Number(readFileSync(join(standby.cluster, "postmaster.pid"), "utf8").split("\n")[0]), "SIGUSR1");
+			await ready;
+		},
+		async snapshot() {
+			await primary.stop();
+			cp(primary.cluster, copy);
+			await primary.start();
+		},
+		async rollBack() {
+			await primary.crash();
+			cp(copy, primary.cluster);
+			await primary.start();
+		},
+		async destroy() {
+			wire.stop();
+			await Promise.all([primary.destroy(), standby.destroy()]);
+			backup.remove();
+		},
+	};
+	// It is ready, for the embedded server, when it accepts writes.
+	const ready = standby.start();
+	ready.catch(() => {});
+	const session = connect(primary.url, { max: 1, onnotice: () => {} });
+	try {
+		const follows = () => session`select 1 from pg_stat_replication where state = 'streaming'`;
+		await waitFor(async () => (await follows()).length === 1, "the standby to follow", 30_000);
+	} catch (error) {
+		await pair.destroy();
+		throw error;
+	} finally {
+		await session.end();
+	}
+	return pair;
+}

@@ -11,6 +11,10 @@ const NAMES_MAX = 50_000;
 const STRINGS_MAX = 100_000;
 /** Limit of commas, which separate elements and members. */
 const VALUES_MAX = 500_000;
+/** Commas of all members with numbers that a double cannot hold, whose parser is slow. */
+const EXACT_VALUES_MAX = 20_000;
+/** Any integer with so many digits is below 2^53. */
+const SAFE_DIGITS = 15;
 /** Limit of backslashes: text made of escapes is parsed ten times slower. */
 const ESCAPES_MAX = 1_000_000;
 /** Limit of characters outside of strings: digits, brackets, white space. */
@@ -31,6 +35,8 @@ export interface RawValue {
 	readonly levels: number;
 	/** Start and end positions of strings longer than `LONG_STRING_CHARS`, without quotes: start, end, start, … */
 	readonly longStrings: readonly number[];
+	/** Whether it has numbers that a double cannot hold. */
+	readonly isExact: boolean;
 	/** False once the parsed value was changed. */
 	isCurrent: boolean;
 }
@@ -38,25 +44,34 @@ export interface RawValue {
 /** Length from which scanning a string takes 0.6 of the time of copying it. */
 export const LONG_STRING_CHARS = 4 * 1024;
 
+export interface Structure {
+	/**
+	 * If the text is an object whose `field` is a list or an object: that member as written; the last one of repeated
+	 * names, like JSON.parse. Undefined if a name with escapes could also be it.
+	 */
+	field(): RawValue | undefined;
+	/** Members of the outermost object with numbers that a double cannot hold: name and value as written. */
+	readonly exact: ReadonlyMap<string, string> | undefined;
+}
+
 /**
  * Checks a JSON text's structure before it is parsed; invalid JSON is checked up to the position where a parser stops.
- * Fault `invalid_request`, naming the limit. If the text is an object whose `field` is an array or object, returns that
- * member as written, the last one if it is repeated. Undefined if an escaped name could also be `field`.
+ * Fault `invalid_request`, naming the limit.
  */
-export function checkStructure(text: string, field?: string): RawValue | undefined | Promise<RawValue | undefined> {
+export function checkStructure(text: string, field?: string): Structure | Promise<Structure> {
 	const scan = new Scan(text, field);
-	if (walk(scan) && !mayHaveTooManyEscapes(text)) return scan.found();
+	if (walk(scan) && !mayHaveTooManyEscapes(text)) return scan;
 	return goOn(scan);
 }
 
-async function goOn(scan: Scan): Promise<RawValue | undefined> {
+async function goOn(scan: Scan): Promise<Structure> {
 	const { text } = scan;
 	while (scan.at < text.length) {
 		await nextTurn();
 		walk(scan);
 	}
 	if (mayHaveTooManyEscapes(text)) await countEscapes(text);
-	return scan.found();
+	return scan;
 }
 
 /** An escape has at least two characters, so a short text cannot have too many. */
@@ -64,7 +79,7 @@ function mayHaveTooManyEscapes(text: string): boolean {
 	return text.length > 2 * ESCAPES_MAX;
 }
 
-class Scan {
+class Scan implements Structure {
 	readonly text: string;
 	readonly #field: string | undefined;
 	at = 0;
@@ -86,6 +101,10 @@ class Scan {
 	#longStrings: number[] | undefined;
 	#found: (Omit<RawValue, "text" | "isCurrent"> & { readonly from: number; readonly to: number }) | undefined;
 	#isUnsure = false;
+	#valuesBefore = 0;
+	#isExact = false;
+	#exactValues = 0;
+	exact: Map<string, string> | undefined;
 
 	constructor(text: string, field: string | undefined) {
 		this.text = text;
@@ -106,13 +125,44 @@ class Scan {
 	memberBegins(): void {
 		this.#from = this.at;
 		this.#namesBefore = this.names;
+		this.#valuesBefore = this.values;
+		this.#isExact = false;
 		this.deepest = 0;
 		this.#longStrings = undefined;
 	}
 
+	/** The name of the current member has ended: an earlier member of this name does not count. */
+	nameEnds(): void {
+		this.exact?.delete(this.#name());
+	}
+
+	#name(): string {
+		return this.text.slice(this.#nameFrom, this.#nameTo);
+	}
+
+	/** A number that a double may not hold. */
+	longNumber(from: number, to: number, isWhole: boolean): void {
+		const written = this.text.slice(this.text.charCodeAt(from - 1) === MINUS ? from - 1 : from, to);
+		const value = Number(written);
+		if (Number.isSafeInteger(value) || (Number.isFinite(value) && !isWhole)) return;
+		if (this.depth === 1) this.#noteExact(written);
+		else this.#isExact = true;
+	}
+
+	#noteExact(written: string): void {
+		this.exact ??= new Map();
+		this.exact.set(this.#name(), written);
+	}
+
 	memberEnds(): void {
+		if (this.#isExact) {
+			this.#exactValues += this.values - this.#valuesBefore;
+			if (this.#exactValues > EXACT_VALUES_MAX)
+				throw tooMuch(`integers beyond 2^53 among more than ${EXACT_VALUES_MAX} values`);
+			this.#noteExact(this.text.slice(this.#from, this.at + 1));
+		}
 		if (this.#field === undefined) return;
-		const name = this.text.slice(this.#nameFrom, this.#nameTo);
+		const name = this.#name();
 		if (name === this.#field)
 			this.#found = {
 				from: this.#from,
@@ -120,11 +170,12 @@ class Scan {
 				names: this.names - this.#namesBefore,
 				levels: this.deepest - 1,
 				longStrings: this.#longStrings ?? [],
+				isExact: this.#isExact,
 			};
 		else if (name.includes("\\")) this.#isUnsure = true;
 	}
 
-	found(): RawValue | undefined {
+	field(): RawValue | undefined {
 		if (this.#found === undefined || this.#isUnsure) return undefined;
 		const { from, to, ...found } = this.#found;
 		return { text: this.text.slice(from, to), ...found, isCurrent: true };
@@ -136,7 +187,8 @@ function walk(scan: Scan): boolean {
 	const { length } = text;
 	for (let steps = 0; steps < STEPS_A_TURN; steps += 1) {
 		if (scan.at >= length) return true;
-		switch (text.charCodeAt(scan.at)) {
+		const sign = text.charCodeAt(scan.at);
+		switch (sign) {
 			case QUOTE: {
 				const from = scan.at;
 				scan.at = stringEnd(scan, length);
@@ -159,18 +211,48 @@ function walk(scan: Scan): boolean {
 				break;
 			case 0x3a: // :
 				scan.names += 1;
+				if (scan.depth === 1) scan.nameEnds();
 				if (scan.names > NAMES_MAX) throw tooMuch(`more than ${NAMES_MAX} names`);
 				break;
 			case 0x2c: // ,
 				scan.values += 1;
 				if (scan.values > VALUES_MAX) throw tooMuch(`more than ${VALUES_MAX} values`);
 				break;
+			default:
+				if (isDigit(sign)) passNumber(scan);
 		}
 		scan.at += 1;
 		scan.signs += 1;
 		if (scan.signs > SIGNS_MAX) throw tooMuch(`more than ${SIGNS_MAX} signs outside of strings`);
 	}
 	return scan.at >= length;
+}
+
+const PLUS = 0x2b;
+const MINUS = 0x2d;
+const DOT = 0x2e;
+const EXPONENT = 0x65;
+
+function isDigit(sign: number): boolean {
+	return sign >= 0x30 && sign <= 0x39;
+}
+
+/** Moves to the last character of the number that begins here. */
+function passNumber(scan: Scan): void {
+	const { text, at: from } = scan;
+	let to = from + 1;
+	while (isDigit(text.charCodeAt(to)) && to - from < SIGNS_MAX) to += 1;
+	const wholeDigits = to - from;
+	let hasExponent = false;
+	for (let sign = text.charCodeAt(to); to - from < SIGNS_MAX; sign = text.charCodeAt(to)) {
+		const isExponent = (sign | 0x20) === EXPONENT;
+		hasExponent ||= isExponent;
+		if (!isDigit(sign) && !isExponent && sign !== DOT && sign !== PLUS && sign !== MINUS) break;
+		to += 1;
+	}
+	scan.at = to - 1;
+	scan.signs += to - from - 1;
+	if (wholeDigits > SAFE_DIGITS || hasExponent) scan.longNumber(from, to, to - from === wholeDigits);
 }
 
 /** Position after the string that starts here, or the end of the text if it is unterminated. */

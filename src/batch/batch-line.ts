@@ -101,19 +101,16 @@ export async function* openLines(
 
 export interface BatchLine {
 	readonly customId: string;
-	readonly body: Readonly<Record<string, unknown>>;
-	/** True if a number of the line may exceed a double's range (`1e400`). */
-	readonly mayBeInfinite: boolean;
+	/** The request as written. */
+	readonly body: string;
+	/** Of an embedding. */
+	readonly inputs: number;
 	readonly model: string;
 }
 
 export type LineProblem = Omit<BatchProblem, "line">;
 
 const CUSTOM_ID_CHARS_MAX = 512;
-/** A number without a long exponent or 200 digits always fits into a double. */
-const MAY_BE_INFINITE = /\d[eE]\+?\d{3}|\d{200}/;
-/** TypeScript's libraries do not declare `JSON.rawJSON`. */
-const { rawJSON: rawJson } = JSON as unknown as { rawJSON(text: string): unknown };
 /** Lines of this length or longer are parsed in their own turn of the event loop. */
 const LONG_CHARS = 256 * 1024;
 
@@ -121,7 +118,7 @@ const LONG_CHARS = 256 * 1024;
 export async function readLine(text: string, endpoint: string): Promise<BatchLine | LineProblem> {
 	const parsed = await parse(text);
 	if ("code" in parsed) return parsed;
-	const { value } = parsed;
+	const { value, raw } = parsed;
 	const { custom_id: customId, method, url, body } = value;
 	if (typeof customId !== "string" || customId === "")
 		return missing("custom_id", "`custom_id` must be a non-empty string.");
@@ -138,29 +135,24 @@ export async function readLine(text: string, endpoint: string): Promise<BatchLin
 	if (typeof fields.model !== "string" || fields.model === "")
 		return missing("body.model", "`body.model` must be the ID of a model: see GET /v1/models.");
 	if (fields.stream === true) return invalid("body.stream", "`stream` is not supported in a batch. Remove it.");
-	return { customId, body: fields, mayBeInfinite: MAY_BE_INFINITE.test(text), model: fields.model };
+	return { customId, body: raw ?? JSON.stringify(body), inputs: inputsOf(fields.input), model: fields.model };
 }
 
-/**
- * Request body of a line. A number beyond a double's range stays as written, so that its field's check refuses it;
- * `JSON.stringify` would write null.
- */
-export function bodyText({ body, mayBeInfinite }: BatchLine): string {
-	if (!mayBeInfinite) return JSON.stringify(body);
-	return JSON.stringify(body, (_, value: unknown) => {
-		if (value === Number.POSITIVE_INFINITY) return rawJson("1e400");
-		return value === Number.NEGATIVE_INFINITY ? rawJson("-1e400") : value;
-	});
+/** Number of inputs: a prompt of token numbers is one, a list of texts or prompts is its length. */
+function inputsOf(input: unknown): number {
+	if (!Array.isArray(input)) return 1;
+	return typeof input[0] === "number" ? 1 : input.length;
 }
 
-async function parse(text: string): Promise<{ value: Record<string, unknown> } | LineProblem> {
+/** `raw`: the body as written, if it is found. */
+async function parse(text: string): Promise<{ value: Record<string, unknown>; raw: string | undefined } | LineProblem> {
 	try {
-		const checked = checkStructure(text);
-		if (checked !== undefined) await checked;
+		const checked = checkStructure(text, "body");
+		const raw = (checked instanceof Promise ? await checked : checked).field()?.text;
 		if (text.length >= LONG_CHARS) await nextTurn();
 		const value: unknown = JSON.parse(text);
 		if (typeof value === "object" && value !== null && !Array.isArray(value))
-			return { value: value as Record<string, unknown> };
+			return { value: value as Record<string, unknown>, raw };
 		return notJson("The line is not a JSON object.");
 	} catch (error) {
 		const [text] = error instanceof Fault ? error.texts : [];

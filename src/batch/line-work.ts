@@ -6,7 +6,7 @@ import { nextTurn } from "../base/time-slice.ts";
 import { isDatabaseAway } from "../db/outage.ts";
 import type { KeyDigest } from "../keys/secret.ts";
 import type { BatchBooks } from "./batch-books.ts";
-import { bodyText, type OpenLine } from "./batch-line.ts";
+import type { OpenLine } from "./batch-line.ts";
 import type { BatchPause, BatchRecord, BatchUsage } from "./batch-record.ts";
 import { createLineQueue, type Work } from "./line-queue.ts";
 import { answeredLine, errorOf, interrupted, unansweredLine, verdictOf } from "./line-text.ts";
@@ -168,7 +168,7 @@ export function createLineWork(
 		const { line, read } = work;
 		try {
 			const { id: batchId, model, endpoint, keyDigest } = batch;
-			const sent = { batchId, requestUuid: id, model, endpoint, keyDigest, body: bodyText(read) };
+			const sent = { batchId, requestUuid: id, model, endpoint, keyDigest, body: read.body };
 			const response = await carrier.answer({ ...sent, signal: cutOff.signal });
 			judge(work, id, response.status, await response.text());
 		} catch (error) {

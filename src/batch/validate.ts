@@ -74,7 +74,7 @@ export async function validate(
 			const message = "All lines of a batch must name the same model, here `{id}`.";
 			note(problemOf("model_mismatch", "body.model", message, { id: first.name.slice(0, 128) }), line);
 		}
-		if (endpoint === "/v1/embeddings") inputs += inputsOf(read.body.input);
+		if (endpoint === "/v1/embeddings") inputs += read.inputs;
 		if (inputs > EMBEDDING_INPUTS_MAX) {
 			const count = EMBEDDING_INPUTS_MAX;
 			note(problemOf("too_many_inputs", "body.input", "A batch can have at most {count} inputs.", { count }), line);
@@ -95,10 +95,4 @@ const DUPLICATE: LineProblem = {
 /** Digest of a `custom_id`, because ids may be long and numerous. All lone surrogates are equal, as in UTF-8. */
 function nameDigest(customId: string): string {
 	return new Bun.CryptoHasher("sha256").update(customId, "utf16le").digest("base64").slice(0, 24);
-}
-
-/** Number of inputs: a prompt of token numbers is one, a list of texts or prompts is its length. */
-function inputsOf(input: unknown): number {
-	if (!Array.isArray(input)) return 1;
-	return typeof input[0] === "number" ? 1 : input.length;
 }

@@ -5,6 +5,7 @@ import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
 import { isEssential } from "../catalog/request-fields.ts";
 import { bodyProblem } from "./body/body-problem.ts";
+import { EXACT_NUMBERS, type WithExactNumbers } from "./exact-numbers.ts";
 
 /** Absent and null are equal in this interface. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
@@ -34,7 +35,7 @@ export const GENERATION_FIELDS = {
 	top_p: optional(Type.Number({ minimum: 0, maximum: 1 })),
 	frequency_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
 	presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
-	seed: optional(Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })),
+	seed: optional(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 64 })),
 	stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 16 })])),
 	logit_bias: optional(mapOf(Type.Number({ minimum: -100, maximum: 100 }))),
 	user: optional(Type.String()),
@@ -95,13 +96,14 @@ export function honouredFields(
 	unsupported: readonly string[] = NO_FIELDS,
 ) {
 	const fields: Record<string, unknown> = {};
+	const exact = (body as WithExactNumbers)[EXACT_NUMBERS];
 	let ignored: string[] | undefined;
 	for (const name in body) {
 		const value = body[name];
 		if (value === null || value === undefined) continue;
 		const isOwn = own.has(name);
 		if (isOwn ? !unsupported.includes(name) : model.parameters.has(name)) {
-			if (!isOwn) fields[name] = value;
+			if (!isOwn) fields[name] = exact?.[name] ?? value;
 		} else if (ignored === undefined) ignored = [name];
 		else ignored.push(name);
 	}

@@ -1,3 +1,4 @@
+import { addExactly } from "../base/exact-json.ts";
 import { isKnownTo, notCopied } from "../catalog/request-fields.ts";
 import type { TextReply } from "./chat/chat-answer.ts";
 import type { Prompt } from "./prompt.ts";
@@ -38,7 +39,8 @@ export function generationText(replica: Replica, request: GenerationRequest, str
 
 /** Fields of the request for one choice, with another seed per choice: otherwise all choices would be equal. */
 export function seedOf(fields: GenerationRequest["fields"], choice: number): GenerationRequest["fields"] {
-	return typeof fields.seed === "number" ? { ...fields, seed: fields.seed + choice } : fields;
+	const seed = addExactly(fields.seed, choice);
+	return seed === undefined ? fields : { ...fields, seed };
 }
 
 /** Joins replies with one choice each, `n` per prompt, to the reply of one request. */

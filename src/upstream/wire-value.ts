@@ -1,5 +1,7 @@
 /** Reads JSON from another machine without assumptions about types. */
 
+import { parseExactly } from "../base/exact-json.ts";
+
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function asObject(value: unknown): JsonObject | undefined {
@@ -36,10 +38,26 @@ const SHORT_CHARS = 16 * 1024;
 export function parseJson(text: string): unknown {
 	if (hasTooMuch(text)) return undefined;
 	try {
-		return JSON.parse(text) ?? undefined;
+		return withExactArguments(JSON.parse(text), text) ?? undefined;
 	} catch {
 		return undefined;
 	}
+}
+
+/** A longer text is not parsed a second time. */
+const EXACT_CHARS_MAX = 64 * 1024;
+
+/** Arguments of calls are text; a server that sends an object loses no digits of its integers beyond 2^53. */
+export function withExactArguments(parsed: unknown, text: string): unknown {
+	for (const choice of asArray(asObject(parsed)?.choices) ?? []) {
+		const { delta, message } = asObject(choice) ?? {};
+		const { tool_calls: calls, function_call: call } = asObject(delta ?? message) ?? {};
+		if (calls === undefined && call === undefined) continue;
+		const bodies = [...asObjects(calls).map((each) => each.function), call];
+		if (text.length <= EXACT_CHARS_MAX && bodies.some((body) => asObject(asObject(body)?.arguments) !== undefined))
+			return parseExactly(text);
+	}
+	return parsed;
 }
 
 /** Whether a text exceeds these limits. Strings are skipped by `indexOf`, which is native and fast. */

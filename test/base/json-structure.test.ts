@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { checkStructure, type RawValue } from "../../src/base/json-structure.ts";
+import { checkStructure, type Structure } from "../../src/base/json-structure.ts";
 
 /** Any JSON value, with names and strings that could mislead a scanner. */
 const awkward = fc.oneof(
@@ -34,7 +34,7 @@ const namesIn = (json: unknown): number => {
 	return inner + (Array.isArray(json) ? 0 : Object.keys(json).length);
 };
 
-const fieldOf = (text: string, field: string) => checkStructure(text, field) as RawValue | undefined;
+const fieldOf = (text: string, field: string) => (checkStructure(text, field) as Structure).field();
 
 test("finds the field that JSON.parse reads, counts its names, in any layout", () => {
 	fc.assert(
@@ -78,7 +78,7 @@ test("counts a repeated name twice, unlike the parsed value", () => {
 test("a chunked check gives the same result; accepts up to a million escapes", async () => {
 	const before = `{"n":[${"1,".repeat(300_000)}1],"m":[{"x":"`;
 	const [most, tooMany] = [1_000_000, 1_000_001].map((count) => `${before}${"\\n".repeat(count)}"}]}`);
-	expect((await checkStructure(most as string, "m"))?.names).toBe(1);
-	expect(JSON.parse((await checkStructure(most as string, "m"))?.text as string)[0].x).toHaveLength(1_000_000);
+	expect((await checkStructure(most as string, "m")).field()?.names).toBe(1);
+	expect(JSON.parse((await checkStructure(most as string, "m")).field()?.text as string)[0].x).toHaveLength(1_000_000);
 	await expect(Promise.resolve(checkStructure(tooMany as string, "m"))).rejects.toThrow("escapes");
 });

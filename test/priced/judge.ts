@@ -4,7 +4,7 @@ import { type ParseError, visit } from "jsonc-parser";
 import type { Quantities } from "../../src/admission/price.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { Fault } from "../../src/base/fault.ts";
-import { checkStructure, type RawValue } from "../../src/base/json-structure.ts";
+import { checkStructure, type Structure } from "../../src/base/json-structure.ts";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
 import { DEFAULT_LIMITS } from "../../src/catalog/service-limits.ts";
 import { shorten } from "../../src/gateway/body/shortened-json.ts";
@@ -82,7 +82,7 @@ function refusedOr<T>(read: () => T): T | undefined {
 
 function readFor(kind: "chat" | "completions", text: string, model: Model) {
 	if (kind === "chat") {
-		const raw = checkStructure(text, "messages") as RawValue | undefined;
+		const raw = (checkStructure(text, "messages") as Structure).field();
 		const short = shorten(text, raw);
 		const input = readChatRequest(JSON.parse(short.text), model, raw, short.leftOut);
 		const { prompt, maxOutputTokens, choices, fields, stream } = input;

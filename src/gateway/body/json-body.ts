@@ -1,9 +1,11 @@
 import type { PlainLength } from "../../admission/prompt-bound.ts";
 import { assert } from "../../base/assert.ts";
+import { parseExactly } from "../../base/exact-json.ts";
 import { Fault } from "../../base/fault.ts";
-import { checkStructure, type RawValue } from "../../base/json-structure.ts";
+import { checkStructure, type RawValue, type Structure } from "../../base/json-structure.ts";
 import { createTimeSlice, type TimeSlice } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
+import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
 import { type BodyReads, madeInTime } from "./body-reads.ts";
 import { bytesOf, declaredBytes, TAKES_ANY, type TakesBytes } from "./bytes-body.ts";
 import { shorten } from "./shortened-json.ts";
@@ -101,21 +103,26 @@ class TextReading {
 /** Returns a promise only for a text that may take several time slices. */
 function bodyOf(text: string, field: string | undefined): JsonBody | Promise<JsonBody> {
 	if (text.length >= LONG_CHARS) return longBodyOf(text, field);
-	const raw = checkStructure(text, text.length < RAW_CHARS_MIN ? undefined : field);
-	assert(!(raw instanceof Promise), "a short text is looked through in one turn");
+	const checked = checkStructure(text, text.length < RAW_CHARS_MIN ? undefined : field);
+	assert(!(checked instanceof Promise), "a short text is looked through in one turn");
+	const raw = checked.field();
 	const short = shorten(text, raw);
-	return { value: parseObject(short.text), raw, leftOut: short.leftOut, timeSlice: undefined };
+	const value = parseObject(short.text);
+	keepDigits(value, checked, short.leftOut === undefined ? undefined : field);
+	return { value, raw, leftOut: short.leftOut, timeSlice: undefined };
 }
 
 async function longBodyOf(text: string, field: string | undefined): Promise<JsonBody> {
 	const timeSlice = createTimeSlice(TURN_MS);
 	const checked = checkStructure(text, field);
-	const raw = checked instanceof Promise ? await checked : checked;
+	const structure = checked instanceof Promise ? await checked : checked;
+	const raw = structure.field();
 	if (timeSlice.isOver()) await timeSlice.next();
 	// Shortening is useless if all of it must be parsed.
 	const short = shorten(text, raw);
 	if (timeSlice.isOver()) await timeSlice.next();
 	const value = parseObject(short.text);
+	keepDigits(value, structure, short.leftOut === undefined ? undefined : field);
 	if (timeSlice.isOver()) await timeSlice.next();
 	return { value, raw, leftOut: short.leftOut, timeSlice };
 }
@@ -125,6 +132,19 @@ function parseObject(text: string): Record<string, unknown> {
 	if (typeof value !== "object" || value === null || Array.isArray(value))
 		throw new Fault("invalid_request", "The request body must be a JSON object.");
 	return value as Record<string, unknown>;
+}
+
+/** Parses members with integers beyond 2^53 again, without loss. `except`: a member that was cut. */
+function keepDigits(value: Record<string, unknown>, { exact }: Structure, except: string | undefined): void {
+	if (exact === undefined) return;
+	const numbers: Record<string, unknown> = Object.create(null);
+	for (const [written, text] of exact) {
+		const name = JSON.parse(written) as string;
+		if (name === except) continue;
+		// A field that the gateway checks is a number; `seed` and unknown ones are sent as written.
+		(typeof value[name] === "number" ? numbers : value)[name] = parseExactly(text, name.slice(0, 64));
+	}
+	(value as WithExactNumbers)[EXACT_NUMBERS] = numbers;
 }
 
 function parseJson(text: string): unknown {

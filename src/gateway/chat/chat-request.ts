@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { measureChat, type PlainLength } from "../../admission/prompt-bound.ts";
+import { parseExactly } from "../../base/exact-json.ts";
 import { Fault } from "../../base/fault.ts";
 import type { RawValue } from "../../base/json-structure.ts";
 import type { Model } from "../../catalog/model.ts";
@@ -70,7 +71,7 @@ export function readChatRequest(body: Record<string, unknown>, model: Model, raw
 	if (raw !== undefined) raw.isCurrent &&= isSame;
 	const passed = raw?.isCurrent === true && mayPass(body.messages, raw, leftOut !== undefined) ? raw.text : undefined;
 	if (raw !== undefined && leftOut !== undefined && passed === undefined) {
-		body.messages = JSON.parse(raw.text);
+		body.messages = (raw.isExact ? parseExactly(raw.text, "messages") : JSON.parse(raw.text)) as typeof body.messages;
 		fitMessages(body.messages, model);
 	}
 	completeTools(body.tools);

@@ -1,5 +1,5 @@
 /** Parses server-sent events from an untrusted server. Works on bytes, so a split character does no harm. */
-import { asObject, hasTooMuch, type JsonObject } from "../wire-value.ts";
+import { asObject, hasTooMuch, type JsonObject, withExactArguments } from "../wire-value.ts";
 import { died, failed, type UpstreamFailure } from "./failure.ts";
 
 const EVENT_BYTES_MAX = 1024 * 1024;
@@ -143,7 +143,7 @@ export function parseEvent(payload: string): JsonObject {
 	if (hasTooMuch(payload)) throw died("an event with too much structure");
 	let value: unknown;
 	try {
-		value = JSON.parse(payload);
+		value = withExactArguments(JSON.parse(payload), payload);
 	} catch {
 		throw died("an event that is not JSON");
 	}

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { PlainLength } from "../../../src/admission/prompt-bound.ts";
-import { checkStructure, LONG_STRING_CHARS, type RawValue } from "../../../src/base/json-structure.ts";
+import { checkStructure, LONG_STRING_CHARS, type Structure } from "../../../src/base/json-structure.ts";
 import { BEGINNING_CHARS, BEGINNINGS, shorten } from "../../../src/gateway/body/shortened-json.ts";
 
 const PROSE = "A line of prose, as people write it, of some length. ";
@@ -77,7 +77,7 @@ const broken = fc
 	});
 
 function shortened(text: string) {
-	const short = shorten(text, checkStructure(text, "messages") as RawValue | undefined);
+	const short = shorten(text, (checkStructure(text, "messages") as Structure).field());
 	return { value: JSON.parse(short.text) as unknown, leftOut: short.leftOut };
 }
 
@@ -129,7 +129,7 @@ test("cuts only the ends of strings in its member, counted to the byte", () => {
 			expect(rest).toEqual(others);
 			const missing = missingIn(some, messages);
 			// A member with a repeated name is sent re-serialized.
-			if (namesIn(some) < ((checkStructure(text, "messages") as RawValue | undefined)?.names ?? 0))
+			if (namesIn(some) < ((checkStructure(text, "messages") as Structure).field()?.names ?? 0))
 				expect(missing.bytes).toBeLessThanOrEqual(short.leftOut?.bytes ?? 0);
 			else expect(missing).toEqual(short.leftOut ?? NOTHING);
 			parsed += 1;

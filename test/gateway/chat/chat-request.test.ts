@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { checkStructure, type RawValue } from "../../../src/base/json-structure.ts";
+import { checkStructure, type Structure } from "../../../src/base/json-structure.ts";
 import type { Model } from "../../../src/catalog/model.ts";
 import { shorten } from "../../../src/gateway/body/shortened-json.ts";
 import { chatAffinity, readChatRequest } from "../../../src/gateway/chat/chat-request.ts";
@@ -146,7 +146,7 @@ describe("a long plain message", () => {
 	const LONG = "a line of text\n".repeat(2_000);
 	const readLong = (messages: string, of = model) => {
 		const text = `{"model":"${of.id}","messages":${messages},"max_tokens":5}`;
-		const raw = checkStructure(text, "messages") as RawValue | undefined;
+		const raw = (checkStructure(text, "messages") as Structure).field();
 		const short = shorten(text, raw);
 		return readChatRequest(JSON.parse(short.text), of, raw, short.leftOut);
 	};

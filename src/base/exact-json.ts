@@ -1,0 +1,35 @@
+import { Fault } from "./fault.ts";
+
+/** Numbers of JSON that a double cannot hold keep their digits: `JSON.stringify` writes them as they came. */
+
+/** Of the runtime: the types of the language do not have them yet. */
+const { parse, rawJSON, isRawJSON } = JSON as unknown as {
+	parse(text: string, revive: (name: string, value: unknown, context: { source: string }) => unknown): unknown;
+	rawJSON(text: string): ExactNumber;
+	isRawJSON(value: unknown): value is ExactNumber;
+};
+
+export interface ExactNumber {
+	readonly rawJSON: string;
+}
+
+const WHOLE = /^-?\d+$/;
+
+/**
+ * Like `JSON.parse`, at six times its cost: integers beyond 2^53 become ExactNumbers, and numbers beyond a double too.
+ * With `param` the latter are Fault `invalid_request`.
+ */
+export function parseExactly(text: string, param?: string): unknown {
+	return parse(text, (_name, value, { source }) => {
+		if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
+		if (Number.isFinite(value)) return WHOLE.test(source) ? rawJSON(source) : value;
+		if (param === undefined) return rawJSON(source);
+		throw new Fault("invalid_request", "`{param}` has a number beyond 1.8e308.", { values: { param }, param });
+	});
+}
+
+/** The sum of a number of either kind and an integer; undefined for other values. */
+export function addExactly(value: unknown, more: number): number | ExactNumber | undefined {
+	if (typeof value === "number") return value + more;
+	return isRawJSON(value) ? rawJSON(String(BigInt(value.rawJSON) + BigInt(more))) : undefined;
+}

@@ -4,12 +4,10 @@ import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { errorResponse } from "./error-body.ts";
 
-/** Determines a request's client address: the peer's, or what a trusted proxy reports. */
+/** Determines a request's client address: the peer's, or the one reported by a trusted proxy. */
 export type ClientAddress = (peer: string, forwardedFor: string | null) => string;
 
-/**
- * Reads `x-forwarded-for` from the right up to the first address that is not trusted. `onUnknownProxy` is called once.
- */
+/** Reads `x-forwarded-for` from the right to the first address that is not trusted. `onUnknownProxy` is called once. */
 export function createClientAddress(
 	trustedProxies: readonly string[],
 	onUnknownProxy: (peer: string) => void = () => {},
@@ -43,7 +41,7 @@ export function createClientAddress(
 	};
 }
 
-/** Warns once: clients behind an untrusted proxy share one address and its limit of failed attempts. */
+/** Warns once: clients behind an untrusted proxy share one address, and so one limit of failed attempts. */
 export function warnOfUnknownProxy(log: Log): (peer: string) => void {
 	return (proxy) =>
 		log.warn(
@@ -52,7 +50,7 @@ export function warnOfUnknownProxy(log: Log): (peer: string) => void {
 		);
 }
 
-/** Addresses of this machine that only itself can reach. */
+/** Whether the address is one of this machine that only the machine itself can reach. */
 export function isLoopback(address: string): boolean {
 	return address === "::1" || /^127\.\d+\.\d+\.\d+$/.test(plain(address));
 }
@@ -60,20 +58,20 @@ export function isLoopback(address: string): boolean {
 /** Header between our processes: the request came through a proxy. */
 export const PASSED_ON_HEADER = "x-tollgate-passed-on";
 
-/** Whether a proxy, trusted or not, is between us and the client. `address` is the client's as far as known. */
+/** Whether any proxy, trusted or not, is in between. `address` is the client's as far as known. */
 export function isPassedOn(headers: Headers, address: string): boolean {
 	const forwardedFor = headers.get("x-forwarded-for");
 	if (forwardedFor !== null && forwardedFor.trim() !== address) return true;
 	return ["forwarded", "x-real-ip", "via", PASSED_ON_HEADER].some((name) => headers.has(name));
 }
 
-/** Some proxies (Azure's) append the client's port; without removing it, each port would be another client. */
+/** Removes a port, which some proxies (Azure's) append: each port would count as another client. */
 function withoutPort(hop: string): string {
 	const [, bracketed, dotted] = /^(?:\[([^\]]+)\](?::\d+)?|([\d.]+):\d+)$/.exec(hop) ?? [];
 	return plain(bracketed ?? dotted ?? hop);
 }
 
-/** IPv4-mapped IPv6 as IPv4, however it is written, so that a client has one address. */
+/** Writes IPv4-mapped IPv6 as IPv4, so that each client has a single address. */
 function plain(address: string): string {
 	if (!/:ffff:/i.test(address) || isIP(address) !== 6) return address;
 	const tail = address.slice("::ffff:".length);
@@ -87,15 +85,15 @@ function plain(address: string): string {
 
 type Answer = Response | Promise<Response>;
 
-/** Probe paths, which are answered without a `Host` header. */
+/** Paths of probes, which are answered even without a `Host` header. */
 export type Probes = Readonly<Record<"/livez" | "/readyz", () => Answer>>;
 
 /**
- * Refuses requests without a valid URL, which the runtime builds from the `Host` header. Probes are answered all the
- * same: balancers use HTTP/1.0 without `Host` (HAProxy's `option httpchk`).
+ * Refuses requests without a valid URL, which the runtime builds from the `Host` header. Probes are answered anyway:
+ * balancers send them by HTTP/1.0 without `Host` (HAProxy's `option httpchk`).
  */
 export function createUrlCheck(probes: Probes): (request: Request) => Answer | undefined {
-	/** Prefix of the last valid URL; clients repeat it. */
+	/** Prefix of the last valid URL, which clients repeat. */
 	let known = "";
 	return ({ url, headers }) => {
 		if (known !== "" && url.startsWith(known)) return undefined;
@@ -110,7 +108,7 @@ export function createUrlCheck(probes: Probes): (request: Request) => Answer | u
 	};
 }
 
-/** An IPv6 zone is local to the client's machine and must be removed (RFC 6874); some clients send it. */
+/** An IPv6 zone is local to the client's machine and must be removed (RFC 6874), but some clients send it. */
 function zoneHint(headers: Headers): string {
 	return /^\[[^\]]*%/.test(headers.get("host") ?? "")
 		? ": an IPv6 address has no zone (%…) there. Use an address without one, or a name"

@@ -8,31 +8,31 @@ export interface Connection {
 	readonly address: string;
 	/** Sets the idle timeout in seconds, 0 for none, until it is set again. */
 	setIdleTimeout(seconds: number): void;
-	/** Language of error messages, English by default. The console sets it for people. */
+	/** Language of error texts, English by default. The console sets it for people. */
 	readonly language?: Language | undefined;
-	/** For a line of a batch, which has no connection. */
+	/** Set for a line of a batch, which has no connection. */
 	readonly line?: {
 		readonly batchId: string;
-		/** UUID, stored before the line is sent. */
+		/** UUID that was stored before the line is sent. */
 		readonly requestUuid: string;
 	};
 }
 
 /**
- * Idle timeout between requests. Longer than clients and balancers keep idle connections (Caddy 120 s, Go and Traefik
- * 90, AWS, nginx and .NET 60): the side that sends next must be the one that closes, or its request is lost.
+ * Idle timeout between requests. Longer than those of clients and balancers (Caddy 120 s, Go and Traefik 90, AWS, nginx
+ * and .NET 60): if the server closed first, a request could be lost.
  */
 export const IDLE_TIMEOUT_S = 125;
-/** While a long whole answer is read. */
+/** Idle timeout while a client reads a long answer. */
 export const UNREAD_TIMEOUT_S = 10;
-/** While a stream is open: comments keep an idle one alive, and a stalled reader is disconnected. */
+/** Idle timeout of an open stream: comments keep it alive, and a stalled reader is disconnected. */
 export const STREAM_TIMEOUT_S = 60;
-/** While a body arrives: the runtime silently disconnects a client that sends less than 16 KB/s for so long. */
+/** Idle timeout while a body arrives: the runtime disconnects clients that send less than 16 KB/s for so long. */
 export const BODY_TIMEOUT_S = 64;
 
 export type SilentConnections = ReturnType<typeof createSilentConnections>;
 
-/** Connections that wait for a whole answer for longer than a moment: they get no idle timeout. */
+/** Connections that wait longer than a moment for a whole answer: they get no idle timeout. */
 export function createSilentConnections(clock: Clock) {
 	const moments = createMoments<Connection>(clock, (connection) => trySetIdleTimeout(connection, 0));
 	return {
@@ -48,6 +48,6 @@ export function trySetIdleTimeout(connection: Connection, idleTimeoutS: number):
 	try {
 		connection.setIdleTimeout(idleTimeoutS);
 	} catch {
-		// The connection is closed already.
+		// The connection is already closed.
 	}
 }

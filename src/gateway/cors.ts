@@ -38,7 +38,7 @@ export function createCors(answer: Answer, allowed: () => Cors): Answer {
 	};
 }
 
-/** SDKs send headers of their own (`x-stainless-…`), so that all requested ones are allowed. */
+/** Allows all requested headers, because SDKs send their own (`x-stainless-…`). */
 function preflightAnswer({ headers: requested }: Request): Response {
 	const headers = new Headers({
 		"access-control-allow-methods": "GET, POST, DELETE",

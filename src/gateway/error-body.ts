@@ -22,7 +22,7 @@ const errors = <Code extends FaultCode>(status: number, ...codes: readonly Code[
 };
 interface ErrorKind {
 	readonly status: number;
-	/** OpenAI's `type`. */
+	/** OpenAI's error type. */
 	readonly type: string;
 }
 
@@ -47,7 +47,7 @@ export const ERRORS: Readonly<Record<FaultCode, ErrorKind>> = {
 	...errors(503, "overloaded", "service_unavailable"),
 	...errors(504, "upstream_timeout"),
 };
-/** A retry does not help: SDKs get a hint, since they retry some of these statuses. */
+/** Statuses for which a retry is useless: a header tells SDKs, which retry some of them. */
 const FINAL: ReadonlySet<number> = new Set([402, 409]);
 
 export const CLIENT_LEFT_STATUS = 499;
@@ -59,7 +59,7 @@ export function errorBody(fault: Fault, language: Language = ENGLISH) {
 	return { error: { message, type, param: fault.param, code: fault.code, ...amounts } };
 }
 
-/** Additional fields of a 402's `error`: decimal US dollars, and the largest affordable `max_tokens`. */
+/** Further fields of a 402's `error`: decimal US dollars, and the largest affordable `max_tokens`. */
 function amountsOf(shortage: CreditShortage) {
 	const { availableNanoUsd, heldNanoUsd, requiredNanoUsd, affordableMaxTokens } = shortage;
 	return {
@@ -74,18 +74,18 @@ export function statusOf(fault: Fault): number {
 	return ERRORS[fault.code].status;
 }
 
-/** A whole answer with all headers on the Response itself. */
+/** A whole response, with all headers set. */
 export function errorResponse(fault: Fault, requestId: string, language: Language = ENGLISH): Response {
 	const { status } = ERRORS[fault.code];
 	const headers = jsonHeaders(requestId);
-	// With `retry-after`, clients retry. A 503 without it means that no deployment exists: retrying does not help.
+	// With `retry-after`, clients retry. A 503 without it means that there is no such model, so a retry is useless.
 	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
 	else if (FINAL.has(status) || fault.code === "service_unavailable") headers["x-should-retry"] = "false";
 	if (status === 401) headers["www-authenticate"] = "Bearer";
 	return new Response(JSON.stringify(errorBody(fault, language)), { status, headers });
 }
 
-/** Any thrown value as a Fault that may be shown. No text of an upstream gets through. */
+/** Converts any thrown value to a Fault that may be shown. Contains no text of an upstream. */
 export function faultOf(error: unknown): Fault {
 	if (error instanceof Fault) return error;
 	if (error instanceof UpstreamFailure) return faultOfUpstream(error);
@@ -105,12 +105,12 @@ export function faultOf(error: unknown): Fault {
 	);
 }
 
-/** For requests that still wait when the process stops. */
+/** Error for requests that still wait when the process stops. */
 export function restarting(detail: { private?: string; cause?: unknown } = {}): Fault {
 	return new Fault("service_unavailable", "The service is restarting.", { ...detail, retryAfterS: 1 });
 }
 
-/** Without the upstream's text, which may repeat the prompt: the upstream's own log has it under the same request id. */
+/** Omits the upstream's text, which may repeat the prompt; the upstream's log has it under the same request id. */
 function faultOfUpstream(failure: UpstreamFailure): Fault {
 	const { kind, status, param } = failure;
 	const detail = { private: `upstream ${kind} ${status ?? ""}`.trimEnd(), cause: failure };
@@ -146,7 +146,7 @@ const UPSTREAM_FAULTS: Partial<Record<UpstreamFailureKind, readonly [FaultCode, 
 	aborted: ["request_timeout", "The request was cancelled."],
 };
 
-/** Known causes, by words of the server's message. The texts are ours, since a server's message may repeat the prompt. */
+/** Known causes, by words of the server's message. The texts are ours, since the message may repeat the prompt. */
 const HINTS: readonly (readonly [RegExp, string])[] = [
 	[/\broles\b|role not supported|message role/i, "This model may not support the order or kind of roles."],
 	[/\btools?\b|tool_choice|function.call/i, "This model may not support tools, or not in this form."],
@@ -157,7 +157,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
 ];
 
 function hintOf({ private: message }: UpstreamFailure): string {
-	// After `input`, pydantic repeats the request.
+	// pydantic repeats the request after `input`, so only the part before it is searched.
 	const [said = ""] = message.split(/\binput(?:_value)?["'\\]*\s*[:=]/, 1);
 	const [, hint] = HINTS.find(([words]) => words.test(said)) ?? [];
 	return hint ?? "Check the request against the model's documentation.";

@@ -22,12 +22,12 @@ interface TextInput extends EndpointInput {
 	readonly prompt: Prompt;
 	readonly choices: number;
 	readonly measure: PromptMeasure;
-	/** Per choice. */
+	/** Output tokens per choice. */
 	readonly maxOutputTokens: number;
 	readonly includeUsage: boolean;
 }
 
-/** Differences between chat and legacy completions. */
+/** What differs between chats and text completions. */
 interface TextEndpoint<Input extends TextInput, Reply extends TextReply<unknown>, Chunk>
 	extends Pick<InferenceEndpoint<JsonBody, Input, Reply, Chunk>, "promptField" | "read" | "affinityOf"> {
 	readonly name: ChatMode;
@@ -38,7 +38,7 @@ interface TextEndpoint<Input extends TextInput, Reply extends TextReply<unknown>
 	stream(model: Model, context: CallContext, input: Input): StreamCall<Chunk>;
 }
 
-/** An endpoint that generates text and is priced in tokens. */
+/** An endpoint that generates text and charges tokens. */
 export function generatedText<
 	Input extends TextInput,
 	Reply extends TextReply<unknown>,
@@ -55,7 +55,7 @@ export function generatedText<
 			readJson(connection, bytesMax, reads, takes, bytes, own.readsRaw ? promptField : undefined),
 		read: own.read,
 		...(own.affinityOf === undefined ? {} : { affinityOf: own.affinityOf }),
-		// One literal, since a spread object grows step by step.
+		// A single literal, because an object built by spreads grows in steps.
 		upperBound: (input, model) => ({
 			promptTokens: promptTokensMax(input.measure, model),
 			cachedTokens: 0,
@@ -93,7 +93,7 @@ export function generatedText<
 	};
 }
 
-/** Writes and bills a stream that is priced in tokens. A class, since there is one per open stream. */
+/** Writes and bills a stream that is charged by tokens. A class, because there is one per open stream. */
 class TokenRelay<Chunk extends WrittenChunk> implements Relay<Chunk> {
 	readonly #request: AdmissionRequest;
 	readonly #measure: PromptMeasure;
@@ -122,7 +122,7 @@ class TokenRelay<Chunk extends WrittenChunk> implements Relay<Chunk> {
 		return billOf(this.#request, this.#measure, usage, bytes, chunks, tokensLikely);
 	}
 
-	/** Every token has at least one byte, so bytes bound uncounted tokens. */
+	/** Each token has at least one byte, so bytes are an upper bound of uncounted tokens. */
 	costAt(now: Bill, output: number): NanoUsd {
 		return priceOfTokens(this.#request.model.rateCard, now.promptTokens, now.cachedTokens, output);
 	}

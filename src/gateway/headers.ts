@@ -1,12 +1,12 @@
 import type { RateLimitState } from "../limits/key-limits.ts";
 
-/** Id of the model that answered a request to a route. */
+/** Header with the id of the model that answered a request to a route. */
 export const SERVED_MODEL_HEADER = "x-served-model";
 
-/** Cached headers of answers without `x-ignored-parameters`, by content type. */
+/** Cached headers of responses without `x-ignored-parameters`, by content type. */
 const PLAIN = new Map<string, Headers>();
 
-/** Headers of an answer. Responses copy them, since the next answer gets the same object. */
+/** Headers of a response. The response copies them, because the next one gets the same object. */
 export function answerHeaders(requestId: string, ignored: readonly string[], contentType: string): Headers {
 	let plain = PLAIN.get(contentType);
 	if (plain === undefined) {
@@ -27,7 +27,7 @@ export function answerHeaders(requestId: string, ignored: readonly string[], con
 
 const HEADER_NAMES_MAX = 20;
 
-/** Value of `x-ignored-parameters`: at most 20 names that are safe in a header, then a count. */
+/** Value of `x-ignored-parameters`: up to 20 names that are safe in a header, then a number. */
 function ignoredHeader(ignored: readonly string[]): string | undefined {
 	if (ignored.length === 0) return undefined;
 	const shown = ignored.filter((name) => /^[A-Za-z0-9_.-]{1,64}$/.test(name)).slice(0, HEADER_NAMES_MAX);
@@ -50,7 +50,7 @@ export const RATE_HEADERS = [
 	"x-ratelimit-reset-requests",
 ] as const;
 
-/** Rate limit state of a limited key, in OpenAI's headers. */
+/** Sets OpenAI's headers with the rate limit of a key. */
 export function setRateHeaders(headers: Headers, { limit, remaining, resetMs }: RateLimitState): void {
 	headers.set(RATE_HEADERS[0], String(limit));
 	headers.set(RATE_HEADERS[1], String(remaining));
@@ -61,7 +61,7 @@ export function dropRateHeaders(headers: Headers): void {
 	for (const name of RATE_HEADERS) headers.delete(name);
 }
 
-/** In OpenAI's format: `0s`, `850ms`, `6s`, `1m30s`. */
+/** Duration in OpenAI's format: `0s`, `850ms`, `6s`, `1m30s`. */
 function durationText(ms: number): string {
 	if (ms > 0 && ms < 1_000) return `${Math.ceil(ms)}ms`;
 	const seconds = Math.ceil(ms / 1_000);

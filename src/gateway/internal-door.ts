@@ -16,8 +16,9 @@ interface InternalDeps extends Pick<EndpointDeps, "serve" | "files" | "batches">
 }
 
 /**
- * Serves the console: requests of the public interface in the name of a key, which a signed token names instead of its
- * secret. They take the public interface's whole road; a request without a valid token learns nothing.
+ * Serves the console: requests to the public interface in the name of a key, which a signed token names instead of its
+ * secret. They are handled like public ones; an invalid
+ * token gets a 403.
  */
 export function createInternalDoor(
 	deps: InternalDeps,
@@ -31,7 +32,7 @@ export function createInternalDoor(
 		assert(connection !== undefined, "a request comes with its connection");
 		return connection;
 	}
-	/** The token must be valid when the request begins; the request itself may take hours. */
+	/** Key per connection. The token must be valid when the request starts, which may then run for hours. */
 	const named = new WeakMap<Connection, KeyDigest>();
 	function digestOf(connection: Connection): KeyDigest {
 		const { headers, url } = connection.request;
@@ -61,7 +62,7 @@ export function createInternalDoor(
 	};
 }
 
-/** Whether a request carries an internal token. Secrets of API keys begin differently. */
+/** Whether a request has an internal token, which starts differently from API keys. */
 export function isInternal(request: Request): boolean {
 	return request.headers.get("authorization")?.startsWith("Bearer tgi_") ?? false;
 }

@@ -1,4 +1,4 @@
-/** Common to all request bodies: null equals absent, and unknown fields pass if the deployment lists them. */
+/** Rules for all request bodies: null means absent, and unknown fields pass if the model lists them. */
 import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import type { TypeCheck } from "@sinclair/typebox/compiler";
 import { Fault } from "../base/fault.ts";
@@ -7,21 +7,21 @@ import { isEssential } from "../catalog/request-fields.ts";
 import { bodyProblem } from "./body/body-problem.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "./exact-numbers.ts";
 
-/** Absent and null are equal in this interface. */
+/** A field that may be absent or null, which mean the same. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 
 export const openObject = <T extends TProperties>(members: T) => Type.Object(members, { additionalProperties: true });
 
-/** A request body with a model. Other fields are dropped unless the deployment lists them. */
+/** A request body with a model. Further fields are dropped unless the model lists them. */
 export const requestBody = <T extends TProperties>(fields: T) =>
 	openObject({ model: Type.String({ minLength: 1, description: "ID of a model: see GET /v1/models." }), ...fields });
 
 export const shortText = (maxLength: number) => optional(Type.String({ maxLength }));
 
-/** TypeBox's Record does not check members whose name has a line break. */
+/** Matches any name; TypeBox's Record skips members whose name contains a line break. */
 const ANY_NAME = Type.String({ pattern: "^[\\s\\S]*$" });
 
-/** An object with any names and one kind of member; `additionalProperties` would allocate a scope per check. */
+/** An object with any names and one kind of values; `additionalProperties` would allocate a scope per check. */
 export const mapOf = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
 	Type.Record(ANY_NAME, member, options);
 
@@ -44,7 +44,7 @@ export const GENERATION_FIELDS = {
 const LISTS = ["stop", "tools", "functions"] as const;
 const CHOOSES_FREELY: ReadonlySet<unknown> = new Set(["auto", "none"]);
 
-/** Removes empty lists and maps, and choices among tools if there are none: some clients always send them. */
+/** Removes empty lists and maps, and `tool_choice` without tools, which some clients always send. */
 export function removeEmpty(body: Record<string, unknown>): void {
 	for (const name of LISTS) {
 		const list = body[name];
@@ -86,8 +86,8 @@ export function limitsOutput(model: Model): boolean {
 const NO_FIELDS: readonly string[] = [];
 
 /**
- * Optional fields that the deployment honours, and names of the others. `own`: fields that the endpoint reads itself, honoured unless in
- * `unsupported`. Fault unsupported_parameter.
+ * Returns optional fields that the model supports, and the names of the others. `own`: fields that the endpoint reads
+ * itself, supported unless in `unsupported`. Fault unsupported_parameter.
  */
 export function honouredFields(
 	body: Readonly<Record<string, unknown>>,
@@ -123,7 +123,7 @@ function isRefused({ unsupportedParameters, kind }: Model, name: string, value: 
 
 const CHOICES: readonly string[] = ["n"];
 
-/** `n` and output limits, if the deployment does not take them. */
+/** Names of `n` and output limits, if the model does not support them. */
 export function unsupportedOf({ n }: { n?: number | null }, model: Model): readonly string[] {
 	const choices = n === 1 || model.parameters.has("n") ? NO_FIELDS : CHOICES;
 	return limitsOutput(model) ? choices : [...choices, "max_tokens", "max_completion_tokens"];

@@ -25,7 +25,7 @@ export interface EndpointDeps {
 	readonly status: Pick<Status, "respond">;
 	readonly files: Files;
 	readonly batches: Batches;
-	/** The part of `/openapi.json` that another room serves. */
+	/** Part of `/openapi.json` for routes that other code serves. */
 	readonly documentPart: (failures: Failures) => DocumentPart;
 	connectionOf(request: Request): Connection;
 }
@@ -36,7 +36,7 @@ type Routes = Readonly<
 
 const BARE = { parse: "none" } as const;
 
-/** Handlers get the bare Request and return a whole Response: no hook touches either. Other methods return 405. */
+/** Handlers get the bare Request and return a whole Response, which no hook changes. Other methods return 405. */
 export function addRoutes(app: Elysia, routes: Routes): void {
 	for (const [path, methods] of Object.entries(routes)) {
 		for (const [method, answer] of Object.entries(methods))
@@ -109,7 +109,7 @@ function lastPart(url: string): string {
 	}
 }
 
-/** The rest of the path, still encoded: a router would stop at an encoded slash or decode it. */
+/** Rest of the path, still encoded, because a router would stop at an encoded slash or decode it. */
 function modelIdOf(url: string): string {
 	return new URL(url).pathname.slice("/v1/models/".length);
 }
@@ -128,7 +128,7 @@ export function notFound(request: Request): Response {
 	return errorResponse(new Fault("not_found", notOfferedText(pathname)), newRequestId().requestId);
 }
 
-/** For the outermost `onError`: an escaped error is answered in the error shape, without its text. */
+/** For the outermost `onError`: returns an error response without the escaped error's text. */
 export function escapedError(error: unknown, code: string | number): Response {
 	const { requestId } = newRequestId();
 	if (code === "NOT_FOUND") return errorResponse(new Fault("not_found", "Page not found."), requestId);
@@ -140,7 +140,7 @@ export function escapedError(error: unknown, code: string | number): Response {
 	return errorResponse(faultOf(error), requestId);
 }
 
-/** Paths of other interfaces and what to use here instead. The first match counts. */
+/** Paths of other interfaces, and what to use here instead. The first match counts. */
 const INSTEAD: readonly [RegExp, string][] = [
 	[
 		/^\/(?!v1\/)|^\/v1\/v1\//,

@@ -26,7 +26,7 @@ export class ChatEvents<Chunk extends WrittenChunk = ChatChunk> {
 	readonly #prefix: string;
 	readonly #usageChoices: string;
 	readonly #suffix: string;
-	/** Members of each event apart from its choices, as last written, and their text. */
+	/** Members of each event other than its choices, as last written, with their text. */
 	#about: AnswerFields | undefined;
 	#aboutText = "";
 	#tail: string;
@@ -69,7 +69,7 @@ export class ChatEvents<Chunk extends WrittenChunk = ChatChunk> {
 	}
 }
 
-/** Object members, each with its trailing comma. */
+/** Members of an object as JSON, each followed by a comma. */
 function membersText(fields: AnswerFields | undefined): string {
 	if (fields === undefined) return "";
 	const text = JSON.stringify(fields);

@@ -15,7 +15,7 @@ const BODY_BYTES_MAX = 64 * 1024;
 const LIST_DEFAULT = 20;
 const LIST_MAX = 100;
 
-/** Answers of /v1/batches. All keys of an account share its batches; a batch is charged to the key that made it. */
+/** Responses of /v1/batches. All keys of an account share its batches; the key that creates one is charged for it. */
 export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyReads }) {
 	const { batches } = deps;
 
@@ -38,7 +38,7 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 			const owner = { accountId: key.accountId, keyId: key.id };
 			return batchView(await askDatabase(() => batches.create(owner, wanted)));
 		},
-		/** Existing batches stay readable when no deployment takes batches; without any, the service has none. */
+		/** Existing batches stay readable if no model supports batches; a service without either has none. */
 		async list({ url, key }: UnmeteredCall) {
 			const query = new URL(url).searchParams;
 			const limit = limitOf(query.get("limit"));

@@ -10,11 +10,11 @@ import type { ServedEndpoint } from "../serve/serve.ts";
 
 export type LineCarrier = ReturnType<typeof createLineCarrier>;
 
-/** Serves lines of batches on the road of all requests, in the name of the batch's key. */
+/** Serves batch lines like all requests, in the name of the batch's key. */
 export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load">) {
-	/** Usage of lines in flight; each is read once after its answer. */
+	/** Usage of lines being sent; each is read once, after the line's answer. */
 	const used = new SlotMap<BatchUsage>();
-	/** Lines in flight by model, including those that wait for a place. */
+	/** Number of lines being sent by model, including those that wait for a place. */
 	const underWay = new Map<string, number>();
 	const count = (model: string, change: 1 | -1) => void underWay.set(model, (underWay.get(model) ?? 0) + change);
 	return {

@@ -12,7 +12,7 @@ import type { ReportedUsage } from "../../upstream/usage.ts";
 import { CLIENT_LEFT_STATUS, faultOf, statusOf } from "../error-body.ts";
 import type { Exchange, ServeDeps } from "../serve/context.ts";
 
-/** Most by which the learnt rate may raise an estimate above the one by size. */
+/** Factor by which the learnt rate may at most exceed the estimate by size. */
 const LEARNT_FACTOR_MAX = 2;
 
 export interface Bill extends UsageCounts {
@@ -20,22 +20,22 @@ export interface Bill extends UsageCounts {
 	readonly basis: Basis;
 }
 
-/** Generated output, as far as it is known without a token count. */
+/** Size of generated output, as far as it is known without a token count. */
 export interface OutputSize {
 	readonly bytes: number;
-	/** Events of a stream that carried output; 0 if the answer came unstreamed. */
+	/** Events of a stream with output; 0 if the answer was not streamed. */
 	readonly chunks: number;
-	/** Estimate from finished streams of the same replica; undefined if too few are known. */
+	/** Estimate from finished streams of the same replica; undefined if there were too few. */
 	readonly tokensLikely?: number | undefined;
 }
 
-/** For requests that delivered nothing: no charge. */
+/** Bill of a request that delivered nothing: no charge. */
 export const FREE_BILL: Bill = { ...NO_COUNTS, cost: ZERO_USD, basis: "exact" };
 
 /**
- * Prices the upstream's counts. A missing count is estimated from the size, at most the reservation. A count above the
- * context is cut to it. Both are marked as estimates, as is a record that contradicts itself; a count above the output
- * limit stands.
+ * Prices the upstream's counts. A missing count is estimated from the size, at most up to the reservation; a count
+ * above the context length is reduced to it. Both are marked as estimates, as is a record that contradicts itself. A
+ * count above the output limit stays.
  */
 export function billOf(
 	{ model, upperBound, choices }: Pick<AdmissionRequest, "model" | "upperBound" | "choices">,
@@ -66,20 +66,20 @@ export function billOf(
 	};
 }
 
-/** The estimate learnt from the replica's streams, at most one token per byte and twice the estimate by size. */
+/** The estimate learnt from the replica's streams, limited to one token per byte and twice the estimate by size. */
 function likelyTokens(bytes: number, chunks: number, tokensLikely: number | undefined): number {
 	const bySize = completionTokensEstimate(bytes, chunks);
 	return tokensLikely === undefined ? bySize : Math.min(tokensLikely, LEARNT_FACTOR_MAX * bySize, bytes);
 }
 
-/** The columns of counts have 32 bits: a lying upstream must not block the writes of all requests. */
+/** Limit of counts, whose columns have 32 bits: a wrong upstream count must not block the writes of all requests. */
 const COUNT_MAX = 2 ** 31 - 1;
 
 export interface OutcomeFacts {
 	readonly ending: Ending;
 	readonly status: number;
 	readonly replica: string | undefined;
-	/** Milliseconds from admission. */
+	/** Milliseconds from admission to the first token; null if there was none. */
 	readonly firstMs: number | null;
 	readonly totalMs: number;
 }
@@ -101,18 +101,18 @@ export function outcomeOf(bill: Bill, facts: OutcomeFacts): Outcome {
 	};
 }
 
-/** Rounds milliseconds to three decimals: the clock's further digits would only lengthen the record. */
+/** Rounds milliseconds to three decimals; further digits would only lengthen the record. */
 function wholeMicros(ms: number): number {
 	return Math.round(ms * 1_000) / 1_000;
 }
 
-/** The bill as settled in the books, so that the client sees the charged amount. */
+/** Bill as settled in the ledger, so that the client sees the charged amount. */
 export function settledBill(event: SettledEvent): Bill {
 	const { promptTokens, completionTokens, cachedTokens, reasoningTokens, units, basis, charged: cost } = event;
 	return { promptTokens, completionTokens, cachedTokens, reasoningTokens, units, basis, cost };
 }
 
-/** Settles a failed, admitted request without charge; does nothing if it is already settled. */
+/** Settles a failed, admitted request without a charge; does nothing if it is already settled. */
 export function settleFailed(deps: ServeDeps, { context, admitted }: Exchange, error: unknown): void {
 	if (admitted.hold.state !== "held") return;
 	const totalMs = deps.clock.monotonicMs() - context.startedMs;
@@ -130,8 +130,8 @@ export function endingOf(error: unknown): Ending {
 }
 
 /**
- * Draws the credit for a cost above the reservation from Postgres and other instances; the settlement writes off the
- * rest. Undefined, as usual, if this instance has enough.
+ * Draws credit for a cost above the reservation; the settlement writes the rest off. Undefined, as usual, if this
+ * instance has enough.
  */
 export function coverExcess({ hold }: Admitted, cost: NanoUsd): Promise<void> | undefined {
 	if (cost <= hold.reserved) return undefined;
@@ -145,13 +145,13 @@ async function draw({ ledger, admitted }: Admitted["hold"], excess: NanoUsd): Pr
 		const shortage = await ledger.draw(admitted, excess);
 		if (shortage !== null && shortage.availableNanoUsd > 0) await ledger.draw(admitted, shortage.availableNanoUsd);
 	} catch {
-		// The database is unreachable: the answer does not wait for it.
+		// The database is unreachable, and the response does not wait for it.
 	}
 }
 
 export type UsageRecord = ReturnType<typeof usageRecord>;
 
-/** The authoritative usage of an answer, in OpenAI's format plus the charge. */
+/** Usage of an answer as booked, in OpenAI's format plus the charge. */
 export function usageRecord(bill: Bill) {
 	return {
 		prompt_tokens: bill.promptTokens,
@@ -159,13 +159,13 @@ export function usageRecord(bill: Bill) {
 		total_tokens: bill.promptTokens + bill.completionTokens,
 		prompt_tokens_details: { cached_tokens: bill.cachedTokens },
 		completion_tokens_details: { reasoning_tokens: bill.reasoningTokens },
-		/** The charged amount, as a number like aggregators send it. */
+		/** Charged amount as a number, as in OpenRouter's format. */
 		cost: jsonUsd(bill.cost),
 		basis: bill.basis,
 	};
 }
 
-/** The bill of an endpoint with units of its own. `counted`: the quantities are no estimate. */
+/** Bill of an endpoint with units other than tokens. `counted`: the quantities are not estimates. */
 export function unitBill(model: Model, used: Quantities, counted: boolean): Bill {
 	const { rateCard } = model;
 	const cost = priceWithin(rateCard, used);
@@ -182,13 +182,13 @@ export function unitBill(model: Model, used: Quantities, counted: boolean): Bill
 }
 
 interface Counted {
-	/** Undefined without a count. */
+	/** Undefined if the upstream did not count. */
 	readonly tokens: number | undefined;
-	/** Whether the count exists, needed no cut and its record does not contradict itself. */
+	/** True if there is a count, within the maximum, and its record does not contradict itself. */
 	readonly isBelieved: boolean;
 }
 
-/** An upstream's count, cut to the request's maximum. */
+/** An upstream's count, reduced to the request's maximum. */
 export function countedWithin(
 	usage: ReportedUsage | undefined,
 	field: "promptTokens" | "completionTokens",
@@ -199,7 +199,7 @@ export function countedWithin(
 	return { tokens: Math.min(count, max), isBelieved: count <= max && usage?.contradicts === undefined };
 }
 
-/** The prompt of an endpoint with units of its own, by the upstream's count or by `estimate`. */
+/** Prompt tokens of an endpoint with other units, as counted by the upstream or else `estimate`. */
 export function promptWithin(usage: ReportedUsage | undefined, max: number, estimate: number) {
 	const { tokens, isBelieved } = countedWithin(usage, "promptTokens", max);
 	const cachedTokens = Math.min(usage?.cachedTokens ?? 0, tokens ?? 0);

@@ -5,10 +5,10 @@ import type { ServiceLimits } from "../../catalog/service-limits.ts";
 
 export type BodyMemory = ReturnType<typeof createBodyMemory>;
 
-/** As small as a connection's own buffers, so not counted. */
+/** Smaller bodies are not counted, because they fit into a connection's own buffers. */
 const UNCOUNTED_BYTES = 16 * 1024;
 
-/** Counts body bytes in memory, by account; bytes beyond the limits are refused before they are read. */
+/** Counts the bytes of bodies in memory per account. Bytes beyond the limits are refused before they are read. */
 export function createBodyMemory(deps: {
 	limits(): Pick<ServiceLimits, "bodyMemoryBytesMax" | "bodyMemoryAccountBytesMax">;
 }) {
@@ -45,7 +45,7 @@ export function createBodyMemory(deps: {
 
 type Change = (accountId: string, bytes: number) => void;
 
-/** Memory of one request's body, from before it is read until it is answered. A class, since there is one per request. */
+/** Memory of a request's body, from before it is read until the answer. A class, because there is one per request. */
 export class BodyHold {
 	readonly #owner: { readonly take: Change; readonly giveBack: Change };
 	readonly #accountId: string;
@@ -57,7 +57,7 @@ export class BodyHold {
 		this.#accountId = accountId;
 	}
 
-	/** Counts further bytes. Faults: rate_limit_exceeded at the account's limit, overloaded at the limit of all. */
+	/** Adds bytes. Faults: rate_limit_exceeded at the account's limit, overloaded at the limit of all accounts. */
 	take(bytes: number): void {
 		this.#seen += bytes;
 		if (this.#seen <= UNCOUNTED_BYTES) return;
@@ -65,7 +65,7 @@ export class BodyHold {
 		this.#held = this.#seen;
 	}
 
-	/** Must be called at the end. */
+	/** Must be called when the request ends. */
 	release(): void {
 		if (this.#held > 0) this.#owner.giveBack(this.#accountId, this.#held);
 		this.#held = 0;

@@ -1,6 +1,6 @@
 import { type ValueError, type ValueErrorIterator, ValueErrorType } from "@sinclair/typebox/errors";
 
-/** The first error of a check, followed to its innermost cause, with its path: `tools[0].type`. */
+/** First error of a check, with its innermost cause and its path: `tools[0].type`. */
 export function bodyProblem(errors: ValueErrorIterator): { param: string | null; message: string } {
 	const found = errors.First();
 	const [error, ...others] = found ? placesOf(found) : [];
@@ -11,9 +11,9 @@ export function bodyProblem(errors: ValueErrorIterator): { param: string | null;
 }
 
 /**
- * Of a union, the variant that matches deepest is reported ("an array with a bad element", not "neither an array nor
- * null"): rather one whose type name matches, and one whose value is only too long or too large. If all end at the same
- * place, all are reported.
+ * For a union, reports the variant that matches deepest ("an array with a bad element", not "neither an array nor
+ * null"). Prefers a variant whose type name matches, and one whose value is only too long or too large. If all end at
+ * the same place, all are reported.
  */
 function placesOf(error: ValueError): ValueError[] {
 	if (error.type !== ValueErrorType.Union) return [error];
@@ -35,7 +35,7 @@ function placesOf(error: ValueError): ValueError[] {
 
 const ERRORS_MAX = 16;
 
-/** A wrong type name means that this variant was not meant, whatever else is missing. */
+/** A variant with another type name was not meant, whatever else is missing. */
 function wrongNameOrFirst(variant: ValueErrorIterator): ValueError | undefined {
 	let first: ValueError | undefined;
 	let seen = 0;
@@ -59,7 +59,7 @@ const KINDS: ReadonlyMap<ValueErrorType, string> = new Map([
 	[ValueErrorType.Literal, ""],
 ]);
 
-/** Says what is expected, never what was found, which may be a prompt. */
+/** Says what is expected, but never the value found, which may be a prompt. */
 function problemText(error: ValueError, others: readonly ValueError[]): string {
 	if (error.type === ValueErrorType.ObjectRequiredProperty) return "is missing";
 	const kinds = [error, ...others].map(kindOf).filter((kind) => kind !== "");
@@ -72,7 +72,7 @@ function kindOf({ type, schema }: ValueError): string {
 	return type === ValueErrorType.Literal ? JSON.stringify(schema.const) : (KINDS.get(type) ?? "");
 }
 
-/** In OpenAI's notation: `/messages/0/role` → `messages[0].role`; names chosen by the client are shortened. */
+/** Path in OpenAI's notation: `/messages/0/role` → `messages[0].role`. Names chosen by the client are shortened. */
 function paramOf(pointer: string): string | null {
 	const parts = pointer
 		.split("/")

@@ -9,25 +9,25 @@ export type BodyReads = ReturnType<typeof createBodyReads>;
 
 export interface LastingBody {
 	letGo(stopping: Fault): void;
-	/** Index in the pool; set by the pool only. */
+	/** Index in the pool; only the pool sets it. */
 	slot: number;
 }
 
-/** Bodies that are being read, each with a deadline. */
+/** Bodies being read, each with a deadline. */
 export function createBodyReads(clock: Clock) {
 	const lasting = new SlotPool<LastingBody>();
 	let areLetGo = false;
 	return {
 		clock,
-		/** Most arrive within a moment and need no timer. */
+		/** Most bodies arrive within a moment and need no timer. */
 		young: createMoments(clock, (body: { watch(): void }) => body.watch()),
-		/** Adds a body whose `letGo` is called at its deadline; after the stop it is called at once. */
+		/** Adds a body. `letGo` is called at its deadline, or at once after the stop. */
 		lasts(body: LastingBody) {
 			body.slot = lasting.take(body);
 			if (areLetGo) body.letGo(restarting());
 		},
 		leaves: (body: LastingBody) => void lasting.release(body.slot, body),
-		/** The process stops: clients that still send a body get an error. */
+		/** The process stops: clients that are still sending a body get an error. */
 		letGo() {
 			areLetGo = true;
 			for (const body of [...lasting]) body.letGo(restarting());
@@ -35,7 +35,9 @@ export function createBodyReads(clock: Clock) {
 	};
 }
 
-/** The body, if it arrived before the deadline. Faults: request_timeout, also for a broken read; those of `reading`. */
+/**
+ * Resolves with the body if it is in time. Faults: request_timeout, also for a broken connection; those of `reading`.
+ */
 export function inTime<T>(reads: BodyReads, deadlineMs: number, body: Omit<BodyReading<T, T>, "make">): Promise<T> {
 	return madeInTime(reads, deadlineMs, { ...body, make: asItIs<T> });
 }
@@ -49,7 +51,7 @@ export interface BodyReading<Read, Made> {
 	onLate?(): void;
 }
 
-/** What `make` returns for a body that arrived in time. Faults: as `inTime`; other errors of `make` pass unchanged. */
+/** Resolves with what `make` makes of a body in time. Faults as in `inTime`; other errors of `make` are rethrown. */
 export function madeInTime<Read, Made>(
 	reads: BodyReads,
 	deadlineMs: number,
@@ -58,11 +60,11 @@ export function madeInTime<Read, Made>(
 	return new TimedBody(reads, deadlineMs, body).made;
 }
 
-/** A class, not closures, to allocate less: there is one per request. */
+/** A class instead of closures, which allocates less: there is one per request. */
 class TimedBody<Read, Made> implements LastingBody {
 	readonly made: Promise<Made>;
 	readonly #reads: BodyReads;
-	/** Monotonic. */
+	/** Monotonic time of the deadline. */
 	readonly #lateAtMs: number;
 	readonly #body: BodyReading<Read, Made>;
 	readonly #resolve: (made: Made | Promise<Made>) => void;

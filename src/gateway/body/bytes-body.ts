@@ -2,11 +2,11 @@ import { Fault } from "../../base/fault.ts";
 import type { Connection } from "../connection.ts";
 import { type BodyReads, inTime } from "./body-reads.ts";
 
-/** Deadline of an uploaded file on a slow line. */
+/** Deadline of an uploaded file, long enough for a slow connection. */
 const FILE_DEADLINE_MS = 10 * 60_000;
 
 export interface TakesBytes {
-	/** Counts bytes that are read. Throws a Fault if there are too many. */
+	/** Counts bytes that are read. Throws a Fault at a limit. */
 	take(bytes: number): void;
 }
 
@@ -23,12 +23,11 @@ export async function readBytes(
 	return bytesOf(connection, declared, { bytesMax, reads, takes, deadlineMs: FILE_DEADLINE_MS });
 }
 
-/** The declared length, counted; null without one. Faults: payload_too_large, those of `take`. */
+/** Declared length, counted; null without one. Faults: payload_too_large, those of `take`. */
 export function declaredBytes(request: Request, bytesMax: number, takes: TakesBytes): number | null {
 	const header = request.headers.get("content-length");
 	if (header === null) return null;
-	// The runtime accepts the header twice with one value and returns `5, 5`, which is no number and would pass every
-	// limit.
+	// Refuses a repeated header, which the runtime returns as `5, 5`: not a number, it would pass every limit.
 	const declared = Number.parseInt(header, 10);
 	if (declared > bytesMax) throw bodyTooLarge(bytesMax);
 	takes.take(declared);
@@ -42,7 +41,7 @@ interface ReadOptions {
 	readonly deadlineMs: number;
 }
 
-/** The bytes of a body, in time. Without a length they are counted as they arrive, until there are too many. */
+/** Reads a body's bytes in time. Without a declared length they are counted as they arrive. */
 export function bytesOf(
 	connection: Connection,
 	declared: number | null,
@@ -110,7 +109,7 @@ export async function readForm(
 	return inTime(reads, FILE_DEADLINE_MS, { connection, reading: parseForm(source) });
 }
 
-/** The content type with its boundary. Fault unsupported_media_type. */
+/** The form's content type with its boundary. Fault unsupported_media_type. */
 export function formType({ headers }: Request): string {
 	const type = headers.get("content-type") ?? "";
 	if (/^multipart\/form-data\b/i.test(type)) return type;

@@ -10,28 +10,28 @@ import { type BodyReads, madeInTime } from "./body-reads.ts";
 import { bytesOf, declaredBytes, TAKES_ANY, type TakesBytes } from "./bytes-body.ts";
 import { shorten } from "./shortened-json.ts";
 
-/** Deadline of a body, however steadily it arrives. */
+/** Deadline of a body, even if it keeps arriving. */
 const READ_DEADLINE_MS = 60_000;
-/** From this length on a text is checked, parsed, measured and sent in time slices. */
+/** Longer texts are checked, parsed, measured and sent in time slices. */
 const LONG_CHARS = 256 * 1024;
 /** From this length on, finding a field in the text costs less than serializing it. */
 export const RAW_CHARS_MIN = 16 * 1024;
-/** Slice length. A megabyte is usually done within it: values that survive a yield outlive young collections. */
+/** Length of a time slice. A megabyte usually needs only one: values that survive a yield outlive young collections. */
 const TURN_MS = 2;
-/** Up to this size the runtime decodes the text within a millisecond or two; ASCII is not even copied. */
+/** Largest body that the runtime decodes in one step, within a millisecond or two. */
 const ONE_STEP_BYTES = 4 * 1024 * 1024;
 
 export interface JsonBody {
 	readonly value: Record<string, unknown>;
 	readonly raw: RawValue | undefined;
-	/** Size of text that the requested field's strings contain beyond `value`, if any was cut; `raw` has all of it. */
+	/** Size of the text cut from strings of the requested field in `value`; undefined if none was. `raw` has all. */
 	readonly leftOut: PlainLength | undefined;
 	readonly timeSlice: TimeSlice | undefined;
 }
 
 /**
- * Reads a JSON object of at most `bytesMax` bytes. `bytes`: the body, if it was read already. `field`: a list or object
- * whose raw text is returned too, unless the body is short; long strings in it may be cut in the value. Faults:
+ * Reads a JSON object of at most `bytesMax` bytes. `bytes`: the body if it was already read. `field`: an array or
+ * object whose raw text is returned too, unless the body is short; long strings in its value may be cut. Faults:
  * unsupported_media_type, payload_too_large, request_timeout, invalid_request.
  */
 export function readJson(
@@ -42,7 +42,7 @@ export function readJson(
 	bytes?: Uint8Array<ArrayBuffer>,
 	field?: string,
 ): Promise<JsonBody> {
-	// Not async: that would cost each small body another promise.
+	// Not async, which would cost small bodies another promise.
 	try {
 		assertJsonType(connection.request);
 		if (bytes !== undefined) return decodedBody(Promise.resolve(bytes), field);
@@ -71,7 +71,7 @@ function readBody(
 ): Promise<JsonBody> {
 	const { request } = connection;
 	const declared = declaredBytes(request, bytesMax, takes);
-	// Reading the body at once costs less than its stream.
+	// Reading a body at once costs less than streaming it.
 	if (declared !== null ? declared <= ONE_STEP_BYTES : request.body === null)
 		return madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, field));
 	const bytes = bytesOf(connection, declared, { bytesMax, reads, takes, deadlineMs: READ_DEADLINE_MS });
@@ -83,7 +83,7 @@ async function decodedBody(reading: Promise<Uint8Array<ArrayBuffer>>, field: str
 	return bodyOf(await decoded(reading), field);
 }
 
-/** A class, since there is one per request. */
+/** A class, because there is one per request. */
 class TextReading {
 	readonly connection: Connection;
 	readonly reading: Promise<string>;
@@ -118,7 +118,7 @@ async function longBodyOf(text: string, field: string | undefined): Promise<Json
 	const structure = checked instanceof Promise ? await checked : checked;
 	const raw = structure.field();
 	if (timeSlice.isOver()) await timeSlice.next();
-	// Shortening is useless if all of it must be parsed.
+	// Shortening is useless if everything must be parsed anyway.
 	const short = shorten(text, raw);
 	if (timeSlice.isOver()) await timeSlice.next();
 	const value = parseObject(short.text);
@@ -160,17 +160,17 @@ function parseJson(text: string): unknown {
 	}
 }
 
-/** Magic bytes of gzip and zstd, decoded as text. */
+/** First bytes of gzip and zstd, decoded as text. */
 const PACKED = ["\u001f\ufffd", "(\ufffd/\ufffd"] as const;
 
-/** In slices: text beyond ASCII takes up to half a millisecond per megabyte. */
+/** Decodes in slices, because text beyond ASCII takes up to half a millisecond per megabyte. */
 async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>): Promise<string> {
 	const bytes = await reading;
 	const timeSlice = createTimeSlice();
 	const slices: string[] = [];
 	for (let from = 0; from < bytes.length; ) {
 		let to = Math.min(from + LONG_CHARS, bytes.length);
-		// No cut within a character: it has at most three continuation bytes.
+		// Does not cut inside a character, which has at most three continuation bytes.
 		for (let back = 0; back < 3 && ((bytes[to] ?? 0) & 0xc0) === 0x80; back += 1) to -= 1;
 		slices.push(new TextDecoder("utf-8", { ignoreBOM: from > 0 }).decode(bytes.subarray(from, to)));
 		from = to;

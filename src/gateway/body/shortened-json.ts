@@ -3,28 +3,28 @@ import type { RawValue } from "../../base/json-structure.ts";
 
 export interface ShortenedJson {
 	readonly text: string;
-	/** Size of the cut text, and of duplicated members; undefined if nothing was cut. */
+	/** Size of the text that was cut, repeated members included; undefined if nothing was cut. */
 	readonly leftOut: PlainLength | undefined;
 }
 
-/** Depth: messages, a message, its parts or calls, a part, its image or function. */
+/** Levels: messages, a message, its parts or calls, a part, its image or function. */
 const LEVELS_MAX = 5;
-/** The first texts, about two messages, keep their beginning: it distinguishes conversations. */
+/** Number of texts, about two messages, that keep their beginning, which tells conversations apart. */
 export const BEGINNINGS = 8;
 export const BEGINNING_CHARS = 1024;
-/** Checking an escape costs as much as copying a hundred characters. */
+/** Checking an escape costs as much as copying this many characters. */
 const CHARS_AN_ESCAPE = 100;
-/** So many escapes close together show that there are many. */
+/** This many escapes close together mean that there are many. */
 const ESCAPES_SEEN = 12;
-/** After so many long strings that cannot be cut, the others are taken to be alike. */
+/** After this many long strings that cannot be cut, the others are assumed to be alike. */
 const MISFITS_MAX = 8;
-/** The rest is copied, and parsed again if it cannot pass as it came: worth it only if at least half is cut. */
+/** Shortens only if the text becomes shorter by this factor: what remains is copied, and sometimes parsed again. */
 const WORTH = 2;
 
 /**
- * Returns the text without the long strings of its member `raw`, messages that may pass as they came: parsing would
- * copy them, which costs most of its time and garbage. Cut are strings that are nearly ASCII and without `\u`, each
- * after a proof that it is valid JSON.
+ * Returns the text without the long strings of its member `raw`, messages that may be sent as they are: parsing would
+ * copy them, which takes most of its time. Only strings that are nearly ASCII, without `\u` and proved to be valid JSON
+ * are cut.
  */
 export function shorten(text: string, raw: RawValue | undefined): ShortenedJson {
 	if (raw === undefined || raw.levels > LEVELS_MAX) return { text, leftOut: undefined };
@@ -60,7 +60,7 @@ export function shorten(text: string, raw: RawValue | undefined): ShortenedJson 
 	return { text: kept + text.slice(keptTo), leftOut: { bytes, chars } };
 }
 
-/** Whether the string at this place is content of a message or part, and no name, URL or argument. */
+/** Whether the string is the content of a message or part, not a name, URL or argument. */
 function isText(text: string, from: number): boolean {
 	return TEXT_NAME.test(text.slice(Math.max(0, from - NAME_CHARS), from));
 }
@@ -86,7 +86,7 @@ const CONTROL = /\p{Cc}/u;
 const ESCAPE = "\\";
 const ESCAPED = '"\\/bfnrt';
 
-/** Twice as long, since each character may be an escape, and escapes are not cut. */
+/** Twice as long as needed, because each character may be an escape, and escapes are not cut. */
 function beginningOf(string: string): string {
 	let to = 2 * BEGINNING_CHARS;
 	while (string.charAt(to - 1) === ESCAPE) to -= 1;

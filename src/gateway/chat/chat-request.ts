@@ -25,7 +25,7 @@ import {
 import { fitMessages, Message } from "./messages.ts";
 import { mayPass } from "./passed-messages.ts";
 
-/** Some clients omit the type of a function tool. */
+/** A tool. Some clients omit the type of a function. */
 const Tool = openObject({
 	type: optional(Type.String()),
 	function: Type.Optional(openObject({ name: Type.String({ minLength: 1 }) })),
@@ -62,7 +62,9 @@ const RENDERED: ReadonlySet<string> = new Set([
 	"chat_template_kwargs",
 ]);
 
-/** `leftOut`: text cut from `body`. Faults: invalid_request and unsupported_parameter, naming the field. */
+/**
+ * Checks a request. `leftOut`: text cut from `body`. Faults invalid_request, unsupported_parameter, naming the field.
+ */
 export function readChatRequest(body: Record<string, unknown>, model: Model, raw?: RawValue, leftOut?: PlainLength) {
 	removeEmpty(body);
 	assertBody(check, body);
@@ -79,12 +81,12 @@ export function readChatRequest(body: Record<string, unknown>, model: Model, raw
 	const asked = limitsOutput(model) ? (body.max_completion_tokens ?? body.max_tokens) : undefined;
 	const { fields, ignored } = honouredFields(body, model, OWN_FIELDS.chat, unsupportedOf(body, model));
 	return {
-		/** The messages, with their raw JSON if they may pass unchanged. */
+		/** Messages, with their raw JSON if it may be sent unchanged. */
 		prompt: new Prompt(body.messages, passed),
 		stream: body.stream === true,
 		includeUsage: body.stream_options?.include_usage === true,
 		choices: model.parameters.has("n") ? (body.n ?? 1) : 1,
-		/** Output limit of one choice: the client's or the model's, whichever is smaller. */
+		/** Output limit of a choice: the smaller of the client's and the model's. */
 		maxOutputTokens: Math.min(asked ?? model.maxOutputTokens, model.maxOutputTokens),
 		fields,
 		measure: measureChat(body.messages, renderedOf(fields), model, passed === undefined ? undefined : leftOut),
@@ -103,7 +105,7 @@ function allRenderedOf(fields: Readonly<Record<string, unknown>>): readonly unkn
 	return [...RENDERED].filter((name) => name in fields).map((name) => fields[name]);
 }
 
-/** Servers require the type that the client omitted. The parsed body belongs to this request. */
+/** Adds the type, which servers require, to tools without one. Modifies the parsed body, used by this request only. */
 function completeTools(tools: ChatRequestBody["tools"]): void {
 	if (!tools) return;
 	for (const [at, tool] of tools.entries()) {
@@ -115,7 +117,7 @@ function completeTools(tools: ChatRequestBody["tools"]): void {
 
 const FORMATS: ReadonlySet<string> = new Set(["text", "json_object", "json_schema"]);
 
-/** Other types are formats of model servers, which a deployment lists as `response_format.TYPE`. */
+/** Further types are formats of model servers, which a model lists as `response_format.TYPE`. */
 function assertResponseFormat(
 	{ type, json_schema: schema }: NonNullable<ChatRequestBody["response_format"]>,
 	model: Model,
@@ -144,7 +146,7 @@ export const chat = generatedText<ChatInput, ChatReply, ChatChunk>({
 
 const PREFIX_CHARS = 1_024;
 
-/** The first two messages identify a conversation; requests with the same ones share a replica's prefix cache. */
+/** Identifies a conversation by its first two messages; its requests share a replica's prefix cache. */
 export function chatAffinity(messages: readonly unknown[]): string {
 	const start = messages.slice(0, 2).map((message) => {
 		const { content } = message as { content?: unknown };

@@ -24,9 +24,9 @@ export const Message = openObject({
 type Message = Static<typeof Message> & { function_call?: { name?: unknown; arguments?: unknown } | null };
 
 /**
- * Changes the messages to what the model's servers accept: parts without unknown fields, text where an answer has none,
- * and roles that their templates know. The parsed body belongs to this request. Returns false if a value changed whose
- * name stayed. Fault invalid_request, naming the field.
+ * Changes messages to what the model's servers accept: parts without unknown fields, a text in answers without one, and
+ * roles that their templates know. Modifies the parsed body. Returns false if a value changed under the same name.
+ * Fault invalid_request, naming the field.
  */
 export function fitMessages(messages: Message[], model: Model): boolean {
 	let isSame = true;
@@ -53,8 +53,8 @@ export function fitMessages(messages: Message[], model: Model): boolean {
 }
 
 /**
- * An answer without calls gets a text, which servers require. Clients send back answers without text: refusals, audio,
- * and reasoning that `max_tokens` cut.
+ * Adds a text, which servers require, to an answer without calls. Clients send back answers without text: refusals,
+ * audio, and reasoning that `max_tokens` cut off.
  */
 function fitAnswer(message: Message): boolean {
 	if (message.tool_calls?.length === 0) delete message.tool_calls;
@@ -65,7 +65,7 @@ function fitAnswer(message: Message): boolean {
 	return false;
 }
 
-/** The model's servers all are of the dialect `openai`, whose format has deprecated roles too. */
+/** Whether all of the model's servers are of the dialect `openai`, which has deprecated roles too. */
 function speaksOpenAi({ upstreams }: Model): boolean {
 	return upstreams.every(({ dialect }) => dialect === "openai");
 }
@@ -75,7 +75,7 @@ function keepsDeveloper(model: Model): boolean {
 	return model.developerRole === undefined ? speaksOpenAi(model) : model.developerRole === "keep";
 }
 
-/** Writes the result of a deprecated function call, and the call before it, as those of a tool. */
+/** Converts the result of a deprecated function call, and the call before it, to those of a tool. */
 function replaceFunctionCall(messages: Message[], at: number): void {
 	const [before, message] = [messages[at - 1], messages[at] as Message];
 	const call = before?.role === "assistant" ? before.function_call : undefined;
@@ -94,8 +94,8 @@ function replaceFunctionCall(messages: Message[], at: number): void {
 
 /**
  * Reduces a part to the fields of its type. Servers know more types, some with URLs (`video_url`, `audio_url`) that
- * they fetch from inside the operator's network, and some look for those in parts of any type. `param` names the part
- * in Fault invalid_request.
+ * they would fetch inside the operator's network, and some look for those in any part. `param` names the part in Fault
+ * invalid_request.
  */
 function rebuildPart(part: ContentPart | undefined, param: string, model: Model): ContentPart {
 	switch (part?.type) {
@@ -126,7 +126,7 @@ function imageOf(value: unknown, param: string, model: Model): Readonly<Record<s
 	if (typeof url !== "string") throw new Fault("invalid_request", "An image part requires `image_url.url`.", { param });
 	if (!model.inputModalities.has("image") || model.imageUrls === "reject")
 		throw new Fault("invalid_request", "The model `{id}` does not accept images.", { values: { id: model.id }, param });
-	// Servers would fetch any other URL themselves.
+	// A server would fetch any other URL itself.
 	if (!url.startsWith("data:") && !(model.imageUrls === "forward" && /^https?:\/\//i.test(url)))
 		throw new Fault("invalid_request", "This model accepts images as `data:` URLs only.", { param });
 	return typeof detail === "string" ? { url, detail } : { url };

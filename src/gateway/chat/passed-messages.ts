@@ -3,12 +3,12 @@ import { RAW_CHARS_MIN } from "../body/json-body.ts";
 
 export type ContentPart = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** The runtime writes a string without escapes as fast as it copies it; with one escape, a megabyte takes 1 ms more. */
+/** The runtime writes a string without escapes as fast as it copies it; with one, a megabyte takes 1 ms more. */
 const ESCAPE = "\\";
-/** Text beyond Latin takes 5 ms more, in one step. */
+/** Characters from which text beyond Latin-1 is not serialized: it takes 5 ms more, in one step. */
 const LONG_CHARS = 256 * 1024;
 
-/** Members of a question, and of an answer that clients send back. */
+/** Members of a question, and of answers that clients send back. */
 const TEXT_FIELDS: ReadonlySet<string> = new Set([
 	"role",
 	"content",
@@ -24,9 +24,9 @@ const CALL_FIELDS: ReadonlySet<string> = new Set(["id", "type"]);
 const FUNCTION_FIELDS: ReadonlySet<string> = new Set(["name", "arguments"]);
 
 /**
- * Whether rebuilt messages equal `raw`, so that the raw JSON may pass: texts, parts without removed fields, and
- * function calls. Unknown fields and duplicated names do not pass, since a server may read the member that was not
- * checked. `isCut`: strings of the messages were cut, so they cannot be serialized.
+ * Whether rebuilt messages equal `raw`, so that the raw JSON may be sent: texts, parts without removed fields, function
+ * calls. Unknown fields and repeated names are refused, because a server may read a member that was not checked.
+ * `isCut`: strings of the messages were cut, so they cannot be serialized.
  */
 export function mayPass(messages: readonly object[], { text, names }: RawValue, isCut: boolean): boolean {
 	if (text.length < RAW_CHARS_MIN) return false;
@@ -59,7 +59,7 @@ function namesOfMessage(message: object): number | undefined {
 	return names;
 }
 
-/** A rebuilt part has only its type's fields: the type, and a text or an object of texts. */
+/** A rebuilt part has only its type, and a text or an object of texts. */
 function namesOfPart(part: ContentPart): number {
 	let names = 0;
 	for (const field in part) {

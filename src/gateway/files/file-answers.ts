@@ -14,12 +14,12 @@ import { askDatabase } from "../lookups/ask-database.ts";
 import { pageOf, type UnmeteredCall } from "../unmetered-answer.ts";
 import { openUploadForm } from "./upload-form.ts";
 
-/** An upload takes up to 6 MB of memory, a download up to 1 MB. */
+/** Concurrent transfers: an upload takes up to 6 MB of memory, a download up to 1 MB. */
 const UPLOADS_MAX = 32;
 const UPLOADS_SHARE = 1 / 8;
 const DOWNLOADS_MAX = 64;
 const DOWNLOADS_SHARE = 1 / 8;
-/** Rows per page; a larger `limit` is reduced, with `has_more`. */
+/** Rows per page; a larger `limit` is reduced, with `has_more` set. */
 const PAGE_ROWS_MAX = 1_000;
 const ID_CHARS_MAX = 64;
 const FORM_BYTES_MAX = 64 * 1024;
@@ -27,7 +27,7 @@ const FILENAME_CHARS_MAX = 200;
 const LIFETIME_S_MIN = 3600;
 const LIFETIME_S_MAX = 30 * 24 * 3600;
 
-/** `/v1/files`: batch inputs and outputs. All keys of an account share its files. */
+/** `/v1/files`: inputs and outputs of batches. All keys of an account share its files. */
 export function createFileAnswers(deps: {
 	files: Files;
 	catalog: Pick<Catalog, "current" | "limits">;
@@ -38,13 +38,13 @@ export function createFileAnswers(deps: {
 	const uploads = createFairPool({ size: () => UPLOADS_MAX, share: () => UPLOADS_SHARE, allYield: true });
 	const downloads = createFairPool({ size: () => DOWNLOADS_MAX, share: () => DOWNLOADS_SHARE, allYield: true });
 
-	/** Existing files stay readable without a batch deployment; a service without both has no files. */
+	/** Refuses if the service has no files: existing ones stay readable even if no model supports batches. */
 	function checkOffered(): void {
 		for (const model of deps.catalog.current().models.values()) if (model.batch !== undefined) return;
 		throw new Fault("service_unavailable", "Batches and their files are not available: no model supports them.");
 	}
 
-	/** The file that an address names. Faults: not_found; service_unavailable if the service has no files. */
+	/** File named in the URL. Faults: not_found; service_unavailable if the service has no files. */
 	async function find(accountId: string, url: string): Promise<FileRecord> {
 		const id = new URL(url).pathname.split("/")[3] ?? "";
 		const record = id.length > ID_CHARS_MAX ? undefined : await askDatabase(() => files.find(accountId, id));
@@ -61,7 +61,7 @@ export function createFileAnswers(deps: {
 		deps.bodyReads.lasts(body);
 		try {
 			const { filename } = await form.file();
-			// Fields that are wrong already are refused before the file arrives.
+			// Wrong fields are refused before the file arrives, if they come first.
 			if (form.known().has("purpose")) checkPurpose(form.known());
 			const owner = { accountId: key.accountId, keyId: key.id };
 			const file = { purpose: "batch", filename: plainName(filename) } as const;
@@ -81,7 +81,7 @@ export function createFileAnswers(deps: {
 	}
 
 	return {
-		/** `file`, `purpose`, `expires_after[anchor]` and `expires_after[seconds]`, in any order. */
+		/** Takes `file`, `purpose`, `expires_after[anchor]` and `expires_after[seconds]`, in any order. */
 		async upload(call: UnmeteredCall) {
 			const { connection, key } = call;
 			checkOffered();
@@ -109,7 +109,7 @@ export function createFileAnswers(deps: {
 			const record = await find(key.accountId, url);
 			const { headers } = connection.request;
 			const etag = `"${record.id}"`;
-			// A file never changes, so only another file invalidates a client's partial copy.
+			// A file never changes, so only another file makes a client's partial copy useless.
 			const isSame = (headers.get("if-range") ?? etag) === etag;
 			const range = rangeOf(isSame ? headers.get("range") : null, record.bytes);
 			if (range === "none") {
@@ -119,7 +119,7 @@ export function createFileAnswers(deps: {
 				return refused;
 			}
 			const { start, end } = range ?? { start: 0, end: record.bytes };
-			// Before a place is taken: this throws if the store is not connected, and reads nothing yet.
+			// Opened before a place is taken: throws if the store is not connected, and reads nothing yet.
 			const bytes = files.read(record, { start, end });
 			const startedMs = clock.monotonicMs();
 			const ended = new AbortController();
@@ -127,7 +127,7 @@ export function createFileAnswers(deps: {
 				pace: () => startedMs,
 				giveUp: (why) => ended.abort(why),
 			});
-			// A client that takes nothing for so long is disconnected.
+			// A client that reads nothing for this long is disconnected.
 			connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			const leaveNow = () => {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
@@ -172,7 +172,7 @@ function listQuery(parameters: URLSearchParams) {
 	};
 }
 
-/** RFC 6266: the name in ASCII, and as it is. */
+/** File name for `content-disposition` in ASCII and as it is, by RFC 6266. */
 function dispositionOf(filename: string): string {
 	const plain = filename.replace(/[^\w. -]/g, "_");
 	const encoded = encodeURIComponent(filename.toWellFormed()).replace(
@@ -197,7 +197,7 @@ function fileObject(record: FileRecord) {
 	};
 }
 
-/** The range of a `range` header; null for the whole file (RFC 9110 allows ignoring it); "none" beyond the file. */
+/** Range of a `range` header; null: the whole file (RFC 9110 allows ignoring it); "none": beyond the file. */
 function rangeOf(header: string | null, bytes: number): ByteRange | null | "none" {
 	const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.replaceAll(" ", "") ?? "");
 	if (match === null) return null;
@@ -218,7 +218,7 @@ function checkPurpose(fields: ReadonlyMap<string, string>): void {
 	});
 }
 
-/** Seconds; undefined by default. Fault invalid_request. */
+/** Lifetime in seconds; undefined: the default. Fault invalid_request. */
 function lifetimeOf(fields: ReadonlyMap<string, string>): number | undefined {
 	const anchor = fields.get("expires_after[anchor]");
 	const seconds = fields.get("expires_after[seconds]");

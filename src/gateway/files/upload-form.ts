@@ -8,19 +8,19 @@ const FIELDS_MAX = 16;
 const FIELD_BYTES_MAX = 1024;
 const HEADER_PAIRS_MAX = 16;
 const HEADER_BYTES_MAX = 8 * 1024;
-/** Bytes parsed before yielding the event loop. */
+/** Bytes parsed before yielding to the event loop. */
 const PARSED_BYTES = 128 * 1024;
-/** A slower body is given up, after a grace period. */
+/** Slower bodies are refused after a grace period. */
 const PACE_BYTES_PER_MS_MIN = 64;
 const PACE_GRACE_MS = 60_000;
 
 /**
- * A multipart form with one file, parsed as it arrives: its fields may come before or after the file. `bytesMax`: of the
+ * A multipart form with a file, parsed as it arrives; fields may come before or after the file. `bytesMax` limits the
  * whole body. Faults: unsupported_media_type, payload_too_large, invalid_request, request_timeout.
  */
 export function openUploadForm(request: Request, { clock, bytesMax }: { clock: Clock; bytesMax: number }) {
 	const type = formType(request);
-	// The unpacked size of a compressed body is unknown.
+	// Refused, because the size of a decompressed body is unknown.
 	if ((request.headers.get("content-encoding") ?? "identity").toLowerCase() !== "identity")
 		throw new Fault(
 			"unsupported_media_type",
@@ -61,7 +61,7 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	const reader = request.body?.getReader();
 	const startedMs = clock.monotonicMs();
 	let received = 0;
-	/** Bytes since the last yield. */
+	/** Bytes parsed since the last yield. */
 	let parsed = 0;
 	let bodyEnded = false;
 
@@ -114,7 +114,7 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 			if (filename !== undefined) return { filename };
 			throw new Fault("invalid_request", "`file` is missing.", { param: "file" });
 		},
-		/** The file's bytes as they arrive. Must be read to the end before `rest`. */
+		/** The file's bytes as they arrive, to be read to the end before `fields`. */
 		async *bytes(): AsyncGenerator<Uint8Array, void> {
 			for (;;) {
 				yield* pieces.splice(0);
@@ -122,14 +122,14 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 			}
 			yield* pieces.splice(0);
 		},
-		/** Reads the rest and returns all fields by name; the last of duplicates. */
+		/** Reads the rest and returns all fields by name; of repeated ones the last. */
 		async fields(): Promise<ReadonlyMap<string, string>> {
 			while (await advance());
 			return fields;
 		},
 		known: (): ReadonlyMap<string, string> => fields,
 		giveUp: failed.reject,
-		/** Bytes a millisecond so far. */
+		/** Mean bytes per millisecond so far. */
 		pace: () => received / Math.max(1, clock.monotonicMs() - startedMs),
 		close() {
 			parser.destroy();
@@ -138,7 +138,7 @@ export function openUploadForm(request: Request, { clock, bytesMax }: { clock: C
 	};
 }
 
-/** Fault invalid_request if the type has no boundary. */
+/** Parser for the form. Fault invalid_request if the content type has no boundary. */
 function createParser(type: string): BusboyInstance {
 	try {
 		return new Busboy({

@@ -5,7 +5,7 @@ import type { Statements } from "../../db/statements.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 
 export interface Claim {
-	/** Hex digest that reveals nothing. */
+	/** Digest in hex, from which neither key nor header can be derived. */
 	readonly id: string;
 	readonly accountId: string;
 	/** Digest of the whole request. */
@@ -15,16 +15,16 @@ export interface Claim {
 }
 
 export type ClaimOutcome =
-	/** The claim was made: end it with `keep` or `release`. */
+	/** The key is claimed for this request: end the claim with `keep` or `release`. */
 	| { readonly state: "new" }
-	/** The first request still runs, or its instance died and its books are not closed yet. */
+	/** The first request is still running, or its instance died and is not settled yet. */
 	| { readonly state: "running" }
 	| { readonly state: "mismatch" }
 	| { readonly state: "answered"; readonly sealed: Uint8Array }
-	/** Charged, without an answer to replay: lost with its instance, or not kept. */
+	/** The first request was charged, but its answer was lost with its instance (lost) or not kept (unkept). */
 	| { readonly state: "lost" | "unkept"; readonly requestUuid: string; readonly charged: NanoUsd };
 
-/** A day. An account's oldest answers make room for new ones; beyond the total, answers are not kept. */
+/** Kept for a day. New answers replace an account's oldest; above the total, answers are not kept. */
 const DEFAULT_LIMITS = {
 	keepS: 24 * 3_600,
 	accountBytesMax: 64 * 1024 * 1024,
@@ -38,7 +38,7 @@ interface ClaimRow {
 	sealed: Uint8Array | null;
 }
 
-/** Idempotency keys of all instances. Each call is one statement that may be repeated. */
+/** Idempotency keys of all instances. Each method is one statement that may be repeated. */
 export type Claims = ReturnType<typeof createPgClaims>;
 
 export function createPgClaims(
@@ -68,12 +68,12 @@ export function createPgClaims(
 				return { state: outcome, requestUuid: row.request, charged: nanoUsdOfColumn(row.charged ?? 0) };
 			return { state: outcome };
 		},
-		/** Stores the sealed answer; null if it is not kept. */
+		/** Stores the sealed answer; null: it is not kept. */
 		async keep({ id, requestUuid }: Claim, sealed: Uint8Array | null): Promise<void> {
 			await statements`
 				select idempotency_keep(${id}, ${requestUuid}::uuid, ${sealed}::bytea, ${limits.accountBytesMax}::bigint, ${limits.totalBytesMax}::bigint)`;
 		},
-		/** Removes the claim of a failed request: the next one runs again. */
+		/** Deletes the claim of a failed request, so that the next one runs. */
 		async release({ id, requestUuid }: Claim): Promise<void> {
 			await statements`
 				delete from idempotency_claim k
@@ -82,7 +82,7 @@ export function createPgClaims(
 	};
 }
 
-/** Removes expired claims, by the later of the database's clock and this one's. */
+/** Deletes claims that are expired by both the database's clock and this one. */
 export async function forgetOldClaims(statements: Statements, nowMs: number): Promise<void> {
 	await deleteInBatches(async () => {
 		const [row] = await statements<{

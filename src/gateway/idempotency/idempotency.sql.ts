@@ -4,27 +4,27 @@ import { bigint, customType, index, integer, pgTable, text, timestamp, uuid } fr
 const bytea = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });
 
 /**
- * Used `Idempotency-Key`s, for a day. Neither the header nor the prompt can be read from a row. The answer can be
- * decrypted only with the customer's secret and the header, which are not stored (`seal.ts`).
+ * `Idempotency-Key`s used within a day. Neither header nor prompt can be read from a row. The answer can be decrypted
+ * only with the customer's secret and the header, which are not stored (`seal.ts`).
  */
 export const idempotencyClaim = pgTable(
 	"idempotency_claim",
 	{
-		/** SHA-256 of the API key's id and the header, hex. */
+		/** SHA-256, in hex, of the API key's id and the header. */
 		id: text().primaryKey(),
 		accountId: text("account_id").notNull(),
-		/** Keyed digest of path and body; the key is not stored. */
+		/** Keyed digest of path and body; its key is not stored. */
 		proof: text().notNull(),
-		/** The first of 256 request ids for its attempts: its last byte is 0. */
+		/** First of 256 request ids for its attempts; its last byte is 0. */
 		requestId: uuid("request_id").notNull(),
-		/** The serving instance. */
+		/** Instance that serves the request. */
 		instanceId: text("instance_id").notNull(),
 		epoch: integer().notNull(),
-		/** unkept: answered and charged; the answer is too large, or was removed for newer ones. */
+		/** unkept: answered and charged, but the answer was too large, or was removed for newer ones. */
 		state: text({ enum: ["running", "answered", "unkept"] })
 			.notNull()
 			.default("running"),
-		/** Sealed. */
+		/** Sealed answer. */
 		answer: bytea(),
 		bytes: integer().notNull().default(0),
 		claimedAt: timestamp("claimed_at", { withTimezone: true }).notNull().defaultNow(),

@@ -2,12 +2,12 @@ import type { BodyHold } from "../body/body-memory.ts";
 
 const ERROR_EVENT = /(?:^|\n)data: \{"error":/;
 const END = "data: [DONE]\n\n";
-/** The runtime stores a string with one byte per character, or two if one is beyond Latin-1. */
+/** Bytes per character: the runtime needs two if any character is beyond Latin-1. */
 const CHAR_BYTES = 2;
 
 /**
- * Passes a stream on and copies it. `whole` gets the copy of a complete stream, or null if it is too large; any other
- * end calls `broken`.
+ * Passes a stream on and copies it. Calls `whole` with the copy of a complete stream, or null if it is too large; calls
+ * `broken` at any other end.
  */
 export function recordStream(
 	source: ReadableStream,
@@ -18,7 +18,7 @@ export function recordStream(
 	const reader = source.getReader() as ReadableStreamDefaultReader<string | Uint8Array>;
 	const decoder = new TextDecoder();
 	let text = "";
-	/** Too long to keep: only its end is examined. */
+	/** True if the stream is too long to be kept: only its end is examined. */
 	let isCut = false;
 	let hasFailed = false;
 

@@ -6,29 +6,29 @@ import type { Claim, Claims } from "./claims.ts";
 
 export type Running = ReturnType<typeof createRunning>;
 
-/** Answers that wait for Postgres; beyond it they are not kept. */
+/** Bytes of answers that wait for Postgres; above it they are not kept. */
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 const RETRY_MS_MIN = 1_000;
 const RETRY_MS_MAX = 30_000;
-/** An answer is useless after a day. An outcome that was given up counts as running until its instance has left. */
+/** Time for retrying an outcome. One that is given up counts as running until its instance has left. */
 const TRIED_MS_MAX = 24 * 3_600_000;
-/** Outcomes, and apart from them claims to take back, that are retried at once. Beyond it they are given up. */
+/** Limit of outcomes, and separately of claims to take back, being retried; above it they are given up. */
 const TRIED_AGAIN_MAX = 10_000;
 
-/** The server ends statements after 30 s (`db/statements.ts`); then as long again. */
+/** Time until no statement of a claim can be running: the server ends them after 30 s (`db/statements.ts`). */
 const UNDER_WAY_MS_MAX = 60_000;
 
-/** Claims whose requests run in this process, and outcomes that are still to be written. */
+/** Claims whose requests run in this process, and outcomes still to be written. */
 export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) {
 	const { claims, clock, log } = deps;
 	const open = new SlotMap<{ claim: Claim; ended: PromiseWithResolvers<void> }>();
 	const writing = new SlotPool<Promise<void>>();
 	let waitingBytes = 0;
 	let waiting = 0;
-	/** Claims that are being taken back; limited on their own, so that no outcome is given up for them. */
+	/** Number of claims being taken back. Limited separately, so that no outcome is given up for them. */
 	let takenBack = 0;
 	let stopped = false;
-	/** Ends the pauses of outcomes that wait for a retry. */
+	/** Functions that end the pauses of outcomes waiting for a retry. */
 	const pauses = new SlotPool<() => void>();
 
 	function pause(pauseMs: number): Promise<void> {
@@ -58,7 +58,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 	function end(claim: Claim, bytes: number, statement: () => Promise<void>): void {
 		const running = open.get(claim.id);
 		if (running?.claim !== claim) return;
-		// A second end finds the claim ended; waiting requests still wait for the first one's outcome.
+		// If a request ends twice, the second end does nothing; waiting requests wait for the first outcome.
 		open.set(claim.id, { claim: { ...claim }, ended: running.ended });
 		waitingBytes += bytes;
 		track(
@@ -70,13 +70,13 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 		);
 	}
 
-	/** `stop` waits for the work. */
+	/** Remembers the work, for which `stop` waits. */
 	function track(work: Promise<void>): void {
 		const written = work.finally(() => writing.release(slot, written));
 		const slot = writing.take(written);
 	}
 
-	/** The claim's statement may still commit, and no other part knows that its request never ran. */
+	/** Releases repeatedly, because the claim's statement may still commit although its request never ran. */
 	async function releaseRepeatedly(claim: Claim): Promise<void> {
 		takenBack += 1;
 		const untilMs = clock.monotonicMs() + UNDER_WAY_MS_MAX;
@@ -93,7 +93,7 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 		begin(claim: Claim) {
 			open.set(claim.id, { claim, ended: Promise.withResolvers() });
 		},
-		/** Ends a claim with its sealed answer; null if it is not kept. Idempotent. */
+		/** Ends a claim with its sealed answer; null: it is not kept. Idempotent. */
 		keep(claim: Claim, sealed: Uint8Array | null) {
 			const kept = sealed !== null && waitingBytes + sealed.length <= WAITING_BYTES_MAX ? sealed : null;
 			end(claim, kept?.length ?? 0, () => claims.keep(claim, kept));
@@ -102,11 +102,11 @@ export function createRunning(deps: { claims: Claims; clock: Clock; log: Log }) 
 		release(claim: Claim) {
 			end(claim, 0, () => claims.release(claim));
 		},
-		/** The claim's result is unknown and the request did not run: it is released until no statement can be under way. */
+		/** The claim's result is unknown and its request did not run: releases until no statement can be running. */
 		takeBack(claim: Claim) {
 			if (takenBack < TRIED_AGAIN_MAX) track(releaseRepeatedly(claim));
 		},
-		/** The claim that runs here; `ended` resolves when its outcome is written. */
+		/** The claim with this id, if it runs here; `ended` resolves when its outcome is written. */
 		find(id: string): { readonly proof: string; readonly ended: Promise<void> } | undefined {
 			const running = open.get(id);
 			return running === undefined ? undefined : { proof: running.claim.proof, ended: running.ended.promise };

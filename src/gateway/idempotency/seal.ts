@@ -1,4 +1,4 @@
-/** A whole answer as it was sent. */
+/** A whole answer, as it was sent. */
 export interface StoredAnswer {
 	readonly status: number;
 	readonly headers: readonly (readonly [string, string])[];
@@ -12,7 +12,7 @@ const IV_BYTES = 12;
 const LENGTH_BYTES = 4;
 const SALT = new TextEncoder().encode("idempotency");
 
-/** Keys by HKDF-SHA-256 (RFC 5869) from the API key's secret, which is not stored, and the header. */
+/** Derives keys by HKDF-SHA-256 (RFC 5869) from the API key's secret, which is not stored, and the header. */
 export async function createSeal(secret: string, header: string, claimId: string) {
 	const text = new TextEncoder();
 	const secretKey = await crypto.subtle.importKey("raw", text.encode(secret), "HKDF", false, ["deriveBits"]);
@@ -27,7 +27,7 @@ export async function createSeal(secret: string, header: string, claimId: string
 	const additionalData = text.encode(claimId);
 
 	return {
-		/** Keyed digest of path and body. `contentType` has the boundary of a form. */
+		/** Keyed digest of path and body. `contentType` contains a form's boundary. */
 		proof(path: string, body: Uint8Array, contentType: string | null = null) {
 			const hasher = new Bun.CryptoHasher("sha256", proofKey);
 			const pieces = formPieces(contentType, body);
@@ -36,7 +36,7 @@ export async function createSeal(secret: string, header: string, claimId: string
 			for (const piece of pieces) hasher.update(`${piece.length}\n`).update(piece);
 			return hasher.digest("base64");
 		},
-		/** `IV (12 bytes) | AES-256-GCM of (head length u32 | head as JSON | body)`. */
+		/** Encrypts to `IV (12 bytes) | AES-256-GCM of (head length u32 | head as JSON | body)`. */
 		async seal({ status, headers, body }: StoredAnswer) {
 			const head = text.encode(JSON.stringify({ status, headers }));
 			const plain = new Uint8Array(LENGTH_BYTES + head.length + body.length);
@@ -50,7 +50,7 @@ export async function createSeal(secret: string, header: string, claimId: string
 			all.set(sealed, IV_BYTES);
 			return all;
 		},
-		/** Rejects if it was altered or belongs to another claim. */
+		/** Decrypts. Rejects if the data was altered or belongs to another claim. */
 		async open(all: Uint8Array): Promise<StoredAnswer> {
 			const iv = all.slice(0, IV_BYTES);
 			const sealed = all.slice(IV_BYTES);
@@ -62,15 +62,15 @@ export async function createSeal(secret: string, header: string, claimId: string
 	};
 }
 
-/** Id of a claim: one per API key and header. */
+/** Id of a claim, one per API key and header. */
 export function claimIdOf(keyId: string, header: string): string {
 	return new Bun.CryptoHasher("sha256").update(`${keyId} ${header}`).digest("hex");
 }
 
-/** A form with more pieces is compared by its bytes: splitting it would block the event loop. */
+/** Forms with more pieces are compared byte by byte, since splitting them would block the event loop. */
 const PIECES_MAX = 1_000;
 
-/** Content between a form's boundaries, so that a retry with another boundary compares equal. Null if it is no form. */
+/** Contents between a form's boundaries, so that a retry with another boundary is equal. Null if it is not a form. */
 function formPieces(contentType: string | null, body: Uint8Array): readonly Uint8Array[] | null {
 	const [, quoted, plain] =
 		/^multipart\/form-data\b.*?;\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(contentType ?? "") ?? [];

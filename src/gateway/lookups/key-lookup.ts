@@ -7,15 +7,15 @@ import { jsonUsd } from "../../money/json-usd.ts";
 import { formatUsd, type NanoUsd, shownSum } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
-/** GET /v1/credits: the account's balance, holds and spending, in OpenRouter's fields and exact decimal strings. */
+/** GET /v1/credits: balance, holds and spending of the account, in OpenRouter's fields and as exact decimals. */
 export async function creditsAnswer(statements: Statements, accountId: string) {
 	const { balance, available, held, spent } = await askDatabase(() => accountBalance(statements, accountId));
 	return {
 		data: {
-			/** Total booked and total spent: US dollars as JSON numbers. */
+			/** Sums of all credit and all spending, US dollars as JSON numbers. */
 			total_credits: jsonUsd(shownSum(balance, spent)),
 			total_usage: jsonUsd(spent),
-			/** Unspent: `available_usd` + `held_usd`. */
+			/** Unspent credit: `available_usd` + `held_usd`. */
 			balance_usd: formatUsd(balance),
 			available_usd: formatUsd(available),
 			held_usd: formatUsd(held),
@@ -24,7 +24,7 @@ export async function creditsAnswer(statements: Statements, accountId: string) {
 	};
 }
 
-/** GET /v1/key: the key's limits and spending, in OpenRouter's fields and exact decimal strings. */
+/** GET /v1/key: limits and spending of the key, in OpenRouter's fields and as exact decimals. */
 export async function keyAnswer(statements: Statements, clock: Clock, key: KeyEntry) {
 	const period = presentPeriod(key, clock.wallMs());
 	const budget = period?.budgets[0];
@@ -63,18 +63,18 @@ function capFields(
 	{ cap, capSpent, remaining }: Record<"cap" | "remaining", NanoUsd | null> & { capSpent: NanoUsd },
 ) {
 	return {
-		/** US dollars as JSON numbers; null without a cap. */
+		/** Cap in US dollars as a JSON number; null without one. */
 		limit: cap === null ? null : jsonUsd(cap),
 		limit_remaining: remaining === null ? null : jsonUsd(remaining),
-		/** Period of the limit; null for a lifetime limit. */
+		/** Period of the cap; null for a lifetime cap. */
 		limit_reset: RESETS[period ? capPeriod : "lifetime"],
 		cap_usd: cap === null ? null : formatUsd(cap),
 		cap_period: capPeriod,
-		/** Spending that counts against the cap, since its period began. */
+		/** Spending that counts against the cap, since its period started. */
 		cap_spent_usd: formatUsd(capSpent),
 		cap_renews_at: isoTime(period?.untilMs ?? null),
 		remaining_usd: remaining === null ? null : formatUsd(remaining),
-		/** Null: all models. */
+		/** Ids of allowed models; null: all. */
 		models: models === null ? null : [...models],
 		limits: { requests_per_minute: requestsPerMinute, concurrency: concurrencyMax },
 	};

@@ -4,14 +4,14 @@ import { findModel } from "../../catalog/model.ts";
 import { pricingOf } from "../../catalog/written-rates.ts";
 import { modelNotFound } from "../serve/model-for.ts";
 
-/** GET /v1/models: listed models, connected or not. */
+/** GET /v1/models: all models, connected or not. */
 export function listModels(snapshot: CatalogSnapshot, connected: (modelId: string) => boolean) {
 	const models = [...snapshot.models.values()].map((model) => modelEntry(model, connected(model.id)));
 	const routes = [...snapshot.routes.values()].map((route) => routeEntry(route, connected));
 	return { object: "list", data: [...models, ...routes] };
 }
 
-/** GET /v1/models/{id}; the id may contain slashes, raw or percent-encoded. Fault model_not_found. */
+/** GET /v1/models/{id}; the id may contain slashes, plain or percent-encoded. Fault model_not_found. */
 export function findModelEntry(snapshot: CatalogSnapshot, encodedId: string, connected: (modelId: string) => boolean) {
 	const id = decoded(encodedId);
 	const route = snapshot.routes.get(id);
@@ -29,7 +29,7 @@ function decoded(text: string): string {
 	}
 }
 
-/** A model in GET /v1/models: OpenAI's four fields, then those of aggregators. */
+/** A model in GET /v1/models: OpenAI's four fields, then OpenRouter's. */
 function modelEntry(model: Model, connected: boolean) {
 	return {
 		id: model.id,
@@ -43,17 +43,17 @@ function modelEntry(model: Model, connected: boolean) {
 		supported_parameters: [...model.parameters],
 		modes: model.batch === undefined ? [...model.modes] : [...model.modes, "batch"],
 		architecture: architectureOf([...model.inputModalities], [...model.outputModalities]),
-		/** Decimal strings, US dollars per unit. */
+		/** Prices as decimal strings, US dollars per unit. */
 		pricing: pricingOf([model.rateCard]),
 		...(model.batch === undefined ? {} : { batch_pricing: pricingOf([model.batch.rateCard ?? model.rateCard]) }),
 		rate_card: model.rateCard.id,
-		/** `2027-01-31`: not served from the beginning of that day (UTC); null if unset. */
+		/** First day (UTC) without the model, `2027-01-31`; null if none is set. */
 		expiration_date: model.retiresOn ?? null,
 		status: connected ? "connected" : "unavailable",
 	};
 }
 
-/** A route: a name for several models, with the maximum of their limits and prices, and the parameters that all honour. */
+/** A route: a name for several models, with the maximum of their limits and prices, and their common parameters. */
 function routeEntry(route: Route, connected: (modelId: string) => boolean) {
 	const { id, name, models, by } = route;
 	const entries = models.map((model) => modelEntry(model, connected(model.id)));

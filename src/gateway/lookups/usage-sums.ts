@@ -22,7 +22,7 @@ interface Query {
 	/** Empty: requests without a project. Null: all. */
 	readonly project: string | null;
 	readonly limit: number;
-	/** The page starts after this row. */
+	/** Row after which the page starts. */
 	readonly after: readonly [day: string, model: string, project: string, key: string] | null;
 }
 
@@ -46,11 +46,11 @@ const DAYS_MAX = 400;
 const ROWS_DEFAULT = 1_000;
 const ROWS_MAX = 10_000;
 const TEXT_CHARS_MAX = 1_000;
-/** Concurrent queries of a process. No other look-up's cost grows with its date range. */
+/** Concurrent queries of a process: unlike other look-ups, their cost grows with the date range. */
 const QUERIES = { places: 2, waitingMax: 64, waitMsMax: 30_000 };
 
 /**
- * GET /v1/usage: grouped sums of the account's hours. The cost depends on the days requested only. Faults
+ * GET /v1/usage: grouped sums of the account's hours, at a cost that depends on the requested days only. Faults
  * invalid_request, overloaded, service_unavailable.
  */
 export function createUsageSums(deps: { statements: Statements; clock: Clock }) {
@@ -72,7 +72,7 @@ export function createUsageSums(deps: { statements: Statements; clock: Clock }) 
 			return new Response(csvOf(shown, query), { headers });
 		}
 		const { from, to } = query;
-		// Read with the rows, so unknown without any.
+		// Read together with the rows, so it is null without any.
 		const asOf = rows[0]?.as_of?.toISOString() ?? null;
 		const data = shown.map((row) => sumOf(row, query));
 		const answer = { object: "list", data, from, to, as_of: asOf, has_more: next !== null, next };
@@ -84,7 +84,7 @@ async function read(statements: Statements, accountId: string, query: Query): Pr
 	const { from, to, groups, model, key, project, limit } = query;
 	const isTold = groups.has("project") || project !== null;
 	const [day, afterModel, afterProject, afterKey] = query.after ?? [null, null, null, null];
-	// Grouped by day, rows before the page are skipped by the index.
+	// Grouped by day, the rows before the page are skipped by the index.
 	const since = groups.has("day") && day !== null && day > from ? day : from;
 	return statements<Row>`
 		with sums as (
@@ -112,7 +112,7 @@ async function read(statements: Statements, accountId: string, query: Query): Pr
 function queryOf(given: URLSearchParams, nowMs: number): Query {
 	const values: Partial<Record<(typeof NAMES)[number], string>> = {};
 	for (const [param, value] of given) {
-		// Other services' clients write a list as `group_by[]`.
+		// Clients of other services write lists as `group_by[]`.
 		const name = NAMES.find((known) => known === param || (known === "group_by" && param === "group_by[]"));
 		if (name === undefined) throw wrong(param, "Unknown query parameter.");
 		if (value.length > TEXT_CHARS_MAX) throw wrong(param, "The value of this query parameter is too long.");
@@ -151,7 +151,7 @@ function groupsOf(text = "day,model"): ReadonlySet<Group> {
 function dayOf(text: string | undefined, param: string): string | undefined {
 	if (text === undefined) return undefined;
 	const atMs = DAY.test(text) && text >= "2000" ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-	// A day that does not exist would roll over to another one.
+	// Refuses days that do not exist, which `Date` would move to another month.
 	if (Number.isNaN(atMs) || isoDay(atMs) !== text) throw wrong(param, "The value must be a date such as 2027-01-31.");
 	return text;
 }
@@ -171,7 +171,7 @@ function placeOf(cursor: string): readonly [string, string, string, string] {
 			if (day === "" || dayOf(day, "after") !== undefined) return [day, model, project, key];
 		}
 	} catch {
-		// Refused below.
+		// Refused below, like any other wrong text.
 	}
 	throw wrong("after", "`after` must be the `next` value of the previous page.");
 }
@@ -214,7 +214,7 @@ function countFields(row: Row) {
 
 const sumOf = (row: Row, query: Query) => ({ object: "usage.sum", ...groupFields(row, query), ...countFields(row) });
 
-/** With a header even without rows. */
+/** CSV with a header, even without rows. */
 function csvOf(rows: readonly Row[], query: Query): string {
 	const nothing = { requests: 0, charged: 0 } as unknown as Row;
 	const lines = rows.map((row) => Object.values({ ...groupFields(row, query), ...countFields(row) }));

@@ -1,4 +1,4 @@
-/** Schemas of answers, by their names in the document. Tests check every real answer against them. */
+/** Schemas of responses, by their names in the document. Tests check real responses against them. */
 import { Type } from "@sinclair/typebox";
 import { SERVICE_NAMES } from "../../status/status-answer.ts";
 import { Basis, Cost, Count, each, exact, oneOf, orNull, Seconds, Text, Usd } from "./openapi-text-answers.ts";
@@ -101,7 +101,7 @@ export const Model = exact({
 });
 export const ModelList = exact({ object: Type.Literal("list"), data: Type.Array(Model) });
 
-/** Of a key and of its project. */
+/** Fields of a key and of its project. */
 const capped = {
 	...each(orNull(Float), "limit", "limit_remaining"),
 	limit_reset: orNull(oneOf("daily", "weekly", "monthly")),

@@ -12,7 +12,7 @@ import { assertBody, honouredFields, openObject, optional, requestBody } from ".
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
 const DOCUMENTS_MAX = 10_000;
-/** A search is a query over at most so many documents, the unit that rerank services sell. */
+/** Documents per search, the unit of charge of rerank services. */
 const DOCUMENTS_A_SEARCH = 100;
 
 const RerankDocument = Type.Union([Type.String(), openObject({ text: Type.String() })]);
@@ -54,7 +54,7 @@ export function readRerankRequest(body: Readonly<Record<string, unknown>>, model
 	};
 }
 
-/** POST /v1/rerank, in Cohere's (`meta.billed_units`) and Jina's (`usage`) formats at once. */
+/** POST /v1/rerank, answered in the formats of Cohere (`meta.billed_units`) and Jina (`usage`) at once. */
 export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never> = {
 	name: "rerank",
 	kind: "rerank",
@@ -70,7 +70,7 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 	whole: {
 		call: ({ input }, context) => rerankCall(input, context),
 		bill({ model, input }, { usage }) {
-			// Searches are counted here; tokens matter only if they have a price.
+			// Searches are counted here; tokens are needed only if they have a price.
 			const tokensAreFree = model.rateCard.input === 0 && model.rateCard.cachedInput === 0;
 			const estimate = tokensAreFree ? 0 : input.promptTokensEstimate;
 			const { tokens, isBelieved } = promptWithin(usage, input.promptTokensMax, estimate);

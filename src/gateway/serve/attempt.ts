@@ -13,8 +13,8 @@ import { streamAnswer } from "./stream-answer.ts";
 import type { LongBody } from "./unread-answers.ts";
 
 /**
- * Sends one request to one model and returns its answer. If there is none it throws or rejects, and the admitted request
- * is settled for free. No async function gets the body as an argument: it would keep the body until the answer.
+ * Sends a request to a model and returns its answer. Without one it throws or rejects, and the admitted request is
+ * settled without a charge. No async function gets the body as an argument, because it would keep it until the answer.
  */
 export function attempt<
 	Body extends RequestBody,
@@ -36,7 +36,7 @@ export function attempt<
 		: answer(deps, endpoint, context, model, read);
 }
 
-/** A separate function: a closure in `attempt` would keep its variables for every request. */
+/** A separate function, because a closure in `attempt` would keep its variables for every request. */
 function answerLater<
 	Body extends RequestBody,
 	Input extends EndpointInput,
@@ -99,7 +99,7 @@ async function answer<
 		if (covered) await covered;
 		const totalMs = deps.clock.monotonicMs() - context.startedMs;
 		const facts = { ending: "finished", status: 200, replica, firstMs: totalMs, totalMs } as const;
-		// The answer leaves only after its settlement.
+		// The answer is sent only after its settlement.
 		const bill = settledBill(deps.admission.settle(admitted, outcomeOf(outcome, facts)));
 		const { hold } = admitted;
 		const recorded = hold.ledger.settledDurable(hold) ?? hold.ledger.durable(hold);

@@ -24,7 +24,7 @@ import type { UnreadAnswers } from "./unread-answers.ts";
 export interface ServeDeps {
 	readonly authenticate: Authenticate;
 	readonly catalog: ServedModels;
-	/** Undefined for requests from within the process: their `Idempotency-Key` is ignored. */
+	/** Undefined for requests from within the process, whose `Idempotency-Key` is ignored. */
 	readonly idempotency?: Idempotency;
 	readonly admission: Admission;
 	readonly upstreams: Upstreams;
@@ -33,7 +33,7 @@ export interface ServeDeps {
 	readonly clock: Clock;
 }
 
-/** The current catalogue, and the order of models in routes that start with the fastest. */
+/** The present catalogue, and the order of models in routes by speed. */
 export type ServedModels = Pick<Catalog, "current" | "limits"> & Pick<ModelSpeeds, "fastestFirst">;
 
 export interface ClientSide {
@@ -49,42 +49,42 @@ export interface Telemetry {
 	readonly traces?: Traces | undefined;
 	/** Counts requests refused before admission, and gaps in streams. */
 	readonly stats: Pick<RequestStats, "refuse" | "gap">;
-	/** The log of refusals that the key's owner reads. */
+	/** The log of refusals, which the key's owner reads. */
 	readonly refusals: Pick<Refusals, "record">;
 }
 
-/** One request, from its first moment. */
+/** A request, from its start. */
 export interface RequestContext {
 	readonly connection: Connection;
 	readonly endpoint: Endpoint;
 	readonly uuid: string;
 	readonly requestId: string;
-	/** The 32 hex digits of the UUID, for the answer's id. */
+	/** The UUID's 32 hex digits, for the answer's id. */
 	readonly hex: string;
-	/** Monotonic. */
+	/** Monotonic time of its start. */
 	readonly startedMs: number;
-	/** Whether its attempts have consecutive ids, because an `Idempotency-Key` refers to the first. */
+	/** True if its attempts have consecutive ids, because an `Idempotency-Key` refers to the first. */
 	readonly isRepeatable: boolean;
-	/** Whether an earlier model of its route admitted it, so that it already counted against the key's rate limits. */
+	/** True if an earlier model of its route admitted it, so that it already counts against the key's rate limits. */
 	readonly isAgain: boolean;
-	/** Whether it was admitted: then it will be settled and has a usage record. */
+	/** True once it was admitted: then it will be settled and has a usage record. */
 	isAdmitted: boolean;
 	key: KeyEntry | undefined;
 	modelName: string | undefined;
-	/** Undefined for requests outside a trace, which are most. */
+	/** Undefined for requests that are not traced, which are most. */
 	readonly trace: RequestTrace | undefined;
 }
 
-/** Identifies the request in every log line about it. */
+/** Log fields that identify the request. */
 export function logFields(context: RequestContext, key = context.key): LogFields {
 	return { request: context.requestId, account: key?.accountId, key: key?.id };
 }
 
-/** An admitted request. It is settled exactly once. */
+/** An admitted request, which is settled exactly once. */
 export interface Exchange<Input = unknown> {
 	readonly context: RequestContext;
 	readonly model: Model;
-	/** The request, checked and cut to what the deployment honours. */
+	/** The request, checked and reduced to what the model supports. */
 	readonly input: Input;
 	readonly admitted: Admitted;
 	readonly createdS: number;
@@ -133,14 +133,14 @@ export function createContext(
 	};
 }
 
-/** The context of the same request for the next model, with its own reservation, usage record and id. */
+/** Context of the same request for the route's next model, with another id, reservation and usage record. */
 export function contextAgain(context: RequestContext, clock: Clock): RequestContext {
 	const known = context.isRepeatable ? nextAttemptUuid(context.uuid) : undefined;
 	const isAgain = context.isAgain || context.isAdmitted;
 	return { ...context, ...newRequestId(known), startedMs: clock.monotonicMs(), isAgain, isAdmitted: false };
 }
 
-/** An id whose following 255 are reserved for the same request, so that its usage is found whichever model answered. */
+/** An id of which the next 255 are reserved for the request's further attempts, so that its usage is found. */
 export function firstAttemptUuid(): string {
 	return `${newUuid().slice(0, -2)}00`;
 }

@@ -4,29 +4,29 @@ import type { AnswerStream, OutputChunk } from "../../upstream/call/stream-wire.
 import type { ReportedUsage } from "../../upstream/usage.ts";
 import type { Relay } from "./endpoint.ts";
 
-/** Output between two journal records that bound the delivered cost: tokens, or bytes without an upstream count. */
+/** Output between two journal records, in tokens, or in bytes without an upstream count. */
 const PROGRESS_TOKENS = 64;
 const PROGRESS_BYTES = 256;
 
-/** The delivered part of one stream, and the reach of the journal's bound. */
+/** Delivered part of a stream, and up to where the journal's bound covers it. */
 export class Delivery {
 	bytes = 0;
 	chunks = 0;
-	/** Estimate from finished streams of its replica; undefined if too few are known or the upstream counts. */
+	/** Estimated tokens, from finished streams of the replica; undefined if there are too few or the upstream counts. */
 	tokensLikely: number | undefined = undefined;
 	usage: ReportedUsage | undefined = undefined;
-	/** Milliseconds from the start of the request to the first chunk; null before it. */
+	/** Milliseconds from the request's start to the first chunk; null before it. */
 	firstMs: number | null = null;
-	/** Output above which the journal's bound no longer holds: tokens, or bytes without an upstream count. */
+	/** Output above which another journal record is needed: tokens, or bytes without an upstream count. */
 	recordAt = -1;
 	/** The upstream's prompt tokens at the last journal record; undefined without a count. */
 	recordedPrompt: number | undefined = undefined;
-	/** The journal refused a chunk: neither it nor any later chunk leaves. */
+	/** True once the journal refused a chunk: neither that one nor later ones are sent. */
 	isCut = false;
 }
 
 /**
- * Counts the chunks and journals a bound of their cost before the client gets them. Throws without counting if the
+ * Counts the chunks and journals an upper bound of their cost before they are sent. Throws without counting if the
  * journal refuses.
  */
 export function deliver<Chunk extends OutputChunk>(
@@ -55,7 +55,7 @@ export function deliver<Chunk extends OutputChunk>(
 	delivery.usage = usage;
 }
 
-/** Writes ahead when the last bound no longer holds. */
+/** Writes a journal record ahead if the last bound no longer covers the output. */
 function record<Chunk>(
 	delivery: Delivery,
 	{ hold }: Admitted,

@@ -21,15 +21,15 @@ export interface RequestBody {
 	readonly timeSlice?: TimeSlice | undefined;
 }
 
-/** Properties of a checked request that every endpoint has. */
+/** Properties that a checked request of every endpoint has. */
 export interface EndpointInput {
 	readonly ignored: readonly string[];
 	readonly stream?: boolean;
-	/** Choices that share the prompt; default 1. */
+	/** Number of choices that share the prompt; default 1. */
 	readonly choices?: number;
 }
 
-/** One endpoint: data and small stateless functions, which `serve` calls in order. */
+/** An endpoint: data and small stateless functions, which `serve` calls in order. */
 export interface InferenceEndpoint<
 	Body extends RequestBody,
 	Input extends EndpointInput,
@@ -38,12 +38,12 @@ export interface InferenceEndpoint<
 > {
 	readonly name: Endpoint;
 	readonly kind: ModelKind;
-	/** Which endpoint of a chat deployment it is. */
+	/** Endpoint of a chat model: chats or text completions. */
 	readonly mode?: ChatMode;
-	/** The field that is named if the prompt is too long. */
+	/** Field to name if the prompt is too long. */
 	readonly promptField: string;
 	/**
-	 * `bytes`: the body if it was read already. Faults: unsupported_media_type, payload_too_large, request_timeout,
+	 * Reads the body; `bytes` if it was already read. Faults: unsupported_media_type, payload_too_large, request_timeout,
 	 * invalid_request.
 	 */
 	readBody(
@@ -53,11 +53,11 @@ export interface InferenceEndpoint<
 		takes: TakesBytes,
 		bytes?: Uint8Array<ArrayBuffer>,
 	): Promise<Body>;
-	/** Faults: invalid_request and unsupported_parameter, each naming the field. */
+	/** Checks the request. Faults invalid_request and unsupported_parameter, each naming the field. */
 	read(body: Body, model: Model): Input | Promise<Input>;
-	/** The most that the request can use; the server gets this limit. */
+	/** Most that the request can use; the server gets this as a limit. */
 	upperBound(input: Input, model: Model): Quantities;
-	/** Requests with equal values share a replica's prefix cache. Called if there are several replicas. */
+	/** Requests with equal values share a replica's prefix cache. Called only if there are several replicas. */
 	affinityOf?(input: Input): string;
 	readonly whole: WholeAnswer<Input, Reply>;
 	readonly streamed?: StreamedAnswer<Input, Chunk>;
@@ -65,10 +65,10 @@ export interface InferenceEndpoint<
 
 export interface WholeAnswer<Input, Reply extends CountedReply> {
 	call(exchange: Exchange<Input>, context: CallContext): UnaryCall<Reply>;
-	/** Called once per admitted request when it was answered or failed: it is not sent again. */
+	/** Called once per admitted request when it was answered or failed: it will not be sent again. */
 	over?(input: Input): void;
 	bill(exchange: Exchange<Input>, reply: Reply): Bill;
-	/** The body of the answer: JSON, or text, whole or in pieces. */
+	/** Body of the answer: JSON, or text, whole or in pieces. */
 	write(exchange: Exchange<Input>, reply: Reply, bill: Bill): object | string | Generator<string>;
 	contentType?(input: Input): string;
 }
@@ -82,10 +82,10 @@ export interface Relay<Chunk> {
 	/** The text of these chunks; empty if the client gets nothing of them. */
 	chunks(chunks: readonly Chunk[]): string;
 	end(bill: Bill): string;
-	/** The last events of a failed stream: the error, then the charge. */
+	/** Last events of a failed stream: the error, then the charge. */
 	fail(fault: Fault, bill: Bill, language: Language | undefined): string;
-	/** The bill for the output so far; `finished` if it is complete. */
+	/** Bill for the output so far; `finished` if it is complete. */
 	bill(usage: ReportedUsage | undefined, output: OutputSize, finished: boolean): Bill;
-	/** The most that it costs to deliver up to `output` tokens, or bytes without an upstream count. */
+	/** Most that delivering up to `output` tokens costs, or bytes without an upstream count. */
 	costAt(now: Bill, output: number): NanoUsd;
 }

@@ -7,16 +7,16 @@ export interface EndpointRequirement {
 	readonly mode?: ChatMode;
 }
 
-/** Fault service_unavailable if no deployment has the endpoint's kind. Chat endpoints are exempt. */
+/** Fault service_unavailable if no model is of the endpoint's kind; never for chats. */
 export function assertServed(snapshot: CatalogSnapshot, { kind }: EndpointRequirement): void {
 	if (kind === "chat") return;
 	for (const model of snapshot.models.values()) if (model.kind === kind) return;
-	// A request for a retired model gets a more precise error later.
+	// With a retired model of this kind, a later check gives a more precise error.
 	for (const retired of snapshot.retired.values()) if (retired.kind === kind) return;
 	throw new Fault("service_unavailable", "No model for this endpoint is available.");
 }
 
-/** Returns the deployment that a request names. Faults: as `assertServed`, model_not_found, unsupported_mode. */
+/** Returns the model that a request names. Faults: as `assertServed`, model_not_found, unsupported_mode. */
 export function modelFor(snapshot: CatalogSnapshot, name: string, endpoint: EndpointRequirement): Model {
 	assertServed(snapshot, endpoint);
 	const model = findModel(snapshot, name);
@@ -34,7 +34,7 @@ export function assertMeets(endpoint: EndpointRequirement, model: Model): void {
 		throw new Fault("unsupported_mode", unsupportedText(model, endpoint.mode), { param: "model" });
 }
 
-/** The deployment at its batch rates. Fault service_unavailable if it takes no batch lines. */
+/** The model with its batch rates. Fault service_unavailable if it does not support batches. */
 export function pricedForBatches(model: Model): Model {
 	if (model.batch === undefined)
 		throw new Fault(

@@ -11,12 +11,12 @@ interface Speed {
 }
 
 const WEIGHT = 0.2;
-/** An older measurement is ignored: the model is tried again. */
+/** Older measurements are ignored, so that the model is tried again. */
 const KNOWN_MS = 5 * 60_000;
-/** More models than a catalogue holds; above it, all measurements are dropped. */
+/** More models than any catalogue has; above it, all measurements are dropped. */
 const MODELS_MAX = 2_000;
 
-/** The recent speed of each model on this instance. */
+/** Recent speed of each model on this instance. */
 export function createModelSpeeds(deps: { clock: Clock }) {
 	const speeds = new Map<string, Speed>();
 
@@ -40,7 +40,7 @@ export function createModelSpeeds(deps: { clock: Clock }) {
 			if (speeds.size >= MODELS_MAX) speeds.clear();
 			speeds.set(model, { msEach: now, atMs });
 		},
-		/** A model without a measurement comes first, so that it gets one. */
+		/** Models without a measurement come first, to get one. */
 		fastestFirst(models: readonly Model[]): readonly Model[] {
 			const nowMs = deps.clock.monotonicMs();
 			return models.toSorted((a, b) => msEach(a, nowMs) - msEach(b, nowMs));

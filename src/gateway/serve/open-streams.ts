@@ -2,11 +2,11 @@ import type { Clock } from "../../base/clock.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 
 export interface OpenStream {
-	/** Runs once per second. Ends a stream that blocks a place, and writes a comment after a silence. */
+	/** Called once a second: ends a stream that blocks a place, and writes a comment after silence. */
 	tick(nowMs: number): void;
-	/** Ends the stream after what it has delivered: the process stops. */
+	/** Ends the stream after what was delivered, because the process stops. */
 	shutDown(): void;
-	/** Its slot among the open streams; set only by `OpenStreams`. */
+	/** Slot among the open streams; only `OpenStreams` sets it. */
 	slot: number;
 }
 
@@ -14,7 +14,7 @@ export type OpenStreams = ReturnType<typeof createOpenStreams>;
 
 const TICK_MS = 1_000;
 
-/** All open streams: one timer serves them, and the stop of the process ends them. */
+/** All open streams: one timer serves them, and stopping the process ends them. */
 export function createOpenStreams(deps: { clock: Clock }) {
 	const streams = new SlotPool<OpenStream>();
 	let isShut = false;
@@ -27,7 +27,7 @@ export function createOpenStreams(deps: { clock: Clock }) {
 	}
 
 	return {
-		/** After `shutDown` the stream is shut down at once. */
+		/** After `shutDown` a stream is ended at once. */
 		add(stream: OpenStream) {
 			stream.slot = streams.take(stream);
 			if (isShut) stream.shutDown();

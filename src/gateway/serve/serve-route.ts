@@ -31,8 +31,8 @@ interface Failure {
 }
 
 /**
- * Sends a request to the models of its route in order until one delivers an answer. Each attempt is admitted at its
- * model's rates; a failed one is free. If all fail, the client gets the first temporary failure, or else the first.
+ * Sends a request to the models of its route in order until one answers. Each attempt is admitted at its model's rates;
+ * a failed one is not charged. If all fail, returns the first temporary failure, or else the first.
  */
 export async function serveRoute(
 	deps: ServeDeps,
@@ -69,7 +69,7 @@ export async function serveRoute(
 	return refuse(deps, failed, error, endpoint.promptField);
 }
 
-/** Models without a server come last, so that the others need not wait for their refusal. */
+/** Puts models without a server last, so that their refusal does not delay the others. */
 function inOrder(
 	deps: ServeDeps,
 	route: Route,
@@ -87,7 +87,7 @@ function mayPass(error: unknown): boolean {
 	return statusOf(faultOf(error)) >= 500;
 }
 
-/** Returns the error response. Counts it and records it for the key's owner. `promptField`: as in the endpoint. */
+/** Returns the error response, counts it and records it for the key's owner. `promptField`: as in the endpoint. */
 export function refuse(
 	deps: Pick<ServeDeps, "telemetry" | "clock">,
 	context: RequestContext,
@@ -102,15 +102,15 @@ export function refuse(
 	if (fault.code === "internal_error") log.error("a request failed", { ...logFields(context, key), error });
 	else if (fault.private !== undefined)
 		log.info("a request was refused", { ...logFields(context, key), code: fault.code, detail: fault.private });
-	// The result of a batch line is in the files of its batch.
+	// The result of a batch line is in the batch's files.
 	const answer = errorResponse(fault, requestId, context.connection.language);
 	if (context.connection.line !== undefined) return answer;
-	// The usage record of an admitted request has its result.
+	// An admitted request has a usage record instead.
 	if (!context.isAdmitted && key !== undefined) refusals.record(recordOf(context, key, fault, deps.clock.wallMs()));
 	return answer;
 }
 
-/** A server that reports a too long prompt does not name this endpoint's field. */
+/** Names this endpoint's field if a server reports that the prompt is too long. */
 function withPromptField(fault: Fault, param: string): Fault {
 	if (fault.code !== "context_length_exceeded" || fault.param === param) return fault;
 	const { code, texts, cause } = fault;

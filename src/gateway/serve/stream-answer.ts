@@ -13,7 +13,7 @@ import { deliver } from "./delivery.ts";
 import type { EndpointInput, InferenceEndpoint } from "./endpoint.ts";
 import { Streaming } from "./streaming.ts";
 
-/** Streams one admitted request. Rejects, settled, while the status can still change; a later failure is an event. */
+/** Streams an admitted request. Rejects, after settling, while the status can still change; later failures are sent. */
 export async function streamAnswer<Input extends EndpointInput, Chunk extends OutputChunk>(
 	deps: ServeDeps,
 	endpoint: Pick<InferenceEndpoint<never, Input, CountedReply, Chunk>, "streamed" | "affinityOf">,
@@ -29,7 +29,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		streaming.listen();
 		stopIfSettled(streaming);
 		const { holdStatusMs } = streaming.limits;
-		// Before the first byte, the upstream's deadlines end the silence, however long they are.
+		// Before the first byte, only the upstream's deadlines limit the silence.
 		connection.setIdleTimeout(holdStatusMs < STREAM_TIMEOUT_S * 1000 ? STREAM_TIMEOUT_S : 0);
 		streaming.upstream = deps.upstreams.open(
 			exchange.model,
@@ -39,7 +39,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 		const arrived = await arrivedWithin(deps.clock, streaming.first, holdStatusMs);
 		stopIfSettled(streaming);
 		streaming.enter("streaming");
-		// The DOM types, which apply here too, lack direct sources.
+		// The DOM's types, which apply here too, lack direct sources.
 		const source = new EventsOut(streaming, arrived) as unknown as UnderlyingDefaultSource<Uint8Array>;
 		return new Response(new ReadableStream(source), {
 			status: 200,
@@ -53,7 +53,7 @@ export async function streamAnswer<Input extends EndpointInput, Chunk extends Ou
 	}
 }
 
-/** The stream may have been settled while the status was held back. */
+/** Stops if the stream was settled while the status was held back. */
 function stopIfSettled<Chunk>(streaming: Streaming<Chunk>): void {
 	if (streaming.isOver) throw new UpstreamFailure("aborted", { private: "settled before it was opened" });
 }
@@ -75,7 +75,7 @@ function arrivedWithin(clock: Clock, first: Promise<unknown>, limitMs: number): 
 	});
 }
 
-/** The body of the answer, written directly to the socket without a queue. A class: there is one per open stream. */
+/** Body of the response, written to the socket without a queue. A class, because there is one per open stream. */
 class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource {
 	readonly type = "direct";
 	readonly #streaming: Streaming<Chunk>;
@@ -86,7 +86,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 		this.#arrived = arrived;
 	}
 
-	/** The runtime calls it for each read if the body is read in this process. Only `close` ends the body. */
+	/** Called per read if the body is read in this process. Only `close` ends the body. */
 	pull(client: ReadableStreamDirectController): void {
 		const streaming = this.#streaming;
 		if (streaming.client !== undefined) return;
@@ -96,7 +96,7 @@ class EventsOut<Chunk extends OutputChunk> implements Bun.DirectUnderlyingSource
 			return;
 		}
 		if (!this.#arrived) {
-			// Without a first byte the runtime sends a part of the header only, and the client waits for the rest.
+			// Writes at once: without a first byte the runtime sends only part of the headers, and the client waits.
 			streaming.context.connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			void streaming.write(KEEP_ALIVE_COMMENT);
 		}
@@ -127,7 +127,7 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 				if (text !== "") {
 					const taken = streaming.write(text);
 					streaming.countGap();
-					// Backpressure: the upstream waits until the reader has taken the text.
+					// Backpressure: the upstream waits until the client has read the text.
 					if (taken) await taken;
 					else streaming.readerTook(streaming.lastWriteMs);
 				}
@@ -136,7 +136,7 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 			next = undefined;
 			let arrived: Arrived;
 			try {
-				// The runtime's own promise: a promise in between would be one more per event.
+				// The runtime's own promise, because another one in between would be one more per event.
 				arrived = await upstream.arrives();
 			} catch (error) {
 				arrived = upstream.brokeOff(error);
@@ -148,7 +148,7 @@ async function pump<Chunk extends OutputChunk>(streaming: Streaming<Chunk>): Pro
 	}
 }
 
-/** Returns the text of the chunks after counting them and recording their cost. */
+/** Returns the text of the chunks, after counting them and recording their cost. */
 function take<Chunk extends OutputChunk>(
 	{ deps, context, admitted, relay, delivery }: Streaming<Chunk>,
 	upstream: AnswerStream<Chunk>,
@@ -159,7 +159,7 @@ function take<Chunk extends OutputChunk>(
 	return relay.chunks(chunks);
 }
 
-/** Ends a complete stream: the settlement is durable before the last bytes leave. */
+/** Ends a complete stream; the settlement is durable before the last bytes are sent. */
 async function finish<Chunk>(streaming: Streaming<Chunk>): Promise<void> {
 	let ended: Promise<void> | undefined;
 	const settled = streaming.settle("finished", 200, (bill) => {
@@ -178,7 +178,7 @@ async function end<Chunk>(streaming: Streaming<Chunk>, bill: Bill): Promise<void
 		if (recorded) await recorded;
 		streaming.close(text);
 	} catch (error) {
-		// No other code path closes the stream after its settlement.
+		// No other code closes the stream after its settlement.
 		deps.telemetry.log.error("a settled stream could not be ended", { ...logFields(context), error });
 		streaming.close(relay.fail(faultOf(error), bill, streaming.context.connection.language));
 	}

@@ -13,13 +13,13 @@ import { Delivery } from "./delivery.ts";
 import type { Relay } from "./endpoint.ts";
 import type { OpenStream } from "./open-streams.ts";
 
-/** State of a streamed answer. Transitions only lead forward, so the first ending settles it, once. */
+/** State of a streamed answer. States only follow each other in this order, so the first ending settles it, once. */
 type StreamState =
 	/** The status is held back, so that a failure can still set it. */
 	| "opening"
-	/** The status was sent: a failure is an event of the stream. */
+	/** The status was sent, so a failure is an event of the stream. */
 	| "streaming"
-	/** The bill exceeds the reservation and credit is being drawn. Only a stop of the process does not wait. */
+	/** The bill exceeds the reservation and credit is being drawn; only a stop of the process does not wait. */
 	| "covering"
 	/** The bill is settled; later events change nothing. */
 	| "settled";
@@ -36,11 +36,11 @@ const NEXT: Readonly<Record<StreamState, readonly StreamState[]>> = {
 
 const ONCE = { once: true } as const;
 
-/** One streamed answer, and the listener of its events from outside. */
+/** A streamed answer, which also listens to the client's disconnect and the stop of the process. */
 export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	readonly deps: ServeDeps;
 	readonly limits: ServiceLimits;
-	/** The parts of its exchange that are needed until the end, without the request. */
+	/** Parts of its exchange that are needed until the end, without the request. */
 	readonly context: RequestContext;
 	readonly admitted: Admitted;
 	readonly relay: Relay<Chunk>;
@@ -52,15 +52,15 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	/** The first chunks, until they are read. */
 	first: Promise<readonly Chunk[] | null> | undefined = undefined;
 	client: ReadableStreamDirectController | undefined = undefined;
-	/** The last text, if the stream ended before the runtime requested the body. */
+	/** Last text, if the stream ended before the runtime requested the body. */
 	unsent: string | undefined = undefined;
 	lastWriteMs: number;
-	/** Total time that the reader stalled, and the start of the current stall; undefined while the reader keeps up. */
+	/** Total time that the reader stalled, and start of the present stall; undefined while the reader keeps up. */
 	stalledMs = 0;
 	stalledSinceMs: number | undefined = undefined;
-	/** When the reader took the last text: from then on the stream waits for the upstream. */
+	/** When the reader took the last text; since then the stream waits for the upstream. */
 	tookMs: number | undefined = undefined;
-	/** The reason if the service ended the stream. */
+	/** Why the service ended the stream, if it did. */
 	halted: Fault | undefined = undefined;
 	/** Settles the bill with this instance's credit; undefined outside `covering`. */
 	pay: (() => void) | undefined = undefined;
@@ -85,7 +85,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		this.leave();
 	}
 
-	/** Enters the next state. Asserts that the transition exists. */
+	/** Enters the next state. Asserts that the transition is allowed. */
 	enter(state: StreamState): void {
 		assert(NEXT[this.state].includes(state), "a stream is opened once and settled once");
 		this.state = state;
@@ -95,7 +95,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		return this.state === "covering" || this.state === "settled";
 	}
 
-	/** From now until the settlement, the client's leaving and the stop of the process end the stream. */
+	/** From now until the settlement, a disconnecting client or the stop of the process ends the stream. */
 	listen(): void {
 		const { signal } = this.context.connection.request;
 		this.isListening = true;
@@ -111,8 +111,8 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	}
 
 	/**
-	 * Makes the bill, ends the hold and runs `after` with the bill in the same turn. Returns a promise if it first draws
-	 * credit.
+	 * Makes the bill, ends the hold, and calls `after` with the bill in the same turn. Returns a promise if it first
+	 * draws credit.
 	 */
 	settle(ending: Ending, status: number, after: (bill: Bill) => void = () => {}): Promise<void> | undefined {
 		const { deps, context, admitted, delivery, upstream } = this;
@@ -130,7 +130,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		const stopped = Promise.withResolvers<void>();
 		this.pay = () => {
 			pay();
-			// While a caller awaits inside the stream, the runtime writes nothing more of it.
+			// Resolved last, because the runtime writes nothing more of the stream while a caller waits in it.
 			stopped.resolve();
 		};
 		const paid = covered.then(() => {
@@ -139,7 +139,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		return Promise.race([paid, stopped.promise]);
 	}
 
-	/** A bill that cannot be made is charged the journal's bound, as after a crash. */
+	/** If a bill cannot be made, the journal's bound is charged, as after a crash. */
 	#bill(ending: Ending): Bill {
 		const { deps, context, admitted, relay, delivery, upstream } = this;
 		try {
@@ -150,7 +150,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		}
 	}
 
-	/** The signal and `cancel` may come together or alone. */
+	/** The signal and `cancel` may occur together or alone. */
 	leave(): void {
 		if (this.isOver) return;
 		this.#hangUp();
@@ -169,7 +169,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		else void this.settle("shutdown", statusOf(halted));
 	}
 
-	/** A waiting request takes precedence over a reader that stalls a place. */
+	/** Ends a stream whose reader stalls while a request waits for its place. */
 	#giveUpPlace(nowMs: number): void {
 		const { stalledSinceMs, stalledMs } = this;
 		if (stalledSinceMs === undefined || this.state !== "streaming") return;
@@ -184,10 +184,10 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		this.upstream?.close();
 	}
 
-	/** Ends a stream whose status was sent. It must not throw: the runtime would cut the connection silently. */
+	/** Ends a stream whose status was sent. Must not throw: the runtime would silently cut the connection. */
 	fail(ending: Ending, fault: Fault): Promise<void> | undefined {
 		const { deps, context, admitted, relay } = this;
-		// The failure may be ours; without this the upstream would continue and keep its place.
+		// The failure may be ours; otherwise the upstream would continue and keep its place.
 		this.#hangUp();
 		deps.telemetry.log.info("a stream ended early", {
 			...logFields(context),
@@ -201,7 +201,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		);
 	}
 
-	/** Returns a promise if the reader does not keep up: it resolves when the reader has taken the text. */
+	/** Returns a promise if the reader does not keep up, which resolves when the reader has taken the text. */
 	write(text: string): Promise<void> | undefined {
 		assert(this.client !== undefined, "nothing is written before the status is out");
 		const { clock } = this.deps;
@@ -212,7 +212,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 		return written.then(() => this.readerTook(clock.monotonicMs()));
 	}
 
-	/** Counts how long the upstream kept the reader waiting; zero for a slow reader. */
+	/** Records how long the upstream kept the reader waiting; 0 for a slow reader. */
 	countGap(): void {
 		if (this.tookMs !== undefined) this.deps.telemetry.stats.gap(this.lastWriteMs - this.tookMs);
 	}
@@ -232,18 +232,18 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 			return;
 		}
 		try {
-			// For a slow reader, the runtime keeps the last text until the reader has taken it.
+			// For a slow reader, the runtime keeps the last text until it is read.
 			void this.client.write(text);
 			this.client.close();
 		} catch {
-			// The client left at this moment; its request is settled.
+			// The client disconnected at this moment; its request is already settled.
 		}
 	}
 
 	#keepAlive(nowMs: number): void {
 		const { client, lastWriteMs, stalledSinceMs, limits } = this;
 		if (client === undefined || this.isOver || nowMs - lastWriteMs < limits.keepAliveCommentMs) return;
-		// A stalled reader gets no comments either, so that its connection times out.
+		// A stalled reader gets no comments, so that its connection times out.
 		if (stalledSinceMs === undefined) void this.write(KEEP_ALIVE_COMMENT);
 	}
 }

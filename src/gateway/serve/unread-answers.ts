@@ -13,22 +13,21 @@ export interface AnswerReader {
 
 export type LongBody = ReadableStream<Uint8Array> | ReadableStream<string>;
 
-/** Assumed size of an answer that arrived as events: at most 4 MB, and rarely long. */
+/** Assumed size of an answer that arrived as events: at most 4 MB, and usually short. */
 const UNCOUNTED_BYTES = 512 * 1024;
 const SHORT_BYTES = 128 * 1024;
 
 /**
- * Long whole answers that clients have not read to their end. A paid answer is never dropped: its account must read it
- * first.
+ * Long answers that clients have not read completely. A paid answer is never dropped: its account must read it first.
  */
 export function createUnreadAnswers(deps: {
-	/** The budget that answers on their way from a server share. */
+	/** Memory limit shared with answers that are arriving from a server. */
 	answers: AnswerMemory;
 	limits(): Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax">;
 }) {
 	const { answers } = deps;
 
-	/** Counts the body of an answer until it is read, cancelled, or its client has left. `bytes`: 0 if unknown. */
+	/** Counts a body until it is read, cancelled, or its client has disconnected. `bytes`: 0 if unknown. */
 	function passed(body: LongBody, counted: number, { accountId, connection }: AnswerReader): LongBody {
 		const { signal } = connection.request;
 		const bytes = counted === 0 ? UNCOUNTED_BYTES : counted;
@@ -42,7 +41,7 @@ export function createUnreadAnswers(deps: {
 		};
 		answers.addUnread(accountId, bytes);
 		trySetIdleTimeout(connection, UNREAD_TIMEOUT_S);
-		// A client that left before its first read has no other effect.
+		// A client that disconnected before its first read causes no other event.
 		if (signal.aborted) release();
 		else signal.addEventListener("abort", release);
 		return passedBody(body as ReadableStream<Uint8Array>, release);
@@ -64,14 +63,14 @@ export function createUnreadAnswers(deps: {
 					{ retryAfterS: 1 },
 				);
 			}
-			// An account without unread answers does not add to the shortage.
+			// An account without unread answers is not refused, since it does not cause the shortage.
 			if (all > answerMemoryBytesMax && own > 0)
 				throw new Fault("overloaded", "The service holds too many unread answers. Please try again.", {
 					retryAfterS: 1,
 				});
 		},
 		passed,
-		/** As `passed`, for an answer in memory; a short one is returned as it is. */
+		/** Like `passed`, for an answer in memory; a short one is returned unchanged. */
 		passedBytes(body: Uint8Array, reader: AnswerReader): Uint8Array<ArrayBuffer> | LongBody {
 			if (body.length <= SHORT_BYTES) return body as Uint8Array<ArrayBuffer>;
 			return passed(piecesOf(body), body.length, reader);

@@ -34,7 +34,7 @@ export interface TranscriptionInput extends TranscriptionRequest {
 
 const FIELDS_MAX = 64;
 
-/** Text fields by name; lists lose their `[]`. Fault invalid_request. */
+/** Text fields by name; `[]` is removed from the names of lists. Fault invalid_request. */
 export function formFields(form: FormData): Record<string, string | string[]> {
 	const fields: Record<string, string | string[]> = Object.create(null);
 	let count = 0;
@@ -74,20 +74,20 @@ export function readTranscriptionRequest(form: FormData, body: Readonly<Record<s
 	};
 }
 
-/** Servers detect the format by the file name's extension. */
+/** File name for the server, which detects the format by its extension. */
 function safeName(name: string | undefined): string {
 	const plain = (name ?? "").replace(/^.*[/\\]/, "").replace(/[^A-Za-z0-9._-]/g, "_");
 	return plain === "" || plain.startsWith(".") ? `audio${plain}`.slice(0, 80) : plain.slice(-80);
 }
 
-/** Speech models process half-minute windows; the most tokens of one window, in and out. */
+/** Speech models process windows of half a minute: most tokens of a window, input and output. */
 const WINDOW_S = 30;
 const WINDOW_INPUT_TOKENS_MAX = 1_500;
 const WINDOW_OUTPUT_TOKENS_MAX = 448;
-/** For estimates, if the upstream reported no tokens. */
+/** Used for estimates if the upstream reports no tokens. */
 export const INPUT_TOKENS_PER_SECOND_TYPICAL = 25;
 
-/** Upper bounds of tokens, for deployments priced by them. */
+/** Upper bounds of tokens, for models that are charged by tokens. */
 export function audioTokensMax(
 	model: Model,
 	{ secondsMax }: AudioDuration,

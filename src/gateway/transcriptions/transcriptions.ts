@@ -64,7 +64,7 @@ function isJson({ format }: TranscriptionRequest): boolean {
 	return format === "json" || format === "verbose_json";
 }
 
-/** Subtitles are made here from the segments: some servers do not know the formats. */
+/** Subtitles are written here from segments, because some servers do not support the formats. */
 function requestOf({ input }: Exchange<TranscriptionInput>) {
 	const { file, fileName, fields, format } = input;
 	return { file, fileName, fields, verbose: format !== "json" && format !== "text" };
@@ -107,7 +107,7 @@ function* vttOf(cues: readonly Cue[]): Generator<string> {
 	for (const { start, end, text } of cues) yield `${timeOf(start, ".")} --> ${timeOf(end, ".")}\n${lineOf(text)}\n\n`;
 }
 
-/** A blank line or an arrow would end or begin a cue. */
+/** Removes blank lines and arrows, which would end or start a cue. */
 function lineOf(text: string): string {
 	return text
 		.trim()
@@ -148,7 +148,7 @@ function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionIn
 			eventOf({ type: "transcript.usage", usage: audioUsage(model, bill) }) +
 			DONE,
 		bill: (usage, { bytes }, finished) => billOfAudio(model, duration, { seconds, usage }, bytes, upperBound, finished),
-		// Sound is processed ahead of its words, so after a crash all of it may be charged until the journal is settled.
+		// Servers process the whole recording before its words are sent, so the bound covers all of it.
 		costAt(now, output) {
 			const usage = { ...now, completionTokens: output };
 			return billOfAudio(model, duration, { seconds, usage }, 0, upperBound).cost;
@@ -160,8 +160,8 @@ function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionIn
 const TEXT_BYTES_PER_SECOND = 12;
 
 /**
- * A server that counts more seconds than the recording has is wrong. An interrupted transcription (not `isWhole`) has
- * the estimated seconds of the delivered words.
+ * A server that counts more seconds than the recording has is wrong. An interrupted transcription (not `isWhole`) is
+ * charged for the estimated seconds of its delivered words.
  */
 function billOfAudio(
 	model: Model,
@@ -195,7 +195,7 @@ function billOfAudio(
 	return unitBill(model, used, counted);
 }
 
-/** `usage` in one of OpenAI's two forms, by how the deployment is priced, with the charge added. */
+/** `usage` in one of OpenAI's two forms, depending on the model's rates, with the charge added. */
 function audioUsage(model: Model, bill: Bill): object {
 	const { promptTokens, completionTokens, units, cost, basis } = bill;
 	if (model.rateCard.audioSecond > 0) return { type: "duration", seconds: units, cost: jsonUsd(cost), basis };

@@ -1,10 +1,10 @@
 import { contradiction, type Walk } from "./walk.ts";
 
-/** The longest header of a frame. */
+/** Longest header of a frame. */
 const HEADER_BYTES_MAX = 16;
 const RATES = [0, 88_200, 176_400, 192_000, 8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000];
 
-/** CRC-8 of x^8 + x^2 + x + 1, which distinguishes a header from sound that looks like one. */
+/** CRC-8 with x^8 + x^2 + x + 1, which tells headers from audio data that looks like one. */
 const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
 	let crc = byte;
 	for (let bit = 0; bit < 8; bit += 1) crc = (crc << 1) ^ (crc & 0x80 ? 0x107 : 0);
@@ -12,8 +12,8 @@ const CRC8 = Uint8Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * FLAC (RFC 9639): the frames themselves, found by their checked headers. What follows its predecessor by number is the
- * recording; any other header is only what a decoder could make of it. `totalSamples` of the stream is what it claims.
+ * FLAC (RFC 9639): sums frames found by their checked headers. Frames numbered consecutively are the recording; any
+ * other header counts only for the most that a decoder might find. The header's `totalSamples` is the claimed length.
  */
 export function* walkFlac(start: number, size: number): Walk {
 	let at = start + 4;
@@ -85,9 +85,9 @@ function headerAt(bytes: Buffer, at: number) {
 	if (crc !== bytes[place]) return undefined;
 	return {
 		samples: blockBytes > 0 ? block + 1 : samplesOf(blockCode),
-		/** 0: that of the stream. */
+		/** Sample rate; 0: that of the stream. */
 		rate: rateCode < 12 ? (RATES[rateCode] as number) : rate * (rateCode === 12 ? 1_000 : rateCode === 14 ? 10 : 1),
-		/** Of the frame, or of its first sample. */
+		/** Number of the frame, or of its first sample. */
 		number,
 		variable: ((bytes[at + 1] as number) & 1) === 1,
 	};

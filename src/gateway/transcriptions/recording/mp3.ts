@@ -1,6 +1,6 @@
 import { contradiction, type Walk } from "./walk.ts";
 
-/** ISO 11172-3 and 13818-3. Kilobits a second by index, by version (1, or 2 and 2.5) and layer. */
+/** Bit rates in kbit/s by index, for version (1, or 2 and 2.5) and layer: ISO 11172-3 and 13818-3. */
 const KBITS: Readonly<Record<string, readonly number[]>> = {
 	"1-1": [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
 	"1-2": [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
@@ -10,16 +10,16 @@ const KBITS: Readonly<Record<string, readonly number[]>> = {
 	"2-3": [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 };
 const RATES = [44_100, 48_000, 32_000];
-/** No frame is longer; so much is looked at from where one may begin. */
+/** Longest frame; so many bytes are needed where a frame may start. */
 const FRAME_BYTES_MAX = 2_900;
-/** The torn frame at which a recorded stream begins, and the like. Zeros do not count: they fill; nor do tags. */
+/** Most bytes between frames, such as a partial frame at the start of a stream. Zeros and tags do not count. */
 const JUNK_BYTES_MAX = 64 * 1024;
-/** The lowest rate there is, 8 kbit/s: what a decoder could find in bytes that we take for junk. */
+/** Lowest bit rate, 8 kbit/s: converts unknown bytes to the most seconds that a decoder could find in them. */
 const BYTES_PER_SECOND_MIN = 1_000;
 
 /**
- * All frames, whatever the first one says of their number: joined and cut files are common, and their first frame is
- * wrong, so that it counts for nothing.
+ * Sums all frames. The number of frames stated in the first one is ignored, because it is wrong in joined and cut
+ * files, which are common.
  */
 export function* walkMp3(start: number, size: number): Walk {
 	let at = start;
@@ -45,7 +45,7 @@ export function* walkMp3(start: number, size: number): Walk {
 			continue;
 		}
 		kind = undefined;
-		// A tag is no junk, but what is in it is looked at: behind the first frame decoders search it for frames.
+		// A tag does not count as unknown bytes, but is searched for frames, as decoders do after the first frame.
 		if (at >= tagEnd) tagEnd = at + tagBytes(window, here, size - at);
 		if (at >= tagEnd && window[here] !== 0) junk += 1;
 		if (junk > JUNK_BYTES_MAX) throw contradiction("it has too many bytes between its frames");
@@ -55,7 +55,7 @@ export function* walkMp3(start: number, size: number): Walk {
 	return { seconds, secondsMax: seconds + junk / BYTES_PER_SECOND_MIN };
 }
 
-/** A change of kind is believed only if the next frame has it as well. */
+/** Whether the next frame has the same kind, or a tag or the end follows: else a change of kind is not believed. */
 function isFollowed(window: Buffer, here: number, frame: Frame, windowAt: number, size: number): boolean {
 	const next = here + frame.bytes;
 	if (windowAt + next + 4 > size) return true;
@@ -77,15 +77,15 @@ function frameAt(bytes: Buffer, at: number) {
 	const padding = (header >>> 9) & 1;
 	const slot = layer === 1 ? 4 : 1;
 	const size = (Math.floor((samples * kbits * 125) / sampleRate / slot) + padding) * slot;
-	// The kind is version, layer and rate.
+	// The kind consists of version, layer and sample rate.
 	return { bytes: size, seconds: samples / sampleRate, kind: header & 0x001e0c00 };
 }
 type Frame = NonNullable<ReturnType<typeof frameAt>>;
 
-/** Bytes of the tag that begins here; 0 if none does. */
+/** Length of the tag that starts here; 0 if none does. */
 function tagBytes(bytes: Buffer, at: number, rest: number): number {
 	const first = bytes[at];
-	// "I", "T" or "A": most bytes of junk need no further look.
+	// Tags start with "I", "T" or "A".
 	if (first !== 0x49 && first !== 0x54 && first !== 0x41) return 0;
 	const name = bytes.toString("latin1", at, at + 3);
 	if (name === "ID3") return Math.min(rest, id3Bytes(bytes, at));
@@ -95,7 +95,7 @@ function tagBytes(bytes: Buffer, at: number, rest: number): number {
 	return 0;
 }
 
-/** Of an ID3v2 tag; 0 if none begins here. Its size is four times seven bits; a larger number is no size to some. */
+/** Length of an ID3v2 tag; 0 if none starts here. Refuses a size that decoders read differently. */
 export function id3Bytes(bytes: Buffer, at: number): number {
 	if (at + 10 > bytes.length || bytes.toString("latin1", at, at + 3) !== "ID3") return 0;
 	let size = 0;

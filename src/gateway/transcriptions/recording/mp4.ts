@@ -1,15 +1,15 @@
 import { aacConfig, aacFrameSeconds } from "./aac.ts";
 import { contradiction, type Measured, unsupported, type Walk } from "./walk.ts";
 
-/** Boxes that hold boxes on the way to what is read here. */
+/** Boxes that contain boxes which are read here. */
 const HOLDERS = new Set(["trak", "mdia", "minf", "stbl", "edts", "mvex", "traf"]);
 const DEPTH_MAX = 8;
-/** Boxes of a track of which a second one would make a reader choose. */
+/** Boxes that a track may have only once, because decoders differ in which of two they use. */
 const ONCE = new Set(["mdhd", "stsd", "stts", "stsz", "elst"]);
 const TRACKS_MAX = 64;
-/** The tables of a day of sound. */
+/** Largest tables, enough for a day of audio. */
 const TABLES_BYTES_MAX = 8 * 1024 * 1024;
-/** Of what edits show beyond what there is, so much is rounding. */
+/** Rounding by which an edit list may exceed the audio. */
 const EDIT_GRACE_S = 1;
 
 class Track {
@@ -20,10 +20,10 @@ class Track {
 	frames = 0;
 	frameBytesDefault = 0;
 	timescale = 0;
-	/** In ticks of `timescale`, by the track's header and by its table of times; 0 if it does not say. */
+	/** Length in ticks of `timescale`, by the track's header and by its table of times; 0 if unknown. */
 	duration = 0;
 	timesTotal = 0;
-	/** In ticks of the movie: audio that its edits play, and silence between. */
+	/** Ticks of the movie: audio that the edit list plays, and silence in between. */
 	edited = 0;
 	silence = 0;
 }
@@ -34,14 +34,14 @@ class Movie {
 	duration = 0;
 	frameBytes = 0;
 	inFragments = false;
-	/** The track whose fragment is read, and the size of its frames. */
+	/** Track whose fragment is being read, and the size of its frames. */
 	fragment: Track | undefined = undefined;
 	fragmentFrameBytes = 0;
 }
 
 /**
- * MP4, M4A and QuickTime (ISO 14496-12) with AAC or ALAC, whole or in fragments: the number of frames in its tables
- * times the length of a frame. Times and durations are claims. Tables with more bytes than the file name some twice.
+ * MP4, M4A and QuickTime (ISO 14496-12) with AAC or ALAC, whole or in fragments: number of frames in the tables times a
+ * frame's length. Times and durations are only claims. Tables that list more bytes than the file has are refused.
  */
 export function* walkMp4(start: number, size: number): Walk {
 	const movie = new Movie();
@@ -66,7 +66,7 @@ export function* walkMp4(start: number, size: number): Walk {
 	return measure(movie, size);
 }
 
-/** The box at `at`, within what ends at `end`; only the file's sound may have been cut off there. */
+/** Box at `at` inside a parent that ends at `end`. Only the audio data (`mdat`) may be cut off by the file's end. */
 function boxAt(bytes: Buffer, at: number, end: number): { name: string; body: number; end: number } {
 	const name = bytes.toString("latin1", at + 4, at + 8);
 	let length = bytes.readUInt32BE(at);
@@ -104,7 +104,7 @@ function readBoxes(movie: Movie, bytes: Buffer, depth: number): void {
 
 type Reader = (body: Buffer, movie: Movie, track: Track | undefined) => void;
 
-/** By name of their box; what they read beyond its end is a RangeError. */
+/** Readers by the name of their box. Reading beyond its end throws a RangeError. */
 const READERS: Readonly<Record<string, Reader>> = {
 	mvhd: (body, movie) => Object.assign(movie, readTimes(body)),
 	mdhd: (body, _, track) => track && Object.assign(track, readTimes(body)),
@@ -112,7 +112,7 @@ const READERS: Readonly<Record<string, Reader>> = {
 		if (track) track.id = body.readUInt32BE(body[0] === 1 ? 20 : 12);
 	},
 	hdlr(body, _, track) {
-		// QuickTime's tracks have a second one, of their data.
+		// QuickTime tracks have a second handler, for their data.
 		if (track) track.isSound ||= body.toString("latin1", 8, 12) === "soun";
 	},
 	stsd(body, _, track) {
@@ -178,7 +178,7 @@ function readTimes(body: Buffer): { timescale: number; duration: number } {
 	return { timescale, duration: isUnknown ? 0 : duration };
 }
 
-/** Which of several tracks a decoder takes is not known: the longest. */
+/** Length of the longest audio track, because it is unknown which one a decoder uses. */
 function measure(movie: Movie, size: number): Measured {
 	const sounds = movie.tracks.filter(({ isSound, frames }) => isSound && frames > 0);
 	if (sounds.length === 0) throw unsupported("it has no audio track");
@@ -205,7 +205,7 @@ function frameSecondsOf({ description }: Track): number {
 	if (description === undefined || description.length < 52 || description.readUInt32BE(4) !== 1)
 		throw contradiction("a track has no codec, or two");
 	const kind = description.toString("latin1", 12, 16);
-	// The entry, its fields of sound, and what QuickTime's versions put behind them.
+	// Child boxes follow the entry's header, the audio fields, and further fields of QuickTime's versions 1 and 2.
 	const children = description.subarray(44 + ([0, 16, 36][description.readUInt16BE(24)] ?? 0));
 	if (kind === "mp4a") return aacFrameSeconds(aacConfig(childOf(children, "esds")));
 	if (kind !== "alac") throw unsupported(`sound of the kind ${JSON.stringify(kind)} in MP4`);

@@ -1,7 +1,7 @@
 import { type VorbisModes, vorbisModes, vorbisSamples } from "./vorbis.ts";
 import { contradiction, unsupported, type Walk } from "./walk.ts";
 
-/** CRC-32 of the polynomial 0x04c11db7, from the highest bit down (RFC 3533). */
+/** CRC-32 with the polynomial 0x04c11db7, highest bit first (RFC 3533). */
 const CRC32 = Uint32Array.from({ length: 256 }, (_, byte) => {
 	let crc = byte << 24;
 	for (let bit = 0; bit < 8; bit += 1) crc = (crc << 1) ^ (crc < 0 ? 0x04c11db7 : 0);
@@ -10,25 +10,25 @@ const CRC32 = Uint32Array.from({ length: 256 }, (_, byte) => {
 
 const PAGE_BYTES_MAX = 27 + 255 + 255 * 255;
 const STREAMS_MAX = 64;
-/** Vorbis' setup is the largest header; a larger one is no header. */
+/** Longest header packet; the largest is Vorbis' setup. */
 const HEADER_BYTES_MAX = 128 * 1024;
-/** Flags of a page: its first packet began on the one before; its stream begins. */
+/** Flags of a page: its first packet started on the previous page; it starts its stream. */
 const CONTINUES = 1;
 const BEGINS = 2;
-/** Said by a page on which no packet ends. */
+/** Position of a page on which no packet ends. */
 const NO_POSITION = 2n ** 64n - 1n;
 
-/** A codec's own account of its packets. */
+/** How to measure the packets of a codec. */
 export interface Codec {
-	/** Samples a second by which pages tell their position, and samples that are not heard of the first ones. */
+	/** Samples per second in page positions, and number of first samples that are not played. */
 	readonly rate: number;
 	readonly skipped: number;
-	/** Seconds of a packet of sound by its length and first two bytes. */
+	/** Seconds of an audio packet, by its length and first two bytes. */
 	seconds(length: number, first: number, second: number): { likely: number; max: number };
 }
 
 class Stream {
-	/** Whole header packets, while the codec is not known. */
+	/** Complete header packets, until the codec is known. */
 	readonly headers: Buffer[] = [];
 	codec: Codec | undefined = undefined;
 	length = 0;
@@ -40,7 +40,7 @@ class Stream {
 	position = 0n;
 }
 
-/** Ogg (RFC 3533) with Opus or Vorbis: the packets of its pages. The last page's position is what it claims. */
+/** Ogg (RFC 3533) with Opus or Vorbis: sums the packets of its pages. The last page's position is the claim. */
 export function* walkOgg(start: number, size: number): Walk {
 	const streams = new Map<number, Stream>();
 	let windowAt = start;
@@ -61,7 +61,7 @@ export function* walkOgg(start: number, size: number): Walk {
 	const heard = [...streams.values()].filter(({ codec }) => codec !== undefined);
 	if (heard.length === 0) throw unsupported("it has no Opus or Vorbis stream");
 	const sum = (of: (stream: Stream) => number) => heard.reduce((total, stream) => total + of(stream), 0);
-	// One that begins in the middle of a broadcast counts on from there: only too small a claim is none.
+	// A recording that starts in the middle of a broadcast has a large first position, so only too small a claim counts.
 	const claimed = sum(({ codec, position }) =>
 		codec === undefined ? 0 : Math.max(0, Number(position) - codec.skipped) / codec.rate,
 	);
@@ -99,7 +99,7 @@ function takePage(streams: Map<number, Stream>, page: Buffer, body: number): voi
 	let at = body;
 	for (let segment = 27; segment < body; segment += 1) {
 		const length = page[segment] as number;
-		// What goes on from a segment before is 255 bytes in already.
+		// A packet's first bytes are in its first segment; a continued one already has 255 bytes.
 		if (stream.length === 0) {
 			stream.first = length > 0 ? (page[at] as number) : 0;
 			stream.second = length > 1 ? (page[at + 1] as number) : 0;
@@ -127,7 +127,7 @@ function endPacket(stream: Stream): void {
 	stream.pieces = [];
 }
 
-/** Undefined while headers are missing. Streams of other things than sound are refused: which is heard is not known. */
+/** Codec of a stream; undefined while headers are missing. Other streams are refused: a decoder might play them. */
 function codecOf(headers: readonly Buffer[]): Codec | undefined {
 	const [first, , third] = headers;
 	if (first?.toString("latin1", 0, 8) === "OpusHead") return headers.length < 2 ? undefined : opus(first);
@@ -154,7 +154,7 @@ export function vorbis(modes: VorbisModes): Codec {
 		rate: modes.rate,
 		skipped: 0,
 		seconds(length, first) {
-			// An empty packet, or a header again.
+			// An empty packet, or another header.
 			if (length === 0 || first % 2 === 1) return { likely: 0, max: 0 };
 			const { samples, block } = vorbisSamples(modes, first, before);
 			before = block;
@@ -163,17 +163,17 @@ export function vorbis(modes: VorbisModes): Codec {
 	};
 }
 
-/** Whether the bytes after the last page are harmless: zeros, or an ID3v1 tag. */
+/** Whether bytes after the last page are harmless: zeros, or an ID3v1 tag. */
 function isPadding(rest: Buffer): boolean {
 	return rest.every((byte) => byte === 0) || (rest.length === 128 && rest.toString("latin1", 0, 3) === "TAG");
 }
 
-/** Opus (RFC 6716). */
+/** Sample rate of Opus (RFC 6716). */
 const RATE = 48_000;
-/** An empty packet stands for a lost one, and decoders make up sound for it: the longest that a packet may hold. */
+/** Longest Opus packet; an empty one counts at most so long: it is a lost one, for which decoders make up sound. */
 const OPUS_PACKET_SECONDS_MAX = 0.12;
 
-/** Seconds of a packet by its first two bytes. */
+/** Seconds of a packet, by its first two bytes. */
 function opusSeconds(first: number, second: number): number {
 	const config = first >> 3;
 	const code = first & 3;

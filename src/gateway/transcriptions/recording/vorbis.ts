@@ -1,18 +1,18 @@
 import { contradiction } from "./walk.ts";
 
-/** What is needed to tell the length of Vorbis packets (Vorbis I specification, sections 4.2 and 4.3). */
+/** What the length of Vorbis packets depends on (Vorbis I specification, sections 4.2 and 4.3). */
 export interface VorbisModes {
 	readonly rate: number;
-	/** Samples of the blocks of each mode. */
+	/** Block size of each mode in samples. */
 	readonly blocks: readonly number[];
-	/** Of the first byte of a packet, behind its lowest bit. */
+	/** Mask for the mode's number in a packet's first byte, after the lowest bit. */
 	readonly mask: number;
 }
 
 const MODES_MAX = 64;
-/** Flag, window, transform, mapping. */
+/** Bits of a mode: flag, window, transform, mapping. */
 const MODE_BITS = 1 + 16 + 16 + 8;
-/** A mode that is not the first one has 41 bits before it; the six bits of their number stand before the first. */
+/** Bits of the number of modes, which precedes the first mode; before any other are the 41 bits of a mode. */
 const COUNT_BITS = 6;
 
 export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes {
@@ -26,7 +26,7 @@ export function vorbisModes(identification: Buffer, setup: Buffer): VorbisModes 
 }
 
 /**
- * Samples that a packet adds: a quarter of the previous block's size plus a quarter of its own. The first adds none.
+ * Samples that a packet adds: a quarter of the previous block plus a quarter of its own. The first packet adds none.
  */
 export function vorbisSamples(modes: VorbisModes, first: number, before: number): { samples: number; block: number } {
 	const block = modes.blocks[(first >> 1) & modes.mask];
@@ -35,8 +35,8 @@ export function vorbisSamples(modes: VorbisModes, first: number, before: number)
 }
 
 /**
- * Whether each mode's blocks are long. The modes end the header, and are read from its end: two of their fields are
- * zero, and their number comes before the first.
+ * For each mode, whether its blocks are long. The modes are at the header's end and are read backwards: two of their
+ * fields are zero, and their number is before the first.
  */
 function modeFlags(setup: Buffer): boolean[] {
 	const bitAt = (place: number) => ((setup[place >> 3] as number) >> (place & 7)) & 1;

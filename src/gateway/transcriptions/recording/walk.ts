@@ -1,25 +1,25 @@
 import { Fault } from "../../../base/fault.ts";
 
-/** What walking through a recording's frames found, in seconds. */
+/** Result of measuring a recording, in seconds. */
 export interface Measured {
-	/** What its frames hold. */
+	/** Length of its frames. */
 	readonly seconds: number;
-	/** The most that any decoder could find in its bytes; not below `seconds`. */
+	/** Most that any decoder could find in its bytes; at least `seconds`. */
 	readonly secondsMax: number;
-	/** What its own headers say, where they say it. */
+	/** Length claimed by its headers; undefined if they claim none. */
 	readonly claimed?: number | undefined;
 }
 
-/** Where a walk wants to read on, and how many bytes of it at least if `WINDOW_BYTES` are not enough. */
+/** Position of the next window, and its least size if `WINDOW_BYTES` are too few. */
 export type Want = number | { readonly at: number; readonly bytes: number };
 
 /**
- * A walk yields what it wants to read and is given it, cut off at the end of the file. It decides frame by frame without
- * waiting; the event loop turns between two windows, so that no file holds it for longer than one of them takes.
+ * A generator that yields the window of the file to read next, and gets its bytes, cut off at the file's end. The event
+ * loop runs between two windows, so no file blocks it for longer than one takes.
  */
 export type Walk<Result = Measured> = Generator<Want, Result, Buffer>;
 
-/** Larger than any frame's header or page that has to be seen at once; some milliseconds of the densest frames. */
+/** Size of a window: larger than any header or page, and some milliseconds of work at most. */
 const WINDOW_BYTES = 128 * 1024;
 
 export async function follow<Result>(file: Blob, walk: Walk<Result>): Promise<Result> {
@@ -33,7 +33,7 @@ export async function follow<Result>(file: Blob, walk: Walk<Result>): Promise<Re
 	return step.value;
 }
 
-/** A recording that is not what it says: Fault invalid_request. What decoders make of such files differs. */
+/** Fault invalid_request for a recording that contradicts itself; decoders differ in what they make of it. */
 export function contradiction(detail: string): Fault {
 	return new Fault("invalid_request", `\`file\` is damaged or inconsistent: ${detail}. Encode it again.`, {
 		param: "file",

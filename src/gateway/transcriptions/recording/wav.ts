@@ -1,17 +1,17 @@
 import { contradiction, unsupported, type Walk } from "./walk.ts";
 
-/** Samples of one channel that a byte holds at most, by the format's number: compressed kinds of a fixed rate. */
+/** Samples per channel and byte, at most, of compressed formats with a fixed rate, by the format's number. */
 const SAMPLES_PER_BYTE: Readonly<Record<number, number>> = { 2: 2, 17: 2, 49: 320 / 65 };
-/** Plain samples: integers, floats, A-law, µ-law. */
+/** Uncompressed formats: integers, floats, A-law, µ-law. */
 const PLAIN = new Set([1, 3, 6, 7]);
 const EXTENSIBLE = 0xfffe;
-/** Written where the length was not known when the recording began. */
+/** Lengths written by recorders that did not know the length at the start. */
 const UNKNOWN_LENGTHS = new Set([0, 0xffffffff]);
 const CHUNKS_MAX = 10_000;
 
 /**
- * RIFF/WAVE (Microsoft's "Multimedia Programming Interface"): the sizes of the chunks of samples that are there. The
- * most is all that stands behind the first one, for readers that do not look at sizes.
+ * RIFF/WAVE (Microsoft's "Multimedia Programming Interface"): sums the chunks of samples. The most is everything after
+ * the start of the first one, for decoders that ignore sizes.
  */
 export function* walkWav(start: number, size: number): Walk {
 	let at = start + 12;

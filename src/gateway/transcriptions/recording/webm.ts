@@ -3,7 +3,7 @@ import { type Codec, opus, vorbis } from "./ogg.ts";
 import { vorbisModes } from "./vorbis.ts";
 import { contradiction, type Measured, unsupported, type Walk } from "./walk.ts";
 
-/** Elements that are read (RFC 9559), by their numbers with the length marker. */
+/** Ids of the elements that are read (RFC 9559), including the length marker. */
 const ID = {
 	ebml: 0x1a45dfa3,
 	segment: 0x18538067,
@@ -24,7 +24,7 @@ const FACTS: ReadonlySet<number> = new Set([ID.trackNumber, ID.trackType, ID.cod
 const DEPTH_MAX = 8;
 const TRACKS_MAX = 64;
 const SOUND = 2;
-/** Every element that has to be seen whole is smaller, blocks of pictures aside. */
+/** Largest element that must be read whole; only blocks of pictures may be larger. */
 const ELEMENT_BYTES_MAX = 48 * 1024;
 const LACED_MAX = 256;
 
@@ -40,8 +40,8 @@ class Track {
 }
 
 /**
- * Matroska and WebM with Opus, Vorbis or AAC: the packets of its blocks; its times are not looked at. What a browser
- * records has no sizes of its own, and no duration.
+ * Matroska and WebM with Opus, Vorbis or AAC: sums the packets of its blocks and ignores times. Recordings of browsers
+ * have neither sizes nor a duration.
  */
 export function* walkWebm(start: number, size: number): Walk {
 	const tracks: Track[] = [];
@@ -60,14 +60,14 @@ export function* walkWebm(start: number, size: number): Walk {
 		const isHolder = HOLDERS.has(id);
 		const isBlock = id === ID.simpleBlock || id === ID.block;
 		const isTorn = end > (ends.at(-1) as number);
-		// A recording that was cut off ends in a block, or in what holds it.
+		// A recording that was cut off ends in a block, or in an element that contains one.
 		if (isTorn && !(end > size && (isBlock || isHolder) && ends.every((one) => one >= size)))
 			throw contradiction("its parts overlap");
 		if (length === undefined && !isHolder) throw contradiction("an element has no length");
 		if (isHolder) {
 			if (ends.length > DEPTH_MAX) throw contradiction("its parts are nested too deeply");
 			if (id === ID.entry && tracks.push(new Track()) > TRACKS_MAX) throw contradiction("it has too many tracks");
-			// One of unknown size ends where another begins that cannot stand in it: both are read at the same depth.
+			// An element of unknown size ends where the next one on its level starts, so both are read at the same depth.
 			if (length !== undefined) ends.push(end);
 			at = body;
 			continue;
@@ -90,7 +90,7 @@ function elementAt(window: Buffer, here: number) {
 	return { id, length: value, header: idBytes + bytes };
 }
 
-/** A number of variable length; undefined if all its bits are set, which stands for unknown. */
+/** Reads a number of variable length; undefined if all its bits are set, which means unknown. */
 function sizeAt(bytes: Buffer, at: number): { value: number | undefined; bytes: number } {
 	const first = bytes[at] ?? 0;
 	const length = Math.clz32(first << 24) + 1;
@@ -114,7 +114,7 @@ function readElement(track: Track | undefined, id: number, bytes: Buffer): void 
 	else if (id === ID.encodings) track.encoded = true;
 }
 
-/** Track, time, flags, and the packets, of which several may be laced together. */
+/** A block has the track, time and flags, then one or several (laced) packets. */
 function takeBlock(tracks: readonly Track[], bytes: Buffer): void {
 	const { value: number, bytes: numberBytes } = sizeAt(bytes, 0);
 	const track = tracks.find((one) => one.number === number);
@@ -130,7 +130,7 @@ function takeBlock(tracks: readonly Track[], bytes: Buffer): void {
 	}
 }
 
-/** 1: lengths as in Ogg; 2: all of one length; 3: the first length, then differences. The last one is what is left. */
+/** Splits laced packets: 1: lengths as in Ogg; 2: equal lengths; 3: differences. The last packet is the rest. */
 function laced(bytes: Buffer, kind: number): Buffer[] {
 	const count = (bytes[0] ?? 0) + 1;
 	const lengths: number[] = [];
@@ -166,13 +166,13 @@ function codecOf({ codec, setup, encoded }: Track): Pick<Codec, "seconds"> {
 		return { seconds: () => ({ likely: seconds, max: seconds }) };
 	}
 	if (codec !== "A_VORBIS") throw unsupported(`sound of the kind ${JSON.stringify(codec.slice(0, 32))} in WebM`);
-	// Its three headers, laced as in Ogg.
+	// The three Vorbis headers, laced as in Ogg.
 	const [identification, , last] = laced(setup, 1);
 	if (identification === undefined || last === undefined) throw contradiction("its Vorbis headers are missing");
 	return vorbis(vorbisModes(identification, last));
 }
 
-/** Which of several tracks a decoder takes is not known: the longest. */
+/** Length of the longest audio track, because it is unknown which one a decoder uses. */
 function measure(tracks: readonly Track[]): Measured {
 	const sounds = tracks.filter(({ type }) => type === SOUND);
 	if (sounds.length === 0) throw unsupported("it has no audio track");

@@ -49,6 +49,8 @@ export interface FaultDetail {
 	private?: string;
 	/** Seconds for the `retry-after` header. */
 	retryAfterS?: number;
+	/** A retry does not help, although the status suggests one. */
+	isFinal?: true;
 	cause?: unknown;
 }
 
@@ -61,6 +63,7 @@ export class Fault extends Error {
 	readonly param: string | null;
 	readonly private: string | undefined;
 	readonly retryAfterS: number | undefined;
+	readonly isFinal: boolean;
 
 	/** `text` is public: a text's id, or consecutive texts. */
 	constructor(code: FaultCode, text: string | readonly Text[], detail: FaultDetail = {}) {
@@ -72,5 +75,6 @@ export class Fault extends Error {
 		this.param = detail.param ?? null;
 		this.private = detail.private;
 		this.retryAfterS = detail.retryAfterS;
+		this.isFinal = detail.isFinal === true;
 	}
 }

@@ -80,7 +80,8 @@ export function errorResponse(fault: Fault, requestId: string, language: Languag
 	const headers = jsonHeaders(requestId);
 	// With `retry-after`, clients retry. A 503 without it means that there is no such model, so a retry is useless.
 	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
-	else if (FINAL.has(status) || fault.code === "service_unavailable") headers["x-should-retry"] = "false";
+	else if (fault.isFinal || FINAL.has(status) || fault.code === "service_unavailable")
+		headers["x-should-retry"] = "false";
 	if (status === 401) headers["www-authenticate"] = "Bearer";
 	return new Response(JSON.stringify(errorBody(fault, language)), { status, headers });
 }
@@ -112,7 +113,7 @@ export function restarting(detail: { private?: string; cause?: unknown } = {}): 
 
 /** Omits the upstream's text, which may repeat the prompt; the upstream's log has it under the same request id. */
 function faultOfUpstream(failure: UpstreamFailure): Fault {
-	const { kind, status, param } = failure;
+	const { kind, status, param, retryAfterS } = failure;
 	const detail = { private: `upstream ${kind} ${status ?? ""}`.trimEnd(), cause: failure };
 	if (kind === "stopping") return restarting(detail);
 	if (kind === "rejected") {
@@ -123,7 +124,7 @@ function faultOfUpstream(failure: UpstreamFailure): Fault {
 		return new Fault("invalid_request", texts, { ...detail, param });
 	}
 	const [code, text, more] = UPSTREAM_FAULTS[kind] ?? ["upstream_error", "The model server failed to respond."];
-	return new Fault(code, text, { ...detail, ...more });
+	return new Fault(code, text, { ...detail, ...more, ...(retryAfterS === undefined ? {} : { retryAfterS }) });
 }
 
 const UPSTREAM_FAULTS: Partial<Record<UpstreamFailureKind, readonly [FaultCode, string, FaultDetail?]>> = {
@@ -133,8 +134,13 @@ const UPSTREAM_FAULTS: Partial<Record<UpstreamFailureKind, readonly [FaultCode, 
 		{ param: "messages" },
 	],
 	unanswerable: [
-		"unprocessable_request",
-		"Two servers of this model failed on this request but answer others. Do not retry it; change the request.",
+		"upstream_error",
+		"Two servers of this model failed on this request twice but answer others. Do not retry it; change the request.",
+		{ isFinal: true },
+	],
+	misconfigured: [
+		"service_unavailable",
+		"The servers of this model refuse the service's requests. The operator must correct this; a retry does not help.",
 	],
 	timeout: ["upstream_timeout", "The model server did not respond in time."],
 	busy: ["overloaded", "The servers of this model are busy. Please try again.", { retryAfterS: 2 }],

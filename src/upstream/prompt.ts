@@ -49,6 +49,10 @@ export class Prompt {
 		return sent;
 	}
 
+	toJSON(): string {
+		return this.text ?? JSON.stringify(this.#value);
+	}
+
 	letGo(): void {
 		this.#isOver = true;
 		this.#value = undefined;

@@ -72,6 +72,7 @@ export function chatCall({ prompt, ...more }: Partial<Omit<ChatCall, "prompt">> 
 		accountId: "acc_test",
 		patient: false,
 		trace: undefined,
+		request: { prompt, ...more.fields },
 		...more,
 	};
 }

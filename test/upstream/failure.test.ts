@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/catalog/model.ts";
+import { retryAfterOf } from "../../src/upstream/call/failure.ts";
 import { ChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
@@ -24,13 +25,29 @@ describe("the status of an answer", () => {
 
 	test.each([
 		["misconfigured", [401, 402, 403, 404, 302]],
-		["busy", [429, 503]],
+		["busy", [429, 503, 529]],
 		["rejected", [400, 413, 422]],
 		["failed", [408, 424, 499, 500, 502]],
 		["unreadable", [204]],
 	] as const)("is `%s` in every dialect for %j", (kind, statuses) => {
 		for (const dialect of Object.values(DIALECTS))
 			for (const status of statuses) expect(dialect.failureOfStatus(status, "<html>").kind).toBe(kind);
+	});
+
+	test.each([
+		["6.2", undefined, 7],
+		["0", undefined, 1],
+		["-5", undefined, 1],
+		["99999", undefined, 60],
+		["soon", undefined, undefined],
+		["", undefined, undefined],
+		[undefined, undefined, undefined],
+		["Sun, 29 Nov 2026 08:00:30 GMT", "Sun, 29 Nov 2026 08:00:00 GMT", 30],
+		["Sun, 29 Nov 2026 07:00:00 GMT", "Sun, 29 Nov 2026 08:00:00 GMT", 1],
+		["Sun, 29 Nov 2026 08:00:30 GMT", undefined, undefined],
+	])("retry-after %p at %p is %p s", (said, date, seconds) => {
+		const headers = new Headers({ ...(said === undefined ? {} : { "retry-after": said }), ...(date && { date }) });
+		expect(retryAfterOf(headers)).toBe(seconds as number);
 	});
 
 	test("a rejection names its field only if clients can send it", () => {

@@ -275,10 +275,11 @@ describe("a request that replicas fail on", () => {
 		return { upstreams, requests, ask };
 	}
 
-	test.each(poisonous)("is at fault if two fail alike (%s)", async (_, bad) => {
+	test.each(poisonous)("is at fault if two fail alike, twice (%s)", async (_, bad) => {
 		const { upstreams, requests, ask } = serve(3, bad);
 		for (let round = 0; round < 8; round += 1) {
-			expect(await ask(POISON, "bad")).toMatchObject({ kind: "unanswerable" });
+			const kind = round === 0 ? expect.stringMatching(/^(failed|died|unreadable)$/) : "unanswerable";
+			expect(await ask(POISON, "bad")).toMatchObject({ kind });
 			for (let other = 0; other < 3; other += 1) expect(await ask("fine", "good")).toBeUndefined();
 		}
 		expect(requests()).toBe(8 * (2 + 3));
@@ -288,10 +289,19 @@ describe("a request that replicas fail on", () => {
 	test("does not keep its account away from the replicas", async () => {
 		const { upstreams, ask } = serve(2, () => reply().errorStatus(500), 1);
 		for (let round = 0; round < 4; round += 1) {
-			expect(await ask(POISON, "bad")).toMatchObject({ kind: "unanswerable" });
+			expect(await ask(POISON, "bad")).toMatchObject({ kind: round === 0 ? "failed" : "unanswerable" });
 			for (const _ of [1, 2]) expect(await ask("fine", "bad")).toBeUndefined();
 		}
 		expect(upstreams.replicas().map(({ breaker }) => breaker)).toEqual(["closed", "closed"]);
+	});
+
+	test("is told of a busy server rather than of one that refuses our key", async () => {
+		const { upstreams, model, servers } = openUpstreams(2);
+		const fails = [() => reply().errorStatus(429), () => reply().errorStatus(401)] as const;
+		for (const order of [fails, fails.toReversed()]) {
+			for (const [at, server] of servers.entries()) server.always(order[at] as () => Reply);
+			expect((await collect(openChat(upstreams, model, chatCall()))).error).toMatchObject({ kind: "busy" });
+		}
 	});
 
 	test("is not at fault if everything fails", async () => {

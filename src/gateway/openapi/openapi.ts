@@ -78,11 +78,11 @@ const FAILURES: Readonly<Record<number, string>> = {
 	413: "`payload_too_large`.",
 	416: "`range_not_satisfiable`: the file has no bytes in the requested range.",
 	415: "`unsupported_media_type`.",
-	422: "`idempotency_mismatch`: this `Idempotency-Key` was used with another body; `unprocessable_request`: two servers of the model failed on this request.",
+	422: "`idempotency_mismatch`: this `Idempotency-Key` was used with another body.",
 	429: "`rate_limit_exceeded`: a limit of the key, its project or its account, or too many wrong keys from this address. Retry after `retry-after` seconds.",
 	500: "`internal_error`.",
-	502: "`upstream_error`.",
-	503: "`service_unavailable`: no server is connected, or the service is starting; `overloaded`: the servers are busy.",
+	502: "`upstream_error`. With `x-should-retry: false` two servers of the model failed on this request twice.",
+	503: "`service_unavailable`: no server is connected or accepts the service's requests, or the service is starting; `overloaded`: the servers are busy.",
 	504: "`upstream_timeout`.",
 };
 

@@ -90,7 +90,7 @@ export interface Exchange<Input = unknown> {
 	readonly createdS: number;
 }
 
-export function callContext<Input>(
+export function callContext<Input extends object>(
 	{ context, model, input, admitted }: Exchange<Input>,
 	{ affinityOf }: { affinityOf?(input: Input): string },
 	signal: AbortSignal,
@@ -103,6 +103,7 @@ export function callContext<Input>(
 		accountId: admitted.request.key.accountId,
 		patient: context.connection.line !== undefined,
 		trace: context.trace,
+		request: input,
 	};
 }
 

@@ -18,7 +18,6 @@ const MOVES_ON: ReadonlySet<FaultCode> = new Set([
 	"insufficient_quota",
 	"key_cap_exceeded",
 	"project_cap_exceeded",
-	"unprocessable_request",
 	"overloaded",
 	"service_unavailable",
 	"upstream_error",

@@ -31,6 +31,8 @@ export interface CallContext {
 	/** True for a line of a managed batch: it takes spare places, waits without limit, and yields to other requests. */
 	readonly patient: boolean | undefined;
 	readonly trace: RequestTrace | undefined;
+	/** The checked request, which recognizes a repetition. */
+	readonly request: object;
 }
 
 /**

@@ -7,7 +7,7 @@ export type UpstreamFailureKind =
 	| "unreadable"
 	/** A deadline passed: for connecting, the first event, silence, or the whole request. */
 	| "timeout"
-	/** The server is overloaded or not ready (429, 503). */
+	/** The server is overloaded or not ready (429, 503, 529). */
 	| "busy"
 	/** The server failed: a 5xx, an error event, or finish reason `abort`. */
 	| "failed"
@@ -16,9 +16,9 @@ export type UpstreamFailureKind =
 	| "rejected"
 	/** The prompt exceeds the context length: the customer must change it. */
 	| "context_length"
-	/** Two replicas failed on this request although they answer others: the customer must change it. */
+	/** Two replicas failed on this request twice although they answer others: the customer must change it. */
 	| "unanswerable"
-	/** The server refuses our credentials or does not have the model: the operator must act. */
+	/** The server refuses our key, our credit there is used up, or it does not know the model: the operator must act. */
 	| "misconfigured"
 	/** A batch line yielded its place to a waiting request; it is sent again later. */
 	| "yielded"
@@ -37,6 +37,8 @@ export class UpstreamFailure extends Error {
 	readonly param: string | null;
 	/** For the restricted log: may contain text from the upstream, cut to 500 characters. */
 	readonly private: string;
+	/** When a `busy` server asks for the next attempt, within bounds. */
+	retryAfterS: number | undefined = undefined;
 
 	constructor(
 		kind: UpstreamFailureKind,
@@ -100,12 +102,24 @@ const CONTEXT_TYPES: ReadonlySet<string> = new Set(["exceed_context_size_error",
 
 /** Error texts of vLLM, SGLang, llama.cpp, Ollama, TGI and hosted services for a prompt above the context length. */
 const CONTEXT_TEXT =
-	/context length|context size|context window|maximum context|maximum model length|max_model_len|longer than the model|prompt is too long|input (?:length|is too long)|`inputs` (?:tokens|must have less)|exceeds? the (?:available|maximum) (?:context|number of tokens)/i;
+	/context.?(?:length|size|window)|maximum context|maximum (?:model|prompt|sequence) length|max_model_len|longer than the model|prompt is too long|input (?:length|is too long)|too large to process|model token limit|`inputs` (?:tokens|must have less)|exceeds? the (?:available|maximum) (?:context|number of tokens)/i;
 
-/** Reads an error body or event: nested, flat, FastAPI's `detail`, or a plain string. */
+/** Codes and types by which a provider says that the operator's credit is used up. */
+const CREDIT_TYPES: ReadonlySet<string> = new Set([
+	"insufficient_quota",
+	"insufficient_balance",
+	"insufficient_credits",
+	"billing_hard_limit_reached",
+	"billing_not_active",
+]);
+/** The same as text of a 429. Other statuses may repeat the prompt. */
+const CREDIT_TEXT =
+	/exceeded your current quota|insufficient (?:quota|balance|credit)|check your (?:plan and )?billing/i;
+
+/** Reads an error body or event: nested, flat, in a list, FastAPI's `detail`, or a plain string. */
 function readUpstreamError(value: unknown): UpstreamError {
-	const outer = asObject(value);
-	const inner = outer?.error ?? outer?.detail ?? value;
+	const outer = asObject(asArray(value)?.[0] ?? value);
+	const inner = outer?.error ?? outer?.detail ?? outer ?? value;
 	const text = asText(inner);
 	if (text !== undefined) return { message: text, type: asText(outer?.error_type) ?? "", code: "", param: null };
 	const details = asArray(inner);
@@ -150,21 +164,25 @@ function knownPlace([field, ...steps]: readonly string[]): string | null {
 	return place;
 }
 
-function isContextOverflow(error: UpstreamError): boolean {
-	return CONTEXT_TYPES.has(error.type) || CONTEXT_TYPES.has(error.code) || CONTEXT_TEXT.test(error.message);
+/** Failure kind by an error's own words, whatever its status: the prompt's length, or the operator's credit. */
+function kindOfWords({ type, code, message }: UpstreamError, status?: number): UpstreamFailureKind | undefined {
+	if (CONTEXT_TYPES.has(type) || CONTEXT_TYPES.has(code) || CONTEXT_TEXT.test(message)) return "context_length";
+	const isUnpaid = CREDIT_TYPES.has(type) || CREDIT_TYPES.has(code) || (status === 429 && CREDIT_TEXT.test(message));
+	return isUnpaid ? "misconfigured" : undefined;
 }
 
 /** Failure for a status, after the dialect's exceptions. `requestsFault`: texts of a 500 that blame the request. */
 export function failureOfStatus(status: number, bodyText: string, requestsFault?: RegExp): UpstreamFailure {
 	const error = readUpstreamError(parseJson(bodyText) ?? bodyText);
 	const detail = { status, private: `status ${status}: ${bodyText}` };
-	if (status >= 400 && status < 500 && isContextOverflow(error)) return new UpstreamFailure("context_length", detail);
-	const kind = status === 500 && requestsFault?.test(error.message) ? "rejected" : kindOfStatus(status);
+	const words = status >= 400 ? kindOfWords(error, status) : undefined;
+	const blamed = status === 500 && requestsFault?.test(error.message) ? "rejected" : kindOfStatus(status);
+	const kind = words ?? blamed;
 	return new UpstreamFailure(kind, kind === "rejected" ? { ...detail, param: error.param } : detail);
 }
 
 function kindOfStatus(status: number): UpstreamFailureKind {
-	if (status === 429 || status === 503) return "busy";
+	if (status === 429 || status === 503 || status === 529) return "busy";
 	// 402: the operator lacks credit at a provider. Redirects are not followed, because they would reveal prompt and key.
 	if (status === 401 || status === 402 || status === 403 || status === 404) return "misconfigured";
 	if (status >= 300 && status < 400) return "misconfigured";
@@ -173,22 +191,42 @@ function kindOfStatus(status: number): UpstreamFailureKind {
 	return status >= 400 ? "rejected" : "unreadable";
 }
 
-/** Codes and types of errors in a response that blame the request. */
-const REQUESTS_FAULT: ReadonlySet<string> = new Set(["400", "422", "invalid_request_error", "BadRequestError"]);
+/** The status that a type or a code of an error inside an answer stands for. */
+const STATUSES: Readonly<Record<string, number>> = {
+	invalid_request_error: 400,
+	BadRequestError: 400,
+	rate_limit_error: 429,
+	rate_limit_exceeded: 429,
+	overloaded_error: 529,
+};
 
-/** Failure for an `error` in a response with status 200: the server's fault unless code or type blames the request. */
+/** Failure for an `error` in a response with status 200: the server's fault unless its words, type or code differ. */
 export function failureOfError(value: unknown): UpstreamFailure {
 	const error = readUpstreamError(value);
 	const { code, type, param } = error;
 	const detail = { private: `error in the answer: ${type} ${code} ${error.message}` };
-	if (isContextOverflow(error)) return new UpstreamFailure("context_length", detail);
-	if (!REQUESTS_FAULT.has(code) && !REQUESTS_FAULT.has(type)) return new UpstreamFailure("failed", detail);
-	return new UpstreamFailure("rejected", { ...detail, status: 400, param });
+	const status = STATUSES[type] ?? STATUSES[code] ?? Number(code);
+	const kind = kindOfWords(error) ?? (status >= 400 && status < 600 ? kindOfStatus(status) : "failed");
+	if (kind === "rejected") return new UpstreamFailure(kind, { ...detail, status: 400, param });
+	return new UpstreamFailure(kind, kind === "busy" ? { ...detail, status } : detail);
 }
 
-/** Whether the body is an error, nested or flat (`"object": "error"`); `"error": null` is none. */
+/** Whether the body is an error, nested or flat (`"object": "error"`, or a `message`); `"error": null` is none. */
 export function isError(body: JsonObject): boolean {
-	return (body.error !== undefined && body.error !== null) || body.object === "error";
+	return (
+		(body.error !== undefined && body.error !== null) || body.object === "error" || typeof body.message === "string"
+	);
+}
+
+/** SDKs honour so many seconds. */
+const RETRY_AFTER_S_MAX = 60;
+
+/** Reads `retry-after` in seconds or as a date, which counts from the server's own; undefined if there is none. */
+export function retryAfterOf(headers: Headers): number | undefined {
+	const said = headers.get("retry-after") ?? "";
+	const date = (Date.parse(said) - Date.parse(headers.get("date") ?? "")) / 1000;
+	const seconds = said.trim() === "" ? Number.NaN : Number.isNaN(Number(said)) ? date : Number(said);
+	return Number.isNaN(seconds) ? undefined : Math.min(Math.max(Math.ceil(seconds), 1), RETRY_AFTER_S_MAX);
 }
 
 const REFUSED: ReadonlySet<string> = new Set(["ECONNREFUSED", "ConnectionRefused", "ENOTFOUND"]);

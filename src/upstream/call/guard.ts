@@ -204,8 +204,8 @@ export class CallGuard implements EventListenerObject, OpenCall {
 			case "crowded":
 				return "neutral";
 			case "busy":
-				// A 429 is load, which other calls may not meet; a 503 is a server that is not ready.
-				return failure.status === 429 ? "neutral" : "suspect";
+				// A 429 or 529 is load, which other calls may not meet; a 503 is a server that is not ready.
+				return failure.status === 503 ? "suspect" : "neutral";
 			case "timeout":
 				// A long answer is not the server's fault.
 				return this.#cause === "total" ? "neutral" : "suspect";

@@ -1,3 +1,4 @@
+import { brotliDecompressSync, gunzipSync, inflateSync } from "node:zlib";
 import type { Clock } from "../../base/clock.ts";
 import type { TickBarrier } from "../../base/time-slice.ts";
 import type { UpstreamSpec } from "../../catalog/model.ts";
@@ -6,9 +7,9 @@ import type { TraceHeaders } from "../../traces/trace-context.ts";
 import { atServerRoot } from "../dialects.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { AnswerMemory } from "./answer-memory.ts";
-import { unreadable } from "./failure.ts";
+import { retryAfterOf, unreadable } from "./failure.ts";
 import type { OpenCalls } from "./guard.ts";
-import { readText } from "./read-answer.ts";
+import { readBytes } from "./read-answer.ts";
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
@@ -144,19 +145,34 @@ export async function reachable(
 
 /** Throws, or rejects with, the failure for a status other than 200 or for a content encoding. */
 export function assertAnswered(response: Response, replica: Replica): undefined | Promise<never> {
-	const encoding = response.headers.get("content-encoding");
-	const isPlain = encoding === null || encoding.trim() === "" || encoding.trim().toLowerCase() === "identity";
-	if (response.status === 200) {
-		if (!isPlain) throw unreadable("an answer in an encoding that was not requested");
-		return undefined;
-	}
-	if (!isPlain) throw replica.dialect.failureOfStatus(response.status, "");
-	return failWithItsText(response, replica);
+	if (response.status !== 200) return failWithItsText(response, replica);
+	if (encodingOf(response) !== "identity") throw unreadable("an answer in an encoding that was not requested");
+	return undefined;
+}
+
+function encodingOf({ headers }: Response): string {
+	return headers.get("content-encoding")?.trim().toLowerCase() || "identity";
 }
 
 async function failWithItsText(response: Response, replica: Replica): Promise<never> {
-	const text = await readText(response, ERROR_BYTES_MAX).catch(() => "");
-	throw replica.dialect.failureOfStatus(response.status, text);
+	const text = await errorTextOf(response).catch(() => "");
+	const failure = replica.dialect.failureOfStatus(response.status, text);
+	if (failure.kind === "busy") failure.retryAfterS = retryAfterOf(response.headers);
+	throw failure;
+}
+
+const UNPACK: Readonly<Record<string, typeof gunzipSync>> = {
+	gzip: gunzipSync,
+	deflate: inflateSync,
+	br: brotliDecompressSync,
+};
+
+/** The text of an error, unpacked within the limit: proxies pack errors whatever was requested. */
+async function errorTextOf(response: Response): Promise<string> {
+	const bytes = await readBytes(response, ERROR_BYTES_MAX);
+	const encoding = encodingOf(response);
+	if (encoding === "identity") return new TextDecoder().decode(bytes);
+	return UNPACK[encoding]?.(bytes, { maxOutputLength: ERROR_BYTES_MAX }).toString() ?? "";
 }
 
 /** Cancels an unread body, which frees its connection and memory. */

@@ -40,7 +40,7 @@ export async function readText(response: Response, bytesMax: number): Promise<st
 	return new TextDecoder().decode(await readBytes(response, bytesMax));
 }
 
-async function readBytes(response: Response, bytesMax: number, takes?: TakesAnswer): Promise<Uint8Array> {
+export async function readBytes(response: Response, bytesMax: number, takes?: TakesAnswer): Promise<Uint8Array> {
 	const chunks: Uint8Array[] = [];
 	let length = 0;
 	let taken = 0;

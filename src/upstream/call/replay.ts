@@ -27,7 +27,7 @@ export interface Tries<Came, Result = Came> {
 
 /**
  * Sends a request to one replica after another until one delivers. Takes a free place before it first yields. If two
- * replicas fail on a request while they answer others, the request is at fault.
+ * replicas fail on a request while they answer others, and again on its repetition, the request is at fault.
  */
 export async function withReplays<Came, Result>(
 	pool: Pool,
@@ -62,7 +62,7 @@ export async function withReplays<Came, Result>(
 			const { replica } = ticket;
 			logFailure(log, context, replica, error);
 			failed = [...failed, { ticket, failure: error }];
-			if (isRequestsFault(failed)) throw unanswerable(failed);
+			if (isRequestsFault(failed)) throw unanswerable(failed, pool.failedRequests.isRepeated(context));
 			if (!replayable(error) || signal.aborted) throw error;
 			const others = new Set(exclude).add(replica);
 			if (mayGoOn(failed) && pool.hasNext({ exclude: others, accountId, patient })) {
@@ -75,7 +75,10 @@ export async function withReplays<Came, Result>(
 				pool.hasNext({ exclude, accountId, patient })
 			)
 				freshConnection = true;
-			else throw isRequestsFault(failed, pool.answeredAtMs()) ? unanswerable(failed) : error;
+			else if (isRequestsFault(failed, pool.answeredAtMs()))
+				throw unanswerable(failed, pool.failedRequests.isRepeated(context));
+			// Another server's failure may pass; the operator's trouble does not.
+			else throw failed.findLast(({ failure }) => failure.kind !== "misconfigured")?.failure ?? error;
 		}
 	}
 }
@@ -142,11 +145,12 @@ function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATI
 	return replicas.size > 1;
 }
 
-/** The failure of a request at fault; no breaker counts it. */
-function unanswerable(failed: readonly Failed[]): UpstreamFailure {
+/** No breaker counts the failures. Two servers may fail by chance once, so only a repetition blames the request. */
+function unanswerable(failed: readonly Failed[], isRepeated: boolean): UpstreamFailure | undefined {
 	for (const { ticket } of failed) ticket.judge("neutral");
 	const cause = failed.at(-1)?.failure;
-	return new UpstreamFailure("unanswerable", { private: "two replicas failed on the same request", cause });
+	if (!isRepeated) return cause;
+	return new UpstreamFailure("unanswerable", { private: "two replicas failed on the same request again", cause });
 }
 
 function replayable(failure: UpstreamFailure): boolean {

@@ -5,6 +5,7 @@ import { Fault } from "../../base/fault.ts";
 import type { LinkedQueue, QueueNode } from "../../base/linked-queue.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { BreakerCall } from "./breaker.ts";
+import { createFailedRequests } from "./failed-requests.ts";
 import { createPatientCalls, type Watcher } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
 import {
@@ -187,6 +188,7 @@ export function createPool(deps: { clock: Clock }, options: { limits: () => Serv
 		hasNext: (wanted: Asking): boolean => hasUsable(wanted) || lastResort(wanted) !== undefined,
 		/** Monotonic time of the last answer of any replica; undefined without one. */
 		answeredAtMs: (): number | undefined => lastAnswerAtMs(replicas),
+		failedRequests: createFailedRequests(clock),
 		replicas: (): readonly Replica[] => replicas,
 		/** Drained replicas with running calls. If its address returns to the pool, the replica returns with its calls. */
 		leaving: (): readonly Replica[] => leaving,

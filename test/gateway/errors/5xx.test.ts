@@ -29,9 +29,6 @@ describe("502 upstream_error without upstream text if", () => {
 	};
 	const cases: [string, () => Reply][] = [
 		["it fails", () => reply().errorStatus(500, secret)],
-		["it refuses our key", () => reply().errorStatus(401, secret)],
-		["it does not know the model", () => reply().errorStatus(404, secret)],
-		["it redirects", () => reply().errorStatus(302, "", { location: "http://127.0.0.1:1/" })],
 		["it answers with an error in a 200", () => reply().raw(JSON.stringify(secret), "application/json")],
 		["it answers with something else", () => reply().raw("<html>hello</html>", "text/html")],
 		["it answers with nothing", () => reply().raw("", "application/json")],
@@ -58,6 +55,19 @@ describe("502 upstream_error without upstream text if", () => {
 });
 
 describe("503 service_unavailable", () => {
+	test.each([
+		["refuses our key", () => reply().errorStatus(401)],
+		["does not know the model", () => reply().errorStatus(404)],
+		["redirects", () => reply().errorStatus(302, "", { location: "http://127.0.0.1:1/" })],
+	] as const)("is final if a server %s", async (_, answer) => {
+		for (const stream of [false, true]) {
+			upstream.always(answer);
+			const { status, error, headers } = await errorOf(await post(ask("hi", { stream })));
+			expect([status, error.code, error.type]).toEqual([503, "service_unavailable", "server_error"]);
+			expect([headers.get("retry-after"), headers.get("x-should-retry")]).toEqual([null, "false"]);
+		}
+	});
+
 	test("has retry-after if no server of the model is reachable", async () => {
 		await dying.stop();
 		const status = async () =>

@@ -168,10 +168,7 @@ async function decide(tx: Transaction, { id, operatorId }: Decision, state: Adju
 		update credit_adjustment set state = ${state}, second_by = ${operatorId}, second_at = clock_timestamp() where id = ${id}`);
 }
 
-async function book(
-	tx: Transaction,
-	{ accountId, amountNanoUsd, firstBy, reason, idempotencyKey }: Adjustment,
-): Promise<void> {
+async function book(tx: Transaction, { accountId, amountNanoUsd, firstBy, reason, idempotencyKey }: Adjustment) {
 	const rows = await rowsOf<{ seq: string | null }>(
 		tx,
 		sql`select ledger_book(${newId("led")}, ${accountId}, 'adjustment', ${nanoUsd(amountNanoUsd)}::bigint, ${`adjust:${idempotencyKey}`}, ${firstBy}, ${reason}, false) as seq`,

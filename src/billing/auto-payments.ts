@@ -220,11 +220,7 @@ function createAutoPayments(deps: { statements: Statements; tx: Transactional; s
 		await apply({ ...attempt, reason }, left);
 	}
 
-	async function stop(
-		attempt: Attempt,
-		state: "declined" | "needs_authentication" | "ended",
-		reason: StopReason,
-	): Promise<void> {
+	async function stop(attempt: Attempt, state: "declined" | "needs_authentication" | "ended", reason: StopReason) {
 		// A declined card that was replaced in between does not stop automatic top-ups.
 		if (state === "declined" && !(await isWanted(statements, attempt))) return stop(attempt, "ended", "changed");
 		await statements`select auto_top_up_stop(${attempt.id}, ${state}, ${reason})`;

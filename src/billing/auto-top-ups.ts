@@ -58,12 +58,7 @@ export async function readAutoAttempts(
  * Switches automatic top-ups on and checks the account at once. A running attempt continues; a payment that waits for
  * its owner is cancelled. Faults: invalid_request, naming the amount; conflict without a saved card.
  */
-export async function saveAutoTopUp(
-	statements: Statements,
-	accountId: string,
-	amounts: AutoTopUpAmounts,
-	act?: Noted,
-): Promise<void> {
+export async function saveAutoTopUp(statements: Statements, accountId: string, amounts: AutoTopUpAmounts, act?: Noted) {
 	checkAmounts(amounts);
 	const { belowNanoUsd, amountNanoUsd, monthMostNanoUsd } = amounts;
 	const rows = await statements`

@@ -123,11 +123,7 @@ export function createCardPayments(
 }
 
 /** Verifies with each secret: Stripe signs with both while a secret is rotated. */
-async function verified(
-	body: string,
-	signature: string,
-	by: { stripe: Stripe; secrets: readonly string[] },
-): Promise<Stripe.Event | undefined> {
+async function verified(body: string, signature: string, by: { stripe: Stripe; secrets: readonly string[] }) {
 	for (const secret of by.secrets) {
 		try {
 			return await by.stripe.webhooks.constructEventAsync(body, signature, secret);

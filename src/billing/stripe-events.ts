@@ -82,11 +82,7 @@ export async function collectRefunds(db: Transactional): Promise<void> {
 }
 
 /** Skips a locked row, which the next call finds again. */
-async function withTopUp(
-	db: Transactional,
-	id: string,
-	work: (tx: Transaction, topUp: PaidTopUp) => Promise<unknown>,
-): Promise<void> {
+async function withTopUp(db: Transactional, id: string, work: (tx: Transaction, topUp: PaidTopUp) => Promise<unknown>) {
 	try {
 		await db.transaction(async (tx) => {
 			await tx.execute(sql`set local lock_timeout = '1s'`);

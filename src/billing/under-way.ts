@@ -6,10 +6,7 @@ export function createUnderWay(most: number) {
 	const running = new Set<Promise<unknown>>();
 	let taken = 0;
 
-	async function some<Row>(
-		read: (places: number) => Promise<readonly Row[]>,
-		run: (row: Row) => Promise<void>,
-	): Promise<void> {
+	async function some<Row>(read: (places: number) => Promise<readonly Row[]>, run: (row: Row) => Promise<void>) {
 		const places = most - taken;
 		if (places <= 0) return;
 		taken += places;

@@ -104,12 +104,7 @@ async function follow(context: CommandContext, client: BatchClient, batchId: str
 	}
 }
 
-async function untilOver(
-	context: CommandContext,
-	client: BatchClient,
-	batchId: string,
-	signal: AbortSignal,
-): Promise<RemoteBatch | undefined> {
+async function untilOver(context: CommandContext, client: BatchClient, batchId: string, signal: AbortSignal) {
 	let pauseMs = POLL_MS_MIN;
 	let failures = 0;
 	let pausedFor: string | undefined;

@@ -5,12 +5,6 @@ import { AnswerLost, DatabaseBusy, DatabaseTimeout, WrongServer } from "../db/ou
 import { UsageError } from "./command.ts";
 import remedies from "./database-remedies.yaml" with { type: "text" };
 
-export interface Explanation {
-	readonly code: string;
-	readonly message: string;
-	readonly exitCode: number;
-}
-
 export const EXIT_FAILED = 1;
 export const EXIT_USAGE = 2;
 

@@ -126,10 +126,7 @@ export function createConsoleRouter(
 }
 
 /** Reads the session on each request, so ending one takes effect at once. Fault session_required. */
-async function viewerOf(
-	parts: Parts<"auth" | "log" | "statements">,
-	connection: Connection,
-): Promise<{ viewer: Viewer; cookies: readonly string[] }> {
+async function viewerOf(parts: Parts<"auth" | "log" | "statements">, connection: Connection) {
 	const found = await parts
 		.auth()
 		.api.getSession({ headers: connection.request.headers, returnHeaders: true })

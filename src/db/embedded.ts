@@ -195,11 +195,7 @@ async function waitForStartLock(dataDir: string): Promise<FileLock> {
 	throw new Fault("service_unavailable", "Another process keeps starting the embedded PostgreSQL.");
 }
 
-async function leave(
-	log: Log,
-	home: PostgresHome,
-	{ user, lockMsMax }: { user: SharedFileLock; lockMsMax: number },
-): Promise<boolean> {
+async function leave(log: Log, home: PostgresHome, { user, lockMsMax }: { user: SharedFileLock; lockMsMax: number }) {
 	const starting = await waitForFileLock(pathOf(home.dataDir, "lock"), lockMsMax);
 	if (starting === undefined) {
 		user.release();

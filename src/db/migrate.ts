@@ -90,10 +90,7 @@ export async function checkMigratable(url: string): Promise<void> {
  * Finds missing migrations and the schema for tables, which the client then has first in its path. Throws a Fault
  * before any change if something cannot be created.
  */
-async function findMissing(
-	client: postgres.Sql,
-	list: readonly Migration[],
-): Promise<{ readonly schema: string; readonly missing: readonly Migration[] }> {
+async function findMissing(client: postgres.Sql, list: readonly Migration[]) {
 	const found = await findOwnSchema(client);
 	const schema = found ?? (await schemaForTables(client));
 	await lookFirstInto(client, schema);
@@ -125,10 +122,7 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 /**
  * URL with the required settings, and the settings that a pooler drops. Faults as in `pooler.ts`, before any change.
  */
-async function lookAtWay(
-	client: postgres.Sql,
-	url: string,
-): Promise<{ readonly required: string; readonly lost: readonly string[] }> {
+async function lookAtWay(client: postgres.Sql, url: string) {
 	await checkOwnSession(client, url);
 	const required = await withRequiredSettings(client, url);
 	// Called after `withRequiredSettings`, which must see the session's original deadlines.

@@ -55,12 +55,7 @@ async function* windowsOf(deps: FileReaderDeps, fileId: string, range: ByteRange
 }
 
 /** Reads the first window of `range`, which must lie within `part`. */
-async function readWindow(
-	{ blobs, cipher }: FileReaderDeps,
-	fileId: string,
-	part: FilePart,
-	range: ByteRange,
-): Promise<Uint8Array> {
+async function readWindow({ blobs, cipher }: FileReaderDeps, fileId: string, part: FilePart, range: ByteRange) {
 	const start = range.start - part.start;
 	const firstChunk = Math.floor(start / CHUNK_BYTES);
 	const chunksEnd = Math.min(Math.ceil((range.end - part.start) / CHUNK_BYTES), firstChunk + WINDOW_CHUNKS);

@@ -7,12 +7,6 @@ import type { FileRecord } from "./file-record.ts";
 
 export type FileWriter = ReturnType<typeof createFileWriter>;
 
-export interface FileWriterDeps {
-	readonly books: FileBooks;
-	readonly blobs: BlobStore;
-	readonly cipher: FileCipher;
-}
-
 /** Size of a part. Sealing a part takes three times this size of memory. */
 const PART_BYTES = 2 * 1024 * 1024;
 const BLOB_NAME_BYTES = 8;
@@ -32,7 +26,7 @@ interface PendingPart {
  * has one writer: of two, the slower one fails.
  */
 export function createFileWriter(
-	deps: FileWriterDeps,
+	deps: { readonly books: FileBooks; readonly blobs: BlobStore; readonly cipher: FileCipher },
 	file: Pick<FileRecord, "id" | "bytes"> & { readonly parts: number },
 ) {
 	const { books, blobs, cipher } = deps;

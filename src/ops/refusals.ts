@@ -40,16 +40,9 @@ const MESSAGE_CHARS_MAX = 500;
 /** JSON of a row, as the insert statement reads it. */
 type RefusalRow = ReturnType<typeof rowOf>;
 
-/** Refusals of one key with one code during a minute, which starts with the first. */
-interface Minute {
-	readonly sinceMs: number;
-	readonly rows: number;
-	readonly last: RefusalRow;
-}
-
 /** Decides which refusal gets a row of its own and which is counted in another row. */
 function createRefusalRows({ clock }: { clock: Clock }) {
-	const minutes = new Map<string, Minute>();
+	const minutes = new Map<string, { readonly sinceMs: number; readonly rows: number; readonly last: RefusalRow }>();
 	/** Rows to insert or update; the writer removes them once stored. */
 	const waiting = new Map<string, RefusalRow>();
 

@@ -21,10 +21,7 @@ export function chooseLanguage(wanted: Language): void {
  * Applies the person's stored language, reloading if it differs. A person without one gets the current language stored,
  * so that mails use it too.
  */
-export async function followLanguage(
-	chosen: Language | null,
-	save: (language: Language) => Promise<unknown>,
-): Promise<void> {
+export async function followLanguage(chosen: Language | null, save: (language: Language) => Promise<unknown>) {
 	// Prevents a reload loop: the server may send another language although the choice is stored.
 	if (chosen === language || (chosen !== null && isKept(chosen))) return;
 	if (chosen !== null) chooseLanguage(chosen);

@@ -1,10 +1,5 @@
 /** A choice stored in this browser; without storage it lasts until the next reload. */
-export interface Remembered {
-	read(): string | null;
-	write(value: string): void;
-}
-
-export const createRemembered = (name: string): Remembered => ({
+export const createRemembered = (name: string) => ({
 	read() {
 		try {
 			return localStorage.getItem(name) || null;
@@ -12,7 +7,7 @@ export const createRemembered = (name: string): Remembered => ({
 			return null;
 		}
 	},
-	write(value) {
+	write(value: string) {
 		try {
 			localStorage.setItem(name, value);
 		} catch {

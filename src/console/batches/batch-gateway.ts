@@ -69,11 +69,7 @@ export async function startBatch(
 	}
 }
 
-async function batchBegun(
-	parts: Parts<"statements">,
-	keyId: string,
-	token: string,
-): Promise<{ id: string } | undefined> {
+async function batchBegun(parts: Parts<"statements">, keyId: string, token: string) {
 	const [batch] = await parts.statements<{ id: string }>`
 		select id from batch where key_id = ${keyId} and idempotency_key = ${token}`;
 	return batch;

@@ -77,10 +77,7 @@ async function readBatches(
 	return rows.map((row) => viewOf(row, wanted.language));
 }
 
-function viewOf(
-	{ batch: { errors, paused, ...batch }, key, filename, output, error }: Row,
-	language: Language,
-): BatchView {
+function viewOf({ batch: { errors, paused, ...batch }, key, filename, output, error }: Row, language: Language) {
 	return {
 		...batch,
 		keyName: key,

@@ -48,12 +48,7 @@ function readable(hex: string, ...grounds: readonly string[]): boolean {
 	return grounds.every((ground) => contrast(hex, ground) >= CONTRAST_MIN);
 }
 
-function search(
-	at: (lightness: number) => string,
-	from: number,
-	step: number,
-	isGood: (hex: string) => boolean,
-): string {
+function search(at: (lightness: number) => string, from: number, step: number, isGood: (hex: string) => boolean) {
 	for (let lightness = from; lightness > 0 && lightness < 1; lightness += step) {
 		const hex = at(lightness);
 		if (isGood(hex)) return hex;

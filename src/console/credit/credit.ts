@@ -31,11 +31,7 @@ export function topUpView(topUp: TopUpRecord): TopUpView {
 	return shown;
 }
 
-export interface OwnTopUpView extends TopUpView {
-	readonly whyRejected: string | null;
-}
-
-export async function ownTopUpViews(statements: Statements, topUps: readonly TopUpRecord[]): Promise<OwnTopUpView[]> {
+export async function ownTopUpViews(statements: Statements, topUps: readonly TopUpRecord[]) {
 	const rejected = topUps.filter(({ state }) => state === "rejected");
 	const reasons = await rejectionReasons(
 		statements,

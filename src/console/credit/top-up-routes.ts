@@ -64,12 +64,6 @@ export function topUpRoutes(
 
 const PENDING_MAX = 20;
 
-interface WantedTopUp {
-	readonly amountNanoUsd: NanoUsd;
-	readonly method: "transfer" | "card";
-	readonly token: string | undefined;
-}
-
 /**
  * Creates a pending bank transfer with a reference of ours; a repeated token returns the pending one. Faults:
  * invalid_request, conflict.
@@ -77,7 +71,7 @@ interface WantedTopUp {
 async function expectTopUp(
 	parts: Parts<"statements" | "keyMaker" | "clock">,
 	member: Allowed,
-	wanted: WantedTopUp,
+	wanted: { readonly amountNanoUsd: NanoUsd; readonly method: "transfer" | "card"; readonly token: string | undefined },
 ): Promise<TopUpRecord> {
 	const { amountNanoUsd, method, token } = wanted;
 	const { accountId } = member;

@@ -31,11 +31,7 @@ export async function ownerOf(parts: Parts<"statements">, who: Who, id: string):
  * Whether the member may create a key here. Members limited to projects create keys only in them, where budgets hold.
  * Faults not_found, forbidden.
  */
-export async function checkPlace(
-	{ statements }: Parts<"statements">,
-	who: Who,
-	projectId: string | null,
-): Promise<void> {
+export async function checkPlace({ statements }: Parts<"statements">, who: Who, projectId: string | null) {
 	const maker = makerIn(who);
 	if (maker === null) return;
 	const his = await statements<{ id: string }>`

@@ -23,15 +23,11 @@ export interface RefusedRow {
 	/** Further refusals of this key with this code in the same minute; they have no rows of their own. */
 	readonly repeats: number;
 	readonly repeatedAtMs: number | null;
-	readonly shortage: RefusedShortage | null;
+	readonly shortage: (CreditShortage & { readonly limit: "account" | "project" | "key" }) | null;
 	readonly message: string;
 	readonly param: string | null;
 	/** Value of `after` that requests the next page. */
 	readonly cursor: string;
-}
-
-export interface RefusedShortage extends CreditShortage {
-	readonly limit: "account" | "project" | "key";
 }
 
 const MOMENT_MS_MAX = 253_402_300_799_999;

@@ -176,11 +176,6 @@ async function settingOf(statements: Statements, accountId: string): Promise<Set
 	return row;
 }
 
-interface NoticeRow extends Omit<NoticeView, "triedAtMs" | "nextAtMs"> {
-	triedAt: Date | null;
-	nextAt: Date;
-}
-
 async function noticesOf(
 	{ statements, sessions }: Parts<"statements" | "sessions">,
 	request: Request,
@@ -188,7 +183,7 @@ async function noticesOf(
 	const { accountId, role } = sessions.account(request);
 	const [setting, rows] = await Promise.all([
 		settingOf(statements, accountId),
-		statements<NoticeRow>`
+		statements<Omit<NoticeView, "triedAtMs" | "nextAtMs"> & { triedAt: Date | null; nextAt: Date }>`
 			select n.batch_id as "batchId", n.type, n.channel, u.email, n.state, n.attempts, n.answer, n.problem,
 				n.tried_at as "triedAt", n.next_at as "nextAt"
 			from batch_notice n left join member m on m.user_id = n.user_id and m.account_id = n.account_id

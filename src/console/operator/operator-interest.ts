@@ -5,11 +5,7 @@ import { ConsoleError } from "../console-error.ts";
  * Refuses an operator's act on an account to which the operator belongs or belonged, is invited, or that was created
  * for the operator's address. Fault forbidden.
  */
-export async function refuseOwnAccount(
-	statements: Statements,
-	operatorId: string,
-	accountId: string | null,
-): Promise<void> {
+export async function refuseOwnAccount(statements: Statements, operatorId: string, accountId: string | null) {
 	if (accountId === null) return;
 	const [row] = await statements<{ own: boolean }>`
 		select exists (select 1 from member m where m.account_id = ${accountId}::text and m.user_id = ${operatorId}::text)

@@ -52,18 +52,13 @@ export function PasswordPanel() {
 	);
 }
 
-interface Setup {
-	readonly totpURI: string;
-	readonly backupCodes: readonly string[];
-}
-
 /**
  * Second factor: one-time codes besides the password. It is switched on by a first correct code, so that a broken
  * set-up locks no user out.
  */
 export function TwoFactorPanel() {
 	const { me, config, refresh } = useSession();
-	const [setup, setSetup] = useState<Setup>();
+	const [setup, setSetup] = useState<{ readonly totpURI: string; readonly backupCodes: readonly string[] }>();
 	const [password, setPassword] = useState("");
 	const [code, setCode] = useState("");
 	const on = me?.user.twoFactorEnabled ?? false;

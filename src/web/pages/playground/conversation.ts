@@ -75,13 +75,8 @@ export function openCalls(turns: readonly Turn[]): readonly ToolCall[] {
 	return last?.role === "assistant" && last.facts !== undefined ? last.toolCalls : [];
 }
 
-export interface ChatBody extends Record<string, unknown> {
-	readonly model: string;
-	readonly messages: readonly object[];
-}
-
 /** Request body; parameters that the model does not support are omitted. */
-export function bodyOf(model: ModelView, turns: readonly Turn[], setup: ChatSetup): ChatBody {
+export function bodyOf(model: ModelView, turns: readonly Turn[], setup: ChatSetup) {
 	const takes = (name: string) => model.parameters.includes(name);
 	const system = setup.system.trim();
 	const messages = turns.map(messageOf);

@@ -12,12 +12,6 @@ export interface Shared {
 	readonly setup: ChatSetup;
 }
 
-/** `url` is undefined if the link would be too long. `leftOut` counts the pictures, which links never contain. */
-export interface MadeLink {
-	readonly url: string | undefined;
-	readonly leftOut: number;
-}
-
 const NAME = "#chat=";
 /** Messengers and mail programs truncate longer links. */
 export const LINK_CHARS_MAX = 16_000;
@@ -26,7 +20,8 @@ const TEXT_CHARS_MAX = 1_000_000;
 const THREADS_MAX = 2;
 const TURNS_MAX = 1_000;
 
-export async function linkOf(shared: Shared, page: string): Promise<MadeLink> {
+/** `url` is undefined if the link would be too long. `leftOut` counts the pictures, which links never contain. */
+export async function linkOf(shared: Shared, page: string) {
 	let leftOut = 0;
 	const text = JSON.stringify({
 		...shared,

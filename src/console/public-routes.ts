@@ -1,10 +1,12 @@
 import { Elysia, t } from "elysia";
 import { CARD_NANO_USD_MAX, TOP_UP_NANO_USD_MAX, TOP_UP_NANO_USD_MIN } from "../billing/top-ups.ts";
+import type { RateCard, Rates } from "../catalog/model.ts";
 import { rateCardHistory } from "../catalog/rate-cards.ts";
+import type { DeployedModel } from "../deployments/deployed-model.ts";
+import type { DeploymentsView } from "../deployments/deployments.ts";
 import type { Parts } from "./console-deps.ts";
 import { ConsoleError } from "./console-error.ts";
 import type { SentMail } from "./mail/mailer.ts";
-import { type ModelView, modelView, type RateVersion, ratesOf } from "./operator/catalog-view.ts";
 import { isOwnMachine } from "./sign-in/sign-in-link.ts";
 import { createModelSpeeds, type ModelSpeed } from "./usage/model-speed.ts";
 
@@ -76,4 +78,39 @@ export function publicRoutes(
 			},
 			{ query: t.Object({ email: t.String({ maxLength: 320 }) }) },
 		);
+}
+
+type ModelView = ReturnType<typeof modelView>;
+
+interface RateVersion {
+	readonly id: string;
+	readonly version: number;
+	readonly storedAtMs: number;
+	readonly rates: Rates;
+}
+
+function modelView(model: DeployedModel, deployed: DeploymentsView) {
+	const replicas = deployed.replicas.filter((replica) => replica.modelId === model.id && !replica.draining);
+	return {
+		id: model.id,
+		name: model.name,
+		kind: model.kind,
+		modes: [...model.modes],
+		contextLength: model.contextLength,
+		maxOutputTokens: model.maxOutputTokens,
+		parameters: [...model.parameters],
+		inputModalities: [...model.inputModalities],
+		outputModalities: [...model.outputModalities],
+		rates: ratesOf(model.rateCard),
+		rateCard: model.rateCard.id,
+		/** First day, in UTC, on which the model is no longer served. */
+		retiresOn: model.retiresOn ?? null,
+		status: deployed.connected(model.id) ? ("connected" as const) : ("unavailable" as const),
+		replicas: { up: replicas.filter((replica) => replica.health !== "down").length, total: replicas.length },
+	};
+}
+
+/** Copies the rates without the card's name. */
+export function ratesOf({ input, cachedInput, output, request, image, audioSecond, search }: RateCard): Rates {
+	return { input, cachedInput, output, request, image, audioSecond, search };
 }

@@ -41,17 +41,16 @@ export const MANAGEMENT_QUERY = {
 	to: day("The last day, in UTC, inclusive."),
 };
 
-/** Defines a route. `body` is its schema's name; other properties derive from the schemas of request and response. */
+/** Defines a route, to be called with its summary. `body` is its schema's name; other properties derive from the schemas of request and response. */
 function on<Body extends RequestName | undefined = undefined>(
 	place: `${ManagementRoute["method"]} ${string}`,
 	scope: ManagementScope | null,
 	answer: AnswerName,
-	summary: string,
 	{ body, query = [] }: { body?: Body; query?: readonly ManagementQuery[] } = {},
 ) {
 	const [method, path] = place.split(" ") as [ManagementRoute["method"], string];
 	const asked = body === undefined ? {} : MANAGEMENT_REQUESTS[body].properties;
-	return {
+	return (summary: string) => ({
 		method,
 		path: MANAGEMENT_PREFIX + path,
 		scope,
@@ -62,165 +61,99 @@ function on<Body extends RequestName | undefined = undefined>(
 		token: "client_token" in asked,
 		conditional: method === "PATCH",
 		fenced: "in_force" in MANAGEMENT_ANSWERS[answer].properties,
-	};
+	});
 }
 
 const page = ["limit", "after"] as const;
 
 export const MANAGEMENT_ROUTES = {
-	self: on("GET self", null, "ManagementSelf", "The calling management key and its scopes."),
-	listAccounts: on("GET accounts", "accounts:read", "ManagementAccountList", "Accounts, newest first.", {
-		query: [...page, "email"],
-	}),
-	createAccount: on(
-		"POST accounts",
-		"accounts:write",
-		"ManagementAccount",
+	self: on("GET self", null, "ManagementSelf")("The calling management key and its scopes."),
+	listAccounts: on("GET accounts", "accounts:read", "ManagementAccountList", { query: [...page, "email"] })(
+		"Accounts, newest first.",
+	),
+	createAccount: on("POST accounts", "accounts:write", "ManagementAccount", { body: "ManagementAccountCreate" })(
 		"Create an account without credit. It counts as signed in.",
-		{ body: "ManagementAccountCreate" },
 	),
-	readAccount: on("GET accounts/{id}", "accounts:read", "ManagementAccount", "One account."),
-	updateAccount: on(
-		"PATCH accounts/{id}",
-		"accounts:write",
-		"ManagementAccountChanged",
-		"Update an account's name, time zone or state. A change of state needs a `reason`.",
-		{ body: "ManagementAccountUpdate" },
-	),
+	readAccount: on("GET accounts/{id}", "accounts:read", "ManagementAccount")("One account."),
+	updateAccount: on("PATCH accounts/{id}", "accounts:write", "ManagementAccountChanged", {
+		body: "ManagementAccountUpdate",
+	})("Update an account's name, time zone or state. A change of state needs a `reason`."),
 	readCredit: on(
 		"GET accounts/{id}/credit",
 		"credit:read",
 		"ManagementCredit",
-		"An account's credit: balance, held, available and spent.",
-	),
-	listProjects: on(
-		"GET accounts/{id}/projects",
-		"projects:read",
-		"ManagementProjectList",
+	)("An account's credit: balance, held, available and spent."),
+	listProjects: on("GET accounts/{id}/projects", "projects:read", "ManagementProjectList", { query: page })(
 		"An account's projects, newest first, including archived ones.",
-		{ query: page },
 	),
-	createProject: on(
-		"POST accounts/{id}/projects",
-		"projects:write",
-		"ManagementProject",
-		"Create a project: a budget, models and limits for some of an account's keys.",
-		{ body: "ManagementProjectCreate" },
-	),
-	readProject: on("GET projects/{id}", "projects:read", "ManagementProject", "One project."),
-	updateProject: on(
-		"PATCH projects/{id}",
-		"projects:write",
-		"ManagementProjectChanged",
-		"Update a project's name, cap, models or limits; `null` removes a value.",
-		{ body: "ManagementProjectUpdate" },
-	),
-	archiveProject: on(
-		"POST projects/{id}/archive",
-		"projects:write",
-		"ManagementProjectChanged",
-		"Archive a project and revoke all its keys, permanently. Idempotent.",
-		{ body: "ManagementProjectArchive" },
-	),
+	createProject: on("POST accounts/{id}/projects", "projects:write", "ManagementProject", {
+		body: "ManagementProjectCreate",
+	})("Create a project: a budget, models and limits for some of an account's keys."),
+	readProject: on("GET projects/{id}", "projects:read", "ManagementProject")("One project."),
+	updateProject: on("PATCH projects/{id}", "projects:write", "ManagementProjectChanged", {
+		body: "ManagementProjectUpdate",
+	})("Update a project's name, cap, models or limits; `null` removes a value."),
+	archiveProject: on("POST projects/{id}/archive", "projects:write", "ManagementProjectChanged", {
+		body: "ManagementProjectArchive",
+	})("Archive a project and revoke all its keys, permanently. Idempotent."),
 	listProjectMembers: on(
 		"GET projects/{id}/members",
 		"projects:read",
 		"ManagementProjectMemberList",
-		"Members of a project, in the order of joining.",
-	),
-	addProjectMember: on(
-		"POST projects/{id}/members",
-		"projects:write",
-		"ManagementProjectMember",
-		"Add a member of the account to a project. Idempotent.",
-		{ body: "ManagementProjectMemberAdd" },
-	),
-	removeProjectMember: on(
-		"POST projects/{id}/members/remove",
-		"projects:write",
-		"ManagementProjectMemberRemoved",
+	)("Members of a project, in the order of joining."),
+	addProjectMember: on("POST projects/{id}/members", "projects:write", "ManagementProjectMember", {
+		body: "ManagementProjectMemberAdd",
+	})("Add a member of the account to a project. Idempotent."),
+	removeProjectMember: on("POST projects/{id}/members/remove", "projects:write", "ManagementProjectMemberRemoved", {
+		body: "ManagementProjectMemberRemove",
+	})(
 		"Remove a member from a project. `keys` decides whether the keys that the member created in it are kept or revoked.",
-		{ body: "ManagementProjectMemberRemove" },
 	),
-	listKeys: on(
-		"GET keys",
-		"keys:read",
-		"ManagementKeyList",
+	listKeys: on("GET keys", "keys:read", "ManagementKeyList", { query: [...page, "account_id"] })(
 		"An account's API keys, newest first, including revoked ones.",
-		{
-			query: [...page, "account_id"],
-		},
 	),
-	createKey: on(
-		"POST keys",
-		"keys:write",
-		"ManagementKeyMade",
+	createKey: on("POST keys", "keys:write", "ManagementKeyMade", { body: "ManagementKeyCreate" })(
 		"Create an API key. Its secret is returned once, and again to the same token within a day.",
-		{ body: "ManagementKeyCreate" },
 	),
-	readKey: on("GET keys/{id}", "keys:read", "ManagementKey", "One API key."),
-	updateKey: on(
-		"PATCH keys/{id}",
-		"keys:write",
-		"ManagementKeyChanged",
+	readKey: on("GET keys/{id}", "keys:read", "ManagementKey")("One API key."),
+	updateKey: on("PATCH keys/{id}", "keys:write", "ManagementKeyChanged", { body: "ManagementKeyUpdate" })(
 		"Update an API key's name, cap, models, expiry or limits; `null` removes a value.",
-		{ body: "ManagementKeyUpdate" },
 	),
-	revokeKey: on("POST keys/{id}/revoke", "keys:write", "ManagementKeyChanged", "Revoke an API key. Idempotent.", {
-		body: "ManagementKeyRevoke",
-	}),
-	rotateKey: on(
-		"POST keys/{id}/rotate",
-		"keys:write",
-		"ManagementKeyRotated",
+	revokeKey: on("POST keys/{id}/revoke", "keys:write", "ManagementKeyChanged", { body: "ManagementKeyRevoke" })(
+		"Revoke an API key. Idempotent.",
+	),
+	rotateKey: on("POST keys/{id}/rotate", "keys:write", "ManagementKeyRotated", { body: "ManagementKeyRotate" })(
 		"Replace an API key with one with the same settings. The same token returns the same secret for an hour.",
-		{ body: "ManagementKeyRotate" },
 	),
-	listAdjustments: on(
-		"GET credit-adjustments",
-		"credit:read",
-		"ManagementAdjustmentList",
-		"Manual credit adjustments, newest first.",
-		{ query: [...page, "account_id", "state"] },
-	),
-	createAdjustment: on(
-		"POST credit-adjustments",
-		"credit:write",
-		"ManagementAdjustment",
-		"Adjust an account's credit, once per token. A large adjustment needs a second operator's confirmation.",
-		{ body: "ManagementAdjustmentCreate" },
-	),
+	listAdjustments: on("GET credit-adjustments", "credit:read", "ManagementAdjustmentList", {
+		query: [...page, "account_id", "state"],
+	})("Manual credit adjustments, newest first."),
+	createAdjustment: on("POST credit-adjustments", "credit:write", "ManagementAdjustment", {
+		body: "ManagementAdjustmentCreate",
+	})("Adjust an account's credit, once per token. A large adjustment needs a second operator's confirmation."),
 	readAdjustment: on(
 		"GET credit-adjustments/{id}",
 		"credit:read",
 		"ManagementAdjustment",
-		"One credit adjustment and its state.",
-	),
-	listUsage: on(
-		"GET usage",
-		"usage:read",
-		"ManagementUsageList",
-		"Usage per account, day, key and model, up to date within seconds.",
-		{ query: [...page, "account_id", "key_id", "model", "from", "to"] },
-	),
+	)("One credit adjustment and its state."),
+	listUsage: on("GET usage", "usage:read", "ManagementUsageList", {
+		query: [...page, "account_id", "key_id", "model", "from", "to"],
+	})("Usage per account, day, key and model, up to date within seconds."),
 	readCatalog: on(
 		"GET catalog",
 		"catalog:read",
 		"ManagementCatalog",
-		"The catalogue that the live gateways serve, by its digest.",
-	),
+	)("The catalogue that the live gateways serve, by its digest."),
 	listModels: on(
 		"GET models",
 		"catalog:read",
 		"ManagementModelList",
-		"The served models, in the order of the catalogue.",
-	),
+	)("The served models, in the order of the catalogue."),
 	listDeployments: on(
 		"GET deployments",
 		"catalog:read",
 		"ManagementDeploymentList",
-		"Model servers, with the worst health that any gateway reports.",
-	),
+	)("Model servers, with the worst health that any gateway reports."),
 } satisfies Readonly<Record<string, ManagementRoute>>;
 
 export type ManagementRouteName = keyof typeof MANAGEMENT_ROUTES;

@@ -6,7 +6,7 @@ import { pinRateCards } from "../../src/catalog/rate-cards.ts";
 import { pricingOf } from "../../src/catalog/written-rates.ts";
 import { requestDetail } from "../../src/console/log/log-page.ts";
 import { findRequest } from "../../src/console/log/request-log.ts";
-import { ratesOf } from "../../src/console/operator/catalog-view.ts";
+import { ratesOf } from "../../src/console/public-routes.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";

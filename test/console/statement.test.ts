@@ -8,8 +8,8 @@ import { closeMonths, listMonths, readStatement } from "../../src/console/statem
 import { statementCsv } from "../../src/console/statement/statement-csv.ts";
 import { type DocumentFacts, statementDocument } from "../../src/console/statement/statement-document.ts";
 import { statementLines } from "../../src/console/statement/statement-lines.ts";
-import { statementPage } from "../../src/console/statement/statement-page.ts";
 import { statementPdf } from "../../src/console/statement/statement-pdf.ts";
+import { statementPage } from "../../src/console/statement/statement-routes.ts";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { accountBalance } from "../../src/ledger/balance.ts";
 import { withDatabase } from "../support/database.ts";

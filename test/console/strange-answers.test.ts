@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { createPublicFetch } from "../../src/console/company/public-fetch.ts";
+import { createPublicFetch } from "../../src/console/company/company-oidc.ts";
 import { createWebhookSender, webhookSecret } from "../../src/console/notices/webhook.ts";
 import { atEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import OpenAI from "openai";
 import { Webhook } from "standardwebhooks";
-import { createPublicFetch } from "../../src/console/company/public-fetch.ts";
+import { createPublicFetch } from "../../src/console/company/company-oidc.ts";
 import { isPublicAddress, publicUrlProblem } from "../../src/console/notices/public-request.ts";
 import { createWebhookSender, webhookSecret } from "../../src/console/notices/webhook.ts";
 import { untilEnd } from "../support/at-end.ts";

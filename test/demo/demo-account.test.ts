@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { listTopUps } from "../../src/billing/top-ups.ts";
-import { ensureDemoAccount } from "../../src/demo/demo-account.ts";
+import { ensureDemoAccount } from "../../src/demo/demo.ts";
 import { findAccount } from "../../src/keys/account-admin.ts";
 import { listKeys, revokeKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";

@@ -3,7 +3,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createFixedCatalog, type FixedCatalog } from "../../src/catalog/catalog.ts";
 import type { Statements } from "../../src/db/statements.ts";
-import { ensureDemoAccount } from "../../src/demo/demo-account.ts";
+import { ensureDemoAccount } from "../../src/demo/demo.ts";
 import { DEMO_DATA, ensureDemoHistory } from "../../src/demo/demo-history.ts";
 import { demoModelSpec } from "../../src/demo/found-model.ts";
 import { createDigest } from "../../src/keys/secret.ts";

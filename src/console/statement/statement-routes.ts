@@ -4,13 +4,18 @@ import { findAccount } from "../../keys/account-admin.ts";
 import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
+import { escaped, factsTable, isolated, printPage } from "../print-page.ts";
 import { readBillingDetails, saveBillingDetails } from "./billing-details.ts";
 import { createPdfQueue } from "./pdf-queue.ts";
 import { listMonths, readStatement } from "./statement.ts";
 import { statementCsv } from "./statement-csv.ts";
-import { type StatementDocument, statementDocument } from "./statement-document.ts";
+import {
+	type DocumentRow,
+	type DocumentTable,
+	type StatementDocument,
+	statementDocument,
+} from "./statement-document.ts";
 import { statementLines } from "./statement-lines.ts";
-import { statementPage } from "./statement-page.ts";
 
 const details = t.Object({
 	company: t.String({ maxLength: 200 }),
@@ -69,4 +74,25 @@ export function statementRoutes(parts: Parts<"statements" | "brand" | "sessions"
 function file(body: string | Uint8Array<ArrayBuffer>, type: string, name: string): Response {
 	const headers = { "content-type": type, "content-disposition": `attachment; filename="${name}"` };
 	return new Response(body, { headers });
+}
+
+export function statementPage(document: StatementDocument): Response {
+	const { language, title, serviceName, accountId, from, to, facts, tables } = document;
+	const party = ({ label, lines }: typeof from) => [label, lines.join("\n")] as const;
+	const body = `<h1>${isolated(serviceName)}<br>${escaped(title)}</h1>
+${factsTable([party(from), party(to), ...facts])}
+${tables.map(tableHtml).join("\n")}`;
+	return printPage(language, `${title}, ${accountId}`, body);
+}
+
+function tableHtml({ title, rows, more }: DocumentTable): string {
+	const note = more === null ? "" : `<p>${escaped(more)}</p>`;
+	return `<h2>${escaped(title)} (USD)</h2>
+<table class="rows"><tbody>${rows.map(rowHtml).join("\n")}</tbody></table>${note}`;
+}
+
+function rowHtml({ cells: [name = "", ...cells], amount, url, strong }: DocumentRow): string {
+	const head = url === undefined ? isolated(name) : `<a href="${escaped(url)}">${isolated(name)}</a>`;
+	const others = cells.map((cell) => `<td>${isolated(cell)}</td>`).join("");
+	return `<tr${strong ? ' class="strong"' : ""}><th scope="row">${head}</th>${others}<td class="amount">${escaped(amount)}</td></tr>`;
 }

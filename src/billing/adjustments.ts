@@ -42,11 +42,7 @@ const SENT_BEFORE = "This adjustment was already sent.";
  * operator booked alone in the last 24 hours is at least `secondLookFrom`. Faults: not_found; conflict if the credit
  * does not cover it, the key was used for another adjustment, or too many are pending.
  */
-export async function adjust(
-	db: Transactional,
-	asked: NewAdjustment,
-	secondLookFrom: NanoUsd | null,
-): Promise<Adjustment> {
+export async function adjust(db: Transactional, asked: NewAdjustment, secondLookFrom: NanoUsd | null) {
 	return inTransaction(db, SENT_BEFORE, async (tx) => {
 		// Serializes adjustments of one operator, so that concurrent ones are summed.
 		await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`adjustments of ${asked.operatorId}`}, 0))`);

@@ -38,10 +38,7 @@ export async function readAutoTopUp(statements: Statements, accountId: string): 
 }
 
 /** The newest attempts, and the sum that this month's attempts bought or may still buy. */
-export async function readAutoAttempts(
-	statements: Statements,
-	accountId: string,
-): Promise<{ attempts: AutoAttempt[]; boughtNanoUsd: NanoUsd }> {
+export async function readAutoAttempts(statements: Statements, accountId: string) {
 	const [rows, [month]] = await Promise.all([
 		statements<object>`
 			select id, top_up_id, amount_nano_usd, begun_at,

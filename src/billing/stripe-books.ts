@@ -30,11 +30,7 @@ export async function rowsOf<Row>(tx: Transaction, query: ReturnType<typeof sql>
 }
 
 /** Runs a transaction; expected database errors become Faults. `taken`: text of the conflict on a unique violation. */
-export async function inTransaction<T>(
-	db: Transactional,
-	taken: string,
-	work: (tx: Transaction) => Promise<T>,
-): Promise<T> {
+export async function inTransaction<T>(db: Transactional, taken: string, work: (tx: Transaction) => Promise<T>) {
 	try {
 		return await db.transaction(work);
 	} catch (error) {

@@ -27,11 +27,7 @@ const REJECTED: AuditAction = "topup.reject";
  * second operator must confirm first. Faults: not_found; conflict if it was decided, is paid by card, the transaction
  * paid another top-up, or the second check differs or is by the same operator.
  */
-export async function confirmTransfer(
-	db: Transactional,
-	check: TransferCheck,
-	secondLookFrom: NanoUsd | null,
-): Promise<{ secondLookNeeded: boolean }> {
+export async function confirmTransfer(db: Transactional, check: TransferCheck, secondLookFrom: NanoUsd | null) {
 	const { topUpId, transactionReference, operatorId } = check;
 	if (!isReference(transactionReference)) {
 		throw new Fault("invalid_request", "A transaction reference is one line with at least two letters or digits.", {
@@ -118,10 +114,7 @@ export async function rejectTransfer(
 }
 
 /** Operators' reasons for rejections, by top-up; top-ups without a reason are missing. */
-export async function rejectionReasons(
-	statements: Statements,
-	topUpIds: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
+export async function rejectionReasons(statements: Statements, topUpIds: readonly string[]) {
 	if (topUpIds.length === 0) return new Map();
 	const rows = await statements<{ id: string; reason: string | null }>`
 		select t.id, e.detail->>'reason' as reason

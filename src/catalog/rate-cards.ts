@@ -64,10 +64,7 @@ export async function pinRateCards(
 }
 
 /** All versions of a model's prices with their storage times (Unix seconds), newest first. */
-export async function rateCardHistory(
-	statements: Statements,
-	modelId: string,
-): Promise<(RateCard & { readonly storedS: number })[]> {
+export async function rateCardHistory(statements: Statements, modelId: string) {
 	const rows = await statements<Row>`
 		select * from rate_card where model = ${modelId} order by version desc limit ${HISTORY_ROWS_MAX}`;
 	return rows.map((row) => ({ ...rateCardOf(row), storedS: unixSeconds(row.created_at) }));
@@ -78,10 +75,7 @@ export function haveEqualRates(a: Rates, b: Rates): boolean {
 }
 
 /** The newest version of each model. `createdS` is that of its first version. */
-async function readNewest(
-	statements: Statements,
-	specs: readonly { readonly id: string }[],
-): Promise<Map<string, PinnedRateCard>> {
+async function readNewest(statements: Statements, specs: readonly { readonly id: string }[]) {
 	const ids = JSON.stringify(specs.map(({ id }) => id));
 	const rows = await statements<Row & { first_created_at: Date }>`
 		select distinct on (r.model) r.*, f.created_at as first_created_at

@@ -12,10 +12,7 @@ const HEADERS = ["content-type", "retry-after", "x-request-id", "x-ignored-param
  * allowlist and limits. No process has the key's secret. The console therefore sends the gateway a token with the key's
  * digest, valid for this path and one minute, and forwards the response.
  */
-export async function playgroundChat(
-	parts: Parts<"statements" | "gateways" | "sessions">,
-	connection: Connection,
-): Promise<Response> {
+export async function playgroundChat(parts: Parts<"statements" | "gateways" | "sessions">, connection: Connection) {
 	const { request } = connection;
 	const allowed = parts.sessions.allow(request, "requests.send");
 	const keyDigest = await usableDigest(parts, allowed, new URL(request.url).searchParams.get("key") ?? "");

@@ -13,13 +13,7 @@ export interface Counted {
  * Adds `by` to the subject's counter, shared by all instances; the first count starts a window. Stores a hash of the
  * subject: strangers' addresses must not be kept.
  */
-export async function countWithin(
-	statements: Statements,
-	what: string,
-	subject: string,
-	windowMs: number,
-	by = 1,
-): Promise<Counted> {
+export async function countWithin(statements: Statements, what: string, subject: string, windowMs: number, by = 1) {
 	const rows = await statements<{ count: number; ends_in: number }>`
 		insert into rate_count as r (key, count, started_at) values (${keyOf(what, subject)}, ${by}::integer, clock_timestamp())
 		on conflict (key) do update set

@@ -24,11 +24,7 @@ type Options = Omit<
  * - If a password contains a comma, it takes the part after @ for a list of hosts and shows it in errors. So these
  *   characters stay encoded.
  */
-export function newClient(
-	url: string,
-	options: Options,
-	backoff = createReconnectBackoff(systemClock.monotonicMs),
-): postgres.Sql {
+export function newClient(url: string, options: Options, backoff = createReconnectBackoff(systemClock.monotonicMs)) {
 	const address = new URL(url);
 	const { searchParams: query } = address;
 	const host = query.get("host") ?? decodeURIComponent(address.hostname);

@@ -28,10 +28,7 @@ const IDLE_IN_TRANSACTION_MS = 30_000;
  * is replaced, since a half-open connection neither answers nor fails. The server ends the statement at twice the
  * deadline.
  */
-export function createTransactional(
-	deps: { clock: Clock; log: Log },
-	options: TransactionalOptions,
-): { tx: Transactional; end(): Promise<void> } {
+export function createTransactional(deps: { clock: Clock; log: Log }, options: TransactionalOptions) {
 	const connect = connectTo(options.url, {
 		application_name: options.applicationName,
 		idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,

@@ -135,10 +135,7 @@ const PAGE_ROWS = 100;
  * of a key created now, which can be shown only once; `key` is that key or the newest working one. `newPepper`: key
  * digests have a new pepper, so no earlier key works.
  */
-export async function ensureDemoAccount(
-	deps: KeyMakerDeps,
-	options: { nowMs: number; newPepper: boolean },
-): Promise<{ id: string; secret: string | undefined; key: { prefix: string; lastFour: string } }> {
+export async function ensureDemoAccount(deps: KeyMakerDeps, options: { nowMs: number; newPepper: boolean }) {
 	const { statements, serviceName } = deps;
 	const found = await findAccount(statements, DEMO_EMAIL);
 	const { id } = found ?? (await createAccount(statements, { email: DEMO_EMAIL, name: "Demo", vouched: true }));

@@ -62,11 +62,7 @@ export function ifMatch(headers: Headers): readonly string[] | null {
  * Returns the id for a creation: `fresh`, or the id of an earlier equal call with the same token, so that nothing is
  * created twice. Fault idempotency_mismatch.
  */
-export async function claimed(
-	{ keyMaker, clock }: Parts<"keyMaker" | "clock">,
-	call: ManagementCall,
-	fresh: string,
-): Promise<string> {
+export async function claimed({ keyMaker, clock }: Parts<"keyMaker" | "clock">, call: ManagementCall, fresh: string) {
 	if (call.token === null) return fresh;
 	const { method, url } = call.connection.request;
 	const request = JSON.stringify([method, new URL(url).pathname, Object.entries(detailOf(call)).sort()]);

@@ -16,11 +16,7 @@ export const modelSubject = (modelId: string) => `model:${modelId}`;
  * not operational. If this instance admits no requests, everything is down. Models whose servers were not checked yet
  * are missing.
  */
-export function statusLevels(
-	snapshot: CatalogSnapshot,
-	replicas: readonly Replica[],
-	admitting: boolean,
-): Map<string, ServiceLevel> {
+export function statusLevels(snapshot: CatalogSnapshot, replicas: readonly Replica[], admitting: boolean) {
 	const takesByModel = new Map<string, boolean[]>();
 	for (const replica of replicas) {
 		const { modelId, health, draining } = replica;

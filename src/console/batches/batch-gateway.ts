@@ -27,10 +27,7 @@ const TOKEN = /^[A-Za-z0-9-]{16,64}$/;
  * POST /api/console/batch-start?key=…&endpoint=…&filename=…&token=…, with the lines as body. A retry with the same key
  * and token returns the first attempt's batch, so its lines are charged once.
  */
-export async function startBatch(
-	parts: Parts<"statements" | "gateways" | "sessions">,
-	connection: Connection,
-): Promise<Response> {
+export async function startBatch(parts: Parts<"statements" | "gateways" | "sessions">, connection: Connection) {
 	const { request } = connection;
 	const allowed = parts.sessions.allow(request, "requests.send");
 	const query = new URL(request.url).searchParams;

@@ -16,11 +16,7 @@ interface Held {
 }
 
 /** Credit held by running requests of live instances, by key or project. */
-export async function heldBy(
-	kind: "key" | "project",
-	statements: Statements,
-	accountId: string,
-): Promise<ReadonlyMap<string, Held>> {
+export async function heldBy(kind: "key" | "project", statements: Statements, accountId: string) {
 	const rows = await statements<{ id: string | null; requests: string; held: string }>`
 		select case ${kind}::text when 'key' then r.key_id else r.project_id end as id, count(*) as requests,
 			sum(r.reserved_nano_usd) as held
@@ -42,11 +38,7 @@ export function keyView(key: KeyRecord, held: Held | undefined, nowMs: number): 
 	};
 }
 
-export async function keyOf(
-	{ statements, clock }: Parts<"statements" | "clock">,
-	accountId: string,
-	id: string,
-): Promise<KeyView> {
+export async function keyOf({ statements, clock }: Parts<"statements" | "clock">, accountId: string, id: string) {
 	const [key, held] = await Promise.all([getKey(statements, { id, accountId }), heldBy("key", statements, accountId)]);
 	return keyView(key, held.get(id), clock.wallMs());
 }

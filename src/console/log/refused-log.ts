@@ -94,11 +94,7 @@ export async function refusedPage(
 
 const microsOf = (ms: number) => String(Math.floor(ms * 1000));
 
-export async function findRefused(
-	statements: Statements,
-	accountId: string,
-	id: string,
-): Promise<RefusedRow | undefined> {
+export async function findRefused(statements: Statements, accountId: string, id: string) {
 	const uuid = id.length > 100 ? undefined : uuidOfId(id);
 	if (uuid === undefined) return undefined;
 	const [row] = await statements<object>`

@@ -209,11 +209,7 @@ async function hoursInNone({ statements, accountId, filter, asked }: Search, { a
 
 const hourOf = (ms: number) => Math.floor(ms / HOUR_MS) * HOUR_MS;
 
-export async function findRequest(
-	statements: Statements,
-	accountId: string,
-	id: string,
-): Promise<UsageRow | undefined> {
+export async function findRequest(statements: Statements, accountId: string, id: string) {
 	const uuid = id.length > 100 ? undefined : uuidOfId(id);
 	if (uuid === undefined) return undefined;
 	const [row] = await statements<UsageRow>`

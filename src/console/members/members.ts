@@ -24,11 +24,7 @@ export interface MemberView {
 	readonly joinedAtMs: number;
 }
 
-export async function listMembers(
-	statements: Statements,
-	accountId: string,
-	after: string | null = null,
-): Promise<{ items: MemberView[]; next: string | null }> {
+export async function listMembers(statements: Statements, accountId: string, after: string | null = null) {
 	const rows = await statements<object>`
 		select m.user_id, u.name, u.email, m.role, m.joined_at from member m join console_user u on u.id = m.user_id
 		where m.account_id = ${accountId} and (${after}::text is null or m.user_id > ${after}::text)

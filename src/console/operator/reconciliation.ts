@@ -45,10 +45,7 @@ export interface RefusedSettlements {
 }
 
 /** Newest first. `by` is an operator's address, `start` or `timer`. */
-export async function listReconciliations(
-	statements: Statements,
-	language: Language,
-): Promise<{ runs: BooksRun[]; greenSinceMs: number | null; refused: RefusedSettlements | null }> {
+export async function listReconciliations(statements: Statements, language: Language) {
 	const rows = await statements<BooksRow>`
 			select r.id, r.at, r.ok, coalesce(u.email, r.by) as by, r.checks
 			from reconciliation_run r left join console_user u on u.id = r.by order by r.id desc limit ${RUNS_SHOWN}`;
@@ -71,9 +68,7 @@ async function refusedSettlements(statements: Statements): Promise<RefusedSettle
 	return row === undefined ? null : viewOf<RefusedSettlements>(row);
 }
 
-export async function lastReconciliation(
-	statements: Statements,
-): Promise<{ ok: boolean; atMs: number; greenSinceMs: number | null } | null> {
+export async function lastReconciliation(statements: Statements) {
 	const [row] =
 		await statements<BooksRow>`select id, at, ok, by, checks from reconciliation_run order by id desc limit 1`;
 	if (row === undefined) return null;

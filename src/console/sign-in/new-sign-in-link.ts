@@ -12,10 +12,7 @@ export type LinkPage = keyof typeof LINK_PAGES;
  * Path of a new link for the person with this address; earlier links become invalid. Called by the parent process, so
  * it must not load the sign-in library, which takes 41 MB.
  */
-export async function createSignInLink(
-	statements: Statements,
-	link: { email: string; page: LinkPage; hours: number },
-): Promise<string> {
+export async function createSignInLink(statements: Statements, link: { email: string; page: LinkPage; hours: number }) {
 	const token = newToken();
 	const hash = new Bun.CryptoHasher("sha256").update(token).digest("base64url");
 	const value = JSON.stringify({ email: link.email });

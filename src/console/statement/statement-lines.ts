@@ -28,10 +28,7 @@ const DAY_MS = 24 * 3_600_000;
 const NONE = { projectId: "", projectName: "", requests: null, promptTokens: null, completionTokens: null };
 
 /** The amounts sum to `closing − opening`. `place` has the console's origin and the account. */
-export function statementLines(
-	statement: Statement,
-	place: { readonly origin: string; readonly accountId: string },
-): StatementLine[] {
+export function statementLines(statement: Statement, place: { readonly origin: string; readonly accountId: string }) {
 	const page = (path: string, query: Record<string, string> = {}) =>
 		`${place.origin}${path}?${new URLSearchParams({ ...query, account: place.accountId })}`;
 	const lines: StatementLine[] = statement.entries.map(({ kind, atMs, note, amountNanoUsd, sourceRef }) => ({

@@ -109,10 +109,7 @@ export async function closeMonths(statements: Statements, accountId: string): Pr
 }
 
 /** Months newest first, from the present one back to the account's first. */
-export async function listMonths(
-	statements: Statements,
-	accountId: string,
-): Promise<{ month: string; state: MonthState }[]> {
+export async function listMonths(statements: Statements, accountId: string) {
 	await closeMonths(statements, accountId);
 	const rows = await statements<{ month: string; state: MonthState }>`
 		select to_char(m, 'YYYY-MM') as month, case when c.month is not null then 'closed'

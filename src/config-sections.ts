@@ -1,40 +1,19 @@
 import type { EnvironmentReader } from "./base/environment-reader.ts";
 
-export interface StripeSettings {
-	readonly secretKey: string;
-	/** Two secrets while one is being rotated. */
-	readonly webhookSecrets: readonly string[];
-	/** Base URL of the API; null: Stripe's own. */
-	readonly apiBase: string | null;
-}
-
-interface OAuthClient {
-	readonly clientId: string;
-	readonly clientSecret: string;
-}
-
-export interface MailSettings {
-	readonly smtpUrl: string;
-	readonly from: string;
-}
-
-export interface SignInSettings {
-	readonly github: OAuthClient | null;
-	readonly google: OAuthClient | null;
-}
-
 type Note = (problem: string) => void;
 
 const TRANSFER_DETAILS_LENGTH_MAX = 2_000;
 
-export function readStripe(read: EnvironmentReader): StripeSettings | null {
+export function readStripe(read: EnvironmentReader) {
 	const secretKey = read.text("STRIPE_SECRET_KEY");
+	// Two secrets while one is being rotated.
 	const webhookSecrets = Object.freeze(read.list("STRIPE_WEBHOOK_SECRET"));
+	// Null: Stripe's own.
 	const apiBase = withoutSlash(read.url("STRIPE_API_BASE", ["http:", "https:"]));
 	return secretKey === null ? null : Object.freeze({ secretKey, webhookSecrets, apiBase });
 }
 
-export function readMail(read: EnvironmentReader, note: Note): MailSettings | null {
+export function readMail(read: EnvironmentReader, note: Note) {
 	const smtpUrl = read.url("SMTP_URL", ["smtp:", "smtps:"]);
 	const address = /^(?=.{3,320}$)[^@]*[^@\s]@[^@\s]+$/;
 	const from = read.pattern("MAIL_FROM", address, "must be one line with an address");
@@ -43,18 +22,13 @@ export function readMail(read: EnvironmentReader, note: Note): MailSettings | nu
 	return Object.freeze({ smtpUrl, from: from ?? "" });
 }
 
-function oauthClient(
-	name: string,
-	clientId: string | null,
-	clientSecret: string | null,
-	note: Note,
-): OAuthClient | null {
+function oauthClient(name: string, clientId: string | null, clientSecret: string | null, note: Note) {
 	if (clientId !== null && clientSecret !== null) return Object.freeze({ clientId, clientSecret });
 	if (clientId !== clientSecret) note(`${name}_ID and ${name}_SECRET must be set together`);
 	return null;
 }
 
-export function readSignIn(read: EnvironmentReader, note: Note): SignInSettings {
+export function readSignIn(read: EnvironmentReader, note: Note) {
 	return Object.freeze({
 		github: oauthClient("GITHUB_CLIENT", read.text("GITHUB_CLIENT_ID"), read.text("GITHUB_CLIENT_SECRET"), note),
 		google: oauthClient("GOOGLE_CLIENT", read.text("GOOGLE_CLIENT_ID"), read.text("GOOGLE_CLIENT_SECRET"), note),

@@ -170,11 +170,7 @@ function readLengths(
 	};
 }
 
-function readUpstreams(
-	reader: YamlReader,
-	field: YamlField | undefined,
-	kind: ModelKind | undefined,
-): readonly UpstreamSpec[] {
+function readUpstreams(reader: YamlReader, field: YamlField | undefined, kind: ModelKind | undefined) {
 	const items = reader.list(field, UPSTREAMS_MAX);
 	if (field === undefined || items === undefined) return [];
 	if (items.length === 0) reader.report(field, "needs at least one entry");

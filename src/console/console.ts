@@ -39,18 +39,10 @@ export interface ConsoleDeps {
 	readonly cleanup: Cleanup;
 }
 
-export interface Console {
-	readonly parts: ConsoleParts;
-	/** Client with a long deadline for background jobs: the first sums of a large database read many rows. */
-	readonly sums: Statements;
-	router(connectionOf: (request: Request) => Connection): ReturnType<typeof createConsoleRouter>;
-	health(): Promise<HealthReport>;
-}
-
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 
-export function createConsole(config: Config, deps: ConsoleDeps): Console {
+export function createConsole(config: Config, deps: ConsoleDeps) {
 	const { brand, clock, log, cleanup } = deps;
 	const { keyPepper, consoleSecret } = deps.secrets;
 	const { statements, liveness, sums, books, tx } = openClients(deps, config);
@@ -96,8 +88,9 @@ export function createConsole(config: Config, deps: ConsoleDeps): Console {
 	const api = createConsoleApi(parts);
 	return {
 		parts,
+		/** Client with a long deadline for background jobs: the first sums of a large database read many rows. */
 		sums,
-		router: (connectionOf) => createConsoleRouter(parts, { api, connectionOf }),
+		router: (connectionOf: (request: Request) => Connection) => createConsoleRouter(parts, { api, connectionOf }),
 		health: () => healthOf(parts),
 	};
 }

@@ -4,11 +4,6 @@ import type { Statements } from "../db/statements.ts";
 /** Longer than any counting window. */
 const FORGOTTEN_AFTER_HOURS = 48;
 
-export interface Counted {
-	readonly count: number;
-	readonly endsInMs: number;
-}
-
 /**
  * Adds `by` to the subject's counter, shared by all instances; the first count starts a window. Stores a hash of the
  * subject: strangers' addresses must not be kept.

@@ -44,11 +44,7 @@ export interface Migrated {
  * Keeps migrations of newer versions. Fault `conflict` if a newer one breaks this version, or a new one breaks running
  * versions.
  */
-export async function migrate(
-	deps: { log: Log },
-	url: string,
-	list: readonly Migration[] = migrations,
-): Promise<Migrated> {
+export async function migrate(deps: { log: Log }, url: string, list: readonly Migration[] = migrations) {
 	return withClient(url, async (client) => {
 		const { required, lost } = await lookAtWay(client, url);
 		if (lost.length > 0)

@@ -7,7 +7,7 @@ import type { Statements } from "../../db/statements.ts";
 import { createOneTimeValues, fieldOf, isPagePath, type SignIn } from "../sign-in/auth-request.ts";
 import { signInError } from "../sign-in/sign-in-error.ts";
 import type { Claims, Client, CompanyOidc, Journey } from "./company-oidc.ts";
-import { enter, type Refusal } from "./company-people.ts";
+import { enter } from "./company-people.ts";
 import { type Company, findCompany, secretOf } from "./company-store.ts";
 
 const VALID_MINUTES = 10;
@@ -91,12 +91,7 @@ export function companySignIns(
 }
 
 /** Opens a session for this account only. It ends when the company's settings change. */
-async function signIn(
-	statements: Statements,
-	ctx: GenericEndpointContext,
-	company: Company,
-	claims: Claims,
-): Promise<Refusal | undefined> {
+async function signIn(statements: Statements, ctx: GenericEndpointContext, company: Company, claims: Claims) {
 	const { internalAdapter } = ctx.context;
 	const entered = await enter(statements, company, claims, async (person) => {
 		const { id } = await internalAdapter.createUser({ ...person, emailVerified: true });

@@ -7,7 +7,7 @@ import { hashOf } from "../sign-in/token.ts";
 import type { Claims } from "./company-oidc.ts";
 import type { Company, CompanyRole } from "./company-store.ts";
 
-export type Refusal = "other_domain" | "not_verified" | "operator" | "other_person" | "unproved" | "no_role";
+type Refusal = "other_domain" | "not_verified" | "operator" | "other_person" | "unproved" | "no_role";
 
 /** Provider id, as the sign-in library stores it, of the account's company with its present issuer. */
 function providerId({ accountId, issuer }: Company): string {

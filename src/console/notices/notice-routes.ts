@@ -176,10 +176,7 @@ async function settingOf(statements: Statements, accountId: string): Promise<Set
 	return row;
 }
 
-async function noticesOf(
-	{ statements, sessions }: Parts<"statements" | "sessions">,
-	request: Request,
-): Promise<Notices> {
+async function noticesOf({ statements, sessions }: Parts<"statements" | "sessions">, request: Request) {
 	const { accountId, role } = sessions.account(request);
 	const [setting, rows] = await Promise.all([
 		settingOf(statements, accountId),

@@ -8,13 +8,8 @@ const KEPT_MAX = 200;
 
 type Pdf = Uint8Array<ArrayBuffer>;
 
-export interface PdfQueue {
-	/** `key` identifies the content in the cache; null: not cached. Fault overloaded if too many PDFs wait. */
-	make(accountId: string, key: string | null, make: () => Promise<Pdf>): Promise<Pdf>;
-}
-
 /** Makes PDFs one at a time in the order of requests, since all share one event loop. */
-export function createPdfQueue(): PdfQueue {
+export function createPdfQueue() {
 	const kept = new Map<string, Pdf>();
 	let open: string[] = [];
 	let last: Promise<unknown> = Promise.resolve();
@@ -28,7 +23,8 @@ export function createPdfQueue(): PdfQueue {
 	}
 
 	return {
-		async make(accountId, key, make) {
+		/** `key` identifies the content in the cache; null: not cached. Fault overloaded if too many PDFs wait. */
+		async make(accountId: string, key: string | null, make: () => Promise<Pdf>): Promise<Pdf> {
 			const known = key === null ? undefined : kept.get(key);
 			if (key !== null && known !== undefined) return keep(key, known);
 			if (open.length >= OPEN_MAX || open.filter((id) => id === accountId).length >= OPEN_OF_ACCOUNT_MAX)

@@ -17,7 +17,7 @@ const SYSTEM_CODES: Readonly<Record<string, string>> = {
 };
 
 /** Explains an error for the terminal. Only a bug shows its stack. */
-export function explain(error: unknown): Explanation {
+export function explain(error: unknown) {
 	const failed = (code: string, message: string) => ({ code, message, exitCode: EXIT_FAILED });
 	if (error instanceof UsageError) return { code: "usage", message: error.message, exitCode: EXIT_USAGE };
 	if (error instanceof Fault) {

@@ -5,7 +5,7 @@ import { createCardPayments } from "../billing/card-payments.ts";
 import type { Config } from "../config.ts";
 import { LIVENESS_LIFE_MS } from "../db/database.ts";
 import { createServerHistory } from "../db/server-history.ts";
-import { createStatements, type Statements, type StatementsOptions } from "../db/statements.ts";
+import { createStatements, type StatementsOptions } from "../db/statements.ts";
 import { createTransactional } from "../db/transactional.ts";
 import { createDeployments } from "../deployments/deployments.ts";
 import type { Connection } from "../gateway/connection.ts";

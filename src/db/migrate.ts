@@ -32,13 +32,6 @@ const ADVISORY_LOCK = 7_305_441_902;
 const FIRST_OF_0_2 = "0000_credit";
 const LAST_COMMIT_OF_0_2 = "869b8bb6";
 
-export interface Migrated {
-	/** Names of migrations that this call applied. */
-	readonly applied: readonly string[];
-	/** URL with this version's functions, for all clients. */
-	readonly url: string;
-}
-
 /**
  * Migrates the schema, each migration in its own transaction, under an advisory lock for instances that start together.
  * Keeps migrations of newer versions. Fault `conflict` if a newer one breaks this version, or a new one breaks running

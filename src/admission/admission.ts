@@ -2,7 +2,7 @@ import { type Clock, sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Endpoint } from "../catalog/request-fields.ts";
-import { checkAccess } from "../keys/access.ts";
+import { checkAccess, checkModel } from "../keys/access.ts";
 import { furtherBudgets, goOnInFormer, presentPeriod, projectPeriod } from "../keys/cap-budgets.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { SettledEvent } from "../ledger/event.ts";
@@ -95,7 +95,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 		const ledger = openLedger();
 		const nowMs = clock.wallMs();
 		checkAccess(key, nowMs);
-		checkModel(key, model);
+		checkModel(key, model.id);
 		const limited = request.batchId === undefined;
 		if (limited) openRequests.check(key.accountId);
 		if (limited && !enterLimits(request)) return null;
@@ -251,15 +251,6 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 }
 
 type Limited = Pick<KeyEntry, "id" | "requestsPerMinute" | "concurrencyMax">;
-
-function checkModel({ models, project }: KeyEntry, { id }: Model): void {
-	if (models !== null && !models.has(id))
-		throw new Fault("model_not_allowed", `This API key may not use the model \`${id}\`.`, { param: "model" });
-	if (project !== null && project.models !== null && !project.models.has(id))
-		throw new Fault("model_not_allowed", `The project of this API key may not use the model \`${id}\`.`, {
-			param: "model",
-		});
-}
 
 /** A 402 with the available, held and required amounts, and the largest `max_tokens` that would fit. */
 function creditFault(

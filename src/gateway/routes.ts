@@ -62,9 +62,9 @@ export function createGateway(deps: EndpointDeps) {
 		"/v1/usage/:id": {
 			GET: unmetered(({ key, url }) => usageAnswer({ statements, clock }, key.accountId, lastPart(url)), "reads"),
 		},
-		"/v1/models": { GET: unmetered(({ key }) => listModels(catalog.current(), connected(key)), "reads") },
+		"/v1/models": { GET: unmetered(({ key }) => listModels(catalog.current(), key, connected(key)), "reads") },
 		"/v1/models/*": {
-			GET: unmetered(({ key, url }) => findModelEntry(catalog.current(), modelIdOf(url), connected(key)), "reads"),
+			GET: unmetered(({ key, url }) => findModelEntry(catalog.current(), modelIdOf(url), key, connected(key)), "reads"),
 		},
 	});
 	return app

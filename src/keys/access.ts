@@ -62,3 +62,19 @@ export function checkKey(entry: KeyEntry, nowMs: number, use: KeyUse = "all"): v
 			"This API key is read-only: it can only call /v1/usage, /v1/credits, /v1/key and /v1/models. Use another key of your account.",
 		);
 }
+
+/** The lists of models that a key has of its own and by its project. */
+export type AllowedModels = Pick<KeyEntry, "models" | "project">;
+
+/** Fault `model_not_allowed`, naming the side that refuses. */
+export function checkModel(allowed: AllowedModels, id: string): void {
+	if (mayUse(allowed, id)) return;
+	const text = mayUse({ models: allowed.models, project: null }, id)
+		? "The project of this API key may not use the model `{id}`."
+		: "This API key may not use the model `{id}`.";
+	throw new Fault("model_not_allowed", text, { values: { id }, param: "model" });
+}
+
+export function mayUse({ models, project }: AllowedModels, id: string): boolean {
+	return (models === null || models.has(id)) && (project === null || project.models === null || project.models.has(id));
+}

@@ -37,7 +37,10 @@ test("a model is served until its retirement day", async () => {
 	const { clock, catalog } = catalogAt(NEW_YEAR_MS - 1);
 	await catalog.reload();
 	const listed = () =>
-		listModels(catalog.current(), () => true).data.map(({ id, expiration_date }) => [id, expiration_date]);
+		listModels(catalog.current(), { models: null, project: null }, () => true).data.map(({ id, expiration_date }) => [
+			id,
+			expiration_date,
+		]);
 	const before: (string | null)[][] = [
 		["stays", null],
 		["goes", "2027-01-01"],

@@ -2,23 +2,34 @@ import { Fault } from "../../base/fault.ts";
 import type { CatalogSnapshot, Model, Route } from "../../catalog/model.ts";
 import { findModel } from "../../catalog/model.ts";
 import { pricingOf } from "../../catalog/written-rates.ts";
+import { type AllowedModels, checkModel, mayUse } from "../../keys/access.ts";
 import { modelNotFound } from "../serve/model-for.ts";
 
-/** GET /v1/models: all models, connected or not. */
-export function listModels(snapshot: CatalogSnapshot, connected: (modelId: string) => boolean) {
-	const models = [...snapshot.models.values()].map((model) => modelEntry(model, connected(model.id)));
-	const routes = [...snapshot.routes.values()].map((route) => routeEntry(route, connected));
+type Connected = (modelId: string) => boolean;
+
+/** GET /v1/models: the models that the key may use, connected or not. */
+export function listModels(snapshot: CatalogSnapshot, key: AllowedModels, connected: Connected) {
+	const models = allowedOf([...snapshot.models.values()], key).map((model) => modelEntry(model, connected(model.id)));
+	const routes = [...snapshot.routes.values()].flatMap((route) => routeEntry(route, key, connected) ?? []);
 	return { object: "list", data: [...models, ...routes] };
 }
 
-/** GET /v1/models/{id}; the id may contain slashes, plain or percent-encoded. Fault model_not_found. */
-export function findModelEntry(snapshot: CatalogSnapshot, encodedId: string, connected: (modelId: string) => boolean) {
+/**
+ * GET /v1/models/{id}; the id may contain slashes, plain or percent-encoded. Faults: model_not_found, model_not_allowed.
+ */
+export function findModelEntry(snapshot: CatalogSnapshot, encodedId: string, key: AllowedModels, connected: Connected) {
 	const id = decoded(encodedId);
 	const route = snapshot.routes.get(id);
-	if (route) return routeEntry(route, connected);
-	const model = findModel(snapshot, id);
+	const entry = route && routeEntry(route, key, connected);
+	if (entry) return entry;
+	const model = route?.models[0] ?? findModel(snapshot, id);
 	if (!model) throw modelNotFound(snapshot, id);
+	checkModel(key, model.id);
 	return modelEntry(model, connected(model.id));
+}
+
+function allowedOf(models: readonly Model[], key: AllowedModels): readonly Model[] {
+	return models.filter(({ id }) => mayUse(key, id));
 }
 
 function decoded(text: string): string {
@@ -53,9 +64,11 @@ function modelEntry(model: Model, connected: boolean) {
 	};
 }
 
-/** A route: a name for several models, with the maximum of their limits and prices, and their common parameters. */
-function routeEntry(route: Route, connected: (modelId: string) => boolean) {
-	const { id, name, models, by } = route;
+/** A route: a name for several models, with the maximum of limits and prices, and the common parameters, of the allowed. */
+function routeEntry(route: Route, key: AllowedModels, connected: Connected) {
+	const { id, name, by } = route;
+	const models = allowedOf(route.models, key);
+	if (models.length === 0) return undefined;
 	const entries = models.map((model) => modelEntry(model, connected(model.id)));
 	const all = (values: (entry: ReturnType<typeof modelEntry>) => readonly string[]) => [
 		...new Set(entries.flatMap(values)),
@@ -69,7 +82,7 @@ function routeEntry(route: Route, connected: (modelId: string) => boolean) {
 		owned_by: ownerOf(id),
 		context_length: Math.max(...entries.map(({ context_length }) => context_length)),
 		max_output_tokens: Math.max(...entries.map(({ max_output_tokens }) => max_output_tokens)),
-		supported_parameters: [...models[0].parameters].filter((name) =>
+		supported_parameters: first.supported_parameters.filter((name) =>
 			models.every((model) => model.parameters.has(name)),
 		),
 		modes: all(({ modes }) => modes),

@@ -5,6 +5,7 @@ import type { Model, Route } from "../../../src/catalog/model.ts";
 import { chat } from "../../../src/gateway/chat/chat-request.ts";
 import { createContext } from "../../../src/gateway/serve/context.ts";
 import { serveRoute } from "../../../src/gateway/serve/serve-route.ts";
+import { createProject } from "../../../src/keys/project-admin.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
 import { createRoad, madeUp } from "../../support/road.ts";
 import { withService } from "../../support/service.ts";
@@ -198,6 +199,36 @@ test("routes are listed with their models' maximum limits and prices", async () 
 		id: "auto:price",
 		route: { models: ["cheap", "large", "small"], by: "price" },
 	});
+});
+
+test("a key sees the models that it may use, and routes of them", async () => {
+	const all = await service.customer();
+	const { id: projectId } = await createProject(service.db.statements, all.accountId, { name: "p", models: ["large"] });
+	const cheap = await service.key(all.accountId, { models: ["cheap"] });
+	const large = await service.key(all.accountId, { projectId });
+	const both = await service.key(all.accountId, { models: ["cheap"], projectId });
+	const seen = async (secret = "") => {
+		const list = (await (await service.get("/v1/models", secret)).json()) as { data: Record<string, unknown>[] };
+		const route = list.data.find(({ id }) => id === "auto") as { route: { models: string[] } } | undefined;
+		const one = async (id: string) => (await service.get(`/v1/models/${encodeURIComponent(id)}`, secret)).status;
+		return {
+			ids: list.data.map(({ id }) => id),
+			of: route?.route.models,
+			found: await Promise.all(["cheap", "large", "auto", "auto:gone", "none"].map(one)),
+		};
+	};
+	expect((await seen(all.secret)).found).toEqual([200, 200, 200, 200, 404]);
+	expect(await seen(cheap.secret)).toEqual({
+		ids: ["cheap", "auto", "auto:price", "auto:speed", "auto:gone"],
+		of: ["cheap"],
+		found: [200, 403, 200, 200, 404],
+	});
+	expect(await seen(large.secret)).toEqual({
+		ids: ["large", "auto", "auto:price", "auto:speed"],
+		of: ["large"],
+		found: [403, 200, 200, 403, 404],
+	});
+	expect(await seen(both.secret)).toEqual({ ids: [], of: undefined, found: [403, 403, 403, 403, 404] });
 });
 
 test("a route without the endpoint is refused", async () => {

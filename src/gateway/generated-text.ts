@@ -118,8 +118,9 @@ class TokenRelay<Chunk extends WrittenChunk> implements Relay<Chunk> {
 	}
 
 	bill(usage: ReportedUsage | undefined, output: OutputSize): Bill {
-		const { bytes, chunks, tokensLikely } = output;
-		return billOf(this.#request, this.#measure, usage, bytes, chunks, tokensLikely);
+		const { bytes, chunks, tokensLikely, isBroken } = output;
+		const likely = isBroken ? Math.min(chunks, tokensLikely ?? chunks) : tokensLikely;
+		return billOf(this.#request, this.#measure, usage, bytes, chunks, likely);
 	}
 
 	/** Each token has at least one byte, so bytes are an upper bound of uncounted tokens. */

@@ -27,6 +27,8 @@ export interface OutputSize {
 	readonly chunks: number;
 	/** Estimate from finished streams of the same replica; undefined if there were too few. */
 	readonly tokensLikely?: number | undefined;
+	/** The client did not end the stream, and it has no end: an estimate is at most one token per event. */
+	readonly isBroken?: boolean;
 }
 
 /** Bill of a request that delivered nothing: no charge. */

@@ -14,6 +14,7 @@ export class Delivery {
 	chunks = 0;
 	/** Estimated tokens, from finished streams of the replica; undefined if there are too few or the upstream counts. */
 	tokensLikely: number | undefined = undefined;
+	isBroken = false;
 	usage: ReportedUsage | undefined = undefined;
 	/** Milliseconds from the request's start to the first chunk; null before it. */
 	firstMs: number | null = null;

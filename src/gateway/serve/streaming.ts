@@ -142,6 +142,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	/** If a bill cannot be made, the journal's bound is charged, as after a crash. */
 	#bill(ending: Ending): Bill {
 		const { deps, context, admitted, relay, delivery, upstream } = this;
+		delivery.isBroken = ending !== "finished" && ending !== "client_left";
 		try {
 			return relay.bill(delivery.isCut ? delivery.usage : upstream?.usage(), delivery, ending === "finished");
 		} catch (error) {

@@ -9,7 +9,7 @@ import {
 	transcriptionCall,
 	transcriptionStream,
 } from "../../upstream/transcriptions.ts";
-import { type Bill, countedWithin, promptWithin, unitBill } from "../bill/bill.ts";
+import { type Bill, countedWithin, type OutputSize, promptWithin, unitBill } from "../bill/bill.ts";
 import { readForm } from "../body/bytes-body.ts";
 import { errorBody } from "../error-body.ts";
 import type { Exchange } from "../serve/context.ts";
@@ -49,7 +49,7 @@ export const transcriptions: InferenceEndpoint<
 	whole: {
 		call: (exchange, context) => transcriptionCall(requestOf(exchange), context),
 		bill: ({ model, input, admitted }, reply) =>
-			billOfAudio(model, input.duration, reply, Buffer.byteLength(reply.text), admitted.request.upperBound),
+			billOfAudio(model, input.duration, reply, sizeOf(reply.text), admitted.request.upperBound),
 		write: (exchange, reply, bill) =>
 			isJson(exchange.input) ? objectOf(exchange, reply, bill) : textOf(exchange.input, reply),
 		contentType: (input) => (isJson(input) ? "application/json" : "text/plain; charset=utf-8"),
@@ -147,13 +147,17 @@ function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionIn
 			eventOf(errorBody(fault, language)) +
 			eventOf({ type: "transcript.usage", usage: audioUsage(model, bill) }) +
 			DONE,
-		bill: (usage, { bytes }, finished) => billOfAudio(model, duration, { seconds, usage }, bytes, upperBound, finished),
+		bill: (usage, size, finished) => billOfAudio(model, duration, { seconds, usage }, size, upperBound, finished),
 		// Servers process the whole recording before its words are sent, so the bound covers all of it.
 		costAt(now, output) {
 			const usage = { ...now, completionTokens: output };
-			return billOfAudio(model, duration, { seconds, usage }, 0, upperBound).cost;
+			return billOfAudio(model, duration, { seconds, usage }, sizeOf(""), upperBound).cost;
 		},
 	};
+}
+
+function sizeOf(text: string): OutputSize {
+	return { bytes: Buffer.byteLength(text), chunks: 0 };
 }
 
 /** Speech has about fifteen bytes of text per second; a little less favours the customer. */
@@ -167,19 +171,20 @@ function billOfAudio(
 	model: Model,
 	{ secondsMax, secondsLikely }: AudioDuration,
 	{ seconds: reported, usage }: TranscriptionUsage,
-	outputBytes: number,
+	{ bytes, chunks, isBroken }: OutputSize,
 	upperBound: Quantities,
 	isWhole = true,
 ): Bill {
 	const secondsCounted = isWhole && reported !== undefined && reported <= secondsMax;
 	const seconds = isWhole
 		? Math.min(reported ?? secondsLikely, secondsMax)
-		: Math.min(secondsLikely, Math.ceil(outputBytes / TEXT_BYTES_PER_SECOND));
+		: Math.min(secondsLikely, Math.ceil(bytes / TEXT_BYTES_PER_SECOND));
 	const { input, cachedInput, output, audioSecond } = model.rateCard;
 	const tokensAreFree = input === 0 && cachedInput === 0 && output === 0;
+	const tokensOfText = Math.min(completionTokensEstimate(bytes), isBroken ? chunks : Number.POSITIVE_INFINITY);
 	const likely = {
 		promptTokens: tokensAreFree ? 0 : Math.min(seconds * INPUT_TOKENS_PER_SECOND_TYPICAL, upperBound.promptTokens),
-		completionTokens: tokensAreFree ? 0 : Math.min(completionTokensEstimate(outputBytes), upperBound.completionTokens),
+		completionTokens: tokensAreFree ? 0 : Math.min(tokensOfText, upperBound.completionTokens),
 	};
 	const prompt = promptWithin(usage, upperBound.promptTokens, likely.promptTokens);
 	const completion = countedWithin(usage, "completionTokens", upperBound.completionTokens);

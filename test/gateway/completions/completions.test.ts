@@ -185,7 +185,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 					? { usage: { prompt_tokens: 3, completion_tokens: completion, total_tokens: 3 + completion } }
 					: {}),
 			});
-		server(dialect).next(() => brokenSse([piece("abcd", 1), piece("efgh", 2)]));
+		server(dialect).next(() => brokenSse([piece("acknowledgement", 1), piece(" responsibilities", 2)]));
 		const response = await service.post("/v1/completions", secret, {
 			model: dialect,
 			prompt: "aaaa bbbb cccc",

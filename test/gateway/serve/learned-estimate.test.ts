@@ -16,7 +16,7 @@ const words = (count: number) => Array.from({ length: count }, () => chatEvent({
 
 async function estimate(model = "test-model", more: object = {}): Promise<unknown> {
 	const { accountId, secret } = await service.customer();
-	(model === "another" ? other : upstream).next(streamReply(words(6), false));
+	(model === "another" ? other : upstream).next(streamReply([...words(6), chatEvent({}, "stop")]));
 	await (await service.post("/v1/chat/completions", secret, ask("hi", { stream: true, model, ...more }))).text();
 	const { basis, completion_tokens } = await onlyUsage(service, accountId);
 	return { basis, completion_tokens };

@@ -153,6 +153,10 @@ test("a stream that dies is charged for the delivered words", async () => {
 	expect(text).toContain('"code":"upstream_error"');
 	expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
 	expect(await only(accountId)).toMatchObject({ charged: 200_000, basis: "estimated", ending: "upstream_died" });
+	server("vllm").next(() => brokenSse([delta, delta]));
+	const tokens = await (await post(secret, form("audio-tokens", { stream: "true" }, 60))).text();
+	// Two events, whose bytes would be six tokens.
+	expect(tokens).toContain('"output_tokens":2,');
 });
 
 test("seconds above the recording's length are cut", async () => {

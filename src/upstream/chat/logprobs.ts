@@ -4,6 +4,8 @@ import { asArray, asCount, asObject, asText, type JsonObject } from "../wire-val
 /** Alternatives per token; OpenAI's interface allows 20. */
 const ALTERNATIVES_MAX = 128;
 const TOKEN_BYTES_MAX = 1_024;
+/** OpenAI's logprob of a token that is very unlikely. */
+const UNLIKELY = -9_999;
 
 /** Copies the `logprobs` of a chat choice; null if the server sent none. */
 export function rebuildLogprobs(value: unknown): JsonObject | null {
@@ -55,9 +57,11 @@ function tokenOf(entry: unknown): JsonObject | undefined {
 function tokenLogprob(value: unknown): JsonObject | undefined {
 	const source = asObject(value);
 	const token = asText(source?.token);
-	if (source === undefined || token === undefined || typeof source.logprob !== "number") return undefined;
+	if (source === undefined || token === undefined) return undefined;
 	const bytes = asArray(source.bytes)
 		?.slice(0, TOKEN_BYTES_MAX)
 		.filter((byte) => asCount(byte, 255) !== undefined);
-	return { token, logprob: source.logprob, bytes: bytes ?? null };
+	// JSON has no minus infinity: llama.cpp sends null.
+	const logprob = typeof source.logprob === "number" ? source.logprob : UNLIKELY;
+	return { token, logprob, bytes: bytes ?? null };
 }

@@ -4,14 +4,7 @@ import { createSign, generateKeyPairSync, randomBytes } from "node:crypto";
 const sha256 = (text: string | Uint8Array) => new Bun.CryptoHasher("sha256").update(text).digest();
 const base64url = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64url");
 
-export interface Device {
-	readonly id: string;
-	/** The stored public key: COSE, for ES256. */
-	readonly publicKey: string;
-	answer(challenge: string, origin: string): Record<string, unknown>;
-}
-
-export function createDevice(): Device {
+export function createDevice() {
 	const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 	const { x = "", y = "" } = publicKey.export({ format: "jwk" });
 	const part = (text: string) => Buffer.from(text, "base64url");
@@ -25,8 +18,9 @@ export function createDevice(): Device {
 	let count = 0;
 	return {
 		id,
+		/** The stored public key: COSE, for ES256. */
 		publicKey: base64url(cose),
-		answer(challenge, origin) {
+		answer(challenge: string, origin: string): Record<string, unknown> {
 			count += 1;
 			const counter = Buffer.alloc(4);
 			counter.writeUInt32BE(count);

@@ -4,25 +4,19 @@ import { createAccount } from "../../src/keys/account-admin.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { parseUsd } from "../../src/money/nano-usd.ts";
-import { quietPort, type ServeProcess, startServe } from "../chaos/serve-process.ts";
+import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
-import { type TestDatabase, withDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 import { payIn } from "../support/paid-account.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** The product in a process of its own, with customers with and without a top-up. */
-export interface Product {
-	readonly serve: ServeProcess;
-	readonly url: string;
-	readonly db: TestDatabase;
-	secret(credit?: string): Promise<string>;
-	memoryBytes(): Promise<number>;
-}
+export type Product = Awaited<ReturnType<typeof withProduct>>;
 
 const PEPPER = "p".repeat(32);
 /** Passwords are cheap here: `planes/apart.test.ts` measures the full cost. */
 const CHEAP_SCRYPT = join(import.meta.dir, "../support/cheap-scrypt.ts");
 
+/** The product in a process of its own, with customers with and without a top-up. */
 export async function withProduct(options: {
 	models: string;
 	limits?: string;
@@ -30,7 +24,7 @@ export async function withProduct(options: {
 	logPath?: string;
 	/** Preloaded in the process and its children, in place of what makes passwords cheap. */
 	preload?: string;
-}): Promise<Product> {
+}) {
 	const db = await withDatabase();
 	const folder = temporaryFolder();
 	const config = join(folder, "tollgate.yaml");
@@ -57,7 +51,7 @@ export async function withProduct(options: {
 		serve,
 		url: serve.url,
 		db,
-		async secret(credit) {
+		async secret(credit?: string) {
 			const { id } = await createAccount(db.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
 			const amount = credit === undefined ? undefined : parseUsd(credit);
 			if (amount !== undefined) await payIn(db.statements, id, amount);

@@ -4,16 +4,12 @@ import { temporaryFolder } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
 import type { Product } from "./product.ts";
 
-/** The steps of a process's event loop in processor time, on Linux. */
-export interface Steps {
-	readonly options: { readonly preload: string; readonly env: Readonly<Record<string, string>> };
-	longest(product: Product): Promise<number>;
-	/** Steps since the last call that took longer than a millisecond. */
-	taken(product: Product): Promise<number[]>;
-}
+export type Steps = ReturnType<typeof watchSteps>;
 
-export function watchSteps(): Steps {
+/** The steps of a process's event loop in processor time, on Linux. */
+export function watchSteps() {
 	const folder = temporaryFolder();
+	/** Steps since the last call that took longer than a millisecond. */
 	async function taken({ serve }: Product): Promise<number[]> {
 		const path = join(folder, String(serve.pid));
 		rmSync(path, { force: true });
@@ -24,6 +20,6 @@ export function watchSteps(): Steps {
 	return {
 		options: { preload: join(import.meta.dir, "../support/loop-steps.ts"), env: { STEPS_DIR: folder } },
 		taken,
-		longest: async (product) => (await taken(product)).reduce((longest, ms) => Math.max(longest, ms), 0),
+		longest: async (product: Product) => (await taken(product)).reduce((longest, ms) => Math.max(longest, ms), 0),
 	};
 }

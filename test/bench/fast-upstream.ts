@@ -19,14 +19,6 @@ export interface UpstreamCount {
 	open: number;
 }
 
-export interface FastUpstream {
-	readonly port: number;
-	count(): UpstreamCount;
-	/** Ends the silent streams. */
-	release(): void;
-	stop(): void;
-}
-
 export const STREAM_EVENTS = 100;
 export const STREAM_GAP_MS = 5;
 export const PLAIN_BODY_BYTES = 600;
@@ -97,7 +89,7 @@ function stampedEvent(): string {
 }
 
 /** Listens on a free port of the loopback interface, in this process. */
-export function startFastUpstream(): FastUpstream {
+export function startFastUpstream() {
 	const count: UpstreamCount = { requests: 0, prompt: 0, completion: 0, aborted: 0, open: 0 };
 	const plain = Array.from({ length: VARIANTS }, (_, variant) => plainAnswer(variant));
 	/** Streams by the millisecond within the gap at which their events leave, so that they do not all leave at once. */
@@ -274,6 +266,7 @@ export function startFastUpstream(): FastUpstream {
 	return {
 		port: server.port,
 		count: () => ({ ...count }),
+		/** Ends the silent streams. */
 		release,
 		stop() {
 			clearInterval(timer);

@@ -12,20 +12,16 @@ export interface Figure {
 	readonly values: number[];
 }
 
-export interface Figures {
-	readonly all: readonly Figure[];
-	add(scenario: string, name: string, unit: string, row: string, value: number): void;
-	find(scenario: string, name: string, row: string): Figure | undefined;
-}
+export type Figures = ReturnType<typeof createFigures>;
 
-export function createFigures(): Figures {
+export function createFigures() {
 	const all: Figure[] = [];
 	const find = (scenario: string, name: string, row: string) =>
 		all.find((figure) => figure.scenario === scenario && figure.name === name && figure.row === row);
 	return {
-		all,
+		all: all as readonly Figure[],
 		find,
-		add(scenario, name, unit, row, value) {
+		add(scenario: string, name: string, unit: string, row: string, value: number) {
 			const figure = find(scenario, name, row);
 			if (figure) figure.values.push(value);
 			else all.push({ scenario, name, unit, row, values: [value] });

@@ -2,21 +2,10 @@
 import type { RawConnection } from "./raw-connection.ts";
 import { openConnection } from "./raw-connection.ts";
 
-export interface IdleStreams {
-	open(): number;
-	/** Resolves when all opened streams have ended with status 200; rejects after a minute. */
-	ended(): Promise<void>;
-	close(): void;
-}
-
 const DEADLINE_MS = 60_000;
 
 /** Opens `count` streams and waits until each has had an event. */
-export async function openIdleStreams(
-	port: number,
-	streams: number,
-	request: (stream: number) => Uint8Array,
-): Promise<IdleStreams> {
+export async function openIdleStreams(port: number, streams: number, request: (stream: number) => Uint8Array) {
 	const connections: RawConnection[] = [];
 	const begun = new Set<number>();
 	let finished = 0;
@@ -54,6 +43,7 @@ export async function openIdleStreams(
 	await allBegan.finally(() => clearTimeout(timer));
 	return {
 		open: () => streams - finished,
+		/** Resolves when all opened streams have ended with status 200; rejects after a minute. */
 		async ended() {
 			const timer = setTimeout(
 				() => rejectEnd(new Error(`${finished} of ${streams} streams ended in time`)),

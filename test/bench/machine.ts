@@ -37,17 +37,7 @@ export function onAnyCore(argv: readonly string[]): string[] {
 	return CORES ? ["taskset", "-c", `0-${availableParallelism() - 1}`, ...argv] : [...argv];
 }
 
-export interface Machine {
-	readonly cpu: string;
-	readonly cores: number;
-	readonly memoryGb: number;
-	readonly kernel: string;
-	readonly pinned: string;
-	readonly bun: string;
-	readonly nginx: string | null;
-}
-
-export function describeMachine(): Machine {
+export function describeMachine() {
 	return {
 		cpu: cpus()[0]?.model ?? "unknown",
 		cores: cpus().length,

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import postgres from "postgres";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { createDatabase, type Database } from "../../src/db/database.ts";
+import { createDatabase } from "../../src/db/database.ts";
 import { startEmbeddedPostgres } from "../../src/db/embedded.ts";
 import { migrate } from "../../src/db/migrate.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
@@ -27,35 +27,12 @@ const OUTPUT_NANO_PER_TOKEN = 2_000;
 const STATEMENT_DEADLINE_MS = 30_000;
 const READY_DEADLINE_MS = 60_000;
 const SCARCE_PLACES = 4;
-export interface BenchPostgres {
-	readonly version: string;
-	/** The URL of a new database without a schema. */
-	emptyDatabase(name: string): Promise<string>;
-	database(name: string): Promise<BenchDatabase>;
-	pids(): number[];
-	/** Lowers PostgreSQL's priority on the shared core for the measurement of times. */
-	standBack(): void;
-	stop(): Promise<void>;
-}
+export type BenchPostgres = Awaited<ReturnType<typeof startBenchPostgres>>;
 
-export interface BenchDatabase extends Database {
-	readonly sql: postgres.Sql;
-	/** Creates an account with credit and keys; returns their secrets. */
-	customer(keys: number): Promise<{ accountId: string; keyIds: string[]; secrets: string[] }>;
-	/** Waits until nothing runs or is queued and at least `requests` are stored, then returns the books. */
-	books(requestsMin?: number): Promise<Books>;
-	close(): Promise<void>;
-}
-
-export interface Books {
-	readonly requests: number;
-	readonly charged: number;
-	readonly reconciled: boolean;
-	readonly broken: string[];
-}
+export type BenchDatabase = Awaited<ReturnType<typeof openBenchDatabase>>;
 
 /** The programs of the product, or another build in `POSTGRES_HOME`. */
-export async function startBenchPostgres(folder: string): Promise<BenchPostgres> {
+export async function startBenchPostgres(folder: string) {
 	const home = process.env.POSTGRES_HOME;
 	const binaries = home === undefined ? {} : { binaries: { folder: resolve(home), version: "of-the-bench" } };
 	const server = await startEmbeddedPostgres({ log: silentLog }, { dataDir: folder, ...binaries });
@@ -64,6 +41,7 @@ export async function startBenchPostgres(folder: string): Promise<BenchPostgres>
 		select current_setting('server_version') as version, pg_backend_pid() as pid`;
 	const [line] = (await Bun.file(join(folder, "postgres/cluster/postmaster.pid")).text()).split("\n");
 	const pids = () => processTree(Number(line));
+	/** The URL of a new database without a schema. */
 	async function emptyDatabase(name: string): Promise<string> {
 		await admin.unsafe(`create database ${name}`);
 		return server.url.replace(/\/[^/]*$/, `/${name}`);
@@ -71,8 +49,9 @@ export async function startBenchPostgres(folder: string): Promise<BenchPostgres>
 	return {
 		version: `${row?.version ?? "unknown"}${home === undefined ? "" : " (POSTGRES_HOME)"}`,
 		emptyDatabase,
-		database: async (name) => openBenchDatabase(await emptyDatabase(name)),
+		database: async (name: string) => openBenchDatabase(await emptyDatabase(name)),
 		pids,
+		/** Lowers PostgreSQL's priority on the shared core for the measurement of times. */
 		standBack: () => letOthersPass(pids()),
 		async stop() {
 			await admin.end({ timeout: 1 });
@@ -82,10 +61,7 @@ export async function startBenchPostgres(folder: string): Promise<BenchPostgres>
 }
 
 /** Opens and migrates an existing database. */
-export async function openBenchDatabase(
-	address: string,
-	statementDeadlineMs = STATEMENT_DEADLINE_MS,
-): Promise<BenchDatabase> {
+export async function openBenchDatabase(address: string, statementDeadlineMs = STATEMENT_DEADLINE_MS) {
 	const { url } = await migrate({ log: silentLog }, address);
 	const database = createDatabase(
 		{ clock: systemClock, log: silentLog },
@@ -97,12 +73,14 @@ export async function openBenchDatabase(
 	return {
 		...database,
 		sql,
-		async customer(keys) {
+		/** Creates an account with credit and keys; returns their secrets. */
+		async customer(keys: number) {
 			const accountId = await paidAccount(statements, CREDIT_NANO_USD);
 			const made = [];
 			for (let key = 0; key < keys; key++) made.push(await createKey(maker, accountId, { name: `bench ${key}` }));
 			return { accountId, keyIds: made.map(({ id }) => id), secrets: made.map(({ secret }) => secret) };
 		},
+		/** Waits until nothing runs or is queued and at least `requests` are stored, then returns the books. */
 		async books(requestsMin = 0) {
 			let before = -1;
 			for (;;) {

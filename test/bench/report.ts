@@ -2,13 +2,13 @@
 import { BASELINE } from "./baseline.ts";
 import type { Figure, Figures } from "./figures.ts";
 import { ratioOf } from "./figures.ts";
-import type { Machine } from "./machine.ts";
+import type { describeMachine } from "./machine.ts";
 import { type Spread, spreadOf } from "./statistics.ts";
 import type { BenchMode, Check } from "./world.ts";
 
 export interface Run {
 	readonly at: string;
-	readonly machine: Machine;
+	readonly machine: ReturnType<typeof describeMachine>;
 	readonly postgres: string;
 	readonly mode: BenchMode;
 	readonly figures: Figures;

@@ -1,11 +1,6 @@
-export interface Spread {
-	readonly median: number;
-	readonly min: number;
-	readonly max: number;
-	readonly rounds: number;
-}
+export type Spread = ReturnType<typeof spreadOf>;
 
-export function spreadOf(values: readonly number[]): Spread {
+export function spreadOf(values: readonly number[]) {
 	const sorted = [...values].sort((a, b) => a - b);
 	const middle = sorted.length / 2;
 	const median =

@@ -1,17 +1,12 @@
 /** Automatic top-ups whose payment the owner confirms, or whose settings change during a payment. */
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { saveAutoTopUp, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
 import { waitFor } from "../support/wait.ts";
 import { zoneByDay } from "../support/zone-by-day.ts";
 import { type Payer, usd, withAutomatic } from "./automatic.ts";
 
-const { attempts, balance, broken, cards, charges, db, pass, payer, setting, spend, stripe, tell, turn } =
+const { attempts, balance, cards, charges, db, pass, payer, setting, spend, stripe, tell, turn } =
 	await withAutomatic();
-
-afterEach(async () => {
-	stripe.cards.upset();
-	expect(await broken()).toEqual([]);
-});
 
 test("a payment that needs confirmation is paid once on Stripe's page", async () => {
 	for (const nature of ["authentication", "action"] as const) {
@@ -26,8 +21,7 @@ test("a payment that needs confirmation is paid once on Stripe's page", async ()
 		const back = "http://service/credit?topup=";
 		const url = await cards.finish(ann.accountId, back);
 		expect(await cards.finish(ann.accountId, back)).toBe(url);
-		const page = stripe.pages.at(-1);
-		if (page === undefined) throw new Error("no page was opened");
+		const page = stripe.lastPage();
 		expect(url).toEndWith(page.id);
 		expect(Object.fromEntries(page.fields)).toMatchObject({
 			customer: ann.card.customer,
@@ -65,8 +59,7 @@ test("a saved, disabled or removed card closes the page of its open payment", as
 	await spend(ann, 90);
 	await pass(2);
 	await cards.finish(ann.accountId, "http://service/credit?topup=");
-	const page = stripe.pages.at(-1);
-	if (page === undefined) throw new Error("no page was opened");
+	const page = stripe.lastPage();
 	// The payment may have been made already: no other starts before its state is known.
 	stripe.paid.add(page.id);
 	ann.card.nature = "good";
@@ -157,9 +150,7 @@ test("the newest card from Stripe's page is used; its removal removes the settin
 	const { accountId } = ann;
 	const open = async () => {
 		await cards.saved.setup(accountId, { email: "ann@example.com", back: "http://service/credit?card=" });
-		const page = stripe.pages.at(-1);
-		if (page === undefined) throw new Error("no page was opened");
-		return page;
+		return stripe.lastPage();
 	};
 	const cardOf = async () => {
 		const [row] = await db.sql`select payment_method_id as card from saved_card where account_id = ${accountId}`;
@@ -317,8 +308,7 @@ test("a customer missing at Stripe is created again, and the new card is charged
 	// Of two concurrent creations the first customer is kept.
 	expect(new Set(asked.filter((customer) => customer !== gone)).size).toBe(1);
 	expect(urls).toHaveLength(2);
-	const page = stripe.pages.at(-1);
-	if (page === undefined) throw new Error("no page was opened");
+	const page = stripe.lastPage();
 	const { id: given, customer } = stripe.give(page);
 	await pass(1);
 	const [row] = await db.sql`select payment_method_id as card from saved_card where account_id = ${ann.accountId}`;

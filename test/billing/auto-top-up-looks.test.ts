@@ -7,7 +7,7 @@ import { withAutomatic } from "./automatic.ts";
 
 /** The cost of a check does not grow with the number of accounts, nor the notes with the time since the last check. */
 
-const { attempts, charges, db, pass, payer, spend } = await withAutomatic();
+const { attempts, charges, db, pass, payer, spend } = await withAutomatic({ reconciles: false });
 const NOTES = 50;
 
 /** Accounts made by SQL, all with a note; every tenth is below its line and its threshold. */

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readAutoAttempts, sortAutoTopUps } from "../../src/billing/auto-top-ups.ts";
 import { collectRefunds } from "../../src/billing/stripe-events.ts";
 import { createTopUp } from "../../src/billing/top-ups.ts";
@@ -6,13 +6,7 @@ import { LONG } from "../support/long-form.ts";
 import { usd, withAutomatic } from "./automatic.ts";
 import type { Mishap } from "./stripe-cards.ts";
 
-const { attempts, balance, broken, charges, db, pass, payer, setting, spend, stripe, tell, turn } =
-	await withAutomatic();
-
-afterEach(async () => {
-	stripe.cards.upset();
-	expect(await broken()).toEqual([]);
-});
+const { attempts, balance, charges, db, pass, payer, setting, spend, stripe, tell, turn } = await withAutomatic();
 
 /** A sent payment without an answer of the bank. */
 async function undecided() {

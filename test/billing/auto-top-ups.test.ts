@@ -1,14 +1,8 @@
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { LONG } from "../support/long-form.ts";
 import { type Death, withAutomatic } from "./automatic.ts";
 
-const { attempts, balance, broken, cards, charges, db, pass, payer, setting, spend, stripe, turn } =
-	await withAutomatic();
-
-afterEach(async () => {
-	stripe.cards.upset();
-	expect(await broken()).toEqual([]);
-});
+const { attempts, balance, cards, charges, db, pass, payer, setting, spend, stripe, turn } = await withAutomatic();
 
 test("credit below the threshold is bought once and credited when paid", async () => {
 	const ann = await payer();

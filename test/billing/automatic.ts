@@ -1,4 +1,5 @@
 /** Accounts with automatic card top-ups at a simulated Stripe, and consoles whose job can die at any step. */
+import { afterEach, expect } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -37,9 +38,16 @@ export type Death =
 	| { readonly at: number; readonly done: boolean }
 	| { readonly at: number; readonly sleep: () => Promise<void> };
 
-export async function withAutomatic() {
+/** After each test of the file the books must reconcile, unless it makes up accounts without entries. */
+export async function withAutomatic({ reconciles = true } = {}) {
 	const db = await withDatabase();
 	const stripe = untilEnd(startStripe());
+	afterEach(async () => {
+		stripe.cards.upset();
+		stripe.slow();
+		if (!reconciles) return;
+		expect((await reconcile(db.statements)).checks.filter((check) => !check.ok)).toEqual([]);
+	});
 	const address = { secretKey: "sk_test_local", apiBase: stripe.url };
 	const clock = { ...systemClock, after: () => () => {} };
 	const deps = { statements: db.statements, tx: db.tx, clock, log: silentLog };
@@ -132,6 +140,5 @@ export async function withAutomatic() {
 			);
 			return response.status;
 		},
-		broken: async () => (await reconcile(db.statements)).checks.filter((check) => !check.ok),
 	};
 }

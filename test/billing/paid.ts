@@ -1,5 +1,5 @@
 /** Customers who pay by card at a service under test, and Stripe's events. */
-import { expect } from "bun:test";
+import { afterEach, expect } from "bun:test";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { untilEnd } from "../support/at-end.ts";
@@ -19,7 +19,10 @@ export interface AtThePage {
 	readonly paymentId: string;
 }
 
-/** A service with card payments, a simulated Stripe, customers on its payment page, and signed events. */
+/**
+ * A service with card payments, a simulated Stripe, customers on its payment page, and signed events. After each test
+ * of the file the books must reconcile.
+ */
 export async function withPayers() {
 	const upstream = withUpstream("vllm");
 	const stripe = untilEnd(startStripe());
@@ -32,6 +35,9 @@ export async function withPayers() {
 			STRIPE_API_BASE: stripe.url,
 		},
 		jobs: JOBS_AS_USUAL,
+	});
+	afterEach(async () => {
+		expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
 	});
 	async function deliver({ body, signature }: { body: string; signature: string }): Promise<number> {
 		const headers = { "content-type": "application/json", "stripe-signature": signature };
@@ -103,3 +109,11 @@ export function sessionOf({ page, paymentId }: Omit<AtThePage, "customer">, more
 		...more,
 	};
 }
+
+export const chargeOf = (paymentId: string, refunded: number, currency = "usd") => ({
+	...{ id: `ch_${paymentId}`, object: "charge", payment_intent: paymentId, amount_refunded: refunded, currency },
+});
+
+export const disputeOf = (paymentId: string, status: string, amount = 10_000, id = `dp_${paymentId}`) => ({
+	...{ id, object: "dispute", payment_intent: paymentId, amount, currency: "usd", status },
+});

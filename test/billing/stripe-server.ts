@@ -151,6 +151,11 @@ export function startStripe({ withPages = false } = {}) {
 		url: `http://127.0.0.1:${server.port}`,
 		payUrl: `http://localhost:${server.port}/pay/`,
 		pages,
+		lastPage(): OpenedPage {
+			const page = pages.at(-1);
+			if (page === undefined) throw new Error("no page was opened");
+			return page;
+		},
 		cards,
 		/** Gives a card on a page, to save it or to pay. */
 		give(page: OpenedPage, nature?: Parameters<typeof cards.card>[1]): PlayedCard {

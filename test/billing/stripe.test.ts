@@ -1,15 +1,11 @@
-import { afterEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { operator } from "../console/person.ts";
 import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
-import { type Customer, OLD_SECRET, SECRET, sessionOf, withPayers } from "./paid.ts";
+import { type Customer, chargeOf, disputeOf, OLD_SECRET, SECRET, sessionOf, withPayers } from "./paid.ts";
 import { type OpenedPage, signedEvent } from "./stripe-server.ts";
 
 const { atThePage, balance, deliver, newCustomer, send, service, stateOf, stripe } = await withPayers();
-afterEach(async () => {
-	const broken = (await service.reconciled()).filter((check) => !check.ok);
-	expect(broken).toEqual([]);
-});
 
 const session = (page: OpenedPage, paymentId: string, more: Record<string, unknown> = {}) =>
 	sessionOf({ page, paymentId }, more);
@@ -19,22 +15,6 @@ async function paid(usd = "100") {
 	expect(await send("checkout.session.completed", session(at.page, at.paymentId))).toBe(200);
 	return at;
 }
-
-const charge = (paymentId: string, refunded: number, currency = "usd") => ({
-	id: `ch_${paymentId}`,
-	object: "charge",
-	payment_intent: paymentId,
-	amount_refunded: refunded,
-	currency,
-});
-const dispute = (paymentId: string, status: string, amount = 10_000, id = `dp_${paymentId}`) => ({
-	id,
-	object: "dispute",
-	payment_intent: paymentId,
-	amount,
-	currency: "usd",
-	status,
-});
 
 async function accountState(customer: Customer): Promise<string> {
 	const [row] = await service.db.sql`select state from account where id = ${customer.accountId}`;
@@ -162,22 +142,22 @@ test("an expired page rejects the top-up; a later payment is still credited", as
 
 test("refunds take the refunded sum once, in any order of events", async () => {
 	const { customer, page, paymentId } = await paid("200");
-	expect(await send("charge.refunded", charge(paymentId, 5_000))).toBe(200);
+	expect(await send("charge.refunded", chargeOf(paymentId, 5_000))).toBe(200);
 	expect(await balance(customer)).toBe(150e9);
-	expect(await send("charge.refunded", charge(paymentId, 8_000))).toBe(200);
-	expect(await send("charge.refunded", charge(paymentId, 5_000))).toBe(200);
+	expect(await send("charge.refunded", chargeOf(paymentId, 8_000))).toBe(200);
+	expect(await send("charge.refunded", chargeOf(paymentId, 5_000))).toBe(200);
 	expect(await balance(customer)).toBe(120e9);
-	expect(await send("charge.refunded", charge(paymentId, 20_000, "eur"))).toBe(200);
+	expect(await send("charge.refunded", chargeOf(paymentId, 20_000, "eur"))).toBe(200);
 	expect(await balance(customer)).toBe(120e9);
 	expect(await stateOf(page.topUpId)).toBe("confirmed");
-	await Promise.all(Array.from({ length: 6 }, () => send("charge.refunded", charge(paymentId, 20_000))));
+	await Promise.all(Array.from({ length: 6 }, () => send("charge.refunded", chargeOf(paymentId, 20_000))));
 	expect(await balance(customer)).toBe(0);
 	expect(await stateOf(page.topUpId)).toBe("refunded");
 });
 
 test("a refund event before its payment's event is booked with the payment", async () => {
 	const { customer, page, paymentId } = await atThePage();
-	expect(await send("charge.refunded", charge(paymentId, 4_000))).toBe(200);
+	expect(await send("charge.refunded", chargeOf(paymentId, 4_000))).toBe(200);
 	expect(await balance(customer)).toBe(0);
 	expect(await send("checkout.session.completed", session(page, paymentId))).toBe(200);
 	expect(await balance(customer)).toBe(60e9);
@@ -191,7 +171,7 @@ test("a refund of held credit is collected on its return and never overdraws", a
 	await service.settled();
 	const { spentNanoUsd } = (await customer.get("/api/console/credit")).body.balance;
 	expect(spentNanoUsd).toBeGreaterThan(0);
-	expect(await send("charge.refunded", charge(paymentId, 10_000))).toBe(200);
+	expect(await send("charge.refunded", chargeOf(paymentId, 10_000))).toBe(200);
 	// Less than a cent is left after spending; the broken cent stays owed.
 	await waitFor(async () => (await balance(customer)) < 10_000_000, "the rest to be collected", 20_000);
 	expect(await balance(customer)).toBeGreaterThanOrEqual(0);
@@ -206,7 +186,7 @@ test("a dispute takes its amount, spent or not, and suspends until it is won", a
 	await (await service.post("/v1/chat/completions", secret, body)).text();
 	await service.settled();
 	const before = await balance(customer);
-	expect(await send("charge.dispute.created", dispute(paymentId, "needs_response"))).toBe(200);
+	expect(await send("charge.dispute.created", disputeOf(paymentId, "needs_response"))).toBe(200);
 	expect(await balance(customer)).toBe(before - 100e9);
 	expect(await accountState(customer)).toBe("suspended");
 	expect(await stateOf(page.topUpId)).toBe("disputed");
@@ -215,9 +195,9 @@ test("a dispute takes its amount, spent or not, and suspends until it is won", a
 	const refused = await service.post("/v1/chat/completions", secret, body);
 	expect(refused.status).toBe(403);
 	await refused.text();
-	expect(await send("charge.dispute.updated", dispute(paymentId, "under_review"))).toBe(200);
-	expect(await send("charge.dispute.closed", dispute(paymentId, "won"))).toBe(200);
-	expect(await send("charge.dispute.created", dispute(paymentId, "needs_response"))).toBe(200);
+	expect(await send("charge.dispute.updated", disputeOf(paymentId, "under_review"))).toBe(200);
+	expect(await send("charge.dispute.closed", disputeOf(paymentId, "won"))).toBe(200);
+	expect(await send("charge.dispute.created", disputeOf(paymentId, "needs_response"))).toBe(200);
 	expect(await balance(customer)).toBe(before);
 	expect(await accountState(customer)).toBe("active");
 	expect(await stateOf(page.topUpId)).toBe("confirmed");
@@ -229,8 +209,8 @@ test("a dispute or refund with an invalid amount changes nothing", async () => {
 	for (const [nth, amount] of nothing.entries()) {
 		const statuses = ["needs_response", "won", "lost"];
 		for (const status of LONG ? statuses : statuses.slice(nth % 3, (nth % 3) + 1))
-			expect(await send("charge.dispute.created", dispute(paymentId, status, amount, `dp_none_${nth}`))).toBe(200);
-		expect(await send("charge.refunded", charge(paymentId, amount))).toBe(200);
+			expect(await send("charge.dispute.created", disputeOf(paymentId, status, amount, `dp_none_${nth}`))).toBe(200);
+		expect(await send("charge.refunded", chargeOf(paymentId, amount))).toBe(200);
 	}
 	expect([await balance(customer), await stateOf(page.topUpId), await accountState(customer)]).toEqual([
 		100e9,
@@ -242,21 +222,21 @@ test("a dispute or refund with an invalid amount changes nothing", async () => {
 
 test("a lost dispute keeps money and suspension, whatever events follow", async () => {
 	const { customer, paymentId } = await paid();
-	expect(await send("charge.dispute.closed", dispute(paymentId, "lost"))).toBe(200);
-	expect(await send("charge.dispute.created", dispute(paymentId, "needs_response"))).toBe(200);
-	expect(await send("charge.dispute.closed", dispute(paymentId, "won"))).toBe(200);
+	expect(await send("charge.dispute.closed", disputeOf(paymentId, "lost"))).toBe(200);
+	expect(await send("charge.dispute.created", disputeOf(paymentId, "needs_response"))).toBe(200);
+	expect(await send("charge.dispute.closed", disputeOf(paymentId, "won"))).toBe(200);
 	expect(await balance(customer)).toBe(0);
 	expect(await accountState(customer)).toBe("suspended");
 });
 
 test("an account with two disputes is active again once both are won", async () => {
 	const { customer, paymentId } = await paid("200");
-	await send("charge.dispute.created", dispute(paymentId, "needs_response", 5_000, "dp_a"));
-	await send("charge.dispute.created", dispute(paymentId, "needs_response", 5_000, "dp_b"));
+	await send("charge.dispute.created", disputeOf(paymentId, "needs_response", 5_000, "dp_a"));
+	await send("charge.dispute.created", disputeOf(paymentId, "needs_response", 5_000, "dp_b"));
 	expect(await balance(customer)).toBe(100e9);
-	await send("charge.dispute.closed", dispute(paymentId, "won", 5_000, "dp_a"));
+	await send("charge.dispute.closed", disputeOf(paymentId, "won", 5_000, "dp_a"));
 	expect(await accountState(customer)).toBe("suspended");
-	await send("charge.dispute.closed", dispute(paymentId, "won", 5_000, "dp_b"));
+	await send("charge.dispute.closed", disputeOf(paymentId, "won", 5_000, "dp_b"));
 	expect(await accountState(customer)).toBe("active");
 	expect(await balance(customer)).toBe(200e9);
 });
@@ -268,11 +248,11 @@ test("an operator's suspension outlasts a won dispute", async () => {
 		const at = `/api/console/operator/accounts/${customer.accountId}/${act}`;
 		expect((await boss.send("POST", at, { reason: "looked at by a person" })).status).toBe(200);
 	};
-	await send("charge.dispute.created", dispute(paymentId, "needs_response", 3_000));
+	await send("charge.dispute.created", disputeOf(paymentId, "needs_response", 3_000));
 	expect(await accountState(customer)).toBe("suspended");
 	await decide("unsuspend");
 	await decide("suspend");
-	await send("charge.dispute.closed", dispute(paymentId, "won", 3_000));
+	await send("charge.dispute.closed", disputeOf(paymentId, "won", 3_000));
 	expect([await balance(customer), await accountState(customer)]).toEqual([100e9, "suspended"]);
 	await decide("unsuspend");
 	expect(await accountState(customer)).toBe("active");
@@ -280,7 +260,7 @@ test("an operator's suspension outlasts a won dispute", async () => {
 
 test("an inquiry takes nothing and suspends nothing", async () => {
 	const { customer, paymentId } = await paid();
-	expect(await send("charge.dispute.created", dispute(paymentId, "warning_needs_response"))).toBe(200);
+	expect(await send("charge.dispute.created", disputeOf(paymentId, "warning_needs_response"))).toBe(200);
 	expect(await balance(customer)).toBe(100e9);
 	expect(await accountState(customer)).toBe("active");
 });
@@ -295,13 +275,14 @@ const ORDERS: readonly (readonly number[])[] = [
 
 test("a payment's events in any order give the same books", async () => {
 	const kinds = ["paid", "refund", "disputed", "won"] as const;
+	const shared = await newCustomer();
 	for (const order of LONG ? permutations([...kinds]) : ORDERS.map((places) => places.map((at) => kinds[at]))) {
-		const { customer, page, paymentId } = await atThePageOf(shared, "100");
+		const { customer, page, paymentId } = await atThePage("100", shared);
 		const events = {
 			paid: () => send("checkout.session.completed", session(page, paymentId)),
-			refund: () => send("charge.refunded", charge(paymentId, 3_000)),
-			disputed: () => send("charge.dispute.created", dispute(paymentId, "needs_response", 7_000)),
-			won: () => send("charge.dispute.closed", dispute(paymentId, "won", 7_000)),
+			refund: () => send("charge.refunded", chargeOf(paymentId, 3_000)),
+			disputed: () => send("charge.dispute.created", disputeOf(paymentId, "needs_response", 7_000)),
+			won: () => send("charge.dispute.closed", disputeOf(paymentId, "won", 7_000)),
 		};
 		const before = await balance(customer);
 		for (const kind of order) expect(await events[kind as keyof typeof events]()).toBe(200);
@@ -309,16 +290,6 @@ test("a payment's events in any order give the same books", async () => {
 		expect(await accountState(customer)).toBe("active");
 	}
 }, 60_000);
-
-let shared: Customer | undefined;
-/** As `atThePage`, for the same customer. */
-async function atThePageOf(known: Customer | undefined, usd: string) {
-	shared = known ?? (await newCustomer());
-	const made = await shared.send("POST", "/api/console/credit/top-ups/card", { usd });
-	const page = stripe.pages.find((one) => one.topUpId === made.body.topUp.id);
-	if (page === undefined) throw new Error("no page was opened");
-	return { customer: shared, page, paymentId: `pi_${crypto.randomUUID()}` };
-}
 
 function permutations<T>(items: T[]): T[][] {
 	if (items.length <= 1) return [items];
@@ -330,12 +301,12 @@ function permutations<T>(items: T[]): T[][] {
 test("concurrent events of one payment give the same books", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	const all = await Promise.all([
-		send("charge.refunded", charge(paymentId, 1_000)),
+		send("charge.refunded", chargeOf(paymentId, 1_000)),
 		send("checkout.session.completed", session(page, paymentId)),
-		send("charge.dispute.created", dispute(paymentId, "needs_response", 5_000)),
-		send("charge.refunded", charge(paymentId, 2_000)),
+		send("charge.dispute.created", disputeOf(paymentId, "needs_response", 5_000)),
+		send("charge.refunded", chargeOf(paymentId, 2_000)),
 		send("checkout.session.async_payment_succeeded", session(page, paymentId)),
-		send("charge.dispute.closed", dispute(paymentId, "lost", 5_000)),
+		send("charge.dispute.closed", disputeOf(paymentId, "lost", 5_000)),
 	]);
 	expect(all.filter((status) => status !== 200)).toEqual([]);
 	await waitFor(async () => (await balance(customer)) === 30e9, "what was left to each other to be booked", 15_000);

@@ -20,22 +20,10 @@ export const VIEWS: readonly View[] = [
 const ALL_VIEWS: readonly View[] = [...VIEWS, [1440, "dark"], [360, "light"]];
 
 /** A window for all tests of a file, in which viewers look at pages one after the other. */
-export interface Windows {
-	of(who: Who, ...view: View): Promise<Tab>;
-	open(options?: TabOptions): Promise<Tab>;
-	/** Nothing was loaded in the page since the last reset. */
-	isBlank(page: Page): boolean;
-	inItsViews(
-		who: Who,
-		pages: readonly StagePage[],
-		look: (tab: Tab, page: StagePage, view: View) => Promise<void>,
-		views?: readonly View[],
-	): Promise<void>;
-}
-
-export function createWindows(stage: Stage, browser: Browser | undefined): Windows {
+export function createWindows(stage: Stage, browser: Browser | undefined) {
 	let kept: Tab | undefined;
 	const open = (options?: TabOptions) => openTab(browser as Browser, stage.service.url, options);
+	/** Nothing was loaded in the page since the last reset. */
 	const isBlank = (page: Page) => new URL(page.url(), stage.service.url).pathname === BLANK;
 
 	/**

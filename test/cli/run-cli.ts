@@ -1,11 +1,6 @@
 import { join } from "node:path";
 
-export interface CliResult {
-	readonly exitCode: number;
-	readonly stdout: string;
-	readonly stderr: string;
-	json<Shape>(): Shape;
-}
+export type CliResult = ReturnType<typeof cliResult>;
 
 export type Program = readonly string[];
 
@@ -37,12 +32,12 @@ export async function runCli(
 	return cliResult(exitCode, stdout, stderr);
 }
 
-export function cliResult(exitCode: number, stdout: string, stderr: string): CliResult {
+export function cliResult(exitCode: number, stdout: string, stderr: string) {
 	return {
 		exitCode,
 		stdout,
 		stderr,
-		json() {
+		json<Shape>(): Shape {
 			if (!stdout.endsWith("\n") || stdout.trim().includes("\n")) throw new Error(`not one line: ${stdout} ${stderr}`);
 			return JSON.parse(stdout);
 		},

@@ -50,13 +50,6 @@ const environment = (name: string, workers: number): Record<string, string> => (
 	DRAIN_S: "10",
 });
 
-interface Supervised {
-	readonly supervisor: ServeProcess;
-	readonly url: string;
-	workerPids(): number[];
-	journals(): string[];
-}
-
 const running: ServeProcess[] = [];
 atEnd(async () => {
 	for (const supervisor of running) {
@@ -65,14 +58,14 @@ atEnd(async () => {
 	}
 });
 
-let shared: Promise<Supervised> | undefined;
+let shared: ReturnType<typeof startWorkers> | undefined;
 /** Started by the first test that needs it, since starts are most of these tests' time. */
-function sharedWorkers(): Promise<Supervised> {
+function sharedWorkers() {
 	shared ??= startWorkers("worked", 2);
 	return shared;
 }
 
-async function startWorkers(name: string, workers: number): Promise<Supervised> {
+async function startWorkers(name: string, workers: number) {
 	const env = environment(name, workers);
 	const supervisor = await startServe(env, { ready: "all processes are ready" });
 	running.push(supervisor);

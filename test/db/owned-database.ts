@@ -3,18 +3,7 @@ import postgres from "postgres";
 import { createEmptyDatabase } from "../support/database.ts";
 
 /** An empty database for each test, or one that `make` makes, whose owner may change its settings. */
-export interface OwnedDatabase {
-	readonly url: string;
-	open(url: string): postgres.Sql;
-	/** `name = value`, for later connections. */
-	set(...settings: readonly string[]): Promise<void>;
-	/** The address of a role that can only sign in, removed after the test; and its quoted name. */
-	role(name?: string): Promise<{ readonly url: string; readonly quoted: string }>;
-	/** Called after the test, newest first. */
-	atTestEnd(end: () => unknown): void;
-}
-
-export function withOwnedDatabase(make = createEmptyDatabase): OwnedDatabase {
+export function withOwnedDatabase(make = createEmptyDatabase) {
 	let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
 	const ended: (() => unknown)[] = [];
 	beforeEach(async () => {
@@ -24,27 +13,32 @@ export function withOwnedDatabase(make = createEmptyDatabase): OwnedDatabase {
 		for (const end of ended.splice(0).reverse()) await end();
 		await database.drop();
 	});
-	const owned: OwnedDatabase = {
-		get url() {
+	const owned = {
+		get url(): string {
 			return database.url;
 		},
-		open(url) {
+		open(url: string): postgres.Sql {
 			const client = postgres(url, { max: 1, onnotice: () => {}, fetch_types: false });
 			ended.push(() => client.end());
 			return client;
 		},
-		async set(...settings) {
+		/** `name = value`, for later connections. */
+		async set(...settings: readonly string[]): Promise<void> {
 			const name = new URL(database.url).pathname.slice(1);
 			for (const setting of settings) await owned.open(database.url).unsafe(`alter database ${name} set ${setting}`);
 		},
-		async role(name = `r${crypto.randomUUID().replaceAll("-", "")}`) {
+		/** The address of a role that can only sign in, removed after the test; and its quoted name. */
+		async role(
+			name = `r${crypto.randomUUID().replaceAll("-", "")}`,
+		): Promise<{ readonly url: string; readonly quoted: string }> {
 			const quoted = `"${name.replaceAll('"', '""')}"`;
 			const client = owned.open(database.url);
 			await client.unsafe(`create role ${quoted} login password 'p'`);
 			owned.atTestEnd(() => client.unsafe(`drop owned by ${quoted} cascade; drop role ${quoted}`));
 			return { url: Object.assign(new URL(database.url), { username: name, password: "p" }).href, quoted };
 		},
-		atTestEnd: (end) => void ended.push(end),
+		/** Called after the test, newest first. */
+		atTestEnd: (end: () => unknown) => void ended.push(end),
 	};
 	return owned;
 }

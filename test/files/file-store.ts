@@ -4,38 +4,28 @@ import type { BlobStore } from "../../src/files/blob-store.ts";
 import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
 import { createFiles, type Files } from "../../src/files/files.ts";
 import { temporaryFolder } from "../support/at-end.ts";
-import { type TestDatabase, withDatabase } from "../support/database.ts";
+import { withDatabase } from "../support/database.ts";
 
 export const MB = 1024 * 1024;
 
 /** A file store with its own database, on a disk, with a movable clock. */
-export interface TestFiles {
-	readonly files: Files;
-	readonly db: TestDatabase;
-	readonly folder: string;
-	readonly store: { -readonly [name in keyof BlobStore]: BlobStore[name] };
-	readonly limits: Record<"fileBytesMax" | "fileAccountBytesMax" | "filesBytesMax", number>;
-	nowMs: number;
-	/** Moves the database's time forward for an account's files. */
-	passInDatabase(accountId: string, ms: number): Promise<unknown>;
-	space(accountId: string): Promise<{ files: number; bytes: number }>;
-}
-
-export async function withFiles(): Promise<TestFiles> {
+export async function withFiles() {
 	const db = await withDatabase();
 	const folder = temporaryFolder();
-	const test: TestFiles = {
+	const store: { -readonly [name in keyof BlobStore]: BlobStore[name] } = { ...createDiskBlobs({ folder }) };
+	const test = {
 		db,
 		folder,
-		store: { ...createDiskBlobs({ folder }) },
+		store,
 		limits: { fileBytesMax: 16 * MB, fileAccountBytesMax: 64 * MB, filesBytesMax: 256 * MB },
 		nowMs: Date.now(),
-		get files() {
+		get files(): Files {
 			return files;
 		},
-		passInDatabase: (accountId, ms) =>
+		/** Moves the database's time forward for an account's files. */
+		passInDatabase: (accountId: string, ms: number): Promise<unknown> =>
 			db.sql`update stored_file set expires_at = expires_at - make_interval(secs => ${ms / 1000}) where account_id = ${accountId}`,
-		async space(accountId) {
+		async space(accountId: string): Promise<{ files: number; bytes: number }> {
 			const [row] = await db.sql`select files, bytes::int from file_space where account_id = ${accountId}`;
 			return { files: row?.files ?? 0, bytes: row?.bytes ?? 0 };
 		},

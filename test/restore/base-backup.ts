@@ -15,25 +15,13 @@ import type { OwnPostgres } from "../chaos/own-postgres.ts";
 import { quickFolder } from "../support/memory-folder.ts";
 import { waitFor } from "../support/wait.ts";
 
+const LEFT_OUT = /\/(postmaster\.(pid|opts)|pg_wal\/.+|pgsql_tmp.*|pg_internal\.init)$/;
+
 /**
  * An operator's backup: a copy of the running cluster and the write-ahead log since. The embedded server has no
  * `pg_basebackup`, so this calls `pg_backup_start`, copies and calls `pg_backup_stop`.
  */
-export interface Backup {
-	readonly settings: Readonly<Record<string, string>>;
-	takeBase(postgres: OwnPostgres): Promise<void>;
-	/** Archives the log up to now; later commits are not restored. */
-	keepLog(postgres: OwnPostgres): Promise<void>;
-	/** Replaces a stopped server's data by the base. */
-	copyBaseTo(cluster: string): void;
-	/** Replaces the stopped server's data, starts it and waits for the end of recovery. */
-	restoreTo(postgres: OwnPostgres): Promise<void>;
-	remove(): void;
-}
-
-const LEFT_OUT = /\/(postmaster\.(pid|opts)|pg_wal\/.+|pgsql_tmp.*|pg_internal\.init)$/;
-
-export function createBackup(): Backup {
+export function createBackup() {
 	const folder = mkdtempSync(join(quickFolder(), "tollgate-backup-"));
 	const [base, archive, kept] = ["base", "archive", "kept"].map((name) => join(folder, name)) as [
 		string,
@@ -48,6 +36,7 @@ export function createBackup(): Backup {
 		if (!Bun.spawnSync(["cp", "-a", from, to]).success) throw new Error(`${from} could not be copied`);
 	};
 
+	/** Replaces a stopped server's data by the base. */
 	function copyBaseTo(cluster: string): void {
 		rmSync(cluster, { recursive: true, force: true });
 		copyAll(base, cluster);
@@ -62,7 +51,7 @@ export function createBackup(): Backup {
 			archive_mode: "on",
 			archive_command: `cp "%p" "${archive}/%f.part" && mv "${archive}/%f.part" "${archive}/%f"`,
 		},
-		async takeBase({ url, cluster }) {
+		async takeBase({ url, cluster }: OwnPostgres) {
 			const session = connect(url, { max: 1, onnotice: () => {} });
 			try {
 				await session`select pg_backup_start('test', true)`;
@@ -73,7 +62,8 @@ export function createBackup(): Backup {
 				await session.end();
 			}
 		},
-		async keepLog({ url }) {
+		/** Archives the log up to now; later commits are not restored. */
+		async keepLog({ url }: OwnPostgres) {
 			const session = connect(url, { max: 1, onnotice: () => {} });
 			try {
 				const [row] = await session`select pg_walfile_name(pg_switch_wal()) as last`;
@@ -84,7 +74,8 @@ export function createBackup(): Backup {
 			copyAll(archive, kept);
 		},
 		copyBaseTo,
-		async restoreTo(postgres) {
+		/** Replaces the stopped server's data, starts it and waits for the end of recovery. */
+		async restoreTo(postgres: OwnPostgres) {
 			copyBaseTo(postgres.cluster);
 			appendFileSync(join(postgres.cluster, "postgresql.auto.conf"), `restore_command = 'cp "${kept}/%f" "%p"'\n`);
 			writeFileSync(join(postgres.cluster, "recovery.signal"), "");

@@ -2,24 +2,14 @@ import { join } from "node:path";
 import type { TestDatabase } from "./database.ts";
 import { waitFor } from "./wait.ts";
 
-export interface LeaseChild {
-	readonly process: ReturnType<typeof Bun.spawn>;
-	/** Sends a command and waits for the line that answers it. */
-	ask(command: string, answer: string): Promise<string>;
-	heard(line: string): Promise<string>;
-	/**
-	 * `kill -9`, if it still runs. Resolves once Postgres has finished the statements that the process had sent: a late
-	 * heartbeat would otherwise extend a lease that a test saw end.
-	 */
-	end(): Promise<void>;
-}
+export type LeaseChild = Awaited<ReturnType<typeof startLeaseChild>>;
 
 export async function startLeaseChild(options: {
 	db: TestDatabase;
 	dataDir: string;
 	instanceId: string;
 	ttlMs: number;
-}): Promise<LeaseChild> {
+}) {
 	const { db, dataDir, instanceId, ttlMs } = options;
 	const script = join(import.meta.dir, "instance-lease-child.ts");
 	const child = Bun.spawn([process.execPath, script, db.url, dataDir, instanceId, String(ttlMs)], {
@@ -45,15 +35,20 @@ export async function startLeaseChild(options: {
 			where datname = current_database() and starts_with(application_name, ${`lease child ${instanceId} `})`;
 		await waitFor(async () => (await connected()).length === 0, "its last statements to be over");
 	}
-	const started: LeaseChild = {
+	const started = {
 		process: child,
 		heard,
-		ask(command, answer) {
+		/** Sends a command and waits for the line that answers it. */
+		ask(command: string, answer: string): Promise<string> {
 			child.stdin.write(`${command}\n`);
 			child.stdin.flush();
 			return heard(answer);
 		},
-		end: () => (ended ??= kill()),
+		/**
+		 * `kill -9`, if it still runs. Resolves once Postgres has finished the statements that the process had sent: a late
+		 * heartbeat would otherwise extend a lease that a test saw end.
+		 */
+		end: (): Promise<void> => (ended ??= kill()),
 	};
 	try {
 		await heard("live");

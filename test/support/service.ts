@@ -15,38 +15,14 @@ import { accountBalance, type Balance } from "../../src/ledger/balance.ts";
 import { type Check, reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
 import type { OpenDatabase } from "../../src/planes/open-database.ts";
-import { type App, createApp } from "./app.ts";
+import { createApp } from "./app.ts";
 import { untilEnd } from "./at-end.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { payIn } from "./paid-account.ts";
 import { withUpstream } from "./upstream-server.ts";
 import { waitFor } from "./wait.ts";
 
-/** The whole service in this process, with its own port and database. */
-export interface TestService {
-	readonly app: App;
-	readonly url: string;
-	readonly db: TestDatabase;
-	readonly dataDir: string;
-	readonly logged: readonly Record<string, unknown>[];
-	/** An account with or without confirmed credit. Amounts in decimal dollars. */
-	account(options?: { credit?: string | null; exactCredit?: number }): Promise<string>;
-	key(accountId: string, settings?: KeySettings): Promise<{ id: string; secret: string }>;
-	customer(options?: {
-		exactCredit?: number;
-		settings?: KeySettings;
-	}): Promise<{ accountId: string; keyId: string; secret: string }>;
-	post(path: string, secret: string | undefined, body: unknown, init?: RequestInit): Promise<Response>;
-	get(path: string, secret?: string): Promise<Response>;
-	/** Resolves when Postgres has every settlement: no running requests, nothing queued. */
-	settled(): Promise<void>;
-	usage(accountId: string): Promise<Record<string, string | number | null>[]>;
-	balance(accountId: string): Promise<Balance>;
-	reconciled(): Promise<readonly Check[]>;
-	/** Replaces the catalogue, as on SIGHUP. */
-	serve(models: string, limits?: string): Promise<void>;
-	stop(): Promise<void>;
-}
+export type TestService = Awaited<ReturnType<typeof startService>>;
 
 export interface ServiceOptions {
 	/** Default: one chat model that does not answer. */
@@ -77,7 +53,8 @@ export async function withChat(options: Omit<ServiceOptions, "models"> & { diale
 	return { upstream, service: await withService({ models: chatModel({ url: upstream.url, dialect }), ...others }) };
 }
 
-export async function startService(options: ServiceOptions): Promise<TestService> {
+/** The whole service in this process, with its own port and database. */
+export async function startService(options: ServiceOptions) {
 	const db = options.database ?? (await createTestDatabase());
 	const dataDir = mkdtempSync(join(tmpdir(), "tollgate-service-"));
 	const configPath = join(dataDir, "tollgate.yaml");
@@ -97,13 +74,20 @@ export async function startService(options: ServiceOptions): Promise<TestService
 		serviceName: app.config.serviceName,
 	};
 
-	const service: TestService = {
+	const service = {
 		app,
 		url: app.url,
 		db,
 		dataDir,
 		logged,
-		async account({ credit = "100", exactCredit } = {}) {
+		/** An account with or without confirmed credit. Amounts in decimal dollars. */
+		async account({
+			credit = "100",
+			exactCredit,
+		}: {
+			credit?: string | null;
+			exactCredit?: number;
+		} = {}): Promise<string> {
 			const { id } = await createAccount(db.statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
 			if (credit !== null) {
 				const amount = parseUsd(credit);
@@ -116,16 +100,16 @@ export async function startService(options: ServiceOptions): Promise<TestService
 			}
 			return id;
 		},
-		async key(accountId, settings = {}) {
+		async key(accountId: string, settings: KeySettings = {}): Promise<{ id: string; secret: string }> {
 			const { id, secret } = await createKey(maker, accountId, { name: "test", ...settings });
 			return { id, secret };
 		},
-		async customer({ exactCredit, settings } = {}) {
+		async customer({ exactCredit, settings }: { exactCredit?: number; settings?: KeySettings } = {}) {
 			const accountId = await service.account(exactCredit === undefined ? {} : { exactCredit });
 			const { id, secret } = await service.key(accountId, settings);
 			return { accountId, keyId: id, secret };
 		},
-		post(path, secret, body, init = {}) {
+		post(path: string, secret: string | undefined, body: unknown, init: RequestInit = {}): Promise<Response> {
 			const headers: Record<string, string> = { "content-type": "application/json" };
 			if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
 			return fetch(`${app.url}${path}`, {
@@ -135,21 +119,23 @@ export async function startService(options: ServiceOptions): Promise<TestService
 				...init,
 			});
 		},
-		get: (path, secret) =>
+		get: (path: string, secret?: string): Promise<Response> =>
 			fetch(`${app.url}${path}`, { headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` } }),
+		/** Resolves when Postgres has every settlement: no running requests, nothing queued. */
 		async settled() {
 			await waitFor(() => {
 				const view = app.instanceLease.present()?.view();
 				return view !== undefined && view.running === 0 && view.queued === 0;
 			}, "all requests to be settled in Postgres");
 		},
-		async usage(accountId) {
+		async usage(accountId: string): Promise<Record<string, string | number | null>[]> {
 			// Ids of one process never decrease, while its clock may.
 			return await db.sql`select * from usage_event where account_id = ${accountId} order by request_id`;
 		},
-		balance: (accountId) => accountBalance(db.statements, accountId),
-		reconciled: async () => (await reconcile(db.statements)).checks,
-		async serve(models, limits) {
+		balance: (accountId: string): Promise<Balance> => accountBalance(db.statements, accountId),
+		reconciled: async (): Promise<readonly Check[]> => (await reconcile(db.statements)).checks,
+		/** Replaces the catalogue, as on SIGHUP. */
+		async serve(models: string, limits?: string) {
 			writeFileSync(configPath, catalogText(models, limits));
 			await app.reload();
 			if (app.catalog.problems().length > 0) throw new Error(JSON.stringify(app.catalog.problems()));

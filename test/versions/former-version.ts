@@ -16,19 +16,11 @@ const ROOT = join(import.meta.dir, "../..");
 const BASELINE = "src/db/migrations/0000_baseline.sql";
 const FILES = ["src", "package.json", "bun.lock", "tsconfig.json"];
 
-/** The former version: its source in its own folder, bundled. */
-export interface FormerVersion {
-	/** The commit, or a note that the present tree was used. */
-	readonly name: string;
-	readonly program: Program;
-	remove(): void;
-}
-
 /**
  * The last commit of the former version, if this version is compatible and the history has it; else the present tree
  * with renamed functions, so that two versions' SQL functions still share one database.
  */
-export function takeFormerVersion(): FormerVersion {
+export function takeFormerVersion() {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-former-"));
 	const commit = formerCommit();
 	const taken = commit !== undefined && unpack(commit, folder) && givePackages(folder);
@@ -36,7 +28,7 @@ export function takeFormerVersion(): FormerVersion {
 	return {
 		name: taken ? commit.slice(0, 8) : "the present tree with other functions",
 		// Bundled into few files, since a start from source takes twice the work.
-		program: [process.execPath, bundle(folder, join(folder, "app"))],
+		program: [process.execPath, bundle(folder, join(folder, "app"))] as Program,
 		remove: () => rmSync(folder, { recursive: true, force: true }),
 	};
 }

@@ -47,6 +47,18 @@ export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, hel
 			if (line !== undefined) line.turn = turns++;
 		},
 		size: (): number => size,
+		/** The next waiter in turn. */
+		first(): Waiter | undefined {
+			let best: Line<Waiter> | undefined;
+			let least = 0;
+			for (const line of lines) {
+				const places = held(line.owner);
+				if (best !== undefined && (places > least || (places === least && line.turn > best.turn))) continue;
+				best = line;
+				least = places;
+			}
+			return best?.waiters.first;
+		},
 		/** Fewest places first, then longest without a place. A copy: lines may change during the iteration. */
 		inTurn(): Iterable<Iterable<Waiter>> {
 			if (lines.size === 1) return Array.from(lines, ({ waiters }) => waiters);

@@ -207,7 +207,7 @@ export function createFairQueue(
 			isHeld = false;
 			taken -= 1;
 			held.add(owner, -1);
-			for (const line of lines.inTurn()) for (const first of line) return first.serve();
+			lines.first()?.serve();
 		};
 	}
 

@@ -70,8 +70,11 @@ type Steps<Value> = Generator<undefined, Value>;
  * Like `JSON.parse` for a UTF-8 text, in steps of a few milliseconds with other work in between. Undefined if the text
  * is not JSON, exceeds the limits above (or has 128 KB of white space in a row), or is `null`.
  */
-export async function parseInTurns(bytes: Uint8Array, pieceBytes = PIECE_BYTES): Promise<unknown> {
-	const timeSlice = createTimeSlice();
+export async function parseInTurns(
+	bytes: Uint8Array,
+	pieceBytes = PIECE_BYTES,
+	timeSlice = createTimeSlice(),
+): Promise<unknown> {
 	const steps = parsing({
 		bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
 		timeSlice,

@@ -1,5 +1,5 @@
 import { Fault } from "./fault.ts";
-import { nextTurn } from "./time-slice.ts";
+import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 /**
  * Limits of a JSON text's structure. Text is cheap to parse, structure is not: a megabyte of empty objects takes as
@@ -20,8 +20,15 @@ const ESCAPES_MAX = 1_000_000;
 /** Limit of characters outside of strings: digits, brackets, white space. */
 const SIGNS_MAX = 8_000_000;
 
+/** Elements of a list or object on the outermost level that has no other bound. */
+const LIST_MAX = 10_000;
+const PARAM_CHARS_MAX = 64;
+
+/** Most elements of members on the outermost level, by name. */
+export type ListBounds = ReadonlyMap<string, number>;
+
 /** Steps between two turns of the event loop; a step is a character outside of strings, a string or an escape. */
-const STEPS_A_TURN = 500_000;
+const STEPS_A_TURN = 200_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -52,25 +59,33 @@ export interface Structure {
 	field(): RawValue | undefined;
 	/** Members of the outermost object with numbers that a double cannot hold: name and value as written. */
 	readonly exact: ReadonlyMap<string, string> | undefined;
+	/** Names, strings and values: what a parser makes objects of. */
+	readonly parts: number;
 }
 
 /**
  * Checks a JSON text's structure before it is parsed; invalid JSON is checked up to the position where a parser stops.
  * Fault `invalid_request`, naming the limit.
  */
-export function checkStructure(text: string, field?: string): Structure | Promise<Structure> {
-	const scan = new Scan(text, field);
+export function checkStructure(
+	text: string,
+	field?: string,
+	/** Checks the numbers of elements of the outermost members too. */
+	lists?: ListBounds,
+	timeSlice?: TimeSlice,
+): Structure | Promise<Structure> {
+	const scan = new Scan(text, field, lists);
 	if (walk(scan) && !mayHaveTooManyEscapes(text)) return scan;
-	return goOn(scan);
+	return goOn(scan, timeSlice ?? createTimeSlice());
 }
 
-async function goOn(scan: Scan): Promise<Structure> {
+async function goOn(scan: Scan, timeSlice: TimeSlice): Promise<Structure> {
 	const { text } = scan;
 	while (scan.at < text.length) {
-		await nextTurn();
+		await timeSlice.next();
 		walk(scan);
 	}
-	if (mayHaveTooManyEscapes(text)) await countEscapes(text);
+	if (mayHaveTooManyEscapes(text)) await countEscapes(text, timeSlice);
 	return scan;
 }
 
@@ -99,6 +114,9 @@ class Scan implements Structure {
 	/** Deepest level inside it, counted from the outermost, and its long strings. */
 	deepest = 0;
 	#longStrings: number[] | undefined;
+	readonly #lists: ListBounds | undefined;
+	/** Elements of the present outermost member that may still follow. */
+	elementsLeft = Number.POSITIVE_INFINITY;
 	#found: (Omit<RawValue, "text" | "isCurrent"> & { readonly from: number; readonly to: number }) | undefined;
 	#isUnsure = false;
 	#valuesBefore = 0;
@@ -106,8 +124,9 @@ class Scan implements Structure {
 	#exactValues = 0;
 	exact: Map<string, string> | undefined;
 
-	constructor(text: string, field: string | undefined) {
+	constructor(text: string, field: string | undefined, lists: ListBounds | undefined) {
 		this.text = text;
+		this.#lists = lists;
 		this.#field = field === undefined ? undefined : JSON.stringify(field);
 	}
 
@@ -129,6 +148,34 @@ class Scan implements Structure {
 		this.#isExact = false;
 		this.deepest = 0;
 		this.#longStrings = undefined;
+		if (this.#lists !== undefined) this.elementsLeft = this.#elementsMax() - 1;
+	}
+
+	#elementsMax(): number {
+		return this.#lists?.get(this.#plainName()) ?? LIST_MAX;
+	}
+
+	/** The current member's name without quotes and escapes. */
+	#plainName(): string {
+		const name = this.#name();
+		try {
+			return name.includes("\\") ? (JSON.parse(name) as string) : name.slice(1, -1);
+		} catch {
+			return name.slice(1, -1);
+		}
+	}
+
+	/** Fault `invalid_request`, naming the outermost member. */
+	tooManyElements(): Fault {
+		const param = this.#plainName().slice(0, PARAM_CHARS_MAX);
+		return new Fault("invalid_request", "`{param}` has more than {count} elements.", {
+			values: { param, count: String(this.#elementsMax()) },
+			param,
+		});
+	}
+
+	get parts(): number {
+		return this.names + this.strings + this.values;
 	}
 
 	/** The name of the current member has ended: an earlier member of this name does not count. */
@@ -217,6 +264,10 @@ function walk(scan: Scan): boolean {
 			case 0x2c: // ,
 				scan.values += 1;
 				if (scan.values > VALUES_MAX) throw tooMuch(`more than ${VALUES_MAX} values`);
+				if (scan.depth === 2) {
+					scan.elementsLeft -= 1;
+					if (scan.elementsLeft < 0) throw scan.tooManyElements();
+				}
 				break;
 			default:
 				if (isDigit(sign)) passNumber(scan);
@@ -272,14 +323,14 @@ function stringEnd(scan: Scan, length: number): number {
 }
 
 /** Counts escapes, in turns, since each needs a search. Fault `invalid_request` above the limit. */
-async function countEscapes(text: string): Promise<void> {
+async function countEscapes(text: string, timeSlice: TimeSlice): Promise<void> {
 	let at = -1;
 	for (let escapes = 0; escapes <= ESCAPES_MAX; escapes += 1) {
 		at = text.indexOf("\\", at + 1);
 		if (at < 0) return;
 		// Skips the next character, which belongs to the same escape.
 		at += 1;
-		if (escapes % STEPS_A_TURN === STEPS_A_TURN - 1) await nextTurn();
+		if (escapes % STEPS_A_TURN === STEPS_A_TURN - 1) await timeSlice.next();
 	}
 	throw tooManyEscapes();
 }

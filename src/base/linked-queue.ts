@@ -21,6 +21,10 @@ export class LinkedQueue<One> implements Iterable<One> {
 		return this.#size;
 	}
 
+	get first(): One | undefined {
+		return this.#first?.one;
+	}
+
 	get last(): One | undefined {
 		return this.#last?.one;
 	}

@@ -1,3 +1,5 @@
+import { createProcessorTurns } from "./processor-turns.ts";
+
 /** Resolves after a turn of the event loop: timers and sockets have been served. */
 export function nextTurn(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
@@ -27,14 +29,32 @@ const TURN_MS = 5;
 
 export type TimeSlice = ReturnType<typeof createTimeSlice>;
 
-/** Lets a long task check, between its steps, whether it should yield to the event loop. */
-export function createTimeSlice(turnMs = TURN_MS) {
+/** Of the process, like its event loop. */
+const turns = createProcessorTurns();
+let tasks = 0;
+
+/** Runs a short step of an owner's work: now, or in the owner's turn if this turn of the event loop is used up. */
+export const runInTurn: typeof turns.run = turns.run;
+
+/** Resolves when a step of an owner's work may begin; undefined if it may now. */
+export const turnFor = turns.begin.bind(turns);
+
+/**
+ * Lets a long task check, between its steps, whether it should yield to the event loop. Tasks of one owner run one
+ * after another.
+ */
+export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {
 	let endsMs = performance.now() + turnMs;
 	return {
 		isOver: () => performance.now() > endsMs,
+		/** Before the first step: waits while the event loop is busy with other tasks. */
+		async begin() {
+			await turns.begin(owner, turnMs);
+			endsMs = performance.now() + turnMs;
+		},
 		/** Yields: resolves in a later turn, after other work has run. */
 		async next() {
-			await nextTurn();
+			await turns.next(owner, turnMs, true);
 			endsMs = performance.now() + turnMs;
 		},
 	};

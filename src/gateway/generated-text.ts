@@ -1,3 +1,4 @@
+import type { TObject } from "@sinclair/typebox";
 import type { AdmissionRequest } from "../admission/admission.ts";
 import { priceOfTokens } from "../admission/price.ts";
 import { type PromptMeasure, promptTokensMax } from "../admission/prompt-bound.ts";
@@ -13,7 +14,7 @@ import type { TextReply } from "../upstream/chat/chat-answer.ts";
 import type { Prompt } from "../upstream/prompt.ts";
 import type { ReportedUsage } from "../upstream/usage.ts";
 import { type Bill, billOf, type OutputSize, usageRecord } from "./bill/bill.ts";
-import { type JsonBody, readJson } from "./body/json-body.ts";
+import { type JsonBody, jsonReader } from "./body/json-body.ts";
 import type { Exchange } from "./serve/context.ts";
 import type { EndpointInput, InferenceEndpoint, Relay } from "./serve/endpoint.ts";
 import { ChatEvents, type WrittenChunk } from "./stream-events.ts";
@@ -31,6 +32,7 @@ interface TextInput extends EndpointInput {
 interface TextEndpoint<Input extends TextInput, Reply extends TextReply<unknown>, Chunk>
 	extends Pick<InferenceEndpoint<JsonBody, Input, Reply, Chunk>, "promptField" | "read" | "affinityOf"> {
 	readonly name: ChatMode;
+	readonly schema: TObject;
 	readonly readsRaw: boolean;
 	readonly idPrefix: string;
 	readonly object: { readonly whole: string; readonly chunk: string };
@@ -51,8 +53,7 @@ export function generatedText<
 		kind: "chat",
 		mode: name,
 		promptField,
-		readBody: (connection, bytesMax, reads, takes, bytes) =>
-			readJson(connection, bytesMax, reads, takes, bytes, own.readsRaw ? promptField : undefined),
+		readBody: jsonReader(own.schema, own.readsRaw ? promptField : undefined),
 		read: own.read,
 		...(own.affinityOf === undefined ? {} : { affinityOf: own.affinityOf }),
 		// A single literal, because an object built by spreads grows in steps.

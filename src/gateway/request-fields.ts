@@ -25,6 +25,8 @@ const ANY_NAME = Type.String({ pattern: "^[\\s\\S]*$" });
 export const mapOf = <T extends TSchema>(member: T, options: ObjectOptions = {}) =>
 	Type.Record(ANY_NAME, member, options);
 
+const BIASES_MAX = 1_024;
+
 export const GENERATION_FIELDS = {
 	stream: optional(Type.Boolean()),
 	stream_options: optional(openObject({ include_usage: optional(Type.Boolean()) })),
@@ -37,7 +39,7 @@ export const GENERATION_FIELDS = {
 	presence_penalty: optional(Type.Number({ minimum: -2, maximum: 2 })),
 	seed: optional(Type.Integer({ minimum: -(2 ** 63), maximum: 2 ** 64 })),
 	stop: optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 16 })])),
-	logit_bias: optional(mapOf(Type.Number({ minimum: -100, maximum: 100 }))),
+	logit_bias: optional(mapOf(Type.Number({ minimum: -100, maximum: 100 }), { maxProperties: BIASES_MAX })),
 	user: optional(Type.String()),
 };
 
@@ -68,7 +70,7 @@ export function modelNameOf(body: Readonly<Record<string, unknown>>): string {
 /** Fault invalid_request, naming the first wrong field. */
 export function assertBody<T extends TSchema>(check: TypeCheck<T>, body: unknown): asserts body is Static<T> {
 	if (check.Check(body)) return;
-	const { param, message } = bodyProblem(check.Errors(body));
+	const { param, message } = bodyProblem(check.Schema(), body);
 	throw new Fault("invalid_request", message, { param });
 }
 

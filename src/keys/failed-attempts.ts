@@ -94,6 +94,15 @@ export function networkOf(address: string): string {
 	return [...before, ...zeros, ...after].slice(0, 4).map(withoutZeros).join(":");
 }
 
+/** The /24 or /48 network of an address, which one owner can easily get more of. */
+export function siteOf(address: string): string {
+	const network = networkOf(address);
+	return network
+		.split(network.includes(":") ? ":" : ".")
+		.slice(0, 3)
+		.join(":");
+}
+
 function withoutZeros(group: string): string {
 	return group.replace(/^0+(?=.)/, "");
 }

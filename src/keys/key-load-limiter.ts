@@ -1,14 +1,16 @@
 import { type Clock, sleep } from "../base/clock.ts";
+import { createFairQueue } from "../base/fair-pool.ts";
 import { Fault } from "../base/fault.ts";
 import { invalidApiKey } from "./bearer.ts";
-import { type FailedAttempts, networkOf } from "./failed-attempts.ts";
+import { type FailedAttempts, networkOf, siteOf } from "./failed-attempts.ts";
 import type { KeyEntry } from "./key-entry.ts";
 import type { KeyDigest } from "./secret.ts";
 
 /**
  * Looks up keys that this instance has not seen. Each look-up costs Postgres a query, so an address may run only as
  * many at once as failures it may still have. After too many failures, one query per second still lets its valid keys
- * in. Requests of an address with the same key share a query.
+ * in. Requests of an address with the same key share a query. Queries of all addresses go round among their sites, so
+ * that many networks with unknown keys slow a good key down and never keep it out.
  */
 export interface KeyLoadLimiter<Digest = KeyDigest, Entry = KeyEntry> {
 	/** Faults: `invalid_api_key`; `rate_limit_exceeded` after too many failures; `service_unavailable`. */
@@ -19,7 +21,11 @@ export interface KeyLoadLimiter<Digest = KeyDigest, Entry = KeyEntry> {
 const WAITING_MAX = 1_000;
 /** Look-ups per address that wait for the one query per second; the last waits this many seconds. */
 const TRICKLE_MAX = 8;
-const WINDOW_MS = 60_000;
+const MINUTE_MS = 60_000;
+/** Queries of all addresses at once, those that wait, and how long. */
+const QUERIES_MAX = 32;
+const QUERIES_WAITING_MAX = 10_000;
+const QUERY_WAIT_MS = 10_000;
 
 interface Asking {
 	/** All look-ups of the network, including those resumed but not yet running. */
@@ -32,24 +38,24 @@ interface Asking {
 
 export function createKeyLoadLimiter<Digest extends string, Entry>(
 	deps: { keyring: { load(digest: Digest): Promise<Entry | null> }; failedAttempts: FailedAttempts; clock: Clock },
-	/** Failures per minute of all addresses together: many networks must not keep Postgres busy. */
+	/** Queries per minute of unknown keys, of all addresses: many networks must not keep Postgres busy. */
 	options: { failuresPerMinuteMax: number },
 ): KeyLoadLimiter<Digest, Entry> {
 	const { keyring, failedAttempts, clock } = deps;
 	const networks = new Map<string, Asking>();
 	/** Look-ups, running or waiting, by network and key. */
 	const asked = new Map<string, Promise<Entry>>();
-	let failures = 0;
-	let failuresUntilMs = 0;
-
-	function assertNotFlooded(): void {
-		const nowMs = clock.monotonicMs();
-		if (nowMs >= failuresUntilMs) {
-			failures = 0;
-			failuresUntilMs = nowMs + WINDOW_MS;
-		}
-		if (failures >= options.failuresPerMinuteMax) throw comeBack("too many unknown keys are being tried");
-	}
+	const queries = createFairQueue(
+		{ clock },
+		{
+			places: QUERIES_MAX,
+			waitingMax: QUERIES_WAITING_MAX,
+			waitMsMax: QUERY_WAIT_MS,
+			full: () => comeBack("too many unknown keys are being tried"),
+		},
+	);
+	/** So long the query of an unknown key keeps its place. */
+	const failureMs = (QUERIES_MAX * MINUTE_MS) / options.failuresPerMinuteMax;
 
 	/** Waits until this address may run a query, and counts it in the same turn. */
 	async function enter(asking: Asking, address: string): Promise<void> {
@@ -73,9 +79,16 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 	}
 
 	async function ask(digest: Digest, address: string): Promise<Entry> {
-		const entry = await keyring.load(digest);
-		if (entry !== null) return entry;
-		failures += 1;
+		const leave = await queries.enter(siteOf(address));
+		let keepMs = 0;
+		try {
+			const entry = await keyring.load(digest);
+			if (entry !== null) return entry;
+			keepMs = failureMs;
+		} finally {
+			if (keepMs > 0) clock.after(keepMs, leave);
+			else leave();
+		}
 		failedAttempts.count(address);
 		throw invalidApiKey();
 	}
@@ -87,7 +100,6 @@ export function createKeyLoadLimiter<Digest extends string, Entry>(
 		try {
 			await enter(asking, address);
 			try {
-				assertNotFlooded();
 				return await ask(digest, address);
 			} finally {
 				asking.underWay -= 1;

@@ -13,10 +13,12 @@ import { managementDigest, parseManagementSecret } from "../keys/management-secr
 const FAILURES_PER_MINUTE_MAX = 30;
 /** Failed attempts per minute, of all addresses, that may cost a query. */
 const ALL_FAILURES_PER_MINUTE_MAX = 600;
+/** Digests of keys that were once found; beyond it the least recently used one is forgotten. */
+const KNOWN_MAX = 10_000;
 
 /**
- * Authenticates management keys. Limits failed attempts like a gateway. Reads the key for each request without a cache,
- * so that a revoked key stops working at once.
+ * Authenticates management keys. Limits failed attempts like a gateway; a key that was found before shares no limit with
+ * unknown ones. Reads the key for each request without a cache, so that a revoked key stops working at once.
  */
 export function createCallers({ statements, clock, keyMaker }: Parts<"statements" | "clock" | "keyMaker">) {
 	const failedAttempts = createFailedAttempts({ clock }, { perMinuteMax: () => FAILURES_PER_MINUTE_MAX });
@@ -25,6 +27,17 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 		{ keyring: { load }, failedAttempts, clock },
 		{ failuresPerMinuteMax: ALL_FAILURES_PER_MINUTE_MAX },
 	);
+
+	/** Ids by digest, least recently used first. */
+	const known = new Map<ManagementKeyDigest, Pick<ManagementKeyRecord, "id">>();
+
+	async function find(digest: ManagementKeyDigest, address: string): Promise<Pick<ManagementKeyRecord, "id">> {
+		const found = known.get(digest) ?? (await keyLoadLimiter.find(digest, address));
+		known.delete(digest);
+		for (const oldest of known.keys()) if (known.size >= KNOWN_MAX) known.delete(oldest);
+		known.set(digest, { id: found.id });
+		return found;
+	}
 
 	function secretOf({ request, address }: Connection): ManagementSecret {
 		try {
@@ -52,7 +65,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 		async identify(connection: Connection): Promise<ManagementKeyRecord> {
 			const digest = managementDigest(keyMaker.digest, secretOf(connection));
 			// The first read may have been shared with an earlier request, so the key is read again.
-			const caller = await again(await keyLoadLimiter.find(digest, connection.address));
+			const caller = await again(await find(digest, connection.address));
 			await touchManagementKey(statements, caller.id);
 			return caller;
 		},

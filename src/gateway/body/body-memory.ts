@@ -1,73 +1,90 @@
-import { assert } from "../../base/assert.ts";
-import { CounterMap } from "../../base/counter-map.ts";
+import { createFairPool, type FairPool, type Yielding } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
+import type { TakesBytes } from "./bytes-body.ts";
 
 export type BodyMemory = ReturnType<typeof createBodyMemory>;
 
 /** Smaller bodies are not counted, because they fit into a connection's own buffers. */
 const UNCOUNTED_BYTES = 16 * 1024;
 
-/** Counts the bytes of bodies in memory per account. Bytes beyond the limits are refused before they are read. */
+/**
+ * Counts the bytes of bodies that have arrived, by account. When an account that holds less finds no room, the account
+ * that holds most loses the upload that arrives most slowly.
+ */
 export function createBodyMemory(deps: {
 	limits(): Pick<ServiceLimits, "bodyMemoryBytesMax" | "bodyMemoryAccountBytesMax">;
 }) {
-	const held = new CounterMap();
-	let all = 0;
-
-	function take(accountId: string, bytes: number): void {
-		const { bodyMemoryBytesMax, bodyMemoryAccountBytesMax } = deps.limits();
-		if (held.of(accountId) + bytes > bodyMemoryAccountBytesMax) {
-			throw new Fault(
+	const pool = createFairPool({
+		size: () => deps.limits().bodyMemoryBytesMax,
+		share: () => deps.limits().bodyMemoryAccountBytesMax / deps.limits().bodyMemoryBytesMax,
+		own: () =>
+			new Fault(
 				"rate_limit_exceeded",
 				"This account's concurrent request bodies are too large. Retry when others have been answered.",
 				{ retryAfterS: 1 },
-			);
-		}
-		if (all + bytes > bodyMemoryBytesMax)
-			throw new Fault("overloaded", "The service is receiving too much data. Please try again.", { retryAfterS: 1 });
-		held.add(accountId, bytes);
-		all += bytes;
-	}
-
-	function giveBack(accountId: string, bytes: number): void {
-		assert(held.of(accountId) >= bytes && all >= bytes, "a body gives back what it took");
-		held.add(accountId, -bytes);
-		all -= bytes;
-	}
-
-	const owner = { take, giveBack };
+			),
+		full: () =>
+			new Fault("overloaded", "The service is receiving too much data. Please try again.", { retryAfterS: 1 }),
+	});
 	return {
-		hold: (accountId: string) => new BodyHold(owner, accountId),
-		bytes: (): number => all,
+		hold: (accountId: string) => new BodyHold(pool, accountId),
+		bytes: pool.all,
 	};
 }
 
-type Change = (accountId: string, bytes: number) => void;
-
-/** Memory of a request's body, from before it is read until the answer. A class, because there is one per request. */
-export class BodyHold {
-	readonly #owner: { readonly take: Change; readonly giveBack: Change };
-	readonly #accountId: string;
+/** Memory of one request's body, from its first bytes until it is answered. A class, because there is one per request. */
+export class BodyHold implements TakesBytes, Yielding {
+	/** The account. */
+	readonly owner: string;
+	readonly #pool: FairPool;
 	#seen = 0;
 	#held = 0;
+	#beganMs = 0;
+	#end: ((why: Fault) => void) | undefined;
+	#slot = -1;
 
-	constructor(owner: { readonly take: Change; readonly giveBack: Change }, accountId: string) {
-		this.#owner = owner;
-		this.#accountId = accountId;
+	constructor(pool: FairPool, owner: string) {
+		this.#pool = pool;
+		this.owner = owner;
 	}
 
 	/** Adds bytes. Faults: rate_limit_exceeded at the account's limit, overloaded at the limit of all accounts. */
 	take(bytes: number): void {
 		this.#seen += bytes;
 		if (this.#seen <= UNCOUNTED_BYTES) return;
-		this.#owner.take(this.#accountId, this.#seen - this.#held);
+		this.#pool.take(this.owner, this.#seen - this.#held);
 		this.#held = this.#seen;
+		if (this.#end !== undefined && this.#slot < 0) this.#slot = this.#pool.yields(this);
+	}
+
+	/** The body is read from now on until `arrived`; `end` is called if another account needs its memory. */
+	arrives(end: (why: Fault) => void): void {
+		this.#end = end;
+		this.#beganMs = performance.now();
+	}
+
+	arrived(): void {
+		this.#end = undefined;
+		if (this.#slot >= 0) this.#pool.keeps(this.#slot, this);
+		this.#slot = -1;
+	}
+
+	/** Bytes a millisecond. */
+	pace(): number {
+		return this.#seen / (performance.now() - this.#beganMs);
+	}
+
+	giveUp(why: Fault): void {
+		const end = this.#end;
+		this.release();
+		end?.(why);
 	}
 
 	/** Must be called when the request ends. */
 	release(): void {
-		if (this.#held > 0) this.#owner.giveBack(this.#accountId, this.#held);
+		this.arrived();
+		if (this.#held > 0) this.#pool.giveBack(this.owner, this.#held);
 		this.#held = 0;
 	}
 }

@@ -1,13 +1,60 @@
+import type { TSchema } from "@sinclair/typebox";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { type ValueError, type ValueErrorIterator, ValueErrorType } from "@sinclair/typebox/errors";
 
-/** First error of a check, with its innermost cause and its path: `tools[0].type`. */
-export function bodyProblem(errors: ValueErrorIterator): { param: string | null; message: string } {
-	const found = errors.First();
+/** The first error of a value that fails its check, followed to its innermost cause, with its path: `tools[0].type`. */
+export function bodyProblem(schema: TSchema, body: unknown): { param: string | null; message: string } {
+	const wrong = wrongPart(schema, body, "");
+	const found = checkOf(wrong.schema).Errors(wrong.value).First();
 	const [error, ...others] = found ? placesOf(found) : [];
-	const param = error ? paramOf(error.path) : null;
+	const param = error ? paramOf(wrong.path + error.path) : null;
 	if (error === undefined || param === null)
 		return { param: null, message: "The request is malformed. Compare it with /openapi.json." };
 	return { param, message: `\`${param}\` ${problemText(error, others)}.` };
+}
+
+interface Part {
+	readonly schema: TSchema;
+	readonly value: unknown;
+	readonly path: string;
+}
+
+/**
+ * The innermost part that explains the failure. Compiled checks find it: a search for errors takes fifty times as long
+ * for the valid elements before it.
+ */
+function wrongPart(schema: TSchema, value: unknown, path: string): Part {
+	const here = { schema, value, path };
+	const kind = Array.isArray(value) ? "array" : "object";
+	const forms = formsOf(schema).filter(({ type }) => type === kind);
+	const [form, another] = forms;
+	if (form === undefined || another !== undefined || typeof value !== "object" || value === null) return here;
+	if (Array.isArray(value)) {
+		if (value.length < (form.minItems ?? 0) || value.length > (form.maxItems ?? value.length)) return here;
+		const item = checkOf(form.items as TSchema);
+		const at = value.findIndex((one) => !item.Check(one));
+		return at < 0 ? here : wrongPart(form.items, value[at], `${path}/${at}`);
+	}
+	const members = value as Record<string, unknown>;
+	if (form.required?.some((name: string) => members[name] === undefined) === true) return here;
+	for (const [name, property] of Object.entries<TSchema>(form.properties ?? {}))
+		if (members[name] !== undefined && !checkOf(property).Check(members[name]))
+			return wrongPart(property, members[name], `${path}/${name}`);
+	return here;
+}
+
+/** The schema, or the variants of a union. */
+export function formsOf(schema: TSchema): readonly TSchema[] {
+	return (schema.anyOf as readonly TSchema[] | undefined)?.flatMap(formsOf) ?? [schema];
+}
+
+const checks = new WeakMap<TSchema, TypeCheck<TSchema>>();
+
+/** Compiled once, for the first failure. */
+function checkOf(schema: TSchema): TypeCheck<TSchema> {
+	const known = checks.get(schema) ?? TypeCompiler.Compile(schema);
+	checks.set(schema, known);
+	return known;
 }
 
 /**
@@ -33,17 +80,14 @@ function placesOf(error: ValueError): ValueError[] {
 	return named.length > 0 ? [deepest] : meant.filter(({ path }) => path === deepest.path);
 }
 
-const ERRORS_MAX = 16;
-
 /** A variant with another type name was not meant, whatever else is missing. */
 function wrongNameOrFirst(variant: ValueErrorIterator): ValueError | undefined {
 	let first: ValueError | undefined;
-	let seen = 0;
 	for (const error of variant) {
 		if (error.type === ValueErrorType.Literal) return error;
 		first ??= error;
-		seen += 1;
-		if (seen === ERRORS_MAX) break;
+		// Missing members come before the type name; any other error ends the search.
+		if (error.type !== ValueErrorType.ObjectRequiredProperty) break;
 	}
 	return first;
 }

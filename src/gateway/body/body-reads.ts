@@ -48,7 +48,6 @@ export interface BodyReading<Read, Made> {
 	readonly connection: Connection;
 	readonly reading: Promise<Read>;
 	make(read: Read): Made | Promise<Made>;
-	onLate?(): void;
 }
 
 /** Resolves with what `make` makes of a body in time. Faults as in `inTime`; other errors of `make` are rethrown. */
@@ -99,7 +98,6 @@ class TimedBody<Read, Made> implements LastingBody {
 
 	letGo(why: Fault): void {
 		this.#lastsNoMore();
-		this.#body.onLate?.();
 		this.#reject(why);
 	}
 

@@ -1,4 +1,5 @@
 import { Fault } from "../../base/fault.ts";
+import { turnFor } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
 import { type BodyReads, inTime } from "./body-reads.ts";
 
@@ -6,31 +7,43 @@ import { type BodyReads, inTime } from "./body-reads.ts";
 const FILE_DEADLINE_MS = 10 * 60_000;
 
 export interface TakesBytes {
-	/** Counts bytes that are read. Throws a Fault at a limit. */
+	/** The account of the body. */
+	readonly owner: string;
+	/** Counts bytes that have arrived. Throws a Fault if there are too many. */
 	take(bytes: number): void;
+	/** A body begins to be read. `end` gives it up. */
+	arrives(end: (why: Fault) => void): void;
+	arrived(): void;
 }
 
-export const TAKES_ANY: TakesBytes = { take() {} };
+export const TAKES_ANY: TakesBytes = { owner: "", take() {}, arrives() {}, arrived() {} };
+
+/** Processor time of receiving a piece. */
+const PIECE_MS = 0.25;
 
 /** Reads a body of at most `bytesMax` bytes. Faults: payload_too_large, request_timeout, those of `take`. */
-export async function readBytes(
+export function readBytes(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
 	takes: TakesBytes = TAKES_ANY,
+	deadlineMs = FILE_DEADLINE_MS,
 ): Promise<Uint8Array<ArrayBuffer>> {
-	const declared = declaredBytes(connection.request, bytesMax, takes);
-	return bytesOf(connection, declared, { bytesMax, reads, takes, deadlineMs: FILE_DEADLINE_MS });
+	try {
+		assertDeclared(connection.request, bytesMax);
+	} catch (error) {
+		return Promise.reject(error);
+	}
+	return arrivingBytes(connection, { bytesMax, reads, takes, deadlineMs });
 }
 
-/** Declared length, counted; null without one. Faults: payload_too_large, those of `take`. */
-export function declaredBytes(request: Request, bytesMax: number, takes: TakesBytes): number | null {
+/** Returns the declared length; null without one. Fault payload_too_large. */
+export function assertDeclared(request: Request, bytesMax: number): number | null {
 	const header = request.headers.get("content-length");
 	if (header === null) return null;
 	// Refuses a repeated header, which the runtime returns as `5, 5`: not a number, it would pass every limit.
 	const declared = Number.parseInt(header, 10);
 	if (declared > bytesMax) throw bodyTooLarge(bytesMax);
-	takes.take(declared);
 	return declared;
 }
 
@@ -41,40 +54,60 @@ interface ReadOptions {
 	readonly deadlineMs: number;
 }
 
-/** Reads a body's bytes in time. Without a declared length they are counted as they arrive. */
-export function bytesOf(
+/**
+ * Reads piece by piece, in turns among accounts: what is not read waits at its client. The declared length counts for
+ * nothing, so that a connection that sends nothing holds nothing.
+ */
+async function arrivingBytes(
 	connection: Connection,
-	declared: number | null,
 	{ bytesMax, reads, takes, deadlineMs }: ReadOptions,
 ): Promise<Uint8Array<ArrayBuffer>> {
-	const { request } = connection;
-	if (declared !== null || request.body === null)
-		return inTime(reads, deadlineMs, { connection, reading: request.bytes() });
-	const reader = request.body.getReader();
-	const letGo = () => void reader.cancel().catch(() => {});
+	const reader = connection.request.body?.getReader();
+	if (reader === undefined) return new Uint8Array();
+	const displaced = Promise.withResolvers<never>();
+	let isOver = false;
+	const letGo = () => {
+		isOver = true;
+		void reader.cancel().catch(() => {});
+	};
 
-	async function read(): Promise<Uint8Array<ArrayBuffer>> {
+	async function read(from: NonNullable<typeof reader>): Promise<Uint8Array<ArrayBuffer>> {
 		const chunks: Uint8Array[] = [];
 		let bytes = 0;
 		for (;;) {
-			const { done, value } = await reader.read();
-			if (done) return new Uint8Array(Buffer.concat(chunks));
+			const turn = turnFor(takes.owner, PIECE_MS, bytes > 0);
+			if (turn !== undefined) await turn;
+			const { done, value } = await from.read();
+			if (done || isOver) return joined(chunks, bytes);
 			bytes += value.length;
-			if (bytes > bytesMax) {
-				letGo();
-				throw bodyTooLarge(bytesMax);
-			}
-			try {
-				takes.take(value.length);
-			} catch (error) {
-				letGo();
-				throw error;
-			}
+			if (bytes > bytesMax) throw bodyTooLarge(bytesMax);
+			takes.take(value.length);
 			chunks.push(value);
 		}
 	}
 
-	return inTime(reads, deadlineMs, { connection, reading: read(), onLate: letGo });
+	takes.arrives(displaced.reject);
+	try {
+		const reading = Promise.race([read(reader), displaced.promise]);
+		return await inTime(reads, deadlineMs, { connection, reading });
+	} catch (error) {
+		letGo();
+		throw error;
+	} finally {
+		takes.arrived();
+	}
+}
+
+function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array<ArrayBuffer> {
+	const [first] = chunks;
+	if (first !== undefined && chunks.length === 1) return first as Uint8Array<ArrayBuffer>;
+	const all = Buffer.allocUnsafeSlow(bytes);
+	let at = 0;
+	for (const chunk of chunks) {
+		all.set(chunk, at);
+		at += chunk.length;
+	}
+	return all;
 }
 
 function bodyTooLarge(bytesMax: number): Fault {
@@ -100,13 +133,9 @@ export async function readForm(
 	takes: TakesBytes = TAKES_ANY,
 	bytes?: Uint8Array<ArrayBuffer>,
 ): Promise<FormData> {
-	const { request } = connection;
-	const type = formType(request);
-	const whole = (body: Uint8Array<ArrayBuffer>) => new Response(body, { headers: { "content-type": type } });
-	if (bytes !== undefined) return parseForm(whole(bytes));
-	const declared = declaredBytes(request, bytesMax, takes);
-	const source = declared === null ? whole(await readBytes(connection, bytesMax, reads, takes)) : request;
-	return inTime(reads, FILE_DEADLINE_MS, { connection, reading: parseForm(source) });
+	const type = formType(connection.request);
+	const body = bytes ?? (await readBytes(connection, bytesMax, reads, takes));
+	return parseForm(new Response(body, { headers: { "content-type": type } }));
 }
 
 /** The form's content type with its boundary. Fault unsupported_media_type. */
@@ -119,7 +148,7 @@ export function formType({ headers }: Request): string {
 	);
 }
 
-async function parseForm(source: Request | Response): Promise<FormData> {
+async function parseForm(source: Response): Promise<FormData> {
 	try {
 		return await source.formData();
 	} catch (error) {

@@ -1,25 +1,34 @@
+import type { TObject } from "@sinclair/typebox";
 import type { PlainLength } from "../../admission/prompt-bound.ts";
 import { assert } from "../../base/assert.ts";
 import { parseExactly } from "../../base/exact-json.ts";
 import { Fault } from "../../base/fault.ts";
-import { checkStructure, type RawValue, type Structure } from "../../base/json-structure.ts";
-import { createTimeSlice, type TimeSlice } from "../../base/time-slice.ts";
+import { parseInTurns } from "../../base/json-in-turns.ts";
+import { checkStructure, type ListBounds, type RawValue, type Structure } from "../../base/json-structure.ts";
+import { createTimeSlice, runInTurn, type TimeSlice } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
+import { formsOf } from "./body-problem.ts";
 import { type BodyReads, madeInTime } from "./body-reads.ts";
-import { bytesOf, declaredBytes, TAKES_ANY, type TakesBytes } from "./bytes-body.ts";
+import { assertDeclared, readBytes, TAKES_ANY, type TakesBytes } from "./bytes-body.ts";
 import { shorten } from "./shortened-json.ts";
 
 /** Deadline of a body, even if it keeps arriving. */
 const READ_DEADLINE_MS = 60_000;
-/** Longer texts are checked, parsed, measured and sent in time slices. */
-const LONG_CHARS = 256 * 1024;
+/** From this length on a text is checked, parsed, measured and sent in time slices. */
+const LONG_CHARS = 64 * 1024;
+/** Shorter texts are not worth a look at the clock. */
+const SHORT_CHARS = 4 * 1024;
+/** From so many parts on a text is parsed in pieces; fewer take a millisecond or two. */
+const PARTS_A_STEP = 5_000;
+/** Decoded in one step: text beyond ASCII takes up to half a millisecond per megabyte. */
+const DECODED_BYTES = 1024 * 1024;
 /** From this length on, finding a field in the text costs less than serializing it. */
 export const RAW_CHARS_MIN = 16 * 1024;
 /** Length of a time slice. A megabyte usually needs only one: values that survive a yield outlive young collections. */
 const TURN_MS = 2;
-/** Largest body that the runtime decodes in one step, within a millisecond or two. */
-const ONE_STEP_BYTES = 4 * 1024 * 1024;
+/** A body of this length is read at once, and counted when it has arrived: it is as small as a connection's buffers. */
+const ONE_STEP_BYTES = 64 * 1024;
 
 export interface JsonBody {
 	readonly value: Record<string, unknown>;
@@ -41,15 +50,43 @@ export function readJson(
 	takes: TakesBytes = TAKES_ANY,
 	bytes?: Uint8Array<ArrayBuffer>,
 	field?: string,
+	lists?: ListBounds,
 ): Promise<JsonBody> {
 	// Not async, which would cost small bodies another promise.
 	try {
 		assertJsonType(connection.request);
-		if (bytes !== undefined) return decodedBody(Promise.resolve(bytes), field);
-		return readBody(connection, bytesMax, reads, takes, field);
+		const form = { owner: takes.owner, field, lists };
+		if (bytes !== undefined) return decodedBody(Promise.resolve(bytes), form);
+		return readBody(connection, bytesMax, reads, takes, form);
 	} catch (error) {
 		return Promise.reject(error);
 	}
+}
+
+/** Reads bodies of this schema, whose bounds of lists come before any other look at them. `field`: as in `readJson`. */
+export function jsonReader(schema: TObject, field?: string): typeof readJson {
+	const lists = listBounds(schema);
+	return (connection, bytesMax, reads, takes, bytes) =>
+		readJson(connection, bytesMax, reads, takes, bytes, field, lists);
+}
+
+/** Most elements of each list or map of the schema. */
+function listBounds({ properties }: TObject): ListBounds {
+	return new Map(
+		Object.entries(properties).flatMap(([name, property]) => {
+			const forms = formsOf(property).filter(({ type }) => type === "array" || type === "object");
+			const most = forms.map(({ maxItems, maxProperties }) => maxItems ?? maxProperties ?? Number.POSITIVE_INFINITY);
+			return most.length > 0 ? [[name, Math.max(...most)]] : [];
+		}),
+	);
+}
+
+/** What the reader of a body knows of it. */
+interface BodyForm {
+	/** Whose turn of the processor the work takes. */
+	readonly owner: string;
+	readonly field: string | undefined;
+	readonly lists: ListBounds | undefined;
 }
 
 function assertJsonType(request: Request): void {
@@ -67,43 +104,49 @@ function readBody(
 	bytesMax: number,
 	reads: BodyReads,
 	takes: TakesBytes,
-	field: string | undefined,
+	form: BodyForm,
 ): Promise<JsonBody> {
 	const { request } = connection;
-	const declared = declaredBytes(request, bytesMax, takes);
+	const declared = assertDeclared(request, bytesMax);
 	// Reading a body at once costs less than streaming it.
 	if (declared !== null ? declared <= ONE_STEP_BYTES : request.body === null)
-		return madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, field));
-	const bytes = bytesOf(connection, declared, { bytesMax, reads, takes, deadlineMs: READ_DEADLINE_MS });
-	return decodedBody(bytes, field);
+		return madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, takes, form));
+	return decodedBody(readBytes(connection, bytesMax, reads, takes, READ_DEADLINE_MS), form);
 }
 
 /** A separate function, so that a small body allocates no closure. */
-async function decodedBody(reading: Promise<Uint8Array<ArrayBuffer>>, field: string | undefined): Promise<JsonBody> {
-	return bodyOf(await decoded(reading), field);
+async function decodedBody(reading: Promise<Uint8Array<ArrayBuffer>>, form: BodyForm): Promise<JsonBody> {
+	return bodyOf(await decoded(reading, form), form);
 }
 
 /** A class, because there is one per request. */
 class TextReading {
 	readonly connection: Connection;
 	readonly reading: Promise<string>;
-	readonly #field: string | undefined;
+	readonly #takes: TakesBytes;
+	readonly #form: BodyForm;
 
-	constructor(connection: Connection, field: string | undefined) {
+	constructor(connection: Connection, takes: TakesBytes, form: BodyForm) {
 		this.connection = connection;
 		this.reading = connection.request.text();
-		this.#field = field;
+		this.#takes = takes;
+		this.#form = form;
 	}
 
 	make(text: string): JsonBody | Promise<JsonBody> {
-		return bodyOf(text, this.#field);
+		this.#takes.take(text.length);
+		return bodyOf(text, this.#form);
 	}
 }
 
-/** Returns a promise only for a text that may take several time slices. */
-function bodyOf(text: string, field: string | undefined): JsonBody | Promise<JsonBody> {
-	if (text.length >= LONG_CHARS) return longBodyOf(text, field);
-	const checked = checkStructure(text, text.length < RAW_CHARS_MIN ? undefined : field);
+/** Returns a promise only if the body waits for its turn. */
+function bodyOf(text: string, form: BodyForm): JsonBody | Promise<JsonBody> {
+	if (text.length < SHORT_CHARS) return shortBodyOf(text, form);
+	return text.length < LONG_CHARS ? runInTurn(form.owner, () => shortBodyOf(text, form)) : longBodyOf(text, form);
+}
+
+function shortBodyOf(text: string, { field, lists }: BodyForm): JsonBody {
+	const checked = checkStructure(text, text.length < RAW_CHARS_MIN ? undefined : field, lists);
 	assert(!(checked instanceof Promise), "a short text is looked through in one turn");
 	const raw = checked.field();
 	const short = shorten(text, raw);
@@ -112,23 +155,30 @@ function bodyOf(text: string, field: string | undefined): JsonBody | Promise<Jso
 	return { value, raw, leftOut: short.leftOut, timeSlice: undefined };
 }
 
-async function longBodyOf(text: string, field: string | undefined): Promise<JsonBody> {
-	const timeSlice = createTimeSlice(TURN_MS);
-	const checked = checkStructure(text, field);
+async function longBodyOf(text: string, { owner, field, lists }: BodyForm): Promise<JsonBody> {
+	const timeSlice = createTimeSlice(TURN_MS, owner);
+	await timeSlice.begin();
+	const checked = checkStructure(text, field, lists, timeSlice);
 	const structure = checked instanceof Promise ? await checked : checked;
 	const raw = structure.field();
 	if (timeSlice.isOver()) await timeSlice.next();
 	// Shortening is useless if everything must be parsed anyway.
 	const short = shorten(text, raw);
 	if (timeSlice.isOver()) await timeSlice.next();
-	const value = parseObject(short.text);
+	const value =
+		structure.parts < PARTS_A_STEP
+			? parseObject(short.text)
+			: objectOf((await parseInTurns(Buffer.from(short.text), undefined, timeSlice)) ?? notJson(short.text));
 	keepDigits(value, structure, short.leftOut === undefined ? undefined : field);
 	if (timeSlice.isOver()) await timeSlice.next();
 	return { value, raw, leftOut: short.leftOut, timeSlice };
 }
 
 function parseObject(text: string): Record<string, unknown> {
-	const value = parseJson(text);
+	return objectOf(parseJson(text));
+}
+
+function objectOf(value: unknown): Record<string, unknown> {
 	if (typeof value !== "object" || value === null || Array.isArray(value))
 		throw new Fault("invalid_request", "The request body must be a JSON object.");
 	return value as Record<string, unknown>;
@@ -151,26 +201,31 @@ function parseJson(text: string): unknown {
 	try {
 		return JSON.parse(text);
 	} catch (cause) {
-		if (PACKED.some((beginning) => text.startsWith(beginning)))
-			throw new Fault(
-				"unsupported_media_type",
-				"Compressed request bodies are not supported. Send the body without `content-encoding`.",
-			);
-		throw new Fault("invalid_request", "The request body is not valid JSON.", { cause });
+		return notJson(text, cause);
 	}
 }
 
-/** First bytes of gzip and zstd, decoded as text. */
+function notJson(text: string, cause?: unknown): never {
+	if (PACKED.some((beginning) => text.startsWith(beginning)))
+		throw new Fault(
+			"unsupported_media_type",
+			"Compressed request bodies are not supported. Send the body without `content-encoding`.",
+		);
+	throw new Fault("invalid_request", "The request body is not valid JSON.", { cause });
+}
+
+/** Magic bytes of gzip and zstd, decoded as text. */
 const PACKED = ["\u001f\ufffd", "(\ufffd/\ufffd"] as const;
 
-/** Decodes in slices, because text beyond ASCII takes up to half a millisecond per megabyte. */
-async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>): Promise<string> {
+/** In slices. */
+async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>, { owner }: BodyForm): Promise<string> {
 	const bytes = await reading;
-	const timeSlice = createTimeSlice();
+	const timeSlice = createTimeSlice(TURN_MS, owner);
+	if (bytes.length > DECODED_BYTES) await timeSlice.begin();
 	const slices: string[] = [];
 	for (let from = 0; from < bytes.length; ) {
-		let to = Math.min(from + LONG_CHARS, bytes.length);
-		// Does not cut inside a character, which has at most three continuation bytes.
+		let to = Math.min(from + DECODED_BYTES, bytes.length);
+		// No cut within a character: it has at most three continuation bytes.
 		for (let back = 0; back < 3 && ((bytes[to] ?? 0) & 0xc0) === 0x80; back += 1) to -= 1;
 		slices.push(new TextDecoder("utf-8", { ignoreBOM: from > 0 }).decode(bytes.subarray(from, to)));
 		from = to;

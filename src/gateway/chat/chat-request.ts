@@ -25,17 +25,21 @@ import {
 import { fitMessages, Message } from "./messages.ts";
 import { mayPass } from "./passed-messages.ts";
 
-/** A tool. Some clients omit the type of a function. */
+/** Longer lists cost others time, and no model's context holds as many. */
+const MESSAGES_MAX = 4_096;
+const TOOLS_MAX = 1_024;
+
+/** Some clients omit the type of a function tool. */
 const Tool = openObject({
 	type: optional(Type.String()),
 	function: Type.Optional(openObject({ name: Type.String({ minLength: 1 }) })),
 });
 
 export const ChatRequestBody = requestBody({
-	messages: Type.Array(Message, { minItems: 1 }),
+	messages: Type.Array(Message, { minItems: 1, maxItems: MESSAGES_MAX }),
 	logprobs: optional(Type.Boolean()),
 	top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
-	tools: optional(Type.Array(Tool)),
+	tools: optional(Type.Array(Tool, { maxItems: TOOLS_MAX })),
 	tool_choice: optional(Type.Union([Type.String(), openObject({ type: Type.String() })])),
 	parallel_tool_calls: optional(Type.Boolean()),
 	response_format: optional(
@@ -135,6 +139,7 @@ function assertResponseFormat(
 export const chat = generatedText<ChatInput, ChatReply, ChatChunk>({
 	name: "chat",
 	promptField: "messages",
+	schema: ChatRequestBody,
 	readsRaw: true,
 	idPrefix: "chatcmpl",
 	object: { whole: "chat.completion", chunk: "chat.completion.chunk" },

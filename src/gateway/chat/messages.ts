@@ -4,6 +4,10 @@ import type { Model } from "../../catalog/model.ts";
 import { openObject, optional } from "../request-fields.ts";
 import type { ContentPart } from "./passed-messages.ts";
 
+/** Of one message. */
+const PARTS_MAX = 4_096;
+const CALLS_MAX = 1_024;
+
 const Part = openObject({ type: Type.String() });
 
 export const Message = openObject({
@@ -15,10 +19,10 @@ export const Message = openObject({
 		Type.Literal("developer"),
 		Type.Literal("function"),
 	]),
-	content: Type.Optional(Type.Union([Type.String(), Type.Array(Part), Type.Null()])),
+	content: Type.Optional(Type.Union([Type.String(), Type.Array(Part, { maxItems: PARTS_MAX }), Type.Null()])),
 	name: optional(Type.String()),
 	tool_call_id: optional(Type.String()),
-	tool_calls: optional(Type.Array(openObject({}))),
+	tool_calls: optional(Type.Array(openObject({}), { maxItems: CALLS_MAX })),
 });
 
 type Message = Static<typeof Message> & { function_call?: { name?: unknown; arguments?: unknown } | null };

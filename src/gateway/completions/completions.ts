@@ -117,6 +117,7 @@ function measureOf(prompts: readonly CompletionPrompt[], suffix: string, model: 
 export const completions = generatedText<CompletionInput, CompletionReply, CompletionChunk>({
 	name: "completions",
 	promptField: "prompt",
+	schema: CompletionRequestBody,
 	readsRaw: false,
 	idPrefix: "cmpl",
 	object: { whole: "text_completion", chunk: "text_completion" },

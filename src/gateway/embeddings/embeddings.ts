@@ -9,7 +9,7 @@ import { jsonUsd } from "../../money/json-usd.ts";
 import { DIALECTS } from "../../upstream/dialects.ts";
 import { type EmbeddingInput, type EmbeddingReply, embeddingCall } from "../../upstream/embeddings.ts";
 import { promptWithin, unitBill } from "../bill/bill.ts";
-import { type JsonBody, readJson } from "../body/json-body.ts";
+import { type JsonBody, jsonReader } from "../body/json-body.ts";
 import { Tokens } from "../completions/completions.ts";
 import { assertBody, honouredFields, optional, requestBody } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
@@ -67,7 +67,7 @@ export const embeddings: InferenceEndpoint<JsonBody, EmbeddingsInput, EmbeddingR
 	name: "embeddings",
 	kind: "embedding",
 	promptField: "input",
-	readBody: readJson,
+	readBody: jsonReader(EmbeddingRequestBody),
 	read: ({ value }, model) => readEmbeddingRequest(value, model),
 	upperBound: (input) => ({ ...NO_QUANTITIES, requests: 1, promptTokens: input.promptTokensMax }),
 	whole: {

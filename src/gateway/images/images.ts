@@ -8,7 +8,7 @@ import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import { type ImageReply, imageCall } from "../../upstream/images.ts";
 import { countedWithin, promptWithin, unitBill } from "../bill/bill.ts";
-import { type JsonBody, readJson } from "../body/json-body.ts";
+import { type JsonBody, jsonReader } from "../body/json-body.ts";
 import { assertBody, honouredFields, optional, requestBody, shortText, unsupportedOf } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
@@ -54,7 +54,7 @@ export const images: InferenceEndpoint<JsonBody, ImagesInput, ImageReply, never>
 	name: "image",
 	kind: "image",
 	promptField: "prompt",
-	readBody: readJson,
+	readBody: jsonReader(ImageRequestBody),
 	read: ({ value }, model) => readImageRequest(value, model),
 	upperBound: (input, model) => ({
 		...NO_QUANTITIES,

@@ -7,7 +7,7 @@ import { OWN_FIELDS } from "../../catalog/request-fields.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import { type RerankReply, rerankCall } from "../../upstream/rerank.ts";
 import { promptWithin, unitBill } from "../bill/bill.ts";
-import { type JsonBody, readJson } from "../body/json-body.ts";
+import { type JsonBody, jsonReader } from "../body/json-body.ts";
 import { assertBody, honouredFields, openObject, optional, requestBody } from "../request-fields.ts";
 import type { InferenceEndpoint } from "../serve/endpoint.ts";
 
@@ -59,7 +59,7 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 	name: "rerank",
 	kind: "rerank",
 	promptField: "documents",
-	readBody: readJson,
+	readBody: jsonReader(RerankRequestBody),
 	read: ({ value }, model) => readRerankRequest(value, model),
 	upperBound: ({ searches, promptTokensMax: tokensMax }) => ({
 		...NO_QUANTITIES,

@@ -1,0 +1,114 @@
+import { CounterMap } from "./counter-map.ts";
+import { createFairLines } from "./fair-lines.ts";
+
+/** Work in one turn of the event loop, beyond the step that exceeds it. */
+const TURN_MS = 2;
+/** So long the processor time of an owner counts against it. */
+const WINDOW_MS = 1_000;
+
+interface Waiter {
+	readonly owner: string;
+	/** Returns the time that it took, or undefined if its work follows in a microtask. */
+	go(): number | undefined;
+}
+
+/**
+ * Divides the event loop among owners with long or much work. Work runs at once while the present turn has time left;
+ * the rest waits, and the owner that used least processor time in the present second is next.
+ */
+export function createProcessorTurns() {
+	let spentUs = new CounterMap();
+	const lines = createFairLines<Waiter>(
+		({ owner }) => owner,
+		(owner) => spentUs.of(owner),
+	);
+	let usedMs = 0;
+	let windowEndsMs = 0;
+	let isScheduled = false;
+
+	const isFree = () => usedMs < TURN_MS && lines.size() === 0;
+
+	function schedule(): void {
+		if (isScheduled) return;
+		isScheduled = true;
+		setImmediate(turn);
+	}
+
+	function spend(owner: string, ms: number): void {
+		usedMs += ms;
+		spentUs.add(owner, Math.ceil(ms * 1_000));
+		lines.goBehind(owner);
+		if (usedMs >= TURN_MS) schedule();
+	}
+
+	function turn(): void {
+		isScheduled = false;
+		usedMs = 0;
+		const nowMs = performance.now();
+		if (nowMs >= windowEndsMs) {
+			windowEndsMs = nowMs + WINDOW_MS;
+			spentUs = new CounterMap();
+		}
+		for (let next = lines.first(); next !== undefined; next = lines.first()) {
+			const took = next.go();
+			if (took !== undefined) spend(next.owner, took);
+			if (took === undefined || usedMs >= TURN_MS) break;
+		}
+		if (lines.size() > 0) schedule();
+	}
+
+	return {
+		/** Runs a short step of work, now or later. */
+		run<Result>(owner: string, work: () => Result): Result | Promise<Result> {
+			if (isFree()) {
+				const beganMs = performance.now();
+				try {
+					return work();
+				} finally {
+					spend(owner, performance.now() - beganMs);
+				}
+			}
+			return new Promise((resolve, reject) => {
+				const node = lines.add({
+					owner,
+					go() {
+						lines.delete(node);
+						const beganMs = performance.now();
+						try {
+							resolve(work());
+						} catch (error) {
+							reject(error);
+						}
+						return performance.now() - beganMs;
+					},
+				});
+				schedule();
+			});
+		},
+		/** As `next`; returns undefined if the step may begin now. */
+		begin(owner: string, stepMs: number, continues = false): Promise<void> | undefined {
+			if (!isFree()) return this.next(owner, stepMs, continues);
+			spend(owner, stepMs);
+			return undefined;
+		},
+		/**
+		 * Resolves in a later turn of the event loop, when a step of `stepMs` may begin. `continues`: the work has begun, and
+		 * comes before its owner's other work, so that little is half done at a time.
+		 */
+		next(owner: string, stepMs: number, continues: boolean): Promise<void> {
+			return new Promise((resolve) => {
+				const waiter: Waiter = {
+					owner,
+					go() {
+						lines.delete(node);
+						spend(owner, stepMs);
+						resolve();
+						return undefined;
+					},
+				};
+				const node = continues ? lines.addFirst(waiter) : lines.add(waiter);
+				schedule();
+			});
+		},
+	};
+}

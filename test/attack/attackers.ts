@@ -1,0 +1,94 @@
+/**
+ * Attackers of shared resources, one a row: `bun test/attack/attackers.ts NAME URL SECRET…` attacks with all these
+ * accounts until it is killed, and prints `ready` once it does. A row is an attack of one account.
+ */
+import { connect } from "node:net";
+
+export interface Attacker {
+	/** What it tries to exhaust, by its name in SECURITY.md. */
+	readonly resource: string;
+	readonly connections: number;
+	/** One connection; resolves when it ended, and is then repeated. */
+	attack(url: URL, secret: string): Promise<unknown>;
+}
+
+const MB = 1024 * 1024;
+const chat = (more: string, messages = '[{"role":"user","content":"x"}]') =>
+	`{"model":"test-model","messages":${messages}${more}}`;
+const list = (count: number, make: (at: number) => string) => Array.from({ length: count }, (_, at) => make(at)).join();
+
+/** Sends the same body again and again. */
+function posts(resource: string, body: string): Attacker {
+	const headers = { "content-type": "application/json" };
+	return {
+		resource,
+		connections: 100,
+		attack: async ({ origin }, secret) =>
+			(
+				await fetch(`${origin}/v1/chat/completions`, {
+					method: "POST",
+					headers: { ...headers, authorization: `Bearer ${secret}` },
+					body,
+				})
+			).bytes(),
+	};
+}
+
+/** Declares a large body and sends `bytes` of it, `again` times, one a second. */
+function unfinished(resource: string, bytes: number, again: number): Attacker {
+	return {
+		resource,
+		connections: 12,
+		attack: ({ hostname, port }, secret) =>
+			new Promise((resolve) => {
+				const socket = connect(Number(port), hostname);
+				socket.on("error", () => {});
+				socket.on("close", resolve);
+				socket.on("data", () => {});
+				socket.write(
+					`POST /v1/chat/completions HTTP/1.1\r\nHost: x.example\r\nAuthorization: Bearer ${secret}\r\nContent-Type: application/json\r\nContent-Length: ${31 * MB}\r\n\r\n`,
+				);
+				const piece = `{"model":"${"x".repeat(bytes)}`;
+				let left = again;
+				const timer = setInterval(() => {
+					if (left-- > 0 && !socket.destroyed) socket.write(piece);
+					else clearInterval(timer);
+				}, 1_000);
+				socket.write(piece);
+			}),
+	};
+}
+
+export const ATTACKERS = {
+	"90,000 stops": posts("processor", chat(`,"stop":[${list(90_000, (at) => `"s${at}"`)}]`)),
+	"49,000 biases": posts("processor", chat(`,"logit_bias":{${list(49_000, (at) => `"${at}":1`)}}`)),
+	"49,000 names in tools": posts(
+		"processor",
+		chat(
+			`,"tools":[${list(1_000, (at) => `{"type":"function","function":{"name":"f${at}","parameters":{${list(45, (nr) => `"n${nr}":{}`)}}}}`)}]`,
+		),
+	),
+	"a wrong message after 4,000": posts(
+		"processor",
+		chat("", `[${list(4_000, (at) => `{"role":"user","content":"x${at}"}`)},{"role":"nobody"}]`),
+	),
+	"bodies that never arrive": unfinished("body memory", 1, 0),
+	"bodies that arrive slowly": unfinished("body memory", 2 * MB, 60),
+} as const satisfies Readonly<Record<string, Attacker>>;
+
+if (import.meta.main) {
+	const [name = "", url = "", ...secrets] = process.argv.slice(2);
+	const { attack, connections } = ATTACKERS[name as keyof typeof ATTACKERS];
+	const target = new URL(url);
+	let begun = 0;
+	for (const secret of secrets)
+		for (let nth = 0; nth < connections; nth += 1)
+			void (async () => {
+				for (;;) {
+					const attacking = attack(target, secret).catch(() => Bun.sleep(100));
+					begun += 1;
+					if (begun === secrets.length * connections) console.log("ready");
+					await attacking;
+				}
+			})();
+}

@@ -1,0 +1,59 @@
+import { readFileSync } from "node:fs";
+
+/**
+ * A customer: `bun test/attack/customer.ts URL SECRET COUNT BYTES PID` sends so many requests of so many bytes and
+ * prints one line of JSON. A process of its own, so that an attacker or a test does not delay its clock.
+ */
+export interface Seen {
+	/** Status codes other than 200, or `none`. */
+	readonly refused: readonly string[];
+	readonly p50Ms: number;
+	readonly p99Ms: number;
+	/**
+	 * Processor time that the event loop of the process `PID` used during a request: what it did before this request.
+	 * Unlike elapsed time it does not depend on what else runs on the machine.
+	 */
+	readonly p99LoopMs: number;
+}
+
+const PAUSE_MS = 20;
+
+async function send(url: string, secret: string, bytes: number): Promise<string> {
+	try {
+		const response = await fetch(`${url}/v1/chat/completions`, {
+			method: "POST",
+			headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+			body: JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "x".repeat(bytes) }] }),
+		});
+		await response.bytes();
+		return String(response.status);
+	} catch {
+		return "none";
+	}
+}
+
+/** On Linux: the time that the main thread of a process ran. */
+function loopMs(pid: string): number {
+	if (process.platform !== "linux") return performance.now();
+	return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;
+}
+
+if (import.meta.main) {
+	const [url = "", secret = "", count = "", bytes = "", pid = ""] = process.argv.slice(2);
+	const times: number[] = [];
+	const loopTimes: number[] = [];
+	const refused: string[] = [];
+	await send(url, secret, Number(bytes));
+	for (let nth = 0; nth < Number(count); nth += 1) {
+		const [beganMs, beganLoopMs] = [performance.now(), loopMs(pid)];
+		const status = await send(url, secret, Number(bytes));
+		times.push(performance.now() - beganMs);
+		loopTimes.push(loopMs(pid) - beganLoopMs);
+		if (status !== "200") refused.push(status);
+		await Bun.sleep(PAUSE_MS);
+	}
+	const at = (all: number[], share: number) =>
+		Math.round((all.sort((a, b) => a - b)[Math.floor((all.length - 1) * share)] ?? 0) * 10) / 10;
+	const seen: Seen = { refused, p50Ms: at(times, 0.5), p99Ms: at(times, 0.99), p99LoopMs: at(loopTimes, 0.99) };
+	console.log(JSON.stringify(seen));
+}

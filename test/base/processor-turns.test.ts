@@ -1,0 +1,77 @@
+import { expect, test } from "bun:test";
+import { createProcessorTurns } from "../../src/base/processor-turns.ts";
+import { nextTurn } from "../../src/base/time-slice.ts";
+
+/** Keeps the processor busy. */
+function work(ms: number): void {
+	const endsMs = performance.now() + ms;
+	while (performance.now() < endsMs);
+}
+
+/** Uses up the present turn of the event loop. */
+function setUp() {
+	const turns = createProcessorTurns();
+	turns.run("first", () => work(3));
+	return turns;
+}
+
+test("runs work at once while the turn has time left", () => {
+	const turns = createProcessorTurns();
+	expect([turns.run("a", () => 1), turns.run("b", () => 2), turns.begin("c", 1)]).toEqual([1, 2, undefined]);
+});
+
+test("passes errors of work on, at once or later", async () => {
+	const fail = () => {
+		throw new Error("of the work");
+	};
+	expect(() => createProcessorTurns().run("a", fail)).toThrow("of the work");
+	await expect(setUp().run("a", fail)).rejects.toThrow("of the work");
+});
+
+test("leaves other events their turn between steps", async () => {
+	const turns = setUp();
+	const done: string[] = [];
+	const all = [1, 2, 3].map((nth) =>
+		turns.run("a", () => {
+			work(3);
+			done.push(`step ${nth}`);
+		}),
+	);
+	for (let nth = 0; nth < 3; nth += 1) {
+		await nextTurn();
+		done.push("other");
+	}
+	await Promise.all(all);
+	expect(done).toEqual(["step 1", "other", "step 2", "other", "step 3", "other"]);
+});
+
+test("serves the owner first that used least of the processor", async () => {
+	const turns = setUp();
+	const done: string[] = [];
+	const all: unknown[] = [];
+	for (let nth = 0; nth < 20; nth += 1)
+		all.push(
+			turns.run("heavy", () => {
+				work(3);
+				done.push("heavy");
+			}),
+		);
+	await nextTurn();
+	for (let nth = 0; nth < 5; nth += 1) all.push(turns.run("light", () => done.push("light")));
+	await Promise.all(all);
+	expect(done.lastIndexOf("light")).toBeLessThanOrEqual(6);
+});
+
+test("ends an owner's task before it begins the next", async () => {
+	const turns = setUp();
+	const done: string[] = [];
+	const task = async (name: string) => {
+		await turns.begin("a", 2);
+		for (let step = 1; step <= 3; step += 1) {
+			done.push(`${name}${step}`);
+			if (step < 3) await turns.next("a", 2, true);
+		}
+	};
+	await Promise.all(["x", "y", "z"].map(task));
+	expect(done.join(" ")).toBe("x1 x2 x3 y1 y2 y3 z1 z2 z3");
+});

@@ -12,7 +12,7 @@ import { managementDigest, parseManagementSecret } from "../keys/management-secr
 /** Failed attempts per minute and address before answers are limited. */
 const FAILURES_PER_MINUTE_MAX = 30;
 /** Failed attempts per minute, of all addresses, that may cost a query. */
-const ALL_FAILURES_PER_MINUTE_MAX = 600;
+const ALL_FAILURES_PER_MINUTE_MAX = 3_000;
 /** Digests of keys that were once found; beyond it the least recently used one is forgotten. */
 const KNOWN_MAX = 10_000;
 
@@ -34,7 +34,7 @@ export function createCallers({ statements, clock, keyMaker }: Parts<"statements
 	async function find(digest: ManagementKeyDigest, address: string): Promise<Pick<ManagementKeyRecord, "id">> {
 		const found = known.get(digest) ?? (await keyLoadLimiter.find(digest, address));
 		known.delete(digest);
-		for (const oldest of known.keys()) if (known.size >= KNOWN_MAX) known.delete(oldest);
+		if (known.size >= KNOWN_MAX) known.delete(known.keys().next().value as ManagementKeyDigest);
 		known.set(digest, { id: found.id });
 		return found;
 	}

@@ -96,17 +96,22 @@ describe("unknown keys", () => {
 
 	test("of many networks cost at most the total limit, and keep no good key out", async () => {
 		const { clock, find, loads } = setUp(600);
-		// 100 networks of 20 addresses each.
-		for (const [at, digest] of many(2_000, "bad").entries()) void find(digest, `10.0.${at % 100}.${at % 20}`);
+		for (const [at, digest] of many(2_000, "bad").entries()) void find(digest, `10.0.${at % 20}.${at % 99}`);
 		await waitFor(() => loads.length === 32, "a burst of queries");
-		const good = find("good", "192.0.2.1");
-		// A place becomes free each tenth of a second, after those of the burst.
-		clock.advance(3_200);
-		expect(await good).toBe("found");
-		expect(loads.indexOf("good")).toBeLessThan(40);
-		clock.advance(3_200);
-		await Bun.sleep(0);
-		expect(loads.length).toBeLessThan(3 * 32 + 2);
+		let found = "";
+		void find("good", "192.0.2.1").then((code) => {
+			found = code;
+		});
+		let waitedMs = 0;
+		for (; found === ""; waitedMs += 400) {
+			await Bun.sleep(0);
+			await Bun.sleep(0);
+			clock.advance(400);
+		}
+		expect(found).toBe("found");
+		// The places of the burst become free after 3.2 s, and ten queries a second follow.
+		expect(waitedMs).toBeLessThanOrEqual(4_000);
+		expect(loads.length).toBeLessThanOrEqual(2 * 32 + 2);
 	});
 });
 

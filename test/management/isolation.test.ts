@@ -76,6 +76,24 @@ test("a missing, unknown or API key opens no route", async () => {
 	await refused("tgm_anything", 401, "invalid_api_key");
 });
 
+test("made-up keys of many networks keep no management key out", async () => {
+	const route = routes.find(({ method }) => method === "GET") as ManagementRoute;
+	const { secret: used } = await managementClient(service);
+	expect((await call(used, route)).status).toBe(200);
+	const { secret: fresh } = await managementClient(service);
+	let open = 0;
+	const guesses = Array.from({ length: 150 }, async (_, at) => {
+		open += 1;
+		const guess = newManagementSecret(service.app.config.serviceName);
+		await call(guess, route, `10.${100 + (at % 25)}.0.1`).finally(() => {
+			open -= 1;
+		});
+	});
+	const statuses = [(await call(used, route, "10.101.0.1")).status, (await call(fresh, route, "192.0.2.1")).status];
+	expect({ statuses, isContended: open > 50 }).toEqual({ statuses: [200, 200], isContended: true });
+	await Promise.all(guesses);
+}, 30_000);
+
 test("a management key is refused for inference", async () => {
 	const { secret: management } = await managementClient(service);
 	for (const path of ["/v1/models", "/v1/key", "/v1/credits", "/v1/files"]) {

@@ -1,4 +1,5 @@
 import { Fault } from "./fault.ts";
+import { elementsMax, type ListBounds, tooManyElements } from "./json-list-bounds.ts";
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 /**
@@ -19,13 +20,6 @@ const SAFE_DIGITS = 15;
 const ESCAPES_MAX = 1_000_000;
 /** Limit of characters outside of strings: digits, brackets, white space. */
 const SIGNS_MAX = 8_000_000;
-
-/** Elements of a list or object on the outermost level that has no other bound. */
-const LIST_MAX = 10_000;
-const PARAM_CHARS_MAX = 64;
-
-/** Most elements of members on the outermost level, by name. */
-export type ListBounds = ReadonlyMap<string, number>;
 
 /** Steps between two turns of the event loop; a step is a character outside of strings, a string or an escape. */
 const STEPS_A_TURN = 200_000;
@@ -148,30 +142,11 @@ class Scan implements Structure {
 		this.#isExact = false;
 		this.deepest = 0;
 		this.#longStrings = undefined;
-		if (this.#lists !== undefined) this.elementsLeft = this.#elementsMax() - 1;
+		if (this.#lists !== undefined) this.elementsLeft = elementsMax(this.#name(), this.#lists) - 1;
 	}
 
-	#elementsMax(): number {
-		return this.#lists?.get(this.#plainName()) ?? LIST_MAX;
-	}
-
-	/** The current member's name without quotes and escapes. */
-	#plainName(): string {
-		const name = this.#name();
-		try {
-			return name.includes("\\") ? (JSON.parse(name) as string) : name.slice(1, -1);
-		} catch {
-			return name.slice(1, -1);
-		}
-	}
-
-	/** Fault `invalid_request`, naming the outermost member. */
 	tooManyElements(): Fault {
-		const param = this.#plainName().slice(0, PARAM_CHARS_MAX);
-		return new Fault("invalid_request", "`{param}` has more than {count} elements.", {
-			values: { param, count: String(this.#elementsMax()) },
-			param,
-		});
+		return tooManyElements(this.#name(), this.#lists);
 	}
 
 	get parts(): number {

@@ -1,0 +1,31 @@
+import { Fault } from "./fault.ts";
+
+/** Most elements of the arrays and objects on the outermost level of a JSON text, by name. */
+export type ListBounds = ReadonlyMap<string, number>;
+
+/** Elements of an array or object without a bound of its own. */
+const LIST_MAX = 10_000;
+const PARAM_CHARS_MAX = 64;
+
+/** `written`: the name with its quotes and escapes. */
+export function elementsMax(written: string, lists: ListBounds | undefined): number {
+	return lists?.get(plain(written)) ?? LIST_MAX;
+}
+
+/** Fault `invalid_request`, naming the array or object. */
+export function tooManyElements(written: string, lists: ListBounds | undefined): Fault {
+	const param = plain(written).slice(0, PARAM_CHARS_MAX);
+	const count = String(elementsMax(written, lists));
+	return new Fault("invalid_request", "`{param}` has more than {count} elements.", {
+		values: { param, count },
+		param,
+	});
+}
+
+function plain(written: string): string {
+	try {
+		return written.includes("\\") ? (JSON.parse(written) as string) : written.slice(1, -1);
+	} catch {
+		return written.slice(1, -1);
+	}
+}

@@ -3,8 +3,7 @@ import type { Statements } from "../db/statements.ts";
 type ControlKind = "key" | "account" | "project" | "budget";
 
 /** A change that every running instance must apply. */
-export interface ControlEntry {
-	readonly seq: number;
+export interface ControlEntry extends AppendedEntry {
 	readonly kind: ControlKind;
 	/** Id of the key, account, project or budget. */
 	readonly subject: string;
@@ -38,7 +37,28 @@ const PAGE_ROWS = 1000;
 
 /** Entries after `seq` in order, at most PAGE_ROWS. */
 export async function readControlAfter(statements: Statements, seq: number): Promise<ControlEntry[]> {
-	const rows = await statements<{ seq: string; kind: ControlKind; subject: string; payload: Record<string, unknown> }>`
-		select seq, kind, subject, payload from control_log where seq > ${seq} order by seq limit ${PAGE_ROWS}`;
-	return rows.map((row) => ({ ...row, seq: Number(row.seq) }));
+	const rows = await statements<EntryRow>`
+		select seq, control_at(at) as at_micros, kind, subject, payload from control_log where seq > ${seq} order by seq limit ${PAGE_ROWS}`;
+	return rows.map(entryOf);
+}
+
+interface EntryRow extends AppendedRow {
+	readonly kind: ControlKind;
+	readonly subject: string;
+	readonly payload: Record<string, unknown>;
+}
+
+const entryOf = (row: EntryRow): ControlEntry => ({
+	...appendedOf(row),
+	kind: row.kind,
+	subject: row.subject,
+	payload: row.payload,
+});
+
+/** Entries of the last hour in order, the newest `most`. */
+export async function readLastHour(statements: Statements, most: number): Promise<ControlEntry[]> {
+	const rows = await statements<EntryRow>`
+		select seq, control_at(at) as at_micros, kind, subject, payload from control_log
+		where seq > (select coalesce(max(seq), 0) - ${most} from control_log) and at > now() - interval '1 hour' order by seq`;
+	return rows.map(entryOf);
 }

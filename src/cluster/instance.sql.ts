@@ -66,3 +66,19 @@ export const controlPending = pgTable("control_pending", {
 	subject: text().notNull(),
 	payload: jsonb().notNull(),
 });
+
+/** Acts of a former server that instances still knew, and this one lacked. */
+export const lostAct = pgTable(
+	"lost_act",
+	{
+		/** Number and time of its entry in the former server's control log. */
+		seq: bigint({ mode: "number" }).notNull(),
+		at: timestamp({ withTimezone: true }).notNull(),
+		kind: text().notNull(),
+		subject: text().notNull(),
+		/** redone: it took a right away. lost: it gave something, and is to be repeated by an operator. */
+		outcome: text({ enum: ["redone", "lost"] }).notNull(),
+		foundAt: timestamp("found_at", { withTimezone: true }).notNull().defaultNow(),
+	},
+	(table) => [primaryKey({ columns: [table.seq, table.at] }), index("lost_act_found").on(table.foundAt)],
+);

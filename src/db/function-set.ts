@@ -15,6 +15,7 @@ import keyFunctions from "./functions/keys.sql" with { type: "text" };
 import leaseFunctions from "./functions/lease.sql" with { type: "text" };
 import ledgerFunctions from "./functions/ledger.sql" with { type: "text" };
 import limitFunctions from "./functions/limits.sql" with { type: "text" };
+import lostActFunctions from "./functions/lost-acts.sql" with { type: "text" };
 import peopleFunctions from "./functions/people.sql" with { type: "text" };
 import projectFunctions from "./functions/projects.sql" with { type: "text" };
 import removalFunctions from "./functions/removal.sql" with { type: "text" };
@@ -31,6 +32,7 @@ const FILES: readonly string[] = [
 	leaseFunctions,
 	ledgerFunctions,
 	keyFunctions,
+	lostActFunctions,
 	usageFunctions,
 	billingFunctions,
 	autoTopUpFunctions,

@@ -6,6 +6,7 @@ import { CONTROL_CHANNEL } from "../cluster/control-log.ts";
 import { FENCE_GRACE_MS } from "../cluster/fence.ts";
 import { createGate } from "../cluster/gate.ts";
 import type { EndOfEpoch, HeartbeatStore } from "../cluster/heartbeat.ts";
+import { openKeptEntries } from "../cluster/kept-entries.ts";
 import { createPgFenceStore } from "../cluster/pg-fence-store.ts";
 import { createPgHeartbeatStore } from "../cluster/pg-heartbeat-store.ts";
 import { startWitness, type WitnessStore } from "../cluster/witness.ts";
@@ -38,6 +39,8 @@ export interface InstanceLeaseParts extends EpochParts {
 		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean },
 	): Promise<unknown>;
 	counts?: LedgerCounts;
+	/** Before anything is admitted by the present server: it may lack acts that were in force. */
+	redoLostActs(): Promise<void>;
 	/** Calls `onMove` when a server with another history has answered. */
 	onMove(onMove: () => void): void;
 	/** Calls `onChange` when the control log may have grown, also after a lost connection. */
@@ -75,8 +78,15 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
 	const { db, clock } = deps;
 	const counts = createLedgerCounts();
 	const fence = createPgFenceStore(db.liveness);
+	const keptPath = join(options.dataDir, "control", `${options.instanceId}.jsonl`);
+	const kept = openKeptEntries({ statements: db.statements, clock, log: deps.log }, keptPath);
 	const parts: InstanceLeaseParts = {
 		...deps,
+		apply(entry) {
+			kept.add(entry);
+			deps.apply(entry);
+		},
+		redoLostActs: kept.reconcile,
 		newUuid,
 		counts,
 		gate: createGate({ clock }),
@@ -130,6 +140,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 	});
 
 	async function begin(): Promise<void> {
+		await parts.redoLostActs();
 		const onEnded = (why: EndOfEpoch) => {
 			replaceSoon();
 			if (why === "another server") tellAgain();

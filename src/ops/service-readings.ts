@@ -87,6 +87,8 @@ export interface ServiceState {
 	paymentFindings(): number | undefined;
 	/** Undefined before the first check. */
 	settlementsRefused(): number | undefined;
+	/** Undefined before the first check. */
+	actsLost(): number | undefined;
 	batchesRefused(): number;
 }
 
@@ -143,6 +145,11 @@ export function serviceReadings(state: ServiceState): Reading[] {
 			"tollgate_settlements_refused",
 			"Settlements of the last day that arrived after RETENTION_USAGE_DAYS, -1 before the first check.",
 			() => state.settlementsRefused() ?? -1,
+		),
+		gauge(
+			"tollgate_acts_lost",
+			"Acts of the last day that the database lost in a failover and an operator has to repeat, -1 before the first check.",
+			() => state.actsLost() ?? -1,
 		),
 		gauge(
 			"tollgate_batches_refused",

@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { startWatch, type Watch } from "../base/watch.ts";
 import type { Catalog } from "../catalog/catalog.ts";
+import { type LostAct, lostActsProblem, readLostActs } from "../cluster/lost-acts.ts";
 import { type DurabilityWatch, readDurability, startDurabilityWatch } from "../db/durability.ts";
 import type { Statements } from "../db/statements.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
@@ -41,7 +42,8 @@ export function startGatewayWatches(deps: { statements: Statements; clock: Clock
 	});
 	const payments = watch("payments in question", FIRST_COUNT_MS, () => countOpenFindings(statements));
 	const refused = watch("refused settlements", FIRST_COUNT_MS, () => countRefusedSettlements(statements));
-	return { books, durability, payments, refused };
+	const lostActs = watch("lost acts", FIRST_COUNT_MS, () => readLostActs(statements));
+	return { books, durability, payments, refused, lostActs };
 }
 
 /** Age of unflushed settlements at which Postgres counts as refusing them; they are flushed every 0.1 s. */
@@ -57,6 +59,7 @@ export function createGatewayHealth(deps: {
 	books: Pick<Watch<BooksSeen | undefined>, "last">;
 	payments: Pick<Watch<number>, "last">;
 	durability: Pick<DurabilityWatch, "problem">;
+	lostActs: Pick<Watch<readonly LostAct[]>, "last">;
 	console: Pick<ConsoleProxy, "problem">;
 }): () => HealthReport {
 	const { instanceLease, catalog, books, payments } = deps;
@@ -73,6 +76,7 @@ export function createGatewayHealth(deps: {
 			() => (booksAreOld() ? "the books were not checked for an hour: no console is running" : undefined),
 			() => ((payments.last() ?? 0) > 0 ? PAYMENTS_DIFFER : undefined),
 			deps.durability.problem,
+			() => lostActsProblem(deps.lostActs.last() ?? []),
 			() => settlementsLate(instanceLease),
 			deps.console.problem,
 		],

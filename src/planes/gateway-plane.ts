@@ -4,6 +4,7 @@ import { type Cleanup, createCleanup } from "../base/cleanup.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Catalog } from "../catalog/catalog.ts";
+import { isLost } from "../cluster/lost-acts.ts";
 import type { Config } from "../config.ts";
 import { createDatabase } from "../db/database.ts";
 import { startReportWriter } from "../deployments/report-writer.ts";
@@ -122,7 +123,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	});
 	const refusals = createRefusals({ statements, clock, log });
 	cleanup.add(() => refusals.stop());
-	const { books, durability, payments, refused } = startGatewayWatches({ statements, clock, log, cleanup });
+	const { books, durability, payments, refused, lostActs } = startGatewayWatches({ statements, clock, log, cleanup });
 	const clients = {
 		bodyMemory: createBodyMemory({ limits: catalog.limits }),
 		bodyReads: createBodyReads(clock),
@@ -163,6 +164,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 			replicas: () => upstreams.replicas(),
 			paymentFindings: () => payments.last(),
 			settlementsRefused: () => refused.last(),
+			actsLost: () => lostActs.last()?.filter(isLost).length,
 			batchesRefused: () => batches.refused(),
 		},
 		workerLabel(config),
@@ -185,7 +187,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 		cors: catalog.cors,
 		health: createGatewayHealth({
 			stopping: () => drainEndMs !== undefined,
-			...{ instanceLease, catalog, books, payments, durability, console: deps.console },
+			...{ instanceLease, catalog, books, payments, durability, lostActs, console: deps.console },
 		}),
 		metrics: metricsOfAll(metrics, deps.otherMetrics, workerLabel(config)),
 		console: deps.console,

@@ -42,7 +42,8 @@ describe("without DATABASE_URL", () => {
 			expect(key.json<{ secret: string }>().secret).toStartWith("sk_service_");
 			expect(key.stderr).toContain("KEY_PEPPER is not set: created one");
 			// The service creates its other files itself.
-			expect(readdirSync(dataDir).filter((name) => !name.startsWith("postgres"))).toEqual(["secrets.json"]);
+			const made = readdirSync(dataDir).filter((name) => !name.startsWith("postgres"));
+			expect(made.toSorted()).toEqual(["database-timelines.json", "secrets.json"]);
 			const migrated = await runHere(["migrate", "--json"], env, folder);
 			expect(migrated.json<object>()).toEqual({ applied: [] });
 			expect(runningEmbeddedUrl(dataDir)).toBe(server.url);

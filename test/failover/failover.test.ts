@@ -4,6 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import postgres from "postgres";
+import { revokeKey } from "../../src/keys/key-admin.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { runHere } from "../cli/run-here.ts";
 import { waitFor } from "../support/wait.ts";
@@ -37,11 +38,14 @@ test("a move of the address ends what acts on the former server, which is refuse
 	await using world = await startFailoverWorld();
 	const { fleet, members, servers } = world;
 	const account = await fleet.account();
-	const [key, other] = [await fleet.key(account), await fleet.key(account)];
+	const [key, other, lost] = [await fleet.key(account), await fleet.key(account), await fleet.key(account)];
 	await world.serve(key, REQUESTS);
 	await world.serve(other, 1);
+	await world.serve(lost, 1);
 	servers.cutReplication();
 	await world.serve(key, REQUESTS);
+	await fleet.applied(await revokeKey(fleet.statements, lost));
+	const { id: given } = await fleet.key(account);
 	await Bun.sleep(500);
 	await servers.promote();
 	// The former primary still runs, and so do all sessions on it.
@@ -51,8 +55,14 @@ test("a move of the address ends what acts on the former server, which is refuse
 	const trials = await Promise.all(members.map((member) => world.ask(other, member)));
 	expect([exitCode, JSON.parse(stdout).effective]).toEqual([0, true]);
 	expect(trials.map(({ code }) => code)).toEqual(["api_key_revoked", "api_key_revoked"]);
+	// The standby lacks two acts: one is redone, the other reported.
+	for (const member of members) expect((await world.ask(lost, member)).code).toBe("api_key_revoked");
 	await world.untilReady();
 	await world.serve(key, REQUESTS);
+	const lines = members.flatMap((member) => world.log(member).split("\n"));
+	expect(
+		lines.filter((line) => line.includes("the database lost an act: repeat it") && line.includes(given)),
+	).toHaveLength(1);
 	world.aim(servers.primary);
 	await waitFor(async () => (await world.readiness(members[0])).status !== "ready", "the refusal", 20_000);
 	expect((await world.readiness(members[0])).reasons.join()).toContain("superseded server: its timeline is 1, and 2");

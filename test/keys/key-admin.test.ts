@@ -38,7 +38,11 @@ const codeOf = (work: Promise<unknown>) =>
 	);
 
 async function entriesOf(subject: string) {
-	return (await readControlAfter(statements, 0)).filter((entry) => entry.subject === subject);
+	const entries = (await readControlAfter(statements, 0)).filter((entry) => entry.subject === subject);
+	return entries.map(({ atMicros, ...entry }) => {
+		expect(atMicros).toBeGreaterThan(1e15);
+		return entry;
+	});
 }
 
 describe("accounts", () => {

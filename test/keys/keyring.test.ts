@@ -32,11 +32,11 @@ function loaded(
 }
 
 function keyChange(seq: number, id: string, changes: Partial<KeyFields>): ControlEntry {
-	return { seq, kind: "key", subject: id, payload: { ...plainKeyFields(id, changes) } };
+	return { seq, atMicros: 0, kind: "key", subject: id, payload: { ...plainKeyFields(id, changes) } };
 }
 
 function accountChange(seq: number, changes: Partial<AccountFields>, subject = "acc_1"): ControlEntry {
-	return { seq, kind: "account", subject, payload: { ...plainAccountFields, ...changes } };
+	return { seq, atMicros: 0, kind: "account", subject, payload: { ...plainAccountFields, ...changes } };
 }
 
 function projectOf(changes: Partial<ProjectFields>): ProjectFields {
@@ -45,7 +45,7 @@ function projectOf(changes: Partial<ProjectFields>): ProjectFields {
 }
 
 function projectChange(seq: number, changes: Partial<ProjectFields>, subject = "proj_1"): ControlEntry {
-	return { seq, kind: "project", subject, payload: { ...projectOf(changes) } };
+	return { seq, atMicros: 0, kind: "project", subject, payload: { ...projectOf(changes) } };
 }
 
 const digestOf = (text: string) => text as KeyDigest;
@@ -163,7 +163,7 @@ describe("keyring", () => {
 	test("entries about credit do not outdate a row", async () => {
 		const { ring, asked } = scripted();
 		const waiting = ring.load(digestOf("d"));
-		ring.apply({ seq: 50, kind: "budget", subject: "acc_1", payload: {} });
+		ring.apply({ seq: 50, atMicros: 0, kind: "budget", subject: "acc_1", payload: {} });
 		asked[0]?.answer(loaded(5, "key_1"));
 		expect((await waiting)?.id).toBe("key_1");
 	});

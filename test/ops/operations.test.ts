@@ -170,6 +170,7 @@ const FIRING: Readonly<Record<string, readonly string[]>> = {
 	TollgateBooksBroken: ['tollgate_books_ok{instance="a"} 0'],
 	TollgatePaymentsOpen: ['tollgate_payment_findings_open{instance="a"} 1'],
 	TollgateSettlementsRefused: ['tollgate_settlements_refused{instance="a"} 1'],
+	TollgateActsLost: ['tollgate_acts_lost{instance="a"} 1'],
 	TollgateBatchesRefused: ['tollgate_batches_refused{instance="a"} 1'],
 	TollgateModelWithoutServers: [0, 1].map((n) => `tollgate_replica_up{instance="a", model="m", replica="m#${n}"} 0`),
 	TollgateInternalErrors: ['tollgate_errors_total{instance="a", code="internal_error"} +1'],

@@ -141,7 +141,7 @@ export function createModelStore(nowMs: () => number) {
 
 	function append(kind: ControlEntry["kind"], subject: string, payload: Record<string, unknown>): number {
 		const seq = log.length + 1;
-		log.push({ seq, kind, subject, payload });
+		log.push({ seq, atMicros: 0, kind, subject, payload });
 		return seq;
 	}
 

@@ -226,6 +226,7 @@ export function createSimProcess(
 					kept: NONE_KEPT,
 					journals: mutantHome(world, process, (record) => noteAppended(world, record, dieAt)),
 					onMove: () => {},
+					redoLostActs: async () => {},
 					listen: async (onChange) => {
 						process.hear = heard("notify", onChange);
 						world.listeners.add(() => process.hear());

@@ -72,6 +72,7 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 			case "control_log":
 				model.log.push({
 					seq: number("seq"),
+					atMicros: 0,
 					kind: text("kind") as ControlEntry["kind"],
 					subject: text("subject"),
 					payload: row.payload as Record<string, unknown>,

@@ -1,9 +1,10 @@
 import type postgres from "postgres";
 import { type Clock, systemClock, withDeadline } from "../../base/clock.ts";
+import { lostActsProblem, readLostActs } from "../../cluster/lost-acts.ts";
 import type { Config } from "../../config.ts";
 import { durabilityProblem, identityProblem, readDurability } from "../../db/durability.ts";
 import { checkMigratable, migratedUrl } from "../../db/migrate.ts";
-import { newClient } from "../../db/new-client.ts";
+import { newClient, withClient } from "../../db/new-client.ts";
 import { checkMayWrite } from "../../db/own-schema.ts";
 import { checkOwnSession, lostSettings, silent, urlForClients } from "../../db/pooler.ts";
 import { type Finding, type Findings, findingsOf } from "./finding.ts";
@@ -138,7 +139,12 @@ function judgeOffset(offsetMs: number, found: Findings): void {
 /** Checks the schema as the next start would, without changing it. */
 async function checkSchema(url: string, found: Findings): Promise<void> {
 	try {
-		if ((await migratedUrl(url)) !== undefined) return found.ok("the schema is up to date");
+		const migrated = await migratedUrl(url);
+		if (migrated !== undefined) {
+			const lost = lostActsProblem(await withClient(migrated, async (client) => readLostActs(client)));
+			if (lost !== undefined) found.warn(lost, "The operators' page Reconciliation lists them.");
+			return found.ok("the schema is up to date");
+		}
 		await checkMigratable(url);
 		found.note("the schema is missing or older: the next start or `tollgate migrate` updates it");
 	} catch (error) {

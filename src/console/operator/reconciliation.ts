@@ -1,6 +1,7 @@
 import { type Clock, withDeadline } from "../../base/clock.ts";
 import type { Language } from "../../base/language.ts";
 import { translate } from "../../base/translate.ts";
+import { readLostActs } from "../../cluster/lost-acts.ts";
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
@@ -49,8 +50,12 @@ export async function listReconciliations(statements: Statements, language: Lang
 	const rows = await statements<BooksRow>`
 			select r.id, r.at, r.ok, coalesce(u.email, r.by) as by, r.checks
 			from reconciliation_run r left join console_user u on u.id = r.by order by r.id desc limit ${RUNS_SHOWN}`;
-	const [greenSinceMs, refused] = await Promise.all([greenSince(statements), refusedSettlements(statements)]);
-	return { runs: rows.map((row) => toldRun(booksRunOf(row), language)), greenSinceMs, refused };
+	const [greenSinceMs, refused, lostActs] = await Promise.all([
+		greenSince(statements),
+		refusedSettlements(statements),
+		readLostActs(statements),
+	]);
+	return { runs: rows.map((row) => toldRun(booksRunOf(row), language)), greenSinceMs, refused, lostActs };
 }
 
 export function toldRun(run: BooksRun, language: Language): BooksRun {

@@ -267,6 +267,16 @@ CREATE TABLE "server_seen" (
 	CONSTRAINT "server_seen_mark_quiet_pk" PRIMARY KEY("mark","quiet")
 );
 --> statement-breakpoint
+CREATE TABLE "lost_act" (
+	"seq" bigint NOT NULL,
+	"at" timestamp with time zone NOT NULL,
+	"kind" text NOT NULL,
+	"subject" text NOT NULL,
+	"outcome" text NOT NULL,
+	"found_at" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "lost_act_seq_at_pk" PRIMARY KEY("seq","at")
+);
+--> statement-breakpoint
 CREATE TABLE "alert_mark" (
 	"account_id" text NOT NULL,
 	"mark" text NOT NULL,
@@ -970,6 +980,7 @@ CREATE INDEX "top_up_account" ON "top_up" USING btree ("account_id","created_at"
 CREATE INDEX "top_up_state" ON "top_up" USING btree ("state","id");--> statement-breakpoint
 CREATE INDEX "top_up_booked" ON "top_up" USING btree ("decided_at") WHERE "top_up"."state" in ('confirmed', 'refunded', 'disputed');--> statement-breakpoint
 CREATE UNIQUE INDEX "top_up_same_reference" ON "top_up" USING btree (upper(regexp_replace("reference", '[[:space:]]', '', 'g')));--> statement-breakpoint
+CREATE INDEX "lost_act_found" ON "lost_act" USING btree ("found_at");--> statement-breakpoint
 CREATE INDEX "instance_beat_unfinished" ON "instance_beat" USING btree ("state") WHERE "instance_beat"."state" <> 'left';--> statement-breakpoint
 CREATE INDEX "alert_mark_at" ON "alert_mark" USING btree ("at");--> statement-breakpoint
 CREATE INDEX "alert_touched_account" ON "alert_touched" USING btree ("account_id");--> statement-breakpoint

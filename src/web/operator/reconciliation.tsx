@@ -49,6 +49,23 @@ export function ReconciliationPage() {
 					)}
 				</Notice>
 			)}
+			{runs.data && runs.data.lostActs.length > 0 && (
+				<TablePanel
+					title={t("Acts that the database lost in a failover")}
+					rows={runs.data.lostActs}
+					rowKey={(act) => `${act.atMs} ${act.subject}`}
+					{...reading}
+					empty={null}
+					columns={[
+						{ label: t("Time"), lead: true, render: (act) => <Moment atMs={act.atMs} /> },
+						{ label: t("Subject"), render: (act) => act.subject },
+						{
+							label: t("Result"),
+							render: (act) => (act.outcome === "redone" ? t("Redone") : t("Missing: repeat it")),
+						},
+					]}
+				/>
+			)}
 			<TablePanel
 				title={t("Last run")}
 				label={t("Checks of the last run")}

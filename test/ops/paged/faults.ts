@@ -70,10 +70,11 @@ export const FAULTS: readonly PagedFault[] = [
 		},
 	},
 	{
-		what: "a payment that Stripe has and the books have not, and a journal that came back too late",
-		alerts: ["TollgatePaymentsOpen", "TollgateSettlementsRefused"],
+		what: "a payment that Stripe has and the books have not, a journal that came back too late, and a lost act",
+		alerts: ["TollgatePaymentsOpen", "TollgateSettlementsRefused", "TollgateActsLost"],
 		async run({ database }) {
 			await database.sql`insert into refused_settlement (instance_id, epoch, requests, charged_nano_usd) values ('gone', 1, 3, 1)`;
+			await database.sql`insert into lost_act (seq, at, kind, subject, outcome) values (1, now(), 'key', 'key_1', 'lost')`;
 			await database.sql`insert into stripe_finding (id, kind, reason) values ('paid:pi_1', 'uncredited', 'refused')`;
 		},
 	},

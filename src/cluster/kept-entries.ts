@@ -1,0 +1,103 @@
+import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { isDatabaseAway } from "../db/outage.ts";
+import type { Statements } from "../db/statements.ts";
+import { type ControlEntry, readLastHour } from "./control-log.ts";
+
+const KEPT_MS = 3_600_000;
+/** At most; the newest stay. A line of the file is some 500 bytes. */
+const KEPT_MAX = 10_000;
+
+/**
+ * The control entries of the last hour, on disk: a server that takes over may lack acts that were in force. An entry is
+ * on disk before this instance reports it as applied.
+ */
+export function openKeptEntries(deps: { statements: Statements; clock: Clock; log: Log }, path: string) {
+	const { statements, clock, log } = deps;
+	const kept = new Map<string, ControlEntry>();
+	let lines = 0;
+	for (const entry of entriesIn(path)) kept.set(nameOf(entry), entry);
+
+	/** Writes the whole file: entries that are too old, or too many, leave it. */
+	function rewrite(): void {
+		const oldest = (clock.wallMs() - KEPT_MS) * 1_000;
+		const excess = kept.size - KEPT_MAX;
+		let place = 0;
+		for (const [name, { atMicros }] of kept) if (place++ < excess || atMicros < oldest) kept.delete(name);
+		lines = kept.size;
+		write(() => {
+			mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+			writeFileSync(`${path}.new`, [...kept.values()].map(lineOf).join(""), { mode: 0o600 });
+			renameSync(`${path}.new`, path);
+		});
+	}
+
+	function write(work: () => void): void {
+		try {
+			work();
+		} catch (error) {
+			log.warn("control entries could not be kept", { path, error });
+		}
+	}
+
+	function add(entry: ControlEntry): void {
+		if (kept.has(nameOf(entry))) return;
+		kept.set(nameOf(entry), entry);
+		lines += 1;
+		if (lines > 2 * KEPT_MAX) rewrite();
+		else write(() => appendFileSync(path, lineOf(entry), { mode: 0o600 }));
+	}
+
+	return {
+		add,
+		/**
+		 * Compares what is kept with the present server's log. Acts that the server lacks are redone if they took a right
+		 * away, and recorded if they gave one. Call before this instance admits anything by that server.
+		 */
+		async reconcile(): Promise<void> {
+			const here = await readLastHour(statements, KEPT_MAX);
+			const known = new Set(here.map(nameOf));
+			const oldest = (clock.wallMs() - KEPT_MS) * 1_000;
+			const missing = [...kept.values()].filter((entry) => !known.has(nameOf(entry)) && entry.atMicros >= oldest);
+			// The last act on a subject has its whole state; each booking counts.
+			const last = new Map(missing.map((entry) => [isBooking(entry) ? nameOf(entry) : entry.subject, entry]));
+			for (const { seq, atMicros, kind, subject, payload } of last.values()) {
+				const [row] = await statements<{ outcome: "redone" | "lost" | null }>`
+					select act_lost(${seq}, ${atMicros}, ${kind}, ${subject}, ${JSON.stringify(payload)}::text::jsonb) as outcome`.catch(
+					(error: unknown) => {
+						if (isDatabaseAway(error)) throw error;
+						log.error("the database lost an act: repeat it", { kind, subject, error });
+						return [];
+					},
+				);
+				if (row?.outcome === "redone") log.error("the database had lost an act, which was redone", { kind, subject });
+				else if (row?.outcome === "lost") log.error("the database lost an act: repeat it", { kind, subject });
+			}
+			for (const entry of here) kept.set(nameOf(entry), entry);
+			rewrite();
+		},
+	};
+}
+
+const isBooking = ({ kind }: ControlEntry) => kind === "budget";
+const nameOf = ({ seq, atMicros }: Pick<ControlEntry, "seq" | "atMicros">) => `${seq} ${atMicros}`;
+const lineOf = (entry: ControlEntry) => `${JSON.stringify(entry)}\n`;
+
+function entriesIn(path: string): ControlEntry[] {
+	try {
+		return readFileSync(path, "utf8").split("\n").flatMap(entryIn);
+	} catch {
+		return [];
+	}
+}
+
+/** None in a line that a crash cut. */
+function entryIn(line: string): ControlEntry[] {
+	try {
+		return [JSON.parse(line) as ControlEntry];
+	} catch {
+		return [];
+	}
+}

@@ -1,0 +1,31 @@
+/** An act that the database had lost, as an instance found it. */
+export interface LostAct {
+	readonly kind: "key" | "account" | "project" | "budget";
+	readonly subject: string;
+	/** `redone`: it took a right away. `lost`: it gave something, and is to be repeated. */
+	readonly outcome: "redone" | "lost";
+	readonly atMs: number;
+}
+
+const SHOWN = 100;
+const NAMED = 5;
+
+/** The acts found missing within the last day, newest first. */
+export async function readLostActs(statements: Query): Promise<readonly LostAct[]> {
+	return statements<LostAct>`
+		select kind, subject, outcome, (extract(epoch from at) * 1000)::float8 as "atMs" from lost_act
+		where found_at > now() - interval '1 day' order by found_at desc, seq desc limit ${SHOWN}`;
+}
+
+type Query = <Row>(strings: TemplateStringsArray, ...values: readonly number[]) => Promise<readonly Row[]>;
+
+export const isLost = ({ outcome }: LostAct): boolean => outcome === "lost";
+
+/** What an operator has to repeat; undefined if nothing. */
+export function lostActsProblem(acts: readonly LostAct[]): string | undefined {
+	const lost = acts.filter(isLost);
+	if (lost.length === 0) return undefined;
+	const named = lost.slice(0, NAMED).map(({ kind, subject }) => `${kind} ${subject}`);
+	const more = lost.length > NAMED ? ` and ${lost.length - NAMED} more` : "";
+	return `the database lost acts in a failover: ${named.join(", ")}${more}. Repeat them`;
+}

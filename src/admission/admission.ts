@@ -194,7 +194,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
 			let shortage: Shortage | null = null;
 			if (lacking === null) await drawLimits(key);
 			else shortage = await lacking.draw(drawingOf(key), amount);
-			if (shortage?.untimely && !goOnInFormer(key, shortage.budget, clock.wallMs()))
+			if (shortage?.untimely && !continueInPrevious(key, shortage.budget, clock.wallMs()))
 				await awaitCapNews(key, shortage.budget);
 			const outcome = attempt(request, amount);
 			if (outcome !== null && "hold" in outcome) return outcome;

@@ -7,7 +7,7 @@ const MOMENT_MS = 100;
  * Reports work that lasts longer than a moment. Most requests end sooner and need neither a timer nor a listener of
  * their own. `lasts` must not throw.
  */
-export function createMoments<One>(clock: Clock, lasts: (one: One) => void) {
+export function createLongRunWatch<One>(clock: Clock, lasts: (one: One) => void) {
 	/** Work in order of its start; undefined once ended. Not a Set, because of the problem described in `SlotPool`. */
 	let young: (One | undefined)[] = [];
 	/** Number of works that began before the first one in `young`. */

@@ -45,7 +45,7 @@ export function passedBody(
 }
 
 /** Whether no connection was established, so that nothing was sent. */
-export function isAbsent(error: unknown): boolean {
+export function isNotConnected(error: unknown): boolean {
 	const { code } = error as { code?: unknown };
 	return code === "ENOENT" || code === "ECONNREFUSED" || code === "ConnectionRefused";
 }

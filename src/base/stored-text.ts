@@ -7,7 +7,7 @@ import { Fault } from "./fault.ts";
 const UNSTORABLE = /[\0\p{Cs}]/gu;
 
 /** Replaces such characters with U+FFFD. */
-export function storable(text: string): string {
+export function replaceUnstorable(text: string): string {
 	return text.replace(UNSTORABLE, "\u{fffd}");
 }
 

@@ -1,4 +1,4 @@
-import { storable } from "../base/stored-text.ts";
+import { replaceUnstorable } from "../base/stored-text.ts";
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { KeyDigest } from "../keys/secret.ts";
@@ -263,5 +263,5 @@ function linesOfRuns(statements: Statements) {
 
 /** Removes characters that Postgres cannot store, since messages quote the input. */
 const jsonOf = (problems: readonly BatchProblem[]) =>
-	JSON.stringify(problems, (_, value: unknown) => (typeof value === "string" ? storable(value) : value));
+	JSON.stringify(problems, (_, value: unknown) => (typeof value === "string" ? replaceUnstorable(value) : value));
 const one = (rows: { batch: BatchRecord }[]): BatchRecord | undefined => rows[0]?.batch;

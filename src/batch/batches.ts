@@ -53,7 +53,7 @@ export function createBatches(deps: {
 		 * rate_limit_exceeded (too many open), idempotency_mismatch.
 		 */
 		async create(owner: { accountId: string; keyId: string }, request: BatchRequest): Promise<BatchRecord> {
-			if (!areOffered()) throw notOffered();
+			if (!areOffered()) throw batchesUnavailable();
 			const input = await deps.files.find(owner.accountId, request.inputFileId);
 			// A repetition returns the existing batch, even after its input was deleted.
 			const made = input === undefined ? await madeBefore(owner.keyId, request) : undefined;
@@ -97,7 +97,7 @@ export function createBatches(deps: {
 	};
 }
 
-export function notOffered(): Fault {
+export function batchesUnavailable(): Fault {
 	return new Fault("service_unavailable", "Managed batches are not available: no model supports them.");
 }
 

@@ -7,7 +7,7 @@ import type { Outcomes } from "./outcomes.ts";
 const TEXT_CHARS_MAX = 32 * 1024 * 1024;
 
 /** A line that waits or is being sent. */
-export interface Work extends OpenLine {
+export interface QueuedLine extends OpenLine {
 	readonly read: BatchLine;
 	/** The last request that sent it; null if none did, or if the line was freed in Postgres. */
 	was: string | null;
@@ -22,11 +22,11 @@ export function createLineQueue(
 	batch: BatchRecord,
 	lines: AsyncGenerator<OpenLine, void>,
 ) {
-	const again: Work[] = [];
+	const again: QueuedLine[] = [];
 	let exhausted = false;
 	let chars = 0;
 
-	async function next(isStopped: () => boolean): Promise<Work | undefined> {
+	async function next(isStopped: () => boolean): Promise<QueuedLine | undefined> {
 		const before = again.shift();
 		if (before !== undefined) return before;
 		if (exhausted || isStopped()) return undefined;
@@ -45,8 +45,8 @@ export function createLineQueue(
 		again,
 		isEmpty: () => exhausted && again.length === 0,
 		isFull: () => outcomes.bytes() + chars >= TEXT_CHARS_MAX,
-		async take(count: number, isStopped: () => boolean): Promise<Work[]> {
-			const taken: Work[] = [];
+		async take(count: number, isStopped: () => boolean): Promise<QueuedLine[]> {
+			const taken: QueuedLine[] = [];
 			// Retries are already in memory and are not limited; otherwise sending could stop for ever.
 			while (taken.length < count && (again.length > 0 || chars < TEXT_CHARS_MAX)) {
 				const work = await next(isStopped).catch((error: unknown) => {
@@ -59,7 +59,7 @@ export function createLineQueue(
 			return taken;
 		},
 		/** Removes a line that has its outcome. */
-		ended(work: Work): void {
+		ended(work: QueuedLine): void {
 			chars -= work.text.length;
 		},
 		/** Frees waiting lines in Postgres, so that the next run does not treat them as interrupted. */

@@ -8,7 +8,7 @@ import type { KeyDigest } from "../keys/secret.ts";
 import type { BatchBooks } from "./batch-books.ts";
 import type { OpenLine } from "./batch-line.ts";
 import type { BatchPause, BatchRecord, BatchUsage } from "./batch-record.ts";
-import { createLineQueue, type Work } from "./line-queue.ts";
+import { createLineQueue, type QueuedLine } from "./line-queue.ts";
 import { answeredLine, errorOf, interrupted, unansweredLine, verdictOf } from "./line-text.ts";
 import type { Outcomes } from "./outcomes.ts";
 
@@ -66,7 +66,7 @@ export interface LineRequest {
 }
 
 /** Sends lines through the gateway; implemented by the gateway. */
-export interface Carrier {
+export interface LineSender {
 	/** Serves the line like any request. Never rejects. */
 	answer(line: LineRequest): Promise<Response>;
 	/** Returns a request's usage, once, after its answer; undefined if it was not settled on this instance. */
@@ -79,7 +79,7 @@ export interface Carrier {
 }
 
 /** Why sending stopped. `aside`: no line can be sent now, and other batches wait for this place. */
-export type Stop = "cancelled" | "expired" | "key" | "shutdown" | "lost" | "unreadable" | "aside";
+export type LineStopReason = "cancelled" | "expired" | "key" | "shutdown" | "lost" | "unreadable" | "aside";
 
 /** Attempts per line if model servers fail; the last failure is then its outcome. */
 const FAILURES_MAX = 3;
@@ -91,7 +91,7 @@ const REFUSED_LOOK_MS = 1_000;
 export function createLineWork(
 	deps: {
 		books: BatchBooks;
-		carrier: Carrier;
+		carrier: LineSender;
 		outcomes: Outcomes;
 		/** Ids of batches that wait because Postgres refuses their rows. */
 		refused: Set<string>;
@@ -107,7 +107,7 @@ export function createLineWork(
 	const { again } = queue;
 	const pace = createLinePace({ clock });
 	const cutOff = new AbortController();
-	let stop: Stop | undefined;
+	let stop: LineStopReason | undefined;
 	let failure: Error | undefined;
 	let unread: unknown;
 	const changes = createChanges(clock);
@@ -120,7 +120,7 @@ export function createLineWork(
 	}
 
 	/** Claims the lines in one statement, then sends them, yielding to the event loop after each. */
-	async function send(taken: readonly Work[]): Promise<void> {
+	async function send(taken: readonly QueuedLine[]): Promise<void> {
 		const claims = taken.map((work) => ({ line: work.line, id: work.claimed ?? newUuid(), was: work.was }));
 		let granted: ReadonlySet<number>;
 		try {
@@ -152,11 +152,11 @@ export function createLineWork(
 	}
 
 	/** Queues the line again; its last request was not charged. */
-	function tryAgain(work: Work, was: string | null): void {
+	function tryAgain(work: QueuedLine, was: string | null): void {
 		again.push({ ...work, was, claimed: null });
 	}
 
-	function begin(work: Work, id: string): void {
+	function begin(work: QueuedLine, id: string): void {
 		const carried = carry(work, id).finally(() => {
 			inFlight.delete(carried);
 			changed();
@@ -164,7 +164,7 @@ export function createLineWork(
 		inFlight.add(carried);
 	}
 
-	async function carry(work: Work, id: string): Promise<void> {
+	async function carry(work: QueuedLine, id: string): Promise<void> {
 		const { line, read } = work;
 		try {
 			const { id: batchId, model, endpoint, keyDigest } = batch;
@@ -179,7 +179,7 @@ export function createLineWork(
 		}
 	}
 
-	function judge(work: Work, id: string, status: number, text: string): void {
+	function judge(work: QueuedLine, id: string, status: number, text: string): void {
 		const { line, read } = work;
 		const error = status === 200 ? undefined : errorOf(text);
 		const verdict = verdictOf(status, error?.code ?? "");
@@ -200,12 +200,12 @@ export function createLineWork(
 		}
 	}
 
-	function settle(work: Work, outcome: Parameters<Outcomes["add"]>[0]): void {
+	function settle(work: QueuedLine, outcome: Parameters<Outcomes["add"]>[0]): void {
 		queue.ended(work);
 		outcomes.add(outcome);
 	}
 
-	function stopWith(reason: Stop): void {
+	function stopWith(reason: LineStopReason): void {
 		stop ??= reason;
 		changed();
 	}
@@ -227,7 +227,7 @@ export function createLineWork(
 	}
 
 	/** Stops reading. Lines being sent still finish, so that their outcomes are kept. */
-	function unreadable(error: unknown): Work[] {
+	function unreadable(error: unknown): QueuedLine[] {
 		log.warn("the input of a batch cannot be read further; another run follows", { batch: batch.id, error });
 		stop = "unreadable";
 		unread = error;
@@ -236,7 +236,7 @@ export function createLineWork(
 
 	return {
 		/** Resolves when no line is being sent, with the reason; undefined if every line has its outcome. */
-		async run(): Promise<Stop | undefined> {
+		async run(): Promise<LineStopReason | undefined> {
 			while (stop === undefined) {
 				if (queue.isEmpty()) {
 					if (inFlight.size === 0) return undefined;

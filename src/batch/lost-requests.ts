@@ -40,7 +40,7 @@ export async function creditLostRequests(statements: Statements, log: Log): Prom
 }
 
 /** Deletes interrupted requests that were never settled. Run by a console's job. */
-export async function forgetLostRequests(statements: Statements): Promise<void> {
+export async function deleteLostRequests(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`
 			delete from batch_lost_request where request_id in (

@@ -19,7 +19,7 @@ const STUCK_MS = 60_000;
 const END_GRACE_MS = 10 * 60_000;
 
 /** Runs alongside the sender: stores progress, reads requested changes, seals outcomes. */
-export function startPulse(
+export function startBatchTick(
 	deps: { books: BatchBooks; clock: Clock; log: Log },
 	/** `isPast`: the batch's time window is over by the database's clock. */
 	batch: BatchRecord & { readonly isPast: boolean },

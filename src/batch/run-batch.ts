@@ -12,9 +12,9 @@ import { type BatchBooks, type ClaimedLine, RunLost } from "./batch-books.ts";
 import { InputUnreadable, openLines } from "./batch-line.ts";
 import type { BatchEnding, BatchProblem, BatchRecord } from "./batch-record.ts";
 import { CANCELLED, EXPIRED, unansweredLine } from "./line-text.ts";
-import { type Carrier, createLineWork, type Stop } from "./line-work.ts";
+import { createLineWork, type LineSender, type LineStopReason } from "./line-work.ts";
 import { createOutcomes, type Outcomes } from "./outcomes.ts";
-import { startPulse } from "./pulse.ts";
+import { startBatchTick } from "./pulse.ts";
 import { validate } from "./validate.ts";
 
 /** Number of a file's sealed parts, and numbers of empty ones. */
@@ -58,7 +58,7 @@ function isSealed(part: number, { parts, empty }: Sealed): boolean {
 export interface RunDeps {
 	readonly books: BatchBooks;
 	readonly files: Files;
-	readonly carrier: Carrier;
+	readonly carrier: LineSender;
 	readonly clock: Clock;
 	readonly log: Log;
 	snapshot(): CatalogSnapshot;
@@ -168,7 +168,7 @@ async function carriedOut(deps: RunDeps, batch: Taken, signal: AbortSignal): Pro
 	const [output, error] = await Promise.all([deps.files.resume(outputFileId), deps.files.resume(errorFileId)]);
 	const input = await deps.files.find(batch.accountId, batch.inputFileId);
 	if (output === undefined || error === undefined) return outputLost(deps, batch, { output, error });
-	let stop: Stop | undefined;
+	let stop: LineStopReason | undefined;
 	try {
 		// Runs even if the input was deleted: lines with an answer are sealed and counted before the batch fails.
 		const bytes = input === undefined ? noBytes() : deps.files.read(input);
@@ -244,11 +244,11 @@ async function everyLine(
 	batch: Taken & { readonly model: string },
 	{ bytes, output, error }: { bytes: ReadableStream<Uint8Array>; output: FileWriter; error: FileWriter },
 	signal: AbortSignal,
-): Promise<Stop | undefined> {
+): Promise<LineStopReason | undefined> {
 	const run = { batchId: batch.id, run: batch.run };
 	const outcomes = createOutcomes(deps, { ...run, output, error });
 	let lines: ReturnType<typeof openLines> | undefined;
-	let pulse: ReturnType<typeof startPulse> | undefined;
+	let pulse: ReturnType<typeof startBatchTick> | undefined;
 	try {
 		const sealed = {
 			output: { empty: await output.fence(), parts: output.parts() },
@@ -256,7 +256,7 @@ async function everyLine(
 		};
 		lines = openLines(bytes, await linesBefore({ ...deps, outcomes }, run, sealed));
 		const work = createLineWork({ ...deps, outcomes }, batch, lines);
-		pulse = startPulse(deps, batch, { work, outcomes, signal }, deps);
+		pulse = startBatchTick(deps, batch, { work, outcomes, signal }, deps);
 		const stop = await work.run();
 		if (stop === "lost") throw new RunLost();
 		let unread: unknown;
@@ -285,7 +285,7 @@ const STOPS = "the instance stops; another run goes on with the batch";
 async function endRest(
 	work: ReturnType<typeof createLineWork>,
 	outcomes: Outcomes,
-	stop: Stop,
+	stop: LineStopReason,
 	signal: AbortSignal,
 ): Promise<InputUnreadable | undefined> {
 	const reason = stop === "expired" ? EXPIRED : CANCELLED;

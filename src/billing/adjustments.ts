@@ -6,7 +6,7 @@ import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { type ViewOf, viewOf } from "../db/view-of.ts";
 import { formatUsd, NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
-import { noted, notedJson } from "../ops/audit.ts";
+import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
 import type { creditAdjustment } from "./adjustment.sql.ts";
 import { inTransaction, rowsOf, type Transaction } from "./stripe-books.ts";
@@ -180,6 +180,6 @@ async function note(
 	more: Record<string, string> = {},
 ): Promise<void> {
 	const detail = { usd: formatUsd(amountNanoUsd), reason, adjustment: id, ...more };
-	const act = noted({ actor: by.actor ?? by.operatorId, action, ip: by.ip, detail });
-	await tx.execute(sql`select audit_note(${notedJson(act)}::text::jsonb, ${accountId}, ${accountId})`);
+	const act = auditNote({ actor: by.actor ?? by.operatorId, action, ip: by.ip, detail });
+	await tx.execute(sql`select audit_note(${auditNotesJson(act)}::text::jsonb, ${accountId}, ${accountId})`);
 }

@@ -2,7 +2,7 @@ import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { type ViewOf, viewOf } from "../db/view-of.ts";
 import { type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
-import { type Noted, notedJson } from "../ops/audit.ts";
+import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { autoTopUp } from "./auto-top-up.sql.ts";
 import type { StopReason } from "./stop-reasons.ts";
 import { payableByCard, TOP_UP_NANO_USD_MIN } from "./top-ups.ts";
@@ -71,19 +71,19 @@ export async function saveAutoTopUp(statements: Statements, accountId: string, a
 		), touched as (
 			insert into auto_top_up_touched (account_id) select account_id from saved
 		)
-		select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from saved`;
+		select audit_note(${auditNotesJson(act)}::text::jsonb, account_id, account_id) from saved`;
 	if (rows.length === 0) throw new Fault("conflict", "Save a card first.");
 }
 
 /** Switches automatic top-ups off. A running attempt continues. Returns false if they were off. */
-export async function switchOffAutoTopUp(statements: Statements, accountId: string, act?: Noted): Promise<boolean> {
+export async function switchOffAutoTopUp(statements: Statements, accountId: string, act?: AuditNote): Promise<boolean> {
 	const rows = await statements`
 		with off as (
 			delete from auto_top_up where account_id = ${accountId} returning account_id
 		), woken as (
 			update auto_top_up_attempt a set look_at = now() from off o where a.account_id = o.account_id and a.state = 'needs_authentication'
 		)
-		select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from off`;
+		select audit_note(${auditNotesJson(act)}::text::jsonb, account_id, account_id) from off`;
 	return rows.length > 0;
 }
 

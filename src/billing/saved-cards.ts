@@ -4,7 +4,7 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import { viewOf } from "../db/view-of.ts";
-import { type Noted, notedJson } from "../ops/audit.ts";
+import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import { isGone, isRefused, paymentServiceFault } from "./stripe-client.ts";
 import { idOf } from "./stripe-events.ts";
 import { createUnderWay } from "./under-way.ts";
@@ -101,7 +101,7 @@ export function createSavedCards(
 		},
 
 		/** Opens the page for entering a card and returns its URL. Stripe redirects to `back` + "saved" or "cancelled". */
-		async setup(accountId: string, { email, back }: { email: string; back: string }, act?: Noted): Promise<string> {
+		async setup(accountId: string, { email, back }: { email: string; back: string }, act?: AuditNote): Promise<string> {
 			const pageFor = (customerId: string) =>
 				stripe.checkout.sessions.create({
 					mode: "setup",
@@ -129,7 +129,7 @@ export function createSavedCards(
 						insert into card_setup (id, account_id, kind, look_at)
 						values (${page.id}, ${accountId}, 'card', now() + make_interval(secs => ${LOOK_S}::integer))
 					)
-					select audit_note(${notedJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
+					select audit_note(${auditNotesJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
 				return page.url;
 			} catch (error) {
 				throw paymentServiceFault(error);
@@ -140,7 +140,7 @@ export function createSavedCards(
 		 * Deletes the card here and at Stripe, and switches automatic top-ups off. If Stripe does not answer, `collect`
 		 * retries.
 		 */
-		async remove(accountId: string, act?: Noted): Promise<void> {
+		async remove(accountId: string, act?: AuditNote): Promise<void> {
 			const [row] = await statements<{ payment_method_id: string }>`
 				with off as (
 					delete from auto_top_up where account_id = ${accountId}
@@ -157,7 +157,7 @@ export function createSavedCards(
 				)
 				update saved_card c set payment_method_id = null, brand = null, last_four = null, exp_month = null, exp_year = null, saved_at = null
 				from before b where c.account_id = b.account_id and b.payment_method_id is not null
-				returning b.payment_method_id, audit_note(${notedJson(act)}::text::jsonb, c.account_id, c.account_id)`;
+				returning b.payment_method_id, audit_note(${auditNotesJson(act)}::text::jsonb, c.account_id, c.account_id)`;
 			if (row === undefined) throw new Fault("not_found", "No card is saved.");
 			await detachSoon(row.payment_method_id);
 		},

@@ -3,7 +3,7 @@ import type Stripe from "stripe";
 import type { Transactional } from "../db/transactional.ts";
 import { centsOf } from "../money/cents.ts";
 import { MAX_NANO_USD } from "../money/nano-usd.ts";
-import { noted, notedJson } from "../ops/audit.ts";
+import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction, StripeEvent } from "../ops/audit-action.ts";
 import { RECEIVED } from "../ops/payment-findings.ts";
 import {
@@ -147,9 +147,9 @@ async function take(tx: Transaction, event: Stripe.Event): Promise<string> {
 		sql`update stripe_event set outcome = ${outcome}, detail = ${JSON.stringify(detail)}::text::jsonb where id = ${event.id}`,
 	);
 	if (outcome !== "ignored") {
-		const act = noted({ actor: "stripe", action, ip: null, detail: { ...detail, event: event.id, outcome } });
+		const act = auditNote({ actor: "stripe", action, ip: null, detail: { ...detail, event: event.id, outcome } });
 		await tx.execute(sql`
-			select audit_note(${notedJson(act)}::text::jsonb, ${subject}, (select t.account_id from top_up t where t.id = ${subject}))`);
+			select audit_note(${auditNotesJson(act)}::text::jsonb, ${subject}, (select t.account_id from top_up t where t.id = ${subject}))`);
 	}
 	return outcome;
 }

@@ -3,8 +3,8 @@ import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { type ViewOf, viewOf } from "../db/view-of.ts";
-import { noted, notedJson } from "../ops/audit.ts";
-import { IN_HAND_S, RECEIVED } from "../ops/payment-findings.ts";
+import { auditNote, auditNotesJson } from "../ops/audit.ts";
+import { PROCESSING_S, RECEIVED } from "../ops/payment-findings.ts";
 import type { stripeFinding } from "./stripe.sql.ts";
 
 type Row = ViewOf<typeof stripeFinding>;
@@ -48,7 +48,7 @@ export async function listOpenFindings(statements: Statements): Promise<OpenFind
 		select f.id, f.kind, f.reason, f.top_up_id, f.amount_cents::float8 as amount_cents, f.currency, f.found_at, t.account_id
 		from stripe_finding f left join top_up t on t.id = f.top_up_id
 		where f.resolved_at is null
-			and (f.reason <> ${RECEIVED} or f.found_at < clock_timestamp() - make_interval(secs => ${IN_HAND_S}::integer))
+			and (f.reason <> ${RECEIVED} or f.found_at < clock_timestamp() - make_interval(secs => ${PROCESSING_S}::integer))
 		order by f.found_at limit ${SHOWN_MAX}`;
 	return rows.map(viewOf<OpenFinding>);
 }
@@ -69,13 +69,13 @@ export async function closeFinding(
 	closing: { id: string; operatorId: string; reason: string; ip: string | null },
 ): Promise<void> {
 	const { id, operatorId, reason, ip } = closing;
-	const act = noted({ actor: operatorId, action: "payment.close", ip, detail: { reason } });
+	const act = auditNote({ actor: operatorId, action: "payment.close", ip, detail: { reason } });
 	await statements`
 		with closed as (
 			update stripe_finding set resolved_at = clock_timestamp(), resolved_by = ${operatorId}::text, resolution = ${reason}::text
 			where id = ${id}::text and resolved_at is null returning id, top_up_id
 		)
-		select audit_note(${notedJson(act)}::text::jsonb, c.id, t.account_id)
+		select audit_note(${auditNotesJson(act)}::text::jsonb, c.id, t.account_id)
 		from closed c left join top_up t on t.id = c.top_up_id`;
 	const [row] = await statements`select 1 from stripe_finding where id = ${id} and resolved_at is not null`;
 	if (row === undefined) throw new Fault("not_found", "There is no finding {id}.", { values: { id } });

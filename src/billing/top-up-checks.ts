@@ -5,7 +5,7 @@ import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import type { NanoUsd } from "../money/nano-usd.ts";
-import { noted, notedJson } from "../ops/audit.ts";
+import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { AuditAction } from "../ops/audit-action.ts";
 import { inTransaction, lockTopUp, type PaidTopUp, rowsOf, type Transaction } from "./stripe-books.ts";
 import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
@@ -80,8 +80,8 @@ async function note(
 	{ id, accountId, amountNanoUsd }: PaidTopUp,
 	{ operatorId, ip, transactionReference }: TransferCheck,
 ): Promise<void> {
-	const act = noted({ actor: operatorId, action, ip, detail: { transactionReference, amountNanoUsd } });
-	await tx.execute(sql`select audit_note(${notedJson(act)}::text::jsonb, ${id}, ${accountId})`);
+	const act = auditNote({ actor: operatorId, action, ip, detail: { transactionReference, amountNanoUsd } });
+	await tx.execute(sql`select audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, ${accountId})`);
 }
 
 /** Only plain letters and digits with signs between, so that different references look different. */
@@ -109,7 +109,7 @@ export async function rejectTransfer(
 	const { topUpId, operatorId, reason, ip } = rejection;
 	const { method } = await getTopUp(statements, topUpId);
 	if (method === "card") throw new Fault("conflict", "Only the payment service can reject a card payment.");
-	const act = noted({ actor: operatorId, action: REJECTED, ip, detail: { reason } });
+	const act = auditNote({ actor: operatorId, action: REJECTED, ip, detail: { reason } });
 	return rejectTopUp(statements, topUpId, operatorId, act);
 }
 

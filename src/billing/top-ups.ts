@@ -8,7 +8,7 @@ import { type ViewOf, viewOf } from "../db/view-of.ts";
 import { isLabel } from "../keys/key-settings.ts";
 import { isWholeCents, nanoUsdOfCents } from "../money/cents.ts";
 import { NANO_PER_USD, type NanoUsd, nanoUsd } from "../money/nano-usd.ts";
-import { type Noted, notedJson } from "../ops/audit.ts";
+import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { topUp } from "./top-up.sql.ts";
 
 /** Excludes letters that look like digits, because people type the reference into their bank's form. */
@@ -54,7 +54,7 @@ export async function createTopUp(
 	statements: Statements,
 	topUp: NewTopUp,
 	id: string = newId("top"),
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<{ id: string; state: "pending" }> {
 	const { accountId, amountNanoUsd, method, reference, pendingMost = null } = topUp;
 	if (amountNanoUsd < TOP_UP_NANO_USD_MIN)
@@ -69,7 +69,7 @@ export async function createTopUp(
 	}
 	try {
 		await statements`
-			select audit_note(${notedJson(act)}::text::jsonb, ${id}, ${accountId})
+			select audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, ${accountId})
 			from topup_expect(${id}, ${accountId}, ${amountNanoUsd}::bigint, ${method}, ${reference}, ${pendingMost}::integer) as made where made`;
 	} catch (error) {
 		throw faultOfSql(error, "A top-up with this reference already exists.");
@@ -104,7 +104,7 @@ export async function rejectTopUp(statements: Statements, id: string, actor: str
 			update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = ${actor}
 			where id = ${id} and state = 'pending' returning id, account_id
 		)
-		select audit_note(${notedJson(act)}::text::jsonb, id, account_id) from rejected`;
+		select audit_note(${auditNotesJson(act)}::text::jsonb, id, account_id) from rejected`;
 	const topUp = await getTopUp(statements, id);
 	if (topUp.state === "rejected") return topUp;
 	throw new Fault("conflict", "The top-up is {state}: it cannot be rejected.", { values: { state: topUp.state } });

@@ -5,7 +5,7 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { createDatabase, type Database } from "../db/database.ts";
-import { isEmbeddedMade, runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
+import { embeddedExists, runningEmbeddedUrl, startEmbeddedPostgres } from "../db/embedded.ts";
 import { migrate, migratedUrl } from "../db/migrate.ts";
 import { isConnectionCut } from "../db/outage.ts";
 import { isIgnored } from "./end-signals.ts";
@@ -40,7 +40,7 @@ export async function withDatabaseUrl<Result>(
 ): Promise<Result> {
 	const url = config.databaseUrl ?? runningEmbeddedUrl(config.dataDir);
 	if (url !== undefined) return work(url);
-	if (!isEmbeddedMade(config.dataDir)) deps.note(noteOfNone(deps, config.dataDir));
+	if (!embeddedExists(config.dataDir)) deps.note(noteOfNone(deps, config.dataDir));
 	const signals = ENDING_SIGNALS.filter((signal) => !isIgnored(signal));
 	// A signal's default action would skip the exit handler that stops the database.
 	const exit = (signal: NodeJS.Signals) => process.exit(128 + constants.signals[signal]);

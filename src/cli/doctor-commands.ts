@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import { type Config, ConfigError } from "../config.ts";
-import { isEmbeddedMade } from "../db/embedded.ts";
+import { embeddedExists } from "../db/embedded.ts";
 import { findPostgresBinaries } from "../db/postgres-binaries.ts";
 import { reachableAddressOf } from "../planes/listening-address.ts";
 import type { CommandContext, CommandRuns } from "./command.ts";

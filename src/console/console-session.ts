@@ -1,7 +1,7 @@
 import { assert } from "../base/assert.ts";
 import type { Fault } from "../base/fault.ts";
 import type { Connection } from "../gateway/connection.ts";
-import { noted } from "../ops/audit.ts";
+import { auditNote } from "../ops/audit.ts";
 import { ConsoleError } from "./console-error.ts";
 import type { Actor } from "./keys/fence-view.ts";
 import { RIGHTS, type Right, ROLE_LABELS, type Scope, scopeOf } from "./members/roles.ts";
@@ -54,7 +54,7 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		const { connection } = of(request);
 		return {
 			connection,
-			noted: (action, detail = {}) => noted({ actor: userId, action, detail, ip: connection.address }),
+			noted: (action, detail = {}) => auditNote({ actor: userId, action, detail, ip: connection.address }),
 		};
 	}
 

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Language } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
-import { isAbsent } from "../base/passed-body.ts";
+import { isNotConnected } from "../base/passed-body.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { signInternalToken } from "../keys/internal-token.ts";
 import type { KeyDigest } from "../keys/secret.ts";
@@ -57,7 +57,7 @@ export function createGatewayClient(
 				} catch (error) {
 					if (request.signal.aborted) throw error;
 					// A gateway that accepted the request and then died may have served it, so no other gateway gets it.
-					if (!isAbsent(error))
+					if (!isNotConnected(error))
 						throw new ConsoleError(
 							"service_unavailable",
 							"The gateway stopped before it responded. The request log shows what was charged.",

@@ -21,7 +21,7 @@ import {
 	startUnlessRunning,
 } from "./postgres-start.ts";
 import { findPostmaster, isRunning, type Postmaster } from "./postmaster.ts";
-import { giveTo, serverOwner } from "./server-owner.ts";
+import { changeOwner, serverOwner } from "./server-owner.ts";
 
 const CHECK_MS = 1_000;
 const WAIT_MS_MAX = 30_000;
@@ -122,7 +122,7 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 	const binaries = await reachableBinaries(deps, options.binaries ?? (await findPostgresBinaries()), owner);
 	const home = { dataDir, folder, cluster, owner, binaries, settings: options.settings ?? {} };
 	fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
-	for (const path of [folder, cluster]) if (fs.existsSync(path)) giveTo(owner, path);
+	for (const path of [folder, cluster]) if (fs.existsSync(path)) changeOwner(owner, path);
 
 	const starting = await waitForStartLock(dataDir);
 	let isStarting = true;
@@ -142,7 +142,7 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 		const keepRunning = () => void process.off("exit", atExit);
 		try {
 			const password = keptPassword(home);
-			if (!isEmbeddedMade(dataDir)) await initialiseCluster(home, password);
+			if (!embeddedExists(dataDir)) await initialiseCluster(home, password);
 			const adopted = findPostmaster(cluster) !== undefined;
 			const postmaster = await startUnlessRunning(deps.log, home, { port });
 			keepPort(dataDir, postmaster.port);
@@ -173,7 +173,7 @@ export async function startEmbeddedPostgres(deps: { log: Log }, options: Embedde
 }
 
 /** Whether the directory contains a database, running or not. */
-export function isEmbeddedMade(dataDir: string): boolean {
+export function embeddedExists(dataDir: string): boolean {
 	return fs.existsSync(join(dataDir, "postgres", "cluster", "PG_VERSION"));
 }
 

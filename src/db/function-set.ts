@@ -60,7 +60,7 @@ const ANY_SET = /^tollgate_[0-9a-f]{12}$/;
 const SETS_KEPT = 16;
 
 /** In one transaction, creates the functions unless they exist, and records that this version uses them. */
-export async function layFunctions(client: postgres.Sql, version: string, setsKept = SETS_KEPT): Promise<void> {
+export async function createFunctions(client: postgres.Sql, version: string, setsKept = SETS_KEPT): Promise<void> {
 	await inTransaction(client, async (transaction) => {
 		if (!(await hasFunctions(transaction))) {
 			await transaction.unsafe(`create schema ${FUNCTION_SET}`);
@@ -117,7 +117,7 @@ export function isPrepared(url: string): boolean {
 }
 
 /** Removes functions from the search path, so that tables are not created in their schema. */
-export async function leaveFunctions(client: postgres.Sql): Promise<void> {
+export async function removeFromPath(client: postgres.Sql): Promise<void> {
 	await setPath(client, await searchPath(client));
 }
 
@@ -125,7 +125,7 @@ export async function leaveFunctions(client: postgres.Sql): Promise<void> {
 export async function checkFunctions(client: postgres.Sql): Promise<void> {
 	await checkMayCall(client);
 	const [row] = await client<{ first: string }[]>`select current_schema() as first`;
-	if (row?.first !== FUNCTION_SET) throw pathLost();
+	if (row?.first !== FUNCTION_SET) throw searchPathLost();
 }
 
 /** Checks that this role may use the schema and call all of its functions. */
@@ -147,7 +147,7 @@ export async function checkMayCall(client: postgres.Sql): Promise<void> {
 }
 
 /** Error for a connection made with `urlWithFunctions` that lacks the search path. */
-export function pathLost(): Fault {
+export function searchPathLost(): Fault {
 	return new Fault(
 		"service_unavailable",
 		"The connection to the database loses its search_path: connect to PostgreSQL itself, or have the pooler pass that setting on.",

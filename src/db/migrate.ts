@@ -6,10 +6,10 @@ import {
 	checkFunctions,
 	checkMayCall,
 	checkMayMakeSchema,
+	createFunctions,
 	dropFunctions,
 	hasFunctions,
-	layFunctions,
-	leaveFunctions,
+	removeFromPath,
 	urlWithFunctions,
 } from "./function-set.ts";
 import { inTransaction } from "./in-transaction.ts";
@@ -19,9 +19,9 @@ import {
 	checkMayMakeTables,
 	checkMayWrite,
 	findOwnSchema,
-	lookFirstInto,
+	putSchemaFirst,
+	removeDeadlines,
 	schemaForTables,
-	untimed,
 } from "./own-schema.ts";
 import { checkOwnSession, lostSettings } from "./pooler.ts";
 import { withRequiredSettings } from "./session-settings.ts";
@@ -44,7 +44,7 @@ export async function migrate(deps: { log: Log }, url: string, list: readonly Mi
 			deps.log.warn("connections to the database lose settings: a pooler ignores them", {
 				settings: lost,
 			});
-		await leaveFunctions(client);
+		await removeFromPath(client);
 		await checkMayWrite(client);
 		await client`select pg_advisory_lock(${ADVISORY_LOCK})`;
 		const { schema, missing } = await findMissing(client, list);
@@ -60,7 +60,7 @@ export async function migrate(deps: { log: Log }, url: string, list: readonly Mi
 		if (missing.length > 0)
 			deps.log.info("the schema is up to date", { migrations: missing.length, last: missing.at(-1)?.name });
 		// After the tables that the functions use.
-		await layFunctions(client, VERSION);
+		await createFunctions(client, VERSION);
 		const prepared = await urlWithFunctions(client, required);
 		await withClient(prepared, checkFunctions);
 		return { applied: missing.map(({ name }) => name), url: prepared };
@@ -70,7 +70,7 @@ export async function migrate(deps: { log: Log }, url: string, list: readonly Mi
 /** Checks, without changes, that a start could migrate the schema. The Fault says what to do. */
 export async function checkMigratable(url: string): Promise<void> {
 	await withClient(url, async (client) => {
-		await leaveFunctions(client);
+		await removeFromPath(client);
 		await findMissing(client, migrations);
 	});
 }
@@ -82,7 +82,7 @@ export async function checkMigratable(url: string): Promise<void> {
 async function findMissing(client: postgres.Sql, list: readonly Migration[]) {
 	const found = await findOwnSchema(client);
 	const schema = found ?? (await schemaForTables(client));
-	await lookFirstInto(client, schema);
+	await putSchemaFirst(client, schema);
 	const known = found === undefined ? new Map<string, boolean>() : await readList(client);
 	refuseOthers(known, list);
 	const missing = list.filter(({ name }) => !known.has(name));
@@ -95,11 +95,11 @@ async function findMissing(client: postgres.Sql, list: readonly Migration[]) {
 export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
 		const { required } = await lookAtWay(client, url);
-		await leaveFunctions(client);
+		await removeFromPath(client);
 		const schema = await findOwnSchema(client);
 		if (schema === undefined || !(await hasOwnTables(client, schema)) || !(await hasFunctions(client)))
 			return undefined;
-		await lookFirstInto(client, schema);
+		await putSchemaFirst(client, schema);
 		const known = await readList(client);
 		refuseOthers(known, migrations);
 		if (!migrations.every(({ name }) => known.has(name))) return undefined;
@@ -115,7 +115,7 @@ async function lookAtWay(client: postgres.Sql, url: string) {
 	await checkOwnSession(client, url);
 	const required = await withRequiredSettings(client, url);
 	// Called after `withRequiredSettings`, which must see the session's original deadlines.
-	await untimed(client);
+	await removeDeadlines(client);
 	return { required, lost: await lostSettings(await urlWithFunctions(client, required)) };
 }
 

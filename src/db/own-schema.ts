@@ -82,7 +82,7 @@ function isOurs(client: postgres.Sql) {
 }
 
 /** Puts this schema first in the path, so that no other schema hides its tables. */
-export async function lookFirstInto(client: postgres.Sql, schema: string): Promise<void> {
+export async function putSchemaFirst(client: postgres.Sql, schema: string): Promise<void> {
 	const others = (await pathNames(client)).filter((name) => name !== schema);
 	await setPath(client, pathText([schema, ...others]));
 }
@@ -98,7 +98,7 @@ async function look(client: postgres.Sql): Promise<Place> {
 const refused = (message: string) => new Fault("service_unavailable", message);
 
 /** Removes the role's deadlines, which are for queries; a migration or the wait for another start may be long. */
-export async function untimed(client: postgres.Sql): Promise<void> {
+export async function removeDeadlines(client: postgres.Sql): Promise<void> {
 	await client`
 		select set_config(name, '0', false) from pg_settings
 		where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`;

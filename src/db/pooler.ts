@@ -1,7 +1,7 @@
 import type postgres from "postgres";
 import { systemClock, withDeadline } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { FUNCTION_SET, pathLost, urlWithFunctions } from "./function-set.ts";
+import { FUNCTION_SET, searchPathLost, urlWithFunctions } from "./function-set.ts";
 import { newClient, withClient } from "./new-client.ts";
 import { checkRequiredSettings, withRequiredSettings } from "./session-settings.ts";
 
@@ -75,7 +75,7 @@ export async function lostSettings(prepared: string): Promise<readonly string[]>
 		const columns = ["search_path", ...names].map((name) => `current_setting('${name}', true) as "${name}"`);
 		const [row] = await inTime(client.unsafe<Record<string, string | null>[]>(`select ${columns.join(", ")}`));
 		// Not `checkFunctions`, because before the first start the path names a schema that does not exist.
-		if (row?.search_path?.split(",")[0]?.trim() !== FUNCTION_SET) throw pathLost();
+		if (row?.search_path?.split(",")[0]?.trim() !== FUNCTION_SET) throw searchPathLost();
 		await inTime(checkRequiredSettings(client));
 		return names.filter((name) => row[name] !== SETTINGS[name]);
 	} catch (error) {
@@ -97,11 +97,11 @@ function isRefusedSetting(error: unknown): boolean {
 }
 
 function inTime<T>(answer: PromiseLike<T>): Promise<T> {
-	return withDeadline(systemClock, answer, ANSWER_MS_MAX, silent);
+	return withDeadline(systemClock, answer, ANSWER_MS_MAX, noResponse);
 }
 
 /** Error for a connection that was accepted but not answered. */
-export function silent(): Error {
+export function noResponse(): Error {
 	const message =
 		"it takes connections and does not answer: it hangs, or a pooler before it is paused or has none free";
 	return Object.assign(new Error(message), { code: "SILENT" });

@@ -11,7 +11,7 @@ const HERE = "/proc/self/cwd";
 
 /**
  * Starts a PostgreSQL program as `owner`, in `folder`, which it enters before giving up root's rights. It uses paths
- * relative to that folder (`nameFromInside`), so data may be in places that the owner cannot reach, such as root's
+ * relative to that folder (`relativePath`), so data may be in places that the owner cannot reach, such as root's
  * home.
  */
 export function spawnPostgres(
@@ -30,7 +30,7 @@ export function spawnPostgres(
 }
 
 /** Path of `folder` for a program started in it; the plain path on systems other than Linux. */
-export function nameFromInside(folder: string): string {
+export function relativePath(folder: string): string {
 	return fs.existsSync(HERE) ? HERE : folder;
 }
 

@@ -4,9 +4,9 @@ import { basename, join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import type { PostgresBinaries } from "./postgres-binaries.ts";
-import { endingWithUs, exitOf, nameFromInside, spawnPostgres } from "./postgres-process.ts";
+import { exitOf, killedOnExit, relativePath, spawnPostgres } from "./postgres-process.ts";
 import { findPostmaster, type Postmaster, removeForeignPidFile } from "./postmaster.ts";
-import { giveTo, type ServerOwner } from "./server-owner.ts";
+import { changeOwner, type ServerOwner } from "./server-owner.ts";
 
 export interface PostgresHome {
 	readonly dataDir: string;
@@ -35,10 +35,10 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 	const passwordFile = `${unfinished}.password`;
 	fs.mkdirSync(unfinished, { mode: 0o700 });
 	fs.writeFileSync(passwordFile, `${password}\n`, { mode: 0o600, flag: "wx" });
-	giveTo(home.owner, unfinished);
-	giveTo(home.owner, passwordFile);
+	changeOwner(home.owner, unfinished);
+	changeOwner(home.owner, passwordFile);
 	const flags = [
-		`--pgdata=${nameFromInside(unfinished)}`,
+		`--pgdata=${relativePath(unfinished)}`,
 		`--username=${POSTGRES_USER}`,
 		`--pwfile=../${basename(passwordFile)}`,
 		"--auth=scram-sha-256",
@@ -52,7 +52,7 @@ export async function initialiseCluster(home: PostgresHome, password: string): P
 		const child = spawnPostgres({ ...home, folder: unfinished }, "initdb", flags, {
 			stdio: ["ignore", "ignore", "pipe"],
 		});
-		const { code, output } = await endingWithUs(
+		const { code, output } = await killedOnExit(
 			() => child,
 			() => exitOf(child),
 		);
@@ -80,7 +80,7 @@ export async function startUnlessRunning(
 		newest = attempt.child;
 		return attempt;
 	};
-	return endingWithUs(
+	return killedOnExit(
 		() => newest,
 		() => untilReady(home, options, spawnAt),
 	);
@@ -141,7 +141,7 @@ function spawnServer(log: Log, home: PostgresHome, port: number): Attempt {
 	};
 	const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
 	// The last -D counts. The first one shows people, and `findPostmaster`, which server this is.
-	const directory = ["-D", home.cluster, "-D", nameFromInside(home.cluster)];
+	const directory = ["-D", home.cluster, "-D", relativePath(home.cluster)];
 	const logFd = openLog(join(home.dataDir, "postgres.log"));
 	// Detached, so that Ctrl-C reaches only this process, which drains before it stops the database.
 	const child = spawnPostgres(

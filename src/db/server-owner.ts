@@ -35,10 +35,10 @@ function systemUsers(): ServerOwner[] {
 }
 
 /** Gives a folder that root created or restored to its owner. Symbolic links are changed themselves, not followed. */
-export function giveTo(owner: ServerOwner | undefined, path: string): void {
+export function changeOwner(owner: ServerOwner | undefined, path: string): void {
 	if (owner === undefined) return;
 	const found = fs.lstatSync(path);
 	if (found.uid === owner.uid) return;
-	if (found.isDirectory()) for (const name of fs.readdirSync(path)) giveTo(owner, join(path, name));
+	if (found.isDirectory()) for (const name of fs.readdirSync(path)) changeOwner(owner, join(path, name));
 	fs.lchownSync(path, owner.uid, owner.gid);
 }

@@ -62,7 +62,7 @@ export function createDeployments({ statements, clock }: { statements: Statement
 }
 
 /** Deletes reports of gateways that left long ago, but keeps the newest report. */
-export async function forgetOldReports(statements: Statements): Promise<void> {
+export async function deleteOldReports(statements: Statements): Promise<void> {
 	await statements`
 		delete from gateway_report r where r.at < clock_timestamp() - interval '1 day'
 			and not exists (select 1 from instance_now i where i.id = r.instance_id and i.state = 'live')

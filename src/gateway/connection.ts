@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Language } from "../base/language.ts";
-import { createMoments } from "../base/moments.ts";
+import { createLongRunWatch } from "../base/moments.ts";
 
 export interface Connection {
 	readonly request: Request;
@@ -34,7 +34,7 @@ export type SilentConnections = ReturnType<typeof createSilentConnections>;
 
 /** Connections that wait longer than a moment for a whole answer: they get no idle timeout. */
 export function createSilentConnections(clock: Clock) {
-	const moments = createMoments<Connection>(clock, (connection) => trySetIdleTimeout(connection, 0));
+	const moments = createLongRunWatch<Connection>(clock, (connection) => trySetIdleTimeout(connection, 0));
 	return {
 		/** Returns the number for `end`. */
 		begin: moments.begin,

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { creditLostRequests, forgetLostRequests } from "../batch/lost-requests.ts";
+import { creditLostRequests, deleteLostRequests } from "../batch/lost-requests.ts";
 import { sortAutoTopUps } from "../billing/auto-top-ups.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import {
@@ -17,17 +17,17 @@ import { forgetOldCounts } from "../console/rate-counter.ts";
 import { forgetSessions, forgetUnproved } from "../console/sign-in/auth-sign-up.ts";
 import { foldUsage } from "../console/usage/usage-fold.ts";
 import type { Statements } from "../db/statements.ts";
-import { type Deployments, forgetOldReports } from "../deployments/deployments.ts";
+import { type Deployments, deleteOldReports } from "../deployments/deployments.ts";
 import { forgetOldClaims } from "../gateway/idempotency/claims.ts";
-import { forgetOldShares } from "../keys/limit-shares.ts";
-import { forgetOldManagementClaims } from "../keys/management-claim.ts";
+import { deleteOldShares } from "../keys/limit-shares.ts";
+import { deleteOldManagementClaims } from "../keys/management-claim.ts";
 import { archiveDays } from "../ledger/archive.ts";
 import { openArchive } from "../ledger/archive-place.ts";
 import { forgetOldRuns } from "../ledger/reconciler.ts";
 import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
 import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
-import { forgetActs } from "../ops/audit.ts";
+import { deleteOldAudit } from "../ops/audit.ts";
 
 export interface JobDeps {
 	/** `sums` has a long deadline, because the first sums read many rows. */
@@ -112,7 +112,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	if (usageDays > 0) every(REMOVE_MS, "old requests", () => removeUsage(books, usageDays, archive !== null));
 	every(REMOVE_MS, "old leases", () => removeLeases(books, LEASE_DAYS));
 	every(FORGET_MS, "old entries of the control log", () => removeControl(books, CONTROL_DAYS));
-	if (auditDays > 0) every(FORGET_MS, "old audit events", () => forgetActs(statements, auditDays));
+	if (auditDays > 0) every(FORGET_MS, "old audit events", () => deleteOldAudit(statements, auditDays));
 	if (refusalDays > 0) every(FORGET_MS, "old refusals", () => forgetRefusals(statements, refusalDays));
 	every(FORGET_MS, "old rate counters", () => forgetOldCounts(statements));
 	every(FORGET_MS, "unverified sign-ups", () => forgetUnproved(statements, clock.wallMs()));
@@ -126,14 +126,14 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	every(FORGET_MS, "old marks of alerts", () => forgetOldMarks(statements));
 	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(statements, clock.wallMs()));
 	every(FORGET_MS, "old claims of the management interface", () =>
-		forgetOldManagementClaims(statements, clock.wallMs()),
+		deleteOldManagementClaims(statements, clock.wallMs()),
 	);
 	every(COLLECT_MS, "lost requests of batches", async () =>
 		deps.figures.lostWork(await creditLostRequests(statements, log)),
 	);
-	every(FORGET_MS, "old lost requests", () => forgetLostRequests(statements));
-	every(FORGET_MS, "old shares", () => forgetOldShares(statements));
-	every(FORGET_MS, "old reports", () => forgetOldReports(statements));
+	every(FORGET_MS, "old lost requests", () => deleteLostRequests(statements));
+	every(FORGET_MS, "old shares", () => deleteOldShares(statements));
+	every(FORGET_MS, "old reports", () => deleteOldReports(statements));
 	for (const channel of ["webhook", "mail"] as const)
 		every(NOTICE_MS, `notices by ${channel}`, () => sendNotices(deps.notices, channel, stopping.signal));
 	every(FORGET_MS, "old notices", () => forgetOldNotices(statements));

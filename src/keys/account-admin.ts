@@ -7,7 +7,7 @@ import { onlyRow } from "../db/outage.ts";
 import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { type Noted, notedJson } from "../ops/audit.ts";
+import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import { isTimeZone } from "./cap-period.ts";
 import { isLabel } from "./key-settings.ts";
 
@@ -48,7 +48,7 @@ export async function createAccount(
 	statements: Statements,
 	account: NewAccount,
 	id: string = newId("acc"),
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<{ id: string }> {
 	const { email, name } = checkNewAccount(account);
 	const [row] = await statements<{ id: string }>`
@@ -59,7 +59,7 @@ export async function createAccount(
 		), b as (
 			insert into budget (id, kind, account_id, limit_nano_usd) select id, 'account', id, 0 from a returning id
 		)
-		select a.id, audit_note(${notedJson(act)}::text::jsonb, a.id, a.id) from a join b using (id)`;
+		select a.id, audit_note(${auditNotesJson(act)}::text::jsonb, a.id, a.id) from a join b using (id)`;
 	if (row !== undefined) return { id: row.id };
 	const [made] = await statements<{ id: string }>`select id from account where id = ${id} and email = ${email}`;
 	if (made !== undefined) return made;
@@ -110,7 +110,7 @@ export const suspendAccount = settingState("suspended");
 export const unsuspendAccount = settingState("active");
 
 function settingState(state: AccountRecord["state"]) {
-	return async (statements: Statements, id: string, act?: Noted): Promise<{ id: string } & AppendedEntry> => {
+	return async (statements: Statements, id: string, act?: AuditNote): Promise<{ id: string } & AppendedEntry> => {
 		const { entry } = await updateAccount(statements, id, { state }, null, act === undefined ? [] : [act]);
 		assert(entry !== null, "a state that is set has an entry");
 		return { id, ...entry };
@@ -126,7 +126,7 @@ export async function updateAccount(
 	id: string,
 	{ name, state, timeZone }: AccountChanges,
 	match: readonly string[] | null = null,
-	acts: readonly Noted[] = [],
+	acts: readonly AuditNote[] = [],
 ): Promise<{ id: string; entry: AppendedEntry | null }> {
 	if (name !== undefined) checkName(name);
 	if (timeZone !== undefined && !isTimeZone(timeZone))
@@ -136,7 +136,7 @@ export async function updateAccount(
 	try {
 		const rows = await statements<{ seq: string | null; at_micros: string }>`
 			select account_update(${id}, ${name ?? null}, ${state ?? null}, ${timeZone ?? null}, ${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
-				audit_note(${notedJson(...acts)}::text::jsonb, ${id}, ${id})`;
+				audit_note(${auditNotesJson(...acts)}::text::jsonb, ${id}, ${id})`;
 		const { seq, at_micros } = onlyRow(rows);
 		return { id, entry: seq === null ? null : appendedOf({ seq, at_micros }) };
 	} catch (error) {

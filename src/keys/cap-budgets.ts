@@ -1,4 +1,4 @@
-import { type KnownPeriod, periodBudget, spanAt } from "./cap-period.ts";
+import { type KnownPeriod, periodAt, periodBudget } from "./cap-period.ts";
 import type { KeyEntry, ProjectEntry } from "./key-entry.ts";
 
 /**
@@ -32,12 +32,12 @@ const FORMER_MS = 60_000;
  * The database grants nothing for a period that has not started by its clock: then the previous period continues. False
  * if the budget belongs to no period of the key, or to one that started long ago.
  */
-export function goOnInFormer(entry: KeyEntry, budget: string, nowMs: number): boolean {
+export function continueInPrevious(entry: KeyEntry, budget: string, nowMs: number): boolean {
 	for (const capped of [entry, ...(entry.project === null ? [] : [entry.project])]) {
 		const { period, capPeriod } = capped;
 		if (period === null || capPeriod === "lifetime" || !period.budgets.includes(budget)) continue;
 		if (nowMs - period.fromMs > BEGUN_MS_MAX) return false;
-		const { firstDay, fromMs } = spanAt(capPeriod, period.timeZone, period.fromMs - 1);
+		const { firstDay, fromMs } = periodAt(capPeriod, period.timeZone, period.fromMs - 1);
 		const budgets = [periodBudget(capped.id, capPeriod, firstDay)];
 		capped.period = { budgets, timeZone: period.timeZone, fromMs, untilMs: nowMs + FORMER_MS };
 		return true;
@@ -50,7 +50,7 @@ function periodOf(capped: KeyEntry | ProjectEntry, timeZone: string, nowMs: numb
 	if (capPeriod === "lifetime" || capped.capNanoUsd === null) return undefined;
 	const known = capped.period;
 	if (known !== null && nowMs >= known.fromMs && nowMs < known.untilMs && known.timeZone === timeZone) return known;
-	const { firstDay, fromMs, untilMs } = spanAt(capPeriod, timeZone, nowMs);
+	const { firstDay, fromMs, untilMs } = periodAt(capPeriod, timeZone, nowMs);
 	capped.period = { budgets: [periodBudget(capped.id, capPeriod, firstDay)], timeZone, fromMs, untilMs };
 	return capped.period;
 }

@@ -3,7 +3,7 @@ export const CAP_PERIODS = ["lifetime", "day", "week", "month"] as const;
 export type CapPeriod = (typeof CAP_PERIODS)[number];
 
 /** One day, week or month of a calendar. */
-export interface Span {
+export interface CalendarPeriod {
 	/** First day of the period: 2026-11-22. */
 	readonly firstDay: string;
 	readonly fromMs: number;
@@ -25,7 +25,7 @@ const LENGTHS = { day: { days: 1 }, week: { weeks: 1 }, month: { months: 1 } } a
  * Period that contains a moment in a time zone; weeks start on Monday. A day starts with its first moment, which
  * daylight saving may move to one o'clock. `cap_day` in `db/functions/caps.sql` computes the same.
  */
-export function spanAt(period: Exclude<CapPeriod, "lifetime">, timeZone: string, atMs: number): Span {
+export function periodAt(period: Exclude<CapPeriod, "lifetime">, timeZone: string, atMs: number): CalendarPeriod {
 	const day = Temporal.Instant.fromEpochMilliseconds(Math.trunc(atMs)).toZonedDateTimeISO(timeZone).toPlainDate();
 	const first =
 		period === "day" ? day : period === "week" ? day.subtract({ days: day.dayOfWeek - 1 }) : day.with({ day: 1 });

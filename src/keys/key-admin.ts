@@ -6,7 +6,7 @@ import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
 import { ZERO_USD } from "../money/nano-usd.ts";
-import { type Noted, notedJson } from "../ops/audit.ts";
+import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { ProjectState } from "./key-entry.ts";
 import { checkSettings, type KeySettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
@@ -87,7 +87,7 @@ export async function createKey(
 	accountId: string,
 	settings: NewKeySettings,
 	planned: PlannedKey = { id: newId("key"), secret: newSecret(deps.serviceName) },
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<CreatedKey> {
 	checkSettings(settings);
 	const { id, secret } = planned;
@@ -108,7 +108,7 @@ export async function createKey(
 			), b as (
 				insert into budget (id, kind, account_id, limit_nano_usd) select id, 'key', account_id, lifetime from k returning id
 			)
-			select control_append('key', k.id, k.fields) as seq, audit_note(${notedJson(act)}::text::jsonb, k.id, k.account_id)
+			select control_append('key', k.id, k.fields) as seq, audit_note(${auditNotesJson(act)}::text::jsonb, k.id, k.account_id)
 			from k join b using (id)`;
 		if (row !== undefined) return { id, secret, seq: Number(row.seq) };
 	} catch (error) {
@@ -126,7 +126,7 @@ export async function createKey(
 export async function revokeKey(
 	statements: Statements,
 	key: KeyRef,
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<{ id: string } & AppendedEntry> {
 	const [row] = await statements<AppendedRow>`
 		with k as (
@@ -135,7 +135,7 @@ export async function revokeKey(
 			returning id, account_id, key_fields(api_key) as fields
 		)
 		select control_append('key', k.id, k.fields) as seq, control_at() as at_micros,
-			audit_note(${notedJson(act)}::text::jsonb, k.id, k.account_id) from k`;
+			audit_note(${auditNotesJson(act)}::text::jsonb, k.id, k.account_id) from k`;
 	if (row === undefined) throw new Fault("not_found", "There is no key {id}.", { values: { id: key.id } });
 	return { id: key.id, ...appendedOf(row) };
 }
@@ -151,7 +151,7 @@ export async function rotateKey(
 	graceMs: number,
 	token: string = crypto.randomUUID(),
 	activeMost: number | null = null,
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<CreatedKey & AppendedEntry> {
 	if (!Number.isSafeInteger(graceMs) || graceMs < 0 || graceMs > GRACE_MS_MAX) {
 		throw new Fault("invalid_request", "The grace period must be at most 90 days.", { param: "grace" });
@@ -166,7 +166,7 @@ export async function rotateKey(
 	try {
 		// A left join: with an inner join, a missing key would skip the function that raises the error.
 		const [row] = await deps.statements<{ id: string } & AppendedRow>`
-			select r.id, r.seq, control_at() as at_micros, audit_note(${notedJson(act)}::text::jsonb, ${key.id}, o.account_id, jsonb_build_object('replacement', r.id))
+			select r.id, r.seq, control_at() as at_micros, audit_note(${auditNotesJson(act)}::text::jsonb, ${key.id}, o.account_id, jsonb_build_object('replacement', r.id))
 			from key_rotate(${key.id}, ${key.accountId ?? null}, ${newId("key")}, ${deps.digest(secret)}, ${prefix}, ${lastFour}, ${graceMs}, ${activeMost}::integer) r
 				left join api_key o on o.id = ${key.id}`;
 		assert(row !== undefined, "a rotation says which key it made");
@@ -185,7 +185,7 @@ export async function updateKey(
 	key: KeyRef,
 	changes: KeySettings,
 	match: readonly string[] | null = null,
-	act?: Noted,
+	act?: AuditNote,
 	activeMost: number | null = null,
 ): Promise<{ id: string } & AppendedEntry> {
 	checkSettings(changes);
@@ -194,7 +194,7 @@ export async function updateKey(
 		const [row] = await statements<AppendedRow>`
 			select key_update(${key.id}, ${key.accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
 				${match === null ? null : JSON.stringify(match)}::text::jsonb, ${activeMost}::integer) as seq, control_at() as at_micros,
-				audit_note(${notedJson(act)}::text::jsonb, ${key.id}, (select k.account_id from api_key k where k.id = ${key.id}))`;
+				audit_note(${auditNotesJson(act)}::text::jsonb, ${key.id}, (select k.account_id from api_key k where k.id = ${key.id}))`;
 		assert(row !== undefined, "a change of a key says its entry");
 		return { id: key.id, ...appendedOf(row) };
 	} catch (error) {

@@ -44,7 +44,7 @@ export function createPgShareStore(deps: {
  * Deletes shares that no longer count; a console's job. Shares of live instances stay even if their lease seems over,
  * since the database's clock may have been set forward.
  */
-export async function forgetOldShares(statements: Statements): Promise<void> {
+export async function deleteOldShares(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`
 			delete from key_share s where (s.key_id, s.kind, s.instance_id, s.epoch) in (

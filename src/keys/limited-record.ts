@@ -1,5 +1,5 @@
-import { type NanoUsd, nanoUsdOfColumn, sumOfColumn } from "../money/nano-usd.ts";
-import { type CapPeriod, spanAt } from "./cap-period.ts";
+import { displaySumOfColumn, type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
+import { type CapPeriod, periodAt } from "./cap-period.ts";
 
 /** Limits of a key or project, and how much of the cap is used. */
 export interface LimitedRecord {
@@ -38,11 +38,11 @@ export function limitedOf(row: LimitedRow): LimitedRecord {
 	return {
 		capNanoUsd: row.cap_nano_usd === null ? null : nanoUsdOfColumn(row.cap_nano_usd),
 		capPeriod: row.cap_period,
-		capSpentNanoUsd: sumOfColumn(row.cap_spent),
+		capSpentNanoUsd: displaySumOfColumn(row.cap_spent),
 		absentNanoUsd: nanoUsdOfColumn(row.absent),
 		capRenewsAtMs:
-			row.cap_period === "lifetime" ? null : spanAt(row.cap_period, row.time_zone, row.now.getTime()).untilMs,
-		spentNanoUsd: sumOfColumn(row.spent),
+			row.cap_period === "lifetime" ? null : periodAt(row.cap_period, row.time_zone, row.now.getTime()).untilMs,
+		spentNanoUsd: displaySumOfColumn(row.spent),
 		models: row.models,
 		requestsPerMinute: row.requests_per_minute,
 		concurrencyMax: row.concurrency_max,

@@ -41,7 +41,7 @@ export async function claimSubject(
 }
 
 /** Deletes expired claims. A console's job. */
-export async function forgetOldManagementClaims(statements: Statements, nowMs: number): Promise<void> {
+export async function deleteOldManagementClaims(statements: Statements, nowMs: number): Promise<void> {
 	await statements`
 		delete from management_claim where at < least(clock_timestamp(), to_timestamp(${nowMs}::double precision / 1000.0))
 			- make_interval(hours => ${KEPT_HOURS}::integer)`;

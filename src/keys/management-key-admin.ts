@@ -3,7 +3,7 @@ import { newId } from "../base/id.ts";
 import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { noted, notedJson } from "../ops/audit.ts";
+import { auditNote, auditNotesJson } from "../ops/audit.ts";
 import type { KeyMakerDeps } from "./key-admin.ts";
 import { isLabel } from "./key-settings.ts";
 import { isManagementScope, MANAGEMENT_SCOPES, type ManagementScope } from "./management-scope.ts";
@@ -74,7 +74,7 @@ export async function createManagementKey(
 	if (expiresAtMs !== null && (!Number.isSafeInteger(expiresAtMs) || expiresAtMs > 253_402_300_799_999))
 		throw new Fault("invalid_request", "An expiry must be before the year 10000.", { param: "expires" });
 	const { prefix, lastFour } = shownOfManagementSecret(secret, serviceName);
-	const act = noted({
+	const act = auditNote({
 		...actorOf(maker),
 		action: "management_key.create",
 		detail: { name, scopes: wanted, expiresAtMs },
@@ -84,7 +84,7 @@ export async function createManagementKey(
 		select ${id}::text, ${name}::text, ${managementDigest(digest, secret)}::text, ${prefix}::text, ${lastFour}::text,
 			${JSON.stringify(wanted)}::text::jsonb, to_timestamp(${expiresAtMs}::double precision / 1000.0), ${maker.id}::text
 		where management_key_room(${id}::text, ${ACTIVE_MAX}::integer) on conflict (id) do nothing returning id)
-		select audit_note(${notedJson(act)}::text::jsonb, id, null) from made`.catch((error: unknown) => {
+		select audit_note(${auditNotesJson(act)}::text::jsonb, id, null) from made`.catch((error: unknown) => {
 		throw faultOfSql(error);
 	});
 	if (made === undefined && !(await isYoung(statements, id)))
@@ -102,7 +102,7 @@ async function isYoung(statements: Statements, id: string): Promise<boolean> {
 export async function revokeManagementKey(statements: Statements, id: string, by: Maker): Promise<void> {
 	const [row] = await statements<{ id: string }>`
 		with k as (update management_key set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = ${id} returning id)
-		select id, audit_note(${notedJson(noted({ ...actorOf(by), action: "management_key.revoke" }))}::text::jsonb, id, null) from k`;
+		select id, audit_note(${auditNotesJson(auditNote({ ...actorOf(by), action: "management_key.revoke" }))}::text::jsonb, id, null) from k`;
 	if (row === undefined) throw new Fault("not_found", "There is no management key {id}.", { values: { id } });
 }
 

@@ -5,7 +5,7 @@ import { type AppendedEntry, type AppendedRow, appendedOf } from "../cluster/con
 import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import { faultOfSql } from "../db/sql-fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { type Noted, notedJson } from "../ops/audit.ts";
+import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import type { ProjectState } from "./key-entry.ts";
 import { checkSettings, type KeySettings } from "./key-settings.ts";
 import { type LimitedRecord, type LimitedRow, limitedOf } from "./limited-record.ts";
@@ -43,12 +43,12 @@ export async function createProject(
 	accountId: string,
 	settings: ProjectSettings & { readonly name: string },
 	id: string = newId("proj"),
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<{ id: string }> {
 	checkSettings(settings);
 	try {
 		await statements`
-			select audit_note(${notedJson(act)}::text::jsonb, ${id}, ${accountId})
+			select audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, ${accountId})
 			from project_create(${id}, ${accountId}, ${JSON.stringify(patchOf(settings))}::text::jsonb, ${PROJECTS_MAX}::integer) as made where made`;
 		return { id };
 	} catch (error) {
@@ -62,7 +62,7 @@ export async function updateProject(
 	project: ProjectRef,
 	changes: ProjectSettings,
 	match: readonly string[] | null = null,
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<{ id: string } & AppendedEntry> {
 	checkSettings(changes);
 	return patchProject(statements, project, patchOf(changes), match, act);
@@ -73,7 +73,7 @@ export async function archiveProject(
 	statements: Statements,
 	project: ProjectRef,
 	match: readonly string[] | null = null,
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<{ id: string } & AppendedEntry> {
 	return patchProject(statements, project, { state: "archived" }, match, act);
 }
@@ -86,13 +86,13 @@ async function patchProject(
 	{ id, accountId }: ProjectRef,
 	patch: ProjectSettings | { readonly state: "archived" },
 	match: readonly string[] | null,
-	act: Noted | undefined,
+	act: AuditNote | undefined,
 ): Promise<{ id: string } & AppendedEntry> {
 	try {
 		const [row] = await statements<AppendedRow>`
 			select project_update(${id}, ${accountId ?? null}, ${JSON.stringify(patch)}::text::jsonb,
 				${match === null ? null : JSON.stringify(match)}::text::jsonb) as seq, control_at() as at_micros,
-				audit_note(${notedJson(act)}::text::jsonb, ${id}, (select p.account_id from project p where p.id = ${id}))`;
+				audit_note(${auditNotesJson(act)}::text::jsonb, ${id}, (select p.account_id from project p where p.id = ${id}))`;
 		assert(row !== undefined, "a change of a project says its entry");
 		return { id, ...appendedOf(row) };
 	} catch (error) {

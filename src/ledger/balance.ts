@@ -1,6 +1,6 @@
 import { Fault } from "../base/fault.ts";
 import type { Statements } from "../db/statements.ts";
-import { type NanoUsd, nanoUsdOfColumn, shownRest, sumOfColumn } from "../money/nano-usd.ts";
+import { displayRest, displaySumOfColumn, type NanoUsd, nanoUsdOfColumn } from "../money/nano-usd.ts";
 
 /** An account's credit according to Postgres, which lacks requests of the last flush interval. */
 export interface Balance {
@@ -39,8 +39,8 @@ interface Row {
 /** Reads the credit of an account. Fault `not_found`. */
 export async function accountBalance(statements: Statements, accountId: string): Promise<Balance> {
 	const { rest, spent, held } = await readBudget(statements, accountId, "account");
-	const balance = sumOfColumn(rest ?? 0);
-	return { balance, held, available: shownRest(balance, held), spent };
+	const balance = displaySumOfColumn(rest ?? 0);
+	return { balance, held, available: displayRest(balance, held), spent };
 }
 
 /**
@@ -56,7 +56,8 @@ export async function keyBalance(
 	const { limit, spent, periodSpent, held } = await readBudget(statements, id, kind, period?.budget);
 	const lifetime = limit === null ? null : nanoUsdOfColumn(limit);
 	const { cap, capSpent } = period ? { cap: period.cap, capSpent: periodSpent } : { cap: lifetime, capSpent: spent };
-	return { cap, held, spent, capSpent, remaining: cap === null ? null : shownRest(shownRest(cap, capSpent), held) };
+	const remaining = cap === null ? null : displayRest(displayRest(cap, capSpent), held);
+	return { cap, held, spent, capSpent, remaining };
 }
 
 /**
@@ -81,8 +82,8 @@ async function readBudget(statements: Statements, id: string, kind: "account" | 
 	return {
 		limit: row.limit,
 		rest: row.rest,
-		spent: sumOfColumn(row.spent),
-		periodSpent: sumOfColumn(row.period_spent),
-		held: sumOfColumn(row.held),
+		spent: displaySumOfColumn(row.spent),
+		periodSpent: displaySumOfColumn(row.period_spent),
+		held: displaySumOfColumn(row.held),
 	};
 }

@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import { type Listed, listed, type Page, pageBounds } from "../db/page.ts";
 import type { Statements } from "../db/statements.ts";
 import { viewOf } from "../db/view-of.ts";
-import { type NanoUsd, sumOfColumn } from "../money/nano-usd.ts";
+import { displaySumOfColumn, type NanoUsd } from "../money/nano-usd.ts";
 
 /** Rows per statement, which takes some tens of milliseconds. */
 export const STEP_ROWS = 2_000;
@@ -88,7 +88,7 @@ export async function listSeals(statements: Statements, page: Page): Promise<Lis
 		from sealed_day d where ${after}::text is null or d.day < ${after}::text::date order by d.day desc limit ${asked}`;
 	const days = rows.map(({ charged, ...row }) => ({
 		...viewOf<Omit<SealedDay, "charged">>(row),
-		charged: sumOfColumn(charged),
+		charged: displaySumOfColumn(charged),
 	}));
 	return listed(days, shown);
 }

@@ -1,7 +1,7 @@
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { advance, counted, fadedAtMs, freeAtMs, type RateWindow, WINDOW_MS, windowStart } from "./rate-window.ts";
+import { advance, countAt, freeAtMs, type RateWindow, WINDOW_MS, windowStart, zeroAtMs } from "./rate-window.ts";
 import type { LimitKind } from "./share-store.ts";
 import { createShares, type Share, type SharesDeps } from "./shares.ts";
 
@@ -91,7 +91,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 			const [keyId, usage] = value;
 			advance(usage, nowMs, clock);
 			const isIdle = usage.running === 0 && !isDrawn(usage);
-			if (isIdle && (evenCounted || counted(usage, nowMs) === 0)) forget(keyId, usage);
+			if (isIdle && (evenCounted || countAt(usage, nowMs) === 0)) forget(keyId, usage);
 		}
 	}
 
@@ -113,7 +113,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 			if (kind === "running") return usage.running;
 			const nowMs = clock.monotonicMs();
 			advance(usage, nowMs, clock);
-			return Math.ceil(counted(usage, nowMs));
+			return Math.ceil(countAt(usage, nowMs));
 		});
 		shares.limitTo(usage[member], limit);
 		return usage[member];
@@ -126,7 +126,7 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 	}
 
 	const isUsedUp = (usage: Usage, kind: LimitKind, amount: number, nowMs: number) =>
-		kind === "running" ? usage.running >= amount : counted(usage, nowMs) > amount - 1;
+		kind === "running" ? usage.running >= amount : countAt(usage, nowMs) > amount - 1;
 
 	/** Returns false if a share must be drawn. Throws rate_limit_exceeded if drawing cannot help. */
 	function hasRoom(keyId: string, usage: Usage, kind: LimitKind, limit: number | null, nowMs: number): boolean {
@@ -181,8 +181,8 @@ export function createKeyLimits({ clock, shared }: KeyLimitsDeps): KeyLimits {
 			const usage = usageOf(keyId, nowMs);
 			const share = usage.rateShare;
 			const most = share === undefined ? requestsPerMinute : Math.min(requestsPerMinute, share.amount + share.free);
-			const remaining = Math.max(0, Math.floor(most - counted(usage, nowMs)));
-			return { limit: requestsPerMinute, remaining, resetMs: (fadedAtMs(usage) ?? nowMs) - nowMs };
+			const remaining = Math.max(0, Math.floor(most - countAt(usage, nowMs)));
+			return { limit: requestsPerMinute, remaining, resetMs: (zeroAtMs(usage) ?? nowMs) - nowMs };
 		},
 		recall(keyId) {
 			const usage = usages.get(keyId);
@@ -234,4 +234,4 @@ function comeBackAtMs(usage: Usage, limit: number, share: Share | undefined, now
 const isDrawn = ({ rateShare, runningShare }: Usage) =>
 	rateShare?.drawing !== undefined || runningShare?.drawing !== undefined;
 
-const isAbove = (usage: Usage, limit: number, nowMs: number) => counted(usage, nowMs) > limit - 1;
+const isAbove = (usage: Usage, limit: number, nowMs: number) => countAt(usage, nowMs) > limit - 1;

@@ -37,7 +37,7 @@ export function advance(window: RateWindow, nowMs: number, clock: Pick<Clock, "w
 }
 
 /** Requests that count now, a fraction. Call `advance` first. */
-export function counted({ sinceMs, count, countBefore }: RateWindow, nowMs: number): number {
+export function countAt({ sinceMs, count, countBefore }: RateWindow, nowMs: number): number {
 	return count + countBefore * (1 - (nowMs - sinceMs) / WINDOW_MS);
 }
 
@@ -53,7 +53,7 @@ export function freeAtMs({ sinceMs, count, countBefore }: RateWindow, perMinute:
 }
 
 /** When the count becomes zero if no request comes; undefined if it is zero. */
-export function fadedAtMs({ sinceMs, count, countBefore }: RateWindow): number | undefined {
+export function zeroAtMs({ sinceMs, count, countBefore }: RateWindow): number | undefined {
 	// The current window still counts, less and less, during the next one.
 	if (count > 0) return sinceMs + 2 * WINDOW_MS;
 	return countBefore > 0 ? sinceMs + WINDOW_MS : undefined;

@@ -2,7 +2,7 @@
 export type LimitKind = "rate" | "running";
 
 /** An instance's request to change its share of a key's limit. */
-export interface ShareAsk {
+export interface ShareRequest {
 	readonly key: string;
 	readonly kind: LimitKind;
 	/** Limit of the key, over all instances. */
@@ -27,5 +27,5 @@ export interface ShareGrant {
 /** Stores shares of all instances. Calls may be repeated; a call that throws may have taken effect. */
 export interface ShareStore {
 	/** Grants shares. A request whose row is locked is missing from the result and has no effect. */
-	hold(asks: readonly ShareAsk[]): Promise<readonly ShareGrant[]>;
+	hold(asks: readonly ShareRequest[]): Promise<readonly ShareGrant[]>;
 }

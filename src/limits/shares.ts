@@ -1,7 +1,7 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
-import type { LimitKind, ShareAsk, ShareGrant, ShareStore } from "./share-store.ts";
+import type { LimitKind, ShareGrant, ShareRequest, ShareStore } from "./share-store.ts";
 
 /**
  * This instance's share of a key's limit. Its count never exceeds `amount`, and all instances' amounts never exceed the
@@ -132,7 +132,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 		return true;
 	}
 
-	function askOf({ key, kind, limit, amount, need }: Share): ShareAsk {
+	function askOf({ key, kind, limit, amount, need }: Share): ShareRequest {
 		seq += 1;
 		return { key, kind, limit, have: amount, need, seq };
 	}
@@ -140,7 +140,7 @@ export function createShares({ store, clock, log, openings = () => 0 }: SharesDe
 	/** Applies the store's answer. `inTime`: the gate stayed open since the call. */
 	function take(
 		batch: readonly Share[],
-		asks: readonly ShareAsk[],
+		asks: readonly ShareRequest[],
 		grants: readonly ShareGrant[],
 		inTime: boolean,
 	): void {

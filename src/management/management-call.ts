@@ -7,7 +7,7 @@ import { amountOf } from "../console/page-query.ts";
 import type { KeySettings } from "../keys/key-settings.ts";
 import { claimSubject } from "../keys/management-claim.ts";
 import type { ManagementKeyRecord } from "../keys/management-key-admin.ts";
-import type { Noted } from "../ops/audit.ts";
+import type { AuditNote } from "../ops/audit.ts";
 import type { BodyOf, ManagementQuery, ManagementRouteName } from "./management-routes.ts";
 import { InForce } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
@@ -102,7 +102,7 @@ function momentOf(text: string, param: string): number {
 export async function fenced<Answer>(
 	{ fence }: Parts<"fence">,
 	call: ManagementCall,
-	{ entry, act }: { entry: AppendedEntry; act?: Noted },
+	{ entry, act }: { entry: AppendedEntry; act?: AuditNote },
 	answer: () => Promise<Answer>,
 ) {
 	const inForce = inForceOf(await fence(call, entry, act));

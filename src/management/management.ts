@@ -13,7 +13,7 @@ import type { Connection } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
 import { jsonHeaders } from "../gateway/headers.ts";
 import { assertBody } from "../gateway/request-fields.ts";
-import { noted } from "../ops/audit.ts";
+import { auditNote } from "../ops/audit.ts";
 import { accountAnswers } from "./account-answers.ts";
 import { checkScope, createCallers } from "./caller.ts";
 import { creditAnswers } from "./credit-answers.ts";
@@ -79,7 +79,7 @@ export function createManagement(parts: ManagementParts): (connection: Connectio
 		const answered = await run({
 			connection,
 			caller: present,
-			noted: (action, detail) => noted({ ...by, action, detail: { ...detail, operator: present.madeBy } }),
+			noted: (action, detail) => auditNote({ ...by, action, detail: { ...detail, operator: present.madeBy } }),
 			id,
 			query,
 			body: body as ManagementCall["body"],

@@ -29,17 +29,17 @@ export function nanoUsdOfColumn(value: string | number | bigint): NanoUsd {
  * Like `nanoUsdOfColumn`, for displaying sums, which have no limit. Above MAX_NANO_USD it returns the nearest double
  * (off by at most a nano-dollar below USD 18 million).
  */
-export function sumOfColumn(value: string | number | bigint): NanoUsd {
+export function displaySumOfColumn(value: string | number | bigint): NanoUsd {
 	return Number(value) as NanoUsd;
 }
 
 /** Sum for display only: above MAX_NANO_USD it is rounded instead of refused. */
-export function shownSum(a: NanoUsd, b: NanoUsd): NanoUsd {
+export function displaySum(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a + b) as NanoUsd;
 }
 
 /** Difference for display only: below −MAX_NANO_USD it is rounded instead of refused. */
-export function shownRest(a: NanoUsd, b: NanoUsd): NanoUsd {
+export function displayRest(a: NanoUsd, b: NanoUsd): NanoUsd {
 	return (a - b) as NanoUsd;
 }
 

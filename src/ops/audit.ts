@@ -3,7 +3,7 @@ import { BATCH_ROWS, deleteInBatches } from "../db/delete-in-batches.ts";
 import type { Statements } from "../db/statements.ts";
 import type { AuditAction } from "./audit-action.ts";
 
-export interface Act {
+export interface AuditAct {
 	/** Id of the acting user, or the name of a service. */
 	readonly actor: string;
 	readonly action: AuditAction;
@@ -15,7 +15,7 @@ export interface Act {
 }
 
 /** An action that the statement performing it also records (`audit_note`), so that no crash separates the two. */
-export interface Noted {
+export interface AuditNote {
 	readonly id: string;
 	readonly actor: string;
 	readonly action: AuditAction;
@@ -38,7 +38,7 @@ export interface AuditEntry {
 }
 
 /** Records an action. Await it before responding: an action that is not recorded has not succeeded. */
-export async function audit(statements: Statements, act: Act): Promise<void> {
+export async function audit(statements: Statements, act: AuditAct): Promise<void> {
 	await statements`
 		insert into audit_event (id, actor, action, subject, account_id, ip, detail)
 		values (${newId("aud")}, ${act.actor}, ${act.action}, ${act.subject}, ${act.accountId}, ${act.ip},
@@ -46,12 +46,12 @@ export async function audit(statements: Statements, act: Act): Promise<void> {
 }
 
 /** Entry without subject and account, which the statement adds. */
-export const noted = ({ actor, action, ip, detail = {} }: Omit<Act, "subject" | "accountId">): Noted => ({
+export const auditNote = ({ actor, action, ip, detail = {} }: Omit<AuditAct, "subject" | "accountId">): AuditNote => ({
 	...{ id: newId("aud"), actor, action, ip, detail },
 });
 
 /** Argument of `audit_note`; null if nothing is recorded, as on the command line. */
-export function notedJson(...acts: readonly (Noted | undefined)[]): string | null {
+export function auditNotesJson(...acts: readonly (AuditNote | undefined)[]): string | null {
 	const lines = acts.filter((act) => act !== undefined);
 	return lines.length === 0 ? null : JSON.stringify(lines);
 }
@@ -59,7 +59,7 @@ export function notedJson(...acts: readonly (Noted | undefined)[]): string | nul
 /** Adds an action's outcome to its row: whether and when all instances applied it. */
 export async function noteOutcome(
 	statements: Statements,
-	{ id }: Noted,
+	{ id }: AuditNote,
 	{ effective, elapsedMs }: { effective: boolean; elapsedMs: number },
 ): Promise<void> {
 	await statements`
@@ -92,7 +92,7 @@ export async function listAudit(
 }
 
 /** Deletes entries older than `days`, oldest first, until it reaches a younger one. */
-export async function forgetActs(statements: Statements, days: number): Promise<void> {
+export async function deleteOldAudit(statements: Statements, days: number): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`
 			delete from audit_event e using (

@@ -6,7 +6,7 @@ import type { Log } from "../base/log.ts";
 import { createBatchBooks } from "../batch/batch-books.ts";
 import { createBatchRunner } from "../batch/batch-runner.ts";
 import { createBatches } from "../batch/batches.ts";
-import type { Carrier } from "../batch/line-work.ts";
+import type { LineSender } from "../batch/line-work.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import type { Database } from "../db/database.ts";
@@ -158,7 +158,7 @@ const STOP_MS_MAX = 15_000;
 /** Opens batches and this instance's share of running them. The runner starts with the first model for batches. */
 export function openBatches(
 	options: { readonly drainMs: number },
-	deps: GatewayDeps & { files: Files; carrier: Carrier },
+	deps: GatewayDeps & { files: Files; carrier: LineSender },
 ) {
 	const { db, clock, log, catalog, files, carrier } = deps;
 	const books = createBatchBooks(db);

@@ -38,13 +38,13 @@ export interface HistoryAnswer {
 	/** First and last day, as `2026-11-21`. */
 	readonly from: string;
 	readonly to: string;
-	readonly service: Track;
+	readonly service: UptimeTrack;
 	/** Kinds of endpoints for which there is a model. */
-	readonly services: Readonly<Partial<Record<ServiceName, Track>>>;
-	readonly models: readonly ({ readonly id: string } & Track)[];
+	readonly services: Readonly<Partial<Record<ServiceName, UptimeTrack>>>;
+	readonly models: readonly ({ readonly id: string } & UptimeTrack)[];
 }
 
-export interface Track {
+export interface UptimeTrack {
 	/** Share of observed minutes that were not down, rounded down; null if none was observed. */
 	readonly uptime_percent: number | null;
 	/** Oldest first; days without data are missing. */

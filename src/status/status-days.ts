@@ -1,6 +1,6 @@
 import type { Language } from "../base/language.ts";
 import { type TextId, type TextValues, translateDate, translateId } from "../base/translate.ts";
-import type { HistoryAnswer, Track, UptimeDay } from "./status-answer.ts";
+import type { HistoryAnswer, UptimeDay, UptimeTrack } from "./status-answer.ts";
 import { HISTORY_DAYS } from "./status-history.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
 import { dateOf, percentOf } from "./status-track.ts";
@@ -37,7 +37,7 @@ const LONG_MINUTES = 120;
 export function daysHtml(
 	text: StatusTexts,
 	title: string,
-	track: Track,
+	track: UptimeTrack,
 	{ from, to }: Pick<HistoryAnswer, "from" | "to">,
 ): string {
 	const byDate = new Map(track.days.map((day) => [day.date, day]));

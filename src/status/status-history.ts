@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { createSingleFlight } from "../base/single-flight.ts";
-import type { DayTally, ServiceLevel, StatusLook, StatusStore } from "./status-store.ts";
+import type { DayMinutes, ServiceLevel, StatusObservation, StatusStore } from "./status-store.ts";
 import { MINUTES_PER_DAY } from "./status-store.ts";
 
 export type StatusHistory = ReturnType<typeof createStatusHistory>;
@@ -11,7 +11,7 @@ export interface HistoryView {
 	/** Wall time of the last read; undefined before the first. */
 	readonly readAtMs: number | undefined;
 	/** Days (since 1970, UTC) by subject. Days without data are missing. */
-	readonly subjects: ReadonlyMap<string, ReadonlyMap<number, DayTally>>;
+	readonly subjects: ReadonlyMap<string, ReadonlyMap<number, DayMinutes>>;
 }
 
 /** Days shown and kept in memory. */
@@ -40,7 +40,7 @@ export function createStatusHistory(deps: {
 	look: () => ReadonlyMap<string, ServiceLevel>;
 }) {
 	const { store, clock, log } = deps;
-	let waiting: StatusLook[] = [];
+	let waiting: StatusObservation[] = [];
 	let view: HistoryView = { readAtMs: undefined, subjects: new Map() };
 	/** A failed update is repeated in the next minute. */
 	const update = createSingleFlight(bringUpToDate, (error) => {
@@ -83,9 +83,9 @@ export function createStatusHistory(deps: {
 		const oldest = today - HISTORY_DAYS + 1;
 		const readDay = view.readAtMs === undefined ? Number.NEGATIVE_INFINITY : dayOf(view.readAtMs);
 		const rows = await store.read(Math.max(oldest, Math.min(readDay, today) - LATE_DAYS), today);
-		const subjects = new Map<string, Map<number, DayTally>>();
+		const subjects = new Map<string, Map<number, DayMinutes>>();
 		const daysOf = (subject: string) => {
-			const days = subjects.get(subject) ?? new Map<number, DayTally>();
+			const days = subjects.get(subject) ?? new Map<number, DayMinutes>();
 			subjects.set(subject, days);
 			return days;
 		};

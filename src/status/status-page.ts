@@ -1,6 +1,6 @@
 import type { Language } from "../base/language.ts";
 import { type TextId, translate, translateDate } from "../base/translate.ts";
-import type { ServiceName, StatusAnswer, Track } from "./status-answer.ts";
+import type { ServiceName, StatusAnswer, UptimeTrack } from "./status-answer.ts";
 import { DAY_KINDS, daysHtml, minutesText, type StatusTexts, statusTexts } from "./status-days.ts";
 import { STATUS_STYLE } from "./status-style.ts";
 
@@ -43,7 +43,7 @@ const EXPLANATION =
 export function statusPage(answer: StatusAnswer, language: Language): string {
 	const text = statusTexts(language);
 	const { history } = answer;
-	const row = (title: string, state: keyof typeof DOTS, track: Track | undefined, note = "") =>
+	const row = (title: string, state: keyof typeof DOTS, track: UptimeTrack | undefined, note = "") =>
 		`<li><div class="title"><h3>${Bun.escapeHTML(title)}${note && ` <small>${Bun.escapeHTML(note)}</small>`}</h3><span class="state ${DOTS[state]}">${text(state)}</span></div>
 ${track ? daysHtml(text, title, track, history) : `<p class="dim">${text("No model is deployed for this service.")}</p>\n`}</li>`;
 	const services = Object.entries(answer.services).map(([name, state]) =>

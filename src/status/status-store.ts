@@ -6,7 +6,7 @@ export const MINUTES_PER_DAY = 1_440;
 export type ServiceLevel = "operational" | "degraded" | "down";
 
 /** Observation of one instance in one minute. */
-export interface StatusLook {
+export interface StatusObservation {
 	/** Minutes since 1970, UTC. */
 	readonly minute: number;
 	/** Subjects that the instance cannot judge are missing. */
@@ -14,14 +14,14 @@ export interface StatusLook {
 }
 
 /** The minutes of one day, as bits. */
-export interface DayTally {
+export interface DayMinutes {
 	readonly operational: number;
 	readonly degraded: number;
 	readonly down: number;
 }
 
 /** `day`: days since 1970, UTC. */
-export interface SubjectDay extends DayTally {
+export interface SubjectDay extends DayMinutes {
 	readonly subject: string;
 	readonly day: number;
 }
@@ -36,7 +36,7 @@ const RANK: Readonly<Record<ServiceLevel, number>> = { down: 0, degraded: 1, ope
 export function createStatusStore(statements: Statements) {
 	return {
 		/** Adds observations; where instances differ, the best state counts. */
-		async add(looks: readonly StatusLook[]): Promise<void> {
+		async add(looks: readonly StatusObservation[]): Promise<void> {
 			const rows = looks.flatMap(({ minute, levels }) =>
 				[...levels].map(([subject, level]) => ({
 					subject,

@@ -1,8 +1,8 @@
 import type { CatalogSnapshot } from "../catalog/model.ts";
-import type { HistoryAnswer, Track, UptimeDay } from "./status-answer.ts";
+import type { HistoryAnswer, UptimeDay, UptimeTrack } from "./status-answer.ts";
 import { HISTORY_DAYS, type HistoryView } from "./status-history.ts";
 import { endpointSubject, endpointsOf, modelSubject, SERVICE_SUBJECT } from "./status-levels.ts";
-import type { DayTally } from "./status-store.ts";
+import type { DayMinutes } from "./status-store.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -32,7 +32,7 @@ export function percentOf(part: number, whole: number): number {
 	return Math.floor((part * 10_000) / whole) / 100;
 }
 
-function trackOf(tallies: ReadonlyMap<number, DayTally> | undefined, oldest: number, today: number): Track {
+function trackOf(tallies: ReadonlyMap<number, DayMinutes> | undefined, oldest: number, today: number): UptimeTrack {
 	const days: UptimeDay[] = [];
 	let up = 0;
 	let observed = 0;

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createMoments } from "../../src/base/moments.ts";
+import { createLongRunWatch } from "../../src/base/moments.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const MOMENT_MS = 100;
@@ -7,7 +7,7 @@ const MOMENT_MS = 100;
 test("reports once what lasts longer than a moment, nothing shorter", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
-	const moments = createMoments<string>(clock, (one) => void told.push(one));
+	const moments = createLongRunWatch<string>(clock, (one) => void told.push(one));
 	const long = moments.begin("long");
 	const short = moments.begin("short");
 	expect(clock.pending()).toBe(1);
@@ -26,7 +26,7 @@ test("reports once what lasts longer than a moment, nothing shorter", () => {
 test("an entry that a report ends is not reported", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
-	const moments = createMoments<string>(clock, (one) => {
+	const moments = createLongRunWatch<string>(clock, (one) => {
 		told.push(one);
 		expect(moments.end(second)).toBe(false);
 	});
@@ -40,7 +40,7 @@ test("an entry that a report begins lasts its own moment first", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
 	let next = 0;
-	const moments = createMoments<string>(clock, (one) => {
+	const moments = createLongRunWatch<string>(clock, (one) => {
 		told.push(one);
 		if (one === "first") next = moments.begin("next");
 	});

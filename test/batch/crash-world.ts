@@ -2,7 +2,7 @@ import type { Clock } from "../../src/base/clock.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { type BatchBooks, createBatchBooks } from "../../src/batch/batch-books.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
-import type { Carrier } from "../../src/batch/line-work.ts";
+import type { LineSender } from "../../src/batch/line-work.ts";
 import { runBatch } from "../../src/batch/run-batch.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
 import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
@@ -110,7 +110,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 					};
 				},
 			});
-		const carrier: Carrier = {
+		const carrier: LineSender = {
 			async answer({ body, requestUuid, signal }) {
 				if (dead) return forever;
 				const { messages } = JSON.parse(body);

@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import type { BatchBooks } from "../../src/batch/batch-books.ts";
 import type { BatchRecord } from "../../src/batch/batch-record.ts";
-import type { LineWork, Stop } from "../../src/batch/line-work.ts";
+import type { LineStopReason, LineWork } from "../../src/batch/line-work.ts";
 import type { Outcomes } from "../../src/batch/outcomes.ts";
-import { startPulse } from "../../src/batch/pulse.ts";
+import { startBatchTick } from "../../src/batch/pulse.ts";
 import { ZERO_USD } from "../../src/money/nano-usd.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
@@ -24,10 +24,10 @@ function running(
 	} = {},
 ) {
 	const clock = createManualClock();
-	let stop: Stop | undefined;
+	let stop: LineStopReason | undefined;
 	let isCutOff = false;
 	const work = {
-		stop(reason: Stop) {
+		stop(reason: LineStopReason) {
 			stop ??= reason;
 		},
 		isStopped: () => stop !== undefined,
@@ -48,7 +48,7 @@ function running(
 	};
 	const batch = { id: "batch_1", run: 1, state, expiresAtMs: clock.wallMs() + leftMs } as BatchRecord;
 	const books = { isPast: true };
-	const pulse = startPulse(
+	const pulse = startBatchTick(
 		{
 			books: { tick: async () => ({ ...batch, ...books }) } as Partial<BatchBooks> as BatchBooks,
 			clock,

@@ -7,7 +7,7 @@ import { createOperator, revokeOperator } from "../../src/console/operator/opera
 import { createManagementKey, revokeManagementKey } from "../../src/keys/management-key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { noted } from "../../src/ops/audit.ts";
+import { auditNote } from "../../src/ops/audit.ts";
 import type { AuditAction } from "../../src/ops/audit-action.ts";
 import { managementClient, memberOf } from "../management/management-client.ts";
 import { withService } from "../support/service.ts";
@@ -74,7 +74,7 @@ await call("PUT", "/batch-notices", { ...hook, webhookUrl: "https://hooks.exampl
 await sql`
 	insert into batch_notice (batch_id, account_id, channel, state, next_at)
 	values ('batch_1', ${accountId}, 'webhook', 'failed', now() + interval '1 day')`;
-const by = (action: AuditAction) => noted({ actor: "somebody", action, ip: null });
+const by = (action: AuditAction) => auditNote({ actor: "somebody", action, ip: null });
 
 /** Each act by its name in the log, in an order in which all succeed. */
 const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | object>])[] = [

@@ -4,8 +4,8 @@ import { forgetRefusals } from "../../src/console/log/refused-log.ts";
 import { forgetOldNotices } from "../../src/console/notices/notices.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { forgetOldClaims } from "../../src/gateway/idempotency/claims.ts";
-import { forgetOldShares } from "../../src/keys/limit-shares.ts";
-import { forgetActs } from "../../src/ops/audit.ts";
+import { deleteOldShares } from "../../src/keys/limit-shares.ts";
+import { deleteOldAudit } from "../../src/ops/audit.ts";
 import { withDatabase } from "../support/database.ts";
 
 /** A job must remove rows faster than they arrive, or its table grows for ever. */
@@ -26,11 +26,11 @@ const TABLES: Readonly<Record<string, readonly [fill: string, forget: (statement
 		alert_mark: [`(account_id, mark, at) select 'acc', 'mark' || n, now() - interval '401 days' ${n}`, forgetOldMarks],
 		key_share: [
 			`(key_id, kind, instance_id, epoch, amount, seq, at) select 'k' || n, 'rate', 'i', 1, 0, 1, now() - interval '11 minutes' ${n}`,
-			forgetOldShares,
+			deleteOldShares,
 		],
 		audit_event: [
 			`(id, at, actor, action, subject, detail) select 'aud_' || n, now() - interval '31 days', 'a', 'key.create', 's', '{}' ${n}`,
-			(statements) => forgetActs(statements, 30),
+			(statements) => deleteOldAudit(statements, 30),
 		],
 		refused_request: [
 			`(request_id, account_id, key_id, endpoint, code, status, message, refused_at) select gen_random_uuid(), 'acc', 'k', 'chat', 'c', 400, '', now() - interval '31 days' ${n}`,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
-import { checkFunctions, FUNCTION_SET, isPrepared, layFunctions } from "../../src/db/function-set.ts";
+import { checkFunctions, createFunctions, FUNCTION_SET, isPrepared } from "../../src/db/function-set.ts";
 import { checkMigratable, migrate, migratedUrl } from "../../src/db/migrate.ts";
 import { type Migration, migrations } from "../../src/db/migrations/list.ts";
 import { createMigratedDatabase } from "../support/database.ts";
@@ -92,7 +92,7 @@ test("keeps the functions of the versions that booted last", async () => {
 	await client`create schema tollgate_of_somebody`;
 	// Created by another service, whose tables are in another schema and list it.
 	await client`create schema tollgate_00000000000a`;
-	await layFunctions(client, "0.0.0", 3);
+	await createFunctions(client, "0.0.0", 3);
 	const left = await client<
 		{ nspname: string }[]
 	>`select nspname from pg_namespace where nspname like 'tollgate%' order by 1`;

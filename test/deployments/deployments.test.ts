@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { createFixedCatalog } from "../../src/catalog/catalog.ts";
-import { createDeployments, forgetOldReports } from "../../src/deployments/deployments.ts";
+import { createDeployments, deleteOldReports } from "../../src/deployments/deployments.ts";
 import { type ReportWriter, startReportWriter } from "../../src/deployments/report-writer.ts";
 import type { ReplicaView } from "../../src/upstream/replicas/replica.ts";
 import { chatSpec } from "../catalog/model-specs.ts";
@@ -142,7 +142,7 @@ test("deletes reports of gateways that ended long ago", async () => {
 		await (await gateway(id, { live })).see(replica());
 	await database.sql`update gateway_report set at = now() - interval '2 days' where instance_id in ('gone', 'idle')`;
 	await database.sql`update gateway_report set at = now() - interval '25 hours' where instance_id = 'last'`;
-	await forgetOldReports(statements);
+	await deleteOldReports(statements);
 	const rows = await database.sql`select instance_id from gateway_report order by 1`;
 	expect(rows.map((row) => row.instance_id)).toEqual(["idle", "last"]);
 });

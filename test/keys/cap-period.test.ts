@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { furtherBudgets } from "../../src/keys/cap-budgets.ts";
-import { type CapPeriod, isTimeZone, spanAt } from "../../src/keys/cap-period.ts";
+import { type CapPeriod, isTimeZone, periodAt } from "../../src/keys/cap-period.ts";
 import { setAccountFields, setKeyFields } from "../../src/keys/key-entry.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { withDatabase } from "../support/database.ts";
@@ -14,20 +14,20 @@ const at = (iso: string) => Date.parse(iso);
 
 test("days of clock changes have 23 or 25 hours", () => {
 	const hours = (zone: string, iso: string) => {
-		const { fromMs, untilMs } = spanAt("day", zone, at(iso));
+		const { fromMs, untilMs } = periodAt("day", zone, at(iso));
 		return (untilMs - fromMs) / HOUR_MS;
 	};
 	expect(hours("Europe/Berlin", "2026-03-29T12:00:00Z")).toBe(23);
 	expect(hours("Europe/Berlin", "2026-10-25T12:00:00Z")).toBe(25);
 	expect(hours("America/Sao_Paulo", "2018-11-04T12:00:00Z")).toBe(23);
 	expect(hours("UTC", "2026-10-25T12:00:00Z")).toBe(24);
-	expect(spanAt("day", "America/Sao_Paulo", at("2018-11-04T03:30:00Z"))).toMatchObject({
+	expect(periodAt("day", "America/Sao_Paulo", at("2018-11-04T03:30:00Z"))).toMatchObject({
 		firstDay: "2018-11-04",
 		fromMs: at("2018-11-04T03:00:00Z"),
 	});
-	expect(spanAt("week", "Asia/Kathmandu", at("2026-11-22T18:14:59Z")).firstDay).toBe("2026-11-16");
-	expect(spanAt("week", "Asia/Kathmandu", at("2026-11-22T18:15:00Z")).firstDay).toBe("2026-11-23");
-	expect(spanAt("month", "UTC", at("2027-02-28T23:59:59Z"))).toEqual({
+	expect(periodAt("week", "Asia/Kathmandu", at("2026-11-22T18:14:59Z")).firstDay).toBe("2026-11-16");
+	expect(periodAt("week", "Asia/Kathmandu", at("2026-11-22T18:15:00Z")).firstDay).toBe("2026-11-23");
+	expect(periodAt("month", "UTC", at("2027-02-28T23:59:59Z"))).toEqual({
 		firstDay: "2027-02-01",
 		fromMs: at("2027-02-01T00:00:00Z"),
 		untilMs: at("2027-03-01T00:00:00Z"),
@@ -41,11 +41,11 @@ test("gateway and database agree on periods in every time zone", async () => {
 	for (const zone of zones) {
 		for (const period of PERIODS) {
 			const ms = at("2020-01-01T00:00:00Z") + random.int(0, 12 * 365 * 24 * 3600) * 1000;
-			const span = spanAt(period, zone, ms);
+			const span = periodAt(period, zone, ms);
 			expect(span.fromMs <= ms && ms < span.untilMs).toBe(true);
-			const next = spanAt(period, zone, span.untilMs);
+			const next = periodAt(period, zone, span.untilMs);
 			expect(next.fromMs).toBe(span.untilMs);
-			expect(spanAt(period, zone, span.untilMs - 1)).toEqual(span);
+			expect(periodAt(period, zone, span.untilMs - 1)).toEqual(span);
 			asked.push({ period, zone, ms, day: span.firstDay }, { period, zone, ms: span.untilMs, day: next.firstDay });
 		}
 	}

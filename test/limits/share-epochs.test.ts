@@ -4,7 +4,7 @@ import { silentLog } from "../../src/base/log.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { createPgShareStore } from "../../src/keys/limit-shares.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
-import type { ShareAsk } from "../../src/limits/share-store.ts";
+import type { ShareRequest } from "../../src/limits/share-store.ts";
 import { waitFor } from "../support/wait.ts";
 import { createShiftedClock, withInstances } from "./limits-world.ts";
 
@@ -18,7 +18,7 @@ test("a process that joins again keeps its counts; a namesake counts for itself"
 		statements: db.statements,
 		instanceLease: { instanceId: "again", present: () => ({ epoch }) },
 	});
-	const ask = (have: number, need: number, seq: number): readonly ShareAsk[] => [
+	const ask = (have: number, need: number, seq: number): readonly ShareRequest[] => [
 		{ key: "key", kind: "rate", limit: 10, have, need, seq },
 	];
 	expect(await store.hold(ask(0, 1, 1))).toMatchObject([{ share: 10, free: 0 }]);

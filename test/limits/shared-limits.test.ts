@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Fault } from "../../src/base/fault.ts";
-import { createPgShareStore, forgetOldShares } from "../../src/keys/limit-shares.ts";
-import type { ShareAsk } from "../../src/limits/share-store.ts";
+import { createPgShareStore, deleteOldShares } from "../../src/keys/limit-shares.ts";
+import type { ShareRequest } from "../../src/limits/share-store.ts";
 import { LONG } from "../support/long-form.ts";
 import { createRandom } from "../support/random.ts";
 import { waitFor } from "../support/wait.ts";
@@ -176,7 +176,7 @@ test("setting the database's clock gives away no live share", async () => {
 		await db.sql`update instance_beat set lease_until = lease_until - make_interval(hours => ${hours}::integer)`;
 		await db.sql`update key_share set at = at - make_interval(hours => ${hours}::integer)`;
 		// A console may run its clean-up before the next heartbeat.
-		await forgetOldShares(db.statements);
+		await deleteOldShares(db.statements);
 	}
 	await passHours(2);
 	expect(await at(1).enter("key", 5, 5)).toBe(false);
@@ -234,7 +234,7 @@ test("a request for a share whose row is locked is left out", async () => {
 		statements: db.statements,
 		instanceLease: { instanceId: "instance-0", present: () => ({ epoch: 1 }) },
 	});
-	const ask = (key: string, seq: number): ShareAsk => ({ key, kind: "rate", limit: 10, have: 0, need: 2, seq });
+	const ask = (key: string, seq: number): ShareRequest => ({ key, kind: "rate", limit: 10, have: 0, need: 2, seq });
 	await store.hold([ask("held", 1), ask("other", 2)]);
 	await db.sql.begin(async (holder) => {
 		await holder`select 1 from key_share where key_id = 'held' for update`;
@@ -318,10 +318,10 @@ test("shares that no longer count are removed", async () => {
 		insert into key_share (key_id, kind, instance_id, epoch, amount, seq)
 		values ('key', 'rate', 'instance-0', 1, 5, 1), ('key', 'rate', 'instance-1', 1, 5, 1)`;
 	await db.sql`update instance_beat set state = 'left', lease_until = now() - interval '11 minutes' where id = 'instance-0'`;
-	await forgetOldShares(db.statements);
+	await deleteOldShares(db.statements);
 	expect(await db.sql`select 1 from key_share`).toHaveLength(2);
 	await db.sql`update key_share set at = now() - interval '11 minutes'`;
-	await forgetOldShares(db.statements);
+	await deleteOldShares(db.statements);
 	const left = await db.sql`select instance_id from key_share`;
 	expect(left.map((row) => row.instance_id)).toEqual(["instance-1"]);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { createKeyLimits } from "../../src/limits/key-limits.ts";
-import type { ShareAsk, ShareGrant } from "../../src/limits/share-store.ts";
+import type { ShareGrant, ShareRequest } from "../../src/limits/share-store.ts";
 import { createShares } from "../../src/limits/shares.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
@@ -9,10 +9,10 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** A store that answers on demand, and once grants `more` than requested; `leftOut` keys get nothing. */
 function build() {
-	const asks: ShareAsk[] = [];
+	const asks: ShareRequest[] = [];
 	const state = { more: 0, openings: 1, leftOut: "", beforeReply: async () => {} };
 	const store = {
-		async hold(asked: readonly ShareAsk[]): Promise<ShareGrant[]> {
+		async hold(asked: readonly ShareRequest[]): Promise<ShareGrant[]> {
 			asks.push(...asked);
 			await state.beforeReply();
 			const { more } = state;

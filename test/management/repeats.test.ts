@@ -1,6 +1,6 @@
 /** A creation repeated with its token returns the first result; the stored claim reveals no secret. */
 import { expect, test } from "bun:test";
-import { claimSubject, forgetOldManagementClaims } from "../../src/keys/management-claim.ts";
+import { claimSubject, deleteOldManagementClaims } from "../../src/keys/management-claim.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { withChat } from "../support/service.ts";
 import { managementClient } from "./management-client.ts";
@@ -102,7 +102,7 @@ test("a database clock that is set forward ends no token", async () => {
 	expect(await ask("one", 0)).toBe("one");
 	expect(await ask("two", dayMs)).toBe("one");
 	await sql`update management_claim set at = at - interval '25 hours'`;
-	await forgetOldManagementClaims(deps.statements, Date.now() - dayMs);
+	await deleteOldManagementClaims(deps.statements, Date.now() - dayMs);
 	expect(await ask("two", -dayMs)).toBe("one");
 	expect(await ask("two", 0)).toBe("two");
 });

@@ -5,6 +5,8 @@ import {
 	addUsd,
 	affordableUnits,
 	costNanoUsd,
+	displayRest,
+	displaySum,
 	formatRatePerMillion,
 	formatRatePerUnit,
 	formatUsd,
@@ -16,8 +18,6 @@ import {
 	parseRatePerMillion,
 	parseRatePerUnit,
 	parseUsd,
-	shownRest,
-	shownSum,
 	subUsd,
 } from "../../src/money/nano-usd.ts";
 
@@ -40,7 +40,7 @@ const picoOf = (of: readonly CostLine[]) =>
 
 test("adds, subtracts, compares amounts", () => {
 	const [more, less] = [nanoUsd(7), nanoUsd(4)];
-	expect([addUsd(more, less), shownSum(more, less), subUsd(more, less), shownRest(more, less)]).toEqual([
+	expect([addUsd(more, less), displaySum(more, less), subUsd(more, less), displayRest(more, less)]).toEqual([
 		nanoUsd(11),
 		nanoUsd(11),
 		nanoUsd(3),

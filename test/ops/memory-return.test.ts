@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { collectNear, startMemoryReturn } from "../../src/ops/memory-return.ts";
+import { collectWhenNear, startMemoryReturn } from "../../src/ops/memory-return.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
 const MB = 1024 * 1024;
@@ -80,7 +80,7 @@ test("under load collects above a third of the memory, or at unknown size", () =
 	const collect = () => {
 		state.collections += 1;
 	};
-	const near = collectNear({ resident: () => state.resident, collect }, 900 * MB);
+	const near = collectWhenNear({ resident: () => state.resident, collect }, 900 * MB);
 	for (const [resident, collections] of [
 		[250 * MB, 0],
 		[300 * MB, 0],

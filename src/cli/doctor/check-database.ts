@@ -6,7 +6,7 @@ import { durabilityProblem, identityProblem, readDurability } from "../../db/dur
 import { checkMigratable, migratedUrl } from "../../db/migrate.ts";
 import { newClient, withClient } from "../../db/new-client.ts";
 import { checkMayWrite } from "../../db/own-schema.ts";
-import { checkOwnSession, lostSettings, silent, urlForClients } from "../../db/pooler.ts";
+import { checkOwnSession, lostSettings, noResponse, urlForClients } from "../../db/pooler.ts";
 import { type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const CONNECT_S = 8;
@@ -32,7 +32,7 @@ export async function checkDatabase(
 	const [database, schema, clock] = [findingsOf("database"), findingsOf("schema"), findingsOf("clock")];
 	const client = newClient(url, { connect_timeout: CONNECT_S, connection: { application_name: "tollgate doctor" } });
 	try {
-		const answered = await withDeadline(timer, roundTrips(client, wallMs), ANSWER_MS_MAX, silent);
+		const answered = await withDeadline(timer, roundTrips(client, wallMs), ANSWER_MS_MAX, noResponse);
 		await checkSettings(client, { ...config, ...answered }, database);
 		judgeOffset(answered.offsetMs, clock);
 		await checkOwnSession(client, url);

@@ -1,7 +1,7 @@
 import { newId } from "../../base/id.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
-import { noted, notedJson } from "../../ops/audit.ts";
+import { auditNote, auditNotesJson } from "../../ops/audit.ts";
 import { may, ROLES, type Role } from "../members/roles.ts";
 import { hashOf } from "../sign-in/token.ts";
 import type { Claims } from "./company-oidc.ts";
@@ -68,17 +68,17 @@ export async function enter(
 		if (!rows.some(({ account_id }) => account_id === claims.sub)) return "other_person";
 	}
 	if (member === undefined) {
-		const act = noted({ actor: userId, action: "member.join", ip: null, detail: { issuer: company.issuer } });
+		const act = auditNote({ actor: userId, action: "member.join", ip: null, detail: { issuer: company.issuer } });
 		await statements`
 			with joined as (
 				insert into member (user_id, account_id, role) values (${userId}, ${company.accountId}, ${wanted}) on conflict do nothing
 				returning user_id, account_id
 			)
-			select audit_note(${notedJson(act)}::text::jsonb, user_id, account_id) from joined`;
+			select audit_note(${auditNotesJson(act)}::text::jsonb, user_id, account_id) from joined`;
 		return { userId };
 	}
 	if (company.roleClaim === null || isOwner || wanted === null || wanted === member.role) return { userId };
-	const act = noted({
+	const act = auditNote({
 		...{ actor: userId, action: "member.role", ip: null },
 		detail: { role: wanted, issuer: company.issuer },
 	});
@@ -89,7 +89,7 @@ export async function enter(
 			delete from invitation i using changed c
 			where i.account_id = ${company.accountId} and i.invited_by = c.user_id and not ${may(wanted, "members.manage")}::boolean
 		)
-		select audit_note(${notedJson(act)}::text::jsonb, user_id, ${company.accountId}) from changed`;
+		select audit_note(${auditNotesJson(act)}::text::jsonb, user_id, ${company.accountId}) from changed`;
 	return { userId };
 }
 

@@ -5,7 +5,7 @@ import { newId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
 import { mapOf } from "../../gateway/request-fields.ts";
-import { type Noted, notedJson } from "../../ops/audit.ts";
+import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Role } from "../members/roles.ts";
 import { newToken } from "../sign-in/token.ts";
@@ -60,7 +60,7 @@ export async function saveCompany(
 	consoleSecret: string,
 	accountId: string,
 	settings: CompanySettings & { readonly secret: string | null },
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<void> {
 	const before = await findCompany(statements, { accountId });
 	// The stored secret belongs to its issuer and is never sent to another issuer.
@@ -86,16 +86,16 @@ export async function saveCompany(
 			domain = excluded.domain, email_trusted = excluded.email_trusted, role_claim = excluded.role_claim,
 			role_values = excluded.role_values, default_role = excluded.default_role, required = excluded.required
 		returning account_id)
-		select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from saved`;
+		select audit_note(${auditNotesJson(act)}::text::jsonb, account_id, account_id) from saved`;
 }
 
 export const secretOf = (company: Company, consoleSecret: string): Promise<string> =>
 	symmetricDecrypt({ key: consoleSecret, data: company.clientSecret });
 
-export async function removeCompany(statements: Statements, accountId: string, act?: Noted): Promise<void> {
+export async function removeCompany(statements: Statements, accountId: string, act?: AuditNote): Promise<void> {
 	await statements`
 		with gone as (delete from company_sign_in where account_id = ${accountId})
-		select audit_note(${notedJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
+		select audit_note(${auditNotesJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
 }
 
 type ResolveTxt = (name: string) => Promise<readonly (readonly string[])[]>;
@@ -105,7 +105,7 @@ export async function verifyDomain(
 	statements: Statements,
 	accountId: string,
 	resolve: ResolveTxt = resolveTxt,
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<void> {
 	const company = await findCompany(statements, { accountId });
 	if (company === undefined) throw new ConsoleError("not_found", "Single sign-on is not set up.");
@@ -128,6 +128,6 @@ export async function verifyDomain(
 			returning account_id
 		)
 		select exists (select 1 from other) as taken,
-			(select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from done)`;
+			(select audit_note(${auditNotesJson(act)}::text::jsonb, account_id, account_id) from done)`;
 	if (row?.taken) throw new ConsoleError("conflict", "Another account already uses this domain.");
 }

@@ -1,7 +1,7 @@
 import { t } from "elysia";
 import { viewOf } from "../../db/view-of.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import { notedJson } from "../../ops/audit.ts";
+import { auditNotesJson } from "../../ops/audit.ts";
 import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { amountOf, USD } from "../page-query.ts";
@@ -26,7 +26,7 @@ export function alertRoutes(parts: Parts<"statements" | "sessions">) {
 					), touched as (
 						insert into alert_touched (account_id) values (${accountId})
 					)
-					select audit_note(${notedJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
+					select audit_note(${auditNotesJson(act)}::text::jsonb, ${accountId}, ${accountId})`;
 				return readAlert(parts, accountId);
 			},
 			{ body: t.Object({ usd: t.Nullable(USD) }) },

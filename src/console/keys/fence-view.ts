@@ -3,13 +3,13 @@ import type { AppendedEntry } from "../../cluster/control-log.ts";
 import { waitForAllInstances } from "../../cluster/wait-for-all-instances.ts";
 import type { Statements } from "../../db/statements.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../../gateway/connection.ts";
-import { type Noted, noteOutcome } from "../../ops/audit.ts";
+import { type AuditNote, noteOutcome } from "../../ops/audit.ts";
 import type { AuditAction } from "../../ops/audit-action.ts";
 import type { ConsoleFigures } from "../console-figures.ts";
 
 export interface Actor {
 	readonly connection: Connection;
-	noted(action: AuditAction, detail?: Record<string, unknown>): Noted;
+	noted(action: AuditAction, detail?: Record<string, unknown>): AuditNote;
 }
 
 /** Whether a change is effective: then no instance acts on the older state. */
@@ -30,7 +30,7 @@ export interface Fence {
 export type WaitForFence = (
 	actor: Pick<Actor, "connection">,
 	entry: AppendedEntry,
-	act?: Noted | null,
+	act?: AuditNote | null,
 ) => Promise<Fence>;
 
 /** A page waits at most this long; the usual lease is 30 s. The change takes effect afterwards too. */

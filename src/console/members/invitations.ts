@@ -7,7 +7,7 @@ import type { TextId, TextValues } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
 import { derivedHex } from "../../keys/secret.ts";
-import { type Noted, noted, notedJson } from "../../ops/audit.ts";
+import { type AuditNote, auditNote, auditNotesJson } from "../../ops/audit.ts";
 import { claimedOnPage, TOKEN } from "../claimed-on-page.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -50,7 +50,7 @@ export async function invite(
 	statements: Statements,
 	accountId: string,
 	invitation: { email: string; role: Role; invitedBy: string },
-	act?: Noted,
+	act?: AuditNote,
 	{ id, token }: PlannedInvitation = { id: newId("inv"), token: newToken() },
 ): Promise<PlannedInvitation & { email: string; isNew: boolean }> {
 	const email = invitation.email.trim().toLowerCase();
@@ -72,7 +72,7 @@ export async function invite(
 			invited_by = excluded.invited_by, expires_at = excluded.expires_at
 			where invitation.id <> excluded.id and (invitation.role <> 'owner' or excluded.role = 'owner')
 		returning id)
-		select id, audit_note(${notedJson(act)}::text::jsonb, id, ${accountId}) from made`;
+		select id, audit_note(${auditNotesJson(act)}::text::jsonb, id, ${accountId}) from made`;
 	if (row === undefined && (await isOpen(statements, id))) return { id, token, email, isNew: false };
 	if (row === undefined)
 		throw new ConsoleError(
@@ -110,7 +110,7 @@ async function withdrawInvitation(statements: Statements, accountId: string, id:
 		with gone as (
 			delete from invitation where id = ${id} and account_id = ${accountId} and (role <> 'owner' or ${owners}::boolean) returning id
 		)
-		select audit_note(${notedJson(act)}::text::jsonb, id, ${accountId}) from gone`;
+		select audit_note(${auditNotesJson(act)}::text::jsonb, id, ${accountId}) from gone`;
 	if (rows.length === 0) throw new ConsoleError("not_found", "There is no such invitation.");
 }
 
@@ -122,7 +122,7 @@ async function acceptInvitation(
 	statements: Statements,
 	token: string,
 	user: { userId: string; email: string },
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<string> {
 	const [row] = await statements<{ account_id: string }>`
 		with i as (
@@ -134,7 +134,7 @@ async function acceptInvitation(
 		), m as (
 			insert into member (user_id, account_id, role) select ${user.userId}, account_id, role from i on conflict do nothing
 		)
-		select account_id, audit_note(${notedJson(act)}::text::jsonb, ${user.userId}, account_id) from i`;
+		select account_id, audit_note(${auditNotesJson(act)}::text::jsonb, ${user.userId}, account_id) from i`;
 	if (row === undefined)
 		throw new ConsoleError("not_found", "This invitation is no longer valid, or was sent to another address.");
 	return row.account_id;
@@ -154,7 +154,7 @@ export function invitationRoutes(
 				const viewer = sessions.viewer(request);
 				if (!viewer.emailVerified) throw new ConsoleError("forbidden", "Confirm your email address first.");
 				const ip = sessions.of(request).connection.address;
-				const act = noted({ actor: viewer.userId, action: "member.join", ip });
+				const act = auditNote({ actor: viewer.userId, action: "member.join", ip });
 				const accountId = await acceptInvitation(statements, body.token, viewer, act);
 				return { accountId };
 			},

@@ -2,7 +2,7 @@ import { type AppendedEntry, type AppendedRow, appendedOf } from "../../cluster/
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
 import { revokeKey } from "../../keys/key-admin.ts";
-import type { Noted } from "../../ops/audit.ts";
+import type { AuditNote } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { Role } from "./roles.ts";
 
@@ -47,7 +47,7 @@ export async function revokeKeysMadeBy(
 	accountId: string,
 	userId: string,
 	projectId: string | null = null,
-	act?: () => Noted,
+	act?: () => AuditNote,
 ): Promise<{ ids: string[]; entry: AppendedEntry | null }> {
 	const ids = new Set<string>();
 	let takeovers = 0;

@@ -3,7 +3,7 @@ import { Fault } from "../../base/fault.ts";
 import { listedBy } from "../../db/page.ts";
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
-import { type Noted, notedJson } from "../../ops/audit.ts";
+import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
 import { accountRoutes } from "../account-routes.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
@@ -48,7 +48,7 @@ export async function changeMember(
 	statements: Statements,
 	accountId: string,
 	{ userId, by, role }: { userId: string; by: string; role: Role | null },
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<void> {
 	const keepsInviting = role !== null && may(role, "members.manage");
 	const keepsOwners = role !== null && may(role, "owners.manage");
@@ -79,7 +79,7 @@ export async function changeMember(
 		)
 		select role, others, coalesce(allowed, false) as allowed,
 			exists (select 1 from gone) or exists (select 1 from changed) as done,
-			(select audit_note(${notedJson(act)}::text::jsonb, ${userId}, ${accountId}) from may) from seen`;
+			(select audit_note(${auditNotesJson(act)}::text::jsonb, ${userId}, ${accountId}) from may) from seen`;
 	if (row === undefined || row.role === null) throw new ConsoleError("not_found", "There is no such member.");
 	if (row.done) return;
 	if (!row.allowed) throw ownersOnly();

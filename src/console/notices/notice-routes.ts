@@ -2,7 +2,7 @@ import { t } from "elysia";
 import { assert } from "../../base/assert.ts";
 import type { Statements } from "../../db/statements.ts";
 import { derivedHex } from "../../keys/secret.ts";
-import { type Noted, notedJson } from "../../ops/audit.ts";
+import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
 import { accountRoutes } from "../account-routes.ts";
 import { ALERT_TYPES } from "../alerts/alerts.ts";
 import { TOKEN } from "../claimed-on-page.ts";
@@ -92,7 +92,7 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 						update batch_notice_setting set webhook_salt = ${salt}
 						where account_id = ${accountId} and webhook_url is not null returning account_id
 					)
-					select audit_note(${notedJson(noted("batch.webhook_secret"))}::text::jsonb, account_id, account_id) from saved`;
+					select audit_note(${auditNotesJson(noted("batch.webhook_secret"))}::text::jsonb, account_id, account_id) from saved`;
 				if (rows.length === 0) throw new ConsoleError("conflict", "No webhook is set up. Enter its URL first.");
 				return { secret: parts.webhookSecretOf(salt) };
 			},
@@ -106,7 +106,7 @@ export function noticeRoutes(parts: Parts<"statements" | "config" | "keyMaker" |
 						where batch_id = ${params.id} and account_id = ${accountId} and channel = 'webhook' and state <> 'waiting'
 						returning account_id
 					)
-					select audit_note(${notedJson(act)}::text::jsonb, account_id, account_id) from again limit 1`;
+					select audit_note(${auditNotesJson(act)}::text::jsonb, account_id, account_id) from again limit 1`;
 			if (rows.length === 0) throw new ConsoleError("not_found", "There is no finished webhook call with this ID.");
 			return { replayed: true };
 		});
@@ -138,7 +138,7 @@ interface SettingChanges {
 	readonly events: readonly string[] | undefined;
 	readonly added: readonly string[] | undefined;
 	readonly removed: readonly string[] | undefined;
-	readonly act: Noted;
+	readonly act: AuditNote;
 }
 
 /** One statement, so that concurrent changes of different fields do not overwrite each other. */
@@ -163,7 +163,7 @@ async function saveSetting(
 				then s.events_at else clock_timestamp() end
 		returning account_id, mail, webhook_url, webhook_salt, events), touched as (
 			insert into alert_touched (account_id) select account_id from saved)
-		select mail, webhook_url, webhook_salt as salt, events, audit_note(${notedJson(changes.act)}::text::jsonb, account_id, account_id,
+		select mail, webhook_url, webhook_salt as salt, events, audit_note(${auditNotesJson(changes.act)}::text::jsonb, account_id, account_id,
 			jsonb_build_object('mail', mail, 'events', events, 'webhook', substring(webhook_url from '//(?:[^/?#@]*@)?([^/?#]+)')))
 		from saved`;
 	assert(saved !== undefined, "a setting that is saved is there");

@@ -2,7 +2,7 @@ import { newId } from "../../base/id.ts";
 import { isMailAddress } from "../../base/mail-address.ts";
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
-import { noted, notedJson } from "../../ops/audit.ts";
+import { auditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { isSignInAddress } from "../sign-in/sign-in-address.ts";
 
@@ -34,11 +34,11 @@ export async function createOperator(
 			param: "email",
 		});
 	const token = Buffer.from(crypto.getRandomValues(new Uint8Array(TOKEN_BYTES))).toString("base64url");
-	const act = noted({ ...COMMAND_LINE, action: "operator.create", detail: { email } });
+	const act = auditNote({ ...COMMAND_LINE, action: "operator.create", detail: { email } });
 	// This row equals the sign-in library's row for a forgotten password.
 	const [user] = await statements<{ id: string; ready: boolean }>`
 		select made_id as id, ready from operator_create(${newId("usr")}, ${email.slice(0, email.indexOf("@"))}, ${email},
-			${newId("ver")}, ${`reset-password:${token}`}, ${TOKEN_HOURS}::integer, ${notedJson(act)}::text::jsonb)`;
+			${newId("ver")}, ${`reset-password:${token}`}, ${TOKEN_HOURS}::integer, ${auditNotesJson(act)}::text::jsonb)`;
 	if (user === undefined) throw new Error("a call returns its row");
 	return { id: user.id, token: user.ready ? null : token };
 }
@@ -50,7 +50,7 @@ export async function revokeOperator(statements: Statements, address: string): P
 		), gone as (
 			delete from session s using u where s.user_id = u.id
 		)
-		select u.id, audit_note(${notedJson(noted({ ...COMMAND_LINE, action: "operator.revoke" }))}::text::jsonb, u.id, null) from u`;
+		select u.id, audit_note(${auditNotesJson(auditNote({ ...COMMAND_LINE, action: "operator.revoke" }))}::text::jsonb, u.id, null) from u`;
 	if (user === undefined)
 		throw new ConsoleError("not_found", "There is no operator {address}.", { values: { address } });
 	return { id: user.id };

@@ -1,6 +1,6 @@
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
-import { type Noted, notedJson } from "../../ops/audit.ts";
+import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 import { keysMadeBy } from "../members/member-keys.ts";
 
@@ -22,7 +22,7 @@ export async function listProjectMembers(statements: Statements, projectId: stri
 export async function addProjectMember(
 	statements: Statements,
 	{ projectId, accountId, userId }: { projectId: string; accountId: string; userId: string },
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<void> {
 	const [row] = await statements<{ known: boolean }>`
 		with added as (
@@ -31,7 +31,7 @@ export async function addProjectMember(
 			where p.id = ${projectId} and p.account_id = ${accountId} and m.user_id = ${userId}
 			on conflict do nothing
 		)
-		select true as known, audit_note(${notedJson(act)}::text::jsonb, ${projectId}, ${accountId})
+		select true as known, audit_note(${auditNotesJson(act)}::text::jsonb, ${projectId}, ${accountId})
 		where exists (select 1 from member m where m.account_id = ${accountId} and m.user_id = ${userId})`;
 	if (row?.known !== true) throw new ConsoleError("not_found", "There is no such member.");
 }
@@ -52,7 +52,7 @@ export async function takeOutOfProject(
 	statements: Statements,
 	{ projectId, accountId, userId }: { projectId: string; accountId: string; userId: string },
 	keys: "keep" | "revoke" | undefined,
-	act?: Noted,
+	act?: AuditNote,
 ): Promise<void> {
 	const made = await keysMadeBy(statements, accountId, userId, projectId);
 	if (made.length > 0 && keys === undefined)
@@ -68,7 +68,7 @@ export async function takeOutOfProject(
 			delete from project_member
 			where project_id = ${projectId} and user_id = ${userId} and account_id = ${accountId} returning user_id
 		)
-		select true as known, audit_note(${notedJson(act)}::text::jsonb, ${projectId}, ${accountId})
+		select true as known, audit_note(${auditNotesJson(act)}::text::jsonb, ${projectId}, ${accountId})
 		where ${made.length > 0}::boolean or exists (select 1 from gone) or (${keys === "revoke"}::boolean
 			and exists (select 1 from member m where m.account_id = ${accountId} and m.user_id = ${userId}))`;
 	if (row?.known !== true) throw new ConsoleError("not_found", "There is no such member.");

@@ -2,7 +2,7 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simp
 import type { BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint, getSessionFromCtx } from "better-auth/api";
 import { setSessionCookie } from "better-auth/cookies";
-import { noted, notedJson } from "../../ops/audit.ts";
+import { auditNote, auditNotesJson } from "../../ops/audit.ts";
 import { AUTHENTICATED_FOR_MS } from "../console-session.ts";
 import { askedBy, createOneTimeValues, fieldOf, type SignIn } from "./auth-request.ts";
 import { signInError } from "./sign-in-error.ts";
@@ -73,9 +73,9 @@ function registering({ statements, mails, serviceName, origins }: Passkeys, chal
 			if (!checked?.verified) throw notGood();
 			const { credential } = checked.registrationInfo;
 			const publicKey = Buffer.from(credential.publicKey).toString("base64url");
-			const act = noted({ actor: user.id, action: "passkey.add", ip: null });
+			const act = auditNote({ actor: user.id, action: "passkey.add", ip: null });
 			const [row] = await statements<{ added: boolean }>`
-				select added, audit_note(${notedJson(act)}::text::jsonb, ${user.id}, null)
+				select added, audit_note(${auditNotesJson(act)}::text::jsonb, ${user.id}, null)
 				from passkey_add(${credential.id}, ${user.id}, ${name}, ${publicKey}, ${credential.counter}::bigint, ${PASSKEYS_MAX}::integer) as added
 				where added`;
 			if (row?.added !== true) throw notGood();

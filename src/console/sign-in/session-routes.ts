@@ -2,7 +2,7 @@ import { isAPIError } from "better-auth/api";
 import { Elysia, t } from "elysia";
 import { languageOf } from "../../base/language.ts";
 import { viewOf } from "../../db/view-of.ts";
-import { noted, notedJson } from "../../ops/audit.ts";
+import { auditNote, auditNotesJson } from "../../ops/audit.ts";
 import type { Parts } from "../console-deps.ts";
 import { ConsoleError } from "../console-error.ts";
 import { createAttempts, passwordAgainLimits } from "./auth-attempts.ts";
@@ -53,10 +53,10 @@ export function sessionRoutes(
 		})
 		.delete("/passkeys/:id", async ({ request, params }) => {
 			const { userId, email } = sessions.viewer(request);
-			const act = noted({ actor: userId, action: "passkey.remove", ip: sessions.of(request).connection.address });
+			const act = auditNote({ actor: userId, action: "passkey.remove", ip: sessions.of(request).connection.address });
 			const rows = await statements`
 				with gone as (delete from passkey where id = ${params.id} and user_id = ${userId} returning user_id)
-				select audit_note(${notedJson(act)}::text::jsonb, user_id, null) from gone`;
+				select audit_note(${auditNotesJson(act)}::text::jsonb, user_id, null) from gone`;
 			if (rows.length === 0) throw new ConsoleError("not_found", "There is no such passkey.");
 			const mails = createSignInMails(parts.mailer, { serviceName: parts.brand.serviceName, origin: parts.origin() });
 			mails.changed(email, languageOf(request.headers), "passkey removed");

@@ -1,7 +1,7 @@
 import type { Language } from "../../base/language.ts";
 import { type TextId, translateId } from "../../base/translate.ts";
 import type { Statements } from "../../db/statements.ts";
-import { type Noted, notedJson } from "../../ops/audit.ts";
+import { type AuditNote, auditNotesJson } from "../../ops/audit.ts";
 import { ConsoleError } from "../console-error.ts";
 
 export interface Party {
@@ -26,7 +26,7 @@ export async function saveBillingDetails(
 	statements: Statements,
 	accountId: string,
 	given: Party,
-	noted: (saved: Party) => Noted,
+	noted: (saved: Party) => AuditNote,
 ): Promise<Party> {
 	const saved = {
 		company: checked(given.company.trim(), COMPANY, "company", "Enter one line of at most 200 characters."),
@@ -45,7 +45,7 @@ export async function saveBillingDetails(
 			on conflict (account_id) do update
 				set company = excluded.company, address = excluded.address, vat_id = excluded.vat_id, updated_at = now()
 		)
-		select audit_note(${notedJson(noted(saved))}::text::jsonb, ${accountId}, ${accountId})`;
+		select audit_note(${auditNotesJson(noted(saved))}::text::jsonb, ${accountId}, ${accountId})`;
 	return saved;
 }
 

@@ -1,7 +1,7 @@
 import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
 import type { UsageCounts } from "../../ledger/event.ts";
-import { type NanoUsd, shownSum, ZERO_USD } from "../../money/nano-usd.ts";
+import { displaySum, type NanoUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 
 export type UsageGroup = "model" | "key" | "project" | "status";
@@ -144,7 +144,7 @@ function sumsOf(rows: readonly Row[]): UsageSums {
 		cachedTokens: sumOf(rows, "cachedTokens"),
 		completionTokens: sumOf(rows, "completionTokens"),
 		reasoningTokens: sumOf(rows, "reasoningTokens"),
-		costNanoUsd: rows.reduce((sum, { costNanoUsd }) => shownSum(sum, costNanoUsd), ZERO_USD),
+		costNanoUsd: rows.reduce((sum, { costNanoUsd }) => displaySum(sum, costNanoUsd), ZERO_USD),
 	};
 }
 

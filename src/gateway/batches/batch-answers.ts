@@ -4,7 +4,7 @@ import { Fault } from "../../base/fault.ts";
 import { assertStorable } from "../../base/stored-text.ts";
 import { BATCH_ENDPOINTS } from "../../batch/batch-record.ts";
 import { type BatchView, batchView } from "../../batch/batch-view.ts";
-import { type Batches, type BatchRequest, notOffered } from "../../batch/batches.ts";
+import { type Batches, type BatchRequest, batchesUnavailable } from "../../batch/batches.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import { readJson } from "../body/json-body.ts";
 import { askDatabase } from "../lookups/ask-database.ts";
@@ -24,14 +24,14 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 		try {
 			return batchView(await askDatabase(() => batches[verb](key.accountId, id)));
 		} catch (error) {
-			if (error instanceof Fault && error.code === "not_found" && !batches.areOffered()) throw notOffered();
+			if (error instanceof Fault && error.code === "not_found" && !batches.areOffered()) throw batchesUnavailable();
 			throw error;
 		}
 	}
 
 	return {
 		async create({ connection, key, checkAgain }: UnmeteredCall): Promise<BatchView> {
-			if (!batches.areOffered()) throw notOffered();
+			if (!batches.areOffered()) throw batchesUnavailable();
 			const { value } = await readJson(connection, BODY_BYTES_MAX, deps.bodyReads);
 			const wanted = readBatchRequest(value, connection.request.headers.get("idempotency-key"));
 			await checkAgain();
@@ -44,7 +44,7 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 			const limit = limitOf(query.get("limit"));
 			const after = query.get("after");
 			const found = await askDatabase(() => batches.list(key.accountId, { after, limit: limit + 1 }));
-			if (found.length === 0 && !batches.areOffered()) throw notOffered();
+			if (found.length === 0 && !batches.areOffered()) throw batchesUnavailable();
 			return pageOf(found.map(batchView), limit);
 		},
 		retrieve: (call: UnmeteredCall): Promise<BatchView> => one(call, "find"),

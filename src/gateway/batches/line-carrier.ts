@@ -1,6 +1,6 @@
 import { SlotMap } from "../../base/slot-map.ts";
 import type { BatchUsage } from "../../batch/batch-record.ts";
-import type { Carrier } from "../../batch/line-work.ts";
+import type { LineSender } from "../../batch/line-work.ts";
 import type { Keyring } from "../../keys/keyring.ts";
 import type { SettledEvent } from "../../ledger/event.ts";
 import { INFERENCE } from "../inference.ts";
@@ -18,7 +18,7 @@ export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load"
 	const underWay = new Map<string, number>();
 	const count = (model: string, change: 1 | -1) => void underWay.set(model, (underWay.get(model) ?? 0) + change);
 	return {
-		async answer(sent: Parameters<Carrier["answer"]>[0]): Promise<Response> {
+		async answer(sent: Parameters<LineSender["answer"]>[0]): Promise<Response> {
 			const { batchId, requestUuid, model, endpoint, keyDigest, body, signal } = sent;
 			const request = new Request(`http://batch.internal${endpoint}`, {
 				method: "POST",

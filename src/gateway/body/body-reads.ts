@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { Fault } from "../../base/fault.ts";
-import { createMoments } from "../../base/moments.ts";
+import { createLongRunWatch } from "../../base/moments.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
 import { restarting } from "../error-body.ts";
@@ -20,7 +20,7 @@ export function createBodyReads(clock: Clock) {
 	return {
 		clock,
 		/** Most bodies arrive within a moment and need no timer. */
-		young: createMoments(clock, (body: { watch(): void }) => body.watch()),
+		young: createLongRunWatch(clock, (body: { watch(): void }) => body.watch()),
 		/** Adds a body. `letGo` is called at its deadline, or at once after the stop. */
 		lasts(body: LastingBody) {
 			body.slot = lasting.take(body);

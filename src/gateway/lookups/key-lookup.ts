@@ -4,7 +4,7 @@ import { presentPeriod, projectPeriod } from "../../keys/cap-budgets.ts";
 import type { KeyEntry, ProjectEntry } from "../../keys/key-entry.ts";
 import { accountBalance, keyBalance } from "../../ledger/balance.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
-import { formatUsd, type NanoUsd, shownSum } from "../../money/nano-usd.ts";
+import { displaySum, formatUsd, type NanoUsd } from "../../money/nano-usd.ts";
 import { askDatabase } from "./ask-database.ts";
 
 /** GET /v1/credits: balance, holds and spending of the account, in OpenRouter's fields and as exact decimals. */
@@ -13,7 +13,7 @@ export async function creditsAnswer(statements: Statements, accountId: string) {
 	return {
 		data: {
 			/** Sums of all credit and all spending, US dollars as JSON numbers. */
-			total_credits: jsonUsd(shownSum(balance, spent)),
+			total_credits: jsonUsd(displaySum(balance, spent)),
 			total_usage: jsonUsd(spent),
 			/** Unspent credit: `available_usd` + `held_usd`. */
 			balance_usd: formatUsd(balance),

@@ -1,6 +1,6 @@
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
-import { createMoments } from "../../base/moments.ts";
+import { createLongRunWatch } from "../../base/moments.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CallOutcome } from "../replicas/call-outcomes.ts";
@@ -229,7 +229,7 @@ export type OpenCalls = ReturnType<typeof createOpenCalls>;
 
 /** Registry of running calls. A call that is answered at once needs no listener, timer or slot. */
 export function createOpenCalls(clock: Clock) {
-	const young = createMoments<OpenCall>(clock, (call) => call.watch());
+	const young = createLongRunWatch<OpenCall>(clock, (call) => call.watch());
 	const lasting = new SlotPool<OpenCall>();
 	let areLetGo = false;
 	return {

@@ -3,7 +3,7 @@ import { Fault } from "../base/fault.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Endpoint } from "../catalog/request-fields.ts";
 import { checkAccess, checkModel } from "../keys/access.ts";
-import { furtherBudgets, goOnInFormer, presentPeriod, projectPeriod } from "../keys/cap-budgets.ts";
+import { continueInPrevious, furtherBudgets, presentPeriod, projectPeriod } from "../keys/cap-budgets.ts";
 import type { KeyEntry } from "../keys/key-entry.ts";
 import type { SettledEvent } from "../ledger/event.ts";
 import type { Hold, Ledger } from "../ledger/ledger.ts";

@@ -55,7 +55,12 @@ export async function readAutoAttempts(statements: Statements, accountId: string
  * Switches automatic top-ups on and checks the account at once. A running attempt continues; a payment that waits for
  * its owner is cancelled. Faults: invalid_request, naming the amount; conflict without a saved card.
  */
-export async function saveAutoTopUp(statements: Statements, accountId: string, amounts: AutoTopUpAmounts, act?: Noted) {
+export async function saveAutoTopUp(
+	statements: Statements,
+	accountId: string,
+	amounts: AutoTopUpAmounts,
+	act?: AuditNote,
+) {
 	checkAmounts(amounts);
 	const { belowNanoUsd, amountNanoUsd, monthMostNanoUsd } = amounts;
 	const rows = await statements`

@@ -98,7 +98,7 @@ export async function confirmTopUp(
 }
 
 /** Rejects a top-up whose payment did not arrive. Idempotent. Faults not_found; conflict if otherwise decided. */
-export async function rejectTopUp(statements: Statements, id: string, actor: string, act?: Noted) {
+export async function rejectTopUp(statements: Statements, id: string, actor: string, act?: AuditNote) {
 	await statements`
 		with rejected as (
 			update top_up set state = 'rejected', decided_at = clock_timestamp(), decided_by = ${actor}

@@ -71,7 +71,7 @@ async function guarded(name: CheckName, check: () => readonly Finding[] | Promis
 
 /** Starts a stopped embedded database for the check; only `serve` creates one. */
 async function onDatabase(context: CommandContext, config: Pick<Config, "databaseUrl" | "dataDir" | "workers">) {
-	if (config.databaseUrl !== null || isEmbeddedMade(config.dataDir))
+	if (config.databaseUrl !== null || embeddedExists(config.dataDir))
 		return context.withDatabaseUrl((url) => checkDatabase(config, url));
 	const found = findingsOf("database");
 	await findPostgresBinaries();

@@ -35,7 +35,7 @@ export function relativePath(folder: string): string {
 }
 
 /** Ends `child` if this process calls `process.exit` during `work`; otherwise the child would continue alone. */
-export async function endingWithUs<Result>(child: () => ChildProcess | undefined, work: () => Promise<Result>) {
+export async function killedOnExit<Result>(child: () => ChildProcess | undefined, work: () => Promise<Result>) {
 	const end = () => void child()?.kill("SIGINT");
 	process.on("exit", end);
 	try {

@@ -104,7 +104,7 @@ async function countMail(statements: Statements, accountId: string, email: strin
 		throw refuse("This address has reached its daily limit of invitations. Try again tomorrow.", toAddress.endsInMs);
 }
 
-async function withdrawInvitation(statements: Statements, accountId: string, id: string, by: Role, act?: Noted) {
+async function withdrawInvitation(statements: Statements, accountId: string, id: string, by: Role, act?: AuditNote) {
 	const owners = may(by, "owners.manage");
 	const rows = await statements`
 		with gone as (

@@ -42,7 +42,7 @@ export function createCardPayments(
 		saved,
 
 		/**
-		 * Opens Stripe's page for a pending top-up and returns its URL. Stripe redirects to `back` + "done" or "cancelled".
+		 * Opens Stripe's page for a pending top-up; returns its URL. Stripe redirects to `back` + "done" or "cancelled".
 		 */
 		async checkout(topUp: TopUpRecord, { email, back }: { email: string; back: string }): Promise<string> {
 			try {

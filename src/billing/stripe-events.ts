@@ -94,9 +94,7 @@ async function withTopUp(db: Transactional, id: string, work: (tx: Transaction, 
 	}
 }
 
-/**
- * Credits payments for which the account had no room. Random order, so that accounts without room do not block others.
- */
+/** Credits payments for which the account had no room, in random order, so that no account blocks others. */
 export async function creditHeldPayments(db: Transactional): Promise<void> {
 	const waiting = (await db.execute(sql`
 		select p.id, p.top_up_id from stripe_finding f join stripe_payment p on f.id = 'paid:' || p.id

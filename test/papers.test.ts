@@ -116,3 +116,22 @@ test("each constant in SECURITY.md has its value in the named file", () => {
 	expect(named.length).toBeGreaterThanOrEqual(4);
 	for (const [file, line] of named) expect([file, paper(`../${file}`).includes(line)]).toEqual([file, true]);
 });
+
+test("each named limit of shared resources has its value in the named file", () => {
+	const security = readFileSync(join(SOURCE, "../SECURITY.md"), "utf8");
+	const rows = security.split("\n").filter((line) => /^\|.*`src\/[\w./-]+`( *)\|$/.test(line));
+	let seen = 0;
+	for (const row of rows) {
+		const sources = [...row.matchAll(/`(src\/[\w./-]+)`/g)].map(([, path = ""]) => paper(path.slice("src/".length)));
+		for (const [, name = "", value = ""] of row.matchAll(/`(\w+)` (\d[\d.,]*)/g)) {
+			const field = LIMIT_FIELDS.find((one) => one.name === name);
+			const stated = Number(value.replaceAll(",", ""));
+			const ofSource = sources.flatMap((source) => source.match(new RegExp(`const ${name} = ([\\d_]+);`))?.[1] ?? []);
+			const actual = field ? DEFAULT_LIMITS[field.limit] / field.scale : Number(ofSource[0]?.replaceAll("_", ""));
+			expect([name, stated]).toEqual([name, actual]);
+			seen += 1;
+		}
+	}
+	expect(rows.length).toBeGreaterThan(12);
+	expect(seen).toBeGreaterThan(20);
+});

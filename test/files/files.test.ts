@@ -153,6 +153,12 @@ describe("a file that is written part by part", () => {
 	});
 });
 
+const codeOf = (creating: Promise<unknown>) =>
+	creating.then(
+		() => "none",
+		({ code }) => code as string,
+	);
+
 describe("the space for files", () => {
 	test("of an account is limited under concurrent uploads", async () => {
 		const crowd = { accountId: "acc_crowd", keyId: "key_crowd" };
@@ -180,6 +186,23 @@ describe("the space for files", () => {
 		await writer.finish();
 		Object.assign(at.limits, { filesBytesMax: 256 * MB, fileAccountBytesMax: 64 * MB });
 		expect(await at.space(full.accountId)).toEqual({ files: 1, bytes: 8 });
+	});
+
+	test("is left to the next account beside many that fill it", async () => {
+		at.limits.filesBytesMax = (await at.space("")).bytes + 16 * MB;
+		const filled = async (name: string) => {
+			const owner = { accountId: `acc_${name}`, keyId: "key" };
+			let count = 0;
+			while ((await codeOf(files.create(owner, newFile, streamOf(sample(MB / 4))))) === "none") count += 1;
+			return count;
+		};
+		const counts: number[] = [];
+		for (let nth = 0; nth < 8; nth += 1) counts.push(await filled(`filling_${nth}`));
+		at.limits.filesBytesMax = 256 * MB;
+		// A third of what is free each, of 64 files.
+		expect(counts).toEqual(counts.toSorted((a, b) => b - a));
+		expect([counts[0], counts[1]]).toEqual([21, 14]);
+		expect(counts.at(-1)).toBeGreaterThan(0);
 	});
 
 	test("is limited to 10,000 files an account", async () => {

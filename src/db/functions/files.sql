@@ -40,12 +40,15 @@ end $$;
 -- - 'sealed': done, now or before.
 -- - 'taken': another writer was first, or the number is not the next.
 -- - 'gone': the file is no longer being written.
--- - 'account_full', 'full': no space.
+-- - 'account_full', 'full': no space. An account with bytes of a thousandth of the whole space or more may hold at
+--   most half of what is free, so that few accounts leave room for the next.
 create or replace function file_seal(p_id text, p_number integer, p_bytes integer, p_blob text, p_account_bytes_max bigint, p_all_bytes_max bigint)
 returns text
 language plpgsql as $$
 declare
   f stored_file;
+  own bigint;
+  free bigint;
 begin
   select * into f from stored_file where id = p_id for update;
   if not found or f.state <> 'writing' then
@@ -55,10 +58,15 @@ begin
     return case when exists (select 1 from stored_file_part where file_id = p_id and number = p_number and blob = p_blob)
       then 'sealed' else 'taken' end;
   end if;
-  perform 1 from file_space where account_id = f.account_id
-    and (bytes + p_bytes <= p_account_bytes_max or not file_is_bounded(f.purpose)) for update;
-  if not found then
-    return 'account_full';
+  select bytes + p_bytes into own from file_space where account_id = f.account_id for update;
+  if p_bytes > 0 and file_is_bounded(f.purpose) then
+    if own > p_account_bytes_max then
+      return 'account_full';
+    end if;
+    select p_all_bytes_max - bytes - p_bytes into free from file_space where account_id = '';
+    if own > greatest(free / 2, p_all_bytes_max / 1024) then
+      return 'full';
+    end if;
   end if;
   update file_space set bytes = bytes + p_bytes where account_id = ''
     and (bytes + p_bytes <= p_all_bytes_max or not file_is_bounded(f.purpose));

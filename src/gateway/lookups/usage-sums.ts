@@ -47,7 +47,9 @@ const ROWS_DEFAULT = 1_000;
 const ROWS_MAX = 10_000;
 const TEXT_CHARS_MAX = 1_000;
 /** Concurrent queries of a process: unlike other look-ups, their cost grows with the date range. */
-const QUERIES = { places: 2, waitingMax: 64, waitMsMax: 30_000 };
+const SUMS_MAX = 2;
+const SUMS_WAITING_MAX = 64;
+const SUMS_WAIT_MS_MAX = 30_000;
 
 /**
  * GET /v1/usage: grouped sums of the account's hours, at a cost that depends on the requested days only. Faults
@@ -55,7 +57,10 @@ const QUERIES = { places: 2, waitingMax: 64, waitMsMax: 30_000 };
  */
 export function createUsageSums(deps: { statements: Statements; clock: Clock }) {
 	const { statements, clock } = deps;
-	const queries = createFairQueue({ clock }, QUERIES);
+	const queries = createFairQueue(
+		{ clock },
+		{ places: SUMS_MAX, waitingMax: SUMS_WAITING_MAX, waitMsMax: SUMS_WAIT_MS_MAX },
+	);
 
 	return async ({ connection, key, requestId }: UnmeteredCall): Promise<Response> => {
 		const { request } = connection;

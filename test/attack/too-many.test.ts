@@ -8,7 +8,7 @@ const OPEN_MAX = 8;
 const ACCOUNT_MAX = 6;
 
 const { upstream, service } = await withChat({ dialect: "vllm", limits: `  open_requests: ${OPEN_MAX}` });
-const [greedy, modest] = [await service.customer(), await service.customer()];
+const [greedy, modest, late] = [await service.customer(), await service.customer(), await service.customer()];
 const chat = ({ secret }: { secret: string }, more: Record<string, unknown> = {}) =>
 	service.post("/v1/chat/completions", secret, ask("one two", more));
 
@@ -27,7 +27,9 @@ async function expectFull(): Promise<void> {
 	const streams = await hold(greedy, ACCOUNT_MAX, gate.promise);
 	const own = await errorOf(await chat(greedy));
 	expect([own.status, own.error.code, own.headers.get("retry-after")]).toEqual([429, "rate_limit_exceeded", "1"]);
-	streams.push(...(await hold(modest, OPEN_MAX - ACCOUNT_MAX, gate.promise)));
+	streams.push(...(await hold(modest, 1, gate.promise)));
+	expect((await errorOf(await chat(modest))).status).toBe(503);
+	streams.push(...(await hold(late, OPEN_MAX - ACCOUNT_MAX - 1, gate.promise)));
 	const before = upstream.requests.length;
 	const refused = await Promise.all(Array.from({ length: 50 }, async () => errorOf(await chat(modest))));
 	for (const { status, error, headers } of refused)
@@ -39,7 +41,7 @@ async function expectFull(): Promise<void> {
 	for (const stream of streams) expect(await stream.text()).toContain("[DONE]");
 }
 
-test("requests beyond the share or the limit are refused", async () => {
+test("two accounts leave a place for a third; requests beyond a share or the limit are refused", async () => {
 	await expectFull();
 	expect((await chat(modest)).status).toBe(200);
 });

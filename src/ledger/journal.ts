@@ -90,15 +90,13 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 	}
 
 	function appendAdmission(body: string): void {
-		const add = () => {
+		try {
 			beginNextIfFull();
 			append(RecordKind.admit, body);
-		};
-		try {
-			add();
 		} catch (error) {
 			if (!(error instanceof DiskFull) || !dropKept()) throw error;
-			add();
+			beginNextIfFull();
+			append(RecordKind.admit, body);
 		}
 	}
 

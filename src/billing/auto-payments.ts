@@ -7,14 +7,14 @@ import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { centsOf } from "../money/cents.ts";
 import { nanoUsdOfColumn } from "../money/nano-usd.ts";
-import { sortAutoTopUps } from "./auto-top-ups.ts";
+import { markAutoTopUps } from "./auto-top-ups.ts";
 import { closePage } from "./payment-pages.ts";
 import { type StopReason, stopReasonOf } from "./stop-reasons.ts";
 import { CURRENCY } from "./stripe-books.ts";
 import { isRefused } from "./stripe-client.ts";
-import { takeStripeEvent } from "./stripe-events.ts";
+import { applyStripeEvent } from "./stripe-events.ts";
 import { newReference } from "./top-ups.ts";
-import { createUnderWay } from "./under-way.ts";
+import { createCallSlots } from "./under-way.ts";
 
 /** Accounts handled per round; the remaining ones come first in the next round. */
 const HELD_MAX = 100;
@@ -38,7 +38,7 @@ const WAITS_S = [5, 15, 60, 300, 900, 3_600];
 export function createAutoAttempts(deps: { statements: Statements; tx: Transactional; stripe: Stripe; log: Log }) {
 	const { statements, stripe, log } = deps;
 	const payments = createAutoPayments(deps);
-	const underWay = createUnderWay(DRIVEN_MAX);
+	const underWay = createCallSlots(DRIVEN_MAX);
 
 	/** Closes the attempt's payment page. Returns false if it has none. */
 	async function closePageOf(attempt: Attempt): Promise<boolean> {
@@ -88,7 +88,7 @@ export function createAutoAttempts(deps: { statements: Statements; tx: Transacti
 	return {
 		/** Starts attempts for accounts whose credit changed. */
 		async begin(): Promise<void> {
-			await sortAutoTopUps(statements);
+			await markAutoTopUps(statements);
 			const held = await statements<{ account_id: string }>`
 				select account_id from auto_top_up where state = 'on' and look_at <= now() order by look_at limit ${HELD_MAX}`;
 			for (const { account_id: accountId } of held) {
@@ -237,7 +237,7 @@ function isOver({ status }: Stripe.PaymentIntent): boolean {
 /** Credits the payment without waiting for Stripe's event, which may come before, after or never. */
 async function takePaid({ tx, log }: { tx: Transactional; log: Log }, intent: Stripe.PaymentIntent): Promise<void> {
 	const event = { id: newId("reply"), type: "payment_intent.succeeded", data: { object: intent } } as unknown;
-	const outcome = await takeStripeEvent(tx, event as Stripe.Event);
+	const outcome = await applyStripeEvent(tx, event as Stripe.Event);
 	const fields = { attempt: intent.metadata?.attempt, payment: intent.id, outcome };
 	if (outcome === "applied") log.info("an automatic top-up was paid", fields);
 	else log.warn("an automatic top-up was paid and gave no credit", fields);

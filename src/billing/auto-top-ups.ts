@@ -96,7 +96,7 @@ export async function switchOffAutoTopUp(statements: Statements, accountId: stri
  * Finds accounts with credit below their threshold, for which attempts start. Also runs without card payments, so that
  * change rows do not accumulate.
  */
-export async function sortAutoTopUps(statements: Statements): Promise<void> {
+export async function markAutoTopUps(statements: Statements): Promise<void> {
 	for (let sorts = 0; sorts < SORTS_MAX; sorts++) {
 		const [row] = await statements<{ seen: number }>`select auto_top_up_sort(${NOTES_MAX}) as seen`;
 		if ((row?.seen ?? 0) < NOTES_MAX) return;

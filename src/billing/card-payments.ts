@@ -7,9 +7,9 @@ import type { Transactional } from "../db/transactional.ts";
 import { createAutoAttempts } from "./auto-payments.ts";
 import { createPaymentPages } from "./payment-pages.ts";
 import { createSavedCards } from "./saved-cards.ts";
-import { clearOnceADay } from "./stripe-clearing.ts";
+import { compareDaily } from "./stripe-clearing.ts";
 import { connectStripe, paymentServiceFault, type StripeAddress } from "./stripe-client.ts";
-import { collectRefunds, creditHeldPayments, takeStripeEvent } from "./stripe-events.ts";
+import { applyStripeEvent, collectRefunds, creditHeldPayments } from "./stripe-events.ts";
 import { getTopUp, rejectTopUp, type TopUpRecord } from "./top-ups.ts";
 
 export type CardPayments = ReturnType<typeof createCardPayments>;
@@ -90,7 +90,7 @@ export function createCardPayments(
 			if (event === undefined) throw new Fault("invalid_request", "The signature is not valid.");
 			if (event.livemode !== isLive)
 				throw new Fault("invalid_request", "The event's mode (live or test) differs from that of this service's key.");
-			const outcome = await takeStripeEvent(tx, event);
+			const outcome = await applyStripeEvent(tx, event);
 			const fields = { event: event.id, type: event.type, outcome };
 			if (outcome === "applied" || outcome === "ignored" || outcome === "known") log.info("a payment event", fields);
 			else log.warn("a payment event was refused", fields);
@@ -118,7 +118,7 @@ export function createCardPayments(
 		},
 
 		/** Compares Stripe's lists with the ledger, once a day on one instance. Returns null if it was already done. */
-		clear: () => clearOnceADay({ tx, statements, stripe, log, clock }),
+		clear: () => compareDaily({ tx, statements, stripe, log, clock }),
 	};
 }
 

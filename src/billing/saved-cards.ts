@@ -7,7 +7,7 @@ import { viewOf } from "../db/view-of.ts";
 import { type AuditNote, auditNotesJson } from "../ops/audit.ts";
 import { isGone, isRefused, paymentServiceFault } from "./stripe-client.ts";
 import { idOf } from "./stripe-events.ts";
-import { createUnderWay } from "./under-way.ts";
+import { createCallSlots } from "./under-way.ts";
 
 export interface SavedCard {
 	readonly brand: string;
@@ -34,7 +34,7 @@ export function createSavedCards(
 	options: { serviceName: string },
 ) {
 	const { statements, stripe, log } = deps;
-	const underWay = createUnderWay(COLLECTED_AT_ONCE_MAX);
+	const underWay = createCallSlots(COLLECTED_AT_ONCE_MAX);
 
 	/** Deletes the card at Stripe. On failure only this row names the card, for the next try, so it is never charged. */
 	async function detach(paymentMethodId: string): Promise<void> {

@@ -5,7 +5,7 @@ import type { Statements } from "../db/statements.ts";
 import type { Transactional } from "../db/transactional.ts";
 import { CURRENCY } from "./stripe-books.ts";
 import { isGone } from "./stripe-client.ts";
-import { disputeState, idOf, isOurs, takeStripeEvent } from "./stripe-events.ts";
+import { applyStripeEvent, disputeState, idOf, isOurs } from "./stripe-events.ts";
 import { type Finding, noteFinding, settleFinding } from "./stripe-findings.ts";
 import { isAutomatic } from "./stripe-paid.ts";
 
@@ -76,7 +76,7 @@ async function compareSessions(clearing: Clearing): Promise<void> {
 		if (session.payment_status !== "paid" || !isOurs(session)) continue;
 		clearing.paid.set(session.id, session);
 		const isKnown = await isCredited(clearing, idOf(session.payment_intent), session.client_reference_id);
-		if (!isKnown) await takeAs(clearing, "checkout.session.completed", session);
+		if (!isKnown) await processAs(clearing, "checkout.session.completed", session);
 	}
 }
 
@@ -88,7 +88,7 @@ async function compareIntents(clearing: Clearing): Promise<void> {
 		if (intent.status !== "succeeded" || !isAutomatic(intent)) continue;
 		clearing.charged.set(intent.id, intent);
 		const isKnown = await isCredited(clearing, intent.id, intent.metadata?.top_up ?? null);
-		if (!isKnown) await takeAs(clearing, "payment_intent.succeeded", intent);
+		if (!isKnown) await processAs(clearing, "payment_intent.succeeded", intent);
 	}
 }
 
@@ -125,7 +125,7 @@ export async function compareRefund(clearing: Clearing, paymentId: string): Prom
 	if (last !== undefined && sumCents > Number(row.refunded)) {
 		const { charge, currency } = last;
 		const sum = { id: idOf(charge) ?? "", payment_intent: paymentId, amount_refunded: sumCents, currency };
-		await takeAs(clearing, "charge.refunded", sum);
+		await processAs(clearing, "charge.refunded", sum);
 	}
 	const less = sumCents < Number(row.refunded) ? `Stripe refunded ${sumCents} cents, the books say more` : undefined;
 	const reason = last !== undefined && last.currency !== CURRENCY ? "another currency" : less;
@@ -170,7 +170,7 @@ export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute
 		select state, amount_cents as amount from stripe_dispute where id = ${dispute.id}`;
 	let [row] = await read();
 	if (row?.state !== state) {
-		await takeAs(clearing, "charge.dispute.updated", dispute);
+		await processAs(clearing, "charge.dispute.updated", dispute);
 		[row] = await read();
 	}
 	const agrees = row?.state === state && Number(row.amount) === dispute.amount && dispute.currency === CURRENCY;
@@ -182,9 +182,9 @@ export async function compareDispute(clearing: Clearing, dispute: Stripe.Dispute
 }
 
 /** Processes an object like its event, with the same checks and audit log entry. */
-export async function takeAs(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }): Promise<void> {
+export async function processAs(clearing: Clearing, type: Stripe.Event["type"], object: { id: string }): Promise<void> {
 	const event = { id: newId("clearing"), type, data: { object } } as unknown as Stripe.Event;
-	const outcome = await takeStripeEvent(clearing.tx, event);
+	const outcome = await applyStripeEvent(clearing.tx, event);
 	if (outcome === "ignored" || outcome === "known") return;
 	clearing.outcome.taken += 1;
 	clearing.log.warn("a payment was reported by no event", { event: event.id, type, object: object.id, outcome });

@@ -8,8 +8,8 @@ import {
 	DAYS,
 	note,
 	noteRest,
+	processAs,
 	SAME_AGAIN,
-	takeAs,
 } from "./stripe-clearing-lists.ts";
 import { idOf } from "./stripe-events.ts";
 import { settleFinding } from "./stripe-findings.ts";
@@ -29,7 +29,7 @@ type Deps = Pick<Clearing, "tx" | "statements" | "stripe" | "log"> & { readonly 
  * both directions. Returns null if not due. Processes an object that no event reported as if one had; remaining
  * differences become findings.
  */
-export async function clearOnceADay(deps: Deps): Promise<Clearing["outcome"] | null> {
+export async function compareDaily(deps: Deps): Promise<Clearing["outcome"] | null> {
 	const { statements, clock, log } = deps;
 	const day = new Date(clock.wallMs()).toISOString().slice(0, 10);
 	const claimed = await statements`
@@ -171,7 +171,7 @@ async function compareWaiting(clearing: Clearing): Promise<void> {
 	for (const { id } of rows) {
 		if (isTooMuch(clearing)) return noteRest(clearing, "pages that wait", ASKED_MAX);
 		const page = await asked(clearing, () => stripe.checkout.sessions.retrieve(id));
-		if (page?.status === "expired") await takeAs(clearing, "checkout.session.expired", page);
+		if (page?.status === "expired") await processAs(clearing, "checkout.session.expired", page);
 	}
 }
 

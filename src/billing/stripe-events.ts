@@ -21,7 +21,7 @@ import {
 	credit,
 	creditPayment,
 	haltAutomatic,
-	haltForWhatWentBack,
+	haltForRefunds,
 	intentChanged,
 	intentPaid,
 	isAutomatic,
@@ -41,7 +41,7 @@ const NO_SUM = "refused: its amount is none";
  * `known`, or why it was refused; Stripe does not resend refused events. A payment is recorded first, so that paid
  * money without credit always raises an alert.
  */
-export async function takeStripeEvent(db: Transactional, event: Stripe.Event): Promise<string> {
+export async function applyStripeEvent(db: Transactional, event: Stripe.Event): Promise<string> {
 	const received = receivedOf(event);
 	if (received !== undefined) await noteFinding(db, { kind: "uncredited", reason: RECEIVED, ...received });
 	for (let attempt = 1; ; attempt++) {
@@ -257,7 +257,7 @@ async function wentBack(
 	if (topUp !== undefined) {
 		await settlePayment(tx, payment, topUp);
 		if (halts !== null) await haltAutomatic(tx, topUp.accountId, halts);
-	} else await haltForWhatWentBack(tx, payment);
+	} else await haltForRefunds(tx, payment);
 	return { outcome: "applied", subject: topUp?.id ?? payment, detail };
 }
 

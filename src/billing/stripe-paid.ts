@@ -48,7 +48,7 @@ export async function credit(tx: Transaction, paymentId: string, topUp: PaidTopU
 	const credited = await confirmPaid(tx, topUp);
 	if (credited === undefined) return false;
 	await settlePayment(tx, paymentId, credited);
-	if (credited !== topUp) await haltForWhatWentBack(tx, paymentId);
+	if (credited !== topUp) await haltForRefunds(tx, paymentId);
 	await settleFinding(tx, `paid:${paymentId}`, "credited");
 	return true;
 }
@@ -100,7 +100,7 @@ export async function intentChanged(tx: Transaction, intent: Stripe.PaymentInten
 }
 
 /** Stops automatic top-ups for refunds and disputes that were reported before their payment. */
-export async function haltForWhatWentBack(tx: Transaction, paymentId: string): Promise<void> {
+export async function haltForRefunds(tx: Transaction, paymentId: string): Promise<void> {
 	const [row] = await rowsOf<{ account_id: string; reason: "refunded" | "disputed" | null }>(
 		tx,
 		sql`select t.account_id, case when p.refunded_cents > 0 then 'refunded'

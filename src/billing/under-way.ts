@@ -2,7 +2,7 @@
  * Limits concurrent calls to Stripe in all, with one per account. A call that hangs occupies only its own place;
  * callers need not wait for it.
  */
-export function createUnderWay(most: number) {
+export function createCallSlots(most: number) {
 	const running = new Set<Promise<unknown>>();
 	let taken = 0;
 

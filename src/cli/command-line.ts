@@ -4,7 +4,7 @@ import { PUBLIC_VARIABLES } from "../config-table.ts";
 import { type Command, type CommandInput, type OptionSpec, UsageError } from "./command.ts";
 
 /** Result of parsing: a text to print, or a command with its input. */
-export type Asked =
+export type ParsedLine =
 	| { readonly kind: "help"; readonly text: string }
 	| { readonly kind: "version" }
 	| { readonly kind: "command"; readonly command: Command; readonly input: CommandInput };
@@ -13,8 +13,8 @@ export type Asked =
 const WIDTH = 100;
 
 /** Parses `argv` (without the program's name) by the table of commands. Has no side effects. @throws UsageError. */
-export function readCommandLine(commands: readonly Command[], version: string, argv: readonly string[]): Asked {
-	let asked: Asked | undefined;
+export function readCommandLine(commands: readonly Command[], version: string, argv: readonly string[]): ParsedLine {
+	let asked: ParsedLine | undefined;
 	let help = "";
 	const program = new Program("tollgate")
 		.version(version, "--version", "show the version")

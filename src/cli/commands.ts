@@ -14,7 +14,7 @@ import { keyCommands } from "./key-commands.ts";
 import { ledgerCommands } from "./ledger-commands.ts";
 import { operatorCommands } from "./operator-commands.ts";
 import { projectCommands } from "./project-commands.ts";
-import { STATES, topUpCommands } from "./top-up-commands.ts";
+import { TOP_UP_STATES, topUpCommands } from "./top-up-commands.ts";
 
 const RUNS: CommandRuns = {
 	...initCommand,
@@ -30,7 +30,7 @@ const RUNS: CommandRuns = {
 	...operatorCommands,
 };
 
-const VALUES = { ports: USUAL_PORTS.join(","), scopes: MANAGEMENT_SCOPES.join(", "), states: STATES.join(", ") };
+const VALUES = { ports: USUAL_PORTS.join(","), scopes: MANAGEMENT_SCOPES.join(", "), states: TOP_UP_STATES.join(", ") };
 
 /** Every command except `serve`, `help` and `version`, in the order of the help. */
 export const COMMANDS: readonly Command[] = readCommands();

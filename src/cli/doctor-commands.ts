@@ -9,7 +9,7 @@ import { checkAddress, checkDisk } from "./doctor/check-machine.ts";
 import { checkMail, checkPayments } from "./doctor/check-partners.ts";
 import { checkUpstreams } from "./doctor/check-upstreams.ts";
 import { CHECKS, type CheckName, type Finding, findingsOf } from "./doctor/finding.ts";
-import { shown } from "./shown.ts";
+import { printable } from "./shown.ts";
 
 const HEALTH_DEADLINE_MS = 5_000;
 
@@ -83,7 +83,7 @@ function format(findings: readonly Finding[]): string {
 	const width = Math.max(...findings.map(({ area }) => area.length));
 	const lines = findings.flatMap(({ state, area, what, todo }) => {
 		const head = `${state.padEnd("warning".length)}  ${area.padEnd(width)}  `;
-		return [head + shown(what), ...(todo === undefined ? [] : [`${" ".repeat(head.length)}→ ${shown(todo)}`])];
+		return [head + printable(what), ...(todo === undefined ? [] : [`${" ".repeat(head.length)}→ ${printable(todo)}`])];
 	});
 	const bad = findings.filter(({ state }) => state === "broken" || state === "warning");
 	const broken = bad.filter(({ state }) => state === "broken").length;

@@ -6,7 +6,7 @@ import {
 	addProjectMember,
 	listProjectMembers,
 	memberByEmail,
-	takeOutOfProject,
+	removeFromProject,
 } from "../console/projects/project-members.ts";
 import type { Statements } from "../db/statements.ts";
 import type { ProjectRecord } from "../keys/project-admin.ts";
@@ -63,7 +63,7 @@ export const projectCommands: CommandRuns = {
 		return withDatabase(async ({ statements, liveness }) => {
 			const place = await placeOf(statements, input.argument(0), input.argument(1));
 			const { projectId, accountId, userId } = place;
-			await takeOutOfProject(statements, place, keys);
+			await removeFromProject(statements, place, keys);
 			const { ids, entry } =
 				keys === "revoke" ? await revokeKeysMadeBy(statements, accountId, userId, projectId) : { ids: [], entry: null };
 			const about = { id: projectId, user: userId, revoked: ids };

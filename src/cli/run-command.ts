@@ -5,7 +5,7 @@ import type { Command, CommandContext, Output } from "./command.ts";
 import { readCommandLine } from "./command-line.ts";
 import { type SessionDeps, withDatabase, withDatabaseUrl } from "./database-session.ts";
 import { EXIT_FAILED, EXIT_USAGE, explain } from "./explain.ts";
-import { shown, shownJson, shownLines } from "./shown.ts";
+import { printable, printableJson, printableLines } from "./shown.ts";
 
 export interface RunDeps {
 	readonly commands: readonly Command[];
@@ -30,10 +30,10 @@ const COLUMNS_DEFAULT = 80;
 export async function runCommand(deps: RunDeps, argv: readonly string[]): Promise<number> {
 	const json = argv.includes("--json");
 	const say = (code: string, message: string) =>
-		deps.err(`${json ? shownJson({ error: { code, message } }) : shownLines(`error: ${message}`)}\n`);
+		deps.err(`${json ? printableJson({ error: { code, message } }) : printableLines(`error: ${message}`)}\n`);
 	try {
 		const { exitCode = 0, ...output } = await dispatch(deps, argv);
-		deps.out(`${json ? shownJson(output.json) : shownLines(output.text)}\n`);
+		deps.out(`${json ? printableJson(output.json) : printableLines(output.text)}\n`);
 		const problem = await deps.outProblem();
 		if (problem === undefined) return exitCode;
 		const done = exitCode === 0 ? ", but the command succeeded" : "";
@@ -67,7 +67,7 @@ function contextOf(deps: RunDeps, { makesDatabase = false }: Command): CommandCo
 		config ??= deps.loadConfig();
 		return config;
 	};
-	const note = (text: string) => deps.err(`${shownLines(text)}\n`);
+	const note = (text: string) => deps.err(`${printableLines(text)}\n`);
 	const session = { log: deps.log, note, makesDatabase, preparedUrl: deps.preparedUrl };
 	return {
 		config: loaded,
@@ -78,7 +78,8 @@ function contextOf(deps: RunDeps, { makesDatabase = false }: Command): CommandCo
 		note,
 		progress(text) {
 			// Some terminals report a width of zero.
-			if (deps.columns !== null) deps.err(`\r\u001b[2K${shown(text).slice(0, (deps.columns || COLUMNS_DEFAULT) - 1)}`);
+			if (deps.columns !== null)
+				deps.err(`\r\u001b[2K${printable(text).slice(0, (deps.columns || COLUMNS_DEFAULT) - 1)}`);
 		},
 	};
 }

@@ -2,17 +2,17 @@
 const NOT_SHOWN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Replaces control characters, so that a customer's text cannot move the cursor or colour the screen. */
-export function shown(text: string): string {
+export function printable(text: string): string {
 	return text.replace(NOT_SHOWN, "\ufffd");
 }
 
 /** Like `shown`, but keeps line ends. */
-export function shownLines(text: string): string {
+export function printableLines(text: string): string {
 	return text.replace(NOT_SHOWN, (sign) => (sign === "\n" ? sign : "\ufffd"));
 }
 
 /** JSON on one line with such characters escaped, so that a parser reads the original text. */
-export function shownJson(value: unknown): string {
+export function printableJson(value: unknown): string {
 	return JSON.stringify(value).replace(NOT_SHOWN, (sign) =>
 		[...Array(sign.length).keys()].map((at) => `\\u${sign.charCodeAt(at).toString(16).padStart(4, "0")}`).join(""),
 	);

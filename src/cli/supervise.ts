@@ -5,7 +5,7 @@ import type { Config } from "../config.ts";
 import type { DemoDescription } from "../demo/demo-models.ts";
 import { checkHost, claimPort, reachableAddressOf } from "../planes/listening-address.ts";
 import { checkConfiguredFile } from "../planes/open-catalog.ts";
-import { openDatabase, released } from "../planes/open-database.ts";
+import { assertReleased, openDatabase } from "../planes/open-database.ts";
 import { consoleSocket, makeRunDir, removeRunDir } from "../planes/run-dir.ts";
 import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
 import { type ChildFacts, consoleEnvironment, gatewayEnvironment } from "./child-environment.ts";
@@ -169,7 +169,7 @@ async function prepare({ log }: ServeDeps, config: Config, leaving: AbortSignal)
 			removeSockets,
 		};
 	} catch (error) {
-		await released(release);
+		await assertReleased(release);
 		throw error;
 	}
 }

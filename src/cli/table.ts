@@ -1,11 +1,11 @@
 import { assert } from "../base/assert.ts";
 import type { Listed } from "../db/page.ts";
 import type { Output } from "./command.ts";
-import { shown } from "./shown.ts";
+import { printable } from "./shown.ts";
 
 /** Formats rows as aligned columns below a header; why by hand: src/README.md, *Made by hand*. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-	const lines = [head, ...rows.map((row) => row.map(shown))];
+	const lines = [head, ...rows.map((row) => row.map(printable))];
 	const widths = head.map((_, column) => Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ""))));
 	const pad = (cell: string, column: number) => cell + " ".repeat((widths[column] ?? 0) - Bun.stringWidth(cell));
 	return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n");

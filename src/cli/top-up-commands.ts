@@ -9,7 +9,7 @@ import { listOutput } from "./table.ts";
 
 /** Name of the deciding person in the ledger. */
 const ACTOR = "cli";
-export const STATES: readonly TopUpState[] = ["pending", "confirmed", "rejected", "refunded", "disputed"];
+export const TOP_UP_STATES: readonly TopUpState[] = ["pending", "confirmed", "rejected", "refunded", "disputed"];
 
 export const topUpCommands: CommandRuns = {
 	async "topup create"({ withDatabase }, input) {
@@ -39,9 +39,9 @@ export const topUpCommands: CommandRuns = {
 	async "topup list"({ withDatabase }, input) {
 		const account = input.option("account");
 		const status = input.option("status");
-		const state = STATES.find((one) => one === status);
+		const state = TOP_UP_STATES.find((one) => one === status);
 		if (status !== undefined && state === undefined)
-			throw new UsageError(`--status must be one of ${STATES.join(", ")}`);
+			throw new UsageError(`--status must be one of ${TOP_UP_STATES.join(", ")}`);
 		const page = await withDatabase(async ({ statements }) => {
 			const whose = account === undefined ? {} : { accountId: (await namedAccount(statements, account)).id };
 			return listTopUps(statements, { ...whose, ...(state === undefined ? {} : { state }) }, pageOf(input));

@@ -8,7 +8,7 @@ import type { ConsoleApi } from "./console-api.ts";
 import type { Parts } from "./console-deps.ts";
 import { ConsoleError, consoleErrorResponse } from "./console-error.ts";
 import { sessionRequired } from "./console-session.ts";
-import { packed } from "./pages/pack.ts";
+import { gzipped } from "./pages/pack.ts";
 import { playgroundChat } from "./playground.ts";
 import { secure } from "./security-headers.ts";
 import { ADDRESS_HEADER, passOn, passOnAnswer } from "./sign-in/auth.ts";
@@ -40,7 +40,7 @@ export function createConsoleRouter(
 			const language = languageOf(request.headers);
 			const options = { requestId, isHttps: origin().startsWith("https://") };
 			try {
-				return secure(await packed(request, await handler(connectionOf(request), requestId)), options);
+				return secure(await gzipped(request, await handler(connectionOf(request), requestId)), options);
 			} catch (error) {
 				return secure(consoleErrorResponse(error, requestId, { log, language }), options);
 			}

@@ -22,7 +22,7 @@ import { createConsoleRouter, originsOf } from "./console-router.ts";
 import { createConsoleSessions } from "./console-session.ts";
 import type { GatewayClient } from "./gateway-client.ts";
 import { createFence } from "./keys/fence-view.ts";
-import { createHoldingRights, createLiveFeed } from "./live/live-feed.ts";
+import { createLiveFeed, createLiveRights } from "./live/live-feed.ts";
 import { createMailer } from "./mail/mailer.ts";
 import { webhookSecret } from "./notices/webhook.ts";
 import { type Auth, createAuth } from "./sign-in/auth.ts";
@@ -68,7 +68,7 @@ export function createConsole(config: Config, deps: ConsoleDeps) {
 		);
 		return madeAuth;
 	};
-	const holding = createHoldingRights(statements, { secondFactor: config.production });
+	const holding = createLiveRights(statements, { secondFactor: config.production });
 	const live = createLiveFeed({ ...deps, holding });
 	cleanup.add(() => live.stop());
 	const parts: ConsoleParts = {

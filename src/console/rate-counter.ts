@@ -20,7 +20,7 @@ export async function countWithin(statements: Statements, what: string, subject:
 }
 
 /** Deletes old counters, here and in the sign-in library's table, which would otherwise grow for ever. */
-export async function forgetOldCounts(statements: Statements): Promise<void> {
+export async function deleteOldCounts(statements: Statements): Promise<void> {
 	await statements`delete from rate_limit where last_request < (extract(epoch from clock_timestamp()) * 1000)::bigint - ${FORGOTTEN_AFTER_HOURS}::bigint * 3600000`;
 	await statements`delete from rate_count where started_at < clock_timestamp() - make_interval(hours => ${FORGOTTEN_AFTER_HOURS}::integer)`;
 }
@@ -29,6 +29,6 @@ const keyOf = (what: string, subject: string) =>
 	`${what}:${new Bun.CryptoHasher("sha256").update(subject).digest("hex")}`;
 
 /** Subtracts `by`. Attempts are counted before they run and subtracted if they succeed. */
-export async function uncount(statements: Statements, what: string, subject: string, by = 1): Promise<void> {
+export async function subtractCount(statements: Statements, what: string, subject: string, by = 1): Promise<void> {
 	await statements`update rate_count set count = greatest(0, count - ${by}::integer) where key = ${keyOf(what, subject)}`;
 }

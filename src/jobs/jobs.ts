@@ -1,20 +1,20 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { creditLostRequests, deleteLostRequests } from "../batch/lost-requests.ts";
-import { sortAutoTopUps } from "../billing/auto-top-ups.ts";
+import { markAutoTopUps } from "../billing/auto-top-ups.ts";
 import type { CardPayments } from "../billing/card-payments.ts";
 import {
-	forgetOldMarks,
-	lookForAlerts,
-	lookForExpiring,
-	lookForRetiring,
-	tellOfAutoTopUps,
+	deleteOldMarks,
+	findAlerts,
+	notifyAutoTopUps,
+	notifyExpiring,
+	notifyRetiring,
 } from "../console/alerts/alerts.ts";
 import type { ConsoleFigures } from "../console/console-figures.ts";
-import { forgetRefusals } from "../console/log/refused-log.ts";
+import { deleteRefusals } from "../console/log/refused-log.ts";
 import { forgetOldNotices, type NoticeDeps, sendNotices } from "../console/notices/notices.ts";
-import { forgetOldCounts } from "../console/rate-counter.ts";
-import { forgetSessions, forgetUnproved } from "../console/sign-in/auth-sign-up.ts";
+import { deleteOldCounts } from "../console/rate-counter.ts";
+import { deleteUnproved, forgetSessions } from "../console/sign-in/auth-sign-up.ts";
 import { foldUsage } from "../console/usage/usage-fold.ts";
 import type { Statements } from "../db/statements.ts";
 import { type Deployments, deleteOldReports } from "../deployments/deployments.ts";
@@ -113,17 +113,17 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	every(REMOVE_MS, "old leases", () => removeLeases(books, LEASE_DAYS));
 	every(FORGET_MS, "old entries of the control log", () => removeControl(books, CONTROL_DAYS));
 	if (auditDays > 0) every(FORGET_MS, "old audit events", () => deleteOldAudit(statements, auditDays));
-	if (refusalDays > 0) every(FORGET_MS, "old refusals", () => forgetRefusals(statements, refusalDays));
-	every(FORGET_MS, "old rate counters", () => forgetOldCounts(statements));
-	every(FORGET_MS, "unverified sign-ups", () => forgetUnproved(statements, clock.wallMs()));
+	if (refusalDays > 0) every(FORGET_MS, "old refusals", () => deleteRefusals(statements, refusalDays));
+	every(FORGET_MS, "old rate counters", () => deleteOldCounts(statements));
+	every(FORGET_MS, "unverified sign-ups", () => deleteUnproved(statements, clock.wallMs()));
 	every(FORGET_MS, "old sessions", () => forgetSessions(statements, clock.wallMs()));
 	every(FORGET_MS, "old checks of the books", () => forgetOldRuns(statements));
-	every(LOOK_MS, "alerts of accounts", () => lookForAlerts(statements));
-	every(EXPIRING_MS, "alerts of expiring keys", () => lookForExpiring(statements));
+	every(LOOK_MS, "alerts of accounts", () => findAlerts(statements));
+	every(EXPIRING_MS, "alerts of expiring keys", () => notifyExpiring(statements));
 	every(RETIRING_MS, "alerts of retiring models", async () =>
-		lookForRetiring(statements, (await deps.deployments.current()).models, clock.wallMs()),
+		notifyRetiring(statements, (await deps.deployments.current()).models, clock.wallMs()),
 	);
-	every(FORGET_MS, "old marks of alerts", () => forgetOldMarks(statements));
+	every(FORGET_MS, "old marks of alerts", () => deleteOldMarks(statements));
 	every(FORGET_MS, "old idempotency keys", () => forgetOldClaims(statements, clock.wallMs()));
 	every(FORGET_MS, "old claims of the management interface", () =>
 		deleteOldManagementClaims(statements, clock.wallMs()),
@@ -137,8 +137,8 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	for (const channel of ["webhook", "mail"] as const)
 		every(NOTICE_MS, `notices by ${channel}`, () => sendNotices(deps.notices, channel, stopping.signal));
 	every(FORGET_MS, "old notices", () => forgetOldNotices(statements));
-	every(COLLECT_MS, "notices of automatic top-ups", () => tellOfAutoTopUps(statements));
-	if (cards === undefined) every(TOP_UP_MS, "automatic top-ups", () => sortAutoTopUps(statements));
+	every(COLLECT_MS, "notices of automatic top-ups", () => notifyAutoTopUps(statements));
+	if (cards === undefined) every(TOP_UP_MS, "automatic top-ups", () => markAutoTopUps(statements));
 	else {
 		every(COLLECT_MS, "refunds", () => cards.collect());
 		every(TOP_UP_MS, "automatic top-ups", () => cards.topUpAutomatically());

@@ -53,7 +53,7 @@ export class DiskFull extends Error {
 }
 
 /** Whether the error is the system's; any other error is a bug. */
-export function isOfTheSystem(error: unknown): boolean {
+export function isSystemError(error: unknown): boolean {
 	return error instanceof DiskFull || typeof (error as NodeJS.ErrnoException).syscall === "string";
 }
 
@@ -88,10 +88,10 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 						.filter((name) => SEGMENT.test(name))
 						.sort()
 				: [],
-		read: (name) => beginningOf(join(path, name), READ_BYTES_MAX),
+		read: (name) => readStart(join(path, name), READ_BYTES_MAX),
 		create(name) {
 			const file = createFile(join(path, name), path, maps);
-			segments.set(name, fileAt(join(path, name)));
+			segments.set(name, fileIdentity(join(path, name)));
 			return file;
 		},
 		remove(name) {
@@ -99,7 +99,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 			// A missing file is what removal wants.
 			rmSync(join(path, name), { force: true });
 		},
-		isWhole: () => [...segments].every(([name, file]) => fileAt(join(path, name)) === file),
+		isWhole: () => [...segments].every(([name, file]) => fileIdentity(join(path, name)) === file),
 		destroy: () => rmSync(path, { recursive: true, force: true }),
 		freeReserve() {
 			if (!existsSync(reserve)) return false;
@@ -120,7 +120,7 @@ export function openJournalDisk(path: string, options: { create: boolean; maps?:
 }
 
 /** First `bytesMax` bytes of a file. Fails for anything but a regular file, so that it never waits for a pipe. */
-export function beginningOf(path: string, bytesMax: number): Buffer {
+export function readStart(path: string, bytesMax: number): Buffer {
 	const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
 	try {
 		const stats = fstatSync(fd);
@@ -137,7 +137,7 @@ export function beginningOf(path: string, bytesMax: number): Buffer {
 }
 
 /** Device and inode of the file at `path`, unique while a process has it open; undefined if there is none. */
-export function fileAt(path: string): string | undefined {
+export function fileIdentity(path: string): string | undefined {
 	try {
 		const { dev, ino } = statSync(path);
 		return `${dev} ${ino}`;
@@ -208,7 +208,7 @@ function fileOf(path: string, fd: number, maps: boolean): JournalFile {
 				ftruncateSync(fd, length);
 			} catch (error) {
 				// The same as after a crash: zeros after the end are not read as records.
-				if (!isOfTheSystem(error)) throw error;
+				if (!isSystemError(error)) throw error;
 			} finally {
 				closeSync(fd);
 			}

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from "node:path";
 import { Fault } from "../base/fault.ts";
 import { tryFileLock } from "../base/file-lock.ts";
-import { beginningOf, DiskFull, fileAt, isOfTheSystem, type JournalDisk, openJournalDisk } from "./journal-disk.ts";
+import { DiskFull, fileIdentity, isSystemError, type JournalDisk, openJournalDisk, readStart } from "./journal-disk.ts";
 
 export interface JournalOwner {
 	readonly id: string;
@@ -125,7 +125,7 @@ function makeOf(folder: string, owner: JournalOwner, began: string | undefined):
 		mkdirSync(folder, { recursive: true, mode: 0o700 });
 		return take(folder, owner, true, began);
 	} catch (error) {
-		if (!isOfTheSystem(error)) throw error;
+		if (!isSystemError(error)) throw error;
 		removeIfEmpty(folder);
 		throw new Fault("service_unavailable", `The journal cannot be written in ${folder}: ${hintFor(error)}.`, {
 			private: (error as Error).message,
@@ -153,8 +153,8 @@ function take(folder: string, named: JournalOwner, create: boolean, now?: string
 		// The lock file is empty, so it is new: the original was lost or not copied.
 		const isCopy = mark !== markOf(path, named, began) || !isLocked(folder);
 		const disk = openJournalDisk(folder, { create });
-		const file = fileAt(path);
-		const isThere = () => isSeen(() => fileAt(path) === file && disk.isWhole());
+		const file = fileIdentity(path);
+		const isThere = () => isSeen(() => fileIdentity(path) === file && disk.isWhole());
 		return { disk, owner, began, isCopy, isThere, release: lock.release };
 	} catch (error) {
 		lock.release();
@@ -168,7 +168,7 @@ function removeIfEmpty(folder: string): void {
 	try {
 		if (isEmpty(folder)) rmSync(folder, { recursive: true, force: true });
 	} catch (error) {
-		if (!isOfTheSystem(error)) throw error;
+		if (!isSystemError(error)) throw error;
 	}
 }
 
@@ -181,7 +181,7 @@ function isSeen(look: () => boolean): boolean {
 	try {
 		return look();
 	} catch (error) {
-		if (isOfTheSystem(error)) return true;
+		if (isSystemError(error)) return true;
 		throw error;
 	}
 }
@@ -190,10 +190,10 @@ function isSeen(look: () => boolean): boolean {
 function markOf(path: string, { id, epoch }: JournalOwner, began: string | undefined): string {
 	const boot = existsSync(BOOT_ID) ? readFileSync(BOOT_ID, "utf8").trim() : "-";
 	const since = began === undefined ? "" : `@${began} `;
-	return `${boot} ${fileAt(path)} ${since}${encodeURIComponent(id)}/${epoch}\n`;
+	return `${boot} ${fileIdentity(path)} ${since}${encodeURIComponent(id)}/${epoch}\n`;
 }
 
-const markAt = (path: string): string => beginningOf(path, MARK_BYTES_MAX).toString();
+const markAt = (path: string): string => readStart(path, MARK_BYTES_MAX).toString();
 
 function ownerIn(mark: string): JournalOwner | undefined {
 	const [, id, epoch] = / (\S+)\/(\d+)\n$/.exec(mark) ?? [];

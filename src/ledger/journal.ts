@@ -2,7 +2,7 @@ import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { SettledEvent } from "./event.ts";
-import { DiskFull, isOfTheSystem, type JournalDisk, type JournalFile, SEGMENT_BYTES_MAX } from "./journal-disk.ts";
+import { DiskFull, isSystemError, type JournalDisk, type JournalFile, SEGMENT_BYTES_MAX } from "./journal-disk.ts";
 import { settlementsIn } from "./journal-reader.ts";
 import { encodeRecord, RECORD_BYTES_MAX, RecordKind } from "./journal-record.ts";
 import { createCarrySync, createJournalSync } from "./journal-sync.ts";
@@ -141,7 +141,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 			beginNextIfFull();
 			return true;
 		} catch (error) {
-			if (!isOfTheSystem(error)) throw error;
+			if (!isSystemError(error)) throw error;
 			return false;
 		}
 	}
@@ -188,7 +188,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 		try {
 			remove();
 		} catch (error) {
-			if (!isOfTheSystem(error)) throw error;
+			if (!isSystemError(error)) throw error;
 			log.warn("a journal segment that is no longer needed could not be removed", { error });
 		}
 	}
@@ -210,7 +210,7 @@ export function createJournal(deps: JournalDeps, options: JournalOptions) {
 				appendAdmission(body);
 			} catch (error) {
 				if (error instanceof DiskFull) noteFailed("the journal's disk is full", error);
-				else if (isOfTheSystem(error)) noteFailed("the journal cannot be written", error);
+				else if (isSystemError(error)) noteFailed("the journal cannot be written", error);
 				throw error;
 			}
 			current.owed += 1;

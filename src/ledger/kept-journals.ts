@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { isOfTheSystem } from "./journal-disk.ts";
+import { isSystemError } from "./journal-disk.ts";
 import type { FoundJournal, JournalClaim, JournalOwner } from "./journal-home.ts";
 
 /** A journal that is in the books, for a server that lost their last commits. */
@@ -67,7 +67,7 @@ export function openKeptJournals({ clock }: { clock: Clock }, root: string, keep
 				renameSync(folder, join(root, `${encodeURIComponent(id)} ${epoch} ${ended}`));
 				trim();
 			} catch (error) {
-				if (!isOfTheSystem(error)) throw error;
+				if (!isSystemError(error)) throw error;
 				disk.destroy();
 			}
 		},

@@ -8,7 +8,7 @@ import type { AdmittedEvent, SettledEvent } from "./event.ts";
 import { HoldOf } from "./hold.ts";
 import type { Journal, JournalMode } from "./journal.ts";
 import { createJournalCompactor } from "./journal-compactor.ts";
-import { isOfTheSystem } from "./journal-disk.ts";
+import { isSystemError } from "./journal-disk.ts";
 import { crashedEvent } from "./journal-reader.ts";
 import { type Outcome, type Progress, settledEvent } from "./outcome.ts";
 import { take } from "./slice.ts";
@@ -309,7 +309,7 @@ function admitToJournal(journal: Journal, event: AdmittedEvent): number {
 	try {
 		return journal.admit(JSON.stringify(event));
 	} catch (error) {
-		throw isOfTheSystem(error) ? unavailable("the journal cannot be written", error) : error;
+		throw isSystemError(error) ? unavailable("the journal cannot be written", error) : error;
 	}
 }
 

@@ -14,7 +14,7 @@ export interface Settled {
 	readonly forgotten: number;
 }
 
-export const NOBODY_HELD: ReadonlySet<number> = new Set();
+export const NONE_HELD: ReadonlySet<number> = new Set();
 
 /**
  * Records settlements and running requests (`openJson`, AdmittedEvents) in Postgres; repeatable. A lease covers its
@@ -30,7 +30,7 @@ export async function settleBatch(store: LedgerStore, batch: Settlements, openJs
 			const held = placesOf(events, (event) => waiting.has(event));
 			return { held, fresh: 0, late: batch.length - held.size, forgotten: 0 };
 		}
-		const held = busy.size === 0 ? NOBODY_HELD : placesOf(batch, (event) => isHeld(event, busy));
+		const held = busy.size === 0 ? NONE_HELD : placesOf(batch, (event) => isHeld(event, busy));
 		return { held, fresh, late: 0, forgotten: 0 };
 	} catch (error) {
 		if (!(error instanceof LeaseExceeded)) throw error;

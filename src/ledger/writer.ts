@@ -7,7 +7,7 @@ import { createFlushSchedule } from "./flush-schedule.ts";
 import type { Acknowledge, SettledBatch } from "./settled-batch.ts";
 import { SettledColumns } from "./settled-columns.ts";
 import { createSettledQueue } from "./settled-queue.ts";
-import { NOBODY_HELD, type Settled, settleBatch } from "./settling.ts";
+import { NONE_HELD, type Settled, settleBatch } from "./settling.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** A running request, which is recorded in Postgres if it outlives a flush. */
@@ -85,7 +85,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 		const open = [...due].filter((request) => request.isOpen());
 		let held: ReadonlySet<number>;
 		try {
-			held = batch || open.length > 0 ? await send(batch, open) : NOBODY_HELD;
+			held = batch || open.length > 0 ? await send(batch, open) : NONE_HELD;
 		} catch (error) {
 			for (const request of due) request.slot = outlived.take(request);
 			settled.takeBack();

@@ -7,7 +7,7 @@ import {
 	listProjectMembers,
 	memberByEmail,
 	type ProjectMemberView,
-	takeOutOfProject,
+	removeFromProject,
 } from "../console/projects/project-members.ts";
 import { checkSettings } from "../keys/key-settings.ts";
 import type { ProjectRecord } from "../keys/project-admin.ts";
@@ -95,7 +95,7 @@ export function projectMemberAnswers(parts: Parts<"statements" | "fence">) {
 			const place = await placeOf(call, person);
 			const { projectId, accountId, userId } = place;
 			const removal = call.noted("project.member_remove", { userId, keys: keys ?? "none" });
-			await takeOutOfProject(statements, place, keys, removal);
+			await removeFromProject(statements, place, keys, removal);
 			const act = () => call.noted("key.revoke", { madeBy: userId });
 			const ended = keys === "revoke" ? await revokeKeysMadeBy(statements, accountId, userId, projectId, act) : null;
 			const fence = ended?.entry && (await parts.fence(call, ended.entry));

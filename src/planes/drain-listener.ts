@@ -93,7 +93,7 @@ function wait(listener: number): boolean {
 }
 
 /** Marks the response so that the runtime closes the connection, and the client reconnects elsewhere. */
-export async function lastAnswer(answer: Response | Promise<Response>): Promise<Response> {
+export async function closingAnswer(answer: Response | Promise<Response>): Promise<Response> {
 	const response = await answer;
 	response.headers.set("connection", "close");
 	return response;

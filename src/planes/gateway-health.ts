@@ -14,7 +14,7 @@ import { countOpenFindings, PAYMENTS_DIFFER } from "../ops/payment-findings.ts";
 import type { ConsoleProxy } from "./console-proxy.ts";
 
 /** Result of the latest check of the ledger. */
-export interface BooksSeen {
+export interface BooksCheck {
 	readonly ok: boolean;
 	/** Age of the result: by the database's clock when it was read, by this process's clock since. */
 	ageMs(): number;
@@ -34,7 +34,7 @@ export function startGatewayWatches(deps: { statements: Statements; clock: Clock
 		return watching;
 	}
 	// A console checks the ledger; a gateway only reads the result.
-	const books = watch("the books", FIRST_LOOK_AT_BOOKS_MS, async (): Promise<BooksSeen | undefined> => {
+	const books = watch("the books", FIRST_LOOK_AT_BOOKS_MS, async (): Promise<BooksCheck | undefined> => {
 		const check = await lastBooksCheck(statements);
 		if (check === undefined) return undefined;
 		const checkedMs = clock.monotonicMs() - check.ageMs;
@@ -56,7 +56,7 @@ export function createGatewayHealth(deps: {
 	stopping(): boolean;
 	instanceLease: InstanceLease;
 	catalog: Catalog;
-	books: Pick<Watch<BooksSeen | undefined>, "last">;
+	books: Pick<Watch<BooksCheck | undefined>, "last">;
 	payments: Pick<Watch<number>, "last">;
 	durability: Pick<DurabilityWatch, "problem">;
 	lostActs: Pick<Watch<readonly LostAct[]>, "last">;

@@ -9,7 +9,7 @@ import type { Metrics } from "../ops/metrics.ts";
 import { type Refusals, refusalReadings } from "../ops/refusals.ts";
 import { type RequestStats, requestHistograms, requestReadings } from "../ops/request-stats.ts";
 import { type ServiceState, serviceReadings } from "../ops/service-readings.ts";
-import { type BooksSeen, ledgerTotals } from "./gateway-health.ts";
+import { type BooksCheck, ledgerTotals } from "./gateway-health.ts";
 import { createProcessMetrics } from "./process-metrics.ts";
 
 /** Metrics of a gateway's process. */
@@ -18,7 +18,7 @@ export function createGatewayMetrics(
 		readonly stats: RequestStats;
 		readonly instanceLease: InstanceLease;
 		readonly refusals: Refusals;
-		readonly books: Pick<Watch<BooksSeen | undefined>, "last">;
+		readonly books: Pick<Watch<BooksCheck | undefined>, "last">;
 		readonly cleanup: Cleanup;
 	},
 	labels: Readonly<Record<string, string>>,

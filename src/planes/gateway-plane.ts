@@ -35,7 +35,7 @@ import { createGatewayMetrics, settledFields } from "./gateway-metrics.ts";
 import { openBatches, openFiles, openKeyLimits, openKeys, openLease } from "./gateway-parts.ts";
 import { startGatewayServer, startInternalServer } from "./gateway-server.ts";
 import { addressOf } from "./listening-address.ts";
-import { memoryOfOne, openCatalog } from "./open-catalog.ts";
+import { memoryPerWorker, openCatalog } from "./open-catalog.ts";
 import { metricsOfAll, type ProcessMetrics, workerLabel } from "./process-metrics.ts";
 import { gatewaySocket } from "./run-dir.ts";
 
@@ -94,7 +94,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	const instanceLease = await openLease(config, { ...deps, db, keyring });
 
 	const answers = createAnswerMemory(
-		{ clock, collect: collectWhenNear(MEMORY, memoryOfOne(config.workers)) },
+		{ clock, collect: collectWhenNear(MEMORY, memoryPerWorker(config.workers)) },
 		{ limits: () => catalog.limits() },
 	);
 	const upstreams = openUpstreams(catalog, { clock, log, cleanup, answers });

@@ -12,7 +12,7 @@ import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import { type HealthReport, healthResponse } from "../ops/health.ts";
 import type { Metrics } from "../ops/metrics.ts";
 import type { ConsoleProxy } from "./console-proxy.ts";
-import { lastAnswer } from "./drain-listener.ts";
+import { closingAnswer } from "./drain-listener.ts";
 import { isMetricsRequest, type MetricsAccess, mayReadMetrics, metricsResponse } from "./process-metrics.ts";
 import { serveAt } from "./run-dir.ts";
 
@@ -88,7 +88,7 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		// Otherwise the runtime prints stream errors to the terminal instead of the log.
 		development: false,
 		maxRequestBodySize: BODY_BYTES_CEILING,
-		fetch: (request) => (deps.endsConnections() ? lastAnswer(answer(request)) : answer(request)),
+		fetch: (request) => (deps.endsConnections() ? closingAnswer(answer(request)) : answer(request)),
 		error: (error) => escapedError(error, "UNKNOWN"),
 	});
 	return server;

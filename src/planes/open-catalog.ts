@@ -20,7 +20,7 @@ export async function openCatalog(
 ): Promise<{ catalog: Catalog; fixedCatalog: FixedCatalog | undefined }> {
 	const { statements, clock, log } = deps;
 	const path = config.configPath;
-	const memoryBytes = memoryOfOne(config.workers);
+	const memoryBytes = memoryPerWorker(config.workers);
 	if (path === null) {
 		const fixedCatalog = createFixedCatalog({ statements, clock, log });
 		if (!config.demo) await fixedCatalog.setModels([]);
@@ -35,7 +35,7 @@ export async function openCatalog(
 }
 
 /** Memory of the machine or container that one gateway may use. */
-export function memoryOfOne(workers: number): number {
+export function memoryPerWorker(workers: number): number {
 	// A container without a limit reports 0, or more memory than the machine has.
 	return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem()) / workers;
 }

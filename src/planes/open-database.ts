@@ -34,13 +34,13 @@ export async function openDatabase(
 		const { url } = await (deps.leaving === undefined ? migrated : unlessAborted(deps.leaving, migrated));
 		return { url, release };
 	} catch (error) {
-		await released(release);
+		await assertReleased(release);
 		throw error;
 	}
 }
 
 /** Starts a plane on an open database. `end`, or a start that fails, releases everything. */
-export async function onDatabase<Served>(
+export async function startOnDatabase<Served>(
 	config: Pick<Config, "databaseUrl" | "runDir" | "dataDir">,
 	deps: { log: Log; leaving?: AbortSignal | undefined },
 	start: (parts: { cleanup: Cleanup; databaseUrl: string; end(): Promise<void> }) => Promise<Served>,
@@ -49,7 +49,7 @@ export async function onDatabase<Served>(
 	const cleanup = createCleanup({ clock: systemClock, log: deps.log });
 	const end = async () => {
 		await cleanup.run();
-		await released(release);
+		await assertReleased(release);
 	};
 	try {
 		return await start({ cleanup, databaseUrl: url, end });
@@ -60,6 +60,6 @@ export async function onDatabase<Served>(
 }
 
 /** Throws if the server still runs, so that such a stop is not reported as clean. */
-export async function released(release: OpenDatabase["release"]): Promise<void> {
+export async function assertReleased(release: OpenDatabase["release"]): Promise<void> {
 	if (!(await release())) throw new Fault("service_unavailable", "The embedded PostgreSQL did not stop.");
 }

@@ -12,9 +12,9 @@ import type { Metrics } from "../ops/metrics.ts";
 import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
 
 import { type ConsolePlane, createConsolePlane } from "./console-plane.ts";
-import { drainListener, lastAnswer } from "./drain-listener.ts";
+import { closingAnswer, drainListener } from "./drain-listener.ts";
 import { addressOf } from "./listening-address.ts";
-import { onDatabase } from "./open-database.ts";
+import { startOnDatabase } from "./open-database.ts";
 import {
 	createProcessMetrics,
 	isMetricsRequest,
@@ -29,7 +29,7 @@ import { consoleSocket, gatewaySockets, serveAt } from "./run-dir.ts";
 export async function serveConsole(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	const { runDir } = config;
 	const brand = await readOwnBrand(config);
-	return onDatabase(config, { log, leaving }, async ({ cleanup, databaseUrl, end }) => {
+	return startOnDatabase(config, { log, leaving }, async ({ cleanup, databaseUrl, end }) => {
 		const plane = createConsolePlane(config, {
 			log,
 			brand,
@@ -143,7 +143,7 @@ function startConsoleServer(
 	}
 	const options = {
 		maxRequestBodySize: BODY_BYTES_MAX,
-		fetch: (request: Request) => (deps.endsConnections() ? lastAnswer(answer(request)) : answer(request)),
+		fetch: (request: Request) => (deps.endsConnections() ? closingAnswer(answer(request)) : answer(request)),
 		error: (error: Error) => escapedError(error, "UNKNOWN"),
 	};
 	const server: Server<undefined> =

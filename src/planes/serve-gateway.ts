@@ -4,7 +4,7 @@ import { loadOrCreateSecrets, newInternalSecret } from "../secrets.ts";
 import { createConsoleProxy, noConsole } from "./console-proxy.ts";
 import { createGatewayPlane, type GatewayPlane } from "./gateway-plane.ts";
 import { checkConfiguredFile } from "./open-catalog.ts";
-import { onDatabase } from "./open-database.ts";
+import { startOnDatabase } from "./open-database.ts";
 import { askOthers } from "./process-metrics.ts";
 import { consoleSocket } from "./run-dir.ts";
 
@@ -12,7 +12,7 @@ import { consoleSocket } from "./run-dir.ts";
 export async function serveGateway(config: Config, { log, leaving }: { log: Log; leaving?: AbortSignal }) {
 	// Checked before a database is started; in a child, the parent has checked it.
 	if (config.runDir === null) await checkConfiguredFile(config);
-	return onDatabase(config, { log, leaving }, async ({ cleanup, databaseUrl, end }) => {
+	return startOnDatabase(config, { log, leaving }, async ({ cleanup, databaseUrl, end }) => {
 		const plane = await createGatewayPlane(config, {
 			log,
 			databaseUrl,

@@ -1,2 +1,2 @@
 /** Global variable in which a language's script stores its texts. */
-export const CATALOGUE = "tollgateTexts";
+export const TEXTS_GLOBAL = "tollgateTexts";

@@ -6,7 +6,7 @@ let holders = 0;
 const waiting: (() => void)[] = [];
 
 /** Calls `leave` at once, or when nothing blocks leaving any more. */
-export function whenFree(leave: () => void): void {
+export function whenNotHeld(leave: () => void): void {
 	if (holders === 0) leave();
 	else if (!waiting.includes(leave)) waiting.push(leave);
 }

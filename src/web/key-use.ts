@@ -7,4 +7,4 @@ export const isArchived = ({ state, projectState }: Pick<Used, "state" | "projec
 	state === "active" && projectState === "archived";
 
 /** Whether the key can call models. */
-export const canAsk = (key: Used): boolean => key.state === "active" && !isArchived(key) && !key.readsOnly;
+export const canSend = (key: Used): boolean => key.state === "active" && !isArchived(key) && !key.readsOnly;

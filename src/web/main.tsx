@@ -110,9 +110,7 @@ function accentVariables(accents: Accents | undefined): Record<string, string> {
 
 const schemeManager = localStorageColorSchemeManager({ key: "tollgate-scheme" });
 
-/**
- * Nonce for style elements, from the document. Also set globally, for the library that locks scrolling under dialogs.
- */
+/** Nonce for style elements, from the document; also set globally, for the library that locks scrolling. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 

@@ -21,7 +21,7 @@ const REASONS: Readonly<Record<number, string>> = {
 	504: t("The model server did not respond in time."),
 };
 
-export function howEnded({ ending, status }: Pick<RequestDetail, "ending" | "status">): string {
+export function endingText({ ending, status }: Pick<RequestDetail, "ending" | "status">): string {
 	if (ending === "upstream_failed" && status === 503) return t("No server available");
 	return HOW_ENDED[ending] ?? ending.replaceAll("_", " ");
 }

@@ -3,7 +3,7 @@ import { may, type Right } from "../console/views.ts";
 import { api } from "./api.ts";
 import { authApi } from "./auth-api.ts";
 import { VIEWER_STALE } from "./client.ts";
-import { whenFree } from "./held-page.ts";
+import { whenNotHeld } from "./held-page.ts";
 import { ApiError } from "./http.ts";
 import { followLanguage } from "./language-choice.ts";
 import { createRemembered } from "./remembered.ts";
@@ -64,7 +64,7 @@ export function SessionProvider(props: {
 			await refresh().catch(() => undefined);
 			isReading = false;
 		};
-		const leave = () => whenFree(readAgain);
+		const leave = () => whenNotHeld(readAgain);
 		// Another tab signed in as another person: this tab must not show that person's data under the old name.
 		const compare = ({ key, newValue }: StorageEvent) => {
 			if (key === VIEWER_KEY && newValue !== shown.current.person) leave();

@@ -1,7 +1,7 @@
 import { createElement, Fragment, type ReactNode } from "react";
 import type { pages } from "../base/de.json";
 import { ENGLISH, isLanguage, type Language } from "../base/language.ts";
-import { CATALOGUE } from "./catalogue.ts";
+import { TEXTS_GLOBAL } from "./catalogue.ts";
 
 /**
  * Texts of pages. The English text is its key, `t("Create a key")`, and a missing translation does not compile. English
@@ -29,7 +29,7 @@ type Given<T> = [Names<T>] extends [never] ? [] : [values: Values<T, string | nu
 export const language: Language = documentLanguage();
 
 /** Undefined in English, or if the language's script did not load: then pages are in English. */
-const catalogue = (globalThis as Readonly<Record<string, unknown>>)[CATALOGUE] as
+const catalogue = (globalThis as Readonly<Record<string, unknown>>)[TEXTS_GLOBAL] as
 	| Readonly<Record<string, string | Forms>>
 	| undefined;
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { sortAutoTopUps } from "../../src/billing/auto-top-ups.ts";
-import { lookForAlerts } from "../../src/console/alerts/alerts.ts";
+import { markAutoTopUps } from "../../src/billing/auto-top-ups.ts";
+import { findAlerts } from "../../src/console/alerts/alerts.ts";
 import { rolledBack } from "../support/database.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { withAutomatic } from "./automatic.ts";
@@ -78,7 +78,7 @@ test("without card payments an account keeps one mark, bought once cards work", 
 	for (let n = 0; n < 5; n++) await spend(ben, 1);
 	const noted = await db.sql`select 1 from auto_top_up_touched`;
 	expect(noted.length).toBeGreaterThanOrEqual(10);
-	await sortAutoTopUps(db.statements);
+	await markAutoTopUps(db.statements);
 	expect(await db.sql`select 1 from auto_top_up_touched`).toHaveLength(0);
 	const marked = await db.sql`select account_id from auto_top_up where look_at is not null`;
 	expect(marked.map(({ account_id }) => account_id)).toEqual([ann.accountId]);
@@ -88,19 +88,19 @@ test("without card payments an account keeps one mark, bought once cards work", 
 	await spend(ann, 100);
 	await db.sql`update auto_top_up set look_at = now() + interval '1 hour' where account_id = ${ann.accountId}`;
 	await spend(ann, 1);
-	await sortAutoTopUps(db.statements);
+	await markAutoTopUps(db.statements);
 	const held = await db.sql`select 1 from auto_top_up where account_id = ${ann.accountId} and look_at > now()`;
 	expect(held).toHaveLength(1);
 });
 
 test("more notes than a statement takes are sorted in one turn; open ones wait", async () => {
 	const ann = await payer();
-	await sortAutoTopUps(db.statements);
+	await markAutoTopUps(db.statements);
 	await db.sql`insert into auto_top_up_touched (account_id) select 'nobody' from generate_series(1, 1200)`;
 	await spend(ann, 60);
 	await db.sql.begin(async (booking) => {
 		await booking`insert into auto_top_up_touched (account_id) values ('held')`;
-		await sortAutoTopUps(db.statements);
+		await markAutoTopUps(db.statements);
 		expect(await db.sql`select 1 from auto_top_up_touched`).toHaveLength(0);
 	});
 	expect(await db.sql`select account_id from auto_top_up_touched`).toMatchObject([{ account_id: "held" }]);
@@ -114,7 +114,7 @@ test("an account's notes are removed with its check, others' stay", async () => 
 	await db.sql`select alerts_look(1, '["owner"]')`;
 	const left = await db.sql`select account_id, count(*)::int as rows from alert_touched group by 1`;
 	expect(left.map((row) => ({ ...row }))).toEqual([{ account_id: "b", rows: 300 }]);
-	await lookForAlerts(db.statements);
+	await findAlerts(db.statements);
 	expect(await db.sql`select 1 from alert_touched`).toHaveLength(0);
 });
 
@@ -133,7 +133,7 @@ test("a clock set back a month blocks no account and exceeds no monthly limit", 
 	await pass(2);
 	await db.sql`update auto_top_up set look_at = look_at + ${later} where look_at is not null`;
 	await db.sql`update auto_top_up_attempt set look_at = now() + ${later} where state = 'sent'`;
-	await sortAutoTopUps(db.statements);
+	await markAutoTopUps(db.statements);
 	const [settings] = await db.sql`select look_at <= now() as due from auto_top_up where account_id = ${ann.accountId}`;
 	const [open] = await db.sql`select look_at <= now() as due from auto_top_up_attempt where state = 'sent'`;
 	expect([settings?.due, open?.due]).toEqual([true, true]);

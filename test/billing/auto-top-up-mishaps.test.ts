@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readAutoAttempts, sortAutoTopUps } from "../../src/billing/auto-top-ups.ts";
+import { markAutoTopUps, readAutoAttempts } from "../../src/billing/auto-top-ups.ts";
 import { collectRefunds } from "../../src/billing/stripe-events.ts";
 import { createTopUp } from "../../src/billing/top-ups.ts";
 import { LONG } from "../support/long-form.ts";
@@ -240,7 +240,7 @@ test("a locked row of one account delays no other account's top-up", async () =>
 	const held = await payer();
 	const other = await payer();
 	await spend(held, 60);
-	await sortAutoTopUps(db.statements);
+	await markAutoTopUps(db.statements);
 	await spend(other, 60);
 	const release = Promise.withResolvers<void>();
 	const holds = Promise.withResolvers<void>();

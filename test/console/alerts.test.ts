@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";
 import { confirmTopUp, createTopUp, rejectTopUp } from "../../src/billing/top-ups.ts";
-import { ALERT_TYPES, lookForAlerts, lookForExpiring, lookForRetiring } from "../../src/console/alerts/alerts.ts";
+import { ALERT_TYPES, findAlerts, notifyExpiring, notifyRetiring } from "../../src/console/alerts/alerts.ts";
 import { may, ROLES } from "../../src/console/members/roles.ts";
 import { type NoticeDeps, sendNotices } from "../../src/console/notices/notices.ts";
 import type { WebhookMessage } from "../../src/console/notices/webhook.ts";
@@ -76,9 +76,9 @@ async function spend(accountId: string, keyId: string, charged: number, hoursAgo
 
 /** Several consoles check and send concurrently, each twice. */
 async function lookAndTell(): Promise<void> {
-	await Promise.all(Array.from({ length: 4 }, () => lookForAlerts(db.statements)));
-	await lookForAlerts(db.statements);
-	await Promise.all(Array.from({ length: 2 }, () => lookForExpiring(db.statements)));
+	await Promise.all(Array.from({ length: 4 }, () => findAlerts(db.statements)));
+	await findAlerts(db.statements);
+	await Promise.all(Array.from({ length: 2 }, () => notifyExpiring(db.statements)));
 	for (let turn = 0; turn < 3; turn++)
 		for (const channel of ["webhook", "mail"] as const) await sendNotices(deps, channel, never);
 }
@@ -267,7 +267,7 @@ test("the threshold and the event send one mail, to roles that manage credit", a
 test("a member who lost the credit role before the mail is sent gets no mail", async () => {
 	const id = await newAccount(["top_up.confirmed"]);
 	await payIn(db.statements, id);
-	await lookForAlerts(db.statements);
+	await findAlerts(db.statements);
 	await db.sql`update member set role = 'developer' where user_id = ${`billing_${id}`}`;
 	for (const channel of ["webhook", "mail"] as const) await sendNotices(deps, channel, never);
 	expect(mails.map(({ to }) => to)).toEqual([`owner_${id}@example.com`]);
@@ -310,7 +310,7 @@ test("a retirement is reported to recent users 30 and 7 days before, again if mo
 		calls.length = 0;
 		const models = [{ id: "leaves", retiresOn }, { id: "stays" }, { id: "gone", retiresOn: "2020-01-01" }];
 		const looks = Array.from({ length: 3 }, () =>
-			lookForRetiring(db.statements, models, startMs - daysBefore * 86_400_000),
+			notifyRetiring(db.statements, models, startMs - daysBefore * 86_400_000),
 		);
 		await Promise.all(looks);
 		await lookAndTell();
@@ -433,7 +433,7 @@ test("low credit is reported within a turn despite long queues of other notices"
 	const id = await newAccount(["credit.low"], 1_000);
 	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500)`;
 	await spend(id, await newKey(id), 501);
-	await lookForAlerts(db.statements);
+	await findAlerts(db.statements);
 	await sendNotices(deps, "mail", never);
 	expect(mails.map(({ to }) => to).sort()).toEqual([`billing_${id}@example.com`, `owner_${id}@example.com`]);
 	const tried = async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { forgetOldMarks } from "../../src/console/alerts/alerts.ts";
-import { forgetRefusals } from "../../src/console/log/refused-log.ts";
+import { deleteOldMarks } from "../../src/console/alerts/alerts.ts";
+import { deleteRefusals } from "../../src/console/log/refused-log.ts";
 import { forgetOldNotices } from "../../src/console/notices/notices.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { forgetOldClaims } from "../../src/gateway/idempotency/claims.ts";
@@ -23,7 +23,7 @@ const TABLES: Readonly<Record<string, readonly [fill: string, forget: (statement
 			`(batch_id, account_id, channel, created_at) select 'b' || n, 'acc', 'webhook', now() - interval '31 days' ${n}`,
 			forgetOldNotices,
 		],
-		alert_mark: [`(account_id, mark, at) select 'acc', 'mark' || n, now() - interval '401 days' ${n}`, forgetOldMarks],
+		alert_mark: [`(account_id, mark, at) select 'acc', 'mark' || n, now() - interval '401 days' ${n}`, deleteOldMarks],
 		key_share: [
 			`(key_id, kind, instance_id, epoch, amount, seq, at) select 'k' || n, 'rate', 'i', 1, 0, 1, now() - interval '11 minutes' ${n}`,
 			deleteOldShares,
@@ -34,7 +34,7 @@ const TABLES: Readonly<Record<string, readonly [fill: string, forget: (statement
 		],
 		refused_request: [
 			`(request_id, account_id, key_id, endpoint, code, status, message, refused_at) select gen_random_uuid(), 'acc', 'k', 'chat', 'c', 400, '', now() - interval '31 days' ${n}`,
-			(statements) => forgetRefusals(statements, 30),
+			(statements) => deleteRefusals(statements, 30),
 		],
 	};
 

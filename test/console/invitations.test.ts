@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { invite } from "../../src/console/members/invitations.ts";
 import { changeMember } from "../../src/console/members/members.ts";
-import { forgetOldCounts } from "../../src/console/rate-counter.ts";
+import { deleteOldCounts } from "../../src/console/rate-counter.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { lockWaits } from "../support/lock-waits.ts";
 import { withChat } from "../support/service.ts";
@@ -95,10 +95,10 @@ test("counts are deleted after their windows, not before", async () => {
 	const before = await rows();
 	expect(before).toBeGreaterThan(0);
 	await daysPass(1.9);
-	await forgetOldCounts(service.db.statements);
+	await deleteOldCounts(service.db.statements);
 	expect((await service.db.sql`select 1 from rate_count where key like 'invitations to:%'`).length).toBeGreaterThan(0);
 	await daysPass(0.2);
-	await forgetOldCounts(service.db.statements);
+	await deleteOldCounts(service.db.statements);
 	expect(await rows()).toBe(0);
 });
 

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import type { HoldingRights, LiveRight } from "../../src/console/live/live-feed.ts";
+import type { LiveRight, LiveRights } from "../../src/console/live/live-feed.ts";
 import { createLiveFeed } from "../../src/console/live/live-feed.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
-const all: HoldingRights = async (rights) => new Set(rights);
+const all: LiveRights = async (rights) => new Set(rights);
 const rightOf = (userId: string) => ({ userId, sessionId: "s", accountId: null });
 
 /** A feed on a real server, so that a client leaves as a browser does. */
@@ -110,8 +110,8 @@ test("a page gets the changes since its own last event", async () => {
 test("a page whose right ended gets no further event", async () => {
 	const clock = createManualClock();
 	let asked = 0;
-	let ask: HoldingRights = all;
-	const holding: HoldingRights = (rights) => {
+	let ask: LiveRights = all;
+	const holding: LiveRights = (rights) => {
 		asked += 1;
 		return ask(rights);
 	};

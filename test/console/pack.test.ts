@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { packed, takesGzip } from "../../src/console/pages/pack.ts";
+import { acceptsGzip, gzipped } from "../../src/console/pages/pack.ts";
 
 const LONG = JSON.stringify({ items: Array(200).fill({ name: "search-api production" }) });
 const asked = (headers: Record<string, string> = { "accept-encoding": "gzip, br" }, method = "GET") =>
@@ -17,39 +17,39 @@ describe("an answer of the console", () => {
 	test("is compressed for clients that accept it, with status, headers and cookies", async () => {
 		const plain = answer();
 		for (const cookie of ["a=1", "b=2"]) plain.headers.append("set-cookie", cookie);
-		const response = await packed(asked(), plain);
+		const response = await gzipped(asked(), plain);
 		expect([response.status, response.headers.getSetCookie()]).toEqual([201, ["a=1", "b=2"]]);
 		expect(await unpacked(response)).toBe(LONG);
 	});
 
 	test("is not compressed for other clients, or if it is small", async () => {
 		for (const encoding of ["", "br", "gzip;q=0", "gzip; q=0.0", "x-gzipped"]) {
-			const response = await packed(asked({ "accept-encoding": encoding }), answer());
+			const response = await gzipped(asked({ "accept-encoding": encoding }), answer());
 			expect([response.headers.get("content-encoding"), await response.text()]).toEqual([null, LONG]);
 			// A shared cache must keep both forms apart.
 			expect(response.headers.get("vary")).toBe("accept-encoding");
 		}
-		const small = await packed(asked(), answer("{}"));
+		const small = await gzipped(asked(), answer("{}"));
 		expect([small.headers.get("content-encoding"), await small.text()]).toEqual([null, "{}"]);
 	});
 
 	test("to a change is never compressed: it may contain a secret", async () => {
-		const response = await packed(asked(undefined, "POST"), answer());
+		const response = await gzipped(asked(undefined, "POST"), answer());
 		expect([response.headers.get("content-encoding"), await response.text()]).toEqual([null, LONG]);
 	});
 
 	test("that is a page, as a receipt, is compressed", async () => {
-		expect(await unpacked(await packed(asked(), answer(LONG, "text/html; charset=utf-8")))).toBe(LONG);
+		expect(await unpacked(await gzipped(asked(), answer(LONG, "text/html; charset=utf-8")))).toBe(LONG);
 	});
 
 	test("that streams is not compressed", async () => {
 		const stream = answer(LONG, "text/event-stream");
-		expect(await packed(asked(), stream)).toBe(stream);
+		expect(await gzipped(asked(), stream)).toBe(stream);
 	});
 });
 
 test("gzip must be named in Accept-Encoding", () => {
-	const takes = (encoding: string) => takesGzip(asked({ "accept-encoding": encoding }));
+	const takes = (encoding: string) => acceptsGzip(asked({ "accept-encoding": encoding }));
 	expect(["gzip", "br, gzip", "gzip;q=0.5", "GZIP ; q=1.0"].map(takes)).toEqual([true, true, true, true]);
 	expect(["", "br", "gzip;q=0", "x-gzip", "gzip2"].map(takes)).toEqual([false, false, false, false, false]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { forgetRefusals } from "../../src/console/log/refused-log.ts";
+import { deleteRefusals } from "../../src/console/log/refused-log.ts";
 import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { operator, PERSON_ENV, signedUp, topUp } from "./person.ts";
@@ -161,10 +161,10 @@ test("refusals are deleted after 30 days, no newer ones", async () => {
 	await write(29, 10);
 	const before = (await service.db.sql`select count(*)::int as n from refused_request`)[0]?.n;
 	const forgotten = await Promise.all([
-		forgetRefusals(service.db.statements, 30),
-		forgetRefusals(service.db.statements, 30),
+		deleteRefusals(service.db.statements, 30),
+		deleteRefusals(service.db.statements, 30),
 	]);
-	await forgetRefusals(service.db.statements, 30);
+	await deleteRefusals(service.db.statements, 30);
 	expect(forgotten[0] + forgotten[1]).toBeLessThanOrEqual(2_500);
 	const rows = await service.db.sql`
 		select count(*)::int as n, count(*) filter (where account_id = 'acc_old')::int as kept from refused_request`;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { csvLine } from "../../src/base/csv.ts";
-import { lookForAlerts } from "../../src/console/alerts/alerts.ts";
+import { findAlerts } from "../../src/console/alerts/alerts.ts";
 import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { usageSeries } from "../../src/console/usage/usage-query.ts";
 import { formatUsd, type NanoUsd, parseUsd } from "../../src/money/nano-usd.ts";
@@ -200,10 +200,10 @@ test("owners get one mail each time the credit falls below the threshold", async
 	const heard = () => mailsTo(customer.email).filter(({ subject }) => subject.startsWith("Low credit"));
 	await customer.send("PUT", "/api/console/alert", { usd: "99.99999" });
 	await waitFor(() => heard().length === 1, "a mail", 40_000);
-	await Promise.all(Array.from({ length: 4 }, () => lookForAlerts(service.db.statements)));
+	await Promise.all(Array.from({ length: 4 }, () => findAlerts(service.db.statements)));
 	await topUp(customer, await operator(service));
 	await waitFor(async () => {
-		await lookForAlerts(service.db.statements);
+		await findAlerts(service.db.statements);
 		const [row] = await service.db.sql`select armed from credit_alert where account_id = ${customer.accountId}`;
 		return row?.armed === true;
 	}, "a look at the new credit");

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createCleanup } from "../../src/base/cleanup.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { Watch } from "../../src/base/watch.ts";
-import { type BooksSeen, createGatewayHealth, startGatewayWatches } from "../../src/planes/gateway-health.ts";
+import { type BooksCheck, createGatewayHealth, startGatewayWatches } from "../../src/planes/gateway-health.ts";
 import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
@@ -10,7 +10,7 @@ import { waitFor } from "../support/wait.ts";
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-function healthOf(books: Pick<Watch<BooksSeen | undefined>, "last">, problem?: string) {
+function healthOf(books: Pick<Watch<BooksCheck | undefined>, "last">, problem?: string) {
 	const rest = {
 		instanceLease: { problem: () => problem, present: () => undefined },
 		catalog: { current: () => ({ revision: 1 }), problems: () => [] },

@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
-import { basisText, failureReason, howEnded } from "../../src/web/request-words.ts";
+import { basisText, endingText, failureReason } from "../../src/web/request-words.ts";
 
 test("distinguishes busy servers from restarts and failures", () => {
 	const busy = { ending: "upstream_failed", status: 503 } as const;
 	expect(failureReason(busy)).toBe("No server for this model was available.");
-	expect(howEnded(busy)).toBe("No server available");
+	expect(endingText(busy)).toBe("No server available");
 	const restarted = { ending: "shutdown", status: 503 } as const;
 	expect(failureReason(restarted)).toBeUndefined();
-	expect(howEnded(restarted)).toBe("Service restarted");
-	expect(howEnded({ ending: "upstream_failed", status: 502 })).toBe("Model server error");
+	expect(endingText(restarted)).toBe("Service restarted");
+	expect(endingText({ ending: "upstream_failed", status: 502 })).toBe("Model server error");
 	expect(failureReason({ ending: "finished", status: 200 })).toBeUndefined();
 });
 

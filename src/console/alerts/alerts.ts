@@ -26,7 +26,7 @@ const DAY_MS = 86_400_000;
 const KEPT_DAYS = 400;
 const ROLES = rolesJson("notices.get");
 
-export async function lookForAlerts(statements: Statements): Promise<void> {
+export async function findAlerts(statements: Statements): Promise<void> {
 	for (let looks = 0; looks < LOOKS_MAX; looks++) {
 		const [row] = await statements<{
 			seen: number;
@@ -36,12 +36,12 @@ export async function lookForAlerts(statements: Statements): Promise<void> {
 }
 
 /** Mails about stopped automatic top-ups, also to accounts without a subscription. */
-export async function tellOfAutoTopUps(statements: Statements): Promise<void> {
+export async function notifyAutoTopUps(statements: Statements): Promise<void> {
 	await statements`select auto_top_up_tell(${ROLES}::text::jsonb, ${ACCOUNTS_MAX})`;
 }
 
 /** Creates notices for keys that expire within a week. */
-export async function lookForExpiring(statements: Statements): Promise<void> {
+export async function notifyExpiring(statements: Statements): Promise<void> {
 	await statements`select alerts_expiring(${EXPIRING_MAX}, ${ROLES}::text::jsonb)`;
 }
 
@@ -49,7 +49,7 @@ export async function lookForExpiring(statements: Statements): Promise<void> {
  * Creates notices for models that leave the catalogue in 30 or 7 days. Accounts that used a model in the last 30 days
  * get the mail even without a subscription.
  */
-export async function lookForRetiring(
+export async function notifyRetiring(
 	statements: Statements,
 	models: readonly { readonly id: string; readonly retiresOn?: string }[],
 	nowMs: number,
@@ -67,7 +67,7 @@ export async function lookForRetiring(
 	}
 }
 
-export async function forgetOldMarks(statements: Statements): Promise<void> {
+export async function deleteOldMarks(statements: Statements): Promise<void> {
 	await deleteInBatches(async () => {
 		const rows = await statements`
 			delete from alert_mark where (account_id, mark) in (

@@ -30,7 +30,7 @@ export async function ledgerPage(
 	accountId: string,
 	page: { asked: number; after: string | null },
 ): Promise<LedgerRow[]> {
-	const { micros = null, runningNanoUsd = null, id = null } = page.after === null ? {} : readPlace(page.after);
+	const { micros = null, runningNanoUsd = null, id = null } = page.after === null ? {} : parseCursor(page.after);
 	const rows = await statements<object>`
 		with recursive days as (
 			select (select date_trunc('day', max(h.hour), 'UTC') from usage_hour h where h.account_id = ${accountId}
@@ -66,7 +66,7 @@ export async function ledgerPage(
 }
 
 /** Parses the cursor of a page. Fault invalid_request. */
-function readPlace(text: string): Place {
+function parseCursor(text: string): Place {
 	const [, micros, runningNanoUsd, id] = /^(\d{1,17})\.(-?\d{1,18})\.(.{1,100})$/.exec(text) ?? [];
 	if (micros === undefined || runningNanoUsd === undefined || id === undefined)
 		throw new ConsoleError("invalid_request", "`after` must be the `next` value of the previous page.", {

@@ -23,14 +23,14 @@ import { PAGE_QUERY } from "../page-query.ts";
 import type { Fence } from "./fence-view.ts";
 import { KEY_SETTINGS, NAME, settingsOf } from "./key-body.ts";
 import { heldBy, type KeyView, keyOf, keyView } from "./key-view.ts";
-import { checkPlace, makerIn, ownerOf } from "./usable-keys.ts";
-import { checkWidening } from "./widening.ts";
+import { checkProject, makerFilter, ownerOf } from "./usable-keys.ts";
+import { checkCapRaise } from "./widening.ts";
 
 const GRACE_MS_MAX = 90 * 24 * 3600 * 1000;
 /** If a response is lost, a retry with the same token gets the same secret. */
 const TOKEN = t.Optional(t.String({ maxLength: 64 }));
 
-/** Keys of the selected account; a developer sees only those that `makerIn` allows. */
+/** Keys of the selected account; a developer sees only those that `makerFilter` allows. */
 export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
 	const { statements, clock } = parts;
 
@@ -41,7 +41,7 @@ export function keyRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMa
 			async ({ member, query }) => {
 				const { accountId } = member;
 				const [page, held] = await Promise.all([
-					listKeys(statements, accountId, query, { personId: makerIn(member), projectId: query.project ?? null }),
+					listKeys(statements, accountId, query, { personId: makerFilter(member), projectId: query.project ?? null }),
 					heldBy("key", statements, accountId),
 				]);
 				const nowMs = clock.wallMs();
@@ -80,14 +80,14 @@ async function checkChange(
 	key: KeyRecord,
 	settings: KeySettings,
 ): Promise<void> {
-	await checkWidening(parts, request, key, settings);
+	await checkCapRaise(parts, request, key, settings);
 	if (settings.projectId === undefined || settings.projectId === key.projectId) return;
 	const { role } = parts.sessions.account(request);
 	if (!may(role, "projects.change"))
 		throw new ConsoleError("forbidden", "Only owners and admins can move keys between projects.", {
 			param: "projectId",
 		});
-	if (key.projectId !== null) await checkWidening(parts, request, null, {});
+	if (key.projectId !== null) await checkCapRaise(parts, request, null, {});
 }
 
 function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMaker" | "sessions">) {
@@ -104,8 +104,8 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 					throw new ConsoleError("invalid_request", "A read-only key cannot have a cap.", { param: "capUsd" });
 				const settings = settingsOf(given);
 				const planned = await plannedKey(parts, member, token);
-				await checkPlace(parts, member, settings.projectId ?? null);
-				if (!readsOnly) await checkWidening(parts, request, null, settings);
+				await checkProject(parts, member, settings.projectId ?? null);
+				if (!readsOnly) await checkCapRaise(parts, request, null, settings);
 				const made = { ...settings, name: body.name, madeBy: viewer.userId, readsOnly, activeMost: ACTIVE_KEYS_MAX };
 				const act = member.noted("key.create", asked);
 				const created = await createKey(keyMaker, accountId, made, planned, act);

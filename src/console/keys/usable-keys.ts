@@ -9,12 +9,12 @@ type Who = Pick<Allowed, "accountId" | "viewer" | "scope">;
  * Maker whose keys the member may see; null: all keys of the account. Keys in projects belong to the projects' members,
  * other keys to their makers.
  */
-export function makerIn({ scope, viewer }: Who): string | null {
+export function makerFilter({ scope, viewer }: Who): string | null {
 	return scope === "own" ? viewer.userId : null;
 }
 
 export async function usableDigest({ statements }: Parts<"statements">, who: Who, id: string): Promise<KeyDigest> {
-	const maker = makerIn(who);
+	const maker = makerFilter(who);
 	const [key] = await statements<{ digest: KeyDigest }>`
 		select k.digest from api_key k where k.id = ${id} and k.account_id = ${who.accountId}
 			and (${maker}::text is null or key_is_of(k, ${maker}::text))`;
@@ -31,8 +31,8 @@ export async function ownerOf(parts: Parts<"statements">, who: Who, id: string):
  * Whether the member may create a key here. Members limited to projects create keys only in them, where budgets hold.
  * Faults not_found, forbidden.
  */
-export async function checkPlace({ statements }: Parts<"statements">, who: Who, projectId: string | null) {
-	const maker = makerIn(who);
+export async function checkProject({ statements }: Parts<"statements">, who: Who, projectId: string | null) {
+	const maker = makerFilter(who);
 	if (maker === null) return;
 	const his = await statements<{ id: string }>`
 		select project_id as id from project_member where user_id = ${maker} and account_id = ${who.accountId}`;

@@ -3,7 +3,7 @@ import type { KeySettings } from "../../keys/key-settings.ts";
 import { centsOf, coveringCents } from "../../money/cents.ts";
 import { NANO_PER_USD, type NanoUsd, nanoUsd, subUsd, ZERO_USD } from "../../money/nano-usd.ts";
 import type { Parts } from "../console-deps.ts";
-import { countWithin, uncount } from "../rate-counter.ts";
+import { countWithin, subtractCount } from "../rate-counter.ts";
 
 type Capped = Pick<KeyRecord, "capNanoUsd" | "capPeriod">;
 type Change = Pick<KeySettings, "capNanoUsd" | "capPeriod">;
@@ -16,7 +16,7 @@ const UNASKED_WINDOW_MS = 24 * 3_600_000;
  * Checks how much more a key, or a project's keys, may spend than `before` (null: a new key). Adds the amount first, so
  * concurrent requests stay within the limit. Fault reauthentication_required.
  */
-export async function checkWidening(
+export async function checkCapRaise(
 	{ statements, sessions }: Parts<"statements" | "sessions">,
 	request: Request,
 	before: Capped | null,
@@ -32,7 +32,7 @@ export async function checkWidening(
 	const cents = coveringCents(subUsd(cap, from));
 	const { count } = await countWithin(statements, "cents unasked", subject, UNASKED_WINDOW_MS, cents);
 	if (count <= centsOf(UNASKED_NANO_USD)) return;
-	await uncount(statements, "cents unasked", subject, cents);
+	await subtractCount(statements, "cents unasked", subject, cents);
 	throw sessions.passwordWanted();
 }
 

@@ -11,7 +11,7 @@ export interface LiveRight {
 	readonly accountId: string | null;
 }
 
-export type HoldingRights = (rights: readonly LiveRight[]) => Promise<ReadonlySet<LiveRight>>;
+export type LiveRights = (rights: readonly LiveRight[]) => Promise<ReadonlySet<LiveRight>>;
 
 /** A data source for live pages. Subscribers with the same `name` share one database read. */
 export interface LiveTopic {
@@ -46,7 +46,7 @@ interface Stream {
  * Server-sent events for pages. Reads each topic with subscribers every two seconds, then checks rights, then sends the
  * event to each authorized page that lacks it.
  */
-export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log; holding: HoldingRights }) {
+export function createLiveFeed({ clock, log, holding }: { clock: Clock; log: Log; holding: LiveRights }) {
 	const streams = new Set<Stream>();
 	const places = createFairPool({
 		size: () => STREAMS_MAX,
@@ -173,7 +173,7 @@ async function readNews(log: Log, topics: readonly LiveTopic[]): Promise<Readonl
 }
 
 /** Tells which streams may continue: not those of ended sessions, removed members or former operators. */
-export function createHoldingRights(statements: Statements, options: { secondFactor: boolean }): HoldingRights {
+export function createLiveRights(statements: Statements, options: { secondFactor: boolean }): LiveRights {
 	return async (rights) => {
 		if (rights.length === 0) return new Set();
 		const asked = JSON.stringify(rights.map((right, nr) => ({ ...right, nr })));

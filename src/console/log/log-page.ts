@@ -5,7 +5,7 @@ import type { Statements } from "../../db/statements.ts";
 import { costNanoUsd, formatUsd, type NanoUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 import type { StatusClass } from "../usage/usage-query.ts";
-import { readPlace } from "./log-place.ts";
+import { parseCursor } from "./log-place.ts";
 import { findRefused, type RefusedRow, refusedPage } from "./refused-log.ts";
 import {
 	findRequest,
@@ -43,7 +43,7 @@ export async function logPage(
 	{ status, ...filter }: LogFilter,
 	page: { asked: number; after: string | null },
 ): Promise<LogRow[]> {
-	const part = { asked: page.asked, after: page.after === null ? null : readPlace(page.after) };
+	const part = { asked: page.asked, after: page.after === null ? null : parseCursor(page.after) };
 	const [settled, refused] = await Promise.all([
 		status === "refused" ? [] : requestPage(statements, accountId, { ...filter, status }, part),
 		filter.batchId === null && (status === null || status === "refused")

@@ -1,14 +1,14 @@
 import { ConsoleError } from "../console-error.ts";
 
 /** Position in the request log, newest first: the time of a request, and its id among equal times. */
-export interface LogPlace {
+export interface LogCursor {
 	/** Microseconds since 1970, decimal. */
 	readonly micros: string;
 	readonly uuid: string;
 }
 
 /** Parses `micros.uuid`. Texts sort like numbers: microseconds have 16 digits until 2286. Fault invalid_request. */
-export function readPlace(text: string): LogPlace {
+export function parseCursor(text: string): LogCursor {
 	const [, micros, uuid] = /^(\d{1,18})\.([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(text) ?? [];
 	if (micros === undefined || uuid === undefined)
 		throw new ConsoleError("invalid_request", "`after` must be the `next` value of the previous page.", {

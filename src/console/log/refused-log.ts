@@ -4,7 +4,7 @@ import type { Statements } from "../../db/statements.ts";
 import { viewOf } from "../../db/view-of.ts";
 import type { CreditShortage } from "../../money/credit-shortage.ts";
 import type { NanoUsd } from "../../money/nano-usd.ts";
-import type { LogPlace } from "./log-place.ts";
+import type { LogCursor } from "./log-place.ts";
 import type { RequestFilter } from "./request-log.ts";
 
 /** A request refused before admission, at no cost. */
@@ -41,7 +41,7 @@ export async function refusedPage(
 	statements: Statements,
 	accountId: string,
 	filter: Omit<RequestFilter, "status" | "batchId">,
-	page: { asked: number; after: LogPlace | null },
+	page: { asked: number; after: LogCursor | null },
 ): Promise<RefusedRow[]> {
 	const { asked, after } = page;
 	const { model, keyId, projectId } = filter;
@@ -133,7 +133,7 @@ function refusedRow(row: object): RefusedRow {
 }
 
 /** Deletes refusals older than `days`, in batches. Returns their number. */
-export function forgetRefusals(statements: Statements, days: number): Promise<number> {
+export function deleteRefusals(statements: Statements, days: number): Promise<number> {
 	return deleteInBatches(async () => {
 		const [row] = await statements<{ rows: number }>`
 			with old as (

@@ -4,7 +4,7 @@ import { type CountColumns, countsOf } from "../../ledger/usage-fields.ts";
 import { nanoUsdOfColumn } from "../../money/nano-usd.ts";
 import { ConsoleError } from "../console-error.ts";
 import { HOUR_MS, type StatusClass } from "../usage/usage-query.ts";
-import type { LogPlace } from "./log-place.ts";
+import type { LogCursor } from "./log-place.ts";
 
 export type RequestRow = ReturnType<typeof requestRow>;
 
@@ -58,7 +58,7 @@ interface Search {
 	readonly accountId: string;
 	readonly filter: RequestFilter;
 	readonly asked: number;
-	readonly after: LogPlace | null;
+	readonly after: LogCursor | null;
 }
 
 /** Interval in milliseconds; `b` is exclusive. */
@@ -74,7 +74,7 @@ export async function requestPage(
 	statements: Statements,
 	accountId: string,
 	filter: RequestFilter,
-	page: { asked: number; after: LogPlace | null },
+	page: { asked: number; after: LogCursor | null },
 ): Promise<RequestRow[]> {
 	const search = { statements, accountId, filter, ...page };
 	const rows = await (filter.batchId === null ? rowsInTime(search) : rowsOfBatch(search));

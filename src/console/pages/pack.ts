@@ -5,11 +5,11 @@ const LEVEL = 1;
 const PACKED_TYPES = /^(application\/json|text\/html)\b/;
 
 /** Gzips responses to GET only. Secrets are sent by POST, so the compressed length cannot leak them (BREACH). */
-export async function packed(request: Request, response: Response): Promise<Response> {
+export async function gzipped(request: Request, response: Response): Promise<Response> {
 	const { headers } = response;
 	if (!PACKED_TYPES.test(headers.get("content-type") ?? "") || headers.has("content-encoding")) return response;
 	headers.append("vary", "accept-encoding");
-	if (request.method !== "GET" || response.body === null || !takesGzip(request)) return response;
+	if (request.method !== "GET" || response.body === null || !acceptsGzip(request)) return response;
 	const plain = await response.bytes();
 	const isSmall = plain.length < PLAIN_BYTES_MAX;
 	if (!isSmall) headers.set("content-encoding", "gzip");
@@ -19,7 +19,7 @@ export async function packed(request: Request, response: Response): Promise<Resp
 }
 
 /** True if `accept-encoding` names gzip without `q=0`. */
-export function takesGzip(request: Request): boolean {
+export function acceptsGzip(request: Request): boolean {
 	const asked = request.headers.get("accept-encoding") ?? "";
 	return asked.split(",").some((one) => /^\s*gzip\s*(;\s*q\s*=\s*(?!0(\.0*)?\s*$)[\d.]+\s*)?$/i.test(one));
 }

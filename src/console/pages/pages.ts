@@ -4,7 +4,7 @@ import { type Language, languageOf } from "../../base/language.ts";
 import type { Log } from "../../base/log.ts";
 import type { OwnBrand } from "../brand/shown-brand.ts";
 import { PAGE_POLICY, secure } from "../security-headers.ts";
-import { packed, takesGzip } from "./pack.ts";
+import { acceptsGzip, gzipped } from "./pack.ts";
 import scheme from "./scheme.js" with { type: "text" };
 
 interface Asset {
@@ -83,7 +83,7 @@ export function createPages(deps: { log: Log; brand: OwnBrand }, options: { isHt
 				vary: "accept-language, cookie",
 			},
 		});
-		return secure(await packed(request, response), {
+		return secure(await gzipped(request, response), {
 			requestId: newRequestId().requestId,
 			isHttps: options.isHttps(),
 			policy: pagePolicy(nonce),
@@ -119,7 +119,7 @@ function pagePolicy(nonce: string): string {
 
 function assetResponse(request: Request, asset: Asset | undefined): Response | undefined {
 	if (!asset) return undefined;
-	const isPacked = takesGzip(request);
+	const isPacked = acceptsGzip(request);
 	const headers: Record<string, string> = {
 		"content-type": asset.type,
 		"cache-control": "public, max-age=31536000, immutable",

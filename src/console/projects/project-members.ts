@@ -48,7 +48,7 @@ export async function memberByEmail(statements: Statements, accountId: string, e
  * `revoke` the call may be repeated, so that an interrupted caller can finish. Faults: conflict if there are keys and
  * `revoke` is not given; not_found.
  */
-export async function takeOutOfProject(
+export async function removeFromProject(
 	statements: Statements,
 	{ projectId, accountId, userId }: { projectId: string; accountId: string; userId: string },
 	keys: "keep" | "revoke" | undefined,

@@ -18,11 +18,11 @@ import type { Allowed } from "../console-session.ts";
 import type { Fence } from "../keys/fence-view.ts";
 import { LIMITS, NAME, settingsOf } from "../keys/key-body.ts";
 import { heldBy } from "../keys/key-view.ts";
-import { makerIn } from "../keys/usable-keys.ts";
-import { checkWidening } from "../keys/widening.ts";
+import { makerFilter } from "../keys/usable-keys.ts";
+import { checkCapRaise } from "../keys/widening.ts";
 import { endKeysMadeBy, KEYS_KEPT, KEYS_OF_MEMBER, type RightsTaken } from "../members/members.ts";
 import { PAGE_QUERY } from "../page-query.ts";
-import { addProjectMember, listProjectMembers, type ProjectMemberView, takeOutOfProject } from "./project-members.ts";
+import { addProjectMember, listProjectMembers, type ProjectMemberView, removeFromProject } from "./project-members.ts";
 
 export interface ProjectView extends Omit<ProjectRecord, "accountId" | "models" | "etag" | "absentNanoUsd"> {
 	/** Credit held by running requests admitted in the project, as of the last flush, and by dead instances. */
@@ -35,7 +35,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 
 	async function view(member: Allowed, id: string): Promise<ProjectView> {
 		const { accountId } = member;
-		await checkWorksIn(statements, id, makerIn(member));
+		await checkWorksIn(statements, id, makerFilter(member));
 		const [project, held] = await Promise.all([
 			getProject(statements, { id, accountId }),
 			heldBy("project", statements, accountId),
@@ -50,7 +50,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 			async ({ member, query }): Promise<{ items: ProjectView[]; next: string | null }> => {
 				const { accountId } = member;
 				const [page, held] = await Promise.all([
-					listProjects(statements, accountId, query, makerIn(member)),
+					listProjects(statements, accountId, query, makerFilter(member)),
 					heldBy("project", statements, accountId),
 				]);
 				return {
@@ -79,7 +79,7 @@ export function projectRoutes(parts: Parts<"statements" | "fence" | "clock" | "k
 				const { accountId } = member;
 				const changes = settingsOf(body);
 				const before = await getProject(statements, { id: params.id, accountId });
-				await checkWidening(parts, request, before, changes);
+				await checkCapRaise(parts, request, before, changes);
 				const act = member.noted("project.update", { ...body });
 				const entry = await updateProject(statements, { id: params.id, accountId }, changes, null, act);
 				const fence = await parts.fence(member, entry);
@@ -101,7 +101,7 @@ function projectMemberRoutes(parts: Parts<"statements" | "fence" | "sessions">) 
 
 	return accountRoutes(parts, "console-project-members")
 		.get("/:id/members", async ({ member, params }): Promise<{ items: ProjectMemberView[] }> => {
-			await checkWorksIn(statements, params.id, makerIn(member));
+			await checkWorksIn(statements, params.id, makerFilter(member));
 			await getProject(statements, { id: params.id, accountId: member.accountId });
 			return { items: await listProjectMembers(statements, params.id) };
 		})
@@ -119,7 +119,7 @@ function projectMemberRoutes(parts: Parts<"statements" | "fence" | "sessions">) 
 				const { id: projectId, userId } = params;
 				await getProject(statements, { id: projectId, accountId });
 				const act = member.noted("project.member_remove", { userId, keys: query.keys ?? "none" });
-				await takeOutOfProject(statements, { projectId, accountId, userId }, query.keys, act);
+				await removeFromProject(statements, { projectId, accountId, userId }, query.keys, act);
 				const taken = query.keys === "revoke" ? await endKeysMadeBy(parts, member, { userId, projectId }) : KEYS_KEPT;
 				return { removed: true, ...taken };
 			},

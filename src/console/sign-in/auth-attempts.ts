@@ -1,6 +1,6 @@
 import type { APIError } from "better-auth/api";
 import type { Statements } from "../../db/statements.ts";
-import { countWithin, uncount } from "../rate-counter.ts";
+import { countWithin, subtractCount } from "../rate-counter.ts";
 import type { Device } from "./auth-device.ts";
 import { signInError } from "./sign-in-error.ts";
 
@@ -41,7 +41,7 @@ export function createAttempts(statements: Statements) {
 			}
 		},
 		async takeBack(limits: readonly Limit[]): Promise<void> {
-			for (const { what, subject } of limits) await uncount(statements, what, subject);
+			for (const { what, subject } of limits) await subtractCount(statements, what, subject);
 		},
 		/** False if this code was tried before, correct or not. */
 		async isFirstUse(userId: string, code: string): Promise<boolean> {

@@ -44,7 +44,7 @@ type Checks = Readonly<Record<string, (ctx: GenericEndpointContext) => Promise<N
  * new passwords, accept each code once, mail changes to the person. Must be registered after `twoFactor`, so that no
  * session exists while a code is still required.
  */
-export function guard(parts: Guard) {
+export function signInGuard(parts: Guard) {
 	const { log, statements } = parts;
 	const attempts = createAttempts(statements);
 	const notes = new WeakMap<Request, Note>();

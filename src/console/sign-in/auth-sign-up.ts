@@ -164,7 +164,7 @@ async function prove(
  * Deletes expired sign-ups, people without a verified address, and expired links and unfinished sign-ins. The last two
  * must be expired by the database's and this machine's clock, since the library uses the latter.
  */
-export async function forgetUnproved(statements: Statements, nowMs: number): Promise<void> {
+export async function deleteUnproved(statements: Statements, nowMs: number): Promise<void> {
 	await statements`delete from sign_up where expires_at < clock_timestamp()`;
 	await statements`
 		delete from console_user u where not email_verified and not operator

@@ -10,7 +10,7 @@ import { companySignIns } from "../company/auth-company.ts";
 import { createCompanyOidc } from "../company/company-oidc.ts";
 import { databaseAway } from "../console-error.ts";
 import { authDatabase } from "./auth-database.ts";
-import { guard } from "./auth-guard.ts";
+import { signInGuard } from "./auth-guard.ts";
 import { createSignInMails } from "./auth-mails.ts";
 import { passkeys } from "./auth-passkey.ts";
 import { askedBy, isTotp, type SignIn } from "./auth-request.ts";
@@ -159,7 +159,7 @@ export function createAuth(
 			passkeys(parts),
 			passwordReset(parts),
 			signUps(parts),
-			guard({ ...parts, checkCode: codeCheck(factor) }),
+			signInGuard({ ...parts, checkCode: codeCheck(factor) }),
 			...(config.demo ? [signInLinks()] : []),
 		],
 	});

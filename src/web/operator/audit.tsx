@@ -6,7 +6,7 @@ import { FilterSelect } from "../parts/filters.tsx";
 import { Page } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
-import { Clipped, Moment } from "../parts/text.tsx";
+import { Moment, Truncated } from "../parts/text.tsx";
 import { useList } from "../resource.ts";
 import { Link, useQueryState } from "../router.tsx";
 import { showUsd } from "../shown-money.ts";
@@ -37,7 +37,7 @@ export function AuditPage() {
 				empty={<Empty title={t("No entries match.")} />}
 				columns={[
 					{ label: t("Time"), lead: true, render: (row) => <Moment atMs={row.atMs} form="log" /> },
-					{ label: t("Actor"), clip: true, long: true, render: (row) => <Clipped text={actorText(row)} /> },
+					{ label: t("Actor"), clip: true, long: true, render: (row) => <Truncated text={actorText(row)} /> },
 					{
 						label: t("Action"),
 						render: (row) => (

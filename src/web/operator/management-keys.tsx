@@ -10,7 +10,7 @@ import { ActButton, LinkButton } from "../parts/form.tsx";
 import { Page, State } from "../parts/page.tsx";
 import { Empty } from "../parts/problem.tsx";
 import { fromList, TablePanel } from "../parts/table.tsx";
-import { Ago, Clipped, Day } from "../parts/text.tsx";
+import { Ago, Day, Truncated } from "../parts/text.tsx";
 import { useAction, useList } from "../resource.ts";
 import { rich, t } from "../texts.tsx";
 import { type Attempt, useAttempt } from "../token.ts";
@@ -54,7 +54,7 @@ export function ManagementKeysPage() {
 				rowKey={(key) => key.id}
 				empty={<Empty title={t("No management keys yet.")} />}
 				columns={[
-					{ label: t("Name"), lead: true, render: (key) => <Clipped text={key.name} /> },
+					{ label: t("Name"), lead: true, render: (key) => <Truncated text={key.name} /> },
 					KEY_COLUMN,
 					{
 						label: t("State"),
@@ -65,7 +65,7 @@ export function ManagementKeysPage() {
 					{
 						label: t("Created by"),
 						clip: true,
-						render: (key) => <Clipped text={key.madeByEmail ?? t("Command line")} />,
+						render: (key) => <Truncated text={key.madeByEmail ?? t("Command line")} />,
 					},
 					{
 						label: t("Expires"),

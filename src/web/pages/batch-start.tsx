@@ -2,7 +2,7 @@ import { FileInput, Select } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
-import { canAsk } from "../key-use.ts";
+import { canSend } from "../key-use.ts";
 import { keyLabel } from "../labels.ts";
 import { ActDialog } from "../parts/dialog.tsx";
 import { Notice } from "../parts/problem.tsx";
@@ -19,9 +19,7 @@ interface BatchFile {
 	readonly endpoint: string;
 }
 
-/**
- * Reads the first line. Undefined if the file is unreadable or the line is no request. The service checks all lines.
- */
+/** Reads the first line. Undefined if the file is unreadable or the line no request. The service checks all lines. */
 async function readBatch(file: File): Promise<BatchFile | undefined> {
 	try {
 		const lines = (await file.text()).split("\n").filter((line) => line.trim() !== "");
@@ -44,7 +42,7 @@ export function BatchStartDialog(props: {
 	const [file, setFile] = useState(props.dropped);
 	const [check, setCheck] = useState<BatchFile | null>();
 	const [chosen, setChosen] = useState<string | null>(null);
-	const usable = keys.data?.items.filter(canAsk) ?? [];
+	const usable = keys.data?.items.filter(canSend) ?? [];
 	const keyId = chosen ?? usable[0]?.id ?? null;
 	const start = useAction(async () => {
 		if (file === null || keyId === null || !check) return;

@@ -7,7 +7,7 @@ import { Icon } from "../parts/icons.tsx";
 import { Facts, Page, Panel, State } from "../parts/page.tsx";
 import { Empty, Notice, Problem, Reading } from "../parts/problem.tsx";
 import { type Column, fromList, TablePanel } from "../parts/table.tsx";
-import { Ago, Amount, Clipped, Id, Moment } from "../parts/text.tsx";
+import { Ago, Amount, Id, Moment, Truncated } from "../parts/text.tsx";
 import { useAction, useList, useNow, useResource } from "../resource.ts";
 import { Link, navigate } from "../router.tsx";
 import { useAccount, useMay } from "../session.tsx";
@@ -77,14 +77,14 @@ const COLUMNS: readonly Column<BatchView>[] = [
 		clip: true,
 		render: (batch) => (
 			<Link to={`/batches/${batch.id}`}>
-				<Clipped text={batch.filename ?? batch.id} />
+				<Truncated text={batch.filename ?? batch.id} />
 			</Link>
 		),
 	},
 	{ label: t("State"), corner: true, render: (batch) => <BatchState item={batch} /> },
 	{ label: t("Lines"), render: (batch) => <BatchProgress item={batch} /> },
 	{ label: t("Estimated completion"), render: (batch) => <ExpectedEnd item={batch} /> },
-	{ label: t("Key"), clip: true, render: (batch) => <Clipped text={batch.keyName ?? batch.keyId} /> },
+	{ label: t("Key"), clip: true, render: (batch) => <Truncated text={batch.keyName ?? batch.keyId} /> },
 	{ label: t("Started"), render: (batch) => <Ago atMs={batch.createdAtMs} /> },
 	{ label: t("Cost so far"), amount: (batch) => batch.chargedNanoUsd },
 ];

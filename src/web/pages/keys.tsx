@@ -2,7 +2,7 @@ import { Select } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api.ts";
 import { formatCount } from "../format.ts";
-import { canAsk, isArchived } from "../key-use.ts";
+import { canSend, isArchived } from "../key-use.ts";
 import { KEY_COLUMN } from "../parts/account-tables.tsx";
 import { CapBar } from "../parts/cap-bar.tsx";
 import { ActDialog, EndDialog } from "../parts/dialog.tsx";
@@ -62,7 +62,7 @@ function KeyPage({ id }: { id: string }) {
 			{item && (
 				<>
 					<KeyFacts item={item} />
-					{canAsk(item) && (
+					{canSend(item) && (
 						<Panel title={t("Quick start")}>
 							<ToolChoice apiKey={`${item.prefix}…${item.lastFour}`} models={item.models} />
 						</Panel>

@@ -9,7 +9,7 @@ import { Facts, Page, Panel, Stat } from "../parts/page.tsx";
 import { Empty, Notice, Reading } from "../parts/problem.tsx";
 import { Refused, RequestEnding } from "../parts/request-table.tsx";
 import { Amount, Id, Moment } from "../parts/text.tsx";
-import { basisText, failureReason, howEnded } from "../request-words.ts";
+import { basisText, endingText, failureReason } from "../request-words.ts";
 import { useResource } from "../resource.ts";
 import { Link, linkTo } from "../router.tsx";
 import { useAccount, useSession } from "../session.tsx";
@@ -94,7 +94,7 @@ function Detail({ row }: { row: RequestDetail }) {
 							[t("Key")]: <Link to={`/keys/${row.keyId}`}>{`${row.keyName} …${row.keyLastFour}`}</Link>,
 							[t("Endpoint")]: `${endpointName(row.endpoint)}${row.streamed ? t(", streamed") : ""}`,
 							[t("Status")]: <RequestEnding row={row} />,
-							[t("Result")]: howEnded(row),
+							[t("Result")]: endingText(row),
 							[t("Token count")]: basisText(row),
 							[t("Replica")]: row.replica ?? <span className="dim">{t("none")}</span>,
 							[t("Response id")]: row.answerId && <Id value={row.answerId} />,

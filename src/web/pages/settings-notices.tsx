@@ -8,7 +8,7 @@ import { ActButton, fieldError, LinkButton, PanelForm } from "../parts/form.tsx"
 import { Panel, State } from "../parts/page.tsx";
 import { Notice, Problem, Reading } from "../parts/problem.tsx";
 import { DataTable } from "../parts/table.tsx";
-import { Ago, Clipped } from "../parts/text.tsx";
+import { Ago, Truncated } from "../parts/text.tsx";
 import { useAction, useResource } from "../resource.ts";
 import { Link } from "../router.tsx";
 import { t } from "../texts.tsx";
@@ -204,7 +204,7 @@ function NoticeTable(props: { account: AccountView; items: readonly NoticeView[]
 						label: t("Recipient"),
 						clip: true,
 						render: (item) => (
-							<Clipped text={item.channel === "webhook" ? t("Webhook") : (item.email ?? t("A former member"))} />
+							<Truncated text={item.channel === "webhook" ? t("Webhook") : (item.email ?? t("A former member"))} />
 						),
 					},
 					{ label: t("State"), corner: true, render: (item) => <State value={item.state} tone={TONES[item.state]} /> },

@@ -167,7 +167,7 @@ export function FenceNotice({ fence, done }: { fence: Fence; done: string }) {
 }
 
 /**
- * Dialog for irreversible actions: the user must type the object's name. The result says when all instances apply it.
+ * Dialog for irreversible actions: the user must type the object's name. The result says when it applies everywhere.
  */
 export function EndDialog<Result extends { readonly fence: Fence }>(props: {
 	title: string;

@@ -6,7 +6,7 @@ import { t } from "../texts.tsx";
 import type { LogRow, RequestRow } from "../views.ts";
 import { State } from "./page.tsx";
 import { type Column, DataTable, type DataTableProps } from "./table.tsx";
-import { Clipped, Moment } from "./text.tsx";
+import { Moment, Truncated } from "./text.tsx";
 
 const BASES: Readonly<Record<string, string>> = { estimated: t("estimated"), recovered: t("recovered") };
 
@@ -20,11 +20,13 @@ const COLUMNS: readonly Column<LogRow>[] = [
 			</Link>
 		),
 	},
-	{ label: t("Model"), clip: true, render: ({ model }) => model !== null && <Clipped text={model} /> },
+	{ label: t("Model"), clip: true, render: ({ model }) => model !== null && <Truncated text={model} /> },
 	{
 		label: t("Key"),
 		clip: true,
-		render: (row) => <Clipped text={row.keyName} title={keyLabel({ name: row.keyName, lastFour: row.keyLastFour })} />,
+		render: (row) => (
+			<Truncated text={row.keyName} title={keyLabel({ name: row.keyName, lastFour: row.keyLastFour })} />
+		),
 	},
 	{
 		label: t("Tokens"),

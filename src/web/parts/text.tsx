@@ -23,7 +23,7 @@ export function Amount({ nanoUsd, sign, decimals }: { nanoUsd: NanoUsd; sign?: b
 }
 
 /** A long name, truncated if figures need the space; shown in full on hover and in the narrow layout. */
-export function Clipped({ text, title = text }: { text: string; title?: string }) {
+export function Truncated({ text, title = text }: { text: string; title?: string }) {
 	return (
 		<span className="clip" title={title}>
 			{text}

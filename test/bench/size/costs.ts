@@ -1,6 +1,6 @@
 /** Cost of console pages and jobs of the books on a history of a size. */
 import type postgres from "postgres";
-import { lookForAlerts } from "../../../src/console/alerts/alerts.ts";
+import { findAlerts } from "../../../src/console/alerts/alerts.ts";
 import type { ConsoleParts } from "../../../src/console/console-deps.ts";
 import { runningRequests } from "../../../src/console/credit/credit.ts";
 import { ledgerPage } from "../../../src/console/credit/credit-ledger.ts";
@@ -98,7 +98,7 @@ async function consoleSteps({ database, counter, add, days, accounts }: Visited)
 		"operator: account": () => accountDetail(statements, LIGHT, nowMs),
 		"operator: instances": () => listInstances(statements),
 		"operator: audit": () => listAudit(statements, {}, PAGE),
-		"job: alerts": () => lookForAlerts(statements),
+		"job: alerts": () => findAlerts(statements),
 	};
 	for (const [name, ask] of Object.entries(pages)) {
 		const sessions = async () => {

@@ -1,7 +1,7 @@
 import { Select, SimpleGrid, Stack } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { api } from "../../api.ts";
-import { canAsk } from "../../key-use.ts";
+import { canSend } from "../../key-use.ts";
 import { keyLabel } from "../../labels.ts";
 import { CodeTabs } from "../../parts/code.tsx";
 import { ActButton } from "../../parts/form.tsx";
@@ -28,7 +28,7 @@ export default function PlaygroundPage() {
 	const models = useResource("models", api.models);
 	const keys = useResource(`keys ${account.id}`, () => api.keys(account.id));
 	const link = useSharedLink();
-	const usable = keys.data?.items.filter(canAsk);
+	const usable = keys.data?.items.filter(canSend);
 	if (usable?.length === 0) {
 		return (
 			<Page title={t("Playground")}>
@@ -82,9 +82,7 @@ function useSharedLink(): SharedLink {
 	return link;
 }
 
-/**
- * A conversation with one model, or with two that get the same messages. The address contains the models and the key.
- */
+/** A conversation with one model, or with two that get the same messages. The address has the models and the key. */
 function Conversation({
 	start,
 	keys,

@@ -10,6 +10,7 @@ import { aboutOf } from "./chat/answer-fields.ts";
 import type { TextChunk, TextReply } from "./chat/chat-answer.ts";
 import { type ChoiceProgress, finishReason } from "./chat/chat-choice.ts";
 import type { Dialect } from "./dialects.ts";
+import { gatherText } from "./gathered.ts";
 import { type GenerationRequest, generationText, joinReplies, seedOf } from "./generation-request.ts";
 import { Prompt } from "./prompt.ts";
 import type { Replica } from "./replicas/replica.ts";
@@ -71,6 +72,8 @@ export function completionWhole(
 					path: PATH,
 					body: textOf(replica, model, of, false),
 					read: (parsed) => readCompletionInTurns(parsed, dialect, of.shape),
+					gather: () =>
+						gatherText(wireOf(of.shape), (choice) => choice as unknown as CompletionReply["choices"][number]),
 				});
 			return isOne || dialect.unaryUsageCoversChoices ? post(input) : oneByOne(input, prompts, post);
 		},

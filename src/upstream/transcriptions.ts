@@ -5,7 +5,7 @@ import type { CallContext } from "./call/attempt.ts";
 import { died, isError, unreadable } from "./call/failure.ts";
 import { isEndMarker, parseEvent } from "./call/sse-reader.ts";
 import type { StreamCall } from "./call/stream.ts";
-import type { StreamReader, StreamWire } from "./call/stream-wire.ts";
+import type { Gathering, StreamReader, StreamWire } from "./call/stream-wire.ts";
 import type { UnaryCall } from "./call/unary.ts";
 import type { Dialect } from "./dialects.ts";
 import type { Replica } from "./replicas/replica.ts";
@@ -52,7 +52,12 @@ export function transcriptionCall(request: TranscriptionRequest, context: CallCo
 	return {
 		context,
 		run: (ask, replica) =>
-			ask.post({ path: PATH, body: formOf(request, replica, false), read: readTranscriptionInTurns }),
+			ask.post({
+				path: PATH,
+				body: formOf(request, replica, false),
+				read: readTranscriptionInTurns,
+				gather: gatherTranscription,
+			}),
 	};
 }
 
@@ -201,6 +206,20 @@ function createTranscriptionReader(dialect: Dialect): StreamReader<Transcription
 		complete: () => finished,
 		usage: () => usage,
 		usageIsFinal: () => finished && isCounted,
+	};
+}
+
+function gatherTranscription(): Gathering<TranscriptionReply, TranscriptionChunk> {
+	const none = { language: undefined, durationS: undefined, segments: undefined, words: undefined };
+	let text = "";
+	let seconds: number | undefined;
+	return {
+		wire: WIRE,
+		add(chunk) {
+			text += chunk.delta;
+			seconds = chunk.seconds ?? seconds;
+		},
+		answer: (usage) => ({ ...none, text, seconds, usage }),
 	};
 }
 

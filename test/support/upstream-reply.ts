@@ -39,6 +39,9 @@ export interface Script {
 	endMarker: boolean;
 	/** Answers a streamed request with one JSON body. */
 	whole: boolean;
+	/** Answers every request with events of this content type. */
+	eventsAs: string | undefined;
+	status: number;
 	/** Merged into every event and body, and into every choice and delta. */
 	lies: { top: object; choice: object; delta: object };
 }
@@ -76,6 +79,8 @@ export interface Reply {
 	raw(body: string | Uint8Array, contentType?: string): Reply;
 	withoutEndMarker(): Reply;
 	wholeBody(): Reply;
+	eventsAs(contentType: string): Reply;
+	status(status: number): Reply;
 	lie(lies: { top?: object; choice?: object; delta?: object }): Reply;
 }
 
@@ -92,6 +97,8 @@ export function reply(): Reply {
 		instead: undefined,
 		endMarker: true,
 		whole: false,
+		eventsAs: undefined,
+		status: 200,
 		lies: { top: {}, choice: {}, delta: {} },
 	};
 	const set = (change: Partial<Script>): Reply => {
@@ -145,6 +152,8 @@ export function reply(): Reply {
 			set({ instead: { status: 200, body, headers: { "content-type": contentType } } }),
 		withoutEndMarker: () => set({ endMarker: false }),
 		wholeBody: () => set({ whole: true }),
+		eventsAs: (contentType) => set({ eventsAs: contentType }),
+		status: (status) => set({ status }),
 		lie: (lies) => set({ lies: { ...script.lies, ...lies } }),
 	};
 	return self;

@@ -135,16 +135,19 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 			end();
 			return new Response(instead.body as BodyInit, { status: instead.status, headers: instead.headers });
 		}
-		if (seen.body.stream !== true || script.whole) {
+		const { status } = script;
+		if (script.eventsAs === undefined && (seen.body.stream !== true || script.whole)) {
 			if (script.breaks?.how === "stall") await new Promise((resolve) => signal.addEventListener("abort", resolve));
 			seen.tokens.completion = answer.pieces.length * answer.choices;
 			end();
 			return Response.json(
 				script.breaks?.how === "error" ? JSON.parse(errorPayload(dialect)) : wholeBody(dialect, answer),
+				{ status },
 			);
 		}
 		return new Response(streamBody(script, answer, seen, signal, end), {
-			headers: { "content-type": "text/event-stream" },
+			status,
+			headers: { "content-type": script.eventsAs ?? "text/event-stream" },
 		});
 	}
 

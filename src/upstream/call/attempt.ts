@@ -124,7 +124,7 @@ export class Attempt implements GuardOptions, Sender {
 		return postUpstream(this.#deps, this, post, this.#accept);
 	}
 
-	/** Accepts a response with status 200; for any other status throws, or rejects with, its failure. */
+	/** Accepts a response with status 200 or 201; for any other status throws, or rejects with, its failure. */
 	taken(response: Response): undefined | Promise<never> {
 		this.#response = response;
 		this.#status = response.status;

@@ -4,7 +4,7 @@ import { nextTurn } from "../../base/time-slice.ts";
 import type { ReportedUsage } from "../usage.ts";
 import type { Attempt } from "./attempt.ts";
 import { died, failed, type UpstreamFailure } from "./failure.ts";
-import { readText } from "./read-answer.ts";
+import { beginsEvents, type OpenedBody, openBody, readText, sourceOf } from "./read-answer.ts";
 import { SseReader } from "./sse-reader.ts";
 import type { AnswerStream, Arrived, OutputChunk, StreamWire } from "./stream-wire.ts";
 
@@ -34,36 +34,49 @@ const TRANSITIONS: Readonly<Record<EventStreamState, readonly EventStreamState[]
 	over: [],
 };
 
+/** The parts of an attempt that its events need after the headers. */
+export type EventsOwner = Pick<Attempt, "replica" | "guard" | "answered" | "succeed" | "fail" | "close">;
+
 /** A class, because closures for its functions would be 15 more objects per open stream. */
 export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream<Chunk>, "replica"> {
 	readonly #clock: Clock;
-	readonly #attempt: Attempt;
+	readonly #attempt: EventsOwner;
 	readonly #wire: StreamWire<Chunk>;
 	readonly #reader: ReturnType<StreamWire<Chunk>["reader"]>;
 	readonly #events = new SseReader();
-	/** End of the event-loop turn for which the request waits; undefined once sent, or if it does not wait. */
-	#turn: undefined | Promise<void>;
 	#source: ReadableStreamDefaultReader<Uint8Array> | undefined;
 	#state: EventStreamState = "opening";
 	/** Set if the server answered without streaming; `usage` is undefined if the answer had none. */
 	#whole: { readonly usage: ReportedUsage | undefined } | undefined;
 	/** The failure, held back until the chunks before it are delivered. */
 	#failure: UpstreamFailure | undefined;
+	readonly #bytesMax: number;
 	#streamBytes = 0;
 	#waiting: Uint8Array | undefined;
 	readonly #size = { events: 0, bytes: 0 };
 
-	/** The first `next` sends the request. After the headers, the caller closes the stream, not the client's signal. */
-	constructor(clock: Clock, attempt: Attempt, wire: StreamWire<Chunk>, body: string | FormData) {
+	constructor(clock: Clock, attempt: EventsOwner, wire: StreamWire<Chunk>, bytesMax = STREAM_BYTES_MAX) {
 		this.#clock = clock;
 		this.#attempt = attempt;
 		this.#wire = wire;
+		this.#bytesMax = bytesMax;
 		this.#reader = wire.reader(attempt.replica.dialect);
-		this.#turn = attempt.post({ path: wire.path, body }, "text/event-stream");
 	}
 
-	next(): Promise<readonly Chunk[] | null> {
-		return this.#state === "opening" ? this.#first() : this.#further();
+	/**
+	 * Sends the request and returns the first chunks. After the headers, the caller closes the stream, not the client's
+	 * signal. Not an async function, which would keep the body.
+	 */
+	send(attempt: Attempt, body: string | FormData): Promise<readonly Chunk[] | null> {
+		return this.#first(attempt, attempt.post({ path: this.#wire.path, body }, "text/event-stream"));
+	}
+
+	/** Reads an answer whose first bytes are read. */
+	open({ source, first }: OpenedBody): void {
+		this.#source = source;
+		this.#waiting = first;
+		// The gateway may have closed the stream while the request was sent.
+		if (this.#state === "opening") this.#enter("streaming");
 	}
 
 	arrives(): Promise<Arrived> {
@@ -77,19 +90,18 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		return this.#source.read();
 	}
 
-	/** Returns the first chunks, after the headers. */
-	async #first(): Promise<readonly Chunk[] | null> {
+	async #first(attempt: Attempt, turn: undefined | Promise<void>): Promise<readonly Chunk[] | null> {
 		this.#attempt.guard.waitStarts();
 		try {
-			const whole = await this.#open();
+			const whole = await this.#answer(attempt, turn);
 			if (whole !== undefined) return this.#delivered([whole]);
 		} catch (error) {
 			throw this.#broke(error);
 		}
-		return this.#further();
+		return this.next();
 	}
 
-	async #further(): Promise<readonly Chunk[] | null> {
+	async next(): Promise<readonly Chunk[] | null> {
 		for (;;) {
 			let arrived: Arrived;
 			try {
@@ -155,22 +167,22 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		return { done: false, value: all?.subarray(0, STEP_BYTES) };
 	}
 
-	async #open(): Promise<Chunk | undefined> {
-		if (this.#turn) await this.#turn;
-		this.#turn = undefined;
-		const response = await this.#attempt.send();
-		const refused = this.#attempt.taken(response);
+	/** Returns the chunk of an unstreamed answer. Some servers call their events JSON. */
+	async #answer(attempt: Attempt, turn: undefined | Promise<void>): Promise<Chunk | undefined> {
+		if (turn) await turn;
+		const response = await attempt.send();
+		const refused = attempt.taken(response);
 		if (refused) await refused;
 		if (response.body === null) throw died("an answer without a body");
-		if (!(response.headers.get("content-type") ?? "").includes("json")) {
-			this.#source = response.body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-			// The gateway may have closed the stream while the request was sent.
-			if (this.#state === "opening") this.#enter("streaming");
-			this.#attempt.handedOver();
+		const isJson = (response.headers.get("content-type") ?? "").includes("json");
+		const opened = isJson ? await openBody(response) : { source: sourceOf(response), first: undefined };
+		if (!isJson || beginsEvents(opened)) {
+			this.open(opened);
+			attempt.handedOver();
 			return undefined;
 		}
-		const text = await readText(response, WHOLE_BYTES_MAX);
-		const whole = this.#wire.whole(text, this.#attempt.replica.dialect);
+		const text = await readText(response, WHOLE_BYTES_MAX, opened);
+		const whole = this.#wire.whole(text, attempt.replica.dialect);
 		this.#whole = { usage: whole.usage };
 		this.#finish(true);
 		return whole.chunk;
@@ -178,7 +190,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 
 	#counted(bytes: Uint8Array = NO_BYTES): Uint8Array {
 		this.#streamBytes += bytes.byteLength;
-		if (this.#streamBytes > STREAM_BYTES_MAX) throw failed("a stream beyond the limit");
+		if (this.#streamBytes > this.#bytesMax) throw failed("a stream beyond the limit");
 		return bytes;
 	}
 

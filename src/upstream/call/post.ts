@@ -143,9 +143,9 @@ export async function reachable(
 	return verdict;
 }
 
-/** Throws, or rejects with, the failure for a status other than 200 or for a content encoding. */
+/** Throws, or rejects with, the failure for a status other than 200 and 201 or for a content encoding. */
 export function assertAnswered(response: Response, replica: Replica): undefined | Promise<never> {
-	if (response.status !== 200) return failWithItsText(response, replica);
+	if (response.status !== 200 && response.status !== 201) return failWithItsText(response, replica);
 	if (encodingOf(response) !== "identity") throw unreadable("an answer in an encoding that was not requested");
 	return undefined;
 }

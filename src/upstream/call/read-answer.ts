@@ -7,13 +7,37 @@ export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** Largest answer to a batch line, as large as a line, since both are processed as one text. */
 export const LINE_ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 /** Longer bodies are parsed in time slices. */
-const SHORT_BYTES = 128 * 1024;
+export const SHORT_BYTES = 128 * 1024;
 /** Bytes of a long answer that arrive at once when reading starts. */
 const FIRST_BYTES = 512 * 1024;
 
 /** Whether the declared length allows reading and parsing in one step. */
 export function hasShortBody(response: Response): boolean {
 	return declaredBytes(response) <= SHORT_BYTES;
+}
+
+export interface OpenedBody {
+	readonly source: ReadableStreamDefaultReader<Uint8Array>;
+	/** Bytes that are read already. */
+	readonly first: Uint8Array | undefined;
+}
+
+export function sourceOf(response: Response): OpenedBody["source"] {
+	return (response.body ?? new Blob().stream()).getReader() as OpenedBody["source"];
+}
+
+/** Reads the first bytes of a body, which show whether it has events. */
+export async function openBody(response: Response): Promise<OpenedBody> {
+	const source = sourceOf(response);
+	const { value } = await source.read();
+	return { source, first: value };
+}
+
+/** First characters of the fields of events and of comments; no JSON text begins with them. */
+const EVENTS_BEGIN = /^\s*[deir:]/;
+
+export function beginsEvents({ first }: OpenedBody): boolean {
+	return first !== undefined && EVENTS_BEGIN.test(new TextDecoder().decode(first.subarray(0, 64)));
 }
 
 /** Reserves memory for more bytes of an answer; returns a promise if they must wait. */
@@ -27,8 +51,9 @@ export async function readLong(
 	response: Response,
 	bytesMax: number,
 	takes: TakesAnswer,
+	opened?: OpenedBody,
 ): Promise<{ value: unknown; bytes: number }> {
-	const bytes = await readBytes(response, bytesMax, takes);
+	const bytes = await readBytes(response, bytesMax, opened, takes);
 	const isLong = bytes.length > SHORT_BYTES;
 	return {
 		value: isLong ? await parseInTurns(bytes) : parseJson(new TextDecoder().decode(bytes)),
@@ -36,11 +61,16 @@ export async function readLong(
 	};
 }
 
-export async function readText(response: Response, bytesMax: number): Promise<string> {
-	return new TextDecoder().decode(await readBytes(response, bytesMax));
+export async function readText(response: Response, bytesMax: number, opened?: OpenedBody): Promise<string> {
+	return new TextDecoder().decode(await readBytes(response, bytesMax, opened));
 }
 
-export async function readBytes(response: Response, bytesMax: number, takes?: TakesAnswer): Promise<Uint8Array> {
+export async function readBytes(
+	response: Response,
+	bytesMax: number,
+	opened?: OpenedBody,
+	takes?: TakesAnswer,
+): Promise<Uint8Array> {
 	const chunks: Uint8Array[] = [];
 	let length = 0;
 	let taken = 0;
@@ -50,13 +80,11 @@ export async function readBytes(response: Response, bytesMax: number, takes?: Ta
 		// Reading starts only after this wait: from then on the runtime buffers two megabytes.
 		if (room) await room;
 	}
-	const reader = response.body?.getReader();
-	for (;;) {
-		const { done, value } = (await reader?.read()) ?? { done: true };
-		if (done || value === undefined) break;
+	const source = opened?.source ?? sourceOf(response);
+	for (let value = opened?.first ?? (await source.read()).value; value; value = (await source.read()).value) {
 		length += value.byteLength;
 		if (length > bytesMax) {
-			await reader?.cancel();
+			await source.cancel();
 			throw new UpstreamFailure("failed", { status: response.status, private: "an answer beyond the limit" });
 		}
 		chunks.push(value);

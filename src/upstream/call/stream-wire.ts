@@ -31,6 +31,13 @@ export interface StreamWire<Chunk> {
 	whole(text: string, dialect: Dialect): { chunk: Chunk; usage: ReportedUsage | undefined };
 }
 
+/** Puts the chunks of a stream together, for a server that streams although no stream was requested. */
+export interface Gathering<Answer, Chunk = OutputChunk> {
+	readonly wire: StreamWire<Chunk>;
+	add(chunk: Chunk): void;
+	answer(usage: ReportedUsage | undefined): Answer;
+}
+
 /** An open stream of an answer. Until `next` returns the first chunks, other replicas are tried. */
 export interface AnswerStream<Chunk> {
 	/**

@@ -62,8 +62,9 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 		const attempt = new Attempt(this.#deps, ticket, call.context, limits, this.#startedMs, freshConnection);
 		// Output for a client that disconnected is charged, so that must be noticed at once.
 		attempt.guard.watch();
-		this.#events = new EventStream(this.#deps.clock, attempt, call.wire, body);
-		return this.#events.next();
+		const events = new EventStream(this.#deps.clock, attempt, call.wire);
+		this.#events = events;
+		return events.send(attempt, body);
 	}
 
 	came(chunks: readonly Chunk[] | null): readonly Chunk[] | null {

@@ -7,16 +7,29 @@ import type { ReportedUsage } from "../usage.ts";
 import { asObject, parseJson } from "../wire-value.ts";
 import type { AnswerRead } from "./answer-memory.ts";
 import { Attempt, type CallContext } from "./attempt.ts";
-import { isError, UpstreamFailure, unreadable } from "./failure.ts";
+import { EventStream, type EventsOwner } from "./event-stream.ts";
+import { failed, isError, UpstreamFailure, unreadable } from "./failure.ts";
 import type { CallDeps, UpstreamPost } from "./post.ts";
-import { ANSWER_BYTES_MAX, hasShortBody, LINE_ANSWER_BYTES_MAX, readLong } from "./read-answer.ts";
+import {
+	ANSWER_BYTES_MAX,
+	beginsEvents,
+	hasShortBody,
+	LINE_ANSWER_BYTES_MAX,
+	type OpenedBody,
+	openBody,
+	readLong,
+	SHORT_BYTES,
+} from "./read-answer.ts";
 import type { Tries } from "./replay.ts";
+import type { Gathering } from "./stream-wire.ts";
 
 export interface UnaryPost<Answer> extends UpstreamPost {
 	/** Largest answer in bytes; default 64 MB, for batch lines at most 8 MB. */
 	readonly bytesMax?: number;
 	/** Reads parsed JSON that is not an error, large lists in time slices. UpstreamFailure if it makes no sense. */
 	readonly read: (body: unknown, headers: Headers, dialect: Dialect) => Answer | Promise<Answer>;
+	/** Reads an answer that comes as events. */
+	readonly gather?: () => Gathering<Answer>;
 }
 
 export interface Asker {
@@ -91,14 +104,15 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer> {
 		const attempt = this.#underWay();
 		const turn = attempt.post(post, "application/json");
-		return this.#answer(attempt, turn, post.read, post.bytesMax ?? ANSWER_BYTES_MAX);
+		return this.#answer(attempt, turn, post.read, post.bytesMax ?? ANSWER_BYTES_MAX, post.gather);
 	}
 
 	async #answer<Answer>(
 		attempt: Attempt,
 		turn: undefined | Promise<void>,
 		read: UnaryPost<Answer>["read"],
-		bytesMax: number,
+		answerBytesMax: number,
+		gather: UnaryPost<Answer>["gather"],
 	): Promise<Answer> {
 		const { dialect } = attempt.replica;
 		if (turn) await turn;
@@ -107,25 +121,66 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		if (refused) await refused;
 		// Answers of one event-loop turn are read, settled and sent together.
 		await this.#deps.tickBarrier();
-		const isLine = this.#call.context.patient === true;
-		const parsed = hasShortBody(response)
-			? parseJson(await response.text())
-			: await this.#readLong(response, isLine ? Math.min(bytesMax, LINE_ANSWER_BYTES_MAX) : bytesMax);
+		const bytesMax =
+			this.#call.context.patient === true ? Math.min(answerBytesMax, LINE_ANSWER_BYTES_MAX) : answerBytesMax;
+		let parsed: unknown;
+		let opened: OpenedBody | undefined;
+		if (hasShortBody(response)) {
+			const text = await response.text();
+			parsed = parseJson(text);
+			if (parsed === undefined && gather !== undefined) opened = await openBody(new Response(text));
+		} else {
+			// A body of declared length waits for memory before it is opened.
+			if (gather !== undefined && !response.headers.has("content-length")) opened = await openBody(response);
+			if (opened === undefined || !beginsEvents(opened)) parsed = await this.#readLong(response, bytesMax, opened);
+		}
+		if (parsed === undefined && gather !== undefined && opened !== undefined && beginsEvents(opened))
+			return this.#gathered(attempt, opened, gather(), bytesMax);
 		if (parsed === undefined) throw unreadable("an answer that is not JSON");
 		const object = asObject(parsed);
 		if (object !== undefined && isError(object)) throw dialect.failureOfError(object);
 		return read(parsed, response.headers, dialect);
 	}
 
-	async #readLong(response: Response, bytesMax: number): Promise<unknown> {
-		const { accountId, patient } = this.#call.context;
+	async #gathered<Answer>(
+		attempt: Attempt,
+		opened: OpenedBody,
+		gathering: Gathering<Answer>,
+		bytesMax: number,
+	): Promise<Answer> {
+		const { guard } = attempt;
+		const stream = new EventStream(this.#deps.clock, partOf(attempt), gathering.wire, ANSWER_BYTES_MAX);
+		guard.watch();
+		stream.open(opened);
+		let bytes = 0;
+		let taken = 0;
+		for (let chunks = await stream.next(); chunks !== null; chunks = await stream.next()) {
+			for (const chunk of chunks) {
+				gathering.add(chunk);
+				bytes += chunk.outputBytes;
+			}
+			if (bytes > bytesMax) throw failed("an answer beyond the limit");
+			if (bytes - taken <= SHORT_BYTES) continue;
+			const room = this.#take(bytes - taken, guard.signal);
+			this.#longBytes += bytes - taken;
+			taken = bytes;
+			if (room) await room;
+		}
+		guard.waitEnds();
+		return gathering.answer(stream.usage());
+	}
+
+	async #readLong(response: Response, bytesMax: number, opened: OpenedBody | undefined): Promise<unknown> {
 		const { signal } = this.#underWay().guard;
-		const { value, bytes } = await readLong(response, bytesMax, (more) => {
-			this.#read ??= this.#deps.answers.read(accountId);
-			return this.#read.take(more, signal, patient === true);
-		});
+		const { value, bytes } = await readLong(response, bytesMax, (more) => this.#take(more, signal), opened);
 		this.#longBytes += bytes;
 		return value;
+	}
+
+	#take(bytes: number, signal: AbortSignal): undefined | Promise<void> {
+		const { accountId, patient } = this.#call.context;
+		this.#read ??= this.#deps.answers.read(accountId);
+		return this.#read.take(bytes, signal, patient === true);
 	}
 
 	#release(): void {
@@ -138,6 +193,16 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		return this.#attempt;
 	}
 }
+
+/** The end of the events is not the end of the attempt. */
+const partOf = ({ replica, guard }: Attempt): EventsOwner => ({
+	replica,
+	guard,
+	answered() {},
+	succeed() {},
+	fail: (error) => guard.failureOf(error),
+	close() {},
+});
 
 /** Thrown for a client that disconnected: the answer then costs nothing, whenever that was noticed. */
 function leftBefore(): UpstreamFailure {

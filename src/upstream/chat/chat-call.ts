@@ -3,13 +3,14 @@ import type { CallContext } from "../call/attempt.ts";
 import type { StreamCall } from "../call/stream.ts";
 import type { StreamWire } from "../call/stream-wire.ts";
 import type { Asker, UnaryCall, UnaryPost } from "../call/unary.ts";
+import { gatherText } from "../gathered.ts";
 import { type GenerationRequest, generationText, joinReplies, seedOf } from "../generation-request.ts";
 import type { Prompt } from "../prompt.ts";
 import type { Replica } from "../replicas/replica.ts";
 import { parseJson } from "../wire-value.ts";
 import type { ChatChunk, ChatReply } from "./chat-answer.ts";
 import { ChatReader } from "./chat-reader.ts";
-import { chunkOfReply, readChatReply, readChatReplyInTurns } from "./chat-whole.ts";
+import { choiceOfChunks, chunkOfReply, readChatReply, readChatReplyInTurns } from "./chat-whole.ts";
 
 export interface ChatCallInput extends Pick<GenerationRequest, "fields" | "prompt"> {
 	readonly maxOutputTokens: number;
@@ -29,6 +30,11 @@ const WIRE: StreamWire<ChatChunk> = {
 
 const wireOf = (choices: number): StreamWire<ChatChunk> =>
 	choices === 1 ? WIRE : { ...WIRE, reader: (dialect) => new ChatReader(dialect, choices) };
+
+const gatherOne = () => gatherText(WIRE, choiceOfChunks);
+/** A separate function, since a closure in the caller would cost an object per request. */
+const gatherOf = (n: number) => (n === 1 ? gatherOne : gatherSeveral(n));
+const gatherSeveral = (n: number) => () => gatherText(wireOf(n), choiceOfChunks);
 
 export function chatStream(model: Model, context: CallContext, input: ChatCallInput): StreamCall<ChatChunk> {
 	const { fields, prompt, maxOutputTokens, choices: n } = input;
@@ -66,7 +72,8 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 
 	run(ask: Asker, replica: Replica): Promise<ChatReply> {
 		if (this.n > 1 && !replica.dialect.unaryUsageCoversChoices) return this.#oneByOne(ask, replica);
-		return ask.post({ path: PATH, body: generationText(replica, this, false), read: readWhole });
+		const gather = gatherOf(this.n);
+		return ask.post({ path: PATH, body: generationText(replica, this, false), read: readWhole, gather });
 	}
 
 	/** Usage of this dialect covers only the first choice, so each choice is requested separately. */
@@ -74,7 +81,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 		const replies: ChatReply[] = [];
 		for (let index = 0; index < this.n; index += 1) {
 			const body = generationText(replica, { ...this, n: 1, fields: seedOf(this.fields, index) }, false);
-			replies.push(await ask.post({ path: PATH, body, read: readWhole }));
+			replies.push(await ask.post({ path: PATH, body, read: readWhole, gather: gatherOne }));
 		}
 		return joinReplies(replies, this.n);
 	}

@@ -68,6 +68,14 @@ export function chunkOfReply(reply: ChatReply): ChatChunk {
 	};
 }
 
+/** Returns a choice of a whole answer from its merged chunks, for servers that stream without being asked. */
+export function choiceOfChunks({ index, delta, logprobs, finish_reason }: JsonObject): ChatChoice {
+	const { content = null, refusal = null, tool_calls: calls, ...others } = delta as JsonObject;
+	const whole = asArray(calls)?.map((call) => ({ ...asObject(call), index: undefined }));
+	const message = { ...others, content, refusal, ...(whole === undefined ? {} : { tool_calls: whole }) };
+	return { index, message, logprobs: logprobs ?? null, finish_reason } as ChatChoice;
+}
+
 function deltaOfMessage(message: JsonObject): JsonObject {
 	const { refusal, tool_calls: calls, ...delta } = message;
 	return {

@@ -173,6 +173,41 @@ for (const counted of [true, false])
 		},
 	);
 
+/** Forms in which some servers answer, whatever was requested. */
+const FORMS: [string, (answer: Reply) => Reply][] = [
+	["events", (answer) => answer.eventsAs("text/event-stream")],
+	["events called JSON", (answer) => answer.eventsAs("application/json")],
+	["one body", (answer) => answer.wholeBody()],
+	["status 201", (answer) => answer.status(201)],
+];
+for (const [at, [form, as]] of FORMS.entries())
+	for (const stream of [true, false])
+		matrix.cell(
+			`${form}, ${stream ? "streamed" : "whole"}`,
+			async ({ send }) => {
+				const answer = reply()
+					.reasoning("hm hm")
+					.text("Looking.")
+					.toolCall("find", {}, "call_a")
+					.toolCall("list", { q: 1 }, "call_b");
+				return (await send({ stream }, as(answer))).client.ended();
+			},
+			(cell) => {
+				// Without a request for usage events have none: 30 bytes are eight tokens.
+				const charge = stream || at > 1 ? exact(7) : estimated(8);
+				expectCharge(cell, { ending: "finished", status: 200, ...charge });
+				const { message, finish_reason } = stream ? {} : ((wholeAnswer(cell, 200).choices as Json[])[0] as Json);
+				const shape = stream ? joined(streamedEvents(cell, false), 0) : shapeOf(message as Json, finish_reason);
+				expect(shape).toEqual({
+					content: "Looking.",
+					reasoning: "hm hm",
+					calls: ["call_a find {}", 'call_b list {"q":1}'],
+					finish: "tool_calls",
+				});
+			},
+			at % 2 === Number(stream) ? 0 : 1,
+		);
+
 function choicesOf({ dialect }: Cell<string>, { more }: Kind): number {
 	return more.n === 2 && !SINGLE_CHOICE.has(dialect) ? 2 : 1;
 }

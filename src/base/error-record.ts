@@ -18,7 +18,7 @@ export interface ErrorRecord {
 /** Fields of a database error with names of schema objects, or places in the server's source. */
 const ABOUT = ["schema_name", "table_name", "column_name", "data_type_name", "constraint_name", "routine"] as const;
 const CAUSES_MAX = 3;
-/** PostgreSQL, "Error Codes": five characters. */
+/** A SQLSTATE code has five characters (PostgreSQL, appendix A). */
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 /** Codes raised by functions, whose texts may contain values. */
 const RAISED = /^(P0|TG)/;

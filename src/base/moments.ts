@@ -10,7 +10,7 @@ const MOMENT_MS = 100;
 export function createLongRunWatch<One>(clock: Clock, lasts: (one: One) => void) {
 	/** Work in order of its start; undefined once ended. Not a Set, because of the problem described in `SlotPool`. */
 	let young: (One | undefined)[] = [];
-	/** Number of works that began before the first one in `young`. */
+	/** Number given to the first entry of `young`. */
 	let before = 0;
 	let isTicking = false;
 

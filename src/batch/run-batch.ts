@@ -195,7 +195,7 @@ async function outputLost(
 ): Promise<void> {
 	// A newer run has taken over: fencing its files here would stop its writing.
 	if (!(await deps.books.reopen(batch.id, batch.run, []))) throw new RunLost();
-	// An earlier run may still fence this one's files, between its check and its fence; that loses nothing.
+	// An earlier run may still fence this run's files after its own check passed; no outcome is lost by that.
 	for (const file of [files.output, files.error])
 		if (file && ((await deps.files.resume(file.fileId))?.parts() ?? 0) > file.parts()) throw new Error(FENCED);
 	const sealed = { output: await sealedOf(files.output), error: await sealedOf(files.error) };

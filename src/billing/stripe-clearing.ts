@@ -44,7 +44,7 @@ export async function compareDaily(deps: Deps): Promise<Clearing["outcome"] | nu
 		log.info("payments were compared with Stripe's lists", { ...outcome });
 		return outcome;
 	} catch (error) {
-		// Resets the start, so that the next check repeats the comparison.
+		// Resets the start time, so that the next check runs the comparison again.
 		await statements`update stripe_clearing set started_at = '-infinity' where day = ${day}::date`;
 		throw error;
 	}

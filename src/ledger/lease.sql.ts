@@ -53,7 +53,7 @@ export const lease = pgTable(
 	],
 );
 
-/** Numbers recalls in the order in which numbers were taken, not in which rows appeared: see `recall`. */
+/** Sequence that numbers recalls by when the number was taken; rows may appear in another order (see `recall`). */
 export const recallTicket = pgSequence("recall_ticket");
 
 /**

@@ -181,7 +181,7 @@ function createChecks({ statements, mails, serviceName, checkCode }: Guard, atte
 	};
 }
 
-/** The library checks a session before an unfinished sign-in; this function does the same. */
+/** Same order as in the library: a session counts before an unfinished sign-in. */
 async function challengeOf(statements: Statements, ctx: GenericEndpointContext) {
 	const session = await getSessionFromCtx(ctx);
 	if (session !== null) {

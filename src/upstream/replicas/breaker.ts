@@ -162,7 +162,7 @@ export function createBreaker(clock: Clock, limits: () => BreakerLimits, healthy
 		},
 		/** Registers a call. A last resort (`LastResort`) may start one that `allows` forbids. */
 		begin(accountId: string): BreakerCall {
-			// A last resort starts the trial before the cool-down ends.
+			// A call that is the last resort starts the trial before the cool-down ends.
 			if (states.is("open")) change("half_open");
 			if (states.is("half_open") && !rests(accountId)) triedUntilMs = clock.monotonicMs() + TRIAL_ALONE_MS;
 			return { accountId, generation };

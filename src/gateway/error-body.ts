@@ -7,7 +7,7 @@ import { isUnstorableText } from "../db/sql-fault.ts";
 import type { CreditShortage } from "../money/credit-shortage.ts";
 import { formatUsd } from "../money/nano-usd.ts";
 import { UpstreamFailure, type UpstreamFailureKind } from "../upstream/call/failure.ts";
-import { jsonHeaders } from "./headers.ts";
+import { CODING_HEADER, jsonHeaders } from "./headers.ts";
 
 const TYPES: Readonly<Record<number, string>> = {
 	401: "authentication_error",
@@ -82,6 +82,7 @@ export function errorResponse(fault: Fault, requestId: string, language: Languag
 	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
 	else if (fault.isFinal || FINAL.has(status) || fault.code === "service_unavailable")
 		headers["x-should-retry"] = "false";
+	if (status === 415 && fault.param === CODING_HEADER) headers["accept-encoding"] = "identity";
 	if (status === 401) headers["www-authenticate"] = "Bearer";
 	return new Response(JSON.stringify(errorBody(fault, language)), { status, headers });
 }

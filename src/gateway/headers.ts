@@ -3,6 +3,9 @@ import type { RateLimitState } from "../limits/key-limits.ts";
 /** Header with the id of the model that answered a request to a route. */
 export const SERVED_MODEL_HEADER = "x-served-model";
 
+/** Also the `param` of a 415 about the coding of a body, not its type. */
+export const CODING_HEADER = "content-encoding";
+
 /** Cached headers of responses without `x-ignored-parameters`, by content type. */
 const PLAIN = new Map<string, Headers>();
 

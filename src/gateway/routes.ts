@@ -142,6 +142,7 @@ export function escapedError(error: unknown, code: string | number): Response {
 
 /** Paths of other interfaces, and what to use here instead. The first match counts. */
 const INSTEAD: readonly [RegExp, string][] = [
+	[/\/\//, "Unknown endpoint: the path has `//`. The client's base URL ends with /v1, without a slash after it."],
 	[
 		/^\/(?!v1\/)|^\/v1\/v1\//,
 		"Unknown endpoint. The client's base URL ends with /v1, once, so that it calls /v1/chat/completions.",

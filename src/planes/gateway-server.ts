@@ -38,6 +38,12 @@ export interface ServerDeps {
 /** Above the largest possible `body_mb`, so that our 413 comes before Bun's, which has no body. */
 const BODY_BYTES_CEILING = 1_088 * 1024 * 1024;
 
+/** Whether a program with a key calls a path of the console's pages: its base URL is wrong. */
+function missesPrefix({ headers, url }: Request): boolean {
+	const isBearer = headers.get("authorization")?.slice(0, 7).toLowerCase() === "bearer ";
+	return isBearer && !new URL(url).pathname.startsWith("/api/");
+}
+
 /** Serves everything on one port. Calls Bun.serve directly, because Elysia shares the port and has other timeouts. */
 export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Server<undefined> {
 	const clientAddress = createClientAddress(
@@ -69,12 +75,13 @@ export function startGatewayServer(config: ServerConfig, deps: ServerDeps): Serv
 		.onError(({ error, code }) => escapedError(error, code))
 		.get("/livez", probes["/livez"])
 		.get("/readyz", probes["/readyz"])
+		.get("/health", probes["/readyz"])
 		.get("/metrics", ({ request }) =>
 			mayReadMetrics(config, connectionOf(request)) ? metricsResponse(deps.metrics) : notFound(request),
 		)
 		.all(`${MANAGEMENT_PREFIX}*`, passOn, { parse: "none" })
 		.use(createGateway({ ...deps.endpoints, connectionOf }))
-		.all("/*", passOn, { parse: "none" });
+		.all("/*", ({ request }) => (missesPrefix(request) ? notFound(request) : passOn({ request })), { parse: "none" });
 	const checkUrl = createUrlCheck(probes);
 	const answerClient = createCors((request) => http.fetch(request), deps.cors);
 	const answer = (request: Request) =>

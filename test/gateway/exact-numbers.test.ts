@@ -137,12 +137,12 @@ test("a number beyond a double is refused with its field's name", async () => {
 test("exact numbers among very many values are refused", async () => {
 	const values = `${"1,".repeat(20_001)}${BIG}`;
 	const body = (metadata: string) =>
-		`{"model":"vllm","messages":[{"role":"user","content":"x"}],"metadata":[${metadata}]}`;
+		`{"model":"vllm","messages":[{"role":"user","content":"x"}],"metadata":[[${metadata}]]}`;
 	expect((await post("/v1/chat/completions", body(values))).status).toBe(400);
 	expect((await post("/v1/chat/completions", body(values.replace(BIG, "1")))).status).toBe(200);
 	const half = `${"1,".repeat(10_001)}${BIG}`;
 	expect((await post("/v1/chat/completions", body(half))).status).toBe(200);
-	expect((await post("/v1/chat/completions", body(`${half}],"other":[${half}`))).status).toBe(400);
+	expect((await post("/v1/chat/completions", body(`${half}]],"other":[[${half}`))).status).toBe(400);
 });
 
 test("a batch line's body is sent as written", async () => {

@@ -64,7 +64,7 @@ const FAMILIES: readonly Family[] = [
 			temperature: [-0.1, 2.1, "1", [], {}],
 			top_p: [-1, 1.1, "x"],
 			seed: [1.5, "1", 1e300],
-			stop: [1, [], [1], {}, Array(17).fill("x")],
+			stop: [1, [1], {}, Array(17).fill("x")],
 			logit_bias: [1, "x", [1], { 1: "x" }, { 1: 1e9 }],
 		},
 	},

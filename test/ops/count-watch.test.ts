@@ -19,7 +19,7 @@ test("a gateway warns of a payment that the books lack, stays ready", async () =
 	try {
 		const warnings = async () => (await (await service.get("/readyz")).json()).warnings as string[];
 		await waitFor(async () => (await warnings()).some((text) => text.includes("card payment")), "the warning");
-		expect((await service.get("/readyz")).status).toBe(200);
+		for (const path of ["/readyz", "/health"]) expect((await service.get(path)).status).toBe(200);
 		// Late settlements of the last day count, over all instances.
 		expect(await (await service.get("/metrics")).text()).toContain("\ntollgate_payment_findings_open 1\n");
 		await waitFor(

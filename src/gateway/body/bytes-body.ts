@@ -1,6 +1,7 @@
 import { Fault } from "../../base/fault.ts";
 import { turnFor } from "../../base/time-slice.ts";
 import type { Connection } from "../connection.ts";
+import { CODING_HEADER } from "../headers.ts";
 import { type BodyReads, inTime } from "./body-reads.ts";
 
 /** Deadline of an uploaded file, long enough for a slow connection. */
@@ -138,8 +139,20 @@ export async function readForm(
 	return parseForm(new Response(body, { headers: { "content-type": type } }));
 }
 
+/** Fault unsupported_media_type for a body in a coding: the size of the decompressed body is unknown. */
+export function assertNotPacked(headers: Headers): void {
+	const coding = headers.get(CODING_HEADER);
+	if (coding === null || /^\s*(identity)?\s*$/i.test(coding)) return;
+	throw new Fault(
+		"unsupported_media_type",
+		"Compressed request bodies are not supported. Send the body without `content-encoding`.",
+		{ param: CODING_HEADER },
+	);
+}
+
 /** The form's content type with its boundary. Fault unsupported_media_type. */
 export function formType({ headers }: Request): string {
+	assertNotPacked(headers);
 	const type = headers.get("content-type") ?? "";
 	if (/^multipart\/form-data\b/i.test(type)) return type;
 	throw new Fault(

@@ -11,7 +11,7 @@ import type { Connection } from "../connection.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
 import { formsOf } from "./body-problem.ts";
 import { type BodyReads, madeInTime } from "./body-reads.ts";
-import { assertDeclared, readBytes, TAKES_ANY, type TakesBytes } from "./bytes-body.ts";
+import { assertDeclared, assertNotPacked, readBytes, TAKES_ANY, type TakesBytes } from "./bytes-body.ts";
 import { shorten } from "./shortened-json.ts";
 
 /** Deadline of a body, even if it keeps arriving. */
@@ -91,6 +91,7 @@ interface BodyForm {
 }
 
 function assertJsonType(request: Request): void {
+	assertNotPacked(request.headers);
 	const type = request.headers.get("content-type");
 	if (type !== null && !/^application\/(?:[\w.+-]+\+)?json\b/i.test(type)) {
 		throw new Fault(
@@ -169,7 +170,7 @@ async function longBodyOf(text: string, { owner, field, lists }: BodyForm): Prom
 	const value =
 		structure.parts < PARTS_A_STEP
 			? parseObject(short.text)
-			: objectOf((await parseInTurns(Buffer.from(short.text), undefined, timeSlice)) ?? notJson(short.text));
+			: objectOf((await parseInTurns(Buffer.from(short.text), undefined, timeSlice)) ?? notJson());
 	keepDigits(value, structure, short.leftOut === undefined ? undefined : field);
 	if (timeSlice.isOver()) await timeSlice.next();
 	return { value, raw, leftOut: short.leftOut, timeSlice };
@@ -202,21 +203,13 @@ function parseJson(text: string): unknown {
 	try {
 		return JSON.parse(text);
 	} catch (cause) {
-		return notJson(text, cause);
+		return notJson(cause);
 	}
 }
 
-function notJson(text: string, cause?: unknown): never {
-	if (PACKED.some((beginning) => text.startsWith(beginning)))
-		throw new Fault(
-			"unsupported_media_type",
-			"Compressed request bodies are not supported. Send the body without `content-encoding`.",
-		);
+function notJson(cause?: unknown): never {
 	throw new Fault("invalid_request", "The request body is not valid JSON.", { cause });
 }
-
-/** Magic bytes of gzip and zstd, decoded as text. */
-const PACKED = ["\u001f\ufffd", "(\ufffd/\ufffd"] as const;
 
 /** In slices. */
 async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>, { owner }: BodyForm): Promise<string> {

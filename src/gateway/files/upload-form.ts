@@ -20,12 +20,6 @@ const PACE_GRACE_MS = 60_000;
  */
 export function openUploadForm(request: Request, { clock, bytesMax }: { clock: Clock; bytesMax: number }) {
 	const type = formType(request);
-	// Refused, because the size of a decompressed body is unknown.
-	if ((request.headers.get("content-encoding") ?? "identity").toLowerCase() !== "identity")
-		throw new Fault(
-			"unsupported_media_type",
-			"Compressed request bodies are not supported. Send the body without `content-encoding`.",
-		);
 	if (Number(request.headers.get("content-length") ?? 0) > bytesMax) throw bodyTooLarge(bytesMax);
 
 	const fields = new Map<string, string>();

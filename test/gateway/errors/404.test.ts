@@ -82,6 +82,27 @@ describe("404 not_found", () => {
 		}
 	});
 
+	test("explains a path of a page that is called with a key", async () => {
+		for (const path of ["/models", "/chat/completions", "/", "/keys", "/v1", "/v2/models"]) {
+			for (const method of ["GET", "POST", "OPTIONS"]) {
+				const headers = { authorization: `bearer ${customer.secret}`, accept: "text/html" };
+				const { status, error } = await errorOf(await fetch(`${service.url}${path}`, { method, headers }));
+				expect([path, method, status, error.code]).toEqual([path, method, 404, "not_found"]);
+				expect(error.message).toContain("ends with /v1, once");
+			}
+		}
+		const page = await fetch(`${service.url}/models`, { headers: { accept: "text/html" } });
+		expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+	});
+
+	test("explains a doubled slash", async () => {
+		for (const path of ["/v1//chat/completions", "/v1//models", "/x//y"]) {
+			const { status, error } = await errorOf(await service.post(path, customer.secret, ask("hi")));
+			expect([path, status, error.code]).toEqual([path, 404, "not_found"]);
+			expect(error.message).toContain("`//`");
+		}
+	});
+
 	test("names an existing path for each missing one", async () => {
 		const paths = [
 			"chat/completions/chatcmpl-1",

@@ -60,21 +60,30 @@ describe("413 payload_too_large", () => {
 	});
 });
 
-test("415 unsupported_media_type for a compressed body", async () => {
-	const text = JSON.stringify(ask());
-	for (const body of [Bun.gzipSync(text), new Uint8Array(Bun.zstdCompressSync(text))]) {
-		const response = await fetch(`${service.url}/v1/chat/completions`, {
+describe("415 unsupported_media_type", () => {
+	const packed = (path: string, coding: string, type: string) =>
+		fetch(`${service.url}${path}`, {
 			method: "POST",
-			headers: { authorization: `Bearer ${customer.secret}`, "content-type": "application/json" },
-			body,
+			headers: { authorization: `Bearer ${customer.secret}`, "content-type": type, "content-encoding": coding },
+			body: JSON.stringify(ask("hi", { model: "none" })),
 		});
-		const { status, error } = await errorOf(response);
-		expect([status, error.code, error.message]).toEqual([
-			415,
-			"unsupported_media_type",
-			expect.stringContaining("Compressed request bodies"),
-		]);
-	}
+
+	test.each(["gzip", "br", "zstd", "deflate", "x-other", "identity, gzip"])("names the coding %s", async (coding) => {
+		for (const path of ["/v1/chat/completions", "/v1/completions"]) {
+			const { status, error, headers } = await errorOf(await packed(path, coding, "application/json"));
+			expect([status, error.code, error.param]).toEqual([415, "unsupported_media_type", "content-encoding"]);
+			expect(headers.get("accept-encoding")).toBe("identity");
+		}
+	});
+
+	test("names a wrong type without an offer of codings", async () => {
+		const { status, headers } = await errorOf(await packed("/v1/chat/completions", "identity", "text/plain"));
+		expect([status, headers.get("accept-encoding")]).toEqual([415, null]);
+	});
+
+	test("is not sent for the coding identity", async () => {
+		expect((await packed("/v1/chat/completions", "identity", "application/json")).status).toBe(404);
+	});
 });
 
 test("none of these reached a model server or was charged", async () => {

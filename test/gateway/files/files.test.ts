@@ -132,7 +132,7 @@ describe("the form of an upload", () => {
 		expect(await problemOf(await post(packed, { ...type, "content-encoding": "gzip" }))).toEqual([
 			415,
 			"unsupported_media_type",
-			null,
+			"content-encoding",
 		]);
 		for (const body of [whole, "", "--b\r\n\r\n", "--b\r\nx: y\r\n\r\n--b--"])
 			expect((await problemOf(await post(body, type))).slice(0, 2)).toEqual([400, "invalid_request"]);

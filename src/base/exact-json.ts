@@ -1,8 +1,8 @@
 import { Fault } from "./fault.ts";
 
-/** Numbers of JSON that a double cannot hold keep their digits: `JSON.stringify` writes them as they came. */
+/** Parses JSON without rounding: numbers that a double cannot represent keep their digits in `JSON.stringify`. */
 
-/** Of the runtime: the types of the language do not have them yet. */
+/** Functions of the runtime that TypeScript's types do not have yet. */
 const { parse, rawJSON, isRawJSON } = JSON as unknown as {
 	parse(text: string, revive: (name: string, value: unknown, context: { source: string }) => unknown): unknown;
 	rawJSON(text: string): ExactNumber;
@@ -16,8 +16,8 @@ export interface ExactNumber {
 const WHOLE = /^-?\d+$/;
 
 /**
- * Like `JSON.parse`, at six times its cost: integers beyond 2^53 become ExactNumbers, and numbers beyond a double too.
- * With `param` the latter are Fault `invalid_request`.
+ * Like `JSON.parse`, at six times its cost: integers above 2^53, and numbers beyond a double's range, become
+ * ExactNumbers. With `param` the latter are Fault `invalid_request`.
  */
 export function parseExactly(text: string, param?: string): unknown {
 	return parse(text, (_name, value, { source }) => {
@@ -28,7 +28,7 @@ export function parseExactly(text: string, param?: string): unknown {
 	});
 }
 
-/** The sum of a number of either kind and an integer; undefined for other values. */
+/** Adds an integer to a number of either kind; undefined for other values. */
 export function addExactly(value: unknown, more: number): number | ExactNumber | undefined {
 	if (typeof value === "number") return value + more;
 	return isRawJSON(value) ? rawJSON(String(BigInt(value.rawJSON) + BigInt(more))) : undefined;

@@ -4,13 +4,13 @@ import { SlotMap } from "./slot-map.ts";
 interface Line<Waiter> {
 	readonly owner: string;
 	readonly waiters: LinkedQueue<Waiter>;
-	/** A lower turn has waited longer. */
+	/** Order of waiting: a lower turn has waited longer. */
 	turn: number;
 }
 
-/** Waiting requests, one line per owner, first in, first out. The owner that holds least (`held`) comes first. */
+/** Waiting requests in one queue per owner. The owner with the fewest places (`held`) is served first. */
 export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, held: (owner: string) => number) {
-	/** No line is empty. */
+	/** Queues by owner; none is empty. */
 	const lines = new SlotMap<Line<Waiter>>();
 	let size = 0;
 	let turns = 0;
@@ -24,12 +24,12 @@ export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, hel
 	}
 
 	return {
-		/** Adds to the end of its owner's line. */
+		/** Adds to the end of its owner's queue. */
 		add(waiter: Waiter): QueueNode<Waiter> {
 			size += 1;
 			return lineOf(ownerOf(waiter)).waiters.add(waiter);
 		},
-		/** Adds before its owner's other waiters. */
+		/** Adds before the owner's other waiters. */
 		addFirst(waiter: Waiter): QueueNode<Waiter> {
 			size += 1;
 			return lineOf(ownerOf(waiter)).waiters.addFirst(waiter);
@@ -41,13 +41,13 @@ export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, hel
 			size -= 1;
 			if (line.waiters.size === 0) lines.delete(owner);
 		},
-		/** The owner just got or returned a place: others with as many places come first. */
+		/** The owner got or returned a place: other owners with as many places are served before it. */
 		goBehind(owner: string) {
 			const line = lines.get(owner);
 			if (line !== undefined) line.turn = turns++;
 		},
 		size: (): number => size,
-		/** The next waiter in turn. */
+		/** The waiter to be served next. */
 		first(): Waiter | undefined {
 			let best: Line<Waiter> | undefined;
 			let least = 0;
@@ -59,19 +59,19 @@ export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, hel
 			}
 			return best?.waiters.first;
 		},
-		/** Fewest places first, then longest without a place. A copy: lines may change during the iteration. */
+		/** Queues by fewest places, then by longest wait. A copy, because queues may change during the iteration. */
 		inTurn(): Iterable<Iterable<Waiter>> {
 			if (lines.size === 1) return Array.from(lines, ({ waiters }) => waiters);
 			const ranked = Array.from(lines, (line) => ({ line, places: held(line.owner) }));
 			ranked.sort((a, b) => a.places - b.places || a.line.turn - b.line.turn);
 			return ranked.map(({ line }) => line.waiters);
 		},
-		/** The last waiter of the longest line, if that line is longer than this owner's would be with one more. */
+		/** Last waiter of the longest queue, if that is longer than this owner's with one more. */
 		displaced(owner: string): Waiter | undefined {
 			let longest: Line<Waiter> | undefined;
 			for (const line of lines) {
 				const more = line.waiters.size - (longest?.waiters.size ?? 0);
-				// Of equally long lines, the one whose turn is first.
+				// Of equally long queues, the one whose turn is first.
 				if (more > 0 || (more === 0 && longest !== undefined && line.turn < longest.turn)) longest = line;
 			}
 			if (longest === undefined) return undefined;

@@ -5,46 +5,43 @@ import { createFairLines } from "./fair-lines.ts";
 import { Fault } from "./fault.ts";
 import { SlotPool } from "./slot-pool.ts";
 
-/** The last part of a pool is only for owners that hold less than `LEAST` of it, or one place. */
+/** Share of a pool kept for owners that hold less than `LEAST` of it, or only one place. */
 const RESERVE = 1 / 16;
 const LEAST = 1 / 1_024;
 
 export interface FairPoolOptions {
-	/** Places or bytes of the whole pool. */
+	/** Size of the pool in places or bytes. */
 	size(): number;
-	/** Part of the pool that an owner alone may hold. 1: all of it. */
+	/** Largest part of the pool that an owner may hold while it is alone; 1: all. */
 	share(): number;
-	/** Whether every holder can be ended: then no share shrinks and nothing is reserved. */
+	/** True if every holder can be ended: then shares do not shrink and nothing is reserved. */
 	readonly allYield?: boolean;
-	/** Refusal of an owner that holds its share. */
+	/** Refusal for an owner that already holds its share. */
 	own?(): Fault;
-	/** Refusal of an owner that holds little: others hold the pool. */
+	/** Refusal for an owner that holds little, because others hold the pool. */
 	full?(): Fault;
 }
 
-/** What a contended pool takes back from the owner that holds most. */
+/** A holder that a full pool may end, to take its part from the owner that holds most. */
 export interface Yielding {
 	readonly owner: string;
-	/** The lowest yields first: bytes a second, or the time it began. */
+	/** The holder with the lowest pace is ended first: bytes per second, or the time of its start. */
 	pace(): number;
-	/** Must return what it holds before it returns itself. */
+	/** Ends the holder, which must give its part back before this returns. */
 	giveUp(why: Fault): void;
 }
 
 export type FairPool = ReturnType<typeof createFairPool>;
 
 /**
- * A shared resource that is divided fairly. The owner of a place is an account, or the network of a caller that is not
- * signed in (`networkOf`). **Use it for whatever requests share**: one pool for each resource, and a row in the table of
- * SECURITY.md.
- *
- * - `take` and `giveBack`, or `enter` for one place, refuse at the limit: an owner alone holds at most `share`. What
- *   others hold shrinks its share in proportion to what is free; the reserve is for owners that hold nearly nothing.
- *   So k owners at full effort leave room for the next, however large k is below RESERVE / LEAST.
- * - With `yields` (or the second argument of `enter`) a holder can be ended: when an owner that holds less finds no
- *   room, the owner that holds most loses its slowest holder. Pools whose holders may last (uploads, open streams)
- *   need it.
- * - `createFairQueue` makes callers wait instead of refusing them.
+ * A shared resource that is divided fairly among owners: accounts, or networks of callers that are not signed in
+ * (`networkOf`). **Use it for whatever requests share**: one pool per resource, and a row in the table of SECURITY.md.
+ * - `take` and `giveBack`, or `enter` for one place, refuse at the limit: an owner alone holds at most `share`. As
+ *   others hold more, its share shrinks in proportion to what is free. The reserve is for owners that hold nearly
+ *   nothing, so k owners at full load leave room for another, up to RESERVE / LEAST owners.
+ * - With `yields` (or the second argument of `enter`) holders can be ended: if an owner that holds less finds no room,
+ *   the owner that holds most loses its slowest holder. Needed if holders may last long (uploads, open streams).
+ * - `createFairQueue` lets callers wait instead of refusing them.
  */
 export function createFairPool({
 	size,
@@ -71,7 +68,7 @@ export function createFairPool({
 		if (allYield) return true;
 		const reserve = Math.min(Math.floor(most * RESERVE), most - ownMost);
 		if (free < reserve) return false;
-		// An owner alone reaches `ownMost` exactly.
+		// Chosen so that an owner alone reaches exactly `ownMost`.
 		return mine * (most - ownMost - reserve) <= ownMost * (free - reserve);
 	}
 
@@ -79,7 +76,7 @@ export function createFairPool({
 		return held.of(owner) + amount > cap() ? own() : full();
 	}
 
-	/** The slowest holder of the owner that holds most, if that is more than `mine`. */
+	/** Slowest holder of the owner that holds most, if that owner holds more than `mine`. */
 	function mostHeld(mine: number): Yielding | undefined {
 		let found: Yielding | undefined;
 		let most = mine;
@@ -112,19 +109,19 @@ export function createFairPool({
 	}
 
 	return {
-		/** Throws what `take` would throw, and takes nothing. */
+		/** Throws if `take` would throw; takes nothing. */
 		check(owner: string, amount = 1) {
 			if (!fits(owner, amount)) throw refusal(owner, amount);
 		},
-		/** Faults of `own` (default rate_limit_exceeded) and `full` (default overloaded). */
+		/** Takes an amount. Faults of `own` (default rate_limit_exceeded) and `full` (default overloaded). */
 		take,
-		/** Counts what may not be refused. */
+		/** Adds an amount that must not be refused. */
 		add,
 		giveBack,
-		/** Returns the slot for `keeps`. */
+		/** Registers a holder that may be ended. Returns the slot for `keeps`. */
 		yields: (one: Yielding): number => yielding.take(one),
 		keeps: (slot: number, one: Yielding): boolean => yielding.release(slot, one),
-		/** Takes a place; the returned function frees it, idempotently. Faults as `take`. */
+		/** Takes a place; returns an idempotent function that frees it. Faults as in `take`. */
 		enter(owner: string, holder?: Omit<Yielding, "owner">): () => void {
 			take(owner);
 			let isHeld = true;
@@ -178,8 +175,8 @@ export interface FairQueueOptions {
 }
 
 /**
- * Places for short work, such as queries. Who finds none waits, and the owner with the fewest places is served first.
- * When too many wait, the longest line loses its last waiter to a shorter one. Fault `full` (default overloaded).
+ * Places for short work, such as queries. Callers wait for one; the owner with the fewest places is served first. If
+ * too many wait, the longest queue loses its last caller to a shorter one. Fault `full` (default overloaded).
  */
 export function createFairQueue(
 	{ clock }: { clock: Clock },
@@ -239,7 +236,7 @@ export function createFairQueue(
 	}
 
 	return {
-		/** Resolves with the function that frees the place, idempotently. */
+		/** Resolves with an idempotent function that frees the place. */
 		async enter(owner: string): Promise<() => void> {
 			return taken < places ? placeOf(owner) : await wait(owner);
 		},

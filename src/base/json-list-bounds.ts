@@ -1,13 +1,13 @@
 import { Fault } from "./fault.ts";
 
-/** Most elements of the arrays and objects on the outermost level of a JSON text, by name. */
+/** Limits of elements in top-level arrays and objects of a JSON text, by name. */
 export type ListBounds = ReadonlyMap<string, number>;
 
-/** Elements of an array or object without a bound of its own. */
+/** Default limit of elements in an array or object. */
 const LIST_MAX = 10_000;
 const PARAM_CHARS_MAX = 64;
 
-/** `written`: the name with its quotes and escapes. */
+/** Limit for a member. `written`: its name as in the text, with quotes and escapes. */
 export function elementsMax(written: string, lists: ListBounds | undefined): number {
 	return lists?.get(plain(written)) ?? LIST_MAX;
 }

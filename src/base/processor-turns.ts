@@ -1,20 +1,20 @@
 import { CounterMap } from "./counter-map.ts";
 import { createFairLines } from "./fair-lines.ts";
 
-/** Work in one turn of the event loop, beyond the step that exceeds it. */
+/** Milliseconds of work per turn of the event loop; the step that exceeds them is completed. */
 const TURN_MS = 2;
-/** So long the processor time of an owner counts against it. */
+/** Time for which an owner's used processor time counts against it. */
 const WINDOW_MS = 1_000;
 
 interface Waiter {
 	readonly owner: string;
-	/** Returns the time that it took, or undefined if its work follows in a microtask. */
+	/** Returns the time it took, or undefined if its work follows in a microtask. */
 	go(): number | undefined;
 }
 
 /**
- * Divides the event loop among owners with long or much work. Work runs at once while the present turn has time left;
- * the rest waits, and the owner that used least processor time in the present second is next.
+ * Divides the event loop among owners with much work. Work runs at once while the turn has time left; otherwise it
+ * waits, and the owner with the least processor time in the present second is next.
  */
 export function createProcessorTurns() {
 	let spentUs = new CounterMap();
@@ -85,15 +85,15 @@ export function createProcessorTurns() {
 				schedule();
 			});
 		},
-		/** As `next`; returns undefined if the step may begin now. */
+		/** Like `next`, but returns undefined if the step may start now. */
 		begin(owner: string, stepMs: number, continues = false): Promise<void> | undefined {
 			if (!isFree()) return this.next(owner, stepMs, continues);
 			spend(owner, stepMs);
 			return undefined;
 		},
 		/**
-		 * Resolves in a later turn of the event loop, when a step of `stepMs` may begin. `continues`: the work has begun, and
-		 * comes before its owner's other work, so that little is half done at a time.
+		 * Resolves in a later turn, when a step of `stepMs` may start. `continues`: the work has already begun and precedes
+		 * other work of its owner, so that little work is half done at a time.
 		 */
 		next(owner: string, stepMs: number, continues: boolean): Promise<void> {
 			return new Promise((resolve) => {

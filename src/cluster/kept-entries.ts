@@ -7,12 +7,12 @@ import type { Statements } from "../db/statements.ts";
 import { type ControlEntry, readLastHour } from "./control-log.ts";
 
 const KEPT_MS = 3_600_000;
-/** At most; the newest stay. A line of the file is some 500 bytes. */
+/** Limit of entries, about 500 bytes each in the file; the newest stay. */
 const KEPT_MAX = 10_000;
 
 /**
- * The control entries of the last hour, on disk: a server that takes over may lack acts that were in force. An entry is
- * on disk before this instance reports it as applied.
+ * Keeps the control entries of the last hour on disk, because a server that takes over may lack changes that were in
+ * force. An entry is on disk before this instance reports it as applied.
  */
 export function openKeptEntries(deps: { statements: Statements; clock: Clock; log: Log }, path: string) {
 	const { statements, clock, log } = deps;
@@ -20,7 +20,7 @@ export function openKeptEntries(deps: { statements: Statements; clock: Clock; lo
 	let lines = 0;
 	for (const entry of entriesIn(path)) kept.set(nameOf(entry), entry);
 
-	/** Writes the whole file: entries that are too old, or too many, leave it. */
+	/** Writes the whole file, without entries that are too old or too many. */
 	function rewrite(): void {
 		const oldest = (clock.wallMs() - KEPT_MS) * 1_000;
 		const excess = kept.size - KEPT_MAX;
@@ -53,15 +53,15 @@ export function openKeptEntries(deps: { statements: Statements; clock: Clock; lo
 	return {
 		add,
 		/**
-		 * Compares what is kept with the present server's log. Acts that the server lacks are redone if they took a right
-		 * away, and recorded if they gave one. Call before this instance admits anything by that server.
+		 * Compares the kept entries with the present server's log. Missing changes that revoked a right are redone; those
+		 * that granted one are recorded. Call it before this instance admits requests on that server.
 		 */
 		async reconcile(): Promise<void> {
 			const here = await readLastHour(statements, KEPT_MAX);
 			const known = new Set(here.map(nameOf));
 			const oldest = (clock.wallMs() - KEPT_MS) * 1_000;
 			const missing = [...kept.values()].filter((entry) => !known.has(nameOf(entry)) && entry.atMicros >= oldest);
-			// The last act on a subject has its whole state; each booking counts.
+			// A subject's last change contains its whole state, but each booking counts.
 			const last = new Map(missing.map((entry) => [isBooking(entry) ? nameOf(entry) : entry.subject, entry]));
 			for (const { seq, atMicros, kind, subject, payload } of last.values()) {
 				const [row] = await statements<{ outcome: "redone" | "lost" | null }>`
@@ -93,7 +93,7 @@ function entriesIn(path: string): ControlEntry[] {
 	}
 }
 
-/** None in a line that a crash cut. */
+/** Parses a line; empty if a crash cut it off. */
 function entryIn(line: string): ControlEntry[] {
 	try {
 		return [JSON.parse(line) as ControlEntry];

@@ -1,8 +1,8 @@
-/** An act that the database had lost, as an instance found it. */
+/** A change that the database lost in a failover, as found by an instance. */
 export interface LostAct {
 	readonly kind: "key" | "account" | "project" | "budget";
 	readonly subject: string;
-	/** `redone`: it took a right away. `lost`: it gave something, and is to be repeated. */
+	/** `redone`: it had revoked a right. `lost`: it had granted something, and an operator must repeat it. */
 	readonly outcome: "redone" | "lost";
 	readonly atMs: number;
 }
@@ -10,7 +10,7 @@ export interface LostAct {
 const SHOWN = 100;
 const NAMED = 5;
 
-/** The acts found missing within the last day, newest first. */
+/** Changes found missing within the last day, newest first. */
 export async function readLostActs(statements: Query): Promise<readonly LostAct[]> {
 	return statements<LostAct>`
 		select kind, subject, outcome, (extract(epoch from at) * 1000)::float8 as "atMs" from lost_act
@@ -21,7 +21,7 @@ type Query = <Row>(strings: TemplateStringsArray, ...values: readonly number[]) 
 
 export const isLost = ({ outcome }: LostAct): boolean => outcome === "lost";
 
-/** What an operator has to repeat; undefined if nothing. */
+/** What an operator must repeat; undefined if nothing. */
 export function lostActsProblem(acts: readonly LostAct[]): string | undefined {
 	const lost = acts.filter(isLost);
 	if (lost.length === 0) return undefined;

@@ -5,25 +5,25 @@ import { WrongServer } from "./outage.ts";
 
 export type ServerHistory = ReturnType<typeof createServerHistory>;
 
-/** An operator removes it to accept a server with a lower timeline. */
+/** File with the highest timelines; an operator removes it to accept a server with a lower one. */
 const TIMELINES_NAME = "database-timelines.json";
 
-/** Highest timeline seen of each system, by its identifier. */
+/** Highest timeline seen, by system identifier. */
 type Timelines = Readonly<Record<string, number>>;
 
 interface Place {
-	/** `?`: unknown. */
+	/** System identifier; `?`: unknown. */
 	readonly system: string;
-	/** `-`: a standby; `@` and a moment: the start of a server that does not tell its timeline. */
+	/** Timeline; `-`: a standby; `@` and a time: start of a server that does not tell its timeline. */
 	readonly timeline: string;
-	/** How far the log was flushed, bytes. */
+	/** Position to which the write-ahead log was flushed, in bytes. */
 	readonly position: bigint;
 }
 
 /**
- * What this process knows of the servers that answered it. A server with another identifier or timeline, or with a
- * position below one already seen, has another history: it may lack commits. A lower timeline is refused.
- * `dataDir` keeps the highest timelines, for all of its processes; without it they are kept in memory.
+ * Remembers the servers that answered this process. A server with another identifier or timeline, or with a lower
+ * position than before, has another history and may lack commits. A lower timeline is refused. `dataDir` stores the
+ * highest timelines for all processes; without it they are in memory.
  */
 export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 	const path = dataDir === undefined ? undefined : join(dataDir, TIMELINES_NAME);
@@ -62,7 +62,7 @@ export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 			writeFileSync(`${to}.new`, JSON.stringify(inMemory), { mode: 0o600 });
 			renameSync(`${to}.new`, to);
 		} catch (error) {
-			// A command may run without a DATA_DIR.
+			// A command may run without DATA_DIR.
 			if ((error as NodeJS.ErrnoException).code !== "ENOENT")
 				log.warn("the database's timeline could not be stored", { path: to, error });
 		}
@@ -87,7 +87,7 @@ export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 	}
 
 	const history = {
-		/** Names the present history: it changes whenever a server with another one has answered. */
+		/** Name of the present history, which changes when a server with another history has answered. */
 		label: () => (present === undefined ? "" : setbacks === 0 ? nameOf(present) : `${nameOf(present)} -${setbacks}`),
 		setbacks: () => setbacks,
 		/**

@@ -1,3 +1,3 @@
-/** A body's own numbers beyond 2^53, by name, to be sent as written; the body has them rounded, for its checks. */
+/** Key of a body's numbers beyond 2^53, by name, which are sent as written; the body itself has them rounded. */
 export const EXACT_NUMBERS = Symbol("exact numbers");
 export type WithExactNumbers = { [EXACT_NUMBERS]?: Readonly<Record<string, unknown>> };

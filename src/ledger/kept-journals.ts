@@ -4,26 +4,26 @@ import type { Clock } from "../base/clock.ts";
 import { isSystemError } from "./journal-disk.ts";
 import type { FoundJournal, JournalClaim, JournalOwner } from "./journal-home.ts";
 
-/** A journal that is in the books, for a server that lost their last commits. */
+/** A journal that is already settled, kept for a failover that loses the last commits. */
 export interface KeptJournal extends FoundJournal {
-	/** When its epoch ended, by the database: a server with another history has another moment, or none. */
+	/** End of its epoch in the database; a server with another history has another time, or none. */
 	readonly ended: string;
 }
 
 export interface KeptJournals {
-	/** Takes a journal that is in the books as `owner`. One without that end is removed. */
+	/** Keeps a settled journal of `owner`; deletes it if `ended` is undefined. */
 	keep(claim: JournalClaim, owner: JournalOwner, ended: string | undefined): void;
-	/** Removes those older than `keepMs`. */
+	/** Lists kept journals, after deleting those older than `keepMs`. */
 	list(): readonly KeptJournal[];
-	/** Removes all, for a full disk. True if there were some. */
+	/** Deletes all kept journals, for a full disk. True if there were any. */
 	makeRoom(): boolean;
 }
 
-/** Of all kept journals together; the oldest give way. */
+/** Size of all kept journals together; the oldest are deleted. */
 const KEPT_BYTES_MAX = 256 * 1024 * 1024;
 const NOTE_NAME = "ended";
 
-/** Keeps no journal. */
+/** Keeps no journals. */
 export const NONE_KEPT: KeptJournals = {
 	keep: (claim) => claim.disk.destroy(),
 	list: () => [],
@@ -33,7 +33,7 @@ export const NONE_KEPT: KeptJournals = {
 export function openKeptJournals({ clock }: { clock: Clock }, root: string, keepMs: number): KeptJournals {
 	const removed = (folder: string) => rmSync(folder, { recursive: true, force: true });
 
-	/** Oldest first. */
+	/** Kept journals, oldest first. */
 	function all(): (KeptJournal & { readonly atMs: number; readonly bytes: number })[] {
 		const found = namesIn(root).flatMap((name) => {
 			const folder = join(root, name);
@@ -41,7 +41,7 @@ export function openKeptJournals({ clock }: { clock: Clock }, root: string, keep
 				const note = JSON.parse(readFileSync(join(folder, NOTE_NAME), "utf8")) as Omit<KeptJournal, "folder">;
 				return [{ ...note, folder, atMs: statSync(join(folder, NOTE_NAME)).mtimeMs, bytes: bytesIn(folder) }];
 			} catch {
-				// Another process removed it, or died while it kept it.
+				// Another process deleted it, or died while keeping it.
 				return [];
 			}
 		});

@@ -1,9 +1,9 @@
-/** The chunks of a stream as the answer that they are pieces of. */
+/** Joins the chunks of a stream to a whole answer. */
 import type { Gathering, StreamWire } from "./call/stream-wire.ts";
 import type { AnswerFields, TextChunk, TextReply } from "./chat/chat-answer.ts";
 import { asObject, type JsonObject } from "./wire-value.ts";
 
-/** Gathers chats and completions. `choiceOf` turns a merged choice into one of a whole answer. */
+/** Joins chats and completions. `choiceOf` converts a merged choice to a whole answer's. */
 export function gatherText<Part extends { readonly index: number }, Choice>(
 	wire: StreamWire<TextChunk<Part>>,
 	choiceOf: (merged: JsonObject) => Choice,
@@ -31,12 +31,12 @@ export function gatherText<Part extends { readonly index: number }, Choice>(
 	};
 }
 
-/** Members whose pieces are one text. */
+/** Members whose pieces are joined to one text. */
 const TEXTS: ReadonlySet<string> = new Set(
 	"content text refusal reasoning_content name arguments input data transcript".split(" "),
 );
 
-/** Adds a later piece: texts and lists grow, tool calls by their index, objects by their members. */
+/** Adds a piece: texts and lists are extended, tool calls by index, objects by member. */
 function merge(into: Record<string, unknown>, piece: JsonObject): Record<string, unknown> {
 	for (const name in piece) into[name] = joined(name, into[name], piece[name]);
 	return into;

@@ -1,7 +1,7 @@
--- Acts that a server lacks after a failover, and that instances still know from the control log of its predecessor.
--- Lock order as in keys.sql.
+-- Changes that a server lacks after a failover, but that instances know from its predecessor's control log. Lock order
+-- as in keys.sql.
 
--- The fields of p_now that p_known limited more closely, with the known values.
+-- The fields that p_known limits more strictly than p_now, with the values of p_known.
 create or replace function limited_closer(p_now jsonb, p_known jsonb) returns jsonb
 language plpgsql immutable as $$
 declare
@@ -22,9 +22,9 @@ begin
   return v_patch;
 end $$;
 
--- Redoes what an entry took away and this server still allows. Returns `redone`; `lost` if it gave something that this
--- server does not have; null if this server's state is the same. p_newer: a later act on the subject exists here, so
--- only a revocation is redone.
+-- Repeats a revocation that this server lacks. Returns `redone`; `lost` if the entry granted something that this server
+-- lacks; null if the state is the same. p_newer: a later change of the subject exists here, so only a revocation is
+-- repeated.
 create or replace function act_redo(p_kind text, p_subject text, p_known jsonb, p_newer boolean) returns text
 language plpgsql as $$
 declare
@@ -52,7 +52,7 @@ begin
       return 'redone';
     end if;
   else
-    -- A booking; a cap's budget follows its key or project.
+    -- A booking; the budget of a cap follows from its key or project.
     return case when exists (select 1 from account a where a.id = p_subject) then 'lost' end;
   end if;
   if v_now is null then
@@ -73,8 +73,8 @@ begin
   return case when v_now <> p_known and not p_newer then 'lost' when v_redone then 'redone' end;
 end $$;
 
--- Records and redoes an entry of a former server's log, and says what became of it; null if nothing was missing, or
--- another instance was first.
+-- Records an entry of a former server's log, and repeats it if it revoked a right. Returns the outcome; null if nothing
+-- was missing, or another instance was first.
 create or replace function act_lost(p_seq bigint, p_at_micros bigint, p_kind text, p_subject text, p_payload jsonb) returns text
 language plpgsql as $$
 declare

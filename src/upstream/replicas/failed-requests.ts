@@ -1,15 +1,15 @@
 import type { Clock } from "../../base/clock.ts";
 
-/** A request that fails again within this time is a repetition. */
+/** Time within which the same failing request counts as a repetition. */
 const REPEATED_MS = 60_000;
-/** Beyond so many the oldest is forgotten: its repetition counts as the first failure. */
+/** Limit of remembered requests; the oldest is dropped, so its repetition counts as a first failure. */
 const REMEMBERED_MAX = 100;
 
-/** The last requests to a model on which two replicas failed, by digest. */
+/** Last requests to a model on which two replicas failed, by digest. */
 export function createFailedRequests(clock: Clock) {
 	const failedAtMs = new Map<string, number>();
 	return {
-		/** Remembers a failure. Returns whether the same request of the account has failed within the last minute. */
+		/** Remembers a failure. Returns whether the account's same request has failed within the last minute. */
 		isRepeated({ accountId, request }: { accountId: string; request: object }): boolean {
 			const digest = `${accountId} ${Bun.hash(JSON.stringify(request, withoutFiles))}`;
 			const nowMs = clock.monotonicMs();
@@ -25,7 +25,7 @@ export function createFailedRequests(clock: Clock) {
 	};
 }
 
-/** Files of equal length count as equal: their bytes are not read again. */
+/** Files of equal length count as equal, because their bytes are not read again. */
 function withoutFiles(_name: string, value: unknown): unknown {
 	return value instanceof Blob ? value.size : value;
 }

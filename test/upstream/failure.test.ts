@@ -157,13 +157,18 @@ describe("a malformed stream", () => {
 	});
 
 	test("drops a running completion count when output follows it", () => {
-		const chat = reader();
 		const usage = { prompt_tokens: 3, completion_tokens: 1 };
-		chat.accept(JSON.stringify({ choices: [{ index: 0, delta: { content: "a" } }], usage }));
-		expect(chat.usage()).toMatchObject({ promptTokens: 3, completionTokens: 1 });
-		chat.accept(choice({ delta: { content: "b" } }));
-		expect(chat.usage()).toMatchObject({ promptTokens: 3, completionTokens: undefined });
-		expect(chat.usageIsFinal()).toBe(false);
+		for (const event of [
+			{ choices: [{ index: 0, delta: { content: "a" } }], usage },
+			{ choices: [{ index: 0, delta: { content: "a" }, usage }] },
+		]) {
+			const chat = reader();
+			chat.accept(JSON.stringify(event));
+			expect(chat.usage()).toMatchObject({ promptTokens: 3, completionTokens: 1 });
+			chat.accept(choice({ delta: { content: "b" } }));
+			expect(chat.usage()).toMatchObject({ promptTokens: 3, completionTokens: undefined });
+			expect(chat.usageIsFinal()).toBe(false);
+		}
 	});
 
 	test("completes tool calls with index, id and type", () => {

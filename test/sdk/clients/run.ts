@@ -1,0 +1,138 @@
+/**
+ * Runs client programs against a scripted model server, directly and through the service, and writes `../results.md`:
+ *
+ *   bun run clients              all: some minutes and gigabytes
+ *   bun run clients -- WORD…     only ids that contain a word; other rows stay
+ *
+ * Programs are installed once, each in a folder below `node_modules/.cache`. Exit code 1 if a program gets something
+ * else through the service than directly.
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { chatModel, startService } from "../../support/service.ts";
+import { reply, startUpstream } from "../../support/upstream-server.ts";
+import { CLIENTS, type Client } from "./clients.ts";
+
+const CACHE = join(import.meta.dir, "../../../node_modules/.cache/clients");
+const RESULTS = join(import.meta.dir, "../results.md");
+const INSTALL_MS = 900_000;
+const PLAY_MS = 180_000;
+/** Fields of every chat. */
+const USUAL = new Set(["model", "messages"]);
+
+type Row = readonly [client: string, sent: string, direct: string, through: string];
+
+const words = process.argv.slice(2);
+const rows = new Map(readRows().map((row) => [row[0].split(" ")[0], row]));
+const upstream = startUpstream({ dialect: "vllm" });
+upstream.decide(({ tools, messages }) => {
+	const hasResult = (messages as { role: string }[]).some(({ role }) => role === "tool");
+	const names = (tools as { function?: { name: string } }[] | undefined)?.map((tool) => tool.function?.name ?? "");
+	const name = hasResult ? undefined : names?.find((one) => one.endsWith("get_time"));
+	return name === undefined ? reply().text("Salt and pepper.") : reply().toolCall(name, { city: "Paris" });
+});
+const service = await startService({ models: chatModel({ url: upstream.url, dialect: "vllm" }) });
+let failed = 0;
+try {
+	for (const client of CLIENTS.filter(({ id }) => words.length === 0 || words.some((word) => id.includes(word)))) {
+		const row = await rowOf(client);
+		if (row[2] !== row[3] && row[3] !== "as direct") failed += 1;
+		rows.set(client.id, row);
+		writeRows();
+		console.log(row.join(" | "));
+	}
+} finally {
+	await service.stop();
+	await upstream.stop();
+}
+process.exit(failed === 0 ? 0 : 1);
+
+async function rowOf(client: Client): Promise<Row> {
+	const head = `${client.id} (${client.packages.join(", ")})`;
+	const problem = await installed(client);
+	if (problem !== undefined) return [head, "–", `not played: ${problem}`, "–"];
+	const before = upstream.requests.length;
+	const direct = await played(client, upstream.url, "none");
+	const sent = new Set(
+		upstream.requests.slice(before).flatMap(({ body }) => Object.keys(body).filter((name) => !USUAL.has(name))),
+	);
+	const { secret } = await service.customer();
+	const through = await played(client, `${service.url}/v1`, secret);
+	return [head, [...sent].toSorted().join(" "), direct, through === direct ? "as direct" : through];
+}
+
+/** What is wrong with the installation; undefined if there is one. */
+async function installed({ id, registry, packages }: Client): Promise<string | undefined> {
+	const folder = join(CACHE, id);
+	const mark = join(folder, "installed");
+	if (existsSync(mark) && readFileSync(mark, "utf8").trim() === packages.join(" ")) return undefined;
+	mkdirSync(folder, { recursive: true });
+	const uv = ["bin/uv", "pip", "install", "--quiet", "--python", "bin/python"];
+	const lines =
+		registry === "PyPI"
+			? [
+					["python3", "-m", "venv", "."],
+					["bin/pip", "install", "--quiet", "uv==0.13.9"],
+					[...uv, ...packages],
+				]
+			: [["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", ...packages]];
+	if (registry === "npm") writeFileSync(join(folder, "package.json"), '{"private":true,"type":"module"}');
+	for (const line of lines) {
+		const { code, text } = await ran(line, folder, {}, INSTALL_MS);
+		if (code !== 0) return text.trim().split("\n").at(-1)?.slice(0, 160) ?? "no message";
+	}
+	writeFileSync(mark, packages.join(" "));
+	return undefined;
+}
+
+/** The results of its cases, `; ` between them. */
+async function played({ id, registry }: Client, url: string, key: string): Promise<string> {
+	const folder = join(CACHE, id);
+	const isPython = registry === "PyPI";
+	const script = join(import.meta.dir, "scripts", `${id}.${isPython ? "py" : "mjs"}`);
+	// Packages of npm are found from the script's own folder.
+	const file = isPython ? script : join(folder, `${id}.mjs`);
+	if (!isPython) writeFileSync(file, readFileSync(script));
+	const env = {
+		OPENAI_BASE_URL: url,
+		OPENAI_API_KEY: key,
+		MODEL: "test-model",
+		PYTHONPATH: import.meta.dir,
+		HOME: folder,
+	};
+	// `-P`: scripts have the names of the packages that they import.
+	const program = isPython ? [join(folder, "bin/python"), "-P"] : ["node"];
+	const { text } = await ran([...program, file], folder, env, PLAY_MS);
+	const cases = [...text.matchAll(/^@@(.*)$/gm)].map(([, json]) => JSON.parse(json as string) as [string, string]);
+	if (cases.length === 0) return `no result: ${text.trim().split("\n").at(-1)?.slice(0, 160) ?? ""}`;
+	return cases.map(([name, value]) => `${name}: ${value.replaceAll(url, "URL").replaceAll(/[|\n]/g, " ")}`).join("; ");
+}
+
+async function ran(command: readonly string[], cwd: string, env: Record<string, string>, timeout: number) {
+	const all = { ...Bun.env, ...env, OTEL_SDK_DISABLED: "true", NO_COLOR: "1" };
+	const child = Bun.spawn([...command], { cwd, env: all, stdin: "ignore", stdout: "pipe", stderr: "pipe", timeout });
+	const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+	return { code: await child.exited, text: `${err}\n${out}` };
+}
+
+function readRows(): Row[] {
+	const lines = existsSync(RESULTS) ? readFileSync(RESULTS, "utf8").split("\n") : [];
+	const cells = lines.filter((line) => line.startsWith("| ")).map((line) => line.slice(2, -2).split(" | "));
+	return cells.filter((row) => row.length === 4 && row[0] !== "client") as unknown as Row[];
+}
+
+function writeRows(): void {
+	const shown = CLIENTS.map(({ id }) => rows.get(id)).filter((row) => row !== undefined);
+	writeFileSync(
+		RESULTS,
+		`# Real clients, directly and through the service
+
+Written by \`bun run clients\`. Each program sends a chat, a streamed chat and a tool call to a scripted vLLM server.
+*Sent* are the fields of its requests besides \`model\` and \`messages\`.
+
+| client | sent | direct | through |
+|---|---|---|---|
+${shown.map((row) => `| ${row.join(" | ")} |`).join("\n")}
+`,
+	);
+}

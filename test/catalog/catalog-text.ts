@@ -35,6 +35,7 @@ models:
     text_normalization: none
     parameters: [temperature, top_p, max_tokens]
     unsupported_parameters: reject
+    developer_role: keep
     rates: *rates
     upstreams:
       - url: http://127.0.0.1:8000/v1/

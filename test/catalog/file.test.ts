@@ -20,6 +20,7 @@ describe("a valid file", () => {
 			templateOverheadTokens: 64,
 			textNormalization: "none",
 			unsupportedParameters: "reject",
+			developerRole: "keep",
 			upstreams: [
 				{
 					url: "http://127.0.0.1:8000/v1",
@@ -54,6 +55,8 @@ describe("a valid file", () => {
 		});
 		expect(bge).toMatchObject({
 			name: "bge",
+			outputModalities: new Set(["embeddings"]),
+			unsupportedParameters: "reject_essential",
 			maxOutputTokens: 0,
 			imageUrls: "data_only",
 			templateOverheadTokens: 256,

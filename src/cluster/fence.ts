@@ -75,7 +75,7 @@ export async function waitApplied(
 ): Promise<FenceResult> {
 	const { store, clock } = deps;
 	const startedMs = clock.monotonicMs();
-	const silences = createSilences(clock);
+	const silences = createSilenceTimes(clock);
 	let failures = 0;
 	let mark: string | undefined;
 	for (;;) {
@@ -129,7 +129,7 @@ export async function waitApplied(
 }
 
 /** How long a beat has been unchanged, by a monotonic clock, since it was first seen. */
-export function createSilences(clock: Clock) {
+export function createSilenceTimes(clock: Clock) {
 	const seen = new Map<string, { beat: number; sinceMs: number }>();
 	return {
 		ofMs(what: string, beat: number) {

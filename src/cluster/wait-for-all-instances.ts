@@ -5,7 +5,7 @@ import { FENCE_GRACE_MS, type FenceResult, waitApplied } from "./fence.ts";
 import { createPgFenceStore } from "./pg-fence-store.ts";
 
 /** How far a change has been applied after a wait. */
-export interface Everywhere extends Omit<FenceResult, "leftMs"> {
+export interface AppliedResult extends Omit<FenceResult, "leftMs"> {
 	/** Latest time at which it becomes effective, by the caller's wall clock; null if it is or that is unknown. */
 	readonly effectiveByMs: number | null;
 	/**
@@ -24,7 +24,7 @@ export async function waitForAllInstances(
 	deps: { liveness: Statements; clock: Clock },
 	entry: AppendedEntry,
 	deadlineMs: number,
-): Promise<Everywhere> {
+): Promise<AppliedResult> {
 	const { liveness, clock } = deps;
 	const startedMs = clock.monotonicMs();
 	const options = { deadlineMs, graceMs: FENCE_GRACE_MS };

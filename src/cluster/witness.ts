@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { createSilences, type FenceStore, type LaggingInstance } from "./fence.ts";
+import { createSilenceTimes, type FenceStore, type LaggingInstance } from "./fence.ts";
 
 export interface WitnessStore extends Pick<FenceStore, "server" | "quiet"> {
 	/** Instances whose lease no instance has seen end. */
@@ -23,7 +23,7 @@ export function startWitness(
 	options: WitnessOptions,
 ): { stop(): void } {
 	const { store, clock, log } = deps;
-	const silences = createSilences(clock);
+	const silences = createSilenceTimes(clock);
 	let stopped = false;
 	let cancel = clock.after(options.intervalMs, tick);
 

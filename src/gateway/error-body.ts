@@ -108,7 +108,7 @@ export function faultOf(error: unknown): Fault {
 }
 
 /** Error for requests that still wait when the process stops. */
-export function restarting(detail: { private?: string; cause?: unknown } = {}): Fault {
+export function stoppingFault(detail: { private?: string; cause?: unknown } = {}): Fault {
 	return new Fault("service_unavailable", "The service is restarting.", { ...detail, retryAfterS: 1 });
 }
 
@@ -116,7 +116,7 @@ export function restarting(detail: { private?: string; cause?: unknown } = {}): 
 function faultOfUpstream(failure: UpstreamFailure): Fault {
 	const { kind, status, param, retryAfterS } = failure;
 	const detail = { private: `upstream ${kind} ${status ?? ""}`.trimEnd(), cause: failure };
-	if (kind === "stopping") return restarting(detail);
+	if (kind === "stopping") return stoppingFault(detail);
 	if (kind === "rejected") {
 		const texts =
 			param === null

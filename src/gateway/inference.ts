@@ -7,7 +7,7 @@ import { served } from "./serve/serve.ts";
 import { transcriptions } from "./transcriptions/transcriptions.ts";
 
 /** Inference endpoints by path. */
-export const INFERENCE = {
+export const INFERENCE_ENDPOINTS = {
 	"/v1/chat/completions": served(chat),
 	"/v1/completions": served(completions),
 	"/v1/embeddings": served(embeddings),

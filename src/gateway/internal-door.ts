@@ -19,7 +19,7 @@ interface InternalDeps extends Pick<EndpointDeps, "serve" | "files" | "batches">
  * Serves the console: requests to the public interface in the name of a key, which a signed token names instead of its
  * secret. They are handled like public ones; an invalid token gets a 403.
  */
-export function createInternalDoor(
+export function createInternalApi(
 	deps: InternalDeps,
 	{ secret }: { secret: string },
 ): (connection: Connection) => Promise<Response> {

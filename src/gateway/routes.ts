@@ -10,7 +10,7 @@ import { createBatchAnswers } from "./batches/batch-answers.ts";
 import type { Connection } from "./connection.ts";
 import { errorResponse, faultOf } from "./error-body.ts";
 import { createFileAnswers } from "./files/file-answers.ts";
-import { INFERENCE } from "./inference.ts";
+import { INFERENCE_ENDPOINTS } from "./inference.ts";
 import { creditsAnswer, keyAnswer } from "./lookups/key-lookup.ts";
 import { findModelEntry, listModels } from "./lookups/models.ts";
 import { usageAnswer } from "./lookups/usage-lookup.ts";
@@ -85,7 +85,7 @@ export function callRoutes(
 	const unmetered = createUnmetered({ ...serve, authenticate, connectionOf });
 	const fileAnswers = createFileAnswers({ files, catalog, clock, bodyReads });
 	const batchAnswers = createBatchAnswers({ batches, bodyReads });
-	const inference = Object.entries(INFERENCE).map(([path, endpoint]) => {
+	const inference = Object.entries(INFERENCE_ENDPOINTS).map(([path, endpoint]) => {
 		const answer = (request: Request) => endpoint.answer(serve, connectionOf(request), authenticate);
 		return [path, { POST: answer }];
 	});

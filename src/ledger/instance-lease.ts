@@ -17,7 +17,7 @@ import { type JournalOwner, openJournalHome } from "./journal-home.ts";
 import { openKeptJournals } from "./kept-journals.ts";
 import { countedStore, createLedgerCounts, type LedgerCounts } from "./ledger-counts.ts";
 import { createLeftJournals } from "./left-journals.ts";
-import { type OwnerStanding, standingOf, untilSilent } from "./lost-journal.ts";
+import { type OwnerState, ownerStateOf, untilSilent } from "./lost-journal.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
 
 export type InstanceLease = Awaited<ReturnType<typeof holdInstanceLease>>;
@@ -183,12 +183,12 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		}
 	}
 
-	async function standing({ id, epoch }: JournalOwner): Promise<OwnerStanding> {
+	async function standing({ id, epoch }: JournalOwner): Promise<OwnerState> {
 		const isOwn = (number: number) => id === options.instanceId && joined.includes(number);
 		// No process runs an epoch of this instance that ended without settling everything.
 		if (isOwn(epoch) && [present, ...retiring.keys()].some((one) => one?.number === epoch)) return "runs here";
 		const silent = () => parts.untilSilent(id, { isOwn, isStopping });
-		return standingOf({ untilSilent: silent, journals: parts.journals }, id);
+		return ownerStateOf({ untilSilent: silent, journals: parts.journals }, id);
 	}
 
 	/** Without its journal a crash cannot be replayed: settles all in Postgres, and a new epoch gets a new journal. */

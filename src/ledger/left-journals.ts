@@ -7,8 +7,8 @@ import {
 	OwnerUnknown,
 } from "./journal-home.ts";
 import type { KeptJournals } from "./kept-journals.ts";
-import type { OwnerStanding } from "./lost-journal.ts";
-import { type HandInDeps, handIn, RecordsRefused } from "./recovery.ts";
+import type { OwnerState } from "./lost-journal.ts";
+import { type HandInDeps, RecordsRefused, replay } from "./recovery.ts";
 import type { LedgerStore } from "./store.ts";
 
 /** Journals replayed at once, each with a segment in memory. */
@@ -23,7 +23,7 @@ export interface LeftJournalsDeps extends Pick<HandInDeps, "clock" | "log" | "is
 	storeFor: (instanceId: string, epoch: number) => LedgerStore;
 	instanceId: string;
 	/** Waits until it is known whether a journal not created on this machine is a copy of a running instance's. */
-	standingOf: (owner: JournalOwner) => Promise<OwnerStanding>;
+	standingOf: (owner: JournalOwner) => Promise<OwnerState>;
 	timesOf: TimesOf;
 	kept: KeptJournals;
 }
@@ -104,7 +104,7 @@ export function createLeftJournals(deps: LeftJournalsDeps) {
 				onWait();
 			};
 			const store = deps.storeFor(inBooks.id, inBooks.epoch);
-			const counts = await handIn({ ...deps, store, stepAside, refused: [] }, claim.disk);
+			const counts = await replay({ ...deps, store, stepAside, refused: [] }, claim.disk);
 			log[counts.damagedBytes > 0 ? "warn" : "info"]("a journal was replayed", { ...named, ...counts });
 			deps.kept.keep(claim, inBooks, (await deps.timesOf(inBooks)).ended);
 			restUntilMs.delete(folder);

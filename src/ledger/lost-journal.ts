@@ -1,6 +1,6 @@
 import { type Clock, sleep } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
-import { createSilences, type FenceStore } from "../cluster/fence.ts";
+import { createSilenceTimes, type FenceStore } from "../cluster/fence.ts";
 import { onlyRow } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { JournalHome } from "./journal-home.ts";
@@ -64,7 +64,7 @@ export async function untilSilent(
 		isStopping?: () => boolean;
 	},
 ): Promise<readonly EpochRow[]> {
-	const silences = createSilences(clock);
+	const silences = createSilenceTimes(clock);
 	const first = new Map<string, string>();
 	let known: ReadonlySet<number> | undefined;
 	const newcomers = new Set<number>();
@@ -123,7 +123,7 @@ async function closeAll(
 }
 
 /** State of the instance that wrote a journal found here. `unsure`: it joins repeatedly, or ended during the check. */
-export type OwnerStanding = "gone" | "runs here" | "runs elsewhere" | "unsure";
+export type OwnerState = "gone" | "runs here" | "runs elsewhere" | "unsure";
 
 interface StandingDeps {
 	/** Like that of this file; rejects with `InstanceRuns`. */
@@ -136,7 +136,7 @@ interface StandingDeps {
  * it needs proof: an epoch without a journal on this machine renews its lease twice. An epoch that just joined may have
  * no journal yet.
  */
-export async function standingOf({ untilSilent, journals }: StandingDeps, id: string): Promise<OwnerStanding> {
+export async function ownerStateOf({ untilSilent, journals }: StandingDeps, id: string): Promise<OwnerState> {
 	const seen = new Set<number>();
 	for (;;) {
 		const running = await runningOf(untilSilent(id));

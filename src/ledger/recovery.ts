@@ -37,7 +37,7 @@ export interface HandInDeps {
  * Writes a journal to Postgres as it is read, and closes the epoch. Each step may be repeated after a crash. Keeps in
  * memory one segment, one batch, the requests left open, and up to `HELD_MAX` settlements that wait.
  */
-export async function handIn(
+export async function replay(
 	deps: HandInDeps,
 	disk: JournalDisk,
 ): Promise<{ settled: number; recovered: number; damagedBytes: number }> {

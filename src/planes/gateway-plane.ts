@@ -15,7 +15,7 @@ import { createSilentConnections } from "../gateway/connection.ts";
 import { createPgClaims } from "../gateway/idempotency/claims.ts";
 import { createIdempotency } from "../gateway/idempotency/idempotency.ts";
 import { createRunning } from "../gateway/idempotency/running.ts";
-import { createInternalDoor } from "../gateway/internal-door.ts";
+import { createInternalApi } from "../gateway/internal-door.ts";
 import { createModelSpeeds } from "../gateway/serve/model-speeds.ts";
 import { createOpenStreams } from "../gateway/serve/open-streams.ts";
 import { createUnreadAnswers } from "../gateway/serve/unread-answers.ts";
@@ -146,7 +146,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	const files = openFiles(config, { db, clock, log, cleanup, catalog, secrets });
 	carrier = createLineCarrier(serve, keyring);
 	const batches = openBatches(config, { db, clock, log, cleanup, catalog, secrets, files, carrier });
-	const internal = createInternalDoor({ serve, keyring, files, batches }, { secret: deps.internalSecret });
+	const internal = createInternalApi({ serve, keyring, files, batches }, { secret: deps.internalSecret });
 	// Written before serving, so that the console shows the served models from the first request on.
 	await reports.write();
 

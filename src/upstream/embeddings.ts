@@ -2,7 +2,7 @@
 import { mapInTurns } from "../base/time-slice.ts";
 import type { CallContext } from "./call/attempt.ts";
 import { unreadable } from "./call/failure.ts";
-import type { Asker, UnaryCall } from "./call/unary.ts";
+import type { PostSender, UnaryCall } from "./call/unary.ts";
 import type { Replica } from "./replicas/replica.ts";
 import { type ReportedUsage, usageOfChoices, usageOfInput } from "./usage.ts";
 import { asArray, asCount, asObject, asText } from "./wire-value.ts";
@@ -48,7 +48,7 @@ export function embeddingCall(request: EmbeddingRequest, context: CallContext): 
 
 /** Always requests numbers: servers differ in `base64`, so the gateway encodes vectors itself. */
 function post(
-	ask: Asker,
+	ask: PostSender,
 	replica: Replica,
 	request: EmbeddingRequest,
 	inputs: readonly EmbeddingInput[],

@@ -1,7 +1,7 @@
 import { died, failed, isError } from "./call/failure.ts";
 import { isEndMarker, parseEvent } from "./call/sse-reader.ts";
 import type { StreamReader } from "./call/stream-wire.ts";
-import { newAboutSoFar, noteAbout } from "./chat/answer-fields.ts";
+import { newOtherFields, noteAbout } from "./chat/answer-fields.ts";
 import type { TextChunk } from "./chat/chat-answer.ts";
 import { type ChoiceProgress, newChoiceProgress } from "./chat/chat-choice.ts";
 import type { Dialect } from "./dialects.ts";
@@ -22,7 +22,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 	#ended = false;
 	/** True if output arrived after the last usage record. */
 	#uncounted = false;
-	protected readonly soFar = newAboutSoFar();
+	protected readonly soFar = newOtherFields();
 	/** True if sources are still to be sent. */
 	protected sourcesWait = false;
 

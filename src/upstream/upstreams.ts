@@ -12,7 +12,7 @@ import type { Fetch } from "./call/post.ts";
 import { withReplays } from "./call/replay.ts";
 import { ReplayedStream, type StreamCall } from "./call/stream.ts";
 import type { AnswerStream, OutputChunk } from "./call/stream-wire.ts";
-import { type CountedReply, type Replied, type UnaryCall, UnaryTries } from "./call/unary.ts";
+import { type CountedReply, type ReplyOf, type UnaryCall, UnaryTries } from "./call/unary.ts";
 import { createHealthMonitor } from "./replicas/health.ts";
 import { createPool, type Pool } from "./replicas/pool.ts";
 import { createReplica, type Replica, type ReplicaView, takesCalls } from "./replicas/replica.ts";
@@ -82,7 +82,7 @@ export function createUpstreams(
 		open: <Chunk extends OutputChunk>(model: Model, call: StreamCall<Chunk>): AnswerStream<Chunk> =>
 			new ReplayedStream(callDeps, { pool: poolOf(model), log, limits: limits(), call }),
 		/** Calls a replica. Rejects with Fault (no place, no server) or UpstreamFailure. `replica` is an alias. */
-		call<Reply extends CountedReply>(model: Model, call: UnaryCall<Reply>): Promise<Replied<Reply>> {
+		call<Reply extends CountedReply>(model: Model, call: UnaryCall<Reply>): Promise<ReplyOf<Reply>> {
 			return withReplays(poolOf(model), log, call.context, new UnaryTries(callDeps, limits, call));
 		},
 		/** Whether a server would accept requests for the model; with `accountId`, requests of this account. */

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Batches } from "../../src/batch/batches.ts";
 import type { Files } from "../../src/files/files.ts";
-import { createInternalDoor } from "../../src/gateway/internal-door.ts";
+import { createInternalApi } from "../../src/gateway/internal-door.ts";
 import { signInternalToken } from "../../src/keys/internal-token.ts";
 import type { KeyDigest } from "../../src/keys/secret.ts";
 import { plainKey } from "../support/plain-key.ts";
@@ -20,7 +20,7 @@ async function chatWith(tokenAt: (nowMs: number) => string | undefined) {
 		return plainKey();
 	};
 	const parts = { serve: road.deps, keyring: { load }, files: {} as Files, batches: {} as Batches };
-	const door = createInternalDoor(parts, { secret: SECRET });
+	const door = createInternalApi(parts, { secret: SECRET });
 	const { connection } = madeUp({});
 	const request = new Request(`http://gateway${PATH}`, connection.request);
 	const token = tokenAt(road.clock.wallMs());

@@ -17,8 +17,8 @@ import type { SettledEvent } from "../../src/ledger/event.ts";
 import { openJournalHome } from "../../src/ledger/journal-home.ts";
 import { NONE_KEPT } from "../../src/ledger/kept-journals.ts";
 import { createLeftJournals } from "../../src/ledger/left-journals.ts";
-import { InstanceRuns, type OwnerStanding, standingOf } from "../../src/ledger/lost-journal.ts";
-import { handIn } from "../../src/ledger/recovery.ts";
+import { InstanceRuns, type OwnerState, ownerStateOf } from "../../src/ledger/lost-journal.ts";
+import { replay } from "../../src/ledger/recovery.ts";
 import { settleLate } from "../../src/ledger/settling.ts";
 import { type Flushed, LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
 import { temporaryFolder } from "../support/at-end.ts";
@@ -73,7 +73,7 @@ function left(
 	});
 	const clock = createManualClock();
 	const state = { stopping: false };
-	const waiting = { begun: 0, over: Promise.resolve(), standing: "gone" as OwnerStanding };
+	const waiting = { begun: 0, over: Promise.resolve(), standing: "gone" as OwnerState };
 	const deps = {
 		journals,
 		storeFor: (instance: string) => storeFor(instance) as unknown as LedgerStore,
@@ -200,7 +200,7 @@ function longReplay(flush: () => Partial<Flushed>) {
 	const clock = { ...systemClock, after: (_ms: number, then: () => void) => systemClock.after(1, then) };
 	const log = createLog({ level: "error", write: () => {} });
 	const deps = { clock, log, store, isStopping: () => false, stepAside: async () => {}, refused: [] };
-	return { sent, late, over: handIn(deps, claim.disk) };
+	return { sent, late, over: replay(deps, claim.disk) };
 }
 
 test("a replay reads no further while 10,000 settlements wait for a locked row", async () => {
@@ -291,7 +291,7 @@ test("standingOf reports a running copy only after a renewal without a journal h
 			const runs = seen.shift();
 			if (runs) throw runs;
 		};
-		return [await standingOf({ untilSilent, journals }, "one"), seen.length];
+		return [await ownerStateOf({ untilSilent, journals }, "one"), seen.length];
 	}
 	expect(await standing(renews(1), renews(1))).toEqual(["runs elsewhere", 0]);
 	// The instance that was seen to renew has ended in order, with its journal.

@@ -7,7 +7,7 @@ import { type BatchView, batchView } from "../../batch/batch-view.ts";
 import { type Batches, type BatchRequest, batchesUnavailable } from "../../batch/batches.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import { readJson } from "../body/json-body.ts";
-import { askDatabase } from "../lookups/ask-database.ts";
+import { queryDatabase } from "../lookups/ask-database.ts";
 import { assertBody, mapOf, optional } from "../request-fields.ts";
 import { pageOf, type UnmeteredCall } from "../unmetered-answer.ts";
 
@@ -22,7 +22,7 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 	async function one({ url, key }: UnmeteredCall, verb: "find" | "cancel"): Promise<BatchView> {
 		const id = new URL(url).pathname.split("/")[3] ?? "";
 		try {
-			return batchView(await askDatabase(() => batches[verb](key.accountId, id)));
+			return batchView(await queryDatabase(() => batches[verb](key.accountId, id)));
 		} catch (error) {
 			if (error instanceof Fault && error.code === "not_found" && !batches.areOffered()) throw batchesUnavailable();
 			throw error;
@@ -36,14 +36,14 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 			const wanted = readBatchRequest(value, connection.request.headers.get("idempotency-key"));
 			await checkAgain();
 			const owner = { accountId: key.accountId, keyId: key.id };
-			return batchView(await askDatabase(() => batches.create(owner, wanted)));
+			return batchView(await queryDatabase(() => batches.create(owner, wanted)));
 		},
 		/** Existing batches stay readable if no model supports batches; a service without either has none. */
 		async list({ url, key }: UnmeteredCall) {
 			const query = new URL(url).searchParams;
 			const limit = limitOf(query.get("limit"));
 			const after = query.get("after");
-			const found = await askDatabase(() => batches.list(key.accountId, { after, limit: limit + 1 }));
+			const found = await queryDatabase(() => batches.list(key.accountId, { after, limit: limit + 1 }));
 			if (found.length === 0 && !batches.areOffered()) throw batchesUnavailable();
 			return pageOf(found.map(batchView), limit);
 		},

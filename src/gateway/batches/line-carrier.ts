@@ -3,7 +3,7 @@ import type { BatchUsage } from "../../batch/batch-record.ts";
 import type { LineSender } from "../../batch/line-work.ts";
 import type { Keyring } from "../../keys/keyring.ts";
 import type { SettledEvent } from "../../ledger/event.ts";
-import { INFERENCE } from "../inference.ts";
+import { INFERENCE_ENDPOINTS } from "../inference.ts";
 import { loadKey } from "../serve/authenticate.ts";
 import type { ServeDeps } from "../serve/context.ts";
 import type { ServedEndpoint } from "../serve/serve.ts";
@@ -49,4 +49,4 @@ export function createLineCarrier(deps: ServeDeps, keyring: Pick<Keyring, "load"
 	};
 }
 
-const ENDPOINTS: ReadonlyMap<string, ServedEndpoint> = new Map(Object.entries(INFERENCE));
+const ENDPOINTS: ReadonlyMap<string, ServedEndpoint> = new Map(Object.entries(INFERENCE_ENDPOINTS));

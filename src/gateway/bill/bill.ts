@@ -32,7 +32,7 @@ export interface OutputSize {
 }
 
 /** Bill of a request that delivered nothing: no charge. */
-export const FREE_BILL: Bill = { ...NO_COUNTS, cost: ZERO_USD, basis: "exact" };
+export const NO_CHARGE: Bill = { ...NO_COUNTS, cost: ZERO_USD, basis: "exact" };
 
 /**
  * Prices the upstream's counts. A missing count is estimated from the size, at most up to the reservation; a count
@@ -120,7 +120,7 @@ export function settleFailed(deps: ServeDeps, { context, admitted }: Exchange, e
 	const totalMs = deps.clock.monotonicMs() - context.startedMs;
 	const [ending, status] = [endingOf(error), statusOf(faultOf(error))];
 	const facts = { ending, status, replica: undefined, firstMs: null, totalMs };
-	deps.admission.settle(admitted, outcomeOf(FREE_BILL, facts));
+	deps.admission.settle(admitted, outcomeOf(NO_CHARGE, facts));
 }
 
 export function endingOf(error: unknown): Ending {

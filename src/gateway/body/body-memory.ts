@@ -1,7 +1,7 @@
 import { createFairPool, type FairPool, type Yielding } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
-import type { TakesBytes } from "./bytes-body.ts";
+import type { CountsBytes } from "./bytes-body.ts";
 
 export type BodyMemory = ReturnType<typeof createBodyMemory>;
 
@@ -34,7 +34,7 @@ export function createBodyMemory(deps: {
 }
 
 /** Memory of one request's body, from its first bytes until it is answered. A class, because there is one per request. */
-export class BodyHold implements TakesBytes, Yielding {
+export class BodyHold implements CountsBytes, Yielding {
 	/** The account. */
 	readonly owner: string;
 	readonly #pool: FairPool;

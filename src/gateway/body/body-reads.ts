@@ -3,11 +3,11 @@ import { Fault } from "../../base/fault.ts";
 import { createLongRunWatch } from "../../base/moments.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
-import { restarting } from "../error-body.ts";
+import { stoppingFault } from "../error-body.ts";
 
 export type BodyReads = ReturnType<typeof createBodyReads>;
 
-export interface LastingBody {
+export interface SlowBody {
 	letGo(stopping: Fault): void;
 	/** Index in the pool; only the pool sets it. */
 	slot: number;
@@ -15,22 +15,22 @@ export interface LastingBody {
 
 /** Bodies being read, each with a deadline. */
 export function createBodyReads(clock: Clock) {
-	const lasting = new SlotPool<LastingBody>();
+	const lasting = new SlotPool<SlowBody>();
 	let areLetGo = false;
 	return {
 		clock,
 		/** Most bodies arrive within a moment and need no timer. */
 		young: createLongRunWatch(clock, (body: { watch(): void }) => body.watch()),
 		/** Adds a body. `letGo` is called at its deadline, or at once after the stop. */
-		lasts(body: LastingBody) {
+		lasts(body: SlowBody) {
 			body.slot = lasting.take(body);
-			if (areLetGo) body.letGo(restarting());
+			if (areLetGo) body.letGo(stoppingFault());
 		},
-		leaves: (body: LastingBody) => void lasting.release(body.slot, body),
+		leaves: (body: SlowBody) => void lasting.release(body.slot, body),
 		/** The process stops: clients that are still sending a body get an error. */
 		letGo() {
 			areLetGo = true;
-			for (const body of [...lasting]) body.letGo(restarting());
+			for (const body of [...lasting]) body.letGo(stoppingFault());
 		},
 	};
 }
@@ -60,7 +60,7 @@ export function madeInTime<Read, Made>(
 }
 
 /** A class instead of closures, which allocates less: there is one per request. */
-class TimedBody<Read, Made> implements LastingBody {
+class TimedBody<Read, Made> implements SlowBody {
 	readonly made: Promise<Made>;
 	readonly #reads: BodyReads;
 	/** Monotonic time of the deadline. */

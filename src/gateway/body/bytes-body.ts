@@ -7,7 +7,7 @@ import { type BodyReads, inTime } from "./body-reads.ts";
 /** Deadline of an uploaded file, long enough for a slow connection. */
 const FILE_DEADLINE_MS = 10 * 60_000;
 
-export interface TakesBytes {
+export interface CountsBytes {
 	/** The account of the body. */
 	readonly owner: string;
 	/** Counts bytes that have arrived. Throws a Fault if there are too many. */
@@ -17,7 +17,7 @@ export interface TakesBytes {
 	arrived(): void;
 }
 
-export const TAKES_ANY: TakesBytes = { owner: "", take() {}, arrives() {}, arrived() {} };
+export const TAKES_ANY: CountsBytes = { owner: "", take() {}, arrives() {}, arrived() {} };
 
 /** Processor time of receiving a piece. */
 const PIECE_MS = 0.25;
@@ -27,7 +27,7 @@ export function readBytes(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
-	takes: TakesBytes = TAKES_ANY,
+	takes: CountsBytes = TAKES_ANY,
 	deadlineMs = FILE_DEADLINE_MS,
 ): Promise<Uint8Array<ArrayBuffer>> {
 	try {
@@ -51,7 +51,7 @@ export function assertDeclared(request: Request, bytesMax: number): number | nul
 interface ReadOptions {
 	readonly bytesMax: number;
 	readonly reads: BodyReads;
-	readonly takes: TakesBytes;
+	readonly takes: CountsBytes;
 	readonly deadlineMs: number;
 }
 
@@ -131,7 +131,7 @@ export async function readForm(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
-	takes: TakesBytes = TAKES_ANY,
+	takes: CountsBytes = TAKES_ANY,
 	bytes?: Uint8Array<ArrayBuffer>,
 ): Promise<FormData> {
 	const type = formType(connection.request);

@@ -11,7 +11,7 @@ import type { Connection } from "../connection.ts";
 import { EXACT_NUMBERS, type WithExactNumbers } from "../exact-numbers.ts";
 import { formsOf } from "./body-problem.ts";
 import { type BodyReads, madeInTime } from "./body-reads.ts";
-import { assertDeclared, assertNotPacked, readBytes, TAKES_ANY, type TakesBytes } from "./bytes-body.ts";
+import { assertDeclared, assertNotPacked, type CountsBytes, readBytes, TAKES_ANY } from "./bytes-body.ts";
 import { shorten } from "./shortened-json.ts";
 
 /** Deadline of a body, even if it keeps arriving. */
@@ -48,7 +48,7 @@ export function readJson(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
-	takes: TakesBytes = TAKES_ANY,
+	takes: CountsBytes = TAKES_ANY,
 	bytes?: Uint8Array<ArrayBuffer>,
 	field?: string,
 	lists?: ListBounds,
@@ -105,7 +105,7 @@ function readBody(
 	connection: Connection,
 	bytesMax: number,
 	reads: BodyReads,
-	takes: TakesBytes,
+	takes: CountsBytes,
 	form: BodyForm,
 ): Promise<JsonBody> {
 	const { request } = connection;
@@ -125,10 +125,10 @@ async function decodedBody(reading: Promise<Uint8Array<ArrayBuffer>>, form: Body
 class TextReading {
 	readonly connection: Connection;
 	readonly reading: Promise<string>;
-	readonly #takes: TakesBytes;
+	readonly #takes: CountsBytes;
 	readonly #form: BodyForm;
 
-	constructor(connection: Connection, takes: TakesBytes, form: BodyForm) {
+	constructor(connection: Connection, takes: CountsBytes, form: BodyForm) {
 		this.connection = connection;
 		this.reading = connection.request.text();
 		this.#takes = takes;

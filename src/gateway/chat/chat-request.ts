@@ -22,8 +22,8 @@ import {
 	requestBody,
 	unsupportedOf,
 } from "../request-fields.ts";
-import { fitMessages, Message } from "./messages.ts";
-import { mayPass } from "./passed-messages.ts";
+import { adaptMessages, Message } from "./messages.ts";
+import { canSendRaw } from "./passed-messages.ts";
 
 /** Longer lists cost others time, and no model's context holds as many. */
 const MESSAGES_MAX = 4_096;
@@ -73,12 +73,13 @@ export function readChatRequest(body: Record<string, unknown>, model: Model, raw
 	removeEmpty(body);
 	assertBody(check, body);
 	assertStreamOptions(body);
-	const isSame = fitMessages(body.messages, model);
+	const isSame = adaptMessages(body.messages, model);
 	if (raw !== undefined) raw.isCurrent &&= isSame;
-	const passed = raw?.isCurrent === true && mayPass(body.messages, raw, leftOut !== undefined) ? raw.text : undefined;
+	const passed =
+		raw?.isCurrent === true && canSendRaw(body.messages, raw, leftOut !== undefined) ? raw.text : undefined;
 	if (raw !== undefined && leftOut !== undefined && passed === undefined) {
 		body.messages = (raw.isExact ? parseExactly(raw.text, "messages") : JSON.parse(raw.text)) as typeof body.messages;
-		fitMessages(body.messages, model);
+		adaptMessages(body.messages, model);
 	}
 	completeTools(body.tools);
 	if (body.response_format) assertResponseFormat(body.response_format, model);

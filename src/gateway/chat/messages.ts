@@ -32,7 +32,7 @@ type Message = Static<typeof Message> & { function_call?: { name?: unknown; argu
  * roles that their templates know. Modifies the parsed body. Returns false if a value changed under the same name.
  * Fault invalid_request, naming the field.
  */
-export function fitMessages(messages: Message[], model: Model): boolean {
+export function adaptMessages(messages: Message[], model: Model): boolean {
 	let isSame = true;
 	for (let at = 0; at < messages.length; at++) {
 		const message = messages[at] as Message;

@@ -28,7 +28,7 @@ const FUNCTION_FIELDS: ReadonlySet<string> = new Set(["name", "arguments"]);
  * calls. Unknown fields and repeated names are refused, because a server may read a member that was not checked.
  * `isCut`: strings of the messages were cut, so they cannot be serialized.
  */
-export function mayPass(messages: readonly object[], { text, names }: RawValue, isCut: boolean): boolean {
+export function canSendRaw(messages: readonly object[], { text, names }: RawValue, isCut: boolean): boolean {
 	if (text.length < RAW_CHARS_MIN) return false;
 	let known = 0;
 	for (const message of messages) {

@@ -10,7 +10,7 @@ import { checkAccess } from "../../keys/access.ts";
 import type { BodyReads } from "../body/body-reads.ts";
 import { IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../connection.ts";
 import { errorResponse } from "../error-body.ts";
-import { askDatabase } from "../lookups/ask-database.ts";
+import { queryDatabase } from "../lookups/ask-database.ts";
 import { pageOf, type UnmeteredCall } from "../unmetered-answer.ts";
 import { openUploadForm } from "./upload-form.ts";
 
@@ -47,7 +47,7 @@ export function createFileAnswers(deps: {
 	/** File named in the URL. Faults: not_found; service_unavailable if the service has no files. */
 	async function find(accountId: string, url: string): Promise<FileRecord> {
 		const id = new URL(url).pathname.split("/")[3] ?? "";
-		const record = id.length > ID_CHARS_MAX ? undefined : await askDatabase(() => files.find(accountId, id));
+		const record = id.length > ID_CHARS_MAX ? undefined : await queryDatabase(() => files.find(accountId, id));
 		if (record !== undefined) return record;
 		checkOffered();
 		throw new Fault("not_found", "This account has no file with this ID, or it has expired.", { param: "file_id" });
@@ -88,21 +88,21 @@ export function createFileAnswers(deps: {
 			checkAccess(key, clock.wallMs());
 			connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			try {
-				return fileObject(await askDatabase(() => receive(call)));
+				return fileObject(await queryDatabase(() => receive(call)));
 			} finally {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
 			}
 		},
 		async list({ url, key }: UnmeteredCall) {
 			const query = listQuery(new URL(url).searchParams);
-			const rows = await askDatabase(() => files.list(key.accountId, { ...query, limit: query.limit + 1 }));
+			const rows = await queryDatabase(() => files.list(key.accountId, { ...query, limit: query.limit + 1 }));
 			if (rows.length === 0) checkOffered();
 			return pageOf(rows.map(fileObject), query.limit);
 		},
 		retrieve: async ({ url, key }: UnmeteredCall) => fileObject(await find(key.accountId, url)),
 		async remove({ url, key }: UnmeteredCall) {
 			const { id } = await find(key.accountId, url);
-			await askDatabase(() => files.remove(key.accountId, id));
+			await queryDatabase(() => files.remove(key.accountId, id));
 			return { id, object: "file", deleted: true };
 		},
 		async content({ connection, url, key, requestId }: UnmeteredCall) {

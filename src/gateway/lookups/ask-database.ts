@@ -4,7 +4,7 @@ import { Fault } from "../../base/fault.ts";
 import { isUnstorableText } from "../../db/sql-fault.ts";
 
 /** Runs a query. Fault service_unavailable with retry-after while Postgres is unreachable. */
-export async function askDatabase<T>(ask: () => Promise<T>): Promise<T> {
+export async function queryDatabase<T>(ask: () => Promise<T>): Promise<T> {
 	try {
 		return await ask();
 	} catch (error) {

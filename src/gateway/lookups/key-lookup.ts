@@ -5,11 +5,11 @@ import type { KeyEntry, ProjectEntry } from "../../keys/key-entry.ts";
 import { accountBalance, keyBalance } from "../../ledger/balance.ts";
 import { jsonUsd } from "../../money/json-usd.ts";
 import { displaySum, formatUsd, type NanoUsd } from "../../money/nano-usd.ts";
-import { askDatabase } from "./ask-database.ts";
+import { queryDatabase } from "./ask-database.ts";
 
 /** GET /v1/credits: balance, holds and spending of the account, in OpenRouter's fields and as exact decimals. */
 export async function creditsAnswer(statements: Statements, accountId: string) {
-	const { balance, available, held, spent } = await askDatabase(() => accountBalance(statements, accountId));
+	const { balance, available, held, spent } = await queryDatabase(() => accountBalance(statements, accountId));
 	return {
 		data: {
 			/** Sums of all credit and all spending, US dollars as JSON numbers. */
@@ -28,7 +28,7 @@ export async function creditsAnswer(statements: Statements, accountId: string) {
 export async function keyAnswer(statements: Statements, clock: Clock, key: KeyEntry) {
 	const period = presentPeriod(key, clock.wallMs());
 	const budget = period?.budgets[0];
-	const balance = await askDatabase(() =>
+	const balance = await queryDatabase(() =>
 		keyBalance(statements, key.id, budget === undefined ? null : { cap: key.capNanoUsd, budget }),
 	);
 	return {
@@ -49,7 +49,7 @@ async function projectAnswer(statements: Statements, clock: Clock, key: KeyEntry
 	const period = projectPeriod(key, project, clock.wallMs());
 	const budget = period?.budgets[0];
 	const cap = budget === undefined ? null : { cap: project.capNanoUsd, budget };
-	const balance = await askDatabase(() => keyBalance(statements, project.id, cap, "project"));
+	const balance = await queryDatabase(() => keyBalance(statements, project.id, cap, "project"));
 	return { id: project.id, name: project.name, ...capFields(project, period, balance) };
 }
 

@@ -4,7 +4,7 @@ import { uuidOfId } from "../../base/id.ts";
 import type { Statements } from "../../db/statements.ts";
 import type { CountColumns } from "../../ledger/usage-fields.ts";
 import { formatUsd, nanoUsdOfColumn } from "../../money/nano-usd.ts";
-import { askDatabase } from "./ask-database.ts";
+import { queryDatabase } from "./ask-database.ts";
 
 interface UsageRow extends CountColumns {
 	model: string;
@@ -30,7 +30,7 @@ export async function usageAnswer(deps: { statements: Statements; clock: Clock }
 	const requestId = uuidOfId(id.slice(0, ID_CHARS_MAX));
 	if (requestId === undefined) throw unknown();
 	for (let waitedMs = 0; ; waitedMs += POLL_MS) {
-		const row = await askDatabase(() => readRequest(deps.statements, accountId, requestId));
+		const row = await queryDatabase(() => readRequest(deps.statements, accountId, requestId));
 		if (row) return answerOf(`req_${requestId.replaceAll("-", "")}`, row);
 		if (waitedMs >= WAIT_MS || !isRecent(requestId, deps.clock)) throw unknown();
 		await sleep(deps.clock, POLL_MS);

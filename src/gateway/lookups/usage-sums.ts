@@ -7,7 +7,7 @@ import type { CountColumns } from "../../ledger/usage-fields.ts";
 import { formatDecimal } from "../../money/decimal.ts";
 import { jsonHeaders } from "../headers.ts";
 import type { UnmeteredCall } from "../unmetered-answer.ts";
-import { askDatabase } from "./ask-database.ts";
+import { queryDatabase } from "./ask-database.ts";
 
 const GROUPS = ["day", "model", "project", "key"] as const;
 type Group = (typeof GROUPS)[number];
@@ -67,7 +67,7 @@ export function createUsageSums(deps: { statements: Statements; clock: Clock }) 
 		const { accountId } = key;
 		const url = new URL(request.url);
 		const query = queryOf(url.searchParams, clock.wallMs());
-		const rows = await queries.run(accountId, () => askDatabase(() => read(statements, accountId, query)));
+		const rows = await queries.run(accountId, () => queryDatabase(() => read(statements, accountId, query)));
 		const shown = rows.slice(0, query.limit);
 		const next = rows.length > query.limit ? cursorOf(shown.at(-1)) : null;
 		const headers = jsonHeaders(requestId);

@@ -135,7 +135,7 @@ export function createContext(
 }
 
 /** Context of the same request for the route's next model, with another id, reservation and usage record. */
-export function contextAgain(context: RequestContext, clock: Clock): RequestContext {
+export function nextContext(context: RequestContext, clock: Clock): RequestContext {
 	const known = context.isRepeatable ? nextAttemptUuid(context.uuid) : undefined;
 	const isAgain = context.isAgain || context.isAdmitted;
 	return { ...context, ...newRequestId(known), startedMs: clock.monotonicMs(), isAgain, isAdmitted: false };

@@ -7,7 +7,7 @@ import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Refusal } from "../../ops/refusals.ts";
 import { errorResponse, faultOf, statusOf } from "../error-body.ts";
 import { SERVED_MODEL_HEADER } from "../headers.ts";
-import { contextAgain, logFields, type RequestContext, type ServeDeps } from "./context.ts";
+import { logFields, nextContext, type RequestContext, type ServeDeps } from "./context.ts";
 import { assertMeets, type EndpointRequirement, meets } from "./model-for.ts";
 
 /** Failures after which another model of the route may succeed. */
@@ -43,7 +43,7 @@ export async function serveRoute(
 	let told: Failure | undefined;
 	let context = first;
 	for (const model of inOrder(deps, route, endpoint, first)) {
-		if (told !== undefined) context = contextAgain(context, deps.clock);
+		if (told !== undefined) context = nextContext(context, deps.clock);
 		try {
 			const response = await attempt(context, model);
 			response.headers.set(SERVED_MODEL_HEADER, model.id);

@@ -4,9 +4,9 @@ import { Fault } from "../../base/fault.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { Ending } from "../../ledger/event.ts";
 import type { AnswerStream } from "../../upstream/call/stream-wire.ts";
-import { type Bill, coverExcess, FREE_BILL, outcomeOf, settledBill } from "../bill/bill.ts";
+import { type Bill, coverExcess, NO_CHARGE, outcomeOf, settledBill } from "../bill/bill.ts";
 import { IDLE_TIMEOUT_S } from "../connection.ts";
-import { CLIENT_LEFT_STATUS, restarting, statusOf } from "../error-body.ts";
+import { CLIENT_LEFT_STATUS, statusOf, stoppingFault } from "../error-body.ts";
 import { KEEP_ALIVE_COMMENT } from "../stream-events.ts";
 import { type Exchange, logFields, type RequestContext, type ServeDeps } from "./context.ts";
 import { Delivery } from "./delivery.ts";
@@ -116,7 +116,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	 */
 	settle(ending: Ending, status: number, after: (bill: Bill) => void = () => {}): Promise<void> | undefined {
 		const { deps, context, admitted, delivery, upstream } = this;
-		const bill = delivery.firstMs === null && ending !== "finished" ? FREE_BILL : this.#bill(ending);
+		const bill = delivery.firstMs === null && ending !== "finished" ? NO_CHARGE : this.#bill(ending);
 		const totalMs = deps.clock.monotonicMs() - context.startedMs;
 		const facts = { ending, status, replica: upstream?.replica(), firstMs: delivery.firstMs, totalMs };
 		const pay = (): void => {
@@ -147,7 +147,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 			return relay.bill(delivery.isCut ? delivery.usage : upstream?.usage(), delivery, ending === "finished");
 		} catch (error) {
 			deps.telemetry.log.error("a bill could not be made", { ...logFields(context), error });
-			return { ...FREE_BILL, cost: admitted.hold.bound, basis: "estimated" };
+			return { ...NO_CHARGE, cost: admitted.hold.bound, basis: "estimated" };
 		}
 	}
 
@@ -163,7 +163,7 @@ export class Streaming<Chunk> implements OpenStream, EventListenerObject {
 	shutDown(): void {
 		if (this.state === "covering") this.pay?.();
 		if (this.isOver) return;
-		const halted = restarting();
+		const halted = stoppingFault();
 		this.halted = halted;
 		this.#hangUp();
 		if (this.state === "streaming") void this.fail("shutdown", halted);

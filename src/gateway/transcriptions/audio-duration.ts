@@ -2,7 +2,7 @@ import { walkFlac } from "./recording/flac.ts";
 import { id3Bytes, walkMp3 } from "./recording/mp3.ts";
 import { walkMp4 } from "./recording/mp4.ts";
 import { walkOgg } from "./recording/ogg.ts";
-import { contradiction, follow, type Measured, unsupported, type Walk } from "./recording/walk.ts";
+import { inconsistent, type Measured, runWalk, unsupported, type Walk } from "./recording/walk.ts";
 import { walkWav } from "./recording/wav.ts";
 import { walkWebm } from "./recording/webm.ts";
 
@@ -29,10 +29,10 @@ const TAGS_MAX = 16;
 
 export async function audioDuration(file: Blob): Promise<AudioDuration> {
 	const { seconds, secondsMax, claimed } = await measured(file);
-	if (!(seconds > 0)) throw contradiction("it contains no audio");
+	if (!(seconds > 0)) throw inconsistent("it contains no audio");
 	if (claimed !== undefined && isFarLess(claimed, seconds))
-		throw contradiction(`it claims ${claimed.toFixed(1)} s but contains ${seconds.toFixed(1)} s of audio`);
-	if (isFarLess(seconds, secondsMax)) throw contradiction("it contains more data than its frames");
+		throw inconsistent(`it claims ${claimed.toFixed(1)} s but contains ${seconds.toFixed(1)} s of audio`);
+	if (isFarLess(seconds, secondsMax)) throw inconsistent("it contains more data than its frames");
 	if (!(secondsMax <= SECONDS_MAX)) throw unsupported("it is longer than 24 hours");
 	const isPadded = claimed !== undefined && claimed < seconds && claimed > seconds - PADDING_S;
 	return {
@@ -44,9 +44,9 @@ export async function audioDuration(file: Blob): Promise<AudioDuration> {
 /** Measures a file. In every parser, reading beyond the end of a part throws a RangeError. */
 async function measured(file: Blob): Promise<Measured> {
 	try {
-		return await follow(file, walkRecording(file.size));
+		return await runWalk(file, walkRecording(file.size));
 	} catch (error) {
-		if (error instanceof RangeError) throw contradiction("it is truncated");
+		if (error instanceof RangeError) throw inconsistent("it is truncated");
 		throw error;
 	}
 }

@@ -11,7 +11,7 @@ import {
 	assertAnswered,
 	type CallDeps,
 	discard,
-	leavesTogether,
+	isSentTogether,
 	postUpstream,
 	reachable,
 	type Sender,
@@ -106,7 +106,7 @@ export class Attempt implements GuardOptions, Sender {
 		assert(this.#post === undefined, "a request is sent before the next is prepared");
 		this.#post = post;
 		this.#accept = accept;
-		return leavesTogether(post) ? this.#deps.tickBarrier() : undefined;
+		return isSentTogether(post) ? this.#deps.tickBarrier() : undefined;
 	}
 
 	/** Sends before it returns. Throws if the call was aborted since. The response must first go to `taken`. */

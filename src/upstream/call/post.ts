@@ -48,7 +48,7 @@ const ERROR_BYTES_MAX = 64 * 1024;
 const TOGETHER_CHARS_MAX = 256 * 1024;
 
 /** Whether the request is sent together with others of its event-loop turn. */
-export function leavesTogether({ body }: UpstreamPost): boolean {
+export function isSentTogether({ body }: UpstreamPost): boolean {
 	return typeof body === "string" && body.length <= TOGETHER_CHARS_MAX;
 }
 

@@ -41,7 +41,7 @@ export function beginsEvents({ first }: OpenedBody): boolean {
 }
 
 /** Reserves memory for more bytes of an answer; returns a promise if they must wait. */
-export type TakesAnswer = (bytes: number) => undefined | Promise<void>;
+export type ReservesBytes = (bytes: number) => undefined | Promise<void>;
 
 /**
  * Returns the parsed JSON (undefined if invalid), and the body's length if it is long, else 0. Throws UpstreamFailure
@@ -50,7 +50,7 @@ export type TakesAnswer = (bytes: number) => undefined | Promise<void>;
 export async function readLong(
 	response: Response,
 	bytesMax: number,
-	takes: TakesAnswer,
+	takes: ReservesBytes,
 	opened?: OpenedBody,
 ): Promise<{ value: unknown; bytes: number }> {
 	const bytes = await readBytes(response, bytesMax, opened, takes);
@@ -69,7 +69,7 @@ export async function readBytes(
 	response: Response,
 	bytesMax: number,
 	opened?: OpenedBody,
-	takes?: TakesAnswer,
+	takes?: ReservesBytes,
 ): Promise<Uint8Array> {
 	const chunks: Uint8Array[] = [];
 	let length = 0;

@@ -32,7 +32,7 @@ export interface UnaryPost<Answer> extends UpstreamPost {
 	readonly gather?: () => Gathering<Answer>;
 }
 
-export interface Asker {
+export interface PostSender {
 	post<Answer>(post: UnaryPost<Answer>): Promise<Answer>;
 }
 
@@ -44,11 +44,11 @@ export interface CountedReply {
 /** A request with an answer in one piece; `run` may send several posts to the replica. */
 export interface UnaryCall<Reply extends CountedReply> {
 	readonly context: CallContext;
-	run(ask: Asker, replica: Replica): Promise<Reply>;
+	run(ask: PostSender, replica: Replica): Promise<Reply>;
 }
 
 /** A reply, with the alias of its replica. */
-export interface Replied<Reply> {
+export interface ReplyOf<Reply> {
 	readonly reply: Reply;
 	readonly replica: string;
 	/** Length of the JSON in bytes if it was long, else 0. */
@@ -59,7 +59,7 @@ export interface Replied<Reply> {
  * Calls for one request; the total deadline starts now. As an Asker it sends to the replica of the current attempt. A
  * class, because there is one per request.
  */
-export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Replied<Reply>>, Asker {
+export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, ReplyOf<Reply>>, PostSender {
 	readonly #deps: CallDeps;
 	readonly #limits: () => ServiceLimits;
 	readonly #call: UnaryCall<Reply>;
@@ -85,7 +85,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		return this.#call.run(this, ticket.replica);
 	}
 
-	came(reply: Reply): Replied<Reply> {
+	came(reply: Reply): ReplyOf<Reply> {
 		const attempt = this.#underWay();
 		this.#release();
 		// A short call has no abort listener, so an abort is noticed only here.

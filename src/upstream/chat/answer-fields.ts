@@ -58,18 +58,18 @@ export const MESSAGE_READERS = readersOf(PASSED.message);
 export const TOOL_CALL_READERS = readersOf(PASSED.toolCall);
 
 /** Fields other than the choices in a stream's events so far. */
-export interface AboutSoFar {
+export interface OtherFields {
 	/** Undefined if there were none; the same object until a field changes. */
 	about: AnswerFields | undefined;
 	sources: AnswerFields | undefined;
 }
 
-export function newAboutSoFar(): AboutSoFar {
+export function newOtherFields(): OtherFields {
 	return { about: undefined, sources: undefined };
 }
 
 /** Reads the fields of an event or a whole answer. Returns whether `sources` changed. */
-export function noteAbout(soFar: AboutSoFar, event: JsonObject): boolean {
+export function noteAbout(soFar: OtherFields, event: JsonObject): boolean {
 	for (const [name, read] of ABOUT_READERS) {
 		const raw = event[name];
 		if (raw === undefined || raw === null || raw === soFar.about?.[name]) continue;
@@ -89,7 +89,7 @@ export function noteAbout(soFar: AboutSoFar, event: JsonObject): boolean {
 const NOTHING_SAID = {};
 
 export function aboutOf(body: JsonObject): { about?: AnswerFields; sources?: AnswerFields } {
-	const soFar = newAboutSoFar();
+	const soFar = newOtherFields();
 	noteAbout(soFar, body);
 	const { about, sources } = soFar;
 	if (about === undefined && sources === undefined) return NOTHING_SAID;

@@ -2,7 +2,7 @@ import type { Model } from "../../catalog/model.ts";
 import type { CallContext } from "../call/attempt.ts";
 import type { StreamCall } from "../call/stream.ts";
 import type { StreamWire } from "../call/stream-wire.ts";
-import type { Asker, UnaryCall, UnaryPost } from "../call/unary.ts";
+import type { PostSender, UnaryCall, UnaryPost } from "../call/unary.ts";
 import { gatherText } from "../gathered.ts";
 import { type GenerationRequest, generationText, joinReplies, seedOf } from "../generation-request.ts";
 import type { Prompt } from "../prompt.ts";
@@ -70,14 +70,14 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 		this.parameters = model.parameters;
 	}
 
-	run(ask: Asker, replica: Replica): Promise<ChatReply> {
+	run(ask: PostSender, replica: Replica): Promise<ChatReply> {
 		if (this.n > 1 && !replica.dialect.unaryUsageCoversChoices) return this.#oneByOne(ask, replica);
 		const gather = gatherOf(this.n);
 		return ask.post({ path: PATH, body: generationText(replica, this, false), read: readWhole, gather });
 	}
 
 	/** Usage of this dialect covers only the first choice, so each choice is requested separately. */
-	async #oneByOne(ask: Asker, replica: Replica): Promise<ChatReply> {
+	async #oneByOne(ask: PostSender, replica: Replica): Promise<ChatReply> {
 		const replies: ChatReply[] = [];
 		for (let index = 0; index < this.n; index += 1) {
 			const body = generationText(replica, { ...this, n: 1, fields: seedOf(this.fields, index) }, false);

@@ -4,7 +4,7 @@ import type { Replica } from "./replica.ts";
 import type { PatientCall, Waiter } from "./ticket.ts";
 
 /** A caller that waits for a spare place. */
-export interface Watcher {
+export interface PlaceWatcher {
 	look(): void;
 	refuse(fault: Error): void;
 }
@@ -60,7 +60,7 @@ export function createPatientCalls() {
 		/** Waiting batch lines, in order, after all other requests. */
 		waiting: new LinkedQueue<Waiter>(),
 		/** Waiting callers of `room`. */
-		watching: new LinkedQueue<Watcher>(),
+		watching: new LinkedQueue<PlaceWatcher>(),
 	};
 }
 

@@ -6,7 +6,7 @@ import type { LinkedQueue, QueueNode } from "../../base/linked-queue.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { BreakerCall } from "./breaker.ts";
 import { createFailedRequests } from "./failed-requests.ts";
-import { createPatientCalls, type Watcher } from "./patient-calls.ts";
+import { createPatientCalls, type PlaceWatcher } from "./patient-calls.ts";
 import type { Replica } from "./replica.ts";
 import {
 	areAllTaken,
@@ -255,9 +255,9 @@ function ticketLater(
 }
 
 /** Resolves with the number of places once there are any; checks whenever the watchers are woken. */
-function whenRoom(watching: LinkedQueue<Watcher>, signal: AbortSignal, roomNow: () => number): Promise<number> {
+function whenRoom(watching: LinkedQueue<PlaceWatcher>, signal: AbortSignal, roomNow: () => number): Promise<number> {
 	return new Promise((resolve, reject) => {
-		const watcher: Watcher = {
+		const watcher: PlaceWatcher = {
 			look() {
 				const room = roomNow();
 				if (room > 0) leave(() => resolve(room));

@@ -16,7 +16,7 @@ import { transcriptions } from "../../../src/gateway/transcriptions/transcriptio
 import { formFields } from "../../../src/gateway/transcriptions/transcriptions-request.ts";
 import type { PicoUsdPerUnit } from "../../../src/money/nano-usd.ts";
 import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
-import type { Asker, UnaryPost } from "../../../src/upstream/call/unary.ts";
+import type { PostSender, UnaryPost } from "../../../src/upstream/call/unary.ts";
 import { DIALECTS } from "../../../src/upstream/dialects.ts";
 import type { Replica } from "../../../src/upstream/replicas/replica.ts";
 import { modelOver } from "../../support/upstream-catalog.ts";
@@ -77,7 +77,7 @@ async function billed(
 		admitted: { request },
 	} as unknown as Exchange;
 	const replica = { dialect: DIALECTS[model.upstreams[0]?.dialect ?? "openai"], spec: () => model.upstreams[0] };
-	const ask: Asker = {
+	const ask: PostSender = {
 		post: async <Reply>({ read }: UnaryPost<Reply>) =>
 			read(JSON.parse(JSON.stringify(answer.body)), new Headers(answer.headers), replica.dialect),
 	};

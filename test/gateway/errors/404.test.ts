@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { INFERENCE } from "../../../src/gateway/inference.ts";
+import { INFERENCE_ENDPOINTS } from "../../../src/gateway/inference.ts";
 import { ask, errorOf, expectUncharged } from "../../support/chat.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { withUpstream } from "../../support/upstream-server.ts";
@@ -74,7 +74,7 @@ describe("404 not_found", () => {
 	});
 
 	test("explains a base address with a missing or doubled /v1", async () => {
-		const offered = Object.keys(INFERENCE);
+		const offered = Object.keys(INFERENCE_ENDPOINTS);
 		for (const path of offered.flatMap((one) => [one.slice("/v1".length), `/v1${one}`])) {
 			const { status, error } = await errorOf(await service.post(path, customer.secret, ask("hi")));
 			expect([path, status, error.code]).toEqual([path, 404, "not_found"]);

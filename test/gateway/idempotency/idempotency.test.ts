@@ -3,7 +3,7 @@ import { silentLog } from "../../../src/base/log.ts";
 import type { Claim, Claims } from "../../../src/gateway/idempotency/claims.ts";
 import { createIdempotency } from "../../../src/gateway/idempotency/idempotency.ts";
 import { createRunning } from "../../../src/gateway/idempotency/running.ts";
-import { INFERENCE } from "../../../src/gateway/inference.ts";
+import { INFERENCE_ENDPOINTS } from "../../../src/gateway/inference.ts";
 import { revokeKey } from "../../../src/keys/key-admin.ts";
 import { plainKey } from "../../support/plain-key.ts";
 import { createRoad, roadModel } from "../../support/road.ts";
@@ -11,7 +11,7 @@ import { withService } from "../../support/service.ts";
 import { brokenSse, deployment, wavOf, withEndpoints } from "../../support/upstream-endpoints.ts";
 import { waitFor } from "../../support/wait.ts";
 
-const CHAT = INFERENCE["/v1/chat/completions"];
+const CHAT = INFERENCE_ENDPOINTS["/v1/chat/completions"];
 const upstream = withEndpoints("vllm");
 const at = { url: upstream.url, dialect: "vllm" as const };
 const rates = 'input: "1", output: "2"';

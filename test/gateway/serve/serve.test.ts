@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Model, ModelKind } from "../../../src/catalog/model.ts";
 import type { Connection } from "../../../src/gateway/connection.ts";
-import { INFERENCE } from "../../../src/gateway/inference.ts";
+import { INFERENCE_ENDPOINTS } from "../../../src/gateway/inference.ts";
 import { createAuthenticate, loadKey } from "../../../src/gateway/serve/authenticate.ts";
 import { createFailedAttempts } from "../../../src/keys/failed-attempts.ts";
 import type { KeyEntry } from "../../../src/keys/key-entry.ts";
@@ -13,8 +13,8 @@ const KINDS: readonly ModelKind[] = ["chat", "embedding", "transcription", "imag
 const ofEachKind: readonly Model[] = KINDS.map((kind) =>
 	modelOver([], { id: kind, kind, modes: new Set(["chat", "completions"]) }),
 );
-const PATHS = Object.entries(INFERENCE);
-const CHAT = INFERENCE["/v1/chat/completions"];
+const PATHS = Object.entries(INFERENCE_ENDPOINTS);
+const CHAT = INFERENCE_ENDPOINTS["/v1/chat/completions"];
 
 async function errorOf(answer: Promise<Response>) {
 	const response = await answer;

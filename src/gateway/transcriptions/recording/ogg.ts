@@ -1,5 +1,5 @@
 import { type VorbisModes, vorbisModes, vorbisSamples } from "./vorbis.ts";
-import { contradiction, unsupported, type Walk } from "./walk.ts";
+import { inconsistent, unsupported, type Walk } from "./walk.ts";
 
 /** CRC-32 with the polynomial 0x04c11db7, highest bit first (RFC 3533). */
 const CRC32 = Uint32Array.from({ length: 256 }, (_, byte) => {
@@ -53,7 +53,7 @@ export function* walkOgg(start: number, size: number): Walk {
 		const page = pageAt(window, at - windowAt);
 		if (page === undefined) {
 			if (isPadding(window.subarray(at - windowAt)) && windowAt + window.length >= size) break;
-			throw contradiction("a page is damaged");
+			throw inconsistent("a page is damaged");
 		}
 		at += page.bytes.length;
 		takePage(streams, page.bytes, page.body);
@@ -89,10 +89,10 @@ function takePage(streams: Map<number, Stream>, page: Buffer, body: number): voi
 	const serial = page.readUInt32LE(14);
 	const flags = page[5] as number;
 	let stream = streams.get(serial);
-	if (stream !== undefined && (flags & BEGINS) !== 0) throw contradiction("a stream begins twice");
-	if (((flags & CONTINUES) !== 0) !== (stream?.length ?? 0) > 0) throw contradiction("a page is missing");
+	if (stream !== undefined && (flags & BEGINS) !== 0) throw inconsistent("a stream begins twice");
+	if (((flags & CONTINUES) !== 0) !== (stream?.length ?? 0) > 0) throw inconsistent("a page is missing");
 	if (stream === undefined) {
-		if (streams.size === STREAMS_MAX) throw contradiction("it has too many streams");
+		if (streams.size === STREAMS_MAX) throw inconsistent("it has too many streams");
 		stream = new Stream();
 		streams.set(serial, stream);
 	}
@@ -107,7 +107,7 @@ function takePage(streams: Map<number, Stream>, page: Buffer, body: number): voi
 		if (stream.codec === undefined && length > 0) stream.pieces.push(page.subarray(at, at + length));
 		stream.length += length;
 		at += length;
-		if (stream.codec === undefined && stream.length > HEADER_BYTES_MAX) throw contradiction("a header is too long");
+		if (stream.codec === undefined && stream.length > HEADER_BYTES_MAX) throw inconsistent("a header is too long");
 		if (length < 255) endPacket(stream);
 	}
 	const position = page.readBigUInt64LE(6);

@@ -11,18 +11,18 @@ export interface Measured {
 }
 
 /** Position of the next window, and its least size if `WINDOW_BYTES` are too few. */
-export type Want = number | { readonly at: number; readonly bytes: number };
+export type Window = number | { readonly at: number; readonly bytes: number };
 
 /**
  * A generator that yields the window of the file to read next, and gets its bytes, cut off at the file's end. The event
  * loop runs between two windows, so no file blocks it for longer than one takes.
  */
-export type Walk<Result = Measured> = Generator<Want, Result, Buffer>;
+export type Walk<Result = Measured> = Generator<Window, Result, Buffer>;
 
 /** Size of a window: larger than any header or page, and some milliseconds of work at most. */
 const WINDOW_BYTES = 128 * 1024;
 
-export async function follow<Result>(file: Blob, walk: Walk<Result>): Promise<Result> {
+export async function runWalk<Result>(file: Blob, walk: Walk<Result>): Promise<Result> {
 	let step = walk.next();
 	while (!step.done) {
 		const { at, bytes } = typeof step.value === "number" ? { at: step.value, bytes: WINDOW_BYTES } : step.value;
@@ -34,7 +34,7 @@ export async function follow<Result>(file: Blob, walk: Walk<Result>): Promise<Re
 }
 
 /** Fault invalid_request for a recording that contradicts itself; decoders differ in what they make of it. */
-export function contradiction(detail: string): Fault {
+export function inconsistent(detail: string): Fault {
 	return new Fault("invalid_request", `\`file\` is damaged or inconsistent: ${detail}. Encode it again.`, {
 		param: "file",
 	});

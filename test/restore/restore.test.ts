@@ -41,6 +41,9 @@ const [first, second] = fleet.members as [FleetMember, FleetMember];
 const AFTERWARDS = LONG ? fleet.members : [first];
 const journals = temporaryFolder();
 
+/** What an instance keeps for a database that loses commits. */
+const KEPT = ["journal", "control"];
+
 type Key = Awaited<ReturnType<typeof fleet.key>>;
 const send = (key: Key, what: Ask, member: FleetMember) =>
 	sendChat({ member: member.index, url: member.url }, key, what);
@@ -90,13 +93,13 @@ async function loseMachine(): Promise<void> {
 	await Promise.all(fleet.members.map((member) => member.crash()));
 	await postgres.crash();
 	for (const { index, dataDir } of fleet.members)
-		cpSync(join(dataDir, "journal"), join(journals, String(index)), { recursive: true });
+		for (const name of KEPT) cpSync(join(dataDir, name), join(journals, String(index), name), { recursive: true });
 }
 
 function placeJournals(kept: boolean): void {
 	for (const { index, dataDir } of fleet.members) {
-		rmSync(join(dataDir, "journal"), { recursive: true, force: true });
-		if (kept) cpSync(join(journals, String(index)), join(dataDir, "journal"), { recursive: true });
+		for (const name of [...KEPT, "journal-kept"]) rmSync(join(dataDir, name), { recursive: true, force: true });
+		if (kept) cpSync(join(journals, String(index)), dataDir, { recursive: true });
 	}
 }
 

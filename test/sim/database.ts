@@ -49,7 +49,14 @@ export interface SimDatabase {
 	/** An operator's attestation that a journal is lost. */
 	closeLost(id: string, epoch: number): void;
 	/** Undefined without another server. Its tables are those at `copy`; it has another identity. */
-	readonly standby?: { copy(): void; promote(promoted: () => void): void } | undefined;
+	readonly standby?:
+		| {
+				copy(): void;
+				readonly promote?: (promoted: () => void) => void;
+				/** The same server in the state of the copy. */
+				goBack(gone: () => void): void;
+		  }
+		| undefined;
 	/** Locks these rows (`budget x`, `lease x|i|1`, `reservation r`) until the returned function is called. */
 	hold(rows: readonly string[]): () => void;
 }

@@ -189,7 +189,20 @@ export function createFaults(world: World) {
 		standby.copy();
 		timeline.after(1_000 + random.fraction() * 7_000, "server: lost", () => {
 			if (database.up) database.crash();
-			timeline.after(random.fraction() * 4_000, "server: promoted", () => standby.promote(serverUp));
+			timeline.after(random.fraction() * 4_000, "server: promoted", () => standby.promote?.(serverUp));
+		});
+	}
+
+	/** The present server in the state of a snapshot. */
+	function goBack(): void {
+		const { standby } = database;
+		if (!standby || world.failovers > 0 || isFailingOver || !database.up) return;
+		isFailingOver = true;
+		standby.copy();
+		world.copiedMs = timeline.nowMs();
+		timeline.after(4_000 + random.fraction() * 6_000, "server: restored", () => {
+			if (database.up) database.crash();
+			timeline.after(random.fraction() * 4_000, "server: back", () => standby.goBack(serverUp));
 		});
 	}
 
@@ -242,7 +255,8 @@ export function createFaults(world: World) {
 			["wrong attestation", 1, () => attestWrongly(host)],
 		];
 		if (world.lonely) strikes.splice(6);
-		if (database.standby) strikes.push(["failover", 4, failOver]);
+		if (world.goesBack) strikes.push(["went back", 8, goBack]);
+		else if (database.standby?.promote) strikes.push(["failover", 4, failOver]);
 		let at = random.int(
 			1,
 			strikes.reduce((sum, [, weight]) => sum + weight, 0),

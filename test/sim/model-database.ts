@@ -1,9 +1,13 @@
 import { inspect } from "node:util";
+import { silentLog } from "../../src/base/log.ts";
+import type { HeartbeatStore, LogPosition } from "../../src/cluster/heartbeat.ts";
 import { DatabaseBusy } from "../../src/db/outage.ts";
+import { createServerHistory } from "../../src/db/server-history.ts";
 import type { ProjectFields } from "../../src/keys/key-entry.ts";
 import type { LoadedKey } from "../../src/keys/keyring.ts";
 import { LeaseExceeded, type LedgerStore } from "../../src/ledger/store.ts";
 import type { Call, SimDatabase } from "./database.ts";
+import { keepWhatIsLost } from "./failover.ts";
 import { CheckViolated, RowHeld } from "./model-store.ts";
 import { keyFields } from "./process.ts";
 import type { SimServer } from "./server.ts";
@@ -33,6 +37,24 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 		const fields = keyFields({ ...key, project }, model.dailyCaps.get(key.id));
 		return { seq: model.seq(), key: fields, account, project: project === null ? null : projectFields(project) };
 	};
+	let restore: (() => void) | undefined;
+	const standby: SimDatabase["standby"] = {
+		copy() {
+			const tables = model.snapshot();
+			const revoked = new Set([...world.keys.values()].filter((key) => key.revoked).map(({ id }) => id));
+			restore = () => {
+				const known = new Set(model.usage.keys());
+				tables();
+				for (const key of world.keys.values()) key.revoked = revoked.has(key.id);
+				quietServers.delete(model.server);
+				keepWhatIsLost(world, known, revoked);
+			};
+		},
+		goBack(gone) {
+			restore?.();
+			gone();
+		},
+	};
 	const appendKey = (key: SimKey) =>
 		model.append("key", key.id, keyFields(key, model.dailyCaps.get(key.id)) as unknown as Record<string, unknown>);
 
@@ -44,26 +66,28 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 			server.up = value;
 		},
 		crash: () => server.crash(),
-		heartbeats: (call) => ({
-			join: (id, ttlMs, after) =>
-				call(
-					"join",
-					server.atOnce(() => model.join(id, ttlMs, after)),
-				),
-			position: () =>
-				call(
-					"position",
-					server.atOnce(() => model.position()),
-				),
-			goLive: (id, epoch, applied, ttlMs) => call("go live", server.goLive(id, epoch, applied, ttlMs)),
-			heartbeat: (id, epoch, applied, ttlMs) => call("heartbeat", server.heartbeat(id, epoch, applied, ttlMs)),
-			readAfter: (seq) =>
-				call(
-					"read log",
-					server.atOnce(() => model.log.slice(seq, seq + 50)),
-				),
-			leave: (id, epoch) => call("leave", server.leave(id, epoch)),
-		}),
+		standby,
+		heartbeats: (call) =>
+			withHistory({
+				join: (id, ttlMs, after) =>
+					call(
+						"join",
+						server.atOnce(() => model.join(id, ttlMs, after)),
+					),
+				position: () =>
+					call(
+						"position",
+						server.atOnce(() => model.position()),
+					),
+				goLive: (id, epoch, applied, ttlMs) => call("go live", server.goLive(id, epoch, applied, ttlMs)),
+				heartbeat: (id, epoch, applied, ttlMs) => call("heartbeat", server.heartbeat(id, epoch, applied, ttlMs)),
+				readAfter: (seq) =>
+					call(
+						"read log",
+						server.atOnce(() => model.log.slice(seq, seq + 50)),
+					),
+				leave: (id, epoch) => call("leave", server.leave(id, epoch)),
+			}),
 		fence: (call) => ({
 			server: () =>
 				call(
@@ -81,7 +105,11 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 					server.atOnce(() => model.live()),
 				),
 			silent: (id, epoch, beat) => call("silent", server.silent(id, epoch, beat)),
-			lagging: ({ seq }) => call("lagging", server.lagging(seq)),
+			lagging: ({ seq, atMicros }) =>
+				call("lagging", (done, fail) => {
+					if (model.log[seq - 1]?.atMicros === atMicros) server.lagging(seq)(done, fail);
+					else fail(new Error("another server had that entry"));
+				}),
 			fenceOff: (id, epoch, beat) => call("fence off", server.fenceOff(id, epoch, beat)),
 		}),
 		ledger: (call, name, id, epoch) => ledgerStore(world, server, { call, name }, id, epoch),
@@ -100,8 +128,8 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 					const key = world.keys.get(id);
 					if (!key) throw new Error(`no key ${id}`);
 					key.revoked = true;
-					// No other server has other entries.
-					return { seq: appendKey(key), atMicros: 0 };
+					const seq = appendKey(key);
+					return { seq, atMicros: model.log[seq - 1]?.atMicros ?? 0 };
 				}),
 			),
 		addAccount(id, credit) {
@@ -212,4 +240,21 @@ function asLedgerError(error: unknown): unknown {
 	if (error instanceof RowHeld) return new DatabaseBusy(error.message);
 	const exceeded = error instanceof CheckViolated && error.message === "lease_covers_settled";
 	return exceeded ? new LeaseExceeded("more was charged than the lease holds") : error;
+}
+
+/** As the store on Postgres: names the history by where the server is in it. */
+function withHistory(store: HeartbeatStore): HeartbeatStore {
+	const history = createServerHistory({ log: silentLog });
+	async function placed<Position extends LogPosition | null>(ask: () => Promise<Position>): Promise<Position> {
+		const look = history.look();
+		const found = await ask();
+		if (found === null) return found;
+		look(found.server);
+		return { ...found, server: history.label() };
+	}
+	return {
+		...store,
+		position: () => placed(store.position),
+		heartbeat: (...args) => placed(() => store.heartbeat(...args)),
+	};
 }

@@ -138,10 +138,13 @@ export function createModelStore(nowMs: () => number) {
 	const held = new Set<string>();
 	const recalls: ModelRecall[] = [];
 	let tickets = 0;
+	/** Never goes back: it tells entries of one number apart. */
+	let appends = 0;
 
 	function append(kind: ControlEntry["kind"], subject: string, payload: Record<string, unknown>): number {
 		const seq = log.length + 1;
-		log.push({ seq, atMicros: 0, kind, subject, payload });
+		appends += 1;
+		log.push({ seq, atMicros: appends, kind, subject, payload });
 		return seq;
 	}
 
@@ -336,7 +339,8 @@ export function createModelStore(nowMs: () => number) {
 		const touched = budgetsOf(event)
 			.map((budget) => budgets.get(budget))
 			.filter((budget) => budget !== undefined);
-		let fit: number = event.charged;
+		// Usage of what a server has forgotten is written off.
+		let fit: number = touched.length === budgetsOf(event).length ? event.charged : 0;
 		const closing = stateOf(id, epoch) === "closing";
 		/** The rest of its own lease, which would be returned otherwise. */
 		const ownOf = (budget: string) => {
@@ -404,6 +408,24 @@ export function createModelStore(nowMs: () => number) {
 		return { closed, done };
 	}
 
+	/** Copies all tables; the returned function restores them. */
+	function snapshot(): () => void {
+		const maps: Map<string, unknown>[] = [budgets, dailyCaps, leases, operations, usage, reservations, instances];
+		const lists: unknown[][] = [entries, log, recalls];
+		const copies = structuredClone({ maps: maps.map((map) => [...map]), lists: lists.map((list) => [...list]) });
+		const at = store.snapshots;
+		store.snapshots += 1;
+		return () => {
+			store.snapshots = at;
+			for (const [place, map] of maps.entries()) {
+				map.clear();
+				const set = map === leases ? leases.set.bind(leases) : Map.prototype.set.bind(map);
+				for (const [key, row] of copies.maps[place] ?? []) set(key, row as never);
+			}
+			for (const [place, list] of lists.entries()) list.splice(0, list.length, ...(copies.lists[place] ?? []));
+		};
+	}
+
 	/** The sequence number; null if `ref` was booked before; "refused" if the credit does not cover it. */
 	function book(
 		account: string,
@@ -439,7 +461,10 @@ export function createModelStore(nowMs: () => number) {
 		/** The server's identity: system identifier and timeline. */
 		server: "1/1",
 		seq: () => log.length,
-		position: (): LogPosition => ({ seq: log.length, server: store.server }),
+		position: (): LogPosition => ({ seq: log.length, server: `${store.server} ${store.snapshots}` }),
+		/** The position of the server in history: it grows with each copy. */
+		snapshots: 0,
+		snapshot,
 		append,
 		join(id: string, ttlMs: number, after = 0) {
 			for (const instance of instances.values()) {

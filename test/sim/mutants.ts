@@ -20,6 +20,8 @@ export interface Mutant {
 	readonly projects?: true;
 	/** Only a world with lowered limits can show it. */
 	readonly cuts?: true;
+	/** Only a world whose server goes back can show it. */
+	readonly back?: true;
 	/** Instances take each key for its account's own. */
 	readonly forgetsProjects?: true;
 	model?(model: ModelStore): ModelStore;

@@ -1,6 +1,7 @@
 import type { Clock } from "../../src/base/clock.ts";
 import type { Log } from "../../src/base/log.ts";
 import { createGate } from "../../src/cluster/gate.ts";
+import type { HeartbeatStore } from "../../src/cluster/heartbeat.ts";
 import { DatabaseTimeout } from "../../src/db/outage.ts";
 import type { KeyFields } from "../../src/keys/key-entry.ts";
 import { createKeyring, type Keyring } from "../../src/keys/keyring.ts";
@@ -37,6 +38,8 @@ export interface SimProcess extends SimAdmission {
 	start(): Promise<void>;
 	/** The control log may have grown, or the connection is back. */
 	hear(): void;
+	/** When it last read where the server is in history. */
+	heardMs: number;
 	hearRecalls(): void;
 }
 
@@ -183,6 +186,18 @@ export function createSimProcess(
 		load: database.keyLoader(call),
 	});
 
+	function noted(store: HeartbeatStore): HeartbeatStore {
+		const heard = <T>(position: T): T => {
+			if (position !== null) process.heardMs = timeline.nowMs();
+			return position;
+		};
+		return {
+			...store,
+			position: async () => heard(await store.position()),
+			heartbeat: async (...args) => heard(await store.heartbeat(...args)),
+		};
+	}
+
 	const bare: Omit<SimProcess, keyof SimAdmission> = {
 		host,
 		name,
@@ -207,6 +222,7 @@ export function createSimProcess(
 		ledgers: new Set(),
 		lowered: new Map(),
 		hear: () => {},
+		heardMs: Number.NEGATIVE_INFINITY,
 		hearRecalls: () => {},
 		call,
 		async start() {
@@ -218,7 +234,7 @@ export function createSimProcess(
 					log,
 					newUuid: random.uuid,
 					gate: world.mutant?.gate?.(gate) ?? gate,
-					heartbeats: world.mutant?.heartbeats?.(database.heartbeats(call)) ?? database.heartbeats(call),
+					heartbeats: noted(world.mutant?.heartbeats?.(database.heartbeats(call)) ?? database.heartbeats(call)),
 					witness: database.fence(call),
 					untilSilent: async () => {},
 					storeFor,
@@ -247,7 +263,8 @@ export function createSimProcess(
 					mode: world.mode,
 					leaseTtlMs: LEASE_TTL_MS,
 					flushIntervalMs: 50,
-					segmentBytesMax: 3_000,
+					// What the server may lose is kept in full.
+					...(world.goesBack ? { segmentBytesMax: 60_000, keepMs: 600_000 } : { segmentBytesMax: 3_000 }),
 					idleReturnMs: 3_000,
 					fencedDrainMs: 60_000,
 				},

@@ -5,6 +5,7 @@
  *   bun test/sim/run.ts --seed S [--log]           replays one seed, with its last steps or the whole log
  *   … --projects                                  three levels of budgets instead of two
  *   … --cuts                                       limits are lowered all the time, with slow answers
+ *   … --back                                       the server goes back in time
  *   … --sql [--seeds N] [--seed S]                 the same world on a real Postgres, with the real functions
  *   … --sql --mutants [WORD] [--seeds N]           the faults of the functions that these seeds find
  */
@@ -24,25 +25,26 @@ const { values, positionals } = parseArgs({
 		log: { type: "boolean", default: false },
 		projects: { type: "boolean", default: false },
 		cuts: { type: "boolean", default: false },
+		back: { type: "boolean", default: false },
 		sql: { type: "boolean", default: false },
 		mutants: { type: "boolean", default: false },
 	},
 });
 const log = values.log ? console.log : undefined;
-const { projects, cuts } = values;
+const { projects, cuts, back } = values;
 
 process.exitCode = await run(Number(values.from), Number(values.seeds));
 
 async function run(from: number, count: number): Promise<number> {
 	if (!values.sql)
 		return values.seed === undefined
-			? runMany(from, count, (seed) => simulate(seed, { projects, cuts }))
-			: show(simulate(Number(values.seed), { log, projects, cuts }));
+			? runMany(from, count, (seed) => simulate(seed, { projects, cuts, back }))
+			: show(simulate(Number(values.seed), { log, projects, cuts, back }));
 	await testPostgres();
 	try {
 		if (values.mutants) return await findBrokenFunctions(from, count);
-		if (values.seed !== undefined) return show(await simulateSql(Number(values.seed), { log, projects, cuts }));
-		return await runMany(from, count, (seed) => simulateSql(seed, { projects, cuts }));
+		if (values.seed !== undefined) return show(await simulateSql(Number(values.seed), { log, projects, cuts, back }));
+		return await runMany(from, count, (seed) => simulateSql(seed, { projects, cuts, back }));
 	} finally {
 		await stopTestPostgres();
 	}
@@ -84,7 +86,7 @@ async function runMany(
 		for (const [name, value] of Object.entries(stats)) totals.set(name, (totals.get(name) ?? 0) + value);
 		if (failure) {
 			console.log(
-				`seed ${seed}: ${failure}\nreplay it with: bun test/sim/run.ts${values.sql ? " --sql" : ""}${projects ? " --projects" : ""}${cuts ? " --cuts" : ""} --seed ${seed}`,
+				`seed ${seed}: ${failure}\nreplay it with: bun test/sim/run.ts${values.sql ? " --sql" : ""}${projects ? " --projects" : ""}${cuts ? " --cuts" : ""}${back ? " --back" : ""} --seed ${seed}`,
 			);
 			return 1;
 		}

@@ -11,7 +11,14 @@ import { createSqlServer, type SqlServer } from "./sql-server.ts";
 import { Broken, createWorld, type World } from "./world.ts";
 
 /** Fewer than the model's world takes: here each statement is a round trip. */
-const TERMS = { trafficMs: 20_000, restMs: 45_000, isLimited: true, hasProjects: false, hasCuts: false };
+const TERMS = {
+	trafficMs: 20_000,
+	restMs: 45_000,
+	isLimited: true,
+	hasProjects: false,
+	hasCuts: false,
+	goesBack: false,
+};
 /** How often the product's own check runs. */
 const CHECK_MS = 5_000;
 

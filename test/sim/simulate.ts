@@ -39,11 +39,19 @@ export interface SimOptions {
 	projects?: boolean | undefined;
 	/** Limits are lowered all the time, with slow answers; it changes the steps too. */
 	cuts?: boolean | undefined;
+	/** The server goes back in time; it changes the steps too. */
+	back?: boolean | undefined;
 }
 
-export const variant = ({ projects, cuts, mutant }: SimOptions): Pick<World, "hasProjects" | "hasCuts"> => ({
+export const variant = ({
+	projects,
+	cuts,
+	back,
+	mutant,
+}: SimOptions): Pick<World, "hasProjects" | "hasCuts" | "goesBack"> => ({
 	hasProjects: projects ?? mutant?.projects ?? false,
 	hasCuts: cuts ?? mutant?.cuts ?? false,
+	goesBack: back ?? mutant?.back ?? false,
 });
 
 const STEPS_MAX = 400_000;

@@ -14,6 +14,7 @@ const SEEDS = [
 	[12, 14],
 ];
 const SEEDS_OF_PROJECTS = [17, 33];
+const SEEDS_OF_BACK = [2, 9];
 const SEEDS_OF_CUTS = [3, 12, 23];
 const MUTANT_SEEDS_MAX = 600;
 
@@ -57,6 +58,16 @@ test("no request is admitted by credit of a lowered limit", () => {
 		behind += stats["admitted behind a lowered limit"] ?? 0;
 	}
 	expect(behind).toBeGreaterThan(0);
+});
+
+test("nothing acknowledged is lost when the server goes back in time", () => {
+	let unknown = 0;
+	for (const seed of SEEDS_OF_BACK) {
+		const { failure, stats } = simulate(seed, { back: true });
+		if (failure) throw new Error(`seed ${seed}: ${failure}; replay with bun test/sim/run.ts --back --seed ${seed}`);
+		unknown += stats["usage that the new server does not know"] ?? 0;
+	}
+	expect(unknown).toBeGreaterThan(0);
 });
 
 test("the same seed takes the same steps", () => {

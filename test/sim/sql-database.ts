@@ -7,13 +7,13 @@ import { keyLoader } from "../../src/keys/keyring.ts";
 import { createPgShareStore } from "../../src/keys/limit-shares.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
 import type { Call, SimDatabase } from "./database.ts";
-import { ledgerOf } from "./invariants.ts";
+import { keepWhatIsLost } from "./failover.ts";
 import { instanceKey } from "./model-store.ts";
 import type { SqlMirror } from "./sql-mirror.ts";
 import { FOLLOWED } from "./sql-schema.ts";
 import type { Fate, SqlServer } from "./sql-server.ts";
 import { GRACE_MS } from "./terms.ts";
-import { addPending, type World } from "./world.ts";
+import type { World } from "./world.ts";
 
 const AT_ONCE: Fate = { commitMs: 0, fuse: null };
 
@@ -178,15 +178,18 @@ function createSqlStandby(
 		await sql.unsafe("drop table if exists copy.tickets");
 		await sql.unsafe("create table copy.tickets as select last_value, is_called from public.recall_ticket");
 		await sql.unsafe("commit");
+		// What follows has a later position.
+		await sql.unsafe("select setval('sim.position', last_value + 1) from sim.position");
 	}
 
-	async function restore(sql: postgres.Sql): Promise<void> {
+	async function restore(sql: postgres.Sql, goesBack: boolean): Promise<void> {
 		await sql.unsafe("begin");
 		await sql.unsafe("set local session_replication_role = replica");
 		await sql.unsafe(`truncate ${COPIED.map((table) => `public.${table}`).join(", ")} cascade`);
 		for (const table of COPIED) await sql.unsafe(`insert into public.${table} select * from copy.${table}`);
 		await sql.unsafe("select setval('public.recall_ticket', last_value, is_called) from copy.tickets");
-		await sql.unsafe("select setval('sim.timeline', last_value + 1) from sim.timeline");
+		if (goesBack) await sql.unsafe("select setval('sim.position', last_value - 1) from sim.position");
+		else await sql.unsafe("select setval('sim.timeline', last_value + 1) from sim.timeline");
 		await sql.unsafe("commit");
 		const revoked = await sql<{ id: string }[]>`select id from api_key where state = 'revoked'`;
 		const known = new Set(world.model.usage.keys());
@@ -201,49 +204,12 @@ function createSqlStandby(
 			});
 		},
 		promote(promoted) {
-			if (isCopied) server.task(restore, promoted);
+			if (isCopied) server.task((sql) => restore(sql, false), promoted);
 			else promoted();
 		},
+		goBack(gone) {
+			if (isCopied) server.task((sql) => restore(sql, true), gone);
+			else gone();
+		},
 	};
-}
-
-/**
- * Data that a lagging standby may lose: revocations that it lacks, and usage of ended epochs. Live epochs send again
- * what it lacks.
- */
-function keepWhatIsLost(
-	world: Omit<World, "database">,
-	knownBefore: ReadonlySet<string>,
-	revoked: ReadonlySet<string>,
-): void {
-	world.failovers += 1;
-	// Forgotten grants are still spent by their holders.
-	world.mayWriteOff = true;
-	for (const key of world.revokedForSure) if (!revoked.has(key)) world.revokedForSure.delete(key);
-	for (const { id, limit, drawn } of world.model.budgets.values())
-		if (world.ceilings.has(id)) world.ceilings.set(id, Math.max(drawn, limit ?? Number.POSITIVE_INFINITY));
-	for (const id of knownBefore) {
-		const record = world.requests.get(id);
-		if (!record || world.model.usage.has(id)) continue;
-		world.count("usage that the new server does not know");
-		if (ledgerOf(world, record.host.id, record.epoch)) record.forgotten = true;
-		else record.excused = true;
-	}
-	overtake(world);
-}
-
-/** Live epochs send their charges again; numbers of ended ones may be given again. */
-function overtake(world: Omit<World, "database">): void {
-	for (const host of world.hosts) {
-		for (const process of [host.process, ...host.others]) {
-			const present = process?.instanceLease?.present();
-			if (present) world.overtaken.add(present);
-			for (const ledger of process?.ledgers ?? []) world.overtaken.add(ledger);
-		}
-	}
-	world.pendingCharges.clear();
-	for (const record of world.requests.values()) {
-		if (!record.settled || world.model.usage.has(record.id)) continue;
-		if (ledgerOf(world, record.host.id, record.epoch)) addPending(world, record, record.settled.charged);
-	}
 }

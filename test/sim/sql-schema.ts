@@ -27,11 +27,12 @@ const SCHEMA = `
 create schema sim;
 create sequence sim.clock minvalue 0;
 create sequence sim.timeline;
+create sequence sim.position minvalue 0;
 create schema copy;
 create function sim.clock_timestamp() returns timestamptz language sql volatile as
 	$$ select to_timestamp(last_value / 1000000.0) from sim.clock $$;
 create function sim.now() returns timestamptz language sql volatile as $$ select sim.clock_timestamp() $$;
-create function sim.server_place() returns text language sql volatile as $$ select 'simulated/' || last_value || ' 0' from sim.timeline $$;
+create function sim.server_place() returns text language sql volatile as $$ select 'simulated/' || t.last_value || ' ' || p.last_value from sim.timeline t, sim.position p $$;
 create table sim.change (id bigserial primary key, what text not null, gone boolean not null, row jsonb not null);
 create function sim.pg_notify(p_channel text, p_payload text) returns void language sql as
 	$$ insert into sim.change (what, gone, row) values ('notify', false, jsonb_build_object('channel', p_channel, 'payload', p_payload)) $$;

@@ -126,12 +126,16 @@ export interface World {
 	readonly hasProjects: boolean;
 	/** Limits are lowered all the time, with slow answers. */
 	readonly hasCuts: boolean;
+	/** The server goes back in time once: the same server, in an earlier state. */
+	readonly goesBack: boolean;
 	stormy: boolean;
 	lastFaultMs: number;
 	/** An operator's attestation was false, or a journal was damaged: late settlements may be written off. */
 	mayWriteOff: boolean;
 	/** Promoted standbys: the former server's last data may be lost. */
 	failovers: number;
+	/** When the snapshot was taken to which the server goes back. */
+	copiedMs: number;
 	/** Ledgers of epochs that began before a standby was promoted: it may lack some of their grants. */
 	readonly overtaken: WeakSet<Ledger>;
 	/** Called at moments at which a revocation is delicate. */
@@ -149,7 +153,7 @@ export interface PendingDraw {
 	readonly least: Map<string, number>;
 }
 
-export type WorldTerms = Pick<World, "trafficMs" | "restMs" | "isLimited" | "hasProjects" | "hasCuts">;
+export type WorldTerms = Pick<World, "trafficMs" | "restMs" | "isLimited" | "hasProjects" | "hasCuts" | "goesBack">;
 
 export const MODEL_TERMS: WorldTerms = {
 	trafficMs: 45_000,
@@ -157,6 +161,7 @@ export const MODEL_TERMS: WorldTerms = {
 	isLimited: false,
 	hasProjects: false,
 	hasCuts: false,
+	goesBack: false,
 };
 
 export function createWorld(
@@ -205,6 +210,7 @@ export function createWorld(
 		lastFaultMs: Number.NEGATIVE_INFINITY,
 		mayWriteOff: false,
 		failovers: 0,
+		copiedMs: Number.NEGATIVE_INFINITY,
 		overtaken: new WeakSet(),
 		onDelicate: () => {},
 		stats,

@@ -1,0 +1,52 @@
+import { ledgerOf } from "./invariants.ts";
+import { addPending, type World } from "./world.ts";
+
+/** Longer than a statement takes: its answer is of after the snapshot. */
+const NOTICED_MS = 2_000;
+
+/**
+ * Data that a lagging standby may lose: revocations that it lacks, and usage of ended epochs. Live epochs send again
+ * what it lacks.
+ */
+export function keepWhatIsLost(
+	world: Omit<World, "database">,
+	knownBefore: ReadonlySet<string>,
+	revoked: ReadonlySet<string>,
+): void {
+	world.failovers += 1;
+	// Forgotten grants are still spent by their holders.
+	world.mayWriteOff = true;
+	for (const key of world.revokedForSure) if (!revoked.has(key)) world.revokedForSure.delete(key);
+	for (const { id, limit, drawn } of world.model.budgets.values())
+		if (world.ceilings.has(id)) world.ceilings.set(id, Math.max(drawn, limit ?? Number.POSITIVE_INFINITY));
+	// A period that the server has forgotten begins again.
+	for (const id of world.ceilings.keys())
+		if (id.includes(":") && !world.model.budgets.has(id)) world.ceilings.delete(id);
+	for (const id of knownBefore) {
+		const record = world.requests.get(id);
+		if (!record || world.model.usage.has(id)) continue;
+		world.count("usage that the new server does not know");
+		const owner = ledgerOf(world, record.host.id, record.epoch);
+		// Only a process that had an answer after the snapshot can notice that the server went back.
+		const notices = !world.goesBack || (owner?.process.heardMs ?? 0) > world.copiedMs + NOTICED_MS;
+		if (owner && notices) record.forgotten = true;
+		else record.excused = true;
+	}
+	overtake(world);
+}
+
+/** Live epochs send their charges again; numbers of ended ones may be given again. */
+function overtake(world: Omit<World, "database">): void {
+	for (const host of world.hosts) {
+		for (const process of [host.process, ...host.others]) {
+			const present = process?.instanceLease?.present();
+			if (present) world.overtaken.add(present);
+			for (const ledger of process?.ledgers ?? []) world.overtaken.add(ledger);
+		}
+	}
+	world.pendingCharges.clear();
+	for (const record of world.requests.values()) {
+		if (!record.settled || world.model.usage.has(record.id)) continue;
+		if (ledgerOf(world, record.host.id, record.epoch)) addPending(world, record, record.settled.charged);
+	}
+}

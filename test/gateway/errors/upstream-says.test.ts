@@ -36,11 +36,10 @@ interface Case {
 	readonly expected: { status: number; code: string; retryAfter?: string; shouldRetry?: string; calls: number };
 	/** The failures say nothing about the servers, so the same customer is served next. */
 	readonly neutral: boolean;
-	/** A streamed answer only. */
-	readonly streamed?: true;
+	readonly onlyStreamed?: true;
 }
 
-const tooLong = (answer: Case["answer"], more: { streamed?: true } = {}): Case => ({
+const tooLong = (answer: Case["answer"], more: { onlyStreamed?: true } = {}): Case => ({
 	answer,
 	expected: { status: 400, code: "context_length_exceeded", calls: 1 },
 	neutral: true,
@@ -73,8 +72,8 @@ const CASES: Readonly<Record<string, Case>> = {
 	"too long, brotli": tooLong(json(400, said(TOO_LONG), { "content-encoding": "br" })),
 	"too long, in a 200": tooLong(json(200, said(TOO_LONG))),
 	"too long, flat in a 200": tooLong(json(200, { message: TOO_LONG, type: "x", code: 500 })),
-	"too long, in an event": tooLong(sse(said(TOO_LONG)), { streamed: true }),
-	"too long, flat in an event": tooLong(sse({ message: TOO_LONG, code: 400 }), { streamed: true }),
+	"too long, in an event": tooLong(sse(said(TOO_LONG)), { onlyStreamed: true }),
+	"too long, flat in an event": tooLong(sse({ message: TOO_LONG, code: 400 }), { onlyStreamed: true }),
 	"busy, with seconds": busy("7", json(429, said("slow down"), { "retry-after": "6.2" })),
 	"busy for too long": busy("60", json(429, said("slow down"), { "retry-after": "7200" })),
 	"busy without a time": busy("2", json(429, said("slow down"))),
@@ -118,8 +117,8 @@ async function refusals(model: string): Promise<number> {
 
 test.each(TARGETS.map((target) => [target.name, target] as const))("%s", async (name, target) => {
 	const { accountId, secret } = await service.customer();
-	for (const [what, { answer, expected, neutral, streamed }] of Object.entries(CASES)) {
-		if (streamed && !name.endsWith("streamed")) continue;
+	for (const [what, { answer, expected, neutral, onlyStreamed }] of Object.entries(CASES)) {
+		if (onlyStreamed && !name.endsWith("streamed")) continue;
 		const customer = neutral ? secret : (await service.customer()).secret;
 		const [calls, refused] = [upstream.requests.length, await refusals(target.model)];
 		upstream.next(answer, ...(expected.calls === 2 ? [answer] : []));

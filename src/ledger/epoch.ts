@@ -8,6 +8,7 @@ import type { JournalDisk } from "./journal-disk.ts";
 import type { JournalHome, JournalOwner } from "./journal-home.ts";
 import type { KeptJournals } from "./kept-journals.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
+import type { LedgerCounts } from "./ledger-counts.ts";
 import { createRecallAnswers } from "./recall-answers.ts";
 import { closeEpoch, untilDone } from "./recovery.ts";
 import { createSlices } from "./slices.ts";
@@ -31,6 +32,7 @@ export interface EpochParts {
 	timesOf: TimesOf;
 	/** Journals that are in the books. */
 	kept: KeptJournals;
+	counts?: LedgerCounts;
 	/** Applies a control entry to keys and accounts, before the ledger does. */
 	apply(entry: ControlEntry): void;
 	/** Called when a new epoch starts at this sequence number: caches may be outdated. */
@@ -137,6 +139,7 @@ export async function beginEpoch(
 	/** Sends recent settlements again after a failover, since a lagging standby may have lost acknowledged ones. */
 	function tellAgain(): Promise<void> {
 		telling = Promise.all([telling, built.sendAgain()]).then(([, unknown]) => {
+			if (parts.counts) parts.counts.sentAgain += unknown;
 			if (unknown > 0)
 				log.error("sent settlements again that the database had acknowledged and lost", {
 					instance: instanceId,

@@ -15,7 +15,7 @@ import { WrongServer } from "../db/outage.ts";
 import { beginEpoch, type Epoch, type EpochOptions, type EpochParts } from "./epoch.ts";
 import { type JournalOwner, openJournalHome } from "./journal-home.ts";
 import { openKeptJournals } from "./kept-journals.ts";
-import { countedStore, createLedgerCounts, type LedgerCounts } from "./ledger-counts.ts";
+import { countedStore, createLedgerCounts } from "./ledger-counts.ts";
 import { createLeftJournals } from "./left-journals.ts";
 import { type OwnerState, ownerStateOf, untilSilent } from "./lost-journal.ts";
 import { createPgLedgerStore } from "./pg-store.ts";
@@ -38,7 +38,6 @@ export interface InstanceLeaseParts extends EpochParts {
 		instanceId: string,
 		options: { isOwn: (epoch: number) => boolean; isStopping: () => boolean },
 	): Promise<unknown>;
-	counts?: LedgerCounts;
 	/** Before anything is admitted by the present server: it may lack acts that were in force. */
 	redoLostActs(): Promise<void>;
 	/** Calls `onMove` when a server with another history has answered. */
@@ -121,7 +120,8 @@ export function startInstanceLease(deps: InstanceLeaseDeps, options: InstanceLea
  */
 export async function holdInstanceLease(given: InstanceLeaseParts, options: HoldOptions) {
 	const joined: number[] = [];
-	const parts = { ...given, heartbeats: withNumbersOnce(given.heartbeats, joined) };
+	const counts = given.counts ?? createLedgerCounts();
+	const parts = { ...given, counts, heartbeats: withNumbersOnce(given.heartbeats, joined) };
 	const { clock, log, gate } = parts;
 	const retiring = new Map<Epoch, Promise<boolean>>();
 	let present: Epoch | undefined;
@@ -143,7 +143,9 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		await parts.redoLostActs();
 		const onEnded = (why: EndOfEpoch) => {
 			replaceSoon();
-			if (why === "another server") tellAgain();
+			if (why !== "another server") return;
+			counts.epochsMoved += 1;
+			tellAgain();
 		};
 		present = await beginEpoch(parts, options, { onEnded, isStopping });
 		recoverSoon();
@@ -286,7 +288,7 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		/** Why this instance admits no requests now; undefined if it does. */
 		problem: () => gate.reason() ?? present?.ledger.problem(),
 		/** Counts of all epochs. */
-		counts: parts.counts ?? createLedgerCounts(),
+		counts,
 		instanceId: options.instanceId,
 		/** Resolves when no journal of an earlier epoch is being replayed. */
 		recovered: async () => {

@@ -19,6 +19,9 @@ export function createLedgerCounts() {
 		recallsAsked: 0,
 		recallsAnswered: 0,
 		failedFlushes: 0,
+		/** Epochs that ended since the database had another history, and settlements that it had lost. */
+		epochsMoved: 0,
+		sentAgain: 0,
 		flushMs: createHistogram(),
 		/** New settlements per flush. */
 		flushSize: createHistogram(SIZE_BOUNDS),
@@ -99,6 +102,16 @@ export function ledgerCountReadings(counts: LedgerCounts): Reading[] {
 				{ labels: { side: "asked" }, value: counts.recallsAsked },
 				{ labels: { side: "answered" }, value: counts.recallsAnswered },
 			],
+		},
+		{
+			name: "tollgate_epochs_moved_total",
+			help: "Epochs of this process that ended because the database had another history.",
+			read: () => counts.epochsMoved,
+		},
+		{
+			name: "tollgate_settlements_sent_again_total",
+			help: "Settlements that the database had acknowledged and lost.",
+			read: () => counts.sentAgain,
 		},
 		{
 			name: "tollgate_flush_failures_total",

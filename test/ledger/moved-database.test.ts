@@ -51,6 +51,8 @@ test("a new epoch on another server sends the last settlements again", async () 
 	});
 	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the next epoch");
 	await waitFor(known, "the settlement to be there again");
+	const { counts } = instanceLease;
+	await waitFor(() => counts.sentAgain === 1 && counts.epochsMoved === 1, "the move to be counted");
 	await waitFor(
 		async () => (await world.db.sql`select 1 from instance_now where epoch = 1 and state = 'left'`).length === 1,
 		"the end of the first epoch",

@@ -169,6 +169,8 @@ function displaced(): Fault {
 
 export interface FairQueueOptions {
 	readonly places: number;
+	/** Most places of one owner; default: all. */
+	readonly ownMax?: number;
 	readonly waitingMax: number;
 	readonly waitMsMax: number;
 	full?(): Fault;
@@ -180,7 +182,7 @@ export interface FairQueueOptions {
  */
 export function createFairQueue(
 	{ clock }: { clock: Clock },
-	{ places, waitingMax, waitMsMax, full = allIsTaken }: FairQueueOptions,
+	{ places, ownMax = places, waitingMax, waitMsMax, full = allIsTaken }: FairQueueOptions,
 ) {
 	interface Waiter {
 		readonly owner: string;
@@ -204,7 +206,8 @@ export function createFairQueue(
 			isHeld = false;
 			taken -= 1;
 			held.add(owner, -1);
-			lines.first()?.serve();
+			const next = lines.first();
+			if (next !== undefined && held.of(next.owner) < ownMax) next.serve();
 		};
 	}
 
@@ -238,7 +241,7 @@ export function createFairQueue(
 	return {
 		/** Resolves with an idempotent function that frees the place. */
 		async enter(owner: string): Promise<() => void> {
-			return taken < places ? placeOf(owner) : await wait(owner);
+			return taken < places && held.of(owner) < ownMax ? placeOf(owner) : await wait(owner);
 		},
 		/** Runs `work` in a place of this owner. */
 		async run<T>(owner: string, work: () => Promise<T>): Promise<T> {

@@ -8,6 +8,7 @@ import type { Deployments } from "../deployments/deployments.ts";
 import type { KeyMakerDeps } from "../keys/key-admin.ts";
 import type { Reconciler } from "../ledger/reconciler.ts";
 import type { OwnBrand } from "./brand/shown-brand.ts";
+import type { ConsoleDoor } from "./console-door.ts";
 import type { ConsoleFigures } from "./console-figures.ts";
 import type { ConsoleSessions } from "./console-session.ts";
 import type { GatewayClient } from "./gateway-client.ts";
@@ -37,6 +38,7 @@ export interface ConsoleParts {
 	readonly tx: Transactional;
 	readonly books: Pick<Reconciler, "run">;
 	readonly clock: Clock;
+	readonly door: ConsoleDoor;
 	readonly log: Log;
 	readonly config: ConsoleConfig;
 	readonly brand: OwnBrand;

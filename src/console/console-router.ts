@@ -1,15 +1,17 @@
 import { Elysia } from "elysia";
 import { newRequestId } from "../base/id.ts";
 import { isLanguage, languageOf } from "../base/language.ts";
+import { type CardPayments, EVENT_BYTES_MAX } from "../billing/card-payments.ts";
 import type { Config } from "../config.ts";
 import type { Connection } from "../gateway/connection.ts";
+import { networkOf } from "../keys/failed-attempts.ts";
 import { BATCH_INPUT_BYTES_MAX, batchFileId, downloadBatchFile, startBatch } from "./batches/batch-gateway.ts";
 import type { ConsoleApi } from "./console-api.ts";
 import type { Parts } from "./console-deps.ts";
 import { ConsoleError, consoleErrorResponse } from "./console-error.ts";
 import { sessionRequired } from "./console-session.ts";
 import { gzipped } from "./pages/pack.ts";
-import { playgroundChat } from "./playground.ts";
+import { CHAT_BYTES_MAX, playgroundChat } from "./playground.ts";
 import { secure } from "./security-headers.ts";
 import { ADDRESS_HEADER, passOn, passOnAnswer } from "./sign-in/auth.ts";
 import { SIGN_IN_LINK } from "./sign-in/new-sign-in-link.ts";
@@ -19,18 +21,23 @@ import { type Membership, membershipsOf, type Viewer } from "./viewer.ts";
 
 /** Longest session of a company sign-in. Afterwards the company's provider must confirm the person again. */
 const COMPANY_SESSION_MS = 12 * 3_600_000;
-const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 const BODY_BYTES_MAX = 64 * 1024;
 
-type RouterParts = Parts<"statements" | "gateways" | "cards" | "config" | "log" | "auth" | "sessions" | "origin">;
+type RouterParts = Parts<"statements" | "gateways" | "config" | "door" | "log" | "auth" | "sessions" | "origin">;
 type Handler = (connection: Connection, requestId: string) => Response | Promise<Response>;
 
 /** Everything below `/api/`. Requests to `/api/console/` are authenticated before the body is read. */
 export function createConsoleRouter(
 	parts: RouterParts,
-	{ api, connectionOf }: { api: Pick<ConsoleApi, "handle">; connectionOf(request: Request): Connection },
+	options: {
+		api: Pick<ConsoleApi, "handle">;
+		connectionOf(request: Request): Connection;
+		/** Stripe's; undefined if card payments are not configured. */
+		webhook: CardPayments["webhook"] | undefined;
+	},
 ) {
-	const { config, sessions, origin, log } = parts;
+	const { api, connectionOf, webhook } = options;
+	const { config, door, sessions, origin, log } = parts;
 	const bare = { parse: "none" } as const;
 
 	const answered =
@@ -49,15 +56,32 @@ export function createConsoleRouter(
 	const checked = (request: Request, bytesMax = BODY_BYTES_MAX) =>
 		checkChange(request, originsOf(config, origin()), bytesMax);
 
-	/** Wraps a handler that requires a session. Faults session_required; not_found for another viewer's account. */
-	const signedIn = (handler: (connection: Connection) => Response | Promise<Response>, bytesMax?: number) =>
+	/** Wraps a handler without a session. */
+	const unsigned = (handler: Handler, bytesMax = BODY_BYTES_MAX) =>
+		answered((connection, requestId) =>
+			door.withBody(connection, { owner: null, bytesMax }, (whole) => handler(whole, requestId)),
+		);
+
+	/** Wraps a handler that requires a session; it reads larger bodies itself. Faults session_required; not_found for another viewer's account. */
+	const signedIn = (handler: (connection: Connection) => Response | Promise<Response>, bytesMax = BODY_BYTES_MAX) =>
 		answered(async (connection, requestId) => {
-			const { request } = connection;
+			const { request, address } = connection;
 			checked(request, bytesMax);
-			const { viewer, cookies } = await viewerOf(parts, connection);
+			const { viewer, cookies } = await door.read(networkOf(address), () => viewerOf(parts, connection));
 			const membership = membershipFor(viewer, new URL(request.url).searchParams.get("account"));
-			sessions.open(request, { requestId, connection, viewer, membership });
-			const response = await handler(connection);
+			const owner = membership?.accountId ?? viewer.userId;
+			const handle = async (whole: Connection) => {
+				// It left while it waited.
+				if (request.signal.aborted) throw new ConsoleError("request_timeout", "The client disconnected.");
+				sessions.open(whole.request, { requestId, connection: whole, viewer, membership });
+				return handler(whole);
+			};
+			const isRead = request.method === "GET" || request.method === "HEAD";
+			const response = isRead
+				? await door.read(owner, () => handle(connection))
+				: bytesMax === BODY_BYTES_MAX
+					? await door.withBody(connection, { owner, bytesMax }, handle)
+					: await handle(connection);
 			for (const cookie of cookies) response.headers.append("set-cookie", cookie);
 			return response;
 		});
@@ -71,12 +95,11 @@ export function createConsoleRouter(
 	const nothing = answered(() => {
 		throw new ConsoleError("not_found", "There is no such endpoint.");
 	});
-	const { cards } = parts;
 	const routes = new Elysia({ name: "console-router", handler: { standardHostname: false } })
 		.all("/api/auth/magic-link/*", nothing, bare)
 		.all(
 			"/api/auth/*",
-			answered(async (connection) => {
+			unsigned(async (connection) => {
 				const { request } = connection;
 				checked(request);
 				const answer = await passOnAnswer(await parts.auth().handler(withAddress(connection)));
@@ -86,7 +109,7 @@ export function createConsoleRouter(
 		)
 		.all(
 			"/api/console/public/*",
-			answered((connection, requestId) => {
+			unsigned((connection, requestId) => {
 				checked(connection.request);
 				sessions.open(connection.request, { requestId, connection, viewer: null, membership: null });
 				return api.handle(connection.request);
@@ -110,10 +133,10 @@ export function createConsoleRouter(
 			bare,
 		)
 		.all("/api/*", nothing, bare);
-	if (cards !== undefined)
+	if (webhook !== undefined)
 		routes.post(
 			"/api/stripe/webhook",
-			answered(({ request }) => cards.webhook(request)),
+			unsigned(({ request }) => webhook(request), EVENT_BYTES_MAX),
 			bare,
 		);
 	if (config.demo)

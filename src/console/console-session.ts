@@ -58,18 +58,27 @@ export function createConsoleSessions(options: { secondFactor: boolean; password
 		};
 	}
 
-	/** Faults not_found, if the request has no account, and forbidden. */
-	function allow(request: Request, right: Right): Allowed {
+	/**
+	 * Faults not_found, if the request has no account, forbidden, and account_suspended for a change, unless a suspended
+	 * account may make it.
+	 */
+	function allow(request: Request, right: Right, suspendedMay = false): Allowed {
 		const who = viewer(request);
 		const { membership } = of(request);
 		if (membership === null) throw new ConsoleError("not_found", "You are not a member of any account.");
-		const { accountId, role, closed } = membership;
+		const { accountId, role, closed, state } = membership;
 		if (closed) throw new ConsoleError("forbidden", "This account requires its company's sign-in.");
 		const scope = scopeOf(role, right);
 		if (scope === undefined)
 			throw new ConsoleError("forbidden", "Your role in this account ({role}) cannot {right}.", {
 				values: { role: ROLE_LABELS[role], right: RIGHTS[right].says },
 			});
+		const isRead = request.method === "GET" || request.method === "HEAD";
+		if (state === "suspended" && !isRead && !suspendedMay)
+			throw new ConsoleError(
+				"account_suspended",
+				"This account is suspended. Please contact the operator of the service.",
+			);
 		const found = { viewer: who, accountId, role, scope, ...actorOf(request, who) };
 		allowed.set(request, found);
 		return found;

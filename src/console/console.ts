@@ -17,6 +17,7 @@ import type { Secrets } from "../secrets.ts";
 import type { OwnBrand } from "./brand/shown-brand.ts";
 import { createConsoleApi } from "./console-api.ts";
 import type { ConsoleParts, Parts } from "./console-deps.ts";
+import { createConsoleDoor } from "./console-door.ts";
 import { createConsoleFigures } from "./console-figures.ts";
 import { createConsoleRouter, originsOf } from "./console-router.ts";
 import { createConsoleSessions } from "./console-session.ts";
@@ -74,6 +75,7 @@ export function createConsole(config: Config, deps: ConsoleDeps) {
 	const parts: ConsoleParts = {
 		...{ statements, tx, figures, clock, log, config, brand, mailer, consoleSecret, auth, live, origin },
 		books: reconciler,
+		door: createConsoleDoor({ clock }),
 		fence: createFence({ statements, liveness, clock, figures }),
 		deployments: createDeployments({ statements, clock }),
 		gateways: deps.gateways,
@@ -90,7 +92,8 @@ export function createConsole(config: Config, deps: ConsoleDeps) {
 		parts,
 		/** Client with a long deadline for background jobs: the first sums of a large database read many rows. */
 		sums,
-		router: (connectionOf: (request: Request) => Connection) => createConsoleRouter(parts, { api, connectionOf }),
+		router: (connectionOf: (request: Request) => Connection) =>
+			createConsoleRouter(parts, { api, connectionOf, webhook: parts.cards?.webhook }),
 		health: () => healthOf(parts),
 	};
 }

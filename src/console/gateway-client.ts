@@ -14,7 +14,7 @@ export interface RequestAs {
 	readonly path: string;
 	readonly contentType: string;
 	readonly accept: string;
-	readonly body: ArrayBuffer | null;
+	readonly body: Uint8Array<ArrayBuffer> | ArrayBuffer | null;
 	/** Requests with the same idempotency key run once. */
 	readonly idempotencyKey?: string;
 	readonly address: string;

@@ -4,6 +4,7 @@ import { type Connection, IDLE_TIMEOUT_S, STREAM_TIMEOUT_S } from "../gateway/co
 import type { Parts } from "./console-deps.ts";
 import { usableDigest } from "./keys/usable-keys.ts";
 
+export const CHAT_BYTES_MAX = 32 * 1024 * 1024;
 const CHAT = "/v1/chat/completions";
 const HEADERS = ["content-type", "retry-after", "x-request-id", "x-ignored-parameters", "x-accel-buffering"];
 
@@ -12,7 +13,10 @@ const HEADERS = ["content-type", "retry-after", "x-request-id", "x-ignored-param
  * allowlist and limits. No process has the key's secret. The console therefore sends the gateway a token with the key's
  * digest, valid for this path and one minute, and forwards the response.
  */
-export async function playgroundChat(parts: Parts<"statements" | "gateways" | "sessions">, connection: Connection) {
+export async function playgroundChat(
+	parts: Parts<"statements" | "door" | "gateways" | "sessions">,
+	connection: Connection,
+) {
 	const { request } = connection;
 	const allowed = parts.sessions.allow(request, "requests.send");
 	const keyDigest = await usableDigest(parts, allowed, new URL(request.url).searchParams.get("key") ?? "");
@@ -20,20 +24,22 @@ export async function playgroundChat(parts: Parts<"statements" | "gateways" | "s
 	// If the client disconnected during authentication, no abort event follows.
 	if (request.signal.aborted) leave.abort();
 	else request.signal.addEventListener("abort", () => leave.abort(), { once: true });
-	const body = await request.arrayBuffer();
-	// No idle timeout: a model may take long to its first token, and the gateway has deadlines.
-	connection.setIdleTimeout(0);
 	const over = () => connection.setIdleTimeout(IDLE_TIMEOUT_S);
-	const asked = parts.gateways.send({
-		keyDigest,
-		method: "POST",
-		path: CHAT,
-		contentType: "application/json",
-		accept: request.headers.get("accept") ?? "*/*",
-		body,
-		address: connection.address,
-		language: languageOf(request.headers),
-		signal: leave.signal,
+	const from = { owner: allowed.accountId, bytesMax: CHAT_BYTES_MAX };
+	const asked = parts.door.withBytes(connection, from, (body) => {
+		// No idle timeout: a model may take long to its first token, and the gateway has deadlines.
+		connection.setIdleTimeout(0);
+		return parts.gateways.send({
+			keyDigest,
+			method: "POST",
+			path: CHAT,
+			contentType: "application/json",
+			accept: request.headers.get("accept") ?? "*/*",
+			body,
+			address: connection.address,
+			language: languageOf(request.headers),
+			signal: leave.signal,
+		});
 	});
 	const answer = await asked.catch((error: unknown) => {
 		over();

@@ -27,7 +27,7 @@ import { forgetOldRuns } from "../ledger/reconciler.ts";
 import { removeControl, removeLeases, removeUsage } from "../ledger/removal.ts";
 import type { Retention } from "../ledger/retention.ts";
 import { sealDays, verifyDays } from "../ledger/seals.ts";
-import { deleteOldAudit } from "../ops/audit.ts";
+import { deleteAuditBeyond, deleteOldAudit } from "../ops/audit.ts";
 
 export interface JobDeps {
 	/** `sums` has a long deadline, because the first sums read many rows. */
@@ -113,6 +113,7 @@ export function startJobs(deps: JobDeps, { pace = 1, verifyRowsPerS = VERIFY_ROW
 	every(REMOVE_MS, "old leases", () => removeLeases(books, LEASE_DAYS));
 	every(FORGET_MS, "old entries of the control log", () => removeControl(books, CONTROL_DAYS));
 	if (auditDays > 0) every(FORGET_MS, "old audit events", () => deleteOldAudit(statements, auditDays));
+	every(FORGET_MS, "many audit events of an account", () => deleteAuditBeyond(statements));
 	if (refusalDays > 0) every(FORGET_MS, "old refusals", () => deleteRefusals(statements, refusalDays));
 	every(FORGET_MS, "old rate counters", () => deleteOldCounts(statements));
 	every(FORGET_MS, "unverified sign-ups", () => deleteUnproved(statements, clock.wallMs()));

@@ -22,6 +22,8 @@ export interface KeySettings {
 const NAME_CHARS_MAX = 100;
 const MODELS_MAX = 200;
 const MODEL_CHARS_MAX = 200;
+/** Characters of all ids together: each change writes them into the control log. */
+const MODELS_CHARS_MAX = 8_000;
 const RATE_MAX = 10_000_000;
 /** End of the year 9999: later times have five-digit years. */
 const EXPIRES_AT_MS_MAX = 253_402_300_799_999;
@@ -45,6 +47,10 @@ export function checkSettings(settings: KeySettings): void {
 	check(capPeriod, isPeriod, "cap_period", "A cap's period must be one of {periods}.", { periods });
 	const areFew = (ids: readonly string[]) => ids.length <= MODELS_MAX;
 	check(models, areFew, "models", "A key can list at most {count} models.", { count: MODELS_MAX });
+	const areShort = (ids: readonly string[]) => ids.join("").length <= MODELS_CHARS_MAX;
+	check(models, areShort, "models", "The model ids of a key can have at most {count} characters together.", {
+		count: MODELS_CHARS_MAX,
+	});
 	const areIds = (ids: readonly string[]) => ids.every((id) => isLabel(id, MODEL_CHARS_MAX));
 	check(models, areIds, "models", "A model id must be one line of text.");
 	check(expiresAtMs, within(1, EXPIRES_AT_MS_MAX), "expires_at", "An expiry must be before the year 10000.");

@@ -45,10 +45,23 @@ export async function audit(statements: Statements, act: AuditAct): Promise<void
 			${JSON.stringify(act.detail ?? {})}::text::jsonb)`;
 }
 
+/** Longest JSON of an entry's details; beyond it, each longer value is cut to VALUE_CHARS_MAX. */
+const DETAIL_CHARS_MAX = 4_000;
+const VALUE_CHARS_MAX = 200;
+
 /** Entry without subject and account, which the statement adds. */
 export const auditNote = ({ actor, action, ip, detail = {} }: Omit<AuditAct, "subject" | "accountId">): AuditNote => ({
-	...{ id: newId("aud"), actor, action, ip, detail },
+	...{ id: newId("aud"), actor, action, ip, detail: bounded(detail) },
 });
+
+function bounded(detail: AuditNote["detail"]): AuditNote["detail"] {
+	if (JSON.stringify(detail).length <= DETAIL_CHARS_MAX) return detail;
+	const cut = (value: unknown) => {
+		const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+		return text.length <= VALUE_CHARS_MAX ? value : `${text.slice(0, VALUE_CHARS_MAX).toWellFormed()}…`;
+	};
+	return Object.fromEntries(Object.entries(detail).map(([name, value]) => [name, cut(value)]));
+}
 
 /** Argument of `audit_note`; null if nothing is recorded, as on the command line. */
 export function auditNotesJson(...acts: readonly (AuditNote | undefined)[]): string | null {
@@ -102,4 +115,29 @@ export async function deleteOldAudit(statements: Statements, days: number): Prom
 			returning 1`;
 		return rows.length;
 	});
+}
+
+/** Changes of an account that are kept without RETENTION_AUDIT_DAYS: years of work by hand. */
+const ACCOUNT_ROWS_MAX = 20_000;
+/** Newest entries, whose accounts are looked at, and entries that one call deletes of each. */
+const LOOKED_AT = 10_000;
+const ACCOUNT_BATCH_ROWS = 100;
+
+/**
+ * Deletes the oldest changes of keys, projects and settings of accounts with too many. An account that goes on writing
+ * is among the newest entries. Entries of money, members and operators are kept.
+ */
+export async function deleteAuditBeyond(statements: Statements, most = ACCOUNT_ROWS_MAX): Promise<void> {
+	await statements`
+		with recent as (
+			select distinct account_id from (select account_id from audit_event order by id desc limit ${LOOKED_AT}::integer) r
+			where account_id is not null
+		), old as (
+			select e.id from recent r, lateral (
+				select id from audit_event where account_id = r.account_id
+					and action ~ '^(batch|company|key|notice|project)[.]|^account[.](alert|billing_details|rename|time_zone)$'
+				order by id desc offset ${most}::integer limit ${ACCOUNT_BATCH_ROWS}::integer
+			) e
+		)
+		delete from audit_event e using old where e.id = old.id`;
 }

@@ -2,22 +2,30 @@ import { Elysia } from "elysia";
 import { assert } from "../base/assert.ts";
 import { createCleanup } from "../base/cleanup.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
+import { newRequestId } from "../base/id.ts";
+import { languageOf } from "../base/language.ts";
 import type { Log } from "../base/log.ts";
+import { turnFor } from "../base/time-slice.ts";
 import type { Config } from "../config.ts";
 import type { OwnBrand } from "../console/brand/shown-brand.ts";
 import { createConsole } from "../console/console.ts";
+import { consoleErrorResponse } from "../console/console-error.ts";
 import type { GatewayClient } from "../console/gateway-client.ts";
 import { createWebhookSender } from "../console/notices/webhook.ts";
 import { createPages } from "../console/pages/pages.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { escapedError, notFound } from "../gateway/routes.ts";
 import { type JobOptions, startJobs } from "../jobs/jobs.ts";
+import { networkOf } from "../keys/failed-attempts.ts";
 import { createManagement } from "../management/management.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import type { Secrets } from "../secrets.ts";
+import { createOpenPages } from "./open-pages.ts";
 
 /** Pages of a service run from source are bundled at the first request, which takes seconds or more. */
 const BUNDLE_S = 90;
+/** Processor time of an ordinary request. */
+const REQUEST_MS = 1;
 
 export interface ConsolePlaneDeps {
 	readonly log: Log;
@@ -64,6 +72,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 		assert(connection !== undefined, "each request comes with its connection");
 		return connection;
 	}
+	const open = createOpenPages();
 	const bare = { parse: "none" } as const;
 	const router = new Elysia({ handler: { standardHostname: false } })
 		.onError(({ error, code }) => escapedError(error, code))
@@ -74,8 +83,17 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 	let stopping: Promise<void> | undefined;
 	return {
 		async handle(connection: Connection): Promise<Response> {
-			connections.set(connection.request, connection);
-			return router.handle(connection.request);
+			const { request } = connection;
+			const refused = Promise.withResolvers<never>();
+			try {
+				const leave = open.enter(connection, refused.reject);
+				connections.set(request, connection);
+				const turn = turnFor(networkOf(connection.address), REQUEST_MS);
+				if (turn !== undefined) await turn;
+				return await Promise.race([router.handle(request), refused.promise]).finally(leave);
+			} catch (error) {
+				return consoleErrorResponse(error, newRequestId().requestId, { log, language: languageOf(request.headers) });
+			}
 		},
 		/** For `/readyz`: a problem if the database does not answer; a warning if no gateway is live. */
 		health: () => people.health(),

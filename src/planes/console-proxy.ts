@@ -2,12 +2,15 @@ import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import { passedBody } from "../base/passed-body.ts";
+import { turnFor } from "../base/time-slice.ts";
 import { isPassedOn, PASSED_ON_HEADER } from "../gateway/client-address.ts";
 import { type Connection, IDLE_TIMEOUT_S } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
 import { notOfferedText } from "../gateway/routes.ts";
+import { networkOf } from "../keys/failed-attempts.ts";
 import { MANAGEMENT_PREFIX } from "../management/management-routes.ts";
 import awayPage from "./console-away.html" with { type: "text" };
+import { createOpenPages } from "./open-pages.ts";
 
 /** Page shown while the console is down. It reloads itself. */
 const AWAY_PAGE = String(awayPage);
@@ -30,8 +33,12 @@ const AWAY_POLICY = [
 	"frame-ancestors 'none'",
 ].join("; ");
 
-/** Limit of proxied requests, including live pages, each of which holds one for minutes. */
-const REQUESTS_MAX = 4_096;
+/** Processor time of passing on a request. */
+const PASS_MS = 0.25;
+const TRIES_MAX = 6;
+const TRY_AGAIN_MS = 20;
+/** Interval of warnings. */
+const QUIET_MS = 1_000;
 /** Largest body, except for playground chats with pictures and batch files. */
 const BODY_BYTES_MAX = 1024 * 1024;
 const LARGE_BYTES_MAX = 32 * 1024 * 1024;
@@ -49,8 +56,9 @@ const NOT_PASSED_BACK = ["connection", "keep-alive", "transfer-encoding"];
  * Uses a new connection per request: an old one could lead to a console that is stopping.
  */
 export function createConsoleProxy({ log }: { log: Log }, options: { socket: string }): ConsoleProxy {
-	let open = 0;
+	const open = createOpenPages();
 	let problem: string | undefined;
+	let quietUntilMs = 0;
 
 	function ask(connection: Connection, leave: AbortController): Promise<Response> {
 		const { request } = connection;
@@ -70,38 +78,58 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 		} as BunFetchRequestInit);
 	}
 
+	/** Repeats a request without a body while too many connections wait to be accepted. */
+	async function askAgain(connection: Connection, leave: AbortController): Promise<Response> {
+		for (let tries = 1; ; tries += 1) {
+			try {
+				return await ask(connection, leave);
+			} catch (error) {
+				const isBusy = (error as { code?: unknown }).code === "EAGAIN";
+				if (!isBusy || tries === TRIES_MAX || connection.request.body !== null) throw error;
+				await Bun.sleep(TRY_AGAIN_MS * tries);
+			}
+		}
+	}
+
 	async function pass(connection: Connection): Promise<Response> {
 		const { request } = connection;
 		checkBody(request);
+		const turn = turnFor(networkOf(connection.address), PASS_MS);
+		if (turn !== undefined) await turn;
 		const leave = new AbortController();
 		const onAbort = () => leave.abort();
+		const free = open.enter(connection, (why) => leave.abort(why));
 		if (request.signal.aborted) leave.abort();
 		else request.signal.addEventListener("abort", onAbort, { once: true });
 		// No idle timeout for a chat, since a model may take long to its first token.
 		connection.setIdleTimeout(isChat(request) ? 0 : SILENCE_S);
-		open += 1;
 		let ended = false;
 		const end = () => {
 			if (ended) return;
 			ended = true;
-			open -= 1;
+			free();
 			request.signal.removeEventListener("abort", onAbort);
 			connection.setIdleTimeout(IDLE_TIMEOUT_S);
 		};
 		try {
-			const response = await ask(connection, leave);
+			const response = await askAgain(connection, leave);
 			problem = undefined;
 			connection.setIdleTimeout(SILENCE_S);
 			const headers = new Headers(response.headers);
 			for (const name of NOT_PASSED_BACK) headers.delete(name);
-			const body = response.body === null ? null : passedBody(response.body, end);
+			const body = response.body === null ? null : passedBody(response.body, end, leave.signal);
 			if (body === null) end();
 			return new Response(body, { status: response.status, headers });
 		} catch (error) {
 			end();
+			if (leave.signal.reason instanceof Fault) throw leave.signal.reason;
 			if (!leave.signal.aborted) {
 				problem = "the console does not answer";
-				log.warn("the console did not answer", { error });
+				const nowMs = performance.now();
+				if (nowMs >= quietUntilMs) {
+					quietUntilMs = nowMs + QUIET_MS;
+					log.warn("the console did not answer", { error });
+				}
 			}
 			return awayResponse(request);
 		}
@@ -110,8 +138,6 @@ export function createConsoleProxy({ log }: { log: Log }, options: { socket: str
 	return {
 		async handle(connection) {
 			try {
-				if (open >= REQUESTS_MAX)
-					throw new Fault("overloaded", "Too many pages are open. Close one of them.", { retryAfterS: 10 });
 				return await pass(connection);
 			} catch (error) {
 				if (error instanceof Fault) return errorResponse(error, newRequestId().requestId);

@@ -22,6 +22,7 @@ export interface Answer {
 /** A person's browser: keeps cookies and sends the origin with every change. */
 export interface Person {
 	readonly email: string;
+	readonly address: string;
 	readonly cookies: Map<string, string>;
 	get(path: string, init?: RequestInit): Promise<Answer>;
 	send(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
@@ -65,6 +66,7 @@ export function newPerson(service: PeopledService, email = `${crypto.randomUUID(
 
 	return {
 		email,
+		address,
 		cookies,
 		fetch: send,
 		get: async (path, init) => answerOf(await send(path, init)),

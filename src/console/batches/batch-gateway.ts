@@ -27,7 +27,10 @@ const TOKEN = /^[A-Za-z0-9-]{16,64}$/;
  * POST /api/console/batch-start?key=…&endpoint=…&filename=…&token=…, with the lines as body. A retry with the same key
  * and token returns the first attempt's batch, so its lines are charged once.
  */
-export async function startBatch(parts: Parts<"statements" | "gateways" | "sessions">, connection: Connection) {
+export async function startBatch(
+	parts: Parts<"statements" | "door" | "gateways" | "sessions">,
+	connection: Connection,
+) {
 	const { request } = connection;
 	const allowed = parts.sessions.allow(request, "requests.send");
 	const query = new URL(request.url).searchParams;
@@ -46,13 +49,16 @@ export async function startBatch(parts: Parts<"statements" | "gateways" | "sessi
 	if (before !== undefined) return Response.json(before);
 	connection.setIdleTimeout(0);
 	try {
-		const form = new FormData();
-		form.set("purpose", "batch");
-		form.set("file", new File([await request.arrayBuffer()], query.get("filename") ?? "batch.jsonl"));
-		const sent = new Response(form);
-		const contentType = sent.headers.get("content-type") ?? "";
-		const upload = { keyDigest, path: "/v1/files", contentType, body: await sent.arrayBuffer() };
-		const { id } = await askGateway<{ id: string }>(parts, connection, upload);
+		const from = { owner: allowed.accountId, bytesMax: BATCH_INPUT_BYTES_MAX };
+		const { id } = await parts.door.withBytes(connection, from, async (bytes) => {
+			const form = new FormData();
+			form.set("purpose", "batch");
+			form.set("file", new File([bytes], query.get("filename") ?? "batch.jsonl"));
+			const sent = new Response(form);
+			const contentType = sent.headers.get("content-type") ?? "";
+			const upload = { keyDigest, path: "/v1/files", contentType, body: await sent.arrayBuffer() };
+			return askGateway<{ id: string }>(parts, connection, upload);
+		});
 		const body = JSON.stringify({ input_file_id: id, endpoint, completion_window: "24h" });
 		const asked = { keyDigest, path: "/v1/batches", body, idempotencyKey: token };
 		return Response.json(await askGateway(parts, connection, asked));

@@ -87,19 +87,34 @@ export const ROUTE_RULES: Readonly<Record<string, Who | readonly [who: Who, with
 	"POST /operator/management-keys/:id/revoke": ["operator", "ends a right, and must be quick"],
 };
 
+/** Changes that a suspended account may make: it pays in and ends its keys. `sessions.allow` refuses all others. */
+export const SUSPENDED_MAY: ReadonlySet<string> = new Set([
+	"POST /credit/top-ups/transfer",
+	"POST /credit/top-ups/card",
+	"POST /credit/top-ups/:id/cancel",
+	"POST /keys/:id/revoke",
+]);
+
 const PREFIX = "/api/console";
 
-/** Called before the body is parsed. Faults session_required, not_found, forbidden, reauthentication_required. */
-export function checkRoute({ sessions }: Parts<"sessions">, request: Request, route: string): void {
+/**
+ * Called before the body is parsed. Faults session_required, not_found, forbidden, account_suspended,
+ * reauthentication_required, rate_limit_exceeded.
+ */
+export function checkRoute({ sessions, door }: Parts<"sessions" | "door">, request: Request, route: string): void {
 	const path = route.slice(PREFIX.length);
 	const isRead = request.method === "GET" || request.method === "HEAD";
-	const rule = ROUTE_RULES[`${isRead ? "GET" : request.method} ${path}`];
+	const name = `${isRead ? "GET" : request.method} ${path}`;
+	const rule = ROUTE_RULES[name];
 	const who = typeof rule === "object" ? rule[0] : rule;
 	if (!/^\/(public|operator)\//.test(path)) {
 		assert(who !== undefined && who !== "operator", "the table has the right of every route");
-		if (who !== "person" && who !== "anybody") sessions.allow(request, who);
+		if (who !== "person" && who !== "anybody") sessions.allow(request, who, SUSPENDED_MAY.has(name));
 		else if (who === "person" && sessions.viewer(request).company)
 			throw new ConsoleError("forbidden", "This belongs to you, not to your company. Sign in without single sign-on.");
 	}
-	if (!isRead && typeof rule !== "object") sessions.authenticatedLately(request);
+	if (isRead) return;
+	if (typeof rule !== "object") sessions.authenticatedLately(request);
+	const { membership, viewer } = sessions.of(request);
+	door.change(membership?.accountId ?? viewer?.userId ?? "");
 }

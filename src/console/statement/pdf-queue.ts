@@ -1,18 +1,18 @@
+import type { Clock } from "../../base/clock.ts";
+import { createFairQueue } from "../../base/fair-pool.ts";
 import { ConsoleError } from "../console-error.ts";
 
-/** Unfinished PDFs in all and per account; further ones are refused. */
-const OPEN_MAX = 20;
-const OPEN_OF_ACCOUNT_MAX = 4;
-/** Cached PDFs of closed months; the least recently used is dropped. Each PDF is small, since its rows are limited. */
+/** PDFs at once, in turns of the event loop; one of an account. */
+const QUEUE = { places: 2, ownMax: 1, waitingMax: 40, waitMsMax: 10_000, full: tooMany };
+/** Cached PDFs; the least recently used is dropped. Each PDF is small, since its rows are limited. */
 const KEPT_MAX = 200;
 
 type Pdf = Uint8Array<ArrayBuffer>;
 
-/** Makes PDFs one at a time in the order of requests, since all share one event loop. */
-export function createPdfQueue() {
+/** Makes PDFs in turns among accounts, and the same one only once. */
+export function createPdfQueue(deps: { clock: Clock }) {
 	const kept = new Map<string, Pdf>();
-	let open: string[] = [];
-	let last: Promise<unknown> = Promise.resolve();
+	const queue = createFairQueue(deps, QUEUE);
 
 	/** Marks the PDF as most recently used. */
 	function keep(key: string, pdf: Pdf): Pdf {
@@ -23,22 +23,14 @@ export function createPdfQueue() {
 	}
 
 	return {
-		/** `key` identifies the content in the cache; null: not cached. Fault overloaded if too many PDFs wait. */
-		async make(accountId: string, key: string | null, make: () => Promise<Pdf>): Promise<Pdf> {
-			const known = key === null ? undefined : kept.get(key);
-			if (key !== null && known !== undefined) return keep(key, known);
-			if (open.length >= OPEN_MAX || open.filter((id) => id === accountId).length >= OPEN_OF_ACCOUNT_MAX)
-				throw new ConsoleError("overloaded", "Too many PDFs are being created. Try again in a few seconds.", {
-					retryAfterS: 5,
-				});
-			open.push(accountId);
-			const made = last.then(make);
-			last = made.catch(() => {});
-			try {
-				return key === null ? await made : keep(key, await made);
-			} finally {
-				open = open.toSpliced(open.indexOf(accountId), 1);
-			}
-		},
+		/** `key` identifies the content. Fault overloaded if too many PDFs wait. */
+		make: (accountId: string, key: string, make: () => Promise<Pdf>): Promise<Pdf> =>
+			queue.run(accountId, async () => keep(key, kept.get(key) ?? (await make()))),
 	};
+}
+
+function tooMany(): ConsoleError {
+	return new ConsoleError("overloaded", "Too many PDFs are being created. Try again in a few seconds.", {
+		retryAfterS: 5,
+	});
 }

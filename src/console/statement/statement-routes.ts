@@ -23,27 +23,26 @@ const details = t.Object({
 	vatId: t.String({ maxLength: 40 }),
 });
 
-export function statementRoutes(parts: Parts<"statements" | "brand" | "sessions" | "origin">) {
+export function statementRoutes(parts: Parts<"statements" | "brand" | "clock" | "sessions" | "origin">) {
 	const { statements, sessions, brand } = parts;
-	const pdfs = createPdfQueue();
+	const pdfs = createPdfQueue(parts);
 
 	async function monthOf(request: Request, month: string) {
 		const { accountId } = sessions.account(request);
 		const statement = await readStatement(statements, accountId, month);
 		return { accountId, statement, lines: statementLines(statement, { origin: parts.origin(), accountId }) };
 	}
-	async function documentOf(request: Request, month: string): Promise<StatementDocument & { isClosed: boolean }> {
+	async function documentOf(request: Request, month: string): Promise<StatementDocument> {
 		const { accountId, statement, lines } = await monthOf(request, month);
 		const account = await findAccount(statements, accountId);
 		if (account === null) throw new ConsoleError("not_found", "There is no such account.");
-		const document = statementDocument({
+		return statementDocument({
 			...{ statement, lines, account, serviceName: brand.serviceName },
 			language: languageOf(request.headers),
 			seller: brand.seller ?? { company: brand.serviceName, address: "", vatId: "" },
 			buyer: await readBillingDetails(statements, accountId),
 			logUrl: (range) => `${parts.origin()}/requests?${new URLSearchParams({ ...range, account: accountId })}`,
 		});
-		return { ...document, isClosed: statement.state === "closed" };
 	}
 
 	return accountRoutes(parts, "console-statements", "/credit")
@@ -62,8 +61,8 @@ export function statementRoutes(parts: Parts<"statements" | "brand" | "sessions"
 		})
 		.get("/statement", async ({ request, query }) => statementPage(await documentOf(request, query.month)))
 		.get("/statement.pdf", async ({ request, query }) => {
-			const { isClosed, ...document } = await documentOf(request, query.month);
-			const key = isClosed ? Bun.SHA256.hash(JSON.stringify(document), "hex") : null;
+			const document = await documentOf(request, query.month);
+			const key = Bun.SHA256.hash(JSON.stringify(document), "hex");
 			// Loaded on demand, because it contains a font.
 			const { statementPdf } = await import("./statement-pdf.ts");
 			const bytes = await pdfs.make(document.accountId, key, () => statementPdf(document));

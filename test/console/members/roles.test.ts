@@ -1,5 +1,7 @@
 import { expect, mock, test } from "bun:test";
 import { join } from "node:path";
+import { systemClock } from "../../../src/base/clock.ts";
+import { createConsoleDoor } from "../../../src/console/console-door.ts";
 import type { ConsoleSessions } from "../../../src/console/console-session.ts";
 import { RIGHTS, ROLES, type Role, scopeOf } from "../../../src/console/members/roles.ts";
 import { checkRoute } from "../../../src/console/members/route-rules.ts";
@@ -19,8 +21,10 @@ test("a role of another version has no rights", () => {
 
 test("a change without a row needs the password, also below /public/", () => {
 	const authenticatedLately = mock();
-	const sessions = { authenticatedLately } as unknown as ConsoleSessions;
+	const of = () => ({ membership: null, viewer: null });
+	const sessions = { authenticatedLately, of } as unknown as ConsoleSessions;
+	const door = createConsoleDoor({ clock: systemClock });
 	for (const method of ["GET", "POST"])
-		checkRoute({ sessions }, new Request("http://service/", { method }), "/api/console/public/new");
+		checkRoute({ sessions, door }, new Request("http://service/", { method }), "/api/console/public/new");
 	expect(authenticatedLately).toHaveBeenCalledTimes(1);
 });

@@ -1,0 +1,110 @@
+import type { Clock } from "../base/clock.ts";
+import { CounterMap } from "../base/counter-map.ts";
+import { createFairQueue } from "../base/fair-pool.ts";
+import { createBodyMemory } from "../gateway/body/body-memory.ts";
+import { createBodyReads } from "../gateway/body/body-reads.ts";
+import { readBytes } from "../gateway/body/bytes-body.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { networkOf } from "../keys/failed-attempts.ts";
+import { ConsoleError } from "./console-error.ts";
+
+const MB = 1024 * 1024;
+
+/** Bodies that have arrived. One account may hold the largest body; callers who are not signed in share less. */
+const ACCOUNTS_MEMORY = { bodyMemoryBytesMax: 96 * MB, bodyMemoryAccountBytesMax: 33 * MB };
+const NETWORKS_MEMORY = { bodyMemoryBytesMax: 16 * MB, bodyMemoryAccountBytesMax: 4 * MB };
+/** Bodies of at most SMALL_BYTES get the shorter deadline. */
+const SMALL_BYTES = MB;
+const SMALL_BODY_MS_MAX = 15_000;
+const LARGE_BODY_MS_MAX = 5 * 60_000;
+
+/** Reads that run at once; the console has four connections to the database. */
+const READS = { places: 8, ownMax: 3, waitingMax: 1_000, waitMsMax: 10_000, full: tooManyReads };
+
+/** Changes of an account, or of a person without one. Each writes rows; chats of the playground write none here. */
+const CHANGES = [
+	{ windowMs: 60_000, most: 120 },
+	{ windowMs: 24 * 3_600_000, most: 1_000 },
+] as const;
+
+interface BodyOrigin {
+	/** The account; null: the network. */
+	readonly owner: string | null;
+	readonly bytesMax: number;
+}
+
+export type ConsoleDoor = ReturnType<typeof createConsoleDoor>;
+
+/**
+ * Divides the console's memory, database and event loop among its callers. An owner is an account, or the network of a
+ * caller that is not signed in. The table in SECURITY.md has a row for each limit.
+ */
+export function createConsoleDoor({ clock }: { clock: Clock }) {
+	const bodyReads = createBodyReads(clock);
+	const ofAccounts = createBodyMemory({ limits: () => ACCOUNTS_MEMORY });
+	const ofNetworks = createBodyMemory({ limits: () => NETWORKS_MEMORY });
+	const reads = createFairQueue({ clock }, READS);
+	const windows = CHANGES.map((window) => ({ ...window, counts: new CounterMap(), endsMs: 0 }));
+
+	/**
+	 * Reads a body in time and runs `work` with it. Faults request_timeout, payload_too_large, rate_limit_exceeded,
+	 * overloaded.
+	 */
+	async function withBytes<Answer>(
+		connection: Connection,
+		{ owner, bytesMax }: BodyOrigin,
+		work: (bytes: Uint8Array<ArrayBuffer>) => Answer | Promise<Answer>,
+	): Promise<Answer> {
+		const hold = owner === null ? ofNetworks.hold(networkOf(connection.address)) : ofAccounts.hold(owner);
+		try {
+			const deadlineMs = bytesMax <= SMALL_BYTES ? SMALL_BODY_MS_MAX : LARGE_BODY_MS_MAX;
+			return await work(await readBytes(connection, bytesMax, bodyReads, hold, deadlineMs));
+		} finally {
+			hold.release();
+		}
+	}
+
+	return {
+		/** Runs a read, or waits for its turn. Fault overloaded. */
+		read: <Answer>(owner: string, work: () => Promise<Answer>) => reads.run(owner, work),
+
+		/** Counts a change. Fault rate_limit_exceeded. */
+		change(owner: string): void {
+			const nowMs = clock.monotonicMs();
+			for (const window of windows) {
+				if (nowMs >= window.endsMs) {
+					window.counts = new CounterMap();
+					window.endsMs = nowMs + window.windowMs;
+				}
+				if (window.counts.of(owner) >= window.most)
+					throw new ConsoleError("rate_limit_exceeded", "This account made too many changes. Try again later.", {
+						retryAfterS: Math.ceil((window.endsMs - nowMs) / 1_000),
+					});
+				window.counts.add(owner, 1);
+			}
+		},
+
+		withBytes,
+
+		/** As `withBytes`, with a request that has the body. */
+		async withBody<Answer>(
+			connection: Connection,
+			from: BodyOrigin,
+			work: (connection: Connection) => Answer | Promise<Answer>,
+		): Promise<Answer> {
+			const { request, address } = connection;
+			if (request.body === null) return work(connection);
+			return withBytes(connection, from, (body) => {
+				const { url, method, headers, signal } = request;
+				const whole = new Request(url, { method, headers, body, signal });
+				return work({ request: whole, address, setIdleTimeout: (seconds) => connection.setIdleTimeout(seconds) });
+			});
+		},
+	};
+}
+
+function tooManyReads(): ConsoleError {
+	return new ConsoleError("overloaded", "Too many pages are being read. Try again in a few seconds.", {
+		retryAfterS: 2,
+	});
+}

@@ -1,0 +1,156 @@
+/**
+ * Attackers of the console's shared resources, one a row, and a customer beside them. Both are processes of their own:
+ * `bun test/attack/console-attackers.ts NAME URL CALLER…` attacks until it is killed and prints `ready` once it does;
+ * with the name `customer` it prints one line of JSON. A CALLER is `ADDRESS` or `ADDRESS=COOKIES`.
+ */
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+
+export interface ConsoleSeen {
+	/** Status codes other than 200, or `none`. */
+	readonly refused: readonly string[];
+	readonly p50Ms: number;
+	readonly p99Ms: number;
+	/** Processor time of the console during a request: unlike elapsed time it depends on no other work of the machine. */
+	readonly p99LoopMs: number;
+}
+
+export interface ConsoleAttacker {
+	/** What it tries to exhaust, by its name in SECURITY.md. */
+	readonly resource: string;
+	/** Connections of all callers together. */
+	readonly connections: number;
+	/** Whether its callers have a session. */
+	readonly signedIn: boolean;
+	/** One connection; resolves when it ended, and is then repeated. */
+	attack(url: string, caller: Caller): Promise<unknown>;
+}
+
+interface Caller {
+	readonly address: string;
+	readonly cookies: string;
+}
+
+const MB = 1024 * 1024;
+
+const headersOf = (url: string, { address, cookies }: Caller): Record<string, string> => ({
+	...{ origin: url, "content-type": "application/json", "x-forwarded-for": address },
+	...(cookies === "" ? {} : { cookie: cookies }),
+});
+
+/** Declares `declared` bytes, sends `sent` of them, and waits for the server to close. */
+const unfinished = (path: string, declared: number, sent: number) => (url: string, caller: Caller) =>
+	new Promise((resolve) => {
+		const { hostname, port } = new URL(url);
+		const socket = connect(Number(port), hostname);
+		socket.on("error", () => {});
+		socket.on("close", resolve);
+		socket.on("data", () => {});
+		const headers = Object.entries({ host: "x.example", ...headersOf(url, caller), "content-length": declared });
+		socket.write(
+			`POST ${path} HTTP/1.1\r\n${headers.map(([name, value]) => `${name}: ${value}`).join("\r\n")}\r\n\r\n`,
+		);
+		socket.write(`{"x":"${"x".repeat(Math.max(0, sent - 6))}`.slice(0, sent));
+	});
+
+const repeated =
+	(method: string, path: string, body?: () => string) =>
+	async (url: string, caller: Caller): Promise<unknown> => {
+		const sent = body === undefined ? {} : { body: body() };
+		const answer = await fetch(`${url}${path}`, { method, headers: headersOf(url, caller), ...sent });
+		return answer.bytes();
+	};
+
+const month = new Date().toISOString().slice(0, 7);
+const chat = JSON.stringify({ model: "none", messages: [{ role: "user", content: "x".repeat(31 * MB) }] });
+const models = Array.from({ length: 150 }, (_, at) => `model-${at}-${"x".repeat(40)}`);
+let changes = 0;
+
+export const CONSOLE_ATTACKERS = {
+	"one byte of a webhook": {
+		...{ resource: "open pages", connections: 4_300, signedIn: false },
+		attack: unfinished("/api/stripe/webhook", MB, 1),
+	},
+	"nearly whole webhooks": {
+		...{ resource: "bodies of the console", connections: 400, signedIn: false },
+		attack: unfinished("/api/stripe/webhook", MB, MB - 1),
+	},
+	"nearly whole sign-ins": {
+		...{ resource: "bodies of the console", connections: 1_000, signedIn: false },
+		attack: unfinished("/api/auth/sign-in/email", 64 * 1024, 64 * 1024 - 1),
+	},
+	"chats of 31 MB": {
+		...{ resource: "bodies of the console", connections: 24, signedIn: true },
+		attack: repeated("POST", "/api/console/playground/chat?key=none", () => chat),
+	},
+	"statements as PDF": {
+		...{ resource: "PDFs", connections: 60, signedIn: true },
+		attack: repeated("GET", `/api/console/credit/statement.pdf?month=${month}`),
+	},
+	"sums of usage": {
+		...{ resource: "reads of the console", connections: 300, signedIn: true },
+		attack: repeated("GET", "/api/console/usage"),
+	},
+	"changes of a project": {
+		...{ resource: "changes", connections: 32, signedIn: true },
+		attack: repeated("POST", "/api/console/projects", () => JSON.stringify({ name: `p${changes++}`, models })),
+	},
+} as const satisfies Readonly<Record<string, ConsoleAttacker>>;
+
+const PAUSE_MS = 20;
+const VISITED = ["/api/console/overview", "/api/console/keys", "/api/auth/get-session", "/api/console/public/config"];
+
+/** Loads pages until the time is over, and at least each of them once. */
+async function visit(url: string, caller: Caller, seconds: number): Promise<ConsoleSeen> {
+	const times: number[] = [];
+	const loopTimes: number[] = [];
+	const refused: string[] = [];
+	const endsMs = performance.now() + seconds * 1_000;
+	do {
+		for (const path of VISITED) {
+			const [beganMs, beganLoopMs] = [performance.now(), loopMs()];
+			const status = await fetch(`${url}${path}`, { headers: headersOf(url, caller) }).then(
+				async (answer) => (await answer.bytes()) && String(answer.status),
+				() => "none",
+			);
+			times.push(performance.now() - beganMs);
+			loopTimes.push(loopMs() - beganLoopMs);
+			if (status !== "200") refused.push(`${path} ${status}`);
+			await Bun.sleep(PAUSE_MS);
+		}
+	} while (performance.now() < endsMs);
+	const at = (all: number[], share: number) =>
+		Math.round(all.sort((a, b) => a - b)[Math.floor((all.length - 1) * share)] ?? 0);
+	return { refused, p50Ms: at(times, 0.5), p99Ms: at(times, 0.99), p99LoopMs: at(loopTimes, 0.99) };
+}
+
+/** On Linux: the time that the console's main thread ran. */
+function loopMs(): number {
+	const pid = process.env.CONSOLE_PID ?? "";
+	if (process.platform !== "linux") return performance.now();
+	return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;
+}
+
+if (import.meta.main) {
+	const [name = "", url = "", ...callers] = process.argv.slice(2);
+	const parsed = callers.map((text) => {
+		const at = text.indexOf("=");
+		return at < 0 ? { address: text, cookies: "" } : { address: text.slice(0, at), cookies: text.slice(at + 1) };
+	});
+	if (name === "customer") {
+		const [caller = { address: "", cookies: "" }] = parsed;
+		console.log(JSON.stringify(await visit(url, caller, Number(process.env.VISIT_S ?? "2"))));
+	} else {
+		const { attack, connections } = CONSOLE_ATTACKERS[name as keyof typeof CONSOLE_ATTACKERS];
+		let begun = 0;
+		for (let nth = 0; nth < connections; nth += 1)
+			void (async () => {
+				for (;;) {
+					const attacking = attack(url, parsed[nth % parsed.length] as Caller).catch(() => Bun.sleep(100));
+					begun += 1;
+					if (begun === connections) console.log("ready");
+					await attacking;
+				}
+			})();
+	}
+}

@@ -1,0 +1,79 @@
+import { describe, expect, test } from "bun:test";
+import type { Fault } from "../../src/base/fault.ts";
+import { createConsoleDoor } from "../../src/console/console-door.ts";
+import { createManualClock } from "../support/upstream-clock.ts";
+
+const MB = 1024 * 1024;
+const clock = createManualClock();
+
+/** A request whose body arrives piece by piece. */
+function arriving(address: string) {
+	let pieces!: ReadableStreamDefaultController<Uint8Array>;
+	const body = new ReadableStream<Uint8Array>({
+		start(controller) {
+			pieces = controller;
+		},
+	});
+	const request = new Request("http://service/", { method: "POST", body });
+	return { connection: { request, address, setIdleTimeout() {} }, pieces };
+}
+
+const codeOf = (error: Fault) => error.code;
+
+describe("the door", () => {
+	test("gives up a body that does not arrive in 15 s", async () => {
+		const door = createConsoleDoor({ clock });
+		const { connection, pieces } = arriving("192.0.2.1");
+		pieces.enqueue(new Uint8Array(1));
+		const read = door.withBody(connection, { owner: null, bytesMax: MB }, () => "read").catch(codeOf);
+		await Bun.sleep(0);
+		clock.advance(16_000);
+		expect(await read).toBe("request_timeout");
+	});
+
+	for (const attackers of [1, 4, 16])
+		test(`leaves memory to another network beside ${attackers} with stalled bodies`, async () => {
+			const door = createConsoleDoor({ clock });
+			const stalled: Promise<unknown>[] = [];
+			for (let nth = 0; nth < attackers * 20; nth += 1) {
+				const { connection, pieces } = arriving(`192.0.${nth % attackers}.1`);
+				pieces.enqueue(new Uint8Array(MB - 1));
+				stalled.push(door.withBody(connection, { owner: null, bytesMax: MB }, () => "read").catch(codeOf));
+				await Bun.sleep(0);
+			}
+			const { connection, pieces } = arriving("198.51.100.1");
+			pieces.enqueue(new Uint8Array(MB / 2));
+			pieces.close();
+			const read = door.withBody(connection, { owner: null, bytesMax: MB }, ({ request }) => request.bytes());
+			expect((await read).length).toBe(MB / 2);
+			clock.advance(16_000);
+			expect(new Set(await Promise.all(stalled))).toContain("request_timeout");
+		});
+
+	test("refuses changes beyond 120 a minute, of the account alone", async () => {
+		const door = createConsoleDoor({ clock });
+		for (let nth = 0; nth < 120; nth += 1) door.change("a");
+		expect(() => door.change("a")).toThrow("too many changes");
+		door.change("b");
+		clock.advance(60_001);
+		door.change("a");
+	});
+
+	test("lets an account that reads little come before one that reads much", async () => {
+		const door = createConsoleDoor({ clock });
+		const ends: (() => void)[] = [];
+		const begun: string[] = [];
+		const read = (owner: string) =>
+			void door.read(owner, () => {
+				begun.push(owner);
+				return new Promise<void>((resolve) => void ends.push(resolve));
+			});
+		for (let nth = 0; nth < 300; nth += 1) read(`attacker ${nth % 4}`);
+		read("customer");
+		await Bun.sleep(0);
+		expect(begun).toHaveLength(8);
+		ends.shift()?.();
+		await Bun.sleep(0);
+		expect(begun.at(-1)).toBe("customer");
+	});
+});

@@ -67,7 +67,6 @@ export function createFairPool({
 		if (mine > ownMost) return false;
 		if (allYield) return true;
 		const reserve = Math.min(Math.floor(most * RESERVE), most - ownMost);
-		if (free < reserve) return false;
 		// Chosen so that an owner alone reaches exactly `ownMost`.
 		return mine * (most - ownMost - reserve) <= ownMost * (free - reserve);
 	}

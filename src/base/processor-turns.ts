@@ -4,7 +4,12 @@ import { createFairLines } from "./fair-lines.ts";
 /** Milliseconds of work per turn of the event loop; the step that exceeds them is completed. */
 const TURN_MS = 2;
 /** Time for which an owner's used processor time counts against it. */
-const WINDOW_MS = 1_000;
+const WINDOW_MS = 250;
+/** Refused work of an owner, and of all, in a window; beyond it owners of such work wait for the next window. */
+const REFUSED_MS_MAX = 25;
+const ALL_REFUSED_MS_MAX = 50;
+/** Ranks owners beyond REFUSED_MS_MAX after all others. */
+const LAST_US = 1e12;
 
 interface Waiter {
 	readonly owner: string;
@@ -14,19 +19,23 @@ interface Waiter {
 
 /**
  * Divides the event loop among owners with much work. Work runs at once while the turn has time left; otherwise it
- * waits, and the owner with the least processor time in the present second is next.
+ * waits, and the owner with the least processor time in the present window is next.
  */
 export function createProcessorTurns() {
 	let spentUs = new CounterMap();
+	let refusedMs = new CounterMap();
+	let allRefusedMs = 0;
+	const rests = (owner: string) => refusedMs.of(owner) > (allRefusedMs > ALL_REFUSED_MS_MAX ? 0 : REFUSED_MS_MAX);
 	const lines = createFairLines<Waiter>(
 		({ owner }) => owner,
-		(owner) => spentUs.of(owner),
+		(owner) => spentUs.of(owner) + (rests(owner) ? LAST_US : 0),
 	);
 	let usedMs = 0;
-	let windowEndsMs = 0;
+	let windowEndsMs = performance.now() + WINDOW_MS;
 	let isScheduled = false;
+	let isResting = false;
 
-	const isFree = () => usedMs < TURN_MS && lines.size() === 0;
+	const isFree = (owner: string) => usedMs < TURN_MS && lines.size() === 0 && !rests(owner);
 
 	function schedule(): void {
 		if (isScheduled) return;
@@ -41,6 +50,15 @@ export function createProcessorTurns() {
 		if (usedMs >= TURN_MS) schedule();
 	}
 
+	function restUntil(ms: number): void {
+		if (isResting) return;
+		isResting = true;
+		setTimeout(() => {
+			isResting = false;
+			schedule();
+		}, ms);
+	}
+
 	function turn(): void {
 		isScheduled = false;
 		usedMs = 0;
@@ -48,8 +66,11 @@ export function createProcessorTurns() {
 		if (nowMs >= windowEndsMs) {
 			windowEndsMs = nowMs + WINDOW_MS;
 			spentUs = new CounterMap();
+			refusedMs = new CounterMap();
+			allRefusedMs = 0;
 		}
 		for (let next = lines.first(); next !== undefined; next = lines.first()) {
+			if (rests(next.owner)) return void restUntil(windowEndsMs - nowMs);
 			const took = next.go();
 			if (took !== undefined) spend(next.owner, took);
 			if (took === undefined || usedMs >= TURN_MS) break;
@@ -58,9 +79,14 @@ export function createProcessorTurns() {
 	}
 
 	return {
+		/** The owner's work came to nothing: it must not fill the processor with such work. */
+		refused(owner: string, ms: number) {
+			refusedMs.add(owner, ms);
+			allRefusedMs += ms;
+		},
 		/** Runs a short step of work, now or later. */
 		run<Result>(owner: string, work: () => Result): Result | Promise<Result> {
-			if (isFree()) {
+			if (isFree(owner)) {
 				const beganMs = performance.now();
 				try {
 					return work();
@@ -87,7 +113,7 @@ export function createProcessorTurns() {
 		},
 		/** Like `next`, but returns undefined if the step may start now. */
 		begin(owner: string, stepMs: number, continues = false): Promise<void> | undefined {
-			if (!isFree()) return this.next(owner, stepMs, continues);
+			if (!isFree(owner)) return this.next(owner, stepMs, continues);
 			spend(owner, stepMs);
 			return undefined;
 		},

@@ -36,6 +36,9 @@ let tasks = 0;
 /** Runs a short step of an owner's work: now, or in the owner's turn if this turn of the event loop is used up. */
 export const runInTurn: typeof turns.run = turns.run;
 
+/** Limits an owner whose work comes to nothing. */
+export const refusedWork = turns.refused.bind(turns);
+
 /** Resolves when a step of an owner's work may begin; undefined if it may now. */
 export const turnFor = turns.begin.bind(turns);
 

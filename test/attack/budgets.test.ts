@@ -10,13 +10,15 @@ import { withProduct } from "./product.ts";
 
 /**
  * Each attacker at full effort, with several accounts, and a customer beside it in a process of its own: all its
- * requests are answered, and their 99th percentile stays within five times of that alone.
+ * requests are answered, and the 99th percentile of the loop's time during a request stays within five times of that alone.
  */
 const TIMES_MAX = 5;
 /** Alone on a busy machine; below it the ratio would measure the noise. */
 const ALONE_MS_MIN = 6;
 const ACCOUNTS = LONG ? [1, 4, 16] : [4];
-const COUNT = LONG ? 500 : 40;
+const COUNT = LONG ? 500 : 30;
+/** The other attackers meet the same bounds: tested in the long form only. */
+const SHORT: readonly string[] = ["90,000 stops", "49,000 names in tools", "bodies that arrive slowly"];
 /** Other work delays a customer, but not three times in a row. */
 const TRIES_MAX = 3;
 const BYTES = { processor: 100, "body memory": 200_000 } as const;
@@ -43,7 +45,7 @@ const seen = async (bytes: number): Promise<Seen> =>
 		run("customer.ts", product.url, customer, String(COUNT), String(bytes), String(product.serve.pid)).stdout,
 	).json();
 
-for (const [name, { resource }] of Object.entries(ATTACKERS))
+for (const [name, { resource }] of Object.entries(ATTACKERS).filter(([each]) => LONG || SHORT.includes(each)))
 	for (const accounts of ACCOUNTS)
 		test(`${accounts} accounts with ${name} delay no customer`, async () => {
 			const secrets = await Promise.all(Array.from({ length: accounts }, () => product.secret("100")));
@@ -61,7 +63,6 @@ for (const [name, { resource }] of Object.entries(ATTACKERS))
 				attacker.kill("SIGKILL");
 				await attacker.exited;
 				expect(beside.refused).toEqual([]);
-				if (process.env.SHOWN) console.log(name, accounts, { alone, beside });
 				if (best === undefined || ratio({ alone, beside }) < ratio(best)) best = { alone, beside };
 			}
 			expect({ ...best, isFair: ratio(best) < TIMES_MAX }).toEqual({ ...best, isFair: true } as never);

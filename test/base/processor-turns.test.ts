@@ -75,3 +75,15 @@ test("ends an owner's task before it begins the next", async () => {
 	await Promise.all(["x", "y", "z"].map(task));
 	expect(done.join(" ")).toBe("x1 x2 x3 y1 y2 y3 z1 z2 z3");
 });
+
+test("makes an owner wait whose work came to nothing, and no other", async () => {
+	const turns = createProcessorTurns();
+	for (let nth = 0; nth < 7; nth += 1) turns.refused("a", 4);
+	const done: string[] = [];
+	const begunMs = performance.now();
+	const all = [turns.run("a", () => done.push("a")), turns.run("b", () => done.push("b"))];
+	await all[1];
+	expect(done).toEqual(["b"]);
+	await all[0];
+	expect(performance.now() - begunMs).toBeLessThan(5_000);
+});

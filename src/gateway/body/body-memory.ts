@@ -1,7 +1,11 @@
 import { createFairPool, type FairPool, type Yielding } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
+import { refusedWork } from "../../base/time-slice.ts";
 import type { ServiceLimits } from "../../catalog/service-limits.ts";
 import type { CountsBytes } from "./bytes-body.ts";
+
+/** About the processor time of receiving and checking a refused body. */
+const REFUSED_MS = 4;
 
 export type BodyMemory = ReturnType<typeof createBodyMemory>;
 
@@ -68,6 +72,11 @@ export class BodyHold implements CountsBytes, Yielding {
 		this.#end = undefined;
 		if (this.#slot >= 0) this.#pool.keeps(this.#slot, this);
 		this.#slot = -1;
+	}
+
+	/** The request is refused before admission. */
+	refused(): void {
+		if (this.#seen > UNCOUNTED_BYTES) refusedWork(this.owner, REFUSED_MS);
 	}
 
 	/** Bytes a millisecond. */

@@ -72,6 +72,7 @@ export async function serve<
 				: attemptInTurn(deps, endpoint, context, body, route));
 		}
 	} catch (error) {
+		if (!context.isAdmitted) held?.refused();
 		response = refuse(deps, context, error, endpoint.promptField);
 	} finally {
 		held?.release();

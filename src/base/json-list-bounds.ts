@@ -3,6 +3,8 @@ import { Fault } from "./fault.ts";
 /** Limits of elements in top-level arrays and objects of a JSON text, by name. */
 export type ListBounds = ReadonlyMap<string, number>;
 
+/** Bounds are not lower. */
+export const ELEMENTS_MIN = 16;
 /** Default limit of elements in an array or object. */
 const LIST_MAX = 10_000;
 const PARAM_CHARS_MAX = 64;

@@ -1,5 +1,5 @@
 import { Fault } from "./fault.ts";
-import { elementsMax, type ListBounds, tooManyElements } from "./json-list-bounds.ts";
+import { ELEMENTS_MIN, elementsMax, type ListBounds, tooManyElements } from "./json-list-bounds.ts";
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 /**
@@ -109,8 +109,9 @@ class Scan implements Structure {
 	deepest = 0;
 	#longStrings: number[] | undefined;
 	readonly #lists: ListBounds | undefined;
-	/** Elements of the present outermost member that may still follow. */
-	elementsLeft = Number.POSITIVE_INFINITY;
+	/** Elements of the present outermost member, and how many need no look at its bound. */
+	elements = 0;
+	elementsUnchecked = Number.POSITIVE_INFINITY;
 	#found: (Omit<RawValue, "text" | "isCurrent"> & { readonly from: number; readonly to: number }) | undefined;
 	#isUnsure = false;
 	#valuesBefore = 0;
@@ -142,11 +143,14 @@ class Scan implements Structure {
 		this.#isExact = false;
 		this.deepest = 0;
 		this.#longStrings = undefined;
-		if (this.#lists !== undefined) this.elementsLeft = elementsMax(this.#name(), this.#lists) - 1;
+		this.elements = 1;
+		// A short list costs no look-up of its name.
+		if (this.#lists !== undefined) this.elementsUnchecked = ELEMENTS_MIN;
 	}
 
-	tooManyElements(): Fault {
-		return tooManyElements(this.#name(), this.#lists);
+	checkElements(): void {
+		this.elementsUnchecked = elementsMax(this.#name(), this.#lists);
+		if (this.elements > this.elementsUnchecked) throw tooManyElements(this.#name(), this.#lists);
 	}
 
 	get parts(): number {
@@ -240,8 +244,8 @@ function walk(scan: Scan): boolean {
 				scan.values += 1;
 				if (scan.values > VALUES_MAX) throw tooMuch(`more than ${VALUES_MAX} values`);
 				if (scan.depth === 2) {
-					scan.elementsLeft -= 1;
-					if (scan.elementsLeft < 0) throw scan.tooManyElements();
+					scan.elements += 1;
+					if (scan.elements > scan.elementsUnchecked) scan.checkElements();
 				}
 				break;
 			default:

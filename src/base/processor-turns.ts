@@ -22,16 +22,14 @@ interface Waiter {
  * waits, and the owner with the least processor time in the present window is next.
  */
 export function createProcessorTurns() {
-	let spentUs = new CounterMap();
-	let refusedMs = new CounterMap();
-	let allRefusedMs = 0;
-	const rests = (owner: string) => refusedMs.of(owner) > (allRefusedMs > ALL_REFUSED_MS_MAX ? 0 : REFUSED_MS_MAX);
+	let window = newWindow();
+	const rests = (owner: string) =>
+		window.refusedMs.of(owner) > (window.allRefusedMs > ALL_REFUSED_MS_MAX ? 0 : REFUSED_MS_MAX);
 	const lines = createFairLines<Waiter>(
 		({ owner }) => owner,
-		(owner) => spentUs.of(owner) + (rests(owner) ? LAST_US : 0),
+		(owner) => window.spentUs.of(owner) + (rests(owner) ? LAST_US : 0),
 	);
 	let usedMs = 0;
-	let windowEndsMs = performance.now() + WINDOW_MS;
 	let isScheduled = false;
 	let isResting = false;
 
@@ -45,7 +43,7 @@ export function createProcessorTurns() {
 
 	function spend(owner: string, ms: number): void {
 		usedMs += ms;
-		spentUs.add(owner, Math.ceil(ms * 1_000));
+		window.spentUs.add(owner, Math.ceil(ms * 1_000));
 		lines.goBehind(owner);
 		if (usedMs >= TURN_MS) schedule();
 	}
@@ -63,14 +61,9 @@ export function createProcessorTurns() {
 		isScheduled = false;
 		usedMs = 0;
 		const nowMs = performance.now();
-		if (nowMs >= windowEndsMs) {
-			windowEndsMs = nowMs + WINDOW_MS;
-			spentUs = new CounterMap();
-			refusedMs = new CounterMap();
-			allRefusedMs = 0;
-		}
+		if (nowMs >= window.endsMs) window = newWindow();
 		for (let next = lines.first(); next !== undefined; next = lines.first()) {
-			if (rests(next.owner)) return void restUntil(windowEndsMs - nowMs);
+			if (rests(next.owner)) return void restUntil(window.endsMs - nowMs);
 			const took = next.go();
 			if (took !== undefined) spend(next.owner, took);
 			if (took === undefined || usedMs >= TURN_MS) break;
@@ -81,8 +74,8 @@ export function createProcessorTurns() {
 	return {
 		/** The owner's work came to nothing: it must not fill the processor with such work. */
 		refused(owner: string, ms: number) {
-			refusedMs.add(owner, ms);
-			allRefusedMs += ms;
+			window.refusedMs.add(owner, ms);
+			window.allRefusedMs += ms;
 		},
 		/** Runs a short step of work, now or later. */
 		run<Result>(owner: string, work: () => Result): Result | Promise<Result> {
@@ -137,4 +130,9 @@ export function createProcessorTurns() {
 			});
 		},
 	};
+}
+
+function newWindow() {
+	const endsMs = performance.now() + WINDOW_MS;
+	return { endsMs, spentUs: new CounterMap(), refusedMs: new CounterMap(), allRefusedMs: 0 };
 }

@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { ChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { readChatReply, readChatReplyInTurns } from "../../src/upstream/chat/chat-whole.ts";
@@ -7,6 +7,67 @@ import { DIALECTS } from "../../src/upstream/dialects.ts";
 
 const usage = { prompt_tokens: 3, completion_tokens: 2 };
 const finish_reason = "stop";
+
+type Json = Record<string, unknown>;
+const call = { function: { name: "f", arguments: "{}" } };
+
+describe("a finish reason", () => {
+	const CALLS: Json = { tool_calls: [{ id: "a", ...call }] };
+	const LEGACY: Json = { function_call: call.function };
+	test.each<[string, Json, string]>([
+		["stop", CALLS, "tool_calls"],
+		["STOP", CALLS, "tool_calls"],
+		["eos_token", CALLS, "tool_calls"],
+		["tool_use", CALLS, "tool_calls"],
+		["stop", LEGACY, "function_call"],
+		["length", CALLS, "length"],
+		["tool_calls", { content: "a" }, "stop"],
+		["tool_calls", { content: "a", tool_calls: [] }, "stop"],
+		["function_call", { content: "a" }, "stop"],
+		["MAX_TOKENS", { content: "a" }, "length"],
+		["max_output_tokens", { content: "a" }, "length"],
+		["Length", { content: "a" }, "length"],
+		["SAFETY", { content: "a" }, "content_filter"],
+		["content_filtered", { content: "a" }, "content_filter"],
+	])("%s is sent with %j as %s", (reason, said, expected) => {
+		const [whole] = readChatReply(
+			{ usage, choices: [{ message: said, finish_reason: reason }] },
+			DIALECTS.openai,
+		).choices;
+		expect(whole?.finish_reason).toBe(expected as "stop");
+		for (const inOne of [true, false]) {
+			const reader = new ChatReader(DIALECTS.openai);
+			const accept = (delta: Json, finish: string | null) =>
+				reader.accept(JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] }));
+			if (!inOne) expect(accept(said, null)?.choices[0]?.finish_reason).toBeNull();
+			expect(accept(inOne ? said : {}, reason)?.choices[0]?.finish_reason).toBe(expected as "stop");
+		}
+	});
+});
+
+test("reads a whole message in the only event of a stream", () => {
+	const reader = new ChatReader(DIALECTS.openai);
+	const message = { role: "assistant", content: "a b", tool_calls: [{ id: "x", ...call }] };
+	const event = { choices: [{ index: 0, message, finish_reason: "stop" }], usage };
+	const [choice] = reader.accept(JSON.stringify(event))?.choices ?? [];
+	expect(choice).toMatchObject({ delta: { content: "a b", tool_calls: [{ id: "x" }] }, finish_reason: "tool_calls" });
+	// Later events may repeat the text so far.
+	const late = new ChatReader(DIALECTS.openai);
+	late.accept(JSON.stringify({ choices: [{ index: 0, delta: { content: "a b" } }] }));
+	expect(late.accept(JSON.stringify(event))?.choices[0]?.delta).toEqual({});
+});
+
+test.each([{ code: 0, message: "Success", sid: "x" }, { error: null }, { error: "" }, { error: false }])(
+	"reads an answer with %j",
+	(more) => {
+		const whole = { ...more, usage, choices: [{ message: { content: "a" }, finish_reason }] };
+		expect(readChatReply(whole, DIALECTS.openai).choices[0]?.message.content).toBe("a");
+		const event = JSON.stringify({ ...more, choices: [{ index: 0, delta: { content: "a" } }] });
+		expect(new ChatReader(DIALECTS.openai).accept(event)?.choices[0]?.delta.content).toBe("a");
+		const completion = { ...more, usage, choices: [{ text: "a", finish_reason }] };
+		expect(readCompletion(completion, DIALECTS.openai, { prompts: 1, n: 1 }).choices[0]?.text).toBe("a");
+	},
+);
 
 test("numbers choices without an index by their place", () => {
 	const contents = ["a", "b", "c"];

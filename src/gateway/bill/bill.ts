@@ -48,8 +48,9 @@ export function billOf(
 	tokensLikely?: number,
 ): Bill {
 	const prompt = reported?.promptTokens ?? promptTokensEstimate(measure, model);
-	const completion =
-		reported?.completionTokens ?? Math.min(likelyTokens(bytes, chunks, tokensLikely), upperBound.completionTokens);
+	// Some servers report zero although they generated output.
+	const counted = bytes > 0 ? reported?.completionTokens || undefined : reported?.completionTokens;
+	const completion = counted ?? Math.min(likelyTokens(bytes, chunks, tokensLikely), upperBound.completionTokens);
 	const promptTokens = Math.min(prompt, model.contextLength * (measure.prompts ?? 1));
 	const completionTokens = Math.min(completion, model.contextLength * choices);
 	const cachedTokens = Math.min(reported?.cachedTokens ?? 0, promptTokens);

@@ -211,11 +211,13 @@ export function failureOfError(value: unknown): UpstreamFailure {
 	return new UpstreamFailure(kind, kind === "busy" ? { ...detail, status } : detail);
 }
 
-/** Whether the body is an error, nested or flat (`"object": "error"`, or a `message`); `"error": null` is none. */
+/**
+ * Whether the body is an error, nested or flat: `"object": "error"`, or a `message` without an answer. Some servers
+ * send `"error": null`, `"error": ""` or `"message": "Success"` with each answer.
+ */
 export function isError(body: JsonObject): boolean {
-	return (
-		(body.error !== undefined && body.error !== null) || body.object === "error" || typeof body.message === "string"
-	);
+	const isAnswer = Array.isArray(body.choices) || Array.isArray(body.data);
+	return Boolean(body.error) || body.object === "error" || (typeof body.message === "string" && !isAnswer);
 }
 
 /** SDKs honour so many seconds. */

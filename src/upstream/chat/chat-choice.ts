@@ -14,14 +14,15 @@ export const CHOICES_MAX = 128;
 export interface ChoiceProgress {
 	started: boolean;
 	finished: boolean;
-	hasCalls: boolean;
+	/** Finish reason of a choice with calls, in their form; undefined without calls. */
+	calls: "tool_calls" | "function_call" | undefined;
 	/** Tool calls of a stream; undefined before the first one. */
 	toolCalls: ToolCalls | undefined;
 	outputBytes: number;
 }
 
 export function newChoiceProgress(): ChoiceProgress {
-	return { started: false, finished: false, hasCalls: false, toolCalls: undefined, outputBytes: 0 };
+	return { started: false, finished: false, calls: undefined, toolCalls: undefined, outputBytes: 0 };
 }
 
 /**
@@ -33,9 +34,12 @@ export function rebuildChunkChoice(
 	index: number,
 	progress: ChoiceProgress,
 ): ChatChunkChoice | undefined {
-	const finish = finishReason(raw.finish_reason);
-	let delta = rebuildDelta(asObject(raw.delta), progress);
-	if (finish === null && delta === undefined) return undefined;
+	const reason = finishReason(raw.finish_reason);
+	// Some servers send the whole answer in one event.
+	const whole = reason === null || progress.started ? undefined : asObject(raw.message);
+	let delta = rebuildDelta(asObject(raw.delta) ?? whole, progress);
+	if (reason === null && delta === undefined) return undefined;
+	const finish = agreeing(reason, progress);
 	if (finish !== null) delta = lastDelta(delta ?? {}, progress);
 	const choice = { index, delta: opened(delta ?? {}, progress), finish_reason: finish };
 	const logprobs = rebuildLogprobs(raw.logprobs);
@@ -63,7 +67,8 @@ export function rebuildChoice(
 	addTexts(message, source, progress);
 	addTools(message, source, progress, true);
 	addOthers(message, source, progress);
-	const finish = finishReason(choice.finish_reason) ?? (counted ? impliedFinish(progress) : null);
+	const reason = finishReason(choice.finish_reason) ?? (counted ? "stop" : null);
+	const finish = agreeing(reason, progress);
 	if (finish === null) throw failed("a choice without a finish reason");
 	return {
 		index: asCount(choice.index, CHOICES_MAX - 1) ?? place,
@@ -75,7 +80,8 @@ export function rebuildChoice(
 
 /** Null while the choice continues. Throws UpstreamFailure for errors reported as finish reasons. */
 export function finishReason(value: unknown): FinishReason | null {
-	switch (value) {
+	const reason = typeof value === "string" ? value.toLowerCase() : value;
+	switch (reason) {
 		case undefined:
 		case null:
 		// Some servers send an empty reason on events before the end.
@@ -86,24 +92,31 @@ export function finishReason(value: unknown): FinishReason | null {
 		case "tool_calls":
 		case "content_filter":
 		case "function_call":
-			return value;
+			return reason;
 		case "model_length":
 		case "max_tokens":
+		case "max_output_tokens":
 			return "length";
+		case "content_filtered":
+		case "safety":
+			return "content_filter";
 		case "abort":
 		case "cancelled":
 		case "error":
 		case "insufficient_system_resource":
-			throw failed(`finish reason "${value}"`);
+			throw failed(`finish reason "${reason}"`);
 		default:
 			// Other names of an ordinary end, such as `eos_token` and `stop_sequence`.
 			return "stop";
 	}
 }
 
-/** Finish reason if the server omitted it. */
-function impliedFinish({ hasCalls }: ChoiceProgress): FinishReason {
-	return hasCalls ? "tool_calls" : "stop";
+/**
+ * Names an ordinary end after what the choice has. Some agents run no calls after `stop`; others repeat a request
+ * endlessly if `tool_calls` came without calls.
+ */
+function agreeing<Reason extends FinishReason | null>(reason: Reason, { calls }: ChoiceProgress) {
+	return reason === "stop" || reason === "tool_calls" || reason === "function_call" ? (calls ?? "stop") : reason;
 }
 
 function rebuildDelta(source: JsonObject | undefined, progress: ChoiceProgress): Record<string, unknown> | undefined {
@@ -119,7 +132,7 @@ function rebuildDelta(source: JsonObject | undefined, progress: ChoiceProgress):
 /** Last event of a choice whose finish reason the server omitted. */
 export function impliedEnd(index: number, progress: ChoiceProgress): ChatChunkChoice {
 	const delta = opened(lastDelta({}, progress), progress);
-	return { index, delta, finish_reason: impliedFinish(progress) };
+	return { index, delta, finish_reason: agreeing("stop", progress) };
 }
 
 function lastDelta(delta: Record<string, unknown>, progress: ChoiceProgress): Record<string, unknown> {
@@ -187,12 +200,13 @@ function addTools(target: Record<string, unknown>, source: JsonObject, progress:
 		}
 		if (calls.length > 0) {
 			target.tool_calls = calls;
-			progress.hasCalls = true;
+			progress.calls = "tool_calls";
 		}
 	}
 	const legacy = asObject(source.function_call);
-	if (legacy !== undefined)
-		target.function_call = whole ? rebuildFunction(legacy, progress) : callsOf(progress).addFunction(legacy, progress);
+	if (legacy === undefined) return;
+	target.function_call = whole ? rebuildFunction(legacy, progress) : callsOf(progress).addFunction(legacy, progress);
+	progress.calls ??= "function_call";
 }
 
 function callsOf(progress: ChoiceProgress): ToolCalls {

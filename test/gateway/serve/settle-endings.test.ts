@@ -49,11 +49,13 @@ describe("a finished request", () => {
 		["max_tokens at most, by bytes", [" ".repeat(4_000)], 2, 2],
 	])("estimates a missing count: %s", async (_, words, tokens, max_tokens) => {
 		const more = { model: "openai-model", max_tokens };
-		const { accountId, events } = await stream(reply().text(words).usage(null), more, openai);
-		const row = await onlyUsage(service, accountId);
-		expect(row).toMatchObject({ basis: "estimated", ending: "finished", completion_tokens: tokens });
-		expect(usageOf(events).completion_tokens).toBe(tokens);
-		expect(Number(row.charged_nano_usd)).toBeLessThanOrEqual(Number(row.reserved_nano_usd));
+		for (const usage of [null, { prompt: PROMPT, completion: 0 }]) {
+			const { accountId, events } = await stream(reply().text(words).usage(usage), more, openai);
+			const row = await onlyUsage(service, accountId);
+			expect(row).toMatchObject({ basis: "estimated", ending: "finished", completion_tokens: tokens });
+			expect(usageOf(events).completion_tokens).toBe(tokens);
+			expect(Number(row.charged_nano_usd)).toBeLessThanOrEqual(Number(row.reserved_nano_usd));
+		}
 	});
 
 	test("cuts a count above the bound to context and credit", async () => {

@@ -32,7 +32,9 @@ const TOOLS_MAX = 1_024;
 /** Some clients omit the type of a function tool. */
 const Tool = openObject({
 	type: optional(Type.String()),
-	function: Type.Optional(openObject({ name: Type.String({ minLength: 1 }) })),
+	function: Type.Optional(
+		openObject({ name: Type.String({ minLength: 1 }), parameters: Type.Optional(Type.Unknown()) }),
+	),
 });
 
 export const ChatRequestBody = requestBody({
@@ -110,11 +112,12 @@ function allRenderedOf(fields: Readonly<Record<string, unknown>>): readonly unkn
 	return [...RENDERED].filter((name) => name in fields).map((name) => fields[name]);
 }
 
-/** Adds the type, which servers require, to tools without one. Modifies the parsed body, used by this request only. */
+/** Adds type and parameters, which servers require, to tools without them. Modifies the parsed body, used by this request only. */
 function completeTools(tools: ChatRequestBody["tools"]): void {
 	if (!tools) return;
 	for (const [at, tool] of tools.entries()) {
 		tool.type ??= "function";
+		if (tool.function !== undefined) tool.function.parameters ??= { type: "object", properties: {} };
 		if (tool.type !== "function" || tool.function !== undefined) continue;
 		throw new Fault("invalid_request", `\`tools[${at}].function\` is missing.`, { param: `tools[${at}].function` });
 	}

@@ -25,7 +25,11 @@ export const Message = openObject({
 	tool_calls: optional(Type.Array(openObject({}), { maxItems: CALLS_MAX })),
 });
 
-type Message = Static<typeof Message> & { function_call?: { name?: unknown; arguments?: unknown } | null };
+interface Call {
+	name?: unknown;
+	arguments?: unknown;
+}
+type Message = Static<typeof Message> & { function_call?: Call | null };
 
 /**
  * Changes messages to what the model's servers accept: parts without unknown fields, a text in answers without one, and
@@ -57,16 +61,27 @@ export function adaptMessages(messages: Message[], model: Model): boolean {
 }
 
 /**
- * Adds a text, which servers require, to an answer without calls. Clients send back answers without text: refusals,
- * audio, and reasoning that `max_tokens` cut off.
+ * Adds a text, which servers require, to an answer without calls, and arguments to its calls. Clients send back answers
+ * without text: refusals, audio, and reasoning that `max_tokens` cut off.
  */
 function fitAnswer(message: Message): boolean {
+	let isSame = !fitArguments(message.function_call);
+	for (const call of message.tool_calls ?? []) isSame = !fitArguments((call as { function?: Call }).function) && isSame;
 	if (message.tool_calls?.length === 0) delete message.tool_calls;
 	const { content } = message;
 	const hasText = content !== undefined && content !== null && content.length > 0;
-	if (hasText || content === "" || message.tool_calls || message.function_call) return true;
+	if (hasText || content === "" || message.tool_calls || message.function_call) return isSame;
 	message.content = "";
 	return false;
+}
+
+/** Writes a call's arguments as JSON text: servers parse them, and refuse every later turn. Returns whether it did. */
+function fitArguments(call: Call | null | undefined): boolean {
+	if (typeof call !== "object" || call === null) return false;
+	const { arguments: given } = call;
+	if (typeof given === "string" && given.trim() !== "") return false;
+	call.arguments = JSON.stringify(typeof given === "string" ? {} : (given ?? {}));
+	return true;
 }
 
 /** Whether all of the model's servers are of the dialect `openai`, which has deprecated roles too. */

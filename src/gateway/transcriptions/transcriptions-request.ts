@@ -34,7 +34,7 @@ export interface TranscriptionInput extends TranscriptionRequest {
 
 const FIELDS_MAX = 64;
 
-/** Text fields by name; `[]` is removed from the names of lists. Fault invalid_request. */
+/** Text fields by name, without empty ones; `[]` is removed from the names of lists. Fault invalid_request. */
 export function formFields(form: FormData): Record<string, string | string[]> {
 	const fields: Record<string, string | string[]> = Object.create(null);
 	let count = 0;
@@ -42,6 +42,7 @@ export function formFields(form: FormData): Record<string, string | string[]> {
 		if (typeof value !== "string") continue;
 		count += 1;
 		if (count > FIELDS_MAX) throw new Fault("invalid_request", "The form has more than 64 fields.");
+		if (value === "") continue;
 		const list = rawName.endsWith("[]");
 		const name = list ? rawName.slice(0, -2) : rawName;
 		const before = fields[name];

@@ -50,8 +50,12 @@ describe("an optional field", () => {
 	});
 
 	test("of a tool gets the default type function", () => {
+		const parameters = { type: "object", properties: {} };
 		const tools = [{ function: { name: "weather" } }, { type: "custom", custom: { name: "other" } }];
-		expect(read({ tools }).fields.tools).toEqual([{ type: "function", function: { name: "weather" } }, tools[1]]);
+		expect(read({ tools }).fields.tools).toEqual([
+			{ type: "function", function: { name: "weather", parameters } },
+			tools[1],
+		]);
 	});
 
 	test("rejected by the deployment is named in the fault", () => {

@@ -61,7 +61,44 @@ const ANSWERS: readonly (readonly [string, Json, Json])[] = [
 	["a call and no text", { content: null, tool_calls: [CALL] }, { content: null, tool_calls: [CALL] }],
 ];
 
+const calling = (given: unknown) => ({ ...CALL, function: { name: "f", arguments: given } });
+/** Arguments of a call that a client sends back, and at the server. */
+const ARGUMENTS: readonly (readonly [string, unknown, string])[] = [
+	["empty", "", "{}"],
+	["blank", " ", "{}"],
+	["null", null, "{}"],
+	["missing", undefined, "{}"],
+	["an object", { a: [1] }, '{"a":[1]}'],
+	["cut off", '{"a": "b', '{"a": "b'],
+];
+
 const KINDS: readonly Kind[] = [
+	...ARGUMENTS.flatMap(([name, given, sent]) => [
+		{
+			name: `writes arguments that are ${name} as text`,
+			body: answer({ content: null, tool_calls: [calling(given), CALL] }),
+			part: ANSWER,
+			sent: { role: "assistant", content: null, tool_calls: [calling(sent), CALL] },
+		},
+		{
+			name: `writes arguments that are ${name} as text after a long message`,
+			body: answer({ content: LONG, tool_calls: [calling(given)] }),
+			part: ANSWER,
+			sent: { role: "assistant", content: LONG, tool_calls: [calling(sent)] },
+		},
+		{
+			name: `writes a deprecated call's arguments that are ${name} as text`,
+			body: answer({ content: null, function_call: calling(given).function }),
+			part: ANSWER,
+			sent: { role: "assistant", content: null, function_call: calling(sent).function },
+		},
+	]),
+	...[undefined, null, { type: "object", properties: { a: {} } }].map((parameters) => ({
+		name: `sends a tool with parameters: ${JSON.stringify(parameters)}`,
+		body: { messages: [HI], tools: [{ function: { name: "f", parameters } }] },
+		part: (sent: Sent) => sent.tools,
+		sent: [{ type: "function", function: { name: "f", parameters: parameters ?? { type: "object", properties: {} } } }],
+	})),
 	...ANSWERS.map(([name, given, sent]) => ({
 		name: `accepts an answer with ${name}`,
 		body: answer(given),

@@ -61,6 +61,7 @@ test.each(DIALECTS)("%s returns JSON, priced by the upstream's seconds", async (
 		prompt: "names",
 		"timestamp_granularities[]": ["word", "segment"],
 		temperature: "0.5",
+		response_format: "",
 	};
 	const response = await post(secret, form(`audio-${dialect}`, fields));
 	const text = await response.text();

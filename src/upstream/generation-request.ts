@@ -10,8 +10,8 @@ export interface GenerationRequest {
 	readonly kind: "chat" | "completions";
 	readonly fields: Readonly<Record<string, unknown>>;
 	readonly prompt: Prompt;
-	/** Output tokens per choice, as reserved; the server must keep to the limit. */
-	readonly maxOutputTokens: number;
+	/** Output tokens per choice, as reserved; undefined if prompt and limit exceed the context, which then limits. */
+	readonly maxOutputTokens: number | undefined;
 	readonly n: number;
 	readonly parameters: ReadonlySet<string>;
 }

@@ -39,6 +39,8 @@ export class UpstreamFailure extends Error {
 	readonly private: string;
 	/** When a `busy` server asks for the next attempt, within bounds. */
 	retryAfterS: number | undefined = undefined;
+	/** True for a `context_length` in which the server counts the output limit: without a limit the prompt may fit. */
+	countsLimit = false;
 
 	constructor(
 		kind: UpstreamFailureKind,
@@ -103,6 +105,9 @@ const CONTEXT_TYPES: ReadonlySet<string> = new Set(["exceed_context_size_error",
 /** Error texts of vLLM, SGLang, llama.cpp, Ollama, TGI and hosted services for a prompt above the context length. */
 const CONTEXT_TEXT =
 	/context.?(?:length|size|window)|maximum context|maximum (?:model|prompt|sequence) length|max_model_len|longer than the model|prompt is too long|input (?:length|is too long)|too large to process|model token limit|`inputs` (?:tokens|must have less)|exceeds? the (?:available|maximum) (?:context|number of tokens)/i;
+
+/** Words of vLLM, SGLang and hosted services for an output limit that does not fit next to the prompt. */
+const LIMIT_TEXT = /(?:in|for) the completion|output tokens|max_(?:completion_)?tokens/i;
 
 /** Codes and types by which a provider says that the operator's credit is used up. */
 const CREDIT_TYPES: ReadonlySet<string> = new Set([
@@ -178,7 +183,9 @@ export function failureOfStatus(status: number, bodyText: string, requestsFault?
 	const words = status >= 400 ? kindOfWords(error, status) : undefined;
 	const blamed = status === 500 && requestsFault?.test(error.message) ? "rejected" : kindOfStatus(status);
 	const kind = words ?? blamed;
-	return new UpstreamFailure(kind, kind === "rejected" ? { ...detail, param: error.param } : detail);
+	const failure = new UpstreamFailure(kind, kind === "rejected" ? { ...detail, param: error.param } : detail);
+	failure.countsLimit = kind === "context_length" && LIMIT_TEXT.test(error.message);
+	return failure;
 }
 
 function kindOfStatus(status: number): UpstreamFailureKind {

@@ -21,6 +21,8 @@ export interface Tries<Came, Result = Came> {
 	/** Sends the request. May reject only if nothing was delivered. `asked` aborts when a request needs the place. */
 	send(ticket: Ticket, freshConnection: boolean, asked: AbortSignal | undefined): Promise<Came>;
 	came(came: Came): Result;
+	/** Drops the output limit for later sends. Returns whether there was one that the server does not need. */
+	dropLimit?(): boolean;
 	/** Returns an error's UpstreamFailure after freeing the place, or an error that no replica caused. */
 	failureOf(error: unknown): unknown;
 }
@@ -59,6 +61,7 @@ export async function withReplays<Came, Result>(
 				yields += 1;
 				continue;
 			}
+			if (error.countsLimit && !signal.aborted && tries.dropLimit?.() === true) continue;
 			const { replica } = ticket;
 			logFailure(log, context, replica, error);
 			failed = [...failed, { ticket, failure: error }];

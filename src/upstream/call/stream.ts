@@ -17,6 +17,8 @@ export interface StreamCall<Chunk> {
 	readonly wire: StreamWire<Chunk>;
 	/** The request in the replica's dialect: JSON text or a form. */
 	body(replica: Replica): string | FormData;
+	/** See `Tries`. */
+	dropLimit?(): boolean;
 	/** Called once the answer starts or the request has failed: it will not be sent again. */
 	over?(): void;
 }
@@ -70,6 +72,10 @@ export class ReplayedStream<Chunk extends OutputChunk> implements AnswerStream<C
 	came(chunks: readonly Chunk[] | null): readonly Chunk[] | null {
 		this.#options = undefined;
 		return chunks;
+	}
+
+	dropLimit(): boolean {
+		return this.#options?.call.dropLimit?.() === true;
 	}
 
 	/** The event stream has already converted the error. */

@@ -45,6 +45,8 @@ export interface CountedReply {
 export interface UnaryCall<Reply extends CountedReply> {
 	readonly context: CallContext;
 	run(ask: PostSender, replica: Replica): Promise<Reply>;
+	/** See `Tries`. */
+	dropLimit?(): boolean;
 }
 
 /** A reply, with the alias of its replica. */
@@ -93,6 +95,10 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		attempt.succeed();
 		attempt.replica.noteUsage(reply.usage);
 		return { reply, replica: attempt.replica.alias, bytes: this.#longBytes };
+	}
+
+	dropLimit(): boolean {
+		return this.#call.dropLimit?.() === true;
 	}
 
 	failureOf(error: unknown): unknown {

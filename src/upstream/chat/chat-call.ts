@@ -37,12 +37,18 @@ const gatherOf = (n: number) => (n === 1 ? gatherOne : gatherSeveral(n));
 const gatherSeveral = (n: number) => () => gatherText(wireOf(n), choiceOfChunks);
 
 export function chatStream(model: Model, context: CallContext, input: ChatCallInput): StreamCall<ChatChunk> {
-	const { fields, prompt, maxOutputTokens, choices: n } = input;
+	const { fields, prompt, choices: n } = input;
 	const { parameters } = model;
+	let maxOutputTokens: number | undefined = input.maxOutputTokens;
 	return {
 		context,
 		wire: wireOf(n),
 		body: (replica) => generationText(replica, { kind: "chat", fields, prompt, maxOutputTokens, n, parameters }, true),
+		dropLimit() {
+			const hadLimit = maxOutputTokens !== undefined;
+			maxOutputTokens = undefined;
+			return hadLimit;
+		},
 		over: () => prompt.letGo(),
 	};
 }
@@ -57,7 +63,7 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 	readonly kind = "chat";
 	readonly fields: GenerationRequest["fields"];
 	readonly prompt: Prompt;
-	readonly maxOutputTokens: number;
+	maxOutputTokens: number | undefined;
 	readonly n: number;
 	readonly parameters: ReadonlySet<string>;
 
@@ -74,6 +80,12 @@ class WholeChat implements UnaryCall<ChatReply>, GenerationRequest {
 		if (this.n > 1 && !replica.dialect.unaryUsageCoversChoices) return this.#oneByOne(ask, replica);
 		const gather = gatherOf(this.n);
 		return ask.post({ path: PATH, body: generationText(replica, this, false), read: readWhole, gather });
+	}
+
+	dropLimit(): boolean {
+		const hadLimit = this.maxOutputTokens !== undefined;
+		this.maxOutputTokens = undefined;
+		return hadLimit;
 	}
 
 	/** Usage of this dialect covers only the first choice, so each choice is requested separately. */

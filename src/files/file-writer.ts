@@ -8,7 +8,7 @@ import type { FileRecord } from "./file-record.ts";
 export type FileWriter = ReturnType<typeof createFileWriter>;
 
 /** Size of a part. Sealing a part takes three times this size of memory. */
-const PART_BYTES = 2 * 1024 * 1024;
+export const PART_BYTES = 2 * 1024 * 1024;
 const BLOB_NAME_BYTES = 8;
 
 interface PendingPart {

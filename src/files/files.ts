@@ -5,11 +5,12 @@ import { newId } from "../base/id.ts";
 import type { Log } from "../base/log.ts";
 import type { Statements } from "../db/statements.ts";
 import type { BlobStore } from "./blob-store.ts";
+import type { DiskRoom } from "./disk-room.ts";
 import { createFileBooks, type FileLimits, type FileQuery } from "./file-books.ts";
 import { createFileCipher } from "./file-cipher.ts";
 import { type ByteRange, readFile } from "./file-reader.ts";
 import type { FileOwner, FilePurpose, FileRecord } from "./file-record.ts";
-import { createFileWriter, type FileWriter } from "./file-writer.ts";
+import { createFileWriter, type FileWriter, PART_BYTES } from "./file-writer.ts";
 
 /** Default lifetime of a file. */
 const FILE_LIFETIME_MS = 30 * 24 * 3600_000;
@@ -34,6 +35,8 @@ export interface FilesDeps {
 	/** `main` gets new files; `others` may still have old ones. */
 	readonly stores: { readonly main: BlobStore; readonly others: readonly BlobStore[] };
 	limits(): FileLimits;
+	/** The disk that uploads could fill. */
+	readonly room: Pick<DiskRoom, "check">;
 }
 
 const SWEPT_AT_ONCE = 200;
@@ -69,7 +72,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 	const files = {
 		/**
 		 * Stores all bytes of a stream; keeps nothing if the stream fails. `conclude` is called at its end and returns the
-		 * lifetime. Faults: payload_too_large, those of a writer's `seal`, conflict (too many files), and errors of `bytes`
+		 * lifetime. Faults: payload_too_large, service_unavailable at the disk's reserve, those of a writer's `seal`, conflict (too many files), and errors of `bytes`
 		 * and `conclude`.
 		 */
 		async create(
@@ -79,6 +82,7 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 			conclude: (bytes: number) => Promise<{ lifetimeMs?: number }> = async () => ({}),
 		): Promise<FileRecord> {
 			// A short lifetime while writing, so that the account's space is soon freed after a crash.
+			deps.room.check(0);
 			const writer = await files.writer(owner, { ...file, lifetimeMs: UPLOAD_MS_MAX });
 			try {
 				let total = 0;
@@ -86,7 +90,9 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 					total += piece.length;
 					const { fileBytesMax } = deps.limits();
 					if (total > fileBytesMax) throw fileTooLarge(fileBytesMax);
-					if (writer.write(piece)) await writer.seal();
+					if (!writer.write(piece)) continue;
+					deps.room.check(PART_BYTES);
+					await writer.seal();
 				}
 				const { lifetimeMs = FILE_LIFETIME_MS } = await conclude(total);
 				return await writer.finish(lifetimeMs);

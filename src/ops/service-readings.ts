@@ -90,6 +90,7 @@ export interface ServiceState {
 	/** Undefined before the first check. */
 	actsLost(): number | undefined;
 	batchesRefused(): number;
+	diskReserves(): number;
 }
 
 /** Figures of the ledger; amounts in nano-dollars. */
@@ -155,6 +156,11 @@ export function serviceReadings(state: ServiceState): Reading[] {
 			"tollgate_batches_refused",
 			"Batches of this instance that are paused because Postgres refuses their outcomes.",
 			() => state.batchesRefused(),
+		),
+		gauge(
+			"tollgate_disk_reserves",
+			"Free space on the disk of DATA_DIR; at 1, the reserve of journal and Postgres, uploads stop.",
+			() => state.diskReserves(),
 		),
 	];
 }

@@ -6,6 +6,7 @@ import type { Catalog } from "../catalog/catalog.ts";
 import { type LostAct, lostActsProblem, readLostActs } from "../cluster/lost-acts.ts";
 import { type DurabilityWatch, readDurability, startDurabilityWatch } from "../db/durability.ts";
 import type { Statements } from "../db/statements.ts";
+import type { DiskRoom } from "../files/disk-room.ts";
 import type { InstanceLease } from "../ledger/instance-lease.ts";
 import { lastBooksCheck } from "../ledger/reconciler.ts";
 import { countRefusedSettlements } from "../ledger/removal.ts";
@@ -60,6 +61,7 @@ export function createGatewayHealth(deps: {
 	payments: Pick<Watch<number>, "last">;
 	durability: Pick<DurabilityWatch, "problem">;
 	lostActs: Pick<Watch<readonly LostAct[]>, "last">;
+	room: Pick<DiskRoom, "problem">;
 	console: Pick<ConsoleProxy, "problem">;
 }): () => HealthReport {
 	const { instanceLease, catalog, books, payments } = deps;
@@ -78,6 +80,7 @@ export function createGatewayHealth(deps: {
 			deps.durability.problem,
 			() => lostActsProblem(deps.lostActs.last() ?? []),
 			() => settlementsLate(instanceLease),
+			deps.room.problem,
 			deps.console.problem,
 		],
 	});

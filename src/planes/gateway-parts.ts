@@ -13,6 +13,7 @@ import type { Database } from "../db/database.ts";
 import { createStatements } from "../db/statements.ts";
 import type { BlobStore } from "../files/blob-store.ts";
 import { createDiskBlobs } from "../files/disk-blobs.ts";
+import type { DiskRoom } from "../files/disk-room.ts";
 import { createFiles, type Files, startFileSweep } from "../files/files.ts";
 import { createPostgresBlobs } from "../files/postgres-blobs.ts";
 import { createS3Blobs } from "../files/s3-blobs.ts";
@@ -117,7 +118,10 @@ const BLOB_STATEMENT_DEADLINE_MS = 15_000;
 const BLOB_CONNECTIONS_MAX = 2;
 
 /** Opens the file store; existing files are read from the store that has them. */
-export function openFiles(config: Pick<Config, "dataDir" | "fileS3" | "fileStore">, deps: GatewayDeps): Files {
+export function openFiles(
+	config: Pick<Config, "dataDir" | "fileS3" | "fileStore">,
+	deps: GatewayDeps & { room: DiskRoom },
+): Files {
 	const { db, clock, log, cleanup, catalog } = deps;
 	// Connects only when it is first used.
 	const statements = createStatements(
@@ -144,6 +148,7 @@ export function openFiles(config: Pick<Config, "dataDir" | "fileS3" | "fileStore
 			log,
 			stores: { main, others: all.filter((store) => store !== main) },
 			limits: () => catalog.limits(),
+			room: config.fileStore === "s3" ? { check() {} } : deps.room,
 		},
 		{ secret: deps.secrets.keyPepper },
 	);

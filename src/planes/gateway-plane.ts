@@ -8,6 +8,7 @@ import { isLost } from "../cluster/lost-acts.ts";
 import type { Config } from "../config.ts";
 import { createDatabase } from "../db/database.ts";
 import { startReportWriter } from "../deployments/report-writer.ts";
+import { createDiskRoom } from "../files/disk-room.ts";
 import { createLineCarrier, type LineCarrier } from "../gateway/batches/line-carrier.ts";
 import { createBodyMemory } from "../gateway/body/body-memory.ts";
 import { createBodyReads } from "../gateway/body/body-reads.ts";
@@ -143,7 +144,8 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 	const admitting = () => instanceLease.problem() === undefined;
 	const status = createStatus({ clock, log, catalog, upstreams, statements, admitting });
 	cleanup.add(() => status.stop());
-	const files = openFiles(config, { db, clock, log, cleanup, catalog, secrets });
+	const room = createDiskRoom(config.dataDir);
+	const files = openFiles(config, { db, clock, log, cleanup, catalog, secrets, room });
 	carrier = createLineCarrier(serve, keyring);
 	const batches = openBatches(config, { db, clock, log, cleanup, catalog, secrets, files, carrier });
 	const internal = createInternalApi({ serve, keyring, files, batches }, { secret: deps.internalSecret });
@@ -166,6 +168,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 			settlementsRefused: () => refused.last(),
 			actsLost: () => lostActs.last()?.filter(isLost).length,
 			batchesRefused: () => batches.refused(),
+			diskReserves: () => room.reserves(),
 		},
 		workerLabel(config),
 	);
@@ -187,7 +190,7 @@ async function build(config: Config, deps: GatewayPlaneDeps & { clock: Clock; cl
 		cors: catalog.cors,
 		health: createGatewayHealth({
 			stopping: () => drainEndMs !== undefined,
-			...{ instanceLease, catalog, books, payments, durability, lostActs, console: deps.console },
+			...{ instanceLease, catalog, books, payments, durability, lostActs, room, console: deps.console },
 		}),
 		metrics: metricsOfAll(metrics, deps.otherMetrics, workerLabel(config)),
 		console: deps.console,

@@ -56,6 +56,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		statements: db.statements,
 		clock: { ...fastClock(() => false), wallMs: () => Date.now() },
 		log: silentLog,
+		room: { check() {} },
 		limits: () => ({
 			fileBytesMax: 16 * MB,
 			fileAccountBytesMax: 64 * MB,

@@ -2,6 +2,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { BlobStore } from "../../src/files/blob-store.ts";
 import { createDiskBlobs } from "../../src/files/disk-blobs.ts";
+import { createDiskRoom } from "../../src/files/disk-room.ts";
 import { createFiles, type Files } from "../../src/files/files.ts";
 import { temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
@@ -17,6 +18,8 @@ export async function withFiles() {
 		db,
 		folder,
 		store,
+		/** Disk that uploads see. */
+		disk: { bsize: 4096, blocks: 26_214_400, bavail: 26_214_400 },
 		limits: { fileBytesMax: 16 * MB, fileAccountBytesMax: 64 * MB, filesBytesMax: 256 * MB },
 		nowMs: Date.now(),
 		get files(): Files {
@@ -37,6 +40,7 @@ export async function withFiles() {
 			log: silentLog,
 			stores: { main: test.store, others: [] },
 			limits: () => test.limits,
+			room: createDiskRoom(folder, () => test.disk),
 		},
 		{ secret: "a secret of 32 bytes, as any other" },
 	);

@@ -29,7 +29,10 @@ function filesCutAt(nth: number, isDone: boolean) {
 		filesBytesMax: 256 * MB,
 	};
 	const deps = { statements: db.statements, clock: systemClock, log: silentLog, limits: () => limits };
-	return createFiles({ ...deps, stores: { main, others: [] } }, { secret: "a secret of 32 bytes, as any other" });
+	return createFiles(
+		{ ...deps, room: { check() {} }, stores: { main, others: [] } },
+		{ secret: "a secret of 32 bytes, as any other" },
+	);
 }
 
 test("a part that was half written when the connection broke is complete after a retry", async () => {

@@ -16,6 +16,8 @@ function healthOf(books: Pick<Watch<BooksCheck | undefined>, "last">, problem?: 
 		catalog: { current: () => ({ revision: 1 }), problems: () => [] },
 		payments: { last: () => 0 },
 		durability: { problem: () => undefined },
+		lostActs: { last: () => [] },
+		room: { problem: () => undefined },
 		console: { problem: () => undefined },
 		stopping: () => false,
 	};

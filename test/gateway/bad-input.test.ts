@@ -5,7 +5,7 @@ import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { WRONG_CHAT } from "./wrong-chat.ts";
 
-/** Any invalid input is a 4xx in the error shape, never a 5xx, and is free. */
+/** The gateway answers any invalid input with a 4xx in the documented error shape, never with a 5xx, for free. */
 
 const { upstream, service } = await withChat({ limits: "  body_mb: 4" });
 const customer = await service.customer();
@@ -95,7 +95,7 @@ describe("a raw socket", () => {
 		const before = head("").replace(customer.secret, leaving.secret);
 		for (const rest of ["Content-Length: 1000\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n5\r\n{"]) {
 			const client = await openRaw(service.url, before + rest);
-			// The server has read data of another connection that was sent earlier.
+			// This answer proves that the server has read the bytes that the first connection sent before.
 			expect((await service.get("/v1/models", leaving.secret)).status).toBe(200);
 			client.leave();
 		}

@@ -5,7 +5,7 @@ import { chatModel, withService } from "../support/service.ts";
 import type { Reply } from "../support/upstream-reply.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 
-/** Planted secrets appear in no answer and no log, whatever fails. */
+/** Secrets planted in keys, prompts and upstream answers appear in no answer and no log, whatever fails. */
 
 const UPSTREAM_KEY = "canary-upstream-key-8f3a";
 const PROMPT = "canary-prompt-51c7";
@@ -80,7 +80,7 @@ test("leaks no planted secret into answers, log or tables", async () => {
 		upstream.always(script);
 		const ways = [true, false].map((stream) => ask(prompt, { stream }));
 		await Promise.all(ways.map((body) => keep(service.post("/v1/chat/completions", secret, body))));
-		// A success between failures keeps the breaker closed.
+		// A successful request after each failure keeps the circuit breaker closed.
 		upstream.always(() => reply().text("fine"));
 		await keep(service.post("/v1/chat/completions", secret, ask(prompt)));
 	}
@@ -103,7 +103,7 @@ test("leaks no planted secret into answers, log or tables", async () => {
 	expect(answers.length).toBeGreaterThan(45);
 	for (const answer of answers) {
 		for (const canary of [UPSTREAM_KEY, PROMPT, UPSTREAM_TEXT, SERVED_NAME, address, secret]) {
-			// A client may get its own `param` back, nothing else.
+			// An error may quote the client's own `param`, and no other planted text.
 			if (answer.includes(canary)) throw new Error(`${canary} is in ${answer.slice(0, 500)}`);
 		}
 		expect(answer).not.toContain("set-cookie");

@@ -20,7 +20,7 @@ const post = (body: object) => ({
 	headers: { ...bearer, "content-type": "application/json" },
 	body: JSON.stringify(body),
 });
-/** Each kind of answer, with its status. */
+/** A request for each kind of answer, with its status. */
 const ANSWERS: readonly (readonly [string, string, RequestInit, number])[] = [
 	["a whole answer", "/v1/chat/completions", post(ask()), 200],
 	["a stream", "/v1/chat/completions", post(ask("hi", { stream: true })), 200],
@@ -47,7 +47,7 @@ const preflight = (path: string, origin = APP) =>
 		},
 	});
 
-/** The value of `cors:`, an origin, the value that a page of it gets. */
+/** Setting `cors:`, origin of the page, expected `access-control-allow-origin`. */
 const SETTINGS: readonly (readonly [string | undefined, string, string | undefined])[] = [
 	[undefined, APP, "*"],
 	['"*"', "null", "*"],

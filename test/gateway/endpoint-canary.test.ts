@@ -12,7 +12,7 @@ const tokens = 'input: "1", output: "2"';
 const service = await withService({
 	models: [
 		deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens" }),
-		// Separate models, so that failures of this file do not open one breaker.
+		// Each kind has a model of its own, so that one kind's failures do not open the circuit breaker of another.
 		deployment({ id: "streamed", kind: "chat", ...at, rates: tokens, parameters: "max_tokens" }),
 		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
 		deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),

@@ -7,7 +7,7 @@ import { withService } from "../support/service.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
 import { CHAT_DIALECTS } from "../support/upstream-wire.ts";
 
-/** Numbers that a double cannot hold arrive with their digits, at the model server and back at the client. */
+/** Numbers beyond a double's precision keep their digits to the model server and back to the client. */
 
 const BIG = "12345678901234567890";
 const CALLS = `[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":{"id":${BIG},"far":[-9007199254740993,1.5]}}}]`;
@@ -21,7 +21,7 @@ const EVENTS = [
 	"[DONE]",
 ];
 
-/** The texts that the model server received. Other endpoints than chats get no usable answer. */
+/** Bodies that the model server received. Only chats get a valid answer. */
 const sent: string[] = [];
 const server = Bun.serve({
 	port: 0,
@@ -58,7 +58,7 @@ async function post(path: string, body: string): Promise<{ status: number; text:
 	return { status: response.status, text: await response.text() };
 }
 
-/** Members of a request, and the member as the server gets it if it differs. */
+/** A member of the request, and the member that the server must receive if it differs. */
 const MEMBERS: readonly (readonly [string, string?])[] = [
 	[`"metadata":{"id":${BIG},"of":[-9007199254740993,{"x":1}]}`],
 	[`"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"a":{"maximum":${BIG}}}}}}]`],

@@ -1,6 +1,6 @@
 /**
- * Generated wrong requests, some dozens for each family of endpoints: always an error in the right shape, never a 5xx,
- * a charge or a call upstream. A failure prints its seed.
+ * Sends generated wrong requests to every endpoint: each gets an error in the documented shape, never a 5xx, a charge
+ * or an upstream call. A failure prints its seed.
  */
 import { describe, expect, test } from "bun:test";
 import { LONG } from "../support/long-form.ts";
@@ -36,7 +36,7 @@ interface Family {
 const NO_TEXT = [1, true, [], {}, [[]], -1, [null]];
 const NO_COUNT = [0, -1, 1.5, "1", [], {}, true, "NaN"];
 const NO_FLAG = [1, "true", "", [], {}];
-/** Of a prompt or an input, which may be text, token ids, or a list of either. */
+/** Invalid values for a prompt or input, which may be text, token ids, or a list of either. */
 const NO_PROMPT = [null, undefined, 1, true, {}, [], [[]], [-1], [1.5], ["a", 1], [null]];
 const NO_MODEL = ["no/such/model", "x".repeat(5_000), "../../etc/passwd", "__proto__", "\u0000"];
 const MODEL = ["", 1, [], {}, true, null, undefined, ...NO_MODEL];
@@ -112,7 +112,7 @@ interface Broken {
 
 const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
 
-/** Changes a structural byte, so that the JSON is invalid or means something else. */
+/** Overwrites a structural byte, so that the JSON is invalid or means something else. */
 function damaged(random: Random, text: string): Uint8Array<ArrayBuffer> {
 	const bytes = new Uint8Array(Buffer.from(text));
 	const structural = [...bytes.keys()].filter((at) => '{}[]:"'.includes(String.fromCharCode(bytes[at] as number)));

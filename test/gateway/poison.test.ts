@@ -30,7 +30,7 @@ test.each([true, false])(
 	async (stream) => {
 		const [bad, good] = [await service.customer(), await service.customer()];
 		for (let round = 0; round < 6; round += 1) {
-			// The first failure of each text may be chance.
+			// Rounds 0 and 5 are the first of their texts: a first failure may be chance, so a retry is not ruled out.
 			const text = round < 5 ? POISON : `${POISON} again`;
 			const response = await service.post("/v1/chat/completions", bad.secret, ask(text, { model: "pair", stream }));
 			const { status, error, headers } = await errorOf(response);
@@ -68,7 +68,7 @@ test("two customers' failures keep a single server open to others", async () => 
 	const bad = [await service.customer(), await service.customer()];
 	const askAs = async ({ secret }: { secret: string }, text: string) =>
 		(await service.post("/v1/chat/completions", secret, ask(text, { model: "lone" }))).status;
-	// Enough failures to open the breaker if they were the server's, in each of its trials too.
+	// If the server were blamed, these failures would open the circuit breaker, and fail each of its trial requests.
 	for (let round = 0; round < 4; round += 1)
 		for (const one of bad) expect(await askAs(one, POISON)).toBe(round < 2 ? 502 : 503);
 	const good = await service.customer();

@@ -1,5 +1,5 @@
 /**
- * Bun disconnects clients that send less than 16 KB/s for 12 seconds, or nothing between two requests; the gateway must
+ * Bun disconnects clients that send less than 16 KB/s for 12 seconds, or nothing between two requests; the gateway does
  * not.
  */
 import { expect, test } from "bun:test";
@@ -26,12 +26,12 @@ const service = await withService({
 });
 
 const CRLF = Buffer.from("\r\n");
-/** Opened first, so that it is idle while the other tests run. */
+/** Opens a connection first, so that it is idle while the other tests run. */
 const { secret: idle } = await service.customer();
 const kept = await openRaw(service.url, rawPost("/v1/chat/completions", idle, ask()));
 await kept.until('"usage"');
 
-/** Longer than a step of Bun's own timer: 1 KB/s. */
+/** Sends 1 KB a second for longer than Bun's timeout of 12 s. */
 const STEPS = 15;
 const STEP_MS = 1_000;
 const TEXT = JSON.stringify(ask("one two three", { user: "u".repeat(STEPS * 1_000) }));

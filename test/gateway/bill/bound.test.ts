@@ -1,4 +1,4 @@
-/** The reservation is the maximum cost of a request, for any parameters, rates and answers of its server. */
+/** A request's reservation is the maximum that its answer can cost, for any parameters, prices and server answers. */
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -58,7 +58,7 @@ const usage = fc.oneof(
 const text = fc.string({ maxLength: 200, unit: "grapheme" });
 const dialect = fc.constantFrom<DialectName>("openai", "vllm", "sglang", "llama.cpp", "tei");
 
-/** A parsed request, sent to a server that answers `answer`, and billed; undefined if either was refused. */
+/** Parses a request, sends it to a server that answers `answer`, and bills it; undefined if either was refused. */
 async function billed(
 	endpoint: AnyEndpoint,
 	body: RequestBody,
@@ -100,7 +100,9 @@ function modelOf(card: Omit<RateCard, "id" | "version">, name: DialectName, more
 	});
 }
 
-/** Runs a property over requests and answers and requires a number of bills, so that refusing all cannot pass. */
+/**
+ * Runs the property with random requests and answers; requires a minimum of bills, so that refusing all cannot pass.
+ */
 async function holds(
 	endpoint: AnyEndpoint,
 	bodies: fc.Arbitrary<RequestBody>,
@@ -178,7 +180,7 @@ test("bounds the cost of embeddings", () =>
 const FOLDER = join(import.meta.dir, "../transcriptions/recordings");
 const FILES = [
 	...readdirSync(FOLDER)
-		// The length of this audio format is not measured.
+		// The gateway cannot measure the length of this audio format.
 		.filter((name) => name !== "adpcm.wav")
 		.map((name) => new Uint8Array(readFileSync(join(FOLDER, name)))),
 	wavOf(1),

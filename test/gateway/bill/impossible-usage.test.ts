@@ -1,4 +1,6 @@
-/** A server may report any usage: the client gets the charged cost, which is within the possible usage. */
+/**
+ * For any usage that a server reports, the client sees the charged cost, which is at most that of the possible usage.
+ */
 import { expect, test } from "bun:test";
 import { formatUsd, nanoUsd } from "../../../src/money/nano-usd.ts";
 import { deployments, TARGETS, type Target, toldUsage } from "../../fuzz/targets.ts";
@@ -29,7 +31,7 @@ const RECORDS: readonly unknown[] = [
 	[],
 	{},
 	...VALUES.map((value) => record(value, value, value)),
-	// Contradictions: a part larger than the whole, a total that fits neither.
+	// Contradictory records: a part is larger than the whole, or the total differs from the sum.
 	record(7, 2 ** 31 - 1, 3),
 	record(2 ** 31 - 1, 1, 1),
 	record(7, -1, 2 ** 31 - 1),
@@ -37,7 +39,7 @@ const RECORDS: readonly unknown[] = [
 	record(1, 1, 1e300),
 ];
 const CONTEXT = 4096;
-/** All choices of a chat at the maximum: its prompt and two contexts of output. */
+/** The most that a chat can cost: its prompt, and two choices that each fill the context. */
 const POSSIBLE_NANO_USD = CONTEXT * 1_000 + 2 * CONTEXT * 2_000 + 1_000;
 
 function send({ path, request }: Target, secret: string): Promise<Response> {
@@ -53,7 +55,7 @@ function send({ path, request }: Target, secret: string): Promise<Response> {
 	});
 }
 
-/** A customer with much free credit in memory, from which an excess would be taken. */
+/** A customer with much unreserved credit in memory: the gateway could charge an excess to it. */
 async function richCustomer() {
 	const customer = await service.customer();
 	const input = Array.from({ length: 200 }, () => "x".repeat(CONTEXT));

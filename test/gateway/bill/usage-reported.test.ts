@@ -1,4 +1,6 @@
-/** Where servers report their counts, and how contradictions are charged, at every endpoint, whole and streamed. */
+/**
+ * Which count of a server's usage record is charged, contradictions included, at every endpoint, whole and streamed.
+ */
 import { describe, expect, test } from "bun:test";
 import { deployments, TARGETS, toldUsage } from "../../fuzz/targets.ts";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
@@ -63,7 +65,7 @@ test.each(TARGETS.map((target) => [target.name, target] as const))("%s charges t
 			prompt_tokens: 6,
 			cached_tokens: cached,
 			completion_tokens: generates ? 5 : 0,
-			// Seconds of audio are counted by a whole answer only.
+			// Servers report seconds of audio in whole answers only: a stream's seconds are estimated.
 			basis: model !== "audio" ? basis : name.endsWith("streamed") ? "estimated" : "exact",
 		});
 		if (path.endsWith("completions"))
@@ -72,7 +74,7 @@ test.each(TARGETS.map((target) => [target.name, target] as const))("%s charges t
 	expect(told).toEqual(rows.map(({ basis }) => basis));
 });
 
-/** An answer of `n` choices with a usage record inside each choice, or in `usage`. */
+/** An answer of `n` choices with a usage record inside each choice, or one in `usage`. */
 function answerOf(kind: "chat" | "completions", stream: boolean, records: readonly unknown[], usage?: unknown) {
 	const said = (index: number, text: string, finish: string | null) => {
 		const message =
@@ -137,7 +139,7 @@ describe.each(KINDS)("a usage record inside a choice of %s (streamed %p)", (kind
 });
 
 describe.each(KINDS)("reasoning of %s (streamed %p)", (kind, stream) => {
-	/** Seen at a provider: the total counts reasoning twice, or the completion lacks it. */
+	/** Records seen from providers: the total counts the reasoning twice, or `completion_tokens` lacks the reasoning. */
 	const USAGE = {
 		prompt_tokens: 64,
 		completion_tokens: 135,

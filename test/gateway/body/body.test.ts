@@ -72,7 +72,7 @@ describe("a body", () => {
 		}
 		expect(await reading).toBe("request_timeout");
 		expect((await readJson(post('{"a":1}'), 1_000, reads)).value).toEqual({ a: 1 });
-		// A limiter's poll stops after its next turn.
+		// The poll for body memory notices at its next interval that no body waits, and stops.
 		clock.advance(100);
 		expect(clock.pending()).toBe(0);
 	});
@@ -241,7 +241,7 @@ describe("a body", () => {
 		await fast.write();
 		await slow.write();
 		await waitFor(() => memory.bytes() > 590_000, "both bodies to be counted");
-		// The first bytes of `slow` seem older than those of `fast`.
+		// Makes `slow` the slowest body, which the gateway refuses first when memory is short.
 		spyOn(slow.hold, "pace").mockReturnValue(0);
 		await other.write();
 		expect(await slow.reading).toBe("overloaded");

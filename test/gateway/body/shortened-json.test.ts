@@ -7,7 +7,7 @@ import { BEGINNING_CHARS, BEGINNINGS, shorten } from "../../../src/gateway/body/
 const PROSE = "A line of prose, as people write it, of some length. ";
 const proseOf = (chars: number) => PROSE.repeat(Math.ceil(chars / PROSE.length)).slice(0, chars);
 
-/** JSON string contents: plain text, and what could mislead a scanner. */
+/** JSON string contents: plain text, and sequences that could mislead a scanner (escapes, brackets, quotes). */
 const awkward = fc.oneof(
 	{
 		weight: 30,
@@ -68,7 +68,7 @@ const body = fc
 	.map(([some, others, before, text]) =>
 		before === "" ? `{"messages":${some},"user":"${text}"}` : `{${before}${others},"messages":${some}}`,
 	);
-/** With one character changed or removed. */
+/** JSON texts with one character changed or removed. */
 const broken = fc
 	.tuple(body, fc.nat(), fc.constantFrom("", '"', "\\", ",", "{", ":", "\u0001", "x"))
 	.map(([text, at, sign]) => {
@@ -92,7 +92,7 @@ function parsedOr<T>(parse: () => T): T | "no JSON" {
 
 const NOTHING: PlainLength = { bytes: 0, chars: 0 };
 
-/** Bytes by which strings of `whole` exceed their beginnings in `short`; everything else is equal. */
+/** Counts what the cut strings of `short` lack compared with `whole`; everything else must be equal. */
 function missingIn(whole: unknown, short: unknown): PlainLength {
 	if (typeof whole === "string") {
 		expect(typeof short === "string" && whole.startsWith(short)).toBe(true);
@@ -128,7 +128,7 @@ test("cuts only the ends of strings in its member, counted to the byte", () => {
 			const { messages, ...rest } = short.value as Record<string, unknown>;
 			expect(rest).toEqual(others);
 			const missing = missingIn(some, messages);
-			// A member with a repeated name is sent re-serialized.
+			// If an object repeats a name, JSON.parse drops the earlier value, so fewer bytes are missing than were cut.
 			if (namesIn(some) < ((checkStructure(text, "messages") as Structure).field()?.names ?? 0))
 				expect(missing.bytes).toBeLessThanOrEqual(short.leftOut?.bytes ?? 0);
 			else expect(missing).toEqual(short.leftOut ?? NOTHING);

@@ -1,4 +1,4 @@
-/** Fields of an upstream's answer that reach the client: those about the answer, none about the server. */
+/** The client receives an upstream's fields about the answer, and none about the server. */
 import { describe, expect, test } from "bun:test";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { chatAnswer, chatEvent, jsonEvents, streamReply, usageEvent, wholeReply } from "../../support/raw-answer.ts";
@@ -74,7 +74,7 @@ describe("content in parts", () => {
 			{ content: "Forty" },
 			{ content: "-two" },
 			{},
-			// The event of the usage.
+			// The usage event.
 			{},
 		]);
 	});
@@ -242,7 +242,7 @@ describe("fields about the answer", () => {
 			{},
 			...(asked ? [] : [{}]),
 		]);
-		// Short fields on every event, as servers send them; the lists once, on the last event.
+		// Short fields are on every event, as servers send them; lists are only on the last event.
 		for (const event of events)
 			expect(event).toMatchObject({ service_tier: "priority", system_fingerprint: "fp_44709d6fcb" });
 		expect(events.filter((event) => event.citations !== undefined)).toEqual([events.at(-1) as Json]);

@@ -10,15 +10,15 @@ import {
 import { type Reply, reply } from "../../support/upstream-reply.ts";
 import { waitFor } from "../../support/wait.ts";
 
-/** Every dialect through the whole service: answers that the upstream or the client breaks off. */
+/** Runs every dialect through the whole service with answers that break off, because of the upstream or the client. */
 
 const UNBROKEN = "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1";
 const matrix = await dialectMatrix(UNBROKEN);
-/** Only for silent servers: a busy machine may be silent for seconds. */
+/** A service with short timeouts, for silent servers only: a busy machine may itself be silent for seconds. */
 const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n${UNBROKEN}`, { ahead: true });
-/** Two events with more bytes than an estimate of two tokens: a failure costs no more than was delivered. */
+/** Two events whose bytes estimate to more than two tokens: a failed stream is still charged two. */
 const LONG_WORDS = "acknowledgement responsibilities";
-/** The choices of the usage event of a client that did not request it. */
+/** `choices` of the usage event that a client receives without having requested usage. */
 const EMPTY = [{ index: 0, delta: {}, finish_reason: null }];
 const OUTPUT_TOKENS_MAX = 1_024;
 const LEFT = { ending: "client_left", status: 499 };
@@ -41,7 +41,7 @@ describe("an upstream that fails after the first token", () => {
 					return await client.ended();
 				},
 				(cell) => {
-					// Ollama drops the error of a stream, which then ends without one.
+					// Ollama's stream ends without the error, so the gateway sees a stream without an end.
 					const lost = cell.dialect === "ollama" && ending === "upstream_failed";
 					const charge = deliveredCharge(cell.dialect, { counted: 2, estimated: 2 });
 					expectCharge(cell, { ending: lost ? "upstream_died" : ending, status, ...charge });
@@ -108,10 +108,11 @@ describe("a client that leaves", () => {
 		(place) => {
 			const words = Array.from({ length: 3_000 }, () => "x".repeat(20_000));
 			return leaveWhen(place, { stream: true }, reply().text(words).trickle(0.01), async (client, request) => {
-				// The client must have read something before it leaves.
+				// The client leaves only after it has received some output.
 				await client.until("xxxx");
 				client.stall();
-				// The upstream is not read once the client's buffers are full.
+				// Waits until the upstream's output stops growing: the gateway stops reading when the client's buffers are
+				// full.
 				let before = 0;
 				for (let same = 0; same < 5; same = before > 0 && before === request.tokens.completion ? same + 1 : 0) {
 					before = request.tokens.completion;
@@ -124,7 +125,7 @@ describe("a client that leaves", () => {
 			const { tokens } = cell.acted.request;
 			expect(tokens.completion).toBeLessThan(3_000);
 			expect(completion).toBeGreaterThan(0);
-			// The estimate by size of one such word already exceeds the reservation.
+			// One such word's estimate by size already exceeds the reservation, so an estimate is the whole reservation.
 			const charge = deliveredCharge(cell.dialect, { counted: completion, estimated: OUTPUT_TOKENS_MAX });
 			if (charge.basis === "exact") expect(completion).toBeLessThanOrEqual(tokens.completion);
 			expectCharge(cell, { ...LEFT, ...charge });

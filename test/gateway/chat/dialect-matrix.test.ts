@@ -16,11 +16,11 @@ import { parseRaw } from "../../support/raw-http.ts";
 import { type Reply, reply } from "../../support/upstream-reply.ts";
 import { SINGLE_CHOICE } from "../../support/upstream-wire.ts";
 
-/** Every dialect through the whole service: complete answers, and failures before the first token. */
+/** Runs every dialect through the whole service with complete answers and failures before the first token. */
 
 const UNBROKEN = "  breaker_failures_in_row: 1000\n  breaker_failure_share: 1";
 const matrix = await dialectMatrix(UNBROKEN);
-/** Only for silent servers: a busy machine may be silent for seconds. */
+/** A service with short timeouts, for silent servers only: a busy machine may itself be silent for seconds. */
 const impatient = await dialectMatrix(`  silence_s: 3\n  first_event_s: 3\n  total_s: 4\n${UNBROKEN}`, { ahead: true });
 
 type Json = Record<string, unknown>;
@@ -105,7 +105,7 @@ const KINDS: readonly Kind[] = [
 				.text([..."abcdefghijkl"])
 				.usage(null),
 		shape: { content: "abcdefghijkl", finish: "stop" },
-		// Twelve bytes in twelve events, or in one piece.
+		// Without a usage record each event counts as a token, and a whole answer as a token for every four bytes.
 		charge(_, streamed) {
 			return estimated(streamed ? 12 : 3);
 		},
@@ -133,7 +133,7 @@ for (const [at, kind] of KINDS.entries()) {
 					expect(joined(events, index)).toEqual(kind.shape);
 				const indexes = new Set(events.flatMap((event) => (event.choices as Json[]).map((choice) => choice.index)));
 				expect(indexes.size).toBe(choicesOf(cell, kind));
-				// A client that did not request usage reads `choices[0]` of every event.
+				// Some clients that did not request usage read `choices[0]` of every event, so it must exist.
 				expect(events.at(-1)?.choices).toEqual(includeUsage ? [] : [{ index: 0, delta: {}, finish_reason: null }]);
 			},
 			at % 2 === Number(includeUsage) ? 0 : 1,
@@ -173,7 +173,7 @@ for (const counted of [true, false])
 		},
 	);
 
-/** Forms in which some servers answer, whatever was requested. */
+/** Forms of an answer that some servers send although the request asked for another form. */
 const FORMS: [string, (answer: Reply) => Reply][] = [
 	["events", (answer) => answer.eventsAs("text/event-stream")],
 	["events called JSON", (answer) => answer.eventsAs("application/json")],
@@ -193,7 +193,7 @@ for (const [at, [form, as]] of FORMS.entries())
 				return (await send({ stream }, as(answer))).client.ended();
 			},
 			(cell) => {
-				// Without a request for usage events have none: 30 bytes are eight tokens.
+				// Without requested usage the first forms contain no counts: their 30 bytes are estimated as eight tokens.
 				const charge = stream || at > 1 ? exact(7) : estimated(8);
 				expectCharge(cell, { ending: "finished", status: 200, ...charge });
 				const { message, finish_reason } = stream ? {} : ((wholeAnswer(cell, 200).choices as Json[])[0] as Json);
@@ -212,7 +212,7 @@ function choicesOf({ dialect }: Cell<string>, { more }: Kind): number {
 	return more.n === 2 && !SINGLE_CHOICE.has(dialect) ? 2 : 1;
 }
 
-/** An answer without support for `n` has a warning. */
+/** Dialects that ignore `n` name it in the header `x-ignored-parameters`. */
 function expectIgnored(cell: Cell<string>, { more }: Kind): void {
 	const ignored = more.n === 2 && SINGLE_CHOICE.has(cell.dialect) ? "n" : null;
 	expect(parseRaw(cell.acted).headers.get("x-ignored-parameters")).toBe(ignored);
@@ -230,7 +230,7 @@ function shapeOf(message: Json, finish: unknown): Shape {
 	};
 }
 
-/** The message that a client builds from the stream. */
+/** The message that a client assembles from the stream. */
 function joined(events: readonly Json[], index: number): Shape {
 	const message = { content: "", reasoning_content: "", tool_calls: [] as { id: string; function: Json }[] };
 	const finishes: unknown[] = [];
@@ -284,14 +284,13 @@ describe("a failure before the first token", () => {
 					return text;
 				},
 				(cell) => {
-					// Ollama drops the error of a stream, which then ends without one.
+					// Ollama's stream ends without the error, so the gateway sees a stream without an end.
 					const lost = stream && cell.dialect === "ollama" && name === "an error in the answer";
 					expectFree(cell, lost ? "upstream_died" : ending, status);
 					expect(wholeAnswer(cell, status)).toEqual({
 						error: { message: expect.any(String), type: "server_error", param: null, code },
 					});
 				},
-				// Ollama's stream has the error of a missing end.
 				at % 2 === Number(stream) ? 1 : 0,
 			);
 });

@@ -4,7 +4,7 @@ import { chatModel, withService } from "../../support/service.ts";
 import { type UpstreamServer, withUpstream } from "../../support/upstream-server.ts";
 import { CHAT_DIALECTS } from "../../support/upstream-wire.ts";
 
-/** What clients send and servers refuse: each kind in every dialect, streamed or whole, through the whole service. */
+/** Request forms that clients send and servers refuse, through the whole service: each in every dialect. */
 
 const upstreams = new Map(CHAT_DIALECTS.map((dialect) => [dialect, withUpstream(dialect)]));
 const LISTED = "tool_choice, parallel_tool_calls, functions, function_call, logit_bias, response_format.regex";
@@ -34,7 +34,7 @@ const FUNCTIONS = [
 	{ role: "function", name: "f", content: "1" },
 ];
 
-/** The expected body at the server, or a part of it; `openai`: where it differs there. */
+/** `part` selects the part of the sent body to compare; `openai` is the expected part where that dialect differs. */
 interface Kind {
 	readonly name: string;
 	readonly body: Json;
@@ -42,10 +42,10 @@ interface Kind {
 	readonly part?: (sent: Sent) => unknown;
 	readonly sent?: unknown;
 	readonly openai?: unknown;
-	/** The field of a 400. */
+	/** The field that a 400 names, if the gateway refuses the request. */
 	readonly refused?: string;
 	readonly ignored?: string;
-	/** Dialects of the case; all by default. */
+	/** Dialects that the case applies to; all by default. */
 	readonly only?: readonly DialectName[];
 }
 

@@ -7,7 +7,7 @@ import { CHAT_DIALECTS } from "../../support/upstream-wire.ts";
 
 const FOREIGN = /cmpl-upstream|secret|10\.0\.0\.1|token_ids|stop_reason|gguf/;
 const PARAMETERS = "temperature, max_tokens, echo, suffix, logprobs, stop, seed";
-/** Servers with one choice per request. */
+/** Dialects whose servers return one choice per request. */
 const SINGLE_CHOICE: readonly DialectName[] = ["ollama", "tgi"];
 const parametersOf = (dialect: DialectName) => (SINGLE_CHOICE.includes(dialect) ? PARAMETERS : `${PARAMETERS}, n`);
 
@@ -31,7 +31,7 @@ models.push(
 );
 const service = await withService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
 
-/** Nano-dollars: 1,000 a prompt token, 2,000 an output token, 1,000,000 a request. */
+/** Price in nano-dollars: 1,000 a prompt token, 2,000 an output token, 1,000,000 a request. */
 const price = (prompt: number, completion: number) => prompt * 1_000 + completion * 2_000 + 1_000_000;
 
 async function charged(accountId: string) {
@@ -155,7 +155,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 		expect(answer.at(-1).usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 3 * count });
 		const [row] = await charged(accountId);
 		expect(row).toMatchObject({ charged: price(5, 3 * count), basis: "exact" });
-		// Reserved for prompts × choices × limit.
+		// The reservation covers each prompt's choices at the full output limit.
 		expect(row?.reserved).toBeGreaterThanOrEqual(price(5, 5 * count));
 	});
 

@@ -16,7 +16,7 @@ const models = DIALECTS.map((dialect) =>
 );
 const service = await withService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
 
-/** 13,000 pico-dollars a token, 2,000 nano-dollars a request: ⌈tokens × 13⌉ + 2,000. */
+/** Price in nano-dollars: 13 a token and 2,000 a request. */
 const price = (tokens: number) => tokens * 13 + 2_000;
 
 async function rows(accountId: string) {

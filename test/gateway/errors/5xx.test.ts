@@ -15,7 +15,7 @@ const customer = await service.customer();
 
 const post = (body: unknown) => service.post("/v1/chat/completions", customer.secret, body);
 
-/** Otherwise these failures would open the breaker. */
+/** Sends a successful request: without it these failures would open the circuit breaker. */
 async function succeed(): Promise<void> {
 	upstream.always(() => reply().text("fine"));
 	const { secret } = await service.customer();
@@ -39,7 +39,7 @@ describe("502 upstream_error without upstream text if", () => {
 	for (const [name, answer] of cases)
 		test(name, async () => {
 			for (const stream of name.startsWith("its stream") ? [true] : [false, true]) {
-				// A failed call is repeated on a new connection: the server fails in the same way.
+				// The gateway repeats a failed call once, so the server must fail every time.
 				upstream.always(answer);
 				const { status, error } = await errorOf(await post(ask("hi", { stream })));
 				expect(status).toBe(502);

@@ -1,4 +1,4 @@
-/** What a model server says with an error, at every endpoint, whole and streamed: whatever the status and the wrapping. */
+/** Maps a model server's error to the client's error, for every endpoint, status and wrapping, whole and streamed. */
 import { expect, test } from "bun:test";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { deployments, TARGETS, type Target } from "../../fuzz/targets.ts";
@@ -7,7 +7,7 @@ import { withService } from "../../support/service.ts";
 import { withEndpoints } from "../../support/upstream-endpoints.ts";
 
 const upstream = withEndpoints("openai");
-/** Two replicas of each model, at one server. A single failure would keep its customer away. */
+/** Gives each model a second replica at the same server, so that one failure does not make the model unavailable. */
 const twice = (yaml: string) =>
 	yaml.replaceAll(
 		/( {6}- url: .*)\n {8}model: (.*)\n {8}dialect: (.*)\n/g,
@@ -34,7 +34,7 @@ const said = (message: string, more: object = {}) => ({ error: { message, type: 
 interface Case {
 	readonly answer: () => Response;
 	readonly expected: { status: number; code: string; retryAfter?: string; shouldRetry?: string; calls: number };
-	/** The failures say nothing about the servers, so the same customer is served next. */
+	/** Whether the error leaves the servers' health as it was, so that the customer's next request succeeds. */
 	readonly neutral: boolean;
 	readonly onlyStreamed?: true;
 }

@@ -30,10 +30,10 @@ const ACTS: [string, string, (customer: Customer) => Promise<AppendedEntry>][] =
 	["a suspended account", "account_suspended", ({ accountId }) => suspendAccount(statements, accountId)],
 ];
 
-/** Sends all but the end of a request, takes the right away, and sends the end. */
+/** Sends all but the end of a request, revokes the right to it, then sends the end; returns the answer. */
 async function answeredBehind(request: string, customer: Customer, act: (typeof ACTS)[number][2]): Promise<string> {
 	const client = await openRaw(service.url, request.slice(0, -3));
-	// The server has read data of another connection that was sent earlier.
+	// This answer proves that the server has read the bytes that the first connection sent before.
 	expect((await service.get("/v1/models", customer.secret)).status).toBe(200);
 	if (request.includes(OF_FORM["content-type"]))
 		await waitFor(

@@ -93,7 +93,7 @@ describe("a form with a file", () => {
 		send(part('name="file"; filename="a"', "bytes").slice(0, -2));
 		await form.file();
 		const bytes = form.bytes();
-		// The pace is not measured for a minute; then 64 KB are due each second.
+		// The minimum pace applies after the first minute: 64 KB each second.
 		for (let second = 0; second < 90; second += 1) {
 			send("x".repeat(64_000));
 			expect((await bytes.next()).done).toBe(false);

@@ -70,7 +70,7 @@ test("a claim without a reply is released until it cannot commit", async () => {
 	};
 	const running = createRunning({ claims: store, clock, log: silentLog });
 	const claim = claimOf("k");
-	// An abandoned statement that still runs.
+	// A claim's statement that timed out at the gateway and still runs in Postgres.
 	const slow = postgres(db.url, { max: 1 });
 	await slow.begin(async (sql) => {
 		await sql`select * from idempotency_claim(${claim.id}, ${claim.accountId}, ${claim.proof}, ${claim.requestUuid}::uuid, 'one', 1, 60, ${Date.now()})`;
@@ -146,7 +146,7 @@ test("a clock that is set forward ends no kept answer", async () => {
 	aheadMs = 2 * 3_600_000;
 	await forget();
 	expect(await stateOf("a1")).toBe("answered");
-	// The gateway's clock shows that the day is not over, as if the database's were set forward.
+	// The gateway's clock is two hours earlier: the row expired only because the database's clock leapt ahead.
 	aheadMs = -2 * 3_600_000;
 	await db.sql`update idempotency_claim set expires_at = now() - interval '1 hour'`;
 	await forget();
@@ -154,7 +154,7 @@ test("a clock that is set forward ends no kept answer", async () => {
 	aheadMs = 0;
 	await forget();
 	expect(await stateOf("a1")).toBe("new");
-	// A claim made while the database's clock was behind lasts as long.
+	// A claim made while the database's clock was a day behind is also kept for a day by the gateway's clock.
 	await db.sql`delete from idempotency_claim`;
 	aheadMs = 24 * 3_600_000;
 	await put("a2", 300);
@@ -200,7 +200,7 @@ test("an answer opens only unaltered, with its secret, header and claim", async 
 const memoryOf = (bodyMemoryBytesMax: number) =>
 	createBodyMemory({ limits: () => ({ bodyMemoryBytesMax, bodyMemoryAccountBytesMax: 0.4 * bodyMemoryBytesMax }) });
 
-/** Records a stream of these parts; its outcome is "kept", null (not kept) or "broken". */
+/** Records a stream of these parts; resolves to "kept", null (not kept) or "broken". */
 function recorded(
 	parts: readonly string[],
 	bytesMax: number,

@@ -98,7 +98,7 @@ test("a failed request runs again", async () => {
 	upstream.next(() => Response.json({ error: { message: "no" } }, { status: 500 }));
 	expect((await complete(secret, "f")).status).toBe(502);
 	expect((await complete(secret, "f")).status).toBe(200);
-	// An interrupted stream is not replayed either.
+	// A repetition of an interrupted stream runs again, as after any failure.
 	const event = JSON.stringify({ choices: [{ index: 0, text: "x", finish_reason: null }] });
 	upstream.next(() => brokenSse([event]));
 	expect(await (await complete(secret, "s", { stream: true })).text()).toContain('{"error":');
@@ -182,7 +182,7 @@ test("a revoked key replays nothing", async () => {
 });
 
 describe("a repeatable request", () => {
-	/** The handler with claims in memory. `whileRead` runs while the body is read. */
+	/** The handler with claims in memory. It calls `whileRead` while it reads the body. */
 	function repeatable(key = plainKey()) {
 		const road = createRoad();
 		const { deps, clock } = road;
@@ -263,12 +263,12 @@ describe("a repeatable request", () => {
 		await (await first).text();
 		expect((await send()).headers.get("idempotent-replayed")).toBe("true");
 		expect((await send(() => void Object.assign(key, { state: "revoked" }))).status).toBe(401);
-		// The refusal is recorded for the key's owner.
+		// The key's owner finds the refusal in the account's log.
 		expect(road.refused.at(-1)?.code).toBe("api_key_revoked");
 	});
 });
 
-/** Claims of one process that never dies. */
+/** A store of claims in memory, without other instances. */
 function claimsInMemory(): Claims {
 	const all = new Map<string, { claim: Claim; sealed?: Uint8Array }>();
 	return {

@@ -11,7 +11,7 @@ const claims: Claims = {
 	keep: async () => {},
 	release: async () => {},
 };
-/** Lets the work that a clock step causes run. */
+/** Runs the promise callbacks that a clock step started. */
 async function settled(): Promise<void> {
 	for (let turn = 0; turn < 10; turn++) await Promise.resolve();
 }

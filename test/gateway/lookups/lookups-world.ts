@@ -4,7 +4,7 @@ import { deployment, withEndpoints } from "../../support/upstream-endpoints.ts";
 /** The cost of a completion of `withLookups`: 3 prompt tokens, 3 output tokens. */
 export const COST = "0.000009";
 
-/** A service with an available model and one whose server is down. */
+/** A service with one available model and one model whose server is down. */
 export async function withLookups() {
 	const upstream = withEndpoints("vllm");
 	const rates = 'input: "1", output: "2"';

@@ -48,7 +48,7 @@ describe("GET /v1/usage/{id}", () => {
 		const clock: Clock = {
 			...systemClock,
 			wallMs: () => systemClock.wallMs() + ms,
-			// The request appears during the look-up, longer after its start than a look-up of an unknown id waits.
+			// Inserts the reservation at the look-up's third wait: a look-up of an unknown id would end before.
 			after(delayMs, run) {
 				if (++waits !== 3) return systemClock.after(delayMs, run);
 				void service.db.sql`

@@ -7,12 +7,12 @@ import { withLookups } from "./lookups-world.ts";
 
 const { service } = await withLookups();
 
-// A database's first fold deletes existing sums: it must run before the test inserts rows.
+// A database's first aggregation deletes existing sums, so it runs before the test inserts rows.
 beforeAll(() =>
 	waitFor(async () => (await foldUsage(service.db.statements)) !== null, "the first fold, whoever makes it"),
 );
 
-/** Rows of sums as a fold writes them, at the edges of days. */
+/** Writes hourly sums at the edges of days, in the form of the aggregation job. */
 async function summed() {
 	const { accountId, secret } = await service.customer();
 	const other = await service.key(accountId);
@@ -75,7 +75,7 @@ test("sums by group and UTC day, exact to the nano-dollar", async () => {
 test("sums by project in pages, with usage outside projects", async () => {
 	const { accountId, secret, other } = await summed();
 	const { id } = await createProject(service.db.statements, accountId, { name: "search" });
-	/** Hourly rows of a key, as a fold writes them. */
+	/** Copies a key's hourly sums into a project's, in the form of the aggregation job. */
 	const inProject = (project: string, key: string) => service.db.sql`
 		insert into usage_project_hour select account_id, hour, ${project}, key_id, model, class, requests, prompt_tokens, cached_tokens,
 			completion_tokens, reasoning_tokens, charged_nano_usd, 0, 0, 0, 0 from usage_hour where key_id = ${key}`;
@@ -173,12 +173,12 @@ test("refuses queries of the account with the most waiting", async () => {
 	const holds = await service.db.sql.reserve();
 	await holds`begin`;
 	await holds`lock table usage_hour in access exclusive mode`;
-	// Two run and 64 wait.
+	// Two queries run and 64 wait, so one is refused.
 	const asked = Array.from({ length: 67 }, () => ask(secret, march));
 	const early = await Promise.race(asked);
 	expect([early.status, early.headers.get("retry-after")]).toEqual([503, "2"]);
 	const others = ask(stranger.secret, march);
-	// The rest of the service is not affected.
+	// Requests other than sums are not affected.
 	expect((await service.get("/v1/key", stranger.secret)).status).toBe(200);
 	await holds`rollback`;
 	holds.release();

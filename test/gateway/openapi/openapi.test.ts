@@ -26,7 +26,7 @@ const service = await withService({
 const secret = (await service.customer()).secret;
 const document = await (await fetch(`${service.url}/openapi.json`)).json();
 
-/** Validates an answer against the document's schema for its path, method, status and content type. */
+/** Checks an answer against the document's schema for its path, method, status and content type. */
 async function assertDescribed(path: string, method: "get" | "post" | "delete", response: Response): Promise<string> {
 	const described = document.paths[path][method].responses[String(response.status)];
 	if (described === undefined) throw new Error(`${method} ${path}: the status ${response.status} is not described`);

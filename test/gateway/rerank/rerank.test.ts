@@ -40,7 +40,7 @@ test.each(DIALECTS)("%s ranks in one shape, priced by the search", async (dialec
 	const text = await response.text();
 	expect(response.status).toBe(200);
 	expect(text).not.toMatch(SECRET_WORDS);
-	// Words of the documents, plus the query for each; Cohere and SGLang report no tokens of free searches.
+	// Tokens are the words of the documents and, for each, of the query; these two dialects report no tokens.
 	const counted = dialect !== "openai" && dialect !== "sglang";
 	const tokens = counted ? 1 + 5 + 3 + 3 * 2 : 0;
 	expect(JSON.parse(text)).toEqual({

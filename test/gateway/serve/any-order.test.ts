@@ -1,4 +1,6 @@
-/** Events of a request in any order and any number per turn lead to one settlement, for the delivered part. */
+/**
+ * A request's events in any order, any number in one turn of the event loop: it settles once, for the delivered part.
+ */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { chat } from "../../../src/gateway/chat/chat-request.ts";
@@ -9,12 +11,12 @@ import type { Road, ScriptedCall, TextReader } from "../../support/road.ts";
 import { costOf, createRoad, madeUp, NOTHING_LEFT, OUTPUT, readerOf, turn } from "../../support/road.ts";
 
 const HOLD_MS = 500;
-/** Rare in other text, so that it can be counted. */
+/** The word to count in a stream: its character occurs nowhere else. */
 const WORD = "~";
-/** More than is buffered for a slow reader. */
+/** Text larger than the buffers of a slow reader. */
 const LONG = "w".repeat(128 * 1024);
 
-/** Events; the next one follows in the same turn or a later one. */
+/** Events of a scenario; the next one follows in the same turn of the event loop or a later one. */
 const EVENTS = [
 	"word",
 	"words",
@@ -54,7 +56,7 @@ const scenes: fc.Arbitrary<Scene> = fc.record({
 	events: fc.array(fc.record({ what: fc.constantFrom(...EVENTS), turnEnds: fc.boolean() }), { maxLength: 14 }),
 });
 
-/** A client that reads on demand and keeps what it received. */
+/** A client that reads on demand and keeps the text it received. */
 function createClient(answer: Promise<Response>) {
 	let reader: TextReader | undefined;
 	let cancelled = false;
@@ -63,7 +65,7 @@ function createClient(answer: Promise<Response>) {
 		client.status = response.status;
 		reader = readerOf(response);
 		if (cancelled) void reader.cancel().catch(() => {});
-		// A server reads the body at once.
+		// An HTTP server starts to read the response's body at once.
 		else void read();
 	});
 	async function read(): Promise<void> {
@@ -134,7 +136,7 @@ async function play({ stream, host, isDurable, counts, isDeaf, events }: Scene) 
 		if (turnEnds) await turn();
 		expect(road.settled.length).toBeLessThanOrEqual(1);
 	}
-	// Releases everything that waits; a client that is still connected leaves.
+	// Completes all pending journal writes and disconnects a client that is still connected.
 	road.journal.isDurable = true;
 	for (const { resolve } of road.journal.syncs.splice(0)) resolve();
 	await turn();
@@ -146,17 +148,17 @@ async function play({ stream, host, isDurable, counts, isDeaf, events }: Scene) 
 	return { road, client, call };
 }
 
-/** One settlement, no remaining hold, and no output beyond the charged and recorded. Returns the ending. */
+/** Expects one settlement, no remaining hold, and all output charged and recorded. Returns the ending. */
 async function check(scene: Scene): Promise<string> {
 	const { road, client, call } = await play(scene);
 	const [event, ...more] = road.settled;
 	if (event === undefined) throw new Error("never settled");
 	expect(more).toEqual([]);
-	// A charge that the broken disk did not take stays held until Postgres has it.
+	// If the journal's disk is broken, the charge stays held until Postgres has it.
 	if (!road.journal.isBroken) expect(road.leftovers()).toEqual(NOTHING_LEFT);
 	else expect(road.leftovers()).toMatchObject({ running: 0, ofKey: 0, streams: 0 });
 
-	// A request with a usage record has no refusal.
+	// The refusal log contains only requests without usage.
 	expect(road.refused).toEqual([]);
 	const saysSo = road.logged.filter((line) => line === "a stream ended early").length;
 	const gaveUp = event.ending === "client_left" && saysSo > 0;
@@ -169,7 +171,7 @@ async function check(scene: Scene): Promise<string> {
 	if (scene.stream) {
 		const bound = Number(road.journal.progress.at(-1)?.bound ?? 0);
 		expect(delivered * OUTPUT).toBeLessThanOrEqual(bound);
-		// The upstream's count charges everything generated until the cancellation, our estimate what was recorded.
+		// The upstream's count includes output that the client never got; an estimate covers journalled output only.
 		if (event.basis === "estimated") expect(charged).toBeLessThanOrEqual(bound);
 	}
 	if (event.basis === "exact" && charged > 0) {

@@ -49,7 +49,8 @@ test("clients that leave at any moment are settled once", async () => {
 			client.leave();
 		}),
 	);
-	// Counts requests that run: those with a key look-up do not yet, and those before an answered one do or have ended.
+	// Once this request is answered all earlier ones have ended; clients that left during the key look-up have no usage
+	// row.
 	expect((await (await service.post("/v1/chat/completions", secret, ask(QUESTION))).json()).usage).toBeDefined();
 	await service.settled();
 	const rows = await service.usage(accountId);

@@ -17,7 +17,7 @@ import { chatModel } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-/** A real server process is killed with `kill -9` in the middle of its work and started again. */
+/** A real server process is killed with `kill -9` while requests run, then started again. */
 
 const PEPPER = "p".repeat(32);
 const CREDIT = 100_000_000_000;
@@ -48,7 +48,7 @@ async function start(): Promise<ServeProcess> {
 
 async function customer(): Promise<{ accountId: string; secret: string }> {
 	const accountId = await paidAccount(db.statements, nanoUsd(CREDIT));
-	// The replay settles on all three levels.
+	// The customer has an account, a project cap and a key, so that the replay settles on all three.
 	const project = { name: "p", capNanoUsd: nanoUsd(CREDIT), capPeriod: "day" } as const;
 	const { id: projectId } = await createProject(db.statements, accountId, project);
 	const maker = { statements: db.statements, digest: createDigest(PEPPER), serviceName: "service" };
@@ -58,7 +58,7 @@ async function customer(): Promise<{ accountId: string; secret: string }> {
 
 const usageOf = (accountId: string) => db.sql`select * from usage_event where account_id = ${accountId}`;
 
-/** The server carries out a dead client's statement once the lock is free. */
+/** Ends the dead process's statements, which PostgreSQL would still execute once the lock is free. */
 const endStatements = () =>
 	waitFor(async () => {
 		const left = await db.sql`
@@ -80,7 +80,7 @@ test("a crash settles finished requests exactly and open ones as delivered", asy
 	upstream.next(reply().hang());
 	const early = await openRaw(first.url, rawPost(path, waiting.secret, streamed));
 	await upstream.waitForRequest(2);
-	// Postgres accepts no settlement until the process is dead: only the journal has the finished requests.
+	// The lock blocks settlements in Postgres until the process is dead, so that only the journal has them.
 	await db.sql.begin(async (locking) => {
 		await locking`lock table usage_event in access exclusive mode`;
 		for (let sent = 0; sent < 5; sent++) {

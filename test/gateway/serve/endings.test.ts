@@ -1,6 +1,4 @@
-/**
- * Each ending of a request, also those that no real upstream or client can cause, is settled once at the right amount.
- */
+/** Each ending of a request, including those that real upstreams and clients cannot cause, settles once and exactly. */
 import { describe, expect, test } from "bun:test";
 import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { chat } from "../../../src/gateway/chat/chat-request.ts";
@@ -12,10 +10,10 @@ import { UpstreamFailure } from "../../../src/upstream/call/failure.ts";
 import type { Road, RoadOptions, TextReader } from "../../support/road.ts";
 import { costOf, createRoad, madeUp, NOTHING_LEFT, readerOf, turn } from "../../support/road.ts";
 
-/** A call that is not over by then counts as waiting. */
+/** A call that takes longer than this counts as waiting. */
 const MOMENT_MS = 100;
 const STREAM = { stream: true, max_tokens: 1_000 };
-/** More than is buffered for a slow reader. */
+/** Text larger than the buffers of a slow reader. */
 const LONG = "w".repeat(128 * 1024);
 
 async function sent(body: Record<string, unknown>, options: RoadOptions = {}) {
@@ -277,7 +275,7 @@ describe("a stream", () => {
 	test("that cannot be billed is charged the journal's bound", async () => {
 		const { road, call, reader } = await streaming();
 		const bound = road.journal.progress.at(-1)?.bound;
-		// More cached tokens than prompt tokens: such a record cannot be billed.
+		// Negative counts: such a record cannot be billed.
 		call.usage = { promptTokens: -1, completionTokens: -1, cachedTokens: 0, reasoningTokens: 0 };
 		call.fail();
 		expect(await rest(reader)).toContain('"upstream_error"');
@@ -315,7 +313,7 @@ describe("a stream", () => {
 		const { road, call, reader } = await streaming();
 		call.arrive(LONG);
 		await turn();
-		// A stream without a reader keeps its place until it is needed.
+		// A stalled stream stays open as long as no other request needs its place.
 		road.clock.advance(READER_STALL_MS + 1_000);
 		expect(call.isClosed).toBe(false);
 		road.contend(true);

@@ -1,4 +1,4 @@
-/** Charges of a server that counts more than the request's maximum. */
+/** Charges when a server counts more tokens than the request reserved. */
 import { expect, test } from "bun:test";
 import { ask, onlyUsage } from "../../support/chat.ts";
 import { openRaw, rawPost } from "../../support/raw-http.ts";
@@ -8,10 +8,10 @@ import { waitFor } from "../../support/wait.ts";
 
 const vllm = withUpstream("vllm");
 const service = await withService({ models: chatModel({ url: vllm.url, dialect: "vllm" }) });
-/** USD 1 a million prompt tokens, USD 2 a million output tokens, in nano-dollars a token. */
+/** The actual cost in nano-dollars: 6 prompt tokens at 1,000, 8,000 output tokens at 2,000. */
 const COST = 6 * 1_000 + 8_000 * 2_000;
 
-/** A stream counts 8,000 tokens in each of its events. */
+/** A stream that reports 8,000 tokens in each of its events. */
 const counting = () =>
 	reply()
 		.text("a b c d")
@@ -59,7 +59,7 @@ test.each(HOWS)("is written off once all credit is taken (%s)", async (how) => {
 	expect(await service.balance(accountId)).toMatchObject({ balance: 0 });
 });
 
-/** A stream ends while its account's credit row is locked, so that the excess waits for credit. */
+/** Ends a stream while the account's credit row is locked, so that the excess charge waits; then runs `work`. */
 async function whileHeld(
 	{ secret, accountId }: { secret: string; accountId: string },
 	work: (client: Awaited<ReturnType<typeof openRaw>>) => Promise<unknown>,

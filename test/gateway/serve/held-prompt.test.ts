@@ -10,7 +10,7 @@ const REQUESTS = 6;
 const PROMPT_BYTES = 1_000_000;
 const EVENT = 'data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n\n';
 
-/** A server that receives requests and answers on demand. */
+/** A server that keeps requests waiting and answers on demand. */
 const waiting: (() => void)[] = [];
 const server = untilEnd(
 	Bun.serve({
@@ -39,7 +39,7 @@ const PROMPTS = {
 	parts: [{ type: "text", text: "x".repeat(PROMPT_BYTES) }],
 };
 
-/** Objects outside the collector's heap must be released. */
+/** `letGo` frees buffers outside the JavaScript heap: it must be called once for each prompt. */
 const letGo = spyOn(Prompt.prototype, "letGo");
 atEnd(() => letGo.mockRestore());
 
@@ -69,7 +69,7 @@ for (const [name, content] of Object.entries(PROMPTS))
 				await Promise.all(readers.map((reader) => reader?.read()));
 			}
 			const areLetGo = () => waitFor(() => letGo.mock.calls.length === 1 + REQUESTS, "each to be let go, once");
-			// A stream releases its prompt once it has begun, other requests at their end.
+			// A stream frees its prompt once output has begun, other requests at their end.
 			if (stream) await areLetGo();
 			leave.abort();
 			await areLetGo();

@@ -10,7 +10,7 @@ import { foldAll } from "../../support/sums.ts";
 import { reply } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-/** Limit on a busy machine; a statement that waits for a row waits as long as the row is locked. */
+/** Time limit of a request on a busy machine; a statement that waits for a locked row would take longer. */
 const PROMPT_MS = 8_000;
 
 const { upstream, service } = await withChat({ dialect: "vllm" });
@@ -29,7 +29,7 @@ const send = (url: string, secret: string, signal?: AbortSignal) =>
 		...(signal ? { signal } : {}),
 	});
 
-/** All requests of an unaffected customer: an unknown key, credit, limits, books, the key's end. */
+/** Uses the service as an unaffected customer: requests, look-ups, credit, limits and the revocation of the key. */
 async function live(customer: { accountId: string; keyId: string; secret: string }): Promise<void> {
 	for (const url of [service.url, other.url]) {
 		for (const nth of [1, 2]) {
@@ -46,7 +46,7 @@ async function live(customer: { accountId: string; keyId: string; secret: string
 	expect((await send(service.url, customer.secret)).status).toBe(401);
 }
 
-/** Statements about money and admission that wait for a row, as long as they wait. */
+/** Records statements about money and admission that wait for a row lock; returns a function that ends the watch. */
 function watchWaits() {
 	const waits = new Set<string>();
 	let stopped = false;
@@ -67,7 +67,7 @@ function watchWaits() {
 	};
 }
 
-/** The tables that a request reads or writes, and its customer's key. */
+/** Tables that a request and its key's management read or write. */
 const TABLES = [
 	"account",
 	"api_key",
@@ -80,14 +80,14 @@ const TABLES = [
 	"reservation",
 	"instance_beat",
 ].map((name) => `public.${name}`);
-/** The long form takes all tables with rows. */
+/** The long run tests all tables of the database. */
 const all = await sql<{ name: string }[]>`
 	select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
 	where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema') order by 1`;
 const tables = all.filter(({ name }) => LONG || TABLES.includes(name));
 
 test("held rows affect their own account only", async () => {
-	// Rows of another customer in as many tables as requests fill.
+	// The holder's requests create rows in as many tables as possible.
 	const holder = await service.customer({ settings: { requestsPerMinute: 10_000, concurrencyMax: 1_000 } });
 	for (const url of [service.url, other.url]) expect((await send(url, holder.secret)).status).toBe(200);
 	upstream.next(reply().hang());
@@ -115,7 +115,7 @@ test("held rows affect their own account only", async () => {
 			await held.promise;
 			heldIn.push(name);
 			const waited = watchWaits();
-			// The other customer continues, so that its waiting rows are in the same statements as free ones.
+			// The holder also sends requests, so that its blocked rows are in the same batches as the customer's.
 			for (const url of [service.url, other.url]) asked.push(send(url, holder.secret, hangUp.signal));
 			await live(customer).catch((error) => {
 				throw new Error(`all rows of ${name} but its own are held, and a customer notices`, { cause: error });
@@ -154,7 +154,7 @@ test("a key is revoked while its usage sums wait", async () => {
 	await (await send(service.url, holder.secret)).text();
 	await waitFor(async () => (await service.usage(holder.accountId)).length === 1, "the holder's usage", PROMPT_MS);
 	await foldAll(statements);
-	// Sums rest, so that the next ones are older than the transaction with the lock.
+	// The lock stops the aggregation, so that the next sums are older than the transaction that takes the row lock.
 	const goOn = await hold((transaction) => transaction`select 1 from usage_cursor for update`);
 	for (const { secret } of [holder, customer]) await (await send(service.url, secret)).text();
 	await waitFor(async () => (await service.usage(holder.accountId)).length === 2, "the holder's usage", PROMPT_MS);
@@ -169,7 +169,7 @@ test("a key is revoked while its usage sums wait", async () => {
 			select 1 from pg_stat_activity where datname = current_database() and query ~ 'usage_fold' and wait_event_type = 'Lock'`;
 		await waitFor(async () => (await waiting()).length > 0, "the sums to wait for the row that is held", 4 * PROMPT_MS);
 		expect((await revokeKey(statements, { id: customer.keyId, accountId: customer.accountId })).seq).toBePositive();
-		// The service's own turn may wait for it.
+		// Waiting for the row is allowed for the aggregation job.
 		expect((await waiting()).length).toBeGreaterThan(0);
 	} finally {
 		await letGo();

@@ -8,7 +8,7 @@ import { reply, withUpstream } from "../../support/upstream-server.ts";
 
 const first = withUpstream("vllm");
 const second = withUpstream("vllm");
-/** One model each: their tests wait for seconds in parallel. */
+/** Each test has its own server and model, so that their waits of seconds run in parallel. */
 const failing = withUpstream("vllm");
 const slow = withUpstream("vllm");
 const stalling = withUpstream("vllm");
@@ -32,7 +32,7 @@ describe("before the first event", () => {
 			() => reply().errorEvent(0),
 		])
 			for (const stream of [true, false]) {
-				// The scripted server sends whole answers at once: it cannot die in the middle of one.
+				// The test server sends an unstreamed answer at once, so it cannot break off in the middle.
 				if (!stream && broken().script.breaks !== undefined) continue;
 				let failures = 0;
 				const answer = () => (failures++ === 0 ? broken() : reply().text("x y"));
@@ -83,7 +83,7 @@ describe("an idle stream", () => {
 		const client = await openRaw(service.url, rawPost("/v1/chat/completions", secret, body));
 		const raw = parseRaw(await client.until("[DONE]"));
 		client.leave();
-		// One with the status, one for each second of silence.
+		// One comment comes with the status, then one for each second of silence.
 		const comments = eventsOf(raw.body).filter((event) => event === ":").length;
 		expect(comments).toBeGreaterThanOrEqual(2);
 		expect(raw.body.startsWith(": \n\n".repeat(comments))).toBe(true);

@@ -33,7 +33,7 @@ test("learns the tokens of an event from finished streams", async () => {
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 12 });
 	await finish(40, 41, 3);
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 6 });
-	// Another server's streams do not count for this one.
+	// A model at another server keeps its own estimate.
 	expect(await estimate("another")).toEqual({ basis: "estimated", completion_tokens: 12 });
 });
 

@@ -6,11 +6,11 @@ import { LONG } from "../../support/long-form.ts";
 import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 
-/** Of many concurrent requests on credit for 50, exactly 50 pass, and no nano-dollar more is spent. */
+/** Of many concurrent requests on credit for 50, exactly 50 are admitted, and not a nano-dollar more is spent. */
 const AT_ONCE = LONG ? 400 : 160;
 
 const OUTPUT = 8;
-/** The whole context: the bound of any longer prompt. */
+/** Prompt tokens: the whole context, so that the reservation cannot exceed the cost. */
 const PROMPT = 16;
 const QUESTION = "one two three";
 const more = { max_tokens: OUTPUT };
@@ -20,7 +20,7 @@ const post = (secret: string, extra: Record<string, unknown> = {}) =>
 
 const upstream = withUpstream("vllm");
 upstream.always(() => reply().text("a b c d e f g h").usage({ prompt: PROMPT, completion: OUTPUT }));
-// A narrow context makes the prompt's bound exact, so that a request costs its whole reservation.
+// A context of 16 tokens makes the reserved prompt equal the charged one, so that a request costs its reservation.
 const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" })
 		.replace("context_length: 8192", "context_length: 16")
@@ -30,7 +30,7 @@ const { secret } = await service.customer({ exactCredit: 1 });
 const refusal = (await (await post(secret)).json()) as { error: { required_usd: string } };
 const bound = parseUsd(refusal.error.required_usd) as number;
 
-/** Sends them concurrently; returns statuses and refusals. */
+/** Sends requests concurrently; returns their statuses and errors. */
 async function flood(secret: string, extra: Record<string, unknown> = {}) {
 	const before = upstream.requests.length;
 	const answers = await Promise.all(

@@ -7,9 +7,9 @@ import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 import { waitFor } from "../../support/wait.ts";
 
-/** Requests that are refused before admission leave a row for the key's owner. */
+/** Requests that are refused before admission leave a row in their owner's log. */
 
-/** A model for each test, so that parallel tests do not take each other's answers. */
+/** Each test has its own model, so that parallel tests do not receive each other's answers. */
 
 const upstream = withUpstream("vllm");
 const stalling = withUpstream("vllm");
@@ -58,7 +58,7 @@ const amounts = (error: Sent["error"]) => ({
 	affordable_tokens: error.affordable_max_tokens ?? null,
 });
 
-// Rows are written once a second: tests with their own accounts wait together.
+// The log is written once a second: tests with different accounts run concurrently to share the wait.
 test.concurrent("a 402 keeps the amounts that the client was told", async () => {
 	const { accountId, keyId, secret } = await service.customer({ exactCredit: 2_200_000 });
 	const leave = new AbortController();
@@ -117,7 +117,7 @@ test.concurrent("refusals are stored with their subject, without the prompt", as
 	await send(secret, `{"messages": "canary-prompt`);
 	const limited = await service.key(accountId, { requestsPerMinute: 1 });
 	await (await service.post(CHAT, limited.secret, ask("canary-prompt"))).text();
-	// The request is refused before its body is read.
+	// A rate limited request is refused before its body is read, so its row has no model.
 	await send(limited.secret, ask("canary-prompt"));
 	expect((await stored(poor, 1))[0]).toMatchObject({ code: "top_up_required", status: 402, required_nano_usd: null });
 	const rows = await stored(accountId, 5);
@@ -150,7 +150,7 @@ test.concurrent("a loop of refusals is a few rows with counts", async () => {
 	const sum = async () => (await refused(accountId)).reduce((total, row) => total + row.repeats + 1, 0);
 	await waitFor(async () => (await sum()) === count, "all of them to be counted");
 	const rows = await refused(accountId);
-	// On a slow machine the requests may take more than a minute.
+	// On a slow machine the requests may spread over two minutes.
 	expect(rows.length).toBeLessThanOrEqual(2 * ROWS_PER_MINUTE_MAX);
 	expect(rows.at(-1)?.repeats === 0 ? rows.length : rows.at(-1)?.repeated_at).toBeTruthy();
 });

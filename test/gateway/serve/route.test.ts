@@ -58,7 +58,7 @@ async function post(secret: string, more: Record<string, unknown>, text = "one t
 	return { response, served: response.headers.get("x-served-model") };
 }
 
-/** The charge of each row of the account's usage in nano-dollars, by model, oldest first. */
+/** Charges of the account's usage rows in nano-dollars, by model, oldest first. */
 async function charges(accountId: string) {
 	await service.settled();
 	const rows = await service.usage(accountId);
@@ -166,7 +166,7 @@ test("by price and by speed the best model is first", async () => {
 		served.push(answer.served);
 		await service.settled();
 	}
-	// Each answer reduces the weight of former speeds.
+	// The speed estimate favours recent answers, so the route settles on the faster model.
 	expect(served.slice(-4)).toEqual(["cheap", "cheap", "cheap", "cheap"]);
 });
 
@@ -246,7 +246,7 @@ describe("between two models", () => {
 	const models = ["one", "two", "three"].map((id) => modelOver([], { id })) as [Model, Model, Model];
 	const route: Route = { id: "auto", name: "auto", models, by: "listed" };
 
-	/** Sends one request over the route, on which the nth model fails with the nth error. */
+	/** Sends a request over the route with a fault scripted for each model in turn. */
 	async function failing(errors: readonly (() => Error)[]) {
 		const road = createRoad();
 		const { connection, leave } = madeUp({});

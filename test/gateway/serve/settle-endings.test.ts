@@ -5,7 +5,7 @@ import { chatModel, withService } from "../../support/service.ts";
 import type { Reply } from "../../support/upstream-reply.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 
-/** Unusual counts and their charges. Failures: `chat/dialect-matrix.test.ts`, `chat/dialect-matrix-broken.test.ts`. */
+/** Charges for unusual counts. The dialect matrix tests cover failures. */
 
 const vllm = withUpstream("vllm");
 const openai = withUpstream("openai");
@@ -16,7 +16,7 @@ const service = await withService({
 
 const QUESTION = "one two three";
 const PROMPT = 6;
-/** The maximum output of the models. */
+/** Context length and maximum output of the models. */
 const CONTEXT = 8192;
 
 interface Streamed {
@@ -25,7 +25,7 @@ interface Streamed {
 	body: string;
 }
 
-/** Streams one answer to its end over a socket of its own. */
+/** Reads one streamed answer to its end over its own socket. */
 async function stream(answer: Reply, more: Record<string, unknown> = {}, upstream = vllm): Promise<Streamed> {
 	upstream.next(answer);
 	const { accountId, secret } = await service.customer();

@@ -26,7 +26,7 @@ const PATH = "/v1/chat/completions";
 
 test("a stop answers every waiting request with a free 503", async () => {
 	const { accountId, secret } = await service.customer();
-	// A request whose key still loads when the stop begins does not read its body.
+	// Loads the key: a request that waits for its key at the stop would not read its body.
 	await service.get("/v1/key", secret);
 	const open = async (body: object, headers?: Record<string, string>) =>
 		openRaw(service.url, rawPost(PATH, secret, { ...ask(), ...body }, headers));

@@ -1,4 +1,4 @@
-/** A client reads each byte of a stream from its socket once, in order, without delay, with valid framing. */
+/** A client receives each byte of a stream once, in order, without delay, with valid framing. */
 import { expect, test } from "bun:test";
 import { connect } from "node:net";
 import { ask, onlyUsage, priceOf } from "../../support/chat.ts";
@@ -24,7 +24,7 @@ function wordsOf(body: string): string[] {
 	return events.map(({ choices }) => choices?.[0]?.delta.content ?? "").filter((word) => word !== "");
 }
 
-/** Whole streams are compared here, since a difference of megabytes is useless to print. */
+/** Compares whole streams without printing a difference, which would be megabytes long. */
 function expectWords(answer: RawResponse | undefined, words: readonly string[]): void {
 	expect(answer?.status).toBe(200);
 	expect(answer?.body.split("data: [DONE]\n\n").length).toBe(2);
@@ -36,7 +36,7 @@ function expectWhole(answer: RawResponse | undefined): void {
 	expect(JSON.parse(answer?.body ?? "").choices[0].message.content).toBe("whole");
 }
 
-/** Streams these words; answers `whole` without streaming. */
+/** Makes the server stream these words; unstreamed requests get the answer `whole`. */
 function say(words: readonly string[], gapMs = 0): void {
 	upstream.decide(({ stream }) =>
 		stream === true
@@ -47,7 +47,7 @@ function say(words: readonly string[], gapMs = 0): void {
 	);
 }
 
-/** The buffers up to a reader that stalls are full. */
+/** Resolves once the upstream's output stops: all buffers between it and the stalled reader are full. */
 async function standsStill({ tokens }: SeenRequest): Promise<void> {
 	let before = -1;
 	for (let same = 0; same < 5; same = before === tokens.completion ? same + 1 : 0) {
@@ -96,7 +96,7 @@ test("resumes for a reader that stalled", async () => {
 		return { accountId, secret, words, client, isStill: request.tokens.completion < count };
 	};
 	let begun = await begin(30);
-	// The kernel's buffers may grow to tens of megabytes: once they took a whole stream, a longer one is sent.
+	// The kernel's socket buffers can hold tens of megabytes: if a whole stream fits, a longer one is sent.
 	for (let count = 60; !begun.isStill && count <= 120; count *= 2) {
 		begun.client.leave();
 		begun = await begin(count);
@@ -119,7 +119,7 @@ test.each([1, 2, 3])("delivers event %i while the upstream is silent", async (nt
 	const go = Promise.withResolvers<void>();
 	upstream.decide(() => reply().text(["x1x", "x2x", "x3x", "x4x"]).trickle(1).pauseAfter(nth, go.promise));
 	const client = await openRaw(service.url, streamed(secret));
-	// The upstream continues only after the client has read the event.
+	// The upstream sends the next event only after the client has read this one.
 	expect(await client.until(`x${nth}x`)).not.toContain(`x${nth + 1}x`);
 	go.resolve();
 	await client.until("[DONE]");

@@ -4,14 +4,14 @@ import { createProject } from "../../../src/keys/project-admin.ts";
 import { nanoUsd } from "../../../src/money/nano-usd.ts";
 import { withChat } from "../../support/service.ts";
 
-/** Renewing caps if gateway and database have different time zone tables, of which either may be older. */
+/** Renewing caps while gateway and database disagree about time zones: either may have the older table. */
 
 const { service } = await withChat();
 const { sql } = service.db;
 
 const cap = nanoUsd(1_000_000_000);
 const zoneOf = (aheadH: number) => (aheadH === 0 ? "UTC" : `Etc/GMT${aheadH > 0 ? "-" : "+"}${Math.abs(aheadH)}`);
-/** A zone whose day began within this hour, and one whose day begins in one to two hours. */
+/** A zone whose day began within this hour, a zone whose day begins in one to two hours, and the day before. */
 function twoZones(): { begun: string; notBegun: string; dayBefore: string } {
 	const hour = new Date().getUTCHours();
 	const aheadH = hour <= 10 ? -hour : 24 - hour;
@@ -38,7 +38,7 @@ test("a capped key stays in yesterday's period until the database's midnight", a
 	const own = await service.key(accountId, { capNanoUsd: cap, capPeriod: "day" });
 	const inside = await service.key(accountId, { projectId: project.id });
 	for (const { secret } of [own, inside]) expect((await service.get("/v1/key", secret)).status).toBe(200);
-	// Changes the zone in the database's table; the gateway keeps its own.
+	// Changes the account's zone in the database only; the gateway keeps the other one.
 	await sql`update account set time_zone = ${notBegun} where id = ${accountId}`;
 	for (const { secret } of [own, inside]) for (let n = 0; n < 2; n++) expect((await chat(secret)).status).toBe(200);
 	await service.settled();

@@ -37,7 +37,7 @@ async function expectAll(accountId: string, count: number): Promise<void> {
 
 test("a settlement reaches Postgres within a second", async () => {
 	let quickestMs = Number.POSITIVE_INFINITY;
-	// The best of several tries, since other work on the machine only slows it down.
+	// Takes the fastest of ten tries, since load on the machine only slows a try down.
 	for (let attempt = 0; attempt < 10 && quickestMs >= 1_000; attempt++) {
 		const { accountId, secret } = await service.customer();
 		await send(secret, 1);
@@ -86,11 +86,11 @@ describe("usage is stored exactly once", () => {
 		const failedFlushes = () => service.logged.filter(({ message }) => message === "a flush failed; retrying").length;
 		const failedBefore = failedFlushes();
 		let sent = 1;
-		// So that a flush runs most of the time.
+		// Delays each flush, so that one is running most of the time.
 		await service.db.sql.unsafe(`
 			create function linger() returns trigger language plpgsql as $$ begin perform pg_sleep(0.05); return null; end $$;
 			create trigger linger after insert on usage_event for each statement execute function linger()`);
-		// Until some flushes were cut off in the middle.
+		// Sends until three flushes were interrupted.
 		while (failedFlushes() < failedBefore + 3 && sent < 2_000) {
 			const sending = send(secret, 10);
 			sent += 10;

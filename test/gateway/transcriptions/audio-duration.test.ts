@@ -1,4 +1,4 @@
-/** The length of recordings by their frames: real files of five seconds, and changes that make them seem shorter. */
+/** Measures recordings by their frames: real files of five seconds, and copies changed to seem shorter. */
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -61,7 +61,7 @@ describe("recordings of encoders", () => {
 	test("MP3: joined files are added, also at another rate", async () => {
 		const joined = Buffer.concat([recording("constant.mp3"), recording("constant.mp3")]);
 		expect(await told(joined)).toBe("11 of 11");
-		// MPEG-1 layer III, 44.1 kHz, 128 kbit/s: 417 bytes for 1,152 samples.
+		// An MPEG-1 layer III frame at 44.1 kHz and 128 kbit/s: 417 bytes for 1,152 samples.
 		const frame = Buffer.alloc(417);
 		frame.writeUInt32BE(0xfffb9000);
 		const seconds = (1_000 * 1_152) / 44_100;
@@ -97,7 +97,7 @@ describe("a recording that claims to be shorter", () => {
 	test("MP4: tables or edits that repeat bytes are refused", async () => {
 		const many = changed("aac.m4a", (bytes) => {
 			const at = bytes.indexOf("stsz") + 8;
-			// One size for a thousand times as many frames.
+			// Declares 40,000 frames of one size, far more than the file has.
 			bytes.writeUInt32BE(150, at);
 			bytes.writeUInt32BE(40_000, at + 4);
 		});
@@ -139,7 +139,7 @@ describe("a recording that claims to be shorter", () => {
 		const head = recording("opus.ogg");
 		const headers = head.subarray(0, head.indexOf("OggS", head.indexOf("OggS", 4) + 4));
 		const serial = headers.readUInt32LE(14);
-		// Code 3: forty-eight empty frames of 2.5 ms.
+		// Opus code 3: each packet of two bytes holds 48 empty frames of 2.5 ms.
 		const packets = 200;
 		const body = Buffer.alloc(2 * packets, Buffer.from([0b10000011, 48]));
 		const page = oggPage(Buffer.alloc(27), { serial, position: 48_000n, lacing: Array(packets).fill(2), body });
@@ -154,11 +154,11 @@ describe("a recording that claims to be shorter", () => {
 			bytes.writeUInt32BE(count, 22);
 		};
 		expect(await told(changed("tone.flac", samples(8_000)))).toContain("claims 1.0 s but contains 5.0 s");
-		// Unknown length, as a recorder writes it that cannot seek back.
+		// Zero samples mean an unknown length, as written by a recorder that cannot seek.
 		expect(await told(changed("tone.flac", samples(0)))).toBe("5 of 5");
 		const info = recording("tone.flac");
 		const frames = info.indexOf(Buffer.from([0xff, 0xf8]), 42);
-		// The same frames three times: frame numbers restart, and decoders treat that differently.
+		// Repeats the frames, so that frame numbers restart: decoders disagree about such files.
 		const again = Buffer.concat([changed("tone.flac", samples(0)), info.subarray(frames), info.subarray(frames)]);
 		expect(await told(again)).toContain("more data than its frames");
 	});
@@ -172,7 +172,7 @@ describe("a recording that claims to be shorter", () => {
 		const liar = Buffer.from(true12);
 		liar.writeUInt32LE(32_000, 40);
 		expect(await told(liar)).toContain("inconsistent");
-		// Decoders that ignore chunk sizes also play another chunk's bytes, which are therefore reserved.
+		// Decoders that ignore chunk sizes also play the bytes of the next chunk, so those count as well.
 		const masked = Buffer.concat([liar.subarray(0, 44 + 32_000), Buffer.from("JUNK"), liar.subarray(44 + 32_004)]);
 		masked.writeUInt32LE(masked.length - 44 - 32_008, 44 + 32_004);
 		expect(await told(masked)).toContain("more data than its frames");
@@ -184,7 +184,7 @@ describe("a recording that claims to be shorter", () => {
 			bytes.writeUInt32BE(3, at + 8);
 		});
 		expect(await told(lie)).toBe("6 of 6");
-		// Frames within a tag that is not at the file's start: some decoders play them, so they are counted.
+		// Some decoders play frames inside an ID3 tag that is not at the start of the file, so those frames count.
 		const sound = recording("constant.mp3");
 		const tag = Buffer.from("ID3\x04\0\0\0\0\x2a\x2c", "latin1");
 		expect(await told(Buffer.concat([sound, tag, sound]))).toBe("11 of 11");
@@ -198,7 +198,7 @@ describe("a recording that claims to be shorter", () => {
 	test("WebM: an element beyond its parent is refused", async () => {
 		const bytes = recording("opus.webm");
 		const cluster = bytes.indexOf(Buffer.from([0x1f, 0x43, 0xb6, 0x75]));
-		// A void of some hundred megabytes at the start of the cluster.
+		// An EBML void element of declared 134 MB covers the cluster's blocks.
 		const hole = Buffer.from([0xec, 0x18, 0, 0, 0]);
 		const at = cluster + 4 + (8 - Math.floor(Math.log2(bytes[cluster + 4] as number)));
 		const hidden = Buffer.concat([bytes.subarray(0, at), hole, bytes.subarray(at)]);
@@ -229,7 +229,7 @@ test("unmeasurable formats are refused", async () => {
 describe("files changed at random", () => {
 	const SEED = 7;
 	const ROUNDS = LONG ? 60 : 15;
-	/** Processor time, generous: dense files of maximum size take some milliseconds a window. */
+	/** Limit of processor time; files with many frames take some milliseconds a window. */
 	const CPU_MS_MAX = 5_000;
 
 	test.each(NAMES)("%s is measured or refused in time", async (name) => {
@@ -255,11 +255,11 @@ describe("files changed at random", () => {
 	});
 });
 
-/** About ten in reality. */
+/** Limit in milliseconds; the usual value is about ten. */
 const HELD_MS_MAX = 250;
 const TRIES_MAX = 3;
 
-/** The most processor time between two turns of the event loop. */
+/** Measures the longest processor time between two turns of the event loop. */
 async function heldMs(file: Blob): Promise<number> {
 	let longestMs = 0;
 	let lastMs = cpuMs();
@@ -281,7 +281,7 @@ async function heldMs(file: Blob): Promise<number> {
 }
 
 test("dense files do not block the event loop", async () => {
-	/** Reads many windows of the file. */
+	/** File size: many read windows. */
 	const BYTES = (LONG ? 24 : 3) * 1024 * 1024;
 	const repeat = (part: Buffer) => Buffer.alloc(BYTES, part);
 	const frame = Buffer.alloc(24);
@@ -316,7 +316,7 @@ test("dense files do not block the event loop", async () => {
 	for (const [name, bytes] of Object.entries(files)) {
 		const file = new Blob([bytes]);
 		let best = Number.POSITIVE_INFINITY;
-		// The processor time includes the collector and compilers, which need not run in each try.
+		// Other tries follow a slow one, since garbage collection and compilation add to the measured time.
 		for (let nth = 0; nth < TRIES_MAX && best >= HELD_MS_MAX; nth += 1) best = Math.min(best, await heldMs(file));
 		expect([name, best, best < HELD_MS_MAX]).toEqual([name, best, true]);
 	}

@@ -1,4 +1,4 @@
-/** A changed copy of a page with a valid checksum (RFC 3533). */
+/** Copies an Ogg page with changes and a valid checksum (RFC 3533). */
 export function oggPage(
 	page: Buffer,
 	change: { serial?: number; position?: bigint; lacing?: readonly number[]; body?: Buffer },

@@ -41,7 +41,7 @@ const only = (accountId: string) => onlyUsage(service, accountId);
 
 function form(model: string, fields: Record<string, string | string[]> = {}, seconds = 9): FormData {
 	const body = new FormData();
-	// As SDKs send it: the file precedes the model.
+	// The file precedes the model, as SDKs send the form.
 	body.append("file", new File([wavOf(seconds)], "../../talk.wav"));
 	for (const [name, value] of Object.entries(fields)) for (const one of [value].flat()) body.append(name, one);
 	body.append("model", model);
@@ -75,7 +75,7 @@ test.each(DIALECTS)("%s returns JSON, priced by the upstream's seconds", async (
 	expect(await only(accountId)).toMatchObject({
 		endpoint: "transcription",
 		charged: 700_000,
-		// Nine seconds by the file's header.
+		// The reservation is for nine seconds, the length in the file's header.
 		reserved: 900_000,
 		units: 7,
 		basis: "exact",
@@ -121,7 +121,7 @@ test.each(DIALECTS)("%s streams in one format with one usage record", async (dia
 	const { secret, accountId } = await service.customer();
 	const text = await (await post(secret, form(`audio-${dialect}`, { stream: "true" }))).text();
 	expect(text).not.toMatch(SECRET_WORDS);
-	// vLLM's streams count tokens, so the seconds are those of the file.
+	// vLLM's streams report tokens, so the seconds are those of the file.
 	const [seconds, basis] = dialect === "vllm" ? [9, "estimated"] : [7, "exact"];
 	const events = text.split("\n\n").filter(Boolean);
 	expect(events.at(-1)).toBe("data: [DONE]");
@@ -156,7 +156,7 @@ test("a stream that dies is charged for the delivered words", async () => {
 	expect(await only(accountId)).toMatchObject({ charged: 200_000, basis: "estimated", ending: "upstream_died" });
 	server("vllm").next(() => brokenSse([delta, delta]));
 	const tokens = await (await post(secret, form("audio-tokens", { stream: "true" }, 60))).text();
-	// Two events, whose bytes would be six tokens.
+	// Two events count as two tokens, although their bytes would estimate to six.
 	expect(tokens).toContain('"output_tokens":2,');
 });
 

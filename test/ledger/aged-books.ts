@@ -8,21 +8,21 @@ import { sealDays, verifyDays } from "../../src/ledger/seals.ts";
 import { withDatabase } from "../support/database.ts";
 import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
-/** Days ago with requests in the books: older and younger than the retention. */
+/** Ages in days of the requests in the books: some older and some younger than the retention. */
 const DAYS_AGO = [12, 11, 10, 5, 3];
 export const KEPT_DAYS = 8;
 export const REQUESTS_A_DAY = 4;
 const CHARGED = 10;
 const DAY_MS = 86_400_000;
 
-/** Books of several days: for each day `i` an ended epoch with requests that are settled, sealed and folded. */
+/** Books with one ended epoch per day of `DAYS_AGO`, whose requests are settled, sealed and aggregated. */
 export async function agedBooks() {
 	const db = await withDatabase();
 	const { statements, sql } = db;
 	const deps = { statements, clock: systemClock };
 	await makeAccount(db, "acc", 100_000, { key: 50_000 });
 	const noon = (days: number) => Math.floor(Date.now() / DAY_MS) * DAY_MS - days * DAY_MS + DAY_MS / 2;
-	/** Moves rows of the last hour to noon, this many days ago. */
+	/** Moves rows of the last hour to noon of the day that many days ago. */
 	async function backdate(days: number): Promise<void> {
 		for (const [table, column] of [
 			["usage_event", "settled_at"],

@@ -1,4 +1,4 @@
-/** Renewing caps: each period is a budget of its own, created by its first grant and never overspent. */
+/** Renewing caps: each period has its own budget, created by its first grant and never overspent. */
 import { expect, test } from "bun:test";
 import { newId, newUuid } from "../../src/base/id.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
@@ -15,13 +15,13 @@ const maker = { statements: db.statements, digest: createDigest("pepper"), servi
 const storeOf = (id: string, epoch = 1) => createPgLedgerStore({ statements: db.ledger }, id, epoch);
 const DAY_S = 86_400;
 
-/** A zone this many seconds west of Greenwich, in the form of PostgreSQL. */
+/** A POSIX time zone this many seconds west of Greenwich. */
 function zoneOf(westS: number): string {
 	const parts = [3600, 60, 1].map((unit, n) => Math.floor(Math.abs(westS) / unit) % (n === 0 ? 1_000 : 60));
 	return `XXX${westS < 0 ? "-" : "+"}${parts.map((part) => String(part).padStart(2, "0")).join(":")}`;
 }
 
-/** A key in a zone where the present moment is this far into its day. */
+/** Creates a key whose account has a time zone in which `intoDayS` seconds of today have passed. */
 async function cappedKey(cap: number | null, capPeriod: CapPeriod, intoDayS = 12 * 3600) {
 	const { id: account } = await createAccount(db.statements, { email: `${newId("acc")}@example.com`, vouched: true });
 	const [row] = await db.sql`select extract(epoch from clock_timestamp())::bigint % ${DAY_S} as into`;
@@ -62,7 +62,7 @@ test("concurrent first grants of a period make one budget within the cap", async
 	const granted = replies.map(([period]) => Number(period?.amount));
 	expect(granted.filter((amount) => amount === 90).length).toBe(11);
 	expect(await budgetOf(today)).toEqual({ cap: 1_000, drawn: 990, lifting: false });
-	// The key's own budget counts, and limits nothing.
+	// The key's lifetime budget also counts these grants, without limiting them.
 	expect(replies.every(([, own]) => Number(own?.amount) === 90)).toBe(true);
 });
 
@@ -113,7 +113,7 @@ test("a former period keeps its limit for late instances after the cap's change"
 	const week = await periodAt("0", "week");
 	expect(await grant(week, 31)).toMatchObject({ amount: 0, available: 30 });
 	expect(await grant(week, 30)).toMatchObject({ amount: 30 });
-	// The same period within the day is the former budget, with its draws.
+	// Back at the daily period, today's budget still has its earlier charges.
 	await updateKey(db.statements, { id: key }, { capPeriod: "day", capNanoUsd: usd(110) });
 	expect(await grant(today, 11)).toMatchObject({ amount: 0, available: 10 });
 });
@@ -187,7 +187,7 @@ test("requests are settled on their own period, in time, late and after a crash"
 	};
 	expect([await lease(today), await lease(key), await lease(tomorrow)]).toEqual([350, 350, 0]);
 	await patient(store).close();
-	// A late settlement draws on its own period only.
+	// A late settlement is charged to the budget of its own day, not of tomorrow.
 	await store.settleLate(JSON.stringify(charge(700, [today])));
 	expect(await budgetOf(today)).toMatchObject({ drawn: 1_000 });
 	expect(await budgetOf(tomorrow)).toMatchObject({ drawn: 0 });
@@ -195,7 +195,7 @@ test("requests are settled on their own period, in time, late and after a crash"
 		await db.sql`select sum(charged_nano_usd) as charged, sum(written_off_nano_usd) as off from usage_event where key_id = ${key}`;
 	expect([Number(row?.charged), Number(row?.off)]).toEqual([1_000, 50]);
 	expect(await reconcile(db.statements)).toMatchObject({ ok: true });
-	// A period that these books do not know may have been spent: it is charged nothing.
+	// An unknown period's budget may have been spent before, so the late settlement is charged nothing.
 	await store.settleLate(JSON.stringify(charge(10, [`${key}:day:2001-01-01`])));
 	expect(await budgetOf(account)).toMatchObject({ drawn: 1_000 });
 });
@@ -208,7 +208,7 @@ test("a changed cap applies to the present period, then replaces the lifetime ca
 	await updateKey(db.statements, { id: key }, { capNanoUsd: usd(150) });
 	expect(await budgetOf(today)).toEqual({ cap: 150, drawn: 100, lifting: false });
 	expect((await store.grant([wish(today, 60)]))[0]).toMatchObject({ amount: 0, available: 50, busy: false });
-	// An ended day keeps its cap: a late settlement could exceed it.
+	// A changed cap does not apply to the budget of an ended day, which late settlements may still charge.
 	await setDay(2);
 	await updateKey(db.statements, { id: key }, { capNanoUsd: usd(900) });
 	expect(await budgetOf(today)).toEqual({ cap: 150, drawn: 100, lifting: false });
@@ -224,18 +224,18 @@ test("a changed cap applies to the present period, then replaces the lifetime ca
 	await store.grant([wish(key, 100)]);
 	await updateKey(db.statements, { id: key }, { capPeriod: "lifetime" });
 	expect(await budgetOf(key)).toEqual({ cap: 150, drawn: 100, lifting: false });
-	// Back to a monthly cap: until the instance has applied the change it uses the lifetime cap.
+	// Restores the monthly cap: the instance uses the lifetime cap until it has applied the change.
 	const { seq } = await updateKey(db.statements, { id: key }, { capPeriod: "month" });
 	expect(await budgetOf(key)).toEqual({ cap: 150, drawn: 100, lifting: true });
 	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 0, busy: true });
 	expect((await store.grant([wish(await periodAt("0", "month"), 150)]))[0]).toMatchObject({ amount: 150 });
 	await db.sql`select instance_renew(id, epoch, ${seq}, 60000) from instance_now where state = 'live'`;
-	// An instance without the change, whose lease is over only by the database's wall clock, which was set forward.
+	// An instance that has not applied the change; its lease is over only by a database clock that was set forward.
 	const late = await goLive(db, "late");
 	const behind = Number(seq) - 1;
 	await db.sql`update instance_beat set applied_seq = ${behind}, lease_until = lease_until - interval '1 hour' where id = 'late'`;
 	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 0, busy: true });
-	// A witness waited for its lease.
+	// A witness has confirmed that the instance's lease is over.
 	await db.sql`select instance_stand('late', ${late}, null, array['live'], 'silent', null, null)`;
 	expect((await store.grant([wish(key, 60)]))[0]).toMatchObject({ amount: 60, available: null });
 	expect(await budgetOf(key)).toEqual({ cap: null, drawn: 160, lifting: false });

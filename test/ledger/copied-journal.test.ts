@@ -1,4 +1,4 @@
-/** A copied folder of journals, such as a volume's snapshot that starts while the original runs. */
+/** A copied journal folder, such as a volume snapshot that is started while the original instance runs. */
 import { expect, spyOn, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,14 +22,14 @@ async function untilLeftAlone(folders: readonly string[]): Promise<void> {
 	for (const folder of folders) expect(existsSync(join(folder, "00000001.log"))).toBe(true);
 }
 
-/** States of the lock file in a copy, which names the owner. */
+/** Changes of a copy's lock file, which names the journal's owner. */
 const ALTERED: readonly [string, (folder: string) => void][] = [
 	["left-out", (folder) => rmSync(join(folder, "lock"))],
 	["empty", (folder) => writeFileSync(join(folder, "lock"), "")],
 	["cut-off", (folder) => writeFileSync(join(folder, "lock"), "0")],
 	["whole", () => {}],
 ];
-/** Copies next to the original under another name, and the journal in each. */
+/** The original folder, the name of its copy in the same folder, and the journal inside the copy. */
 const BESIDE = [
 	["one", "one.bak", "one.bak/1"],
 	["one/1", "one/20261126", "one/20261126"],
@@ -47,7 +47,7 @@ test("a copy is left alone while its instance runs, whatever its name or lock", 
 	world.copyTo(world.copy);
 	await Promise.all([
 		...elsewhere.map(({ name, folder }) => world.startOn(folder, name)),
-		// A copy under the original's name renews its lease in turns with it.
+		// Two instances with one name, at the original and the copy, renew the lease alternately.
 		world.startOn(world.copy, "one"),
 	]);
 	await untilLeftAlone([...elsewhere.map(({ journal }) => journal), join(world.copy, "journal", "one", "1")]);
@@ -98,7 +98,7 @@ test("a journal from before a restore takes nothing from its number's new epoch"
 	const before = world.db;
 	const restored = await createTestDatabase();
 	await makeAccount(restored, "acc", 1_000, { key: null });
-	// The same instance, with another DATA_DIR.
+	// The same instance id, started with another DATA_DIR.
 	const child = await startLeaseChild({ db: restored, dataDir: world.copy, instanceId: "one", ttlMs: 30_000 });
 	world.child = child;
 	world.db = restored;
@@ -108,7 +108,7 @@ test("a journal from before a restore takes nothing from its number's new epoch"
 	await world.handedIn();
 	const { sql, statements } = restored;
 	expect((await sql`select 1 from instance_now where id = 'one' and epoch = 1 and state = 'live'`).length).toBe(1);
-	// The credit that it may still spend is not available again.
+	// The credit that the first instance may still spend is not available to others.
 	const [row] = await sql`select limit_nano_usd - drawn_nano_usd as available from budget where id = 'acc'`;
 	expect(Number(row?.available)).toBeLessThanOrEqual(100);
 	await child.ask("settle running 900", "settled running");

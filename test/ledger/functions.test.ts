@@ -61,7 +61,7 @@ test("concurrent flushes, grants and returns of many instances do not deadlock",
 			store.grant(budgets.map((budget) => wish(budget, 50, 1))),
 		]);
 	};
-	// Slightly more than the connections: a statement that waits for one times out on a busy machine.
+	// Twelve at a time, about the number of connections: a statement that waits long for a connection times out.
 	for (let from = 0; from < 120; from += 12) await repeat(12, (n) => all(from + n));
 	const [row] =
 		await db.sql`select sum(settled_nano_usd) as settled from lease where instance_id like 'd-%' and budget_id like '%-key'`;
@@ -127,7 +127,7 @@ test("a refusal is unproved while an earlier epoch's credit will return", async 
 	const stands = (state: string) =>
 		db.sql`select instance_stand('e-gone', 1, null, array['live', 'dead'], ${state}, null, null)`;
 	await stands("dead");
-	// Its journal may never be read: the credit stays held, and others learn so.
+	// A dead instance's credit stays reserved and does not count as unanswered: its journal may never be read.
 	expect(await unanswered()).toBe(0);
 	await goLive(db, "e-gone");
 	expect(await unanswered()).toBe(1);
@@ -153,7 +153,9 @@ test("a reference is booked once, however many try it at the same moment", async
 	expect(Number(row?.sum)).toBe(50);
 });
 
-/** Sends a statement during an uncommitted one; returns its outcome and whether it waited. */
+/**
+ * Sends a statement while another transaction is open; returns its outcome and whether it waited for that transaction.
+ */
 async function beside(
 	uncommitted: string,
 	send: () => Promise<unknown>,
@@ -180,7 +182,7 @@ async function beside(
 	return { waited, outcome: await sent };
 }
 
-/** The code of its error; "57014" if it waits. */
+/** Runs the statement; resolves to its SQLSTATE, "57014" if it waits for a lock. */
 const promptly = (statement: string): Promise<unknown> =>
 	db.sql
 		.begin(async (sql) => {
@@ -270,7 +272,7 @@ test("a late settlement waits for no locked row", async () => {
 	await store.grant([wish("u", 100), wish("u-key", 100)]);
 	const event = settledEvent("u", "u-key", 20);
 	await store.flush([], JSON.stringify([event]));
-	// The row of an operator's attestation is recorded and taken back.
+	// The row of an operator's attestation, which a late settlement would replace.
 	await db.sql`
 		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 			reserved_nano_usd, charged_nano_usd, written_off_nano_usd, basis, ending, status, prompt_tokens, cached_tokens,
@@ -315,7 +317,7 @@ test("the books are sound after all statements of this file", async () => {
 
 test("a flush reads only the leases and requests that it names", async () => {
 	const OTHERS = 400;
-	// So many rows that PostgreSQL plans no sequential scan once it has counted them, which may happen at any moment.
+	// With this many rows PostgreSQL plans no sequential scan, whether or not it has analysed the table.
 	const RUNNING = 4_000;
 	await goLive(db, "many");
 	const store = storeOf("many");
@@ -333,7 +335,7 @@ test("a flush reads only the leases and requests that it names", async () => {
 	const literals = Object.values(columns).map((literal) => `'${literal}'`);
 	const read = await db.sql.begin(async (sql) => {
 		await sql.unsafe(PLANS_AS_USUAL);
-		// Includes reads of this connection's former transactions that were not reported yet.
+		// Rows read so far in this transaction; PostgreSQL also reports reads of earlier transactions here.
 		const counted = () => sql<{ name: string; rows: number }[]>`
 			select relname as name, (seq_tup_read + idx_tup_fetch)::integer as rows from pg_stat_xact_user_tables
 				where relname in ('lease', 'reservation') order by 1`;

@@ -21,11 +21,11 @@ const LANES = 6;
 const ROUNDS = 8;
 const STEPS = 5;
 const LEASE = 300;
-/** More than any of these leases has, as if its grant were forgotten. */
+/** A charge above what any of these leases was granted. */
 const FORGOTTEN = 700;
 const ACCOUNTS = ["wild-a", "wild-b", "wild-c"];
 const MINE = "application_name like 'wild%' and datname = current_database() and state";
-/** Errors of cancelled, ended or abandoned statements. Of two concurrent late settlements the second is sent again. */
+/** SQLSTATEs of cancelled, ended or blocked statements, and of two concurrent late settlements of one request. */
 const DONE_TO_IT = new Set(["57014", "57P01", "55P03", "40P01", "23505"]);
 
 interface Epoch {
@@ -39,7 +39,7 @@ interface Epoch {
 	isOpen: boolean;
 }
 
-/** Spends its grants of all three budgets to the last nano-dollar, or returns them. */
+/** Starts an epoch that spends its grants of all three budgets to the last nano-dollar, or returns them. */
 async function begin(id: string, { int, chance }: Random): Promise<Epoch> {
 	const number = await goLive(db, id);
 	const events: SettledEvent[] = [];
@@ -65,7 +65,7 @@ async function begin(id: string, { int, chance }: Random): Promise<Epoch> {
 	return { id, number, events, forgotten, grants, returns, acknowledged: new Set(), isOpen: true };
 }
 
-/** Half of the statements run as sent, some are rolled back, cancelled or ended, and some lock rows. */
+/** Executes one random statement, which may be rolled back, cancelled or ended, or may leave rows locked. */
 async function step(random: Random, epoch: Epoch, auto: Statements, client: postgres.Sql): Promise<void> {
 	const { int, pick, chance, shuffled, fraction } = random;
 	const { id, number, events, acknowledged } = epoch;
@@ -126,7 +126,7 @@ async function check(epochs: readonly Epoch[]): Promise<void> {
 	expect(wrong.length).toBe(0);
 }
 
-/** A flush waits for none of the locked rows of an epoch. */
+/** Flushes while other transactions lock rows of the epoch: the flush must not wait for them. */
 async function flushBesideHolders(
 	{ id, number, events, forgotten, acknowledged }: Epoch,
 	{ int }: Random,

@@ -44,13 +44,13 @@ test("reports a journal that takes no records as its problem", async () => {
 	expect(instanceLease.problem()).toBe("stopping");
 });
 
-/** It looks for its journal every ten seconds; here at once. */
+/** A clock that shortens the instance's search for its journal from every ten seconds to 20 ms. */
 const lookingOften = {
 	...systemClock,
 	after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 20 : ms, then),
 };
 
-/** Ways to damage a data folder that holds one journal. */
+/** Ways to remove parts of a data folder that holds one journal. */
 const REMOVALS: readonly [string, (folder: string) => void][] = [
 	["is removed", (folder) => rmSync(folder, { recursive: true })],
 	["loses its lock", (folder) => rmSync(join(folder, "one", "1", "lock"))],
@@ -105,7 +105,7 @@ test("fails to start without room or a folder for its journal, with the remedy",
 	await expect(startHere("one")).rejects.toThrow("DATA_DIR must be a folder of this user");
 	rmSync(join(world.dataDir, "journal"));
 	if (!existsSync("/dev/full")) return;
-	// That attempt took the first number.
+	// The failed start used epoch 1, so the next journal is number 2.
 	mkdirSync(join(world.dataDir, "journal", "one", "2"), { recursive: true });
 	symlinkSync("/dev/full", join(world.dataDir, "journal", "one", "2", "reserve"));
 	await expect(startHere("one")).rejects.toThrow("make room on the disk of DATA_DIR");
@@ -121,7 +121,7 @@ test("stops admitting a margin before its lease ends: a fifth, at most 2 s", asy
 	] as const) {
 		const clock = createManualClock();
 		const instanceLease = await startHere(`margin-${leaseTtlMs}`, leaseTtlMs, clock);
-		// Within one turn of the event loop no heartbeat is answered.
+		// A manual clock's advance runs in one turn of the event loop, so no heartbeat is answered during it.
 		clock.advance(leaseTtlMs - marginMs - 1);
 		expect(instanceLease.ledger()).toBeDefined();
 		clock.advance(1);
@@ -183,7 +183,7 @@ test("leaves running requests to the next start when the drain time is over", as
 	hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 1 });
 	expect(await instanceLease.stop(50)).toBe(false);
 	expect(await openLeases()).toBe(2);
-	// The drain time ends just before the process would stop.
+	// After the drain time the request settles at its journalled progress, as the next start's replay does.
 	expect(hold.ledger.settle(hold, outcome(15))).toMatchObject({ charged: usd(10), basis: "recovered" });
 	const next = await startHere("hasty");
 	await next.recovered();

@@ -13,15 +13,14 @@ import { makeAccount } from "./fixture.ts";
 
 type Line = Record<string, unknown> & { readonly level: string; readonly message: string };
 
-/** It looks for journals every ten seconds; here more often. */
+/** A clock that shortens the search for journals from every ten seconds to 200 ms. */
 const clock = {
 	...systemClock,
 	after: (ms: number, then: () => void) => systemClock.after(ms === 10_000 ? 200 : ms, then),
 };
 
 /**
- * Processes that leave journals, and instances of this process that find them. Each test has its own database and
- * folders.
+ * Processes that leave journals behind, and instances of this process that find them; one database and folder per test.
  */
 export function withJournals() {
 	const root = temporaryFolder();
@@ -35,7 +34,7 @@ export function withJournals() {
 
 		newFolder: (name: string): string => mkdtempSync(join(root, `${name}-`)),
 
-		/** That process has one settled and one running request; its other instances have none. */
+		/** Starts the other process: its instance "one" has a settled and a running request, `others` have no requests. */
 		async serveThere(ttlMs: number, ...others: readonly string[]): Promise<void> {
 			const { db, original: dataDir } = world;
 			world.child = await startLeaseChild({ db, dataDir, instanceId: ["one", ...others].join(), ttlMs });
@@ -64,7 +63,7 @@ export function withJournals() {
 		handedIn: (count = 1): Promise<void> =>
 			waitFor(() => world.said("a journal was replayed").length === count, "the journals to be handed in"),
 
-		/** It was not fenced off and returns everything at its stop. */
+		/** Stops the other process in order: it was not fenced off, and returns all its credit. */
 		async endThere(): Promise<void> {
 			await world.child.ask("settle streaming 700", "settled streaming");
 			await world.child.ask("stop", "stopped true");
@@ -81,7 +80,7 @@ export function withJournals() {
 				row.basis,
 			]),
 
-		/** As if the machine had been restarted since. */
+		/** Changes the lock file as if the machine had restarted since. */
 		writeLockOfAnotherStart(id: string): void {
 			const lock = join(world.original, "journal", id, "1", "lock");
 			const [, ...rest] = readFileSync(lock, "utf8").split(" ");

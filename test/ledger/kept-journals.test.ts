@@ -37,7 +37,7 @@ test("a kept journal leaves the journals, and is found with the end of its epoch
 	expect(found).toMatchObject({ id: "one", epoch: 3, ended: "77" });
 	const again = home.claim("one", 3, { create: false, folder: found?.folder as string });
 	expect(again).toMatchObject({ owner: { id: "one", epoch: 3 }, isAtHome: false, isCopy: false });
-	// A replay keeps it with its new end.
+	// Keeping the journal of a replay again replaces its recorded end.
 	kept.keep(again as JournalClaim, { id: "one", epoch: 3 }, "99");
 	again?.release();
 	expect(kept.list().map(({ ended }) => ended)).toEqual(["99"]);

@@ -1,4 +1,4 @@
-/** Removing rows of ended epochs changes no charge and no debt. */
+/** Removing the lease rows of ended epochs changes no charge and no debt. */
 import { expect, test } from "bun:test";
 import { accountBalance, keyBalance } from "../../src/ledger/balance.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
@@ -27,7 +27,7 @@ async function money({ statements, sql }: Books): Promise<unknown[]> {
 	];
 }
 
-/** As if a day had passed, so that the next round of operations begins. */
+/** Makes the last round of removal a day old, so that the next one begins. */
 async function nextDay({ sql }: Books): Promise<void> {
 	await sql`update removal set op_round_at = op_round_at - interval '1 day'`;
 }
@@ -42,7 +42,7 @@ test("removes old operations, leases and epochs without changing balances", asyn
 	expect(await money(books)).toEqual(before);
 	await books.verify();
 	expect(await books.broken()).toEqual([]);
-	// The remaining sums are checked against those of the days.
+	// The check compares the sums that remain with those of the days.
 	await books.sql`update sealed_budget set spent_nano_usd = spent_nano_usd - 1, removed_nano_usd = removed_nano_usd - 1 where budget_id = 'acc'`;
 	await books.sql`update budget set drawn_nano_usd = drawn_nano_usd - 1 where id = 'acc'`;
 	await books.verify();
@@ -70,7 +70,7 @@ test("keeps unsealed rows and rows of epochs that have not ended", async () => {
 	await nextDay(books);
 	await removeLeases(books.deps, KEPT_DAYS);
 	expect(await sql`select id from lease_op where instance_id = 'long'`).toHaveLength(3);
-	// A grant whose reply was lost is repeated and returns the first amount.
+	// A grant repeated after a lost reply returns the first amount.
 	await store.grant([grant]);
 	await store.giveBack([back]);
 	expect(await money(books)).toEqual(before);
@@ -88,7 +88,7 @@ test("records and seals a late settlement of a removed epoch once", async () => 
 	const after = await money(books);
 	expect(after[0]).toMatchObject({ spent: 5 * 46 + 7 });
 	expect(after[1]).toMatchObject({ spent: 5 * 46 + 7 });
-	// Its day is not over: it is treated as if over and sealed.
+	// The lease's day has not ended; the test seals the lease as if it had.
 	await sql`
 		insert into sealed_lease (budget_id, instance_id, epoch, granted_nano_usd, charged_nano_usd) values ('acc', 'i', 1, 7, 7), ('key', 'i', 1, 7, 7)`;
 	await sql`select books_seal_leases(100)`;
@@ -112,7 +112,7 @@ test("runs concurrently with late settlements without losing or doubling any", a
 	const removing = (async () => {
 		while (!ready) {
 			await Promise.all([removeLeases(books.deps, KEPT_DAYS), removeLeases(books.deps, KEPT_DAYS)]).catch((error) => {
-				// Two consoles may update the same sums: one of them gets an error and retries.
+				// Concurrent removals by two consoles may deadlock: one of them gets an error and retries.
 				if (error.code !== "40P01") throw error;
 			});
 			await sql`select books_seal_leases(100)`;
@@ -154,7 +154,7 @@ test("keeps the rows behind a balance constant over restarts", async () => {
 		update sealed_budget set spent_nano_usd = spent_nano_usd + ${to - from + 1}`;
 	const one = await sql.reserve();
 	await one.unsafe(PLANS_AS_USUAL);
-	/** The fewest of several runs in one session: other sessions also read the catalogue tables. */
+	/** Pages read, the fewest of several runs: other sessions' reads of catalogue tables only add. */
 	const pages = async () => {
 		await one`vacuum analyze lease`;
 		const runs: number[] = [];

@@ -12,7 +12,7 @@ import { admitted, makeAccount, usd } from "./fixture.ts";
 
 export const CREDIT = 1_000_000;
 
-/** For each test a database with an account, a data folder, and instances in this process and in others. */
+/** Gives each test a database with an account, a data folder, and instances in this process and in child processes. */
 export function withLeases() {
 	const root = temporaryFolder();
 	const children: LeaseChild[] = [];
@@ -37,7 +37,7 @@ export function withLeases() {
 		get dataDir() {
 			return dataDir;
 		},
-		/** Positions in the control log at which an instance of this process began an epoch with an empty state. */
+		/** Control log positions at which an instance of this process began an epoch without any state. */
 		get resets() {
 			return resets;
 		},

@@ -38,7 +38,7 @@ test("the next start after kill -9 charges the delivered output", async () => {
 	expect(await next.stop(5_000)).toBe(true);
 });
 
-/** A crashed process's journal, while a lock on a row of its account keeps the next start from replaying it. */
+/** Leaves a crashed process's journal, and locks its account's row, so that the next start cannot replay it. */
 async function leftBehind(): Promise<{ free: () => Promise<void> }> {
 	const child = await startChild("one");
 	await child.ask("open streaming 1000", "opened streaming");
@@ -111,7 +111,7 @@ test("a journal that waits for locked rows delays no later journal", async () =>
 	const { free } = await leftBehind();
 	const lines: string[] = [];
 	const log = createLog({ level: "info", write: (line) => void lines.push(line) });
-	// It looks for journals every ten seconds, and every five for waiting ones.
+	// A clock that shortens the searches for journals (10 s) and for waiting journals (5 s) to 200 ms.
 	const after: Clock["after"] = (ms, then) => systemClock.after(ms === 10_000 || ms === 5_000 ? 200 : ms, then);
 	const instanceLease = await startHere("here", 30_000, { ...systemClock, after }, log);
 	await waitFor(() => lines.join("").includes("replaying a journal"), "the first to be replayed");
@@ -123,7 +123,7 @@ test("a journal that waits for locked rows delays no later journal", async () =>
 	expect(journals("one")).toEqual(["1"]);
 	await free();
 	await waitFor(() => journals("one").length === 0, "the first to be handed in");
-	// Not the five seconds that its clock makes shorter.
+	// A limit of 30 s, since the test's clock would shorten one of five seconds.
 	expect(await instanceLease.stop(30_000)).toBe(true);
 	expect([await openLeases(), await available(), await broken()]).toEqual([0, CREDIT - 500, []]);
 });

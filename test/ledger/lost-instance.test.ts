@@ -26,7 +26,7 @@ test("closes the leases in Postgres, and is refused while the instance may run",
 	rmSync(join(world.dataDir, "journal"), { recursive: true });
 	const killedMs = performance.now();
 	expect(await attest()).toEqual({ epochs: 1, leases: 2 });
-	// By our own clock, from the observation of its last beat.
+	// The attestation waited for the lease since the last heartbeat, by this process's clock.
 	expect(performance.now() - killedMs).toBeGreaterThan(1_500);
 	expect(await available()).toBe(CREDIT);
 	const [row] = await world.db.sql`select charged_nano_usd as charged, basis, ending from usage_event`;
@@ -56,7 +56,7 @@ test("is refused if a silent instance returns before its leases are closed", asy
 		(await world.db.sql`select epoch, beat, state from instance_now where id = 'back' order by epoch desc`)[0];
 	const found = await standing();
 	await fence.silent("back", found?.epoch, found?.beat);
-	// Closing takes long enough for a heartbeat.
+	// Makes closing a lease take long enough for a heartbeat of the instance.
 	const slow: Statements = Object.assign(
 		async <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) => {
 			if (/lease_close/.test(strings.join(" ")))
@@ -78,7 +78,7 @@ test("is refused if a silent instance returns before its leases are closed", asy
 	expect(await instanceLease.stop(5_000)).toBe(true);
 	expect(await available()).toBe(CREDIT - 40);
 	expect(await broken()).toEqual([]);
-	// An instance that does not return is not waited for again.
+	// An instance that was already found silent is not awaited again.
 	const child = await startChild("gone");
 	await child.end();
 	const [gone] = await world.db.sql`select epoch, beat from instance_now where id = 'gone'`;

@@ -1,4 +1,4 @@
-/** Segments of the journal as mapped files, where the file system allows it, and as written files. */
+/** Journal segments as memory-mapped files, where the file system supports them, and as files written by calls. */
 import { expect, test } from "bun:test";
 import { linkSync, readFileSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { temporaryFolder } from "../support/at-end.ts";
 
 const root = temporaryFolder();
 
-/** Appends blocks of 63 KB to a file of at most 9,800 KB, then one byte; returns the file's content. */
+/** Appends blocks of 63 KB up to a limit of 9,800 KB, then one byte; returns the file's content. */
 async function filledUp(way: "mapped" | "written"): Promise<Uint8Array> {
 	const path = join(root, newUuid());
 	const code = `
@@ -20,7 +20,7 @@ async function filledUp(way: "mapped" | "written"): Promise<Uint8Array> {
 		let whole = 0;
 		try { for (;;) { file.append(block, block.length); whole += 1; } } catch (error) { console.log(whole + " " + error.name); }
 		file.append(Buffer.from([7]), 1);`;
-	// The limit is within a block, as on a full disk; the reserve is below it.
+	// The file size limit falls inside a block, as on a full disk; the reserved space ends below it.
 	const limit = 'trap \'\' XFSZ; ulimit -f 9800; exec "$0" -e "$1"';
 	const child = Bun.spawn(["bash", "-c", limit, process.execPath, code], { stdout: "pipe", stderr: "inherit" });
 	const whole = way === "mapped" ? 154 : 155;

@@ -63,7 +63,7 @@ test("records each new settlement once, not known, repeated, held or old ones", 
 	expect(checks.filter(({ ok, name }) => !ok && !name.includes("top-up"))).toEqual([]);
 });
 
-/** Extreme values of each field; null for optional ones. */
+/** Extreme values of each field of a settlement; null where it is optional. */
 const SAYS = {
 	model: ["m-1", 'a "model", {with} a \\ and\nNULL', "größe"],
 	card: ["card-1", "NULL", ""],
@@ -87,12 +87,12 @@ const SAYS = {
 	budgets: [undefined, ["say-more"]],
 } satisfies Said;
 
-/** A new field must be among them. */
+/** Requires values for every field of a settlement, including future ones. */
 type Said = {
 	readonly [Name in Exclude<keyof SettledEvent, "id" | "account" | "key" | "at">]-?: readonly SettledEvent[Name][];
 };
 
-/** Fields of rows by their names in events; amounts as numbers. */
+/** SQL that selects each field under its name in settlements, with amounts as numbers. */
 const SELECTED = USAGE_FIELD_NAMES.map(usageField)
 	.map(({ column, type }, nth) => {
 		const value =
@@ -133,7 +133,7 @@ test("records each field of a settlement, whatever the others of its batch have"
 			const own = Object.fromEntries(Object.entries(SAYS).map(([name, values]) => [name, pick<unknown>(values)]));
 			return settledEvent("say", "say-key", 0, { at: Date.now() - int(0, 1), ...own, ...alike });
 		});
-		// Known and repeated settlements are left out.
+		// Includes settlements that the database already has, and duplicates; a flush must skip both.
 		const again = [...(chance(0.3) ? before : []), ...events].filter(() => chance(0.3));
 		await store.flush(shuffled([...events, ...again]), "[]");
 		before = events;

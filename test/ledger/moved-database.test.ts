@@ -1,4 +1,4 @@
-/** The database changes under a running instance: an older state, or a standby that lacks the last seconds. */
+/** The database changes under a running instance: to an older state, or to a standby that lacks the last seconds. */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ test("an epoch number repeated by a restored database leaves its journal whole",
 	await child.ask("open streaming 1000", "opened streaming");
 	await child.ask("progress streaming 200 320", "progressed streaming");
 	await child.end();
-	// As it was before this instance joined.
+	// Restores the state from before this instance joined.
 	await world.db.sql`truncate instance_beat, lease, lease_op, usage_event, reservation`;
 	await world.db.sql`update budget set drawn_nano_usd = 0`;
 
@@ -43,7 +43,7 @@ test("a new epoch on another server sends the last settlements again", async () 
 	settle.ledger.settle(settle, outcome(40));
 	const known = async () => (await world.db.sql`select 1 from usage_event where request_id = ${id}`).length === 1;
 	await waitFor(known, "the settlement");
-	// A lagging standby: it has the grant, but not its charge.
+	// A lagging standby: it has the grant and lacks its charge.
 	await world.db.sql.begin(async (sql) => {
 		await sql`delete from usage_event where request_id = ${id}`;
 		await sql`update lease set settled_nano_usd = settled_nano_usd - 40`;
@@ -67,7 +67,7 @@ test("a number that another server repeats is skipped", async () => {
 	const journal = join(world.dataDir, "journal/again/1");
 	expect(existsSync(journal)).toBe(true);
 	await world.db.sql.begin(async (sql) => {
-		// The next epoch joins when the first ends, and the server does not know it.
+		// The lock delays the second epoch's join until the first has ended and its row is gone from the new server.
 		await sql`select pg_advisory_xact_lock(hashtextextended('instance again', 0))`;
 		await moveToAnotherServer(world.db.sql);
 		await waitFor(() => !existsSync(journal), "the end of the first epoch");
@@ -105,7 +105,7 @@ test("a fenced epoch sends its settlements again to a server that lacks it", asy
 	await waitFor(async () => (await usage()) === 1, "the settlement");
 	await world.db.sql`select instance_stand('twice', 1, null, array['live'], 'dead', null, null)`;
 	await waitFor(() => instanceLease.ledger()?.epoch === 2, "the second epoch");
-	// The copy is from before the first epoch joined.
+	// The new server's copy dates from before the first epoch joined.
 	await world.db.sql.begin(async (sql) => {
 		await moveToAnotherServer(sql);
 		for (const table of ["usage_event", "lease_op", "lease", "reservation"]) await sql.unsafe(`delete from ${table}`);

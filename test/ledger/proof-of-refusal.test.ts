@@ -48,7 +48,7 @@ test("finds credit that moves from one instance to another during a recall", asy
 		slice.free = usd(slice.free + amount);
 		holder.slices.settled(slice, clock.monotonicMs());
 	};
-	// 75 are reserved by the other instance, which keeps nothing idle; 25 are available.
+	// The other instance has reserved 75 of 100 and keeps no free credit; 25 are available in Postgres.
 	model.recall("third", 1, ["b"]);
 	const slice = await reserve(75);
 	clock.advance(0);
@@ -56,7 +56,7 @@ test("finds credit that moves from one instance to another during a recall", asy
 	await settleMicrotasks();
 	expect([slice.held, slice.free]).toEqual([usd(75), usd(0)]);
 
-	// 15 are on their way back when the recall arrives, and 40 were idle: enough. There are never less than 38.
+	// Of 100, 15 are being returned and 40 free when the recall arrives: always at least the 38 wanted.
 	const arriveFirst = gate();
 	free(slice, 15);
 	const drawn = outcome(asking.slices.draw(["b"], usd(38)));
@@ -65,7 +65,7 @@ test("finds credit that moves from one instance to another during a recall", asy
 	expect(asked?.budget).toBe("b");
 	void holder.slices.answer("b", asked?.ticket ?? 0);
 	await settleMicrotasks();
-	// 20 more follow, the other instance takes 17 of the 25, and only then the first ones and the answer arrive.
+	// Another 20 are being returned, the other instance draws 17 of the 25, and then the first 15 arrive.
 	const arriveSecond = gate();
 	free(slice, 20);
 	await reserve(17);
@@ -74,7 +74,7 @@ test("finds credit that moves from one instance to another during a recall", asy
 	arriveFirst();
 	await pass(clock, 200);
 	expect(model.recalled("holder", 1).map(({ ticket }) => ticket)).toEqual([(asked?.ticket ?? 0) + 1]);
-	// Nothing was refused: the holders were recalled again, and their answers return all of it.
+	// The request is not refused: a second recall brings all free credit back.
 	void holder.slices.answer("b", (asked?.ticket ?? 0) + 1);
 	await settleMicrotasks();
 	arriveSecond();
@@ -86,7 +86,7 @@ test("recalls again when others were granted enough between two checks", async (
 	for (const [rises, becomes] of [
 		[45n, "service_unavailable"],
 		[44n, "refused"],
-		// A sum that lost a part of its count proves nothing.
+		// A total of lent credit that lacks a change proves no shortage.
 		[-1n, "service_unavailable"],
 	] as const) {
 		const { slices, state, clock } = scripted(5);
@@ -110,7 +110,7 @@ test("recalls again when free credit here was taken after the recall", async () 
 	};
 	state.onRecall = async () => {
 		if (state.recalled.length !== 2 || !slice) return;
-		// 44 were here at that moment and 30 were on their way back.
+		// This instance then had 44 in its slice, and 30 were being returned.
 		take(slice, usd(44));
 		state.available += 30;
 	};
@@ -120,6 +120,6 @@ test("recalls again when free credit here was taken after the recall", async () 
 	if (slice) slice.free = usd(44);
 	await pass(clock, 600);
 	expect(await drawn).toBe("refused");
-	// The credit here and the available credit need another recall of the others.
+	// Credit of this instance and in Postgres changed, so the other instances are recalled once more.
 	expect(state.recalled.length).toBe(3);
 });

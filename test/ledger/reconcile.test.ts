@@ -20,7 +20,7 @@ test("sound books pass every check", async () => {
 	expect(await broken()).toEqual([]);
 });
 
-/** Each corruption with a check that must name it, possibly among others. */
+/** Corruptions of the books, each with the check that must report it; other checks may as well. */
 const corruptions: [string, string][] = [
 	[
 		"an account's credit is the sum of its ledger entries",
@@ -67,7 +67,7 @@ const corruptions: [string, string][] = [
 
 for (const [name, statement] of corruptions) {
 	test(`finds: ${statement}`, async () => {
-		// Within one transaction that is rolled back, so that the next corruption meets sound books.
+		// Corrupts the books in a transaction that is rolled back, so that the next corruption starts from correct books.
 		const found: string[] = [];
 		await rolledBack(db.sql, async (transaction, statements) => {
 			await transaction.unsafe(statement);

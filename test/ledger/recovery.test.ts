@@ -28,9 +28,7 @@ import { openTestJournal, settledEvent } from "./fixture.ts";
 
 const root = temporaryFolder();
 
-/**
- * A journal with settled requests of the accounts a, b and c, whose process ended, and scripted answers of Postgres.
- */
+/** A dead process's journal with settled requests of the accounts a, b and c, and Postgres answers set by the test. */
 function left(
 	flush: (accounts: readonly string[], instance: string) => Partial<Flushed> | Promise<Partial<Flushed>>,
 	write: (line: string) => void = () => {},
@@ -50,7 +48,7 @@ function left(
 	journal.close();
 	claim.release();
 	const done: string[] = [];
-	/** Epochs that were closed after all their requests were settled. */
+	/** Instances whose leases were closed in part: all but those of the accounts that still have to settle. */
 	const closedInPart = new Set<string>();
 	const storeFor = (instance: string) => ({
 		async flush(settled: readonly SettledEvent[]) {
@@ -96,7 +94,7 @@ function left(
 		home,
 		waiting,
 		state,
-		/** The world's own journals: looks continue while some wait. */
+		/** Journals found at the last search; searches continue while some wait. */
 		leftJournals: () => journalsHere,
 		passing: (over: () => boolean) =>
 			waitFor(() => {
@@ -169,13 +167,13 @@ test("replays more journals than may wait at once after the locked row is free",
 	for (let place = 0; place < 25; place++) cpSync(join(home, "gone"), join(home, `a${place}`), { recursive: true });
 	for (const name of names()) writeFileSync(join(home, name, "1", "lock"), "");
 	const recovering = recover();
-	// Sixteen that wait, and four that wait for their places, hold no other accounts' credit.
+	// Sixteen journals wait for a row and four for their turn; no other account's credit stays reserved.
 	await waitFor(() => closedInPart.size === 20, "other accounts' leases to be closed");
 	isHeld = false;
 	expect([await recovering, names()]).toEqual([0, []]);
 });
 
-/** Replays 12,000 settlements of one account. `flush` answers for Postgres. */
+/** Recovers a journal with 12,000 settlements of one account; `flush` is the answer of Postgres. */
 function longReplay(flush: () => Partial<Flushed>) {
 	const claim = openJournalHome(mkdtempSync(join(root, "home-"))).claim("gone", 1, { create: true });
 	if (!claim) throw new Error("the journal is free");
@@ -229,13 +227,13 @@ test("files that are no journal delay no journal", async () => {
 	writeFileSync(join(home, "backup.tar"), "");
 	mkdirSync(join(home, "100%", "1"), { recursive: true });
 	for (const name of ["0", "loop"]) symlinkSync(name, join(home, "gone", name));
-	// More than are replayed at once, and before the readable one.
+	// Unreadable journals that sort before the readable one, more of them than are replayed concurrently.
 	for (const name of ["a", "b", "c", "d", "e"]) {
 		mkdirSync(join(home, name, "1", "lock"), { recursive: true });
 		writeFileSync(join(home, name, "1", "00000001.log"), "");
 		writeFileSync(join(home, name, "2"), "");
 	}
-	// Pipes without a writer, and a lock file that a tool has filled with zeros.
+	// Named pipes without a writer, and a lock file filled with zeros.
 	for (const name of ["00000001.log", "lock"]) {
 		mkdirSync(join(home, name, "1"), { recursive: true });
 		writeFileSync(join(home, name, "1", "00000001.log"), "", { flag: "a" });
@@ -253,7 +251,7 @@ test("files that are no journal delay no journal", async () => {
 
 test("journals that wait for their instances' end delay no other journal", async () => {
 	const { recover, done, home, waiting } = left(() => ({}));
-	// More than are replayed at once, and before the one that need not wait.
+	// Waiting journals that sort before the one that can be replayed, more of them than are replayed concurrently.
 	const copies = ["a", "b", "c", "d", "e"];
 	for (const name of copies) cpSync(join(home, "gone"), join(home, name), { recursive: true });
 	const { promise, resolve } = Promise.withResolvers<void>();
@@ -294,12 +292,12 @@ test("standingOf reports a running copy only after a renewal without a journal h
 		return [await ownerStateOf({ untilSilent, journals }, "one"), seen.length];
 	}
 	expect(await standing(renews(1), renews(1))).toEqual(["runs elsewhere", 0]);
-	// The instance that was seen to renew has ended in order, with its journal.
+	// The instance that renewed before has ended in order, taking its journal along.
 	expect(await standing(renews(1), undefined)).toEqual(["gone", 0]);
 	expect(await standing(renews(1), renews(2), renews(2))).toEqual(["runs elsewhere", 0]);
 	// Two instances with one name, each started from a copy, renew in turns.
 	expect(await standing(renews(1), renews(2), renews(1))).toEqual(["runs elsewhere", 0]);
-	// Its journal may be about to be created.
+	// The live epoch may be about to create its journal.
 	expect(await standing(renews(1), new InstanceRuns("one", 2, false))).toEqual(["unsure", 0]);
 	const claim = openJournalHome(home).claim("one", 1, { create: true });
 	expect(await standing(renews(1), undefined)).toEqual(["runs here", 1]);
@@ -372,7 +370,7 @@ test("a settlement that is refused repeatedly is set aside and its journal stays
 	expect(said.filter((line) => line.includes("refuses a settlement of a journal repeatedly"))).toHaveLength(1);
 	expect(said.join()).toContain('\\"account\\":\\"b\\"');
 	expect(isThere()).toBe(true);
-	// Each try sends the whole journal, so it pauses.
+	// The replay pauses between tries, since each try sends the whole journal.
 	const flushesATry = flushes;
 	for (let looks = 0; looks < 10; looks++) expect(await recover()).toBe(1);
 	expect(flushes).toBe(flushesATry);
@@ -419,7 +417,7 @@ test("a journal that could not be replayed stays and is tried again", async () =
 test("a folder that cannot be read is reported, the other journals are listed", () => {
 	const home = mkdtempSync(join(root, "home-"));
 	for (const epoch of ["1", "2"]) mkdirSync(join(home, "one", epoch), { recursive: true });
-	// Links to themselves.
+	// Symbolic links to themselves.
 	symlinkSync("3", join(home, "one", "3"));
 	symlinkSync("two", join(home, "two"));
 	const reported: string[] = [];

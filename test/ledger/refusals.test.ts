@@ -35,7 +35,7 @@ test("answers 503 if the refusal cannot be proved in time", async () => {
 	const drawn = outcome(slices.draw(["b"], usd(50)));
 	let known = false;
 	void drawn.then(() => (known = true));
-	// Before the deadline of waiters for an answer of Postgres.
+	// Half a second before callers stop waiting for Postgres.
 	await pass(clock, 2_500);
 	expect(known).toBe(true);
 	expect(await drawn).toBe("service_unavailable");
@@ -45,12 +45,12 @@ test("answers 503 if the refusal cannot be proved in time", async () => {
 test("the answers to a recall refuse no request that came after the recall", async () => {
 	const { slices, state, clock } = scripted(5);
 	let answered = 1;
-	// As in Postgres: all holders have answered some tickets, and not the others.
+	// Postgres counts an instance as unanswered until it has answered this recall's ticket.
 	state.onGrant = ({ ticket }) => {
 		state.unanswered = ticket !== null && ticket <= answered ? 0 : 1;
 	};
 	state.onRecall = async () => {
-		// The recall after the first request's two finds new credit.
+		// The third recall finds new credit: the first request used two.
 		if (state.recalled.length === 3) state.available += 100;
 	};
 	const first = outcome(slices.draw(["b"], usd(50)));
@@ -96,7 +96,7 @@ test("a repeated grant's refusal leads to a new grant with credit returned since
 	let replies = 0;
 	state.beforeReply = async () => {
 		replies += 1;
-		// The second attempt is refused finally, and that answer is lost too.
+		// Both the first answer and the second, a final refusal, are lost.
 		if (replies <= 2) throw new DatabaseTimeout("late");
 	};
 	const drawn = outcome(slices.draw(["b"], usd(50)));
@@ -148,7 +148,7 @@ test("a recall is answered after all credit on its way, in both directions", asy
 		let arrive = () => {};
 		state.beforeReply = () => new Promise((resolve) => (arrive = resolve));
 		if (underWay === "back") {
-			// The lowered limit sends all free credit back. Then a request leaves some over.
+			// The lowered limit returns all free credit; then a finished request leaves a rest in the slice.
 			slices.limitChanged("b", true);
 			await settleMicrotasks();
 			slice.free = usd(5);
@@ -184,7 +184,7 @@ test("a lowered limit returns free credit and arriving grants", async () => {
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
 	const drawn = outcome(slices.draw(["b"], usd(10)));
 	await settleMicrotasks();
-	// Granted under the old limit and still on its way: none remains under the new limit.
+	// A grant from under the old limit is in transit while the limit is lowered; the new limit leaves no credit.
 	slices.limitChanged("b", true);
 	state.beforeReply = async () => {};
 	state.onGrant = () => {
@@ -207,7 +207,7 @@ test("a lowered limit takes back credit promised to a waiting request", async ()
 	state.beforeReply = async () => {};
 	slices.limitChanged("key", true);
 	expect(slices.get("key")).toMatchObject({ free: usd(0), promised: usd(0) });
-	// Promised after the change: it is not taken back with the older promise.
+	// Credit promised after the change stays, when the older promise is taken back.
 	const later = outcome(slices.draw(["key"], usd(7)));
 	await settleMicrotasks();
 	answer();
@@ -363,7 +363,7 @@ test("handBack returns credit that arrives for a new slice", async () => {
 	state.beforeReply = async () => {};
 	for (const reply of replies) reply();
 	expect([await drawn, await back]).toEqual([null, true]);
-	// The epoch has ended, so it reserves nothing.
+	// The epoch has ended, so the grant is not kept.
 	await pass(clock, 50);
 	expect([slices.get("key")?.free, slices.get("account")?.free, state.available]).toEqual([usd(0), usd(0), 1_000]);
 });
@@ -376,7 +376,7 @@ test("an instance that may hold more than it knows answers no recall", async () 
 	};
 	const drawn = outcome(slices.draw(["b"], usd(10)));
 	await pass(clock, 50);
-	// Fenced off: whether the first attempt was granted stays unknown.
+	// The instance is fenced off, so it never learns whether the first attempt was granted.
 	fault = new NotLive("fenced off");
 	await pass(clock, 200);
 	expect(await drawn).toBe("service_unavailable");
@@ -384,7 +384,7 @@ test("an instance that may hold more than it knows answers no recall", async () 
 	await slices.answer("b", 1);
 	await pass(clock, 50);
 	expect(calls.filter(({ kind }) => kind === "return")).toEqual([]);
-	// Nor after the time in which an idle slice is forgotten.
+	// Also not after the time at which an idle slice is dropped.
 	clock.advance(2 * 60_000);
 	await slices.answer("b", 2);
 	await pass(clock, 50);

@@ -1,4 +1,4 @@
-/** Removing old settled requests keeps their sums and charges no customer twice. */
+/** Removing old settled requests keeps their sums and never charges a customer twice. */
 
 import { expect, test } from "bun:test";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
@@ -21,13 +21,13 @@ test("removes old requests and keeps their sums through checks and rebuilds", as
 	expect(await books.broken()).toEqual([]);
 	await rebuildAll(statements);
 	expect(await books.hours()).toEqual(before.hours);
-	// As in a restored database, whose transaction numbers start again.
+	// Simulates a restored database, whose transaction numbers start again.
 	await sql`update usage_cursor set horizon = pg_current_xact_id()::text::bigint + 1000000`;
 	await books.fold();
 	expect(await books.hours()).toEqual(before.hours);
 	expect(await books.spent()).toEqual(before.spent);
 	expect(await books.removeAll()).toBe(0);
-	// Sums of a removed day are still checked by the chain of seals, and its entries by their hash.
+	// The chain of seals still covers a removed day's sums, and a hash covers its entries.
 	await sql`update sealed_day set charged_nano_usd = charged_nano_usd - 1 where day = (select min(day) from sealed_day)`;
 	expect(await books.broken()).toEqual([
 		"each seal follows from the one before it",
@@ -42,7 +42,7 @@ test("removes old requests and keeps their sums through checks and rebuilds", as
 test("refuses and counts a removed request that a journal brings back", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
-	// An epoch that continues, whose journal still has settlements from long ago.
+	// A live epoch whose journal still has settlements from long ago.
 	const [{ epoch: live } = {}] = await sql`select instance_join('i', 60000) as epoch`;
 	const [{ seq } = {}] = await sql`select coalesce(max(seq), 0) as seq from control_log`;
 	await sql`select instance_go_live('i', ${live}, ${seq}, 60000)`;
@@ -59,14 +59,14 @@ test("refuses and counts a removed request that a journal brings back", async ()
 		{ epoch: 3, requests: "4", charged_nano_usd: "46" },
 		{ epoch: live, requests: "12", charged_nano_usd: "138" },
 	] as never);
-	// A later request is charged, however late it arrives.
+	// A request admitted after the cut-off is charged however late its settlement arrives.
 	const young = settledEvent("acc", "key", 7, { at: settled[OLD]?.event.at ?? 0 });
 	await books.settle(young, 4);
 	expect(await books.ids()).toContain(young.id);
 	expect(await books.broken()).toEqual([]);
 });
 
-/** All of its requests that are old enough have been removed. */
+/** Books from which all requests older than the retention have been removed. */
 const cutBooks = await agedBooks();
 await cutBooks.removeAll();
 
@@ -86,7 +86,7 @@ test("charges requests of an epoch with a slow clock that began after the remova
 	expect(after?.settled - before?.settled).toBe(3 * 7);
 	expect(await cutBooks.ids()).toEqual(expect.arrayContaining([running.id, right.id, late.id]));
 	expect(await sql`select 1 from refused_settlement`).toHaveLength(0);
-	// Dated after every removal and every closed hour of the sums.
+	// The row is dated after every removal and after the hours already aggregated.
 	const [row] = await sql`select count(*)::int as old from usage_event where admitted_at < now() - interval '300 days'`;
 	expect(row?.old).toBe(0);
 	await cutBooks.fold();
@@ -102,7 +102,7 @@ test("does not take a late settlement for the beginning of its epoch", async () 
 	expect(await sql`select 1 from instance_beat where id = 'i' and epoch = ${old.epoch}`).toHaveLength(1);
 	const spent = await cutBooks.spent();
 	await cutBooks.settle(old.event, old.epoch);
-	// The database's clock may have leapt this far between an epoch's start and its settlements.
+	// The most that the database's clock may have jumped between an epoch's start and its settlements.
 	const [{ epoch: near } = {}] = await sql`select instance_join('i', 60000) as epoch`;
 	await sql`
 		update instance_beat set started_at = (select usage_before from removal) + interval '6 days' where id = 'i' and epoch = ${near}`;
@@ -120,7 +120,7 @@ test("waits until all have ended that may not know the limit, and sums are made"
 	const [said] =
 		await sql`select usage_before > '-infinity' as said, usage_frozen = '-infinity' as thawed from removal`;
 	expect(said).toEqual({ said: true, thawed: true });
-	// Sums marked for a rebuild must be rebuilt from all rows first.
+	// If the sums are to be rebuilt, the rows stay until the rebuild has read them.
 	await books.hoursLater();
 	await sql`update usage_cursor set horizon = null`;
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(0);
@@ -148,7 +148,7 @@ test("leaves the same rows wherever it stops", async () => {
 	await step();
 	await books.hoursLater();
 	for (let states = ["more"]; states.includes("more"); ) {
-		// Two at once, one of which is killed in the middle.
+		// Two removals run concurrently, one of which is killed in the middle.
 		const killed = sql
 			.begin(async (transaction) => {
 				await transaction`select removal_usage(${KEPT_DAYS}, false, 1)`;
@@ -168,7 +168,7 @@ test("leaves the same rows wherever it stops", async () => {
 	expect(await books.hours()).toEqual(before);
 });
 
-/** Books whose rows stay until the second test below. */
+/** Books whose rows the next test leaves in place, for the test after it. */
 const uncutBooks = await agedBooks();
 
 test("stops at a day that is unsealed, differs from its seal or lacks an archive", async () => {

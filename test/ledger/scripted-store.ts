@@ -14,13 +14,13 @@ function scriptedStore(available: number) {
 	const granted = new Map<string, number>();
 	const state = {
 		available,
-		/** Other instances that hold credit and have not answered. */
+		/** Number of other instances that hold credit and have not answered the recall. */
 		unanswered: 0,
-		/** Grants, also of others, when a refusal relies on their answers. */
+		/** Credit granted to all instances at the time of a refusal, after their answers. */
 		lent: 0n,
 		contested: false,
 		untimely: false,
-		/** Budgets with a locked row. */
+		/** Ids of budgets whose row is locked. */
 		held: new Set<string>(),
 		recalled: [] as string[][],
 		onRecall: async () => {},
@@ -91,7 +91,7 @@ export async function pass(clock: ManualClock, ms: number): Promise<void> {
 
 export const settleMicrotasks = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** The outcome of a draw: null, a proved shortage, or the code of a Fault. */
+/** A draw's outcome: null for drawn, else its shortage, or the code of its Fault. */
 export const outcome = (drawn: Promise<Shortage | null>) =>
 	drawn.then(
 		(shortage) => (shortage === null ? "drawn" : "refused"),

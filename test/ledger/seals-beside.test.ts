@@ -1,4 +1,4 @@
-/** Two consoles seal, reread and check days while late settlements still arrive. */
+/** Two consoles seal, reread and check days while late settlements arrive. */
 import { expect, test } from "bun:test";
 import { newUuid } from "../../src/base/id.ts";
 import { createPgLedgerStore } from "../../src/ledger/pg-store.ts";
@@ -47,7 +47,7 @@ test("checks find nothing while days are sealed and late settlements arrive", as
 		const event = { ...settledEvent(account, keyOf(account), 5), id: newUuid() };
 		await statements`select ledger_settle_late('i', ${epoch}, ${JSON.stringify(event)}::text::json)`;
 	};
-	// The last epoch gets its late settlements after its leases are surely sealed.
+	// Settles a late request of any epoch but the last, whose late settlements must follow the sealing of its leases.
 	const settleLate = () => settle(ACCOUNTS[late % ACCOUNTS.length] ?? "", 1 + (late % (EPOCHS - 1)));
 	const check = async () => {
 		found.push(...(await broken()));

@@ -11,9 +11,9 @@ import { giving, goLive, makeAccount, settledEvent, wish } from "./fixture.ts";
 
 const REQUESTS_A_DAY = 4;
 const NOBODY = "00000000-0000-0000-0000-000000000000";
-/** Days that are over at any hour of today, each at noon; yesterday is over only at one o'clock. */
+/** Days, each with rows at noon, that are over at any time of the test; yesterday can be sealed from one o'clock on. */
 const DAYS_AGO = [4, 3, 2];
-/** Read once: the day may end during the test. */
+/** Read once, since the date may change during the test. */
 const TODAY = new Date().toISOString().slice(0, 10);
 
 const db = await withDatabase();
@@ -25,13 +25,13 @@ for (const [index, id] of ["i", "j", "k"].entries()) {
 	await store.grant([wish("acc", 1_000), wish("key", 1_000)]);
 	for (let n = 0; n < REQUESTS_A_DAY; n++) await store.flush([settledEvent("acc", "key", 10 + n)], "[]");
 	await store.giveBack([giving("acc", 100)]);
-	// Two epochs that ended and a live one, which also has requests of today.
+	// Two epochs have ended; the third is live and also has requests of today.
 	if (id !== "k") await store.close();
 	await backdate(DAYS_AGO[index] ?? 0);
 	if (id === "k") await store.flush([settledEvent("acc", "key", 5)], "[]");
 }
 
-/** Moves rows of the last hour to noon, this many days ago. */
+/** Moves rows of the last hour to noon of the day that many days ago. */
 async function backdate(days: number): Promise<void> {
 	for (const [table, column] of [
 		["usage_event", "settled_at"],
@@ -56,7 +56,7 @@ interface Books {
 	readonly broken: () => Promise<string[]>;
 }
 
-/** Runs in a transaction that is rolled back, so that every test has the same books. */
+/** Runs `work` in a transaction that is rolled back, so that every test has the same books. */
 async function onBooks(work: (books: Books) => Promise<void>): Promise<void> {
 	await rolledBack(db.sql, async (transaction, statements) => {
 		const deps = { statements, clock: systemClock };
@@ -65,7 +65,7 @@ async function onBooks(work: (books: Books) => Promise<void>): Promise<void> {
 			run: (statement) => transaction.unsafe(statement),
 			async seal() {
 				let days = 0;
-				// On a busy machine one call may stop before the end.
+				// Repeats the call, which may stop early on a busy machine.
 				for (let more = await sealDays(deps); more > 0; more = await sealDays(deps)) days += more;
 				return days;
 			},
@@ -205,7 +205,7 @@ test("seals leases of ended epochs, and again after a late settlement", () =>
 		await run(`select ledger_settle_late('i', 1, '${json(late)}'::json)`);
 		expect(await sealed()).toEqual(["accj", "keyj"]);
 		expect(await broken()).toEqual([]);
-		// As if it had arrived before yesterday, after the others.
+		// Moves the late settlement to the day before yesterday's last hour, after the other rows of that day.
 		const lately = "date_trunc('day', now(), 'UTC') - interval '25 hours'";
 		await run(`update usage_event set settled_at = ${lately} where request_id = '${late.id}'`);
 		await run(`update lease_op set at = ${lately} where instance_id = 'i' and amount_nano_usd = 77`);
@@ -237,7 +237,7 @@ test("lets a late settlement replace a sealed request attested as lost", () =>
 test("records nothing in a closed day when the clock goes back", () =>
 	onBooks(async ({ statements, seal, run }) => {
 		await seal();
-		// As if the open day had been closed while the clock was ahead.
+		// Simulates that the open day was closed while the clock was ahead.
 		await run("update seal_cursor set closed_until = now() + interval '1 day'");
 		const store = createPgLedgerStore({ statements }, "k", 1);
 		await store.flush([settledEvent("acc", "key", 5)], "[]");
@@ -268,7 +268,7 @@ test("closes a day after an hour, once its transactions have ended", async () =>
 		expect(await closed(row?.at, "0")).toBe(false);
 		return row?.at;
 	});
-	// Transactions of other databases count too, such as other tests'.
+	// Open transactions of other databases, such as other tests', delay the closing too.
 	await waitFor(async () => (await closed(end, "0")) === true, "all transactions from before to end", 70_000);
 }, 90_000);
 

@@ -22,7 +22,7 @@ async function pgSlices(id: string): Promise<Slices> {
 	return createSlices({ store, clock: systemClock, log: silentLog, newUuid }, OPTIONS);
 }
 
-/** As a request between its draw and its end: takes the amount from each slice, or draws again. */
+/** Does what a request does: takes the amount from each slice, or draws and tries again. */
 async function reserve(slices: Slices, budgets: readonly string[], amount: number): Promise<boolean> {
 	for (;;) {
 		const held = budgets.map((budget) => slices.get(budget));
@@ -137,7 +137,7 @@ test("an answer to a recall waits for an arriving grant", async () => {
 	answer();
 	await drawn;
 	await done;
-	// The promised amount stays for the request; the rest was returned.
+	// The draw's promised amount stays in the slice; the rest was returned.
 	expect(slices.get("b")?.free).toBe(usd(10));
 	expect(state.available).toBe(990);
 	clock.advance(0);
@@ -177,7 +177,7 @@ test("a need waits for returns on their way before its refusal", async () => {
 	state.beforeReply = async () => {};
 	const drawn = slices.draw(["b"], usd(95));
 	for (let turn = 0; turn < 3; turn++) await settleMicrotasks();
-	// Not again and again during the wait.
+	// No further grants are requested while the draw waits.
 	expect(calls.filter(({ kind }) => kind === "grant")).toHaveLength(2);
 	arrive();
 	expect(await drawn).toBe(null);
@@ -273,7 +273,7 @@ test("a refused return is retried ever more rarely", async () => {
 	await minutes(35);
 	const tries = calls.filter(({ kind }) => kind === "return").length;
 	expect(tries).toBeGreaterThan(7);
-	// Every five seconds it would be 400.
+	// Retrying every five seconds would be 400 tries.
 	expect(tries).toBeLessThan(60);
 	expect(slices.get("b")?.returning).toBeGreaterThan(0);
 	state.beforeReply = async () => {};
@@ -314,7 +314,7 @@ test("two instances share the same credit to the last nano-dollar", async () => 
 	await makeAccount(db, "shared", 1_000, { "shared-key": null });
 	await db.sql`select instance_stand(i.id, i.epoch, null, array['live'], 'dead', null, null) from instance_now i`;
 	const both = await Promise.all([pgSlices("shared-1"), pgSlices("shared-2")]);
-	// Each answers the other's recalls, as the instances of a cluster do.
+	// Each instance answers the other's recalls, as in a cluster.
 	const answering = both.map((slices, index) => {
 		const store = createPgLedgerStore({ statements: db.ledger }, `shared-${index + 1}`, 1);
 		const answer = (budget: string, ticket: number) => slices.answer(budget, ticket);

@@ -15,7 +15,7 @@ import type { TestDatabase } from "../support/database.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** Calls that both stores answer, so that one suite compares the model with Postgres. */
+/** Operations of both stores, the model and Postgres, so that one suite tests and compares them. */
 export interface ContractStore {
 	budget(id: string, kind: "account" | "key", account: string, limit: number | null): Promise<void>;
 	ledger(id: string, epoch: number): LedgerStore;
@@ -24,13 +24,16 @@ export interface ContractStore {
 	attest(id: string, epoch: number, limit: number): Promise<string>;
 	lagging(seq: number): Promise<string[]>;
 	beatOf(id: string, epoch: number): Promise<number>;
-	/** Locks rows of a budget while it works: the budget's, or those of all its leases. */
+	/** Runs `work` while another transaction locks the budget's row, or the rows of all its leases. */
 	holding<T>(kind: "budget" | "lease", budget: string, work: () => Promise<T>): Promise<T>;
 	append(subject: string): Promise<number>;
 	book(account: string, kind: string, amount: number, ref: string, forced: boolean): Promise<number | null | "refused">;
-	/** Moves the times of all recalls ahead, so that none expires: the clocks of the model and of Postgres differ. */
+	/**
+	 * Moves all recalls' times into the future: recalls would expire by the model's clock and Postgres' at different
+	 * times.
+	 */
 	keepRecalls(): Promise<void>;
-	/** The tables' contents without times, in a fixed order. */
+	/** The contents of the tables without times, in a fixed order. */
 	dump(): Promise<unknown>;
 }
 
@@ -40,7 +43,7 @@ export function postgresContractStore(db: TestDatabase): ContractStore {
 		async budget(id, kind, account, limit) {
 			await sql`insert into budget (id, kind, account_id, limit_nano_usd) values (${id}, ${kind}, ${account}, ${limit})`;
 		},
-		// Not `db.ledger`: a busy machine may exceed its short deadline.
+		// A store without the short statement timeout of `db.ledger`, which a busy machine exceeds.
 		ledger: (id, epoch) => createPgLedgerStore({ statements: db.statements }, id, epoch),
 		heartbeats: withoutServer(createPgHeartbeatStore(db.liveness)),
 		fence: createPgFenceStore(db.liveness),
@@ -176,7 +179,7 @@ export function modelContractStore(): ContractStore {
 	};
 }
 
-/** Sorts the lines of each table, so that both stores' orders of equal rows do not matter. */
+/** Sorts each table's lines, since the stores may return equal rows in different orders. */
 export function canonical(dump: unknown): unknown {
 	const tables = Object.entries(dump as Record<string, string[]>);
 	return Object.fromEntries(tables.map(([name, lines]) => [name, [...lines].sort()]));
@@ -194,7 +197,7 @@ export async function resultOf(call: () => Promise<unknown>): Promise<unknown> {
 function plain(result: unknown): unknown {
 	if (result instanceof Set) return [...result].sort();
 	const replies = Array.isArray(result) ? (result as Partial<GrantReply>[]) : undefined;
-	// A grant answered in the same statement keeps the statement's order.
+	// Sorts grants' replies by `op`, since their order differs between the stores.
 	if (replies?.[0]?.op !== undefined) return replies.toSorted((a, b) => ((a.op ?? "") < (b.op ?? "") ? -1 : 1));
 	if (typeof result !== "object" || result === null || replies) return result;
 	return Object.fromEntries(Object.entries(result).map(([name, value]) => [name, plain(value)]));
@@ -203,7 +206,7 @@ function plain(result: unknown): unknown {
 const laggingIds = (lagging: readonly { id: string; epoch: number }[]) =>
 	lagging.map(({ id, epoch }) => `${id}|${epoch}`).sort();
 
-/** Only the server's identity may differ. */
+/** Removes the server's identity, in which the stores differ. */
 function withoutServer(store: HeartbeatStore): HeartbeatStore {
 	return {
 		...store,

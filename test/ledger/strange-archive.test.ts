@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { openArchive } from "../../src/ledger/archive-place.ts";
 import { untilEnd } from "../support/at-end.ts";
 
-/** A bucket's list, page after page, of a faulty storage service. */
+/** Archive listings of a faulty storage service, page after page. */
 
 let pages = 0;
 let keys: (query: URLSearchParams) => readonly string[] = () => [];

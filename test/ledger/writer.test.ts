@@ -342,7 +342,7 @@ test("sets settlements with a locked row aside and retries them", async () => {
 	expect(acknowledged).toEqual(["free", "more"]);
 	let drained = false;
 	const draining = writer.drain().then(() => (drained = true));
-	// A failed flush loses none of them.
+	// Failing flushes lose none of the settlements.
 	state.flush = async () => {
 		throw new Error("away");
 	};
@@ -411,7 +411,7 @@ test("settles charges above a lease that the database forgot as late", async () 
 	expect(late).toEqual(["forgotten 1", "forgotten 2"]);
 	expect(acknowledged).toEqual(["forgotten 1", "known", "forgotten 2"]);
 	expect(logged.map(({ level }) => level)).toEqual(["error"]);
-	// Again, to a server that knows none of them; a row is locked the first time.
+	// Sends the settlements again to a server that lacks them all; a row is locked the first time.
 	let isHeld = true;
 	state.settleLate = async () => {
 		const wasHeld = isHeld;

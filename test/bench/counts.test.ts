@@ -88,6 +88,7 @@ async function excess(
 		over = excessOf(leastOf(windows), budget);
 		if (over.length === 0) break;
 	}
+	if (LONG) show(leastOf(windows));
 	return over;
 }
 
@@ -177,10 +178,13 @@ test.if(LONG)("an open stream keeps only what it needs", async () => {
 	let over: string[] = [];
 	for (let round = 0; round < OPEN_STREAM_ROUNDS_MAX && (round === 0 || over.length > 0); round++) {
 		const held = await openStreamCounts(own, collecting, OPEN_STREAMS, request, () => upstream.release());
+		show(held);
 		over = excessOf({ ...held, writes: 0, sleeps: 0 }, OPEN_STREAM);
 	}
 	expect(over).toEqual([]);
 });
+
+const show = ({ load: _, ...counts }: Partial<Counts>) => console.log(counts);
 
 /** A stream's counts per event include its request, spread over all events. */
 function eventOf({ byKind, load, ...sums }: Counts): Counts {

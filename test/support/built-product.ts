@@ -20,21 +20,12 @@ const KEPT = "built-";
 /** Number of sources whose binaries are kept, so that switching between two rebuilds neither. */
 const KEPT_MAX = 2;
 
-interface Building {
-	readonly root: string;
-	readonly commit: string;
-	readonly build: (outfile: string) => Promise<string>;
-}
-
 /**
  * The binary as shipped, for processes that a test run starts: a start from source takes twice the work. It is in
  * `folder`, which allows execution, until removed. A former run's binary of the same source is reused, since a build is
  * slow.
  */
-export async function buildProduct(
-	folder: string,
-	{ root, commit, build }: Building = { root: ROOT, commit: builtCommit(), build: buildBinary },
-): Promise<{ readonly binary: string; remove(): void }> {
+export async function buildProduct(folder: string): Promise<{ readonly binary: string; remove(): void }> {
 	for (const name of readdirSync(folder)) {
 		const owner = /^product-(\d+)-/.exec(name)?.[1];
 		if (owner !== undefined && !isRunning(Number(owner))) rmSync(join(folder, name), { recursive: true, force: true });
@@ -42,13 +33,13 @@ export async function buildProduct(
 	const home = mkdtempSync(join(folder, `product-${process.pid}-`));
 	const remove = () => rmSync(home, { recursive: true, force: true });
 	const binary = join(home, "tollgate");
-	const kept = join(folder, `${KEPT}${digestOf(root, commit)}`);
+	const kept = join(folder, `${KEPT}${sourceDigest()}`);
 	try {
 		if (existsSync(kept)) {
 			// A link with a name of this run: the other name may be removed at any time.
 			linkSync(kept, binary);
 		} else {
-			const made = await build(binary);
+			const made = await buildBinary(binary);
 			// A binary named by the caller is never removed.
 			if (made !== binary) return { binary: made, remove };
 			linkSync(binary, join(home, "kept"));
@@ -63,11 +54,11 @@ export async function buildProduct(
 	}
 }
 
-function digestOf(root: string, commit: string): string {
+function sourceDigest(): string {
 	const hash = new Bun.CryptoHasher("sha256");
-	hash.update(JSON.stringify([Bun.version, Bun.revision, process.platform, process.arch, commit]));
-	for (const path of SOURCES.flatMap((one) => [...new Bun.Glob(one).scanSync({ cwd: root, dot: true })].sort())) {
-		const bytes = readFileSync(join(root, path));
+	hash.update(JSON.stringify([Bun.version, Bun.revision, process.platform, process.arch, builtCommit()]));
+	for (const path of SOURCES.flatMap((one) => [...new Bun.Glob(one).scanSync({ cwd: ROOT, dot: true })].sort())) {
+		const bytes = readFileSync(join(ROOT, path));
 		hash.update(`${path}\0${bytes.length}\0`);
 		hash.update(bytes);
 	}

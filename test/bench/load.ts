@@ -12,24 +12,21 @@ export interface LoadOptions {
 	readonly requestsMax?: number;
 	/** Called when all connections are open and warm, before the first counted request. */
 	begin?(): void;
+	/** Called before a connection sends its next request. */
+	sending?(connection: number): void;
+	/** A part of a connection's answer. */
+	body?(connection: number, bytes: Buffer): void;
+	/** What is wrong with a connection's answer of status 200. */
+	problem?(connection: number): string | undefined;
 }
 
-export interface LoadResult {
-	readonly requests: number;
-	/** Answers with another status than 200, and broken connections. */
-	readonly failures: number;
-	readonly firstFailure: string | undefined;
-	/** From the first request to the last answer. */
-	readonly elapsedMs: number;
-	/** Milliseconds of each answer, unordered. */
-	readonly latenciesMs: Float64Array;
-}
+export type LoadResult = Awaited<ReturnType<typeof runLoad>>;
 
 const LATENCIES_MAX = 2_000_000;
 /** Timeout of a request, which fails the load. */
 const STUCK_MS = 30_000;
 
-export async function runLoad(options: LoadOptions): Promise<LoadResult> {
+export async function runLoad(options: LoadOptions) {
 	const latenciesMs = new Float64Array(LATENCIES_MAX);
 	const done = Promise.withResolvers<void>();
 	const requestsMax = options.requestsMax ?? Number.POSITIVE_INFINITY;
@@ -56,18 +53,21 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
 		}
 		sent += 1;
 		sentAt[connection] = now;
+		options.sending?.(connection);
 		connections[connection]?.send(options.request(connection));
 	}
 
 	for (let index = 0; index < options.connections; index++) {
 		connections.push(
 			await openConnection(options.port, {
+				body: (bytes) => options.body?.(index, bytes),
 				answered(status) {
 					const now = performance.now();
 					lastAt = now;
 					if (requests < LATENCIES_MAX) latenciesMs[requests] = now - (sentAt[index] as number);
 					requests += 1;
-					if (status !== 200) fail(`status ${status}`);
+					const problem = status === 200 ? options.problem?.(index) : `status ${status}`;
+					if (problem !== undefined) fail(problem);
 					next(index, now);
 				},
 				broke(reason) {
@@ -89,9 +89,12 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
 	const counted = Math.min(requests, LATENCIES_MAX);
 	return {
 		requests,
+		/** Answers with another status than 200 or a problem, and broken connections. */
 		failures,
 		firstFailure,
+		/** From the first request to the last answer. */
 		elapsedMs: lastAt - startedAt,
+		/** Milliseconds of each answer, unordered. */
 		latenciesMs: latenciesMs.slice(0, counted),
 	};
 }

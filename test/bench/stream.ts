@@ -3,9 +3,9 @@
 import { STAMP_DIGITS, STREAM_EVENTS } from "./fast-upstream.ts";
 import type { Figures } from "./figures.ts";
 import { directGateway, type Gateway } from "./gateways.ts";
+import { type LoadOptions, runLoad } from "./load.ts";
 import { cpuMicros } from "./process-usage.ts";
 import { streamBody } from "./prompts.ts";
-import { openConnection, type RawConnection } from "./raw-connection.ts";
 import { sharedMs } from "./shared-clock.ts";
 import { percentile } from "./statistics.ts";
 import type { World } from "./world.ts";
@@ -15,13 +15,7 @@ const WINDOW_MS_MIN = 1_500;
 /** Enough for the runtime to compile before single streams are timed, since its compilers run on the gateway's core. */
 const WARM_UP_STREAMS = 32;
 
-async function measure(
-	world: World,
-	gateway: Gateway,
-	model: string,
-	streams: number,
-	durationMs: number,
-): Promise<StreamResult & { cpu: number; postgresCpu: number }> {
+async function measure(world: World, gateway: Gateway, model: string, streams: number, durationMs: number) {
 	const request = world.requests(gateway, streamBody(model));
 	let cpu = 0;
 	let postgresCpu = 0;
@@ -30,7 +24,7 @@ async function measure(
 		postgresCpu = cpuMicros(world.postgres.pids());
 	};
 	const result = await world.charged(gateway, () =>
-		runStreams({ port: gateway.port, streams, request, durationMs, begin }),
+		runStreams({ port: gateway.port, connections: streams, request, durationMs, begin }),
 	);
 	cpu = cpuMicros(gateway.pids()) - cpu;
 	postgresCpu = cpuMicros(world.postgres.pids()) - postgresCpu;
@@ -50,7 +44,7 @@ export async function stream(world: World, figures: Figures): Promise<void> {
 	for (let round = 0; round <= mode.rounds; round++) {
 		// Streams leave the core half idle, so a short window would have few ticks of its clock.
 		const durationMs = round === 0 ? mode.warmUpMs : Math.max(mode.windowMs, WINDOW_MS_MIN);
-		let base: StreamResult | undefined;
+		let base: Awaited<ReturnType<typeof runStreams>> | undefined;
 		for (const gateway of [direct, ...gateways]) {
 			const result = await measure(world, gateway, "stream", STREAMS, durationMs);
 			if (gateway === direct) base = result;
@@ -107,32 +101,7 @@ export async function first(world: World, figures: Figures): Promise<void> {
 	}
 }
 
-interface StreamOptions {
-	readonly port: number;
-	readonly streams: number;
-	request(stream: number): Uint8Array;
-	/** Time after which no stream starts; running ones are awaited. */
-	readonly durationMs: number;
-	begin?(): void;
-}
-
-interface StreamResult {
-	readonly streams: number;
-	/** Events with text, without roles, usage and ends. */
-	readonly events: number;
-	readonly failures: number;
-	readonly firstFailure: string | undefined;
-	readonly elapsedMs: number;
-	/** From the request to the first event. */
-	readonly firstMs: Float64Array;
-	/** From an event's departure upstream to its arrival here. */
-	readonly delaysMs: Float64Array;
-	/** Between two events of a stream that arrived in separate reads. */
-	readonly gapsMs: Float64Array;
-}
-
 const CONTENT = '"content":"';
-const STUCK_MS = 30_000;
 
 interface OpenStream {
 	sentAtMs: number;
@@ -144,35 +113,12 @@ interface OpenStream {
 	carry: string;
 }
 
-async function runStreams(options: StreamOptions): Promise<StreamResult> {
+async function runStreams(options: LoadOptions) {
 	const firstMs: number[] = [];
 	const delaysMs: number[] = [];
 	const gapsMs: number[] = [];
-	const done = Promise.withResolvers<void>();
-	const connections: RawConnection[] = [];
 	const open: OpenStream[] = [];
-	let streams = 0;
 	let events = 0;
-	let failures = 0;
-	let firstFailure: string | undefined;
-	let running = options.streams;
-	let stopAt = Number.POSITIVE_INFINITY;
-	let lastAt = performance.now();
-
-	function fail(reason: string): void {
-		failures += 1;
-		firstFailure ??= reason;
-	}
-
-	function next(index: number): void {
-		if (performance.now() >= stopAt) {
-			running -= 1;
-			if (running === 0) done.resolve();
-			return;
-		}
-		open[index] = { sentAtMs: sharedMs(), lastAtMs: 0, events: 0, sawUsage: false, sawEnd: false, carry: "" };
-		connections[index]?.send(options.request(index));
-	}
 
 	function take(stream: OpenStream, bytes: Buffer): void {
 		// The clock of the upstream's timestamps.
@@ -199,48 +145,30 @@ async function runStreams(options: StreamOptions): Promise<StreamResult> {
 		if (event.includes('"total_tokens"')) stream.sawUsage = true;
 	}
 
-	function ended(stream: OpenStream, status: number): void {
-		lastAt = performance.now();
-		streams += 1;
-		events += stream.events;
-		if (status !== 200) fail(`status ${status}`);
-		else if (stream.events !== STREAM_EVENTS) fail(`${stream.events} events`);
-		else if (!stream.sawUsage || !stream.sawEnd) fail("no usage or no end");
-	}
-
-	for (let index = 0; index < options.streams; index++) {
-		connections.push(
-			await openConnection(options.port, {
-				body: (bytes) => take(open[index] as OpenStream, bytes),
-				answered(status) {
-					ended(open[index] as OpenStream, status);
-					next(index);
-				},
-				broke(reason) {
-					fail(reason);
-					running -= 1;
-					if (running === 0) done.resolve();
-				},
-			}),
-		);
-	}
-	options.begin?.();
-	const startedAt = performance.now();
-	stopAt = startedAt + options.durationMs;
-	const watch = setInterval(() => {
-		if (performance.now() - lastAt > STUCK_MS) done.reject(new Error("the streams are stuck"));
-	}, 1_000);
-	for (let index = 0; index < options.streams; index++) next(index);
-	await done.promise.finally(() => clearInterval(watch));
-	for (const connection of connections) connection.close();
+	const { requests, failures, firstFailure } = await runLoad({
+		...options,
+		sending(index) {
+			open[index] = { sentAtMs: sharedMs(), lastAtMs: 0, events: 0, sawUsage: false, sawEnd: false, carry: "" };
+		},
+		body: (index, bytes) => take(open[index] as OpenStream, bytes),
+		problem(index) {
+			const stream = open[index] as OpenStream;
+			events += stream.events;
+			if (stream.events !== STREAM_EVENTS) return `${stream.events} events`;
+			return stream.sawUsage && stream.sawEnd ? undefined : "no usage or no end";
+		},
+	});
 	return {
-		streams,
+		streams: requests,
+		/** Events with text, without roles, usage and ends. */
 		events,
 		failures,
 		firstFailure,
-		elapsedMs: lastAt - startedAt,
+		/** From the request to the first event. */
 		firstMs: Float64Array.from(firstMs),
+		/** From an event's departure upstream to its arrival here. */
 		delaysMs: Float64Array.from(delaysMs),
+		/** Between two events of a stream that arrived in separate reads. */
 		gapsMs: Float64Array.from(gapsMs),
 	};
 }

@@ -5,13 +5,15 @@
  *     bun run bench -- --quick                     short windows: about two minutes
  *     bun run bench -- plain stream                only these scenarios
  *     bun run bench -- --baseline ../before        another checkout (or its binary) in the same rounds
+ *     bun run soak                                 only `soak`, which the others leave out: some minutes
  *     … --rounds 5 --window 3                      other rounds and windows (s)
  *
- * A run over all scenarios with the usual rounds and windows and without a baseline replaces `results/bench.md`. Exit
- * code 1 if a check of the run's own results fails.
+ * With the usual rounds and windows and without a baseline, a run over all scenarios replaces `results/bench.md`, and
+ * one of `soak` `results/soak.md`. Exit code 1 if a check of the run's own results fails.
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { soak } from "../soak/soak.ts";
 import type { Figures } from "./figures.ts";
 import { createFigures } from "./figures.ts";
 import { latency } from "./latency.ts";
@@ -30,6 +32,7 @@ const SCENARIOS: Readonly<Record<string, (world: World, figures: Figures) => Pro
 	memory,
 	first,
 	latency,
+	soak,
 };
 
 const { values: flags, positionals } = parseArgs({
@@ -45,7 +48,7 @@ for (const name of positionals) {
 	if (SCENARIOS[name] === undefined)
 		throw new Error(`there is no scenario ${name}; there are ${Object.keys(SCENARIOS).join(", ")}`);
 }
-const chosen = positionals.length > 0 ? positionals : Object.keys(SCENARIOS);
+const chosen = positionals.length > 0 ? positionals : Object.keys(SCENARIOS).filter((name) => name !== "soak");
 const mode: BenchMode = {
 	quick: flags.quick,
 	windowMs: Number(flags.window ?? (flags.quick ? 0.6 : 6)) * 1000,
@@ -73,7 +76,7 @@ const seconds = (performance.now() - startedMs) / 1000;
 const { checks, postgres } = world;
 const text = markdownOf({ at, machine: describeMachine(), postgres: postgres.version, mode, figures, checks, seconds });
 process.stdout.write(`${text}\n`);
-const asDocumented = !flags.quick && flags.rounds === "3" && flags.window === undefined;
-if (positionals.length === 0 && asDocumented && flags.baseline === undefined)
-	await Bun.write(join(import.meta.dir, "results/bench.md"), text);
+const isUsual = !flags.quick && flags.rounds === "3" && flags.window === undefined && flags.baseline === undefined;
+const name = positionals.length === 0 ? "bench" : positionals.join();
+if (isUsual && ["bench", "soak"].includes(name)) await Bun.write(join(import.meta.dir, `results/${name}.md`), text);
 process.exit(checks.every(({ ok }) => ok) ? 0 : 1);

@@ -66,7 +66,7 @@ export interface Answers {
 
 const KEYS = 8;
 const CUT_OFF_WAITS = 100;
-const NO_COUNT: Served = { requests: 0, prompt: 0, completion: 0 };
+export const NO_COUNT: Served = { requests: 0, prompt: 0, completion: 0 };
 
 export async function startWorld(mode: BenchMode, say: (line: string) => void): Promise<World> {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-bench-"));
@@ -186,7 +186,7 @@ async function build(
 
 type Served = Pick<UpstreamCount, "requests" | "prompt" | "completion">;
 
-function plusDifference(sum: Served, before: Served, after: Served): Served {
+export function plusDifference(sum: Served, before: Served, after: Served): Served {
 	return {
 		requests: sum.requests + after.requests - before.requests,
 		prompt: sum.prompt + after.prompt - before.prompt,

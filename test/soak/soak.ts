@@ -1,12 +1,14 @@
 /** Clients that disconnect at once, while waiting, after the first event or in the middle. */
 
 import type { UpstreamCount } from "../bench/fast-upstream.ts";
+import type { Figures } from "../bench/figures.ts";
 import type { Gateway } from "../bench/gateways.ts";
 import { runLoad } from "../bench/load.ts";
 import { openFiles, residentBytes } from "../bench/process-usage.ts";
 import { type BenchDatabase, chargeOf } from "../bench/product.ts";
 import { chatBody, SMALL_PROMPT_BYTES, streamBody } from "../bench/prompts.ts";
 import { chatRequestBytes, openConnection, type RawConnection } from "../bench/raw-connection.ts";
+import { NO_COUNT, plusDifference, type World } from "../bench/world.ts";
 import { createRandom } from "../support/random.ts";
 
 interface Storm {
@@ -56,14 +58,14 @@ async function stormOf(storm: Storm, dice: (limit: number) => number): Promise<n
 	return sent;
 }
 
-export interface SoakParts {
+interface SoakParts {
 	readonly gateway: Gateway;
 	readonly database: BenchDatabase;
 	readonly secrets: readonly string[];
 	upstreamCount(): Promise<UpstreamCount> | UpstreamCount;
 }
 
-export interface SoakPlan {
+interface SoakPlan {
 	readonly requests: number;
 	readonly aborts: number;
 	/** Share of requests and aborts before the first reading. */
@@ -74,24 +76,6 @@ export interface SoakPlan {
 	readonly seed: number;
 }
 
-export interface Reading {
-	readonly residentBytes: number;
-	readonly heapBytes: number;
-	readonly files: number;
-	readonly running: number;
-	readonly queued: number;
-	readonly streams: number;
-	readonly upstreamOpen: number;
-}
-
-export interface SoakReport {
-	readonly before: Reading;
-	readonly after: Reading;
-	readonly seconds: number;
-	readonly answered: number;
-	readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[];
-}
-
 /** One in eight connections streams. */
 const STREAM_EVERY = 8;
 const QUIET_DEADLINE_MS = 20_000;
@@ -100,8 +84,32 @@ const SETTLE_MS = 1_000;
 /** Connections to upstream and database that are kept alive. */
 const KEPT_FILES_MAX = 96;
 const LOAD_DEADLINE_MS = 3_600_000;
+const GROWTH_BYTES_MAX = 48 * 1024 * 1024;
 
-export async function runSoak(parts: SoakParts, plan: SoakPlan, say: (line: string) => void): Promise<SoakReport> {
+/** A million requests and 100,000 aborted ones, or a tenth, then a check of memory, open files and books. */
+export async function soak(world: World, figures: Figures): Promise<void> {
+	const { gateway, database, secrets } = await world.isolated("soak");
+	const requests = world.mode.quick ? 100_000 : 1_000_000;
+	const { before, after, checks } = await runSoak(
+		{ gateway, database, secrets, upstreamCount: world.upstreamCount },
+		{
+			requests,
+			aborts: requests / 10,
+			warmUpShare: 0.1,
+			connections: 64,
+			growthBytesMax: GROWTH_BYTES_MAX,
+			seed: 20_261_121,
+		},
+	);
+	for (const [when, reading] of Object.entries({ "after the warm-up": before, "at the end": after })) {
+		figures.add("soak", "resident memory", "MB", when, reading.residentBytes / 1024 / 1024);
+		figures.add("soak", "JavaScript heap", "MB", when, reading.heapBytes / 1024 / 1024);
+		figures.add("soak", "open files", "files", when, reading.files);
+	}
+	world.checks.push(...checks);
+}
+
+export async function runSoak(parts: SoakParts, plan: SoakPlan) {
 	const { gateway } = parts;
 	const bytesOf = (body: string) => parts.secrets.map((secret) => chatRequestBytes(gateway, secret, body));
 	const [plain, burst, stream] = [
@@ -117,7 +125,6 @@ export async function runSoak(parts: SoakParts, plan: SoakPlan, say: (line: stri
 	let hungUp = 0;
 
 	async function load(requests: number, aborts: number): Promise<void> {
-		say(`${requests} requests`);
 		const result = await runLoad({
 			port: gateway.port,
 			connections: plan.connections,
@@ -131,25 +138,21 @@ export async function runSoak(parts: SoakParts, plan: SoakPlan, say: (line: stri
 		answered += result.requests;
 		failures += result.failures;
 		firstFailure ??= result.firstFailure;
-		say(`${aborts} aborts`);
 		const storm = { port: gateway.port, connections: plan.connections, requests: stream, aborts };
 		hungUp += await stormOf(storm, dice);
 	}
 
-	const startedMs = performance.now();
+	const served = await parts.upstreamCount();
 	await load(Math.round(plan.requests * plan.warmUpShare), Math.round(plan.aborts * plan.warmUpShare));
 	const before = await readQuiet(parts);
 	await load(plan.requests, plan.aborts);
 	const after = await readQuiet(parts);
-	const seconds = (performance.now() - startedMs) / 1000;
-	const books = await booksChecks(parts, answered, hungUp);
+	const books = await booksChecks(parts, { answered, hungUp, before: served });
 	const still = after.running + after.queued + after.streams + after.upstreamOpen;
 	const growth = after.residentBytes - before.residentBytes;
 	return {
 		before,
 		after,
-		seconds,
-		answered,
 		checks: [
 			{
 				name: "every request that was not aborted is answered with 200",
@@ -172,12 +175,12 @@ export async function runSoak(parts: SoakParts, plan: SoakPlan, say: (line: stri
 	};
 }
 
-export function megabytes(bytes: number): string {
+function megabytes(bytes: number): string {
 	return `${(bytes / 1024 / 1024).toFixed(1)} MB`;
 }
 
 /** Waits until nothing runs and reads the figures; after the deadline it reads them anyway. */
-async function readQuiet(parts: Omit<SoakParts, "secrets">): Promise<Reading> {
+async function readQuiet(parts: Omit<SoakParts, "secrets">) {
 	const giveUpAt = performance.now() + QUIET_DEADLINE_MS;
 	for (;;) {
 		const reading = await read(parts);
@@ -191,7 +194,7 @@ async function readQuiet(parts: Omit<SoakParts, "secrets">): Promise<Reading> {
 	}
 }
 
-async function read({ gateway, upstreamCount }: Omit<SoakParts, "secrets">): Promise<Reading> {
+async function read({ gateway, upstreamCount }: Omit<SoakParts, "secrets">) {
 	const answer = await fetch(`http://127.0.0.1:${gateway.port}/metrics`);
 	const text = await answer.text();
 	const value = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1] ?? Number.NaN);
@@ -207,10 +210,13 @@ async function read({ gateway, upstreamCount }: Omit<SoakParts, "secrets">): Pro
 	};
 }
 
-async function booksChecks(parts: SoakParts, answered: number, hungUp: number) {
+async function booksChecks(
+	parts: SoakParts,
+	{ answered, hungUp, before }: { answered: number; hungUp: number; before: UpstreamCount },
+) {
 	const { database } = parts;
 	const books = await database.books();
-	const served = await parts.upstreamCount();
+	const served = plusDifference(NO_COUNT, before, await parts.upstreamCount());
 	const rows = await database.sql<{ ending: string; requests: string; charged: string }[]>`
 		select ending, count(*) as requests, sum(charged_nano_usd) as charged from usage_event group by ending`;
 	const of = (ending: string) => rows.find((row) => row.ending === ending);

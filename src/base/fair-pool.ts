@@ -146,7 +146,7 @@ export function createFairPool({
 	};
 }
 
-function ownShareIsTaken(): Fault {
+export function ownShareIsTaken(): Fault {
 	return new Fault(
 		"rate_limit_exceeded",
 		"This account has too many requests of this kind in progress. Retry when one has ended.",

@@ -115,6 +115,17 @@ describe("a queue", () => {
 		expect(served).toEqual(["a 1", "b 1", "c 1", "a 2"]);
 	});
 
+	test("makes an owner above `ownMax` wait for its own places", async () => {
+		const queue = createFairQueue({ clock: createManualClock() }, { ...options, places: 4, ownMax: 2 });
+		const [first] = await Promise.all([queue.enter("a"), queue.enter("a")]);
+		const third = queue.enter("a");
+		await Promise.all([queue.enter("b"), queue.enter("b")]).then(([leave]) => leave());
+		expect(queue.waiting()).toBe(1);
+		first();
+		await third;
+		expect(queue.waiting()).toBe(0);
+	});
+
 	test("drops the last waiter of the longest line for a shorter one", async () => {
 		const queue = createFairQueue({ clock: createManualClock() }, options);
 		const leave = await queue.enter("a");

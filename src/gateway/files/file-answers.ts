@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { createFairPool } from "../../base/fair-pool.ts";
+import { createFairPool, createFairQueue, ownShareIsTaken } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
 import { passedBody } from "../../base/passed-body.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
@@ -17,6 +17,9 @@ import { openUploadForm } from "./upload-form.ts";
 /** Concurrent transfers: an upload takes up to 6 MB of memory, a download up to 1 MB. */
 const UPLOADS_MAX = 32;
 const UPLOADS_SHARE = 1 / 8;
+/** Uploads above an account's share wait for its places; the body is read after the wait. */
+const UPLOADS_WAITING_MAX = 256;
+const UPLOAD_WAIT_MS_MAX = 10_000;
 const DOWNLOADS_MAX = 64;
 const DOWNLOADS_SHARE = 1 / 8;
 /** Rows per page; a larger `limit` is reduced, with `has_more` set. */
@@ -36,6 +39,13 @@ export function createFileAnswers(deps: {
 }) {
 	const { files, clock } = deps;
 	const uploads = createFairPool({ size: () => UPLOADS_MAX, share: () => UPLOADS_SHARE, allYield: true });
+	const uploadTurns = createFairQueue(deps, {
+		places: Number.POSITIVE_INFINITY,
+		ownMax: UPLOADS_MAX * UPLOADS_SHARE,
+		waitingMax: UPLOADS_WAITING_MAX,
+		waitMsMax: UPLOAD_WAIT_MS_MAX,
+		full: ownShareIsTaken,
+	});
 	const downloads = createFairPool({ size: () => DOWNLOADS_MAX, share: () => DOWNLOADS_SHARE, allYield: true });
 
 	/** Refuses if the service has no files: existing ones stay readable even if no model supports batches. */
@@ -88,7 +98,7 @@ export function createFileAnswers(deps: {
 			checkAccess(key, clock.wallMs());
 			connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			try {
-				return fileObject(await queryDatabase(() => receive(call)));
+				return fileObject(await queryDatabase(() => uploadTurns.run(key.accountId, () => receive(call))));
 			} finally {
 				connection.setIdleTimeout(IDLE_TIMEOUT_S);
 			}

@@ -86,6 +86,13 @@ for (const [name, SDK] of [
 	});
 }
 
+test("accepts 18 uploads of an account at once", async () => {
+	const { secret } = await service.customer();
+	const file = fileOf(new Uint8Array(512 * 1024));
+	const all = Array.from({ length: 18 }, () => upload({ purpose: "batch", file }, secret));
+	expect((await Promise.all(all)).map(({ status }) => status)).toEqual(all.map(() => 200));
+});
+
 describe("the form of an upload", () => {
 	test("has its fields in any order", async () => {
 		const response = await upload({

@@ -10,7 +10,7 @@ import { createEnvironmentReader, type Environment, type EnvironmentReader } fro
 import { environmentWarnings } from "./base/environment-warnings.ts";
 import { readMail, readSignIn, readStripe, readTransferDetails, withoutSlash } from "./config-sections.ts";
 import { CONFIG_TABLE } from "./config-table.ts";
-import { addressProblem } from "./db/address-problem.ts";
+import { addressProblem } from "./db/address.ts";
 import { readS3Account } from "./files/bucket.ts";
 import { readRetention } from "./ledger/retention.ts";
 import { type NanoUsd, parseUsd } from "./money/nano-usd.ts";

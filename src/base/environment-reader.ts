@@ -72,9 +72,22 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 	};
 }
 
-/** Adds a placeholder host: PostgreSQL accepts a URL whose host is in the query, but URLs with a user need one. */
+const HOST = String.raw`(?:\[[\da-fA-F:.]+\]|[\w.%-]+)(?::\d*)?`;
+const HOST_LIST = new RegExp(
+	`^(postgres(?:ql)?://(?:[^/?#]*@)?)(${HOST}(?:,${HOST})+)([/][^?#]*)?(?:[?]([^#]*))?(#.*)?$`,
+);
+
+/**
+ * Makes a PostgreSQL address a URL: a list of hosts moves to the query, and a user without a host gets a placeholder,
+ * since the host may be in the query.
+ */
 function withHost(address: string): string {
-	return address.replace(/^(postgres(?:ql)?:\/\/[^/?#@]*@)(?=[/?:][^#]*[?&]host=)/, "$1localhost");
+	const [, start, list, path = "", query = "", hash = ""] = HOST_LIST.exec(address) ?? [];
+	if (start === undefined || list === undefined)
+		return address.replace(/^(postgres(?:ql)?:\/\/[^/?#@]*@)(?=[/?:][^#]*[?&]host=)/, "$1localhost");
+	const hosts = list.split(",").map((host) => /^(.*?)(?::(\d*))?$/.exec(host) ?? []);
+	const all = [1, 2].map((part) => hosts.map((host) => host[part] ?? "").join(","));
+	return `${start}localhost${path}?host=${all[0]}&port=${all[1]}${query && "&"}${query}${hash}`;
 }
 
 /**

@@ -1,5 +1,8 @@
+import { sql } from "drizzle-orm";
 import type { PgBoss } from "pg-boss";
+import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { createTransactional } from "../db/transactional.ts";
 import { type RunDeps, runBatch } from "./run-batch.ts";
 
 const QUEUE = "batch";
@@ -20,6 +23,7 @@ const SWEEP_MS = 60_000;
 const SWEPT_MAX = 1_000;
 const CONNECTIONS_MAX = 2;
 const STOP_MS = 8_000;
+const STATEMENT_MS_MAX = 20_000;
 
 /**
  * Runs this instance's share of the open batches. The queue (pg-boss on the same Postgres, loaded at the first start)
@@ -32,6 +36,7 @@ export function createBatchRunner(
 ) {
 	const { books, clock, log } = deps;
 	let boss: PgBoss | undefined;
+	let closeQueue = async () => {};
 	let worker: string | undefined;
 	let starting: Promise<void> | undefined;
 	let cancelSweep: () => void = () => {};
@@ -39,7 +44,7 @@ export function createBatchRunner(
 	const running = new Set<Promise<void>>();
 
 	async function begin(): Promise<void> {
-		const made = await openQueue(databaseUrl, log);
+		const { made, close } = await openQueue(deps, databaseUrl);
 		try {
 			worker = await made.work<{ id: string }>(
 				QUEUE,
@@ -55,10 +60,11 @@ export function createBatchRunner(
 			);
 		} catch (error) {
 			// The next attempt creates a new queue.
-			await close(made);
+			await close();
 			throw error;
 		}
 		boss = made;
+		closeQueue = close;
 		await sweep();
 	}
 
@@ -136,29 +142,32 @@ export function createBatchRunner(
 			await starting;
 			await Promise.allSettled(running);
 			await boss?.stop({ graceful: true, timeout: STOP_MS });
+			await closeQueue();
 		},
 	};
 }
 
-/** Sets `uselibpqcompat`: without it pg-boss interprets `sslmode` differently from libpq. */
-function connectionString(databaseUrl: string): string {
-	const url = new URL(databaseUrl);
-	if (url.searchParams.has("sslmode")) url.searchParams.set("uselibpqcompat", "true");
-	return url.href;
-}
-
-async function openQueue(databaseUrl: string, log: Log): Promise<PgBoss> {
-	const { PgBoss: Boss } = await import("pg-boss");
+/** The queue uses our client, which knows several hosts, poolers and deadlines. */
+async function openQueue(deps: { clock: Clock; log: Log }, url: string) {
+	const { log } = deps;
+	const { PgBoss: Boss, fromDrizzle } = await import("pg-boss");
+	const { tx, end } = createTransactional(deps, {
+		...{ url, applicationName: "tollgate batches", connectionsMax: CONNECTIONS_MAX },
+		...{ statementDeadlineMs: STATEMENT_MS_MAX, transactionDeadlineMs: STATEMENT_MS_MAX },
+	});
 	const made = new Boss({
-		connectionString: connectionString(databaseUrl),
-		application_name: "tollgate batches",
+		db: fromDrizzle(tx, sql),
 		schema: SCHEMA,
-		max: CONNECTIONS_MAX,
 		schedule: false,
 		superviseIntervalSeconds: SUPERVISE_S,
 		monitorIntervalSeconds: SUPERVISE_S,
 		reindex: false,
 	});
+	/** Stops timers and connections, of a queue whose start failed halfway too. */
+	async function close(): Promise<void> {
+		await made.stop({ graceful: false, timeout: STOP_MS }).catch(() => {});
+		await end();
+	}
 	made.on("error", (error) => log.info("the queue of batches reported an error", { error }));
 	try {
 		await made.start();
@@ -171,13 +180,8 @@ async function openQueue(databaseUrl: string, log: Log): Promise<PgBoss> {
 			deleteAfterSeconds: EXPIRE_S,
 		});
 	} catch (error) {
-		await close(made);
+		await close();
 		throw error;
 	}
-	return made;
-}
-
-/** Stops timers and connections of a queue whose start failed halfway. */
-async function close(made: PgBoss): Promise<void> {
-	await made.stop({ graceful: false, timeout: STOP_MS }).catch(() => {});
+	return { made, close };
 }

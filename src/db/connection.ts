@@ -10,13 +10,20 @@ export type Connection = ReturnType<typeof createConnection>;
 /** Options by which the driver reports received rows and a closed connection. */
 interface ClientHooks {
 	onclose(): void;
+	onnotify?(channel: string, payload: string): void;
 	readonly transform: { row<Row>(row: Row): Row };
 }
 
-export type Connect = (hooks: ClientHooks, backoff: ReconnectBackoff) => postgres.Sql;
+/** A client that is being opened. It is ready once its settings are set. */
+export interface OpenClient {
+	readonly ready: Promise<postgres.Sql>;
+	end(how: { timeout: number }): Promise<void>;
+}
+
+export type Connect = (hooks?: Partial<ClientHooks>, backoff?: ReconnectBackoff) => OpenClient;
 
 interface OpenConnection {
-	readonly client: postgres.Sql;
+	readonly link: OpenClient;
 	/** Number of rows that the last statement returned. */
 	rows: number;
 	/** When the connection is to be replaced, by the monotonic clock. */
@@ -36,6 +43,8 @@ export interface ConnectionOptions {
 const LIFE_MS_MIN = 30 * 60_000;
 const LIFE_MS_MAX = 60 * 60_000;
 
+/** SQLSTATE in_failed_sql_transaction: an earlier text of several statements began a transaction and failed. */
+const FAILED_TRANSACTION = "25P02";
 /** SQLSTATE too_many_connections: the answer of a server without a free place. */
 const NO_PLACE = "53300";
 
@@ -64,7 +73,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 			},
 		};
 		const opened: OpenConnection = {
-			client: connect(hooks, backoff),
+			link: connect(hooks, backoff),
 			rows: 0,
 			untilMs: untilMs(),
 		};
@@ -72,7 +81,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 	}
 
 	function drop(one: OpenConnection | undefined): void {
-		one?.client
+		one?.link
 			.end({ timeout: 0 })
 			.catch((error) => deps.log.debug("closing a stuck database connection failed", { error }));
 	}
@@ -88,13 +97,10 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 	async function usable(): Promise<OpenConnection> {
 		if (current !== undefined && current.untilMs > systemClock.monotonicMs()) return current;
 		const opened = open();
-		if (current === undefined && history === undefined) {
-			current = opened;
-			return opened;
-		}
 		opening = opened;
 		try {
-			await history?.check((text) => opened.client.unsafe(text));
+			const client = await opened.link.ready;
+			await history?.check((text) => client.unsafe(text));
 			if (opening !== opened) throw connectionEnded();
 		} catch (error) {
 			if (opening === opened) opening = undefined;
@@ -118,7 +124,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 			const used = await usable();
 			used.rows = 0;
 			try {
-				return await work(used.client);
+				return await work(await used.link.ready);
 			} catch (error) {
 				if (current === used && !ended && leavesTraces(error, used)) renew();
 				throw error;
@@ -136,7 +142,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 		async end() {
 			ended = true;
 			cancelRest();
-			await Promise.all([current, opening].map((one) => one?.client.end({ timeout: 1 })));
+			await Promise.all([current, opening].map((one) => one?.link.end({ timeout: 1 })));
 		},
 	};
 }
@@ -146,5 +152,6 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
  * received before an error, and puts as many empty rows before those of the next statement.
  */
 function leavesTraces(error: unknown, { rows }: OpenConnection): boolean {
-	return isConnectionLost(error) || (rows > 0 && isOfServer(error));
+	const isInTransaction = (error as { code?: unknown }).code === FAILED_TRANSACTION;
+	return isConnectionLost(error) || isInTransaction || (rows > 0 && isOfServer(error));
 }

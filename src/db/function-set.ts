@@ -121,13 +121,6 @@ export async function removeFromPath(client: postgres.Sql): Promise<void> {
 	await setPath(client, await searchPath(client));
 }
 
-/** Checks that a connection made with `urlWithFunctions` has this version's schema first in its path. */
-export async function checkFunctions(client: postgres.Sql): Promise<void> {
-	await checkMayCall(client);
-	const [row] = await client<{ first: string }[]>`select current_schema() as first`;
-	if (row?.first !== FUNCTION_SET) throw searchPathLost();
-}
-
 /** Checks that this role may use the schema and call all of its functions. */
 export async function checkMayCall(client: postgres.Sql): Promise<void> {
 	const [row] = await client<{ mayUse: boolean; mayCall: boolean; role: string }[]>`
@@ -143,14 +136,6 @@ export async function checkMayCall(client: postgres.Sql): Promise<void> {
 	throw new Fault(
 		"service_unavailable",
 		`This version's functions are another role's: ${lacking.map((what) => `\`grant ${what} ${FUNCTION_SET} to ${quoted(row.role)}\``).join(", ")}.`,
-	);
-}
-
-/** Error for a connection made with `urlWithFunctions` that lacks the search path. */
-export function searchPathLost(): Fault {
-	return new Fault(
-		"service_unavailable",
-		"The connection to the database loses its search_path: connect to PostgreSQL itself, or have the pooler pass that setting on.",
 	);
 }
 

@@ -1,7 +1,8 @@
 import type postgres from "postgres";
 import { type Clock, withDeadline } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { newClient } from "./new-client.ts";
+import type { OpenClient } from "./connection.ts";
+import { connectTo } from "./new-client.ts";
 import { reconnectDelayS } from "./reconnect-backoff.ts";
 import type { ServerHistory } from "./server-history.ts";
 
@@ -14,9 +15,10 @@ interface Channel {
 
 /** A connection, from opening it until it is discarded. */
 interface Hearing {
-	readonly client: postgres.Sql;
-	/** Pending until its server was checked; undefined from then on. */
-	checking: Promise<void> | undefined;
+	readonly link: OpenClient;
+	readonly client: Promise<postgres.Sql>;
+	/** True once its server was checked. */
+	isChecked: boolean;
 	cancelProbe: () => void;
 }
 
@@ -34,6 +36,7 @@ export function createListener(
 ) {
 	const { clock, log } = deps;
 	const { history } = options;
+	const open = connectTo(options.url, { application_name: options.applicationName }, CONNECT_MS_MAX / 1_000);
 	const channels: Channel[] = [];
 	let present: Hearing | undefined;
 	let cancelAgain = () => {};
@@ -44,23 +47,31 @@ export function createListener(
 	const inTime = <T>(answer: PromiseLike<T>, ms: number) => withDeadline(clock, answer, ms, late);
 
 	function connect(): void {
-		const hearing: Hearing = {
-			client: newClient(options.url, {
-				connect_timeout: CONNECT_MS_MAX / 1_000,
-				connection: { application_name: options.applicationName },
-				onclose: () => giveUp(hearing, new Error("the listening connection was closed")),
-				// The driver's `listen` uses this option, but its types lack it.
-				...{ onnotify: tell },
-			}),
-			checking: undefined,
-			cancelProbe: () => {},
-		};
+		const link = open({
+			onclose: () => giveUp(hearing, new Error("the listening connection was closed")),
+			onnotify: tell,
+		});
+		const client = checked(link);
+		const hearing: Hearing = { link, client, isChecked: false, cancelProbe: () => {} };
 		present = hearing;
-		hearing.checking = history?.check((text) => inTime(hearing.client.unsafe(text), CONNECT_MS_MAX));
+		client.then(
+			() => {
+				hearing.isChecked = true;
+			},
+			() => {
+				// Reported to `subscribe`.
+			},
+		);
 		subscribe(hearing, [...channels]).then(
 			() => probeSoon(hearing),
 			(error) => giveUp(hearing, error),
 		);
+	}
+
+	async function checked(link: OpenClient): Promise<postgres.Sql> {
+		const client = await link.ready;
+		await history?.check((text) => inTime(client.unsafe(text), CONNECT_MS_MAX));
+		return client;
 	}
 
 	function tell(name: string, payload: string): void {
@@ -68,11 +79,7 @@ export function createListener(
 	}
 
 	async function subscribe(hearing: Hearing, wanted: readonly Channel[]): Promise<void> {
-		const { client, checking } = hearing;
-		if (checking !== undefined) {
-			await checking;
-			hearing.checking = undefined;
-		}
+		const client = await hearing.client;
 		for (const { name } of wanted) await inTime(client`listen ${client(name)}`, CONNECT_MS_MAX);
 		for (const { onListen, heard } of wanted) {
 			onListen();
@@ -80,11 +87,16 @@ export function createListener(
 		}
 	}
 
+	async function probe(hearing: Hearing): Promise<void> {
+		const client = await hearing.client;
+		await inTime(client`select 1`, ANSWER_MS_MAX);
+	}
+
 	function probeSoon(hearing: Hearing): void {
 		if (hearing !== present) return;
 		failures = 0;
 		hearing.cancelProbe = clock.after(PROBE_MS, () => {
-			inTime(hearing.client`select 1`, ANSWER_MS_MAX).then(
+			probe(hearing).then(
 				() => probeSoon(hearing),
 				(error) => giveUp(hearing, error),
 			);
@@ -92,7 +104,7 @@ export function createListener(
 	}
 
 	history?.onMove(() => {
-		if (present && present.checking === undefined) giveUp(present, new Error("the database is on another server"));
+		if (present?.isChecked) giveUp(present, new Error("the database is on another server"));
 	});
 
 	function giveUp(hearing: Hearing, error: unknown): void {
@@ -106,8 +118,8 @@ export function createListener(
 		failures += 1;
 	}
 
-	function drop({ client }: Hearing): void {
-		client.end({ timeout: 0 }).catch((error) => log.debug("closing a silent database connection failed", { error }));
+	function drop({ link }: Hearing): void {
+		link.end({ timeout: 0 }).catch((error) => log.debug("closing a silent database connection failed", { error }));
 	}
 
 	return {
@@ -129,7 +141,7 @@ export function createListener(
 			const last = present;
 			present = undefined;
 			last?.cancelProbe();
-			await last?.client.end({ timeout: 1 });
+			await last?.link.end({ timeout: 1 });
 		},
 	};
 }

@@ -3,7 +3,6 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
 import {
-	checkFunctions,
 	checkMayCall,
 	checkMayMakeSchema,
 	createFunctions,
@@ -23,7 +22,7 @@ import {
 	removeDeadlines,
 	schemaForTables,
 } from "./own-schema.ts";
-import { checkOwnSession, lostSettings } from "./pooler.ts";
+import { checkOwnSession } from "./pooler.ts";
 import { withRequiredSettings } from "./session-settings.ts";
 
 /** Advisory lock of migrations; an arbitrary number that all versions must share. */
@@ -39,11 +38,7 @@ const LAST_COMMIT_OF_0_2 = "869b8bb6";
  */
 export async function migrate(deps: { log: Log }, url: string, list: readonly Migration[] = migrations) {
 	return withClient(url, async (client) => {
-		const { required, lost } = await lookAtWay(client, url);
-		if (lost.length > 0)
-			deps.log.warn("connections to the database lose settings: a pooler ignores them", {
-				settings: lost,
-			});
+		const required = await lookAtWay(client, url);
 		await removeFromPath(client);
 		await checkMayWrite(client);
 		await client`select pg_advisory_lock(${ADVISORY_LOCK})`;
@@ -62,7 +57,7 @@ export async function migrate(deps: { log: Log }, url: string, list: readonly Mi
 		// After the tables that the functions use.
 		await createFunctions(client, VERSION);
 		const prepared = await urlWithFunctions(client, required);
-		await withClient(prepared, checkFunctions);
+		await withClient(prepared, checkMayCall);
 		return { applied: missing.map(({ name }) => name), url: prepared };
 	});
 }
@@ -94,7 +89,7 @@ async function findMissing(client: postgres.Sql, list: readonly Migration[]) {
 /** URL for clients if all of this version's migrations and functions exist; undefined if any is missing. */
 export async function migratedUrl(url: string): Promise<string | undefined> {
 	return withClient(url, async (client) => {
-		const { required } = await lookAtWay(client, url);
+		const required = await lookAtWay(client, url);
 		await removeFromPath(client);
 		const schema = await findOwnSchema(client);
 		if (schema === undefined || !(await hasOwnTables(client, schema)) || !(await hasFunctions(client)))
@@ -108,15 +103,13 @@ export async function migratedUrl(url: string): Promise<string | undefined> {
 	});
 }
 
-/**
- * URL with the required settings, and the settings that a pooler drops. Faults as in `pooler.ts`, before any change.
- */
+/** URL with the required settings. Fault of `checkOwnSession`, before any change. */
 async function lookAtWay(client: postgres.Sql, url: string) {
 	await checkOwnSession(client, url);
 	const required = await withRequiredSettings(client, url);
 	// Called after `withRequiredSettings`, which must see the session's original deadlines.
 	await removeDeadlines(client);
-	return { required, lost: await lostSettings(await urlWithFunctions(client, required)) };
+	return required;
 }
 
 async function hasOwnTables(client: postgres.Sql, schema: string): Promise<boolean> {

@@ -1,52 +1,95 @@
+import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import postgres from "postgres";
-import { sleep, systemClock } from "../base/clock.ts";
-import type { Connect } from "./connection.ts";
-import { connectionEnded } from "./outage.ts";
+import { sleep, systemClock, withDeadline } from "../base/clock.ts";
+import { libc } from "../base/libc.ts";
+import { type Address, addressOf, type Host } from "./address.ts";
+import type { Connect, OpenClient } from "./connection.ts";
+import { connectionEnded, isOfServer, noResponse, WrongServer } from "./outage.ts";
 import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
-
-const PORT_DEFAULT = 5432;
 
 /** Time for a closed client to say goodbye to the server. */
 const GOODBYE_MS = 1_000;
+const CONNECT_S = 5;
+/** Options of TCP sockets: level, and names on Linux and macOS. */
+const IPPROTO_TCP = 6;
+const TCP_OPTIONS = {
+	keepalives_interval: { linux: 5, darwin: 0x101 },
+	keepalives_count: { linux: 6, darwin: 0x102 },
+	tcp_user_timeout: { linux: 18, darwin: undefined },
+} as const;
 
-type Options = Omit<
-	Parameters<typeof postgres>[1] & object,
-	"max" | "backoff" | "socket" | "idle_timeout" | "max_lifetime" | "fetch_types"
->;
-
-/**
- * A client of `url` with a single connection. It parses the URL as psql and the queue's client do, because the driver
- * does not:
- * - It cuts IPv6 addresses at the first colon and does not know socket folders.
- * - It sends `host`, `port`, `user` and `password` of the query as settings.
- * - It uses the encoded name of the database.
- * - If a password contains a comma, it takes the part after @ for a list of hosts and shows it in errors. So these
- *   characters stay encoded.
- */
-export function newClient(url: string, options: Options, backoff = createReconnectBackoff(systemClock.monotonicMs)) {
-	const address = new URL(url);
-	const { searchParams: query } = address;
-	const host = query.get("host") ?? decodeURIComponent(address.hostname);
-	const name = decodeURIComponent(address.pathname.slice(1));
-	const database = name === "" ? {} : { database: name };
-	const given = { onnotice: () => {}, ...options, ...database, ...takenOut(query, ["user", "password"]) };
-	// Useless with a single host: the driver would retry it for ever, and does not know `any`. Starts check what the
-	// server may do.
-	takenOut(query, ["target_session_attrs"]);
-	if (!query.has("host") && !query.has("port") && !/^[[/]/.test(host)) return paced(address, given, backoff);
-	const port = Number(query.get("port") ?? (address.port || PORT_DEFAULT));
-	takenOut(query, ["host", "port"]);
-	// The driver's types lack the list form; it would cut a text at each colon and comma.
-	const place: object = host.startsWith("/")
-		? { path: `${host}/.s.PGSQL.${port}` }
-		: { host: [host.replace(/^\[|\]$/g, "")], port: [port] };
-	return paced(address, { ...given, ...place }, backoff);
+/** Settings of a session, set by its first statement: poolers refuse or overlook most of them as start-up parameters. */
+type Settings = Readonly<Record<string, string | number>>;
+type Ssl = boolean | "require" | "prefer" | object;
+interface Options {
+	readonly connectS: number;
+	readonly connection: Readonly<Record<string, string>>;
+	readonly ssl: Ssl;
+	onclose(): void;
 }
 
-/** Returns a function that opens pooled connections with these session settings. */
-export function connectTo(url: string, connection: NonNullable<Options["connection"]>): Connect {
-	return (hooks, backoff) => newClient(url, { ...hooks, connect_timeout: 5, connection }, backoff);
+interface Attempt {
+	readonly place: Host;
+	ssl(): Ssl;
+}
+
+/**
+ * Returns a function that opens clients with one connection each. It tries the hosts of `url` in turn, first the one
+ * that answered last. Of several hosts a standby is passed over.
+ */
+export function connectTo(url: string, settings: Settings = {}, connectSeconds = CONNECT_S): Connect {
+	const address = addressOf(url);
+	const attempts = address.hosts.flatMap((place) => attemptsAt(address, place));
+	const { application_name: ownName = "tollgate", ...others } = settings;
+	const connection = { application_name: address.applicationName ?? String(ownName) };
+	const connectS = address.connectS ?? connectSeconds;
+	const greeting = greetingOf([...address.settings, ...Object.entries(others)], address.hosts.length > 1);
+	let first = 0;
+
+	async function greet(client: postgres.Sql): Promise<void> {
+		const [row] = await withDeadline(systemClock, client.unsafe(greeting), 2_000 * connectS, noResponse);
+		if (row?.standby === true) throw new WrongServer("the database's address leads to a standby, which only reads");
+	}
+
+	return (hooks, backoff = createReconnectBackoff(systemClock.monotonicMs)) => {
+		let client: postgres.Sql | undefined;
+		let ended = false;
+		async function open(): Promise<postgres.Sql> {
+			const errors: unknown[] = [];
+			for (const _ of attempts) {
+				const at = first;
+				const { place, ssl } = attempts[at] as Attempt;
+				let isGreeted = false;
+				const onclose = () => isGreeted && hooks?.onclose?.();
+				const pausing = errors.length === 0 ? backoff : createReconnectBackoff(systemClock.monotonicMs);
+				const its = newClient(address, place, { ...hooks, onclose, connection, connectS, ssl: ssl() }, pausing);
+				client = its;
+				try {
+					await greet(its);
+					isGreeted = true;
+					return its;
+				} catch (error) {
+					if (first === at) first = (at + 1) % attempts.length;
+					void its.end({ timeout: 0 });
+					errors.push(error);
+					if (ended) break;
+				}
+			}
+			throw errors.find(isOfServer) ?? errors[0];
+		}
+		const ready = open();
+		// Reported to callers that wait for it; an end in between must not end the process.
+		ready.catch(() => {});
+		return {
+			ready,
+			async end(how) {
+				ended = true;
+				await client?.end(how);
+			},
+		};
+	};
 }
 
 /** Runs `work` with a client of `url`, then closes the client. */
@@ -55,72 +98,112 @@ export async function withClient<Result>(
 	work: (client: postgres.Sql) => Promise<Result>,
 	connectSeconds = 10,
 ): Promise<Result> {
-	const client = newClient(url, { connect_timeout: connectSeconds });
+	const opened: OpenClient = connectTo(url, {}, connectSeconds)();
 	try {
-		return await work(client);
+		return await work(await opened.ready);
 	} finally {
-		await client.end({ timeout: 1 });
+		await opened.end({ timeout: 1 });
 	}
 }
 
-/** Removes parameters that are not session settings but that the driver would send as such. */
-function takenOut(query: URLSearchParams, names: readonly string[]): Record<string, string> {
-	const taken = names.flatMap((name) => {
-		const value = query.get(name);
-		return value === null ? [] : [[name, value] as const];
-	});
-	for (const [name] of taken) query.delete(name);
-	return Object.fromEntries(taken);
+/** Ways to connect to a host: `allow` tries without TLS first. Sockets in a folder have no TLS. */
+function attemptsAt(address: Address, place: Host): readonly Attempt[] {
+	const { sslMode, sslRootCert } = address;
+	if (place.host.startsWith("/") || sslMode === "disable") return [{ place, ssl: () => false }];
+	if (sslMode === "require" || sslMode === "prefer") return [{ place, ssl: () => sslMode }];
+	if (sslMode === "allow") return [false, "require" as const].map((ssl) => ({ place, ssl: () => ssl }));
+	const identity = (_: string, certificate: PeerCertificate) =>
+		sslMode === "verify-full" ? checkServerIdentity(place.host, certificate) : undefined;
+	return [
+		{
+			place,
+			ssl: () => ({
+				rejectUnauthorized: true,
+				checkServerIdentity: identity,
+				// Read each time, since the file may be renewed.
+				...(sslRootCert === undefined || sslRootCert === "system" ? {} : { ca: readFileSync(sslRootCert) }),
+			}),
+		},
+	];
 }
 
-/** Where the driver connects, as it parsed the URL. */
-interface Place {
-	readonly path: string | false;
-	readonly host: readonly string[];
-	readonly port: readonly number[];
+/** First statement of a connection. `set_config` parses lists as start-up parameters are parsed. */
+function greetingOf(settings: readonly (readonly [string, string | number])[], isOneOfMany: boolean): string {
+	const set = settings.map(([name, value]) => `set_config(${literal(name)}, ${literal(String(value))}, false)`);
+	return `select ${[...set, isOneOfMany ? "pg_is_in_recovery() as standby" : "1"].join(", ")}`;
+}
+
+/** Literal that has one meaning, whatever `standard_conforming_strings` is. */
+const literal = (text: string) => `E'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+
+function setTcpOptions(socket: Socket, { keepAliveS, keepAlive }: Address): void {
+	socket.setKeepAlive(keepAliveS > 0, keepAliveS * 1_000);
+	const fd = (socket as { _handle?: { fd?: number } })._handle?.fd;
+	for (const [name, { linux, darwin }] of Object.entries(TCP_OPTIONS)) {
+		const value = keepAlive[name as keyof typeof TCP_OPTIONS] ?? 0;
+		const option = process.platform === "darwin" ? darwin : linux;
+		if (value === 0 || option === undefined || fd === undefined) continue;
+		libc().setsockopt(fd, IPPROTO_TCP, option, Int32Array.of(value), 4);
+	}
 }
 
 /**
- * The driver with our own sockets. Its own reconnects have no pause after a socket closed without an error, and connect
- * even for a client that ended.
+ * The driver with one connection in its life, our own sockets, and none of its own parsing of URLs: it cuts IPv6
+ * addresses, knows no socket folders, and shows parts of a password with a comma. Its own reconnects have no pause after
+ * a socket closed without an error, and connect even for a client that ended.
  *
- * The client ends with its connection: a second session would lack the locks and search path of the first, and a
+ * The client ends with its connection: a second session would lack the locks and settings of the first, and a
  * statement between a socket's error and close would never be answered.
  */
-function paced({ href }: URL, options: Options, backoff: ReconnectBackoff): postgres.Sql {
+function newClient(
+	address: Address,
+	{ host, port }: Host,
+	{ connectS, ...options }: Options,
+	backoff: ReconnectBackoff,
+): postgres.Sql {
+	const isFolder = host.startsWith("/");
 	let ended = false;
 	let socket: Socket | undefined;
-	const client = postgres(href, {
+	const client = postgres({
+		onnotice: () => {},
 		...options,
+		...(address.user === "" ? {} : { user: address.user }),
+		...(address.password === "" ? {} : { pass: address.password }),
+		...(address.database === "" ? {} : { database: address.database }),
+		// The driver's types lack the list form; it would cut a text at each colon and comma.
+		...(isFolder ? { path: `${host}/.s.PGSQL.${port}` } : { host: [host], port: [port] }),
+		connect_timeout: connectS,
 		max: 1,
-		backoff: 0 as unknown as boolean,
+		backoff: 0,
 		idle_timeout: 0,
 		max_lifetime: null,
+		keep_alive: 0,
 		// Disables the driver's own query for array types: if interrupted, its unhandled rejection ends the process.
 		fetch_types: false,
 		onclose: gone,
-		// The driver's types lack the option `socket`.
-		...{
-			async socket({ path, host, port }: Place) {
-				const pauseMs = backoff.pauseMs();
-				if (pauseMs > 0) await sleep(systemClock, pauseMs);
-				if (ended) throw connectionEnded();
-				backoff.made();
-				const place = { host: host[0] as string, port: port[0] as number };
-				const made = new Socket();
-				socket = made;
-				// Ends the client before the driver reports the error: until then it would accept statements.
-				made.once("error", () => gone(0));
-				// In a later tick, after the driver has added its listener for socket errors.
-				setImmediate(() => (ended ? made.destroy() : made.connect(path === false ? place : { path })));
-				// The driver verifies the certificate for this host name.
-				return Object.assign(made, place);
-			},
+		async socket() {
+			const pauseMs = backoff.pauseMs();
+			if (pauseMs > 0) await sleep(systemClock, pauseMs);
+			if (ended) throw connectionEnded();
+			backoff.made();
+			const made = new Socket();
+			socket = made;
+			// Ends the client before the driver reports the error: until then it would accept statements.
+			made.once("error", gone);
+			if (!isFolder) made.once("connect", () => setTcpOptions(made, address));
+			// In a later tick, after the driver has added its listener for socket errors.
+			setImmediate(() => {
+				if (ended) made.destroy();
+				else if (isFolder) made.connect({ path: `${host}/.s.PGSQL.${port}` });
+				else made.connect({ host, port });
+			});
+			// The driver sends this host name to the server's TLS.
+			return Object.assign(made, { host, port });
 		},
-	});
-	function gone(id: number): void {
+	} as unknown as postgres.Options<never>);
+	function gone(): void {
 		void client.end({ timeout: 0 });
-		options.onclose?.(id);
+		options.onclose();
 	}
 	const end = client.end;
 	client.end = async (how) => {
@@ -131,5 +214,5 @@ function paced({ href }: URL, options: Options, backoff: ReconnectBackoff): post
 		// Destroys the socket of a server that does not respond: the driver waits for its close.
 		setTimeout(() => socket?.destroy(), GOODBYE_MS).unref();
 	};
-	return client;
+	return client as unknown as postgres.Sql;
 }

@@ -18,6 +18,13 @@ export class WrongServer extends Error {
 	override readonly name = "WrongServer" as const;
 }
 
+/** Error for a connection that was accepted but not answered. */
+export function noResponse(): Error {
+	const message =
+		"it takes connections and does not answer: it hangs, or a pooler before it is paused or has none free";
+	return Object.assign(new Error(message), { code: "SILENT" });
+}
+
 /** Causes that are searched: the query builder wraps the driver's errors. */
 const CAUSES_MAX = 5;
 

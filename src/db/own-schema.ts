@@ -61,7 +61,7 @@ export async function schemaForTables(client: postgres.Sql): Promise<string> {
 		select schema, (
 			select min(nspname) from pg_class c join pg_namespace n on n.oid = relnamespace
 			where relname = 'schema_migration' and ${isOurs(client)}
-				and (select reset_val = boot_val from pg_settings where name = 'search_path')) as elsewhere
+				and (select current_setting(name) = boot_val from pg_settings where name = 'search_path')) as elsewhere
 		from unnest(current_schemas(false)) with ordinality path(schema, at)
 		where schema !~ '^pg_' and schema <> 'information_schema' order by at limit 1`;
 	const { database, role } = await look(client);

@@ -1,5 +1,4 @@
 import type postgres from "postgres";
-import { Fault } from "../base/fault.ts";
 
 interface RequiredSetting {
 	readonly name: string;
@@ -34,23 +33,11 @@ const REQUIRED: readonly RequiredSetting[] = [
 	required("transaction_timeout", "0"),
 ];
 
-/** URL with the settings that differ in `client`, which is connected to it: a pooler need not pass on the others. */
+/** URL with the settings that differ in `client`, which is connected to it. */
 export async function withRequiredSettings(client: postgres.Sql, url: string): Promise<string> {
 	const shown = await show(client);
 	const asked = REQUIRED.filter(({ isMet, value }, at) => !isMet(shown[at] ?? value));
 	return asked.reduce((to, { name, value }) => withSetting(to, name, value), url);
-}
-
-/** Checks that connections with a URL of `withRequiredSettings` have all of the settings. */
-export async function checkRequiredSettings(client: postgres.Sql): Promise<void> {
-	const shown = await show(client);
-	const at = REQUIRED.findIndex(({ isMet, value }, index) => !isMet(shown[index] ?? value));
-	const lost = REQUIRED[at];
-	if (lost === undefined) return;
-	throw new Fault(
-		"service_unavailable",
-		`Connections to the database have ${lost.name} = ${shown[at]}, and a pooler overlooks that we ask for ${lost.value}: set it so for this role and database (\`alter role … set\`).`,
-	);
 }
 
 /** Values of the settings; null if this server's version lacks one. */

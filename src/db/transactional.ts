@@ -13,6 +13,7 @@ export type Transactional = PostgresJsDatabase<Record<string, never>>;
 export interface TransactionalOptions extends Pick<ConnectionOptions, "history"> {
 	readonly url: string;
 	readonly applicationName: string;
+	readonly connectionsMax?: number;
 	readonly statementDeadlineMs: number;
 	/** Milliseconds from `begin` to the end of `commit`, including the wait for a connection. */
 	readonly transactionDeadlineMs: number;
@@ -37,12 +38,16 @@ export function createTransactional(deps: { clock: Clock; log: Log }, options: T
 		"tollgate.control_at_commit": "on",
 	});
 	const connectTyped: Connect = (...how) => {
-		const client = connect(...how);
-		// Drizzle sets type parsers on each client that it gets.
-		drizzle(client);
-		return client;
+		const { ready, end } = connect(...how);
+		const typed = ready.then((client) => {
+			// Drizzle sets type parsers on each client that it gets.
+			drizzle(client);
+			return client;
+		});
+		typed.catch(() => {});
+		return { ready: typed, end };
 	};
-	const pool = createConnectionPool(deps, CONNECTIONS_MAX, connectTyped, {
+	const pool = createConnectionPool(deps, options.connectionsMax ?? CONNECTIONS_MAX, connectTyped, {
 		idleMs: IDLE_MS,
 		history: options.history,
 	});

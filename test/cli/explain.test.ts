@@ -42,7 +42,7 @@ test.each([
 	["a role that may not sign in", shut, "alter role … login"],
 	["a role that may not use the database", stranger, "grant connect on database"],
 	["a server without TLS", changed({ search: "?sslmode=require" }), "does not support TLS"],
-	["a parameter of another driver", changed({ search: "?channel_binding=require" }), "Remove it from DATABASE_URL"],
+	["a parameter of another driver", changed({ search: "?pgbouncer=true" }), "Remove it from DATABASE_URL"],
 ])("a start says in one line what to do about %s", async (_, url, remedy) => {
 	const error = await migrate({ log: silentLog }, url).then(
 		() => undefined,
@@ -83,7 +83,7 @@ test.each([
 	["55000", 'database "d" is not currently accepting connections', "allow_connections true"],
 	["25006", "cannot execute INSERT in a read-only transaction", "Point DATABASE_URL at the primary"],
 	["42501", "permission denied for sequence recall_ticket", "grant usage on all sequences"],
-	["DEPTH_ZERO_SELF_SIGNED_CERT", "self signed certificate", "NODE_EXTRA_CA_CERTS"],
+	["DEPTH_ZERO_SELF_SIGNED_CERT", "self signed certificate", "Set sslrootcert"],
 	["08P01", "no more connections allowed (max_client_conn)", "Raise max_client_conn"],
 	["08P01", "password authentication failed", "in the pooler"],
 	["08P01", 'database "d" does not exist', "to the pooler"],

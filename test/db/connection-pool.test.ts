@@ -18,7 +18,7 @@ function world() {
 	let made = 0;
 	const pool = createConnectionPool({ clock, log: silentLog }, CONNECTIONS, () => {
 		made += 1;
-		return { end: async () => {} } as postgres.Sql;
+		return { ready: Promise.resolve({} as postgres.Sql), end: async () => {} };
 	});
 	atEnd(() => pool.end());
 	const statement = () => new Promise<void>((resolve) => clock.after(STATEMENT_MS, resolve));

@@ -3,7 +3,7 @@ import { connect, createServer, Socket } from "node:net";
 import { sql } from "drizzle-orm";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { newClient } from "../../src/db/new-client.ts";
+import { connectTo } from "../../src/db/new-client.ts";
 import { isConnectionLost } from "../../src/db/outage.ts";
 import { createStatements } from "../../src/db/statements.ts";
 import { createTransactional } from "../../src/db/transactional.ts";
@@ -63,6 +63,16 @@ test("rows before an error do not reach the next statement", async () => {
 	expect(await pid()).toBe(before as number);
 });
 
+test("a transaction that a text of several statements leaves fails one more statement", async () => {
+	const deadlines = { statementDeadlineMs: DEADLINE_MS, transactionDeadlineMs: DEADLINE_MS, connectionsMax: 1 };
+	const work = createTransactional(deps, { url: server.url, applicationName: "connection", ...deadlines });
+	atEnd(() => work.end());
+	const run = (text: string) => rejection(work.tx.execute(sql.raw(text)));
+	expect(await run("begin; select 1 / 0; commit")).toBeDefined();
+	expect(await run("select 1")).toBeDefined();
+	expect(await run("select 1")).toBeUndefined();
+});
+
 test("a statement between a socket's error and its close fails at once", async () => {
 	const proxy = withTcpProxy(at);
 	const statements = statementsAt(addressAt(proxy.port));
@@ -87,8 +97,9 @@ test("a statement between a socket's error and its close fails at once", async (
 
 test("a client ends with its connection", async () => {
 	const closed = Promise.withResolvers<void>();
-	const client = newClient(server.url, { onnotice: () => {}, onclose: () => closed.resolve() });
-	atEnd(() => client.end({ timeout: 0 }));
+	const opened = connectTo(server.url)({ onclose: () => closed.resolve() });
+	atEnd(() => opened.end({ timeout: 0 }));
+	const client = await opened.ready;
 	const [session] = await client<{ pid: number }[]>`select pg_backend_pid() as pid, pg_advisory_lock(17)`;
 	await server.sql`select pg_terminate_backend(${session?.pid as number})`;
 	await closed.promise;

@@ -1,13 +1,17 @@
 import { expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { connect, createServer, type ListenOptions } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
-import { newClient } from "../../src/db/new-client.ts";
+import { libc } from "../../src/base/libc.ts";
+import { connectTo, withClient } from "../../src/db/new-client.ts";
 import { isConnectionLost } from "../../src/db/outage.ts";
 import { withSetting } from "../../src/db/session-settings.ts";
 import { runHere } from "../cli/run-here.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
+import { withTcpProxy } from "../support/tcp-proxy.ts";
+import { waitFor } from "../support/wait.ts";
 
 const database = await withDatabase();
 const server = new URL(database.url);
@@ -38,14 +42,13 @@ const addressAt = (host: string, query: Record<string, string> = {}) =>
 	);
 
 async function answersAt(url: string): Promise<void> {
-	const options = { onnotice: () => {}, connection: { application_name: "somebody" } };
-	const client = newClient(withSetting(url, "search_path", "one, two"), options);
+	const { ready, end } = connectTo(withSetting(url, "search_path", "one, two"), { application_name: "somebody" })();
 	try {
-		const [row] = await client`
+		const [row] = await (await ready)`
 			select current_database() as name, current_setting('search_path') as path, current_setting('application_name') as who`;
 		expect({ ...row }).toEqual({ name: server.pathname.slice(1), path: "one, two", who: "somebody" });
 	} finally {
-		await client.end({ timeout: 1 });
+		await end({ timeout: 1 });
 	}
 	const env = { DATABASE_URL: url, DATA_DIR: folder };
 	expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
@@ -54,6 +57,31 @@ async function answersAt(url: string): Promise<void> {
 test("connects to a name and to an IPv4 address", async () => {
 	await answersAt(database.url);
 	await answersAt(addressAt(`localhost:${server.port}`));
+});
+
+test("tries several hosts in turn, first the one that answered", async () => {
+	const env = { DATABASE_URL: addressAt(`127.0.0.1:1,${server.host}`), DATA_DIR: folder };
+	expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
+	const proxies = [server, server].map(({ hostname, port }) => withTcpProxy({ hostname, port: Number(port) }));
+	const ports = proxies.map(({ port }) => port);
+	const open = connectTo(addressAt("localhost", { host: "127.0.0.1,127.0.0.1", port: ports.join(",") }));
+	const asked = async () => {
+		const { ready, end } = open();
+		await (await ready)`select 1`;
+		await end({ timeout: 1 });
+		return proxies.map((proxy) => proxy.accepted());
+	};
+	expect(await asked()).toEqual([1, 0]);
+	proxies[0]?.cut();
+	expect(await asked()).toEqual([1, 1]);
+	proxies[0]?.restore();
+	expect(await asked()).toEqual([1, 2]);
+	proxies[1]?.freeze();
+	const { ready, end } = open();
+	await waitFor(() => proxies[1]?.accepted() === 3, "an attempt at the silent host");
+	await end({ timeout: 0 });
+	await ready.catch(() => {});
+	expect(await asked()).toEqual([2, 3]);
 });
 
 test("takes host and port from the query", async () => {
@@ -99,19 +127,16 @@ test("accepts spaces around the address, and user and password in the query", as
 
 test("decodes user, password and database name", async () => {
 	const name = `${server.pathname.slice(1)} 50%`;
-	const client = newClient(database.url, { onnotice: () => {} });
+	const client = database.sql;
 	await client.unsafe(`create role "a@b" login superuser password 'one@two,three@four'`);
 	await client.unsafe(`create database "${name}"`);
 	atEnd(async () => {
 		await client.unsafe(`drop database "${name}" with (force)`);
 		await client.unsafe('drop role "a@b"');
-		await client.end();
 	});
 	const at = `${server.host}/${encodeURIComponent(name)}`;
 	for (const url of [`postgres://a%40b:one@two,three@four@${at}`, `postgres://a%40b:one%40two,three%40four@${at}`]) {
-		const other = newClient(url, { onnotice: () => {} });
-		const [row] = await other`select current_database() as name, current_user as who`;
-		await other.end();
+		const [row] = await withClient(url, async (other) => other`select current_database() as name, current_user as who`);
 		expect({ ...row }).toEqual({ name, who: "a@b" });
 	}
 });
@@ -134,14 +159,21 @@ test("names a wrong host, database, port or sslmode", async () => {
 	const wrong = {
 		"postgres://u:hunter2@%zz/db": "a % in its host",
 		"postgres://u:hunter2@h/%zz": "a % in its host or its database",
-		"postgres://u:hunter2@h/db?port=99999": "a port in its query",
-		"postgres://u:hunter2@h/db?port=x": "a port in its query",
+		"postgres://u:hunter2@h/db?port=99999": "a port that is no number",
+		"postgres://u:hunter2@h/db?port=x": "a port that is no number",
 		"postgres://u:hunter2@h/db?sslmode=bogus": 'as its sslmode; got "bogus"',
 		"postgres://u:x@h/db?sslmode=require?password=hunter2": "as its sslmode\n",
 		"postgres://u:x@h/db#hunter2": "has a # in it",
 		"postgres://u:x@h/db?a=b#": "has a # in it",
-		"postgres://u:hunter2@one,two/db": "names several hosts",
-		"postgres://u:hunter2@/db?host=one,two&port=1,2": "names several hosts",
+		"postgres://u:hunter2@/db?host=one,two&port=1,2,3": "has 3 ports for 2 hosts",
+		"postgres://u:hunter2@a:1,b:99999/db": "a port that is no number",
+		"postgres://u:hunter2@h/db?sslmode=require&channel_binding=require": "requires channel_binding, which is not",
+		"postgres://u:hunter2@h/db?target_session_attrs=standby": "target_session_attrs that is not supported",
+		"postgres://u:hunter2@h/db?sslcert=hunter2": "the parameter sslcert, which is not supported",
+		"postgres://u:hunter2@h/db?sslrootcert=/nowhere/hunter2": "an sslrootcert that is no readable file",
+		"postgres://u:hunter2@h/db?sslrootcert=system&sslmode=require": "sslmode=verify-full with sslrootcert=system",
+		"postgres://u:hunter2@h/db?keepalives_idle=hunter2": "a whole number as its keepalives_idle",
+		"postgres://u:hunter2@h/db?options=-f%20hunter2": "options other than `-c name=value`",
 		'"postgres://u:hunter2@h/db"': "must not be in quotation marks",
 		"'postgres://u:hunter2@h/db'": "must not be in quotation marks",
 	};
@@ -154,7 +186,7 @@ test("names a wrong host, database, port or sslmode", async () => {
 });
 
 test("refuses an invalid address without showing its password", async () => {
-	for (const host of ["a:1,b:2", "a:99999", "a:x", "[::1", ""]) {
+	for (const host of ["a:1,b c:2", "a:99999", "a:x", "[::1", ""]) {
 		const env = { DATABASE_URL: `postgres://user:hunter2@${host}/name`, DATA_DIR: folder };
 		const { exitCode, stderr } = await runHere(["account", "list"], env);
 		expect([host, exitCode, stderr]).toEqual([host, 1, expect.stringContaining("is not a valid address: ")]);
@@ -167,41 +199,28 @@ test("makes no connection after an end during its pause", async () => {
 	const url = addressAt(`127.0.0.1:${at}`);
 	let made = 0;
 	const pausing = Promise.withResolvers<void>();
-	const options = { onnotice: () => {}, connection: { application_name: "ends in its pause" } };
-	const paused = (pauseMs: () => number) => newClient(url, options, { pauseMs, made: () => void made++ });
+	const open = connectTo(url, { application_name: "ends in its pause" });
+	const paused = (pauseMs: () => number) => open({}, { pauseMs, made: () => void made++ });
 	const first = paused(() => {
 		pausing.resolve();
 		return 20;
 	});
-	const lost = Promise.resolve(first`select 1`).catch((error) => error);
+	const lost = first.ready.catch((error) => error);
 	await pausing.promise;
 	// Its pause ends after the other client's.
 	const next = paused(() => 60);
-	const answer = Promise.resolve(next`select 1 as one`);
 	await first.end({ timeout: 0 });
 	expect(isConnectionLost(await lost)).toBe(true);
-	expect([...(await answer)]).toEqual([{ one: 1 }]);
+	const client = await next.ready;
 	expect(made).toBe(1);
 	const [row] =
-		await next`select count(*)::int as open from pg_stat_activity where application_name = 'ends in its pause'`;
+		await client`select count(*)::int as open from pg_stat_activity where application_name = 'ends in its pause'`;
 	expect(row?.open).toBe(1);
-	await next.end();
-});
-
-test("connects for earlier statements when its end has time", async () => {
-	const client = newClient(database.url, { onnotice: () => {} });
-	const answer = Promise.resolve(client`select 1 as one`);
-	// The end takes effect in the next turn.
-	await Promise.resolve();
-	await Promise.resolve();
-	await client.end({ timeout: 10 });
-	expect([...(await answer)]).toEqual([{ one: 1 }]);
+	await next.end({ timeout: 1 });
 });
 
 test("sends no query of its own, and is the only importer of the driver", async () => {
-	const client = newClient(database.url, { onnotice: () => {} });
-	atEnd(() => client.end({ timeout: 0 }));
-	expect(client.options.fetch_types).toBe(false);
+	expect(await withClient(database.url, async ({ options }) => options.fetch_types)).toBe(false);
 	const makers: string[] = [];
 	const source = join(import.meta.dir, "../../src");
 	for (const path of new Bun.Glob("**/*.{ts,tsx}").scanSync(source)) {
@@ -209,4 +228,33 @@ test("sends no query of its own, and is the only importer of the driver", async 
 		if (/^import postgres\b.* from "postgres"|import\("postgres"\)/m.test(text)) makers.push(path);
 	}
 	expect(makers).toEqual(["db/new-client.ts"]);
+});
+
+const shown = (url: string, name: string) =>
+	withClient(url, async (client) => (await client.unsafe(`select current_setting('${name}') as value`))[0]?.value);
+
+test.each([
+	["options", "-c search_path=a --work-mem=7MB -cwork_mem=8MB", "work_mem", "8MB"],
+	["options", '-c search_path="a\\ b",c', "search_path", '"a b",c'],
+	["application_name", "it's \\ mine", "application_name", "it's \\ mine"],
+	["fallback_application_name", "other", "application_name", "other"],
+	["DateStyle", "SQL, DMY", "DateStyle", "SQL, DMY"],
+])("applies %s=%s as libpq does", async (name, value, setting, expected) => {
+	expect(await shown(withSetting(database.url.replace(/\?.*/, ""), name, value), setting)).toBe(expected);
+});
+
+test.skipIf(process.platform !== "linux")("sets the socket's keepalives", async () => {
+	const wanted = { keepalives_idle: 31, keepalives_interval: 7, keepalives_count: 3, tcp_user_timeout: 9_000 };
+	const url = Object.entries(wanted).reduce((to, [name, value]) => withSetting(to, name, String(value)), database.url);
+	const ofSockets = await withClient(url, async () =>
+		readdirSync("/proc/self/fd").map((fd) =>
+			// TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT and TCP_USER_TIMEOUT.
+			[4, 5, 6, 18].map((option) => {
+				const value = new Int32Array(1);
+				libc().getsockopt(Number(fd), 6, option, value, Uint32Array.of(4));
+				return value[0];
+			}),
+		),
+	);
+	expect(ofSockets).toContainEqual(Object.values(wanted));
 });

@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import postgres from "postgres";
-import { createLog, silentLog } from "../../src/base/log.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { FUNCTION_SET } from "../../src/db/function-set.ts";
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";
+import { createStatements } from "../../src/db/statements.ts";
 import { createEmptyDatabase } from "../support/database.ts";
 import { type FakePoolerOptions, startFakePooler } from "../support/fake-pooler.ts";
 
@@ -25,6 +28,8 @@ function pooled(options: FakePoolerOptions): string {
 	stopPooler = pooler.stop;
 	return pooler.url;
 }
+
+const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
 async function tables(): Promise<number> {
 	const [row] = await client<{ n: number }[]>`
@@ -55,31 +60,19 @@ describe("a pooler in transaction mode", () => {
 	});
 });
 
-describe("a pooler in session mode", () => {
-	test("is refused if it ignores search_path", async () => {
-		const url = pooled({ overlooks: ["search_path"] });
-		await expect(migrate(deps, url)).rejects.toThrow("loses its search_path");
-		await expect(migratedUrl(url)).rejects.toThrow("loses its search_path");
-		expect(await tables()).toBe(0);
-	});
-
-	test("is refused if it rejects startup settings, with their names", async () => {
-		const url = pooled({ refuses: "lock_timeout" });
-		await expect(migrate(deps, url)).rejects.toThrow(
-			/\(unsupported startup parameter: lock_timeout\).*search_path, statement_timeout, lock_timeout/,
+test("a pooler in session mode may drop or refuse start-up parameters", async () => {
+	const overlooks = ["search_path", "statement_timeout", "lock_timeout", "tollgate.control_at_commit", "DateStyle"];
+	for (const options of [{ overlooks }, { refuses: "search_path" }]) {
+		await client.unsafe("alter database current set datestyle = 'German'".replace("current", nameOf(database.url)));
+		const { url } = await migrate(deps, pooled(options));
+		const statements = createStatements(
+			{ clock: systemClock, log: silentLog },
+			{ url, applicationName: "pooled", connectionsMax: 1, statementDeadlineMs: 5_000 },
 		);
-		expect(await tables()).toBe(0);
-	});
-
-	test("is accepted with a warning if it ignores other settings", async () => {
-		const lines: string[] = [];
-		const log = createLog({ level: "warn", write: (line) => lines.push(line) });
-		const way = pooled({ overlooks: ["lock_timeout", "tollgate.control_at_commit"] });
-		const { url } = await migrate({ log }, way);
-		expect(lines.map((line) => JSON.parse(line).settings)).toEqual([["lock_timeout", "tollgate.control_at_commit"]]);
-		expect(await migratedUrl(way)).toBe(url);
-		lines.length = 0;
-		await migrate({ log }, database.url);
-		expect(lines).toEqual([]);
-	});
+		const [row] = await statements<{ path: string; style: string; lock: string }>`
+			select current_schema() as path, current_setting('DateStyle') as style, current_setting('lock_timeout') as lock`;
+		expect(row).toEqual({ path: FUNCTION_SET, style: "ISO, DMY", lock: "500ms" });
+		await statements.end();
+		stopPooler();
+	}
 });

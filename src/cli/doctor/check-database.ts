@@ -4,9 +4,10 @@ import { lostActsProblem, readLostActs } from "../../cluster/lost-acts.ts";
 import type { Config } from "../../config.ts";
 import { durabilityProblem, identityProblem, readDurability } from "../../db/durability.ts";
 import { checkMigratable, migratedUrl } from "../../db/migrate.ts";
-import { newClient, withClient } from "../../db/new-client.ts";
+import { connectTo, withClient } from "../../db/new-client.ts";
+import { noResponse } from "../../db/outage.ts";
 import { checkMayWrite } from "../../db/own-schema.ts";
-import { checkOwnSession, lostSettings, noResponse, urlForClients } from "../../db/pooler.ts";
+import { checkOwnSession } from "../../db/pooler.ts";
 import { type Finding, type Findings, findingsOf } from "./finding.ts";
 
 const CONNECT_S = 8;
@@ -30,24 +31,19 @@ export async function checkDatabase(
 	{ wallMs = Date.now, timer = systemClock }: { wallMs?: () => number; timer?: Clock } = {},
 ): Promise<readonly Finding[]> {
 	const [database, schema, clock] = [findingsOf("database"), findingsOf("schema"), findingsOf("clock")];
-	const client = newClient(url, { connect_timeout: CONNECT_S, connection: { application_name: "tollgate doctor" } });
+	const { ready, end } = connectTo(url, { application_name: "tollgate doctor" }, CONNECT_S)();
 	try {
+		const client = await withDeadline(timer, ready, ANSWER_MS_MAX, noResponse);
 		const answered = await withDeadline(timer, roundTrips(client, wallMs), ANSWER_MS_MAX, noResponse);
 		await checkSettings(client, { ...config, ...answered }, database);
 		judgeOffset(answered.offsetMs, clock);
 		await checkOwnSession(client, url);
 		await checkMayWrite(client);
-		const lost = await lostSettings(await urlForClients(client, url));
-		if (lost.length > 0)
-			database.warn(
-				`database connections lose settings: ${lost.join(", ")}`,
-				"Connect to PostgreSQL directly, or let the pooler forward the settings. Otherwise locked rows block statements longer.",
-			);
 		await checkSchema(url, schema);
 	} catch (error) {
 		database.failed(error);
 	} finally {
-		await client.end({ timeout: 1 });
+		await end({ timeout: 1 });
 	}
 	return [...database.list, ...schema.list, ...clock.list];
 }
@@ -55,8 +51,6 @@ export async function checkDatabase(
 /** Returns the median round trip, and the clock difference measured in the shortest one. */
 async function roundTrips(client: postgres.Sql, wallMs: () => number) {
 	const trips: { tookMs: number; offsetMs: number }[] = [];
-	// Not measured, since the first statement also opens the connection.
-	await client`select`;
 	for (let trip = 0; trip < ROUND_TRIPS; trip++) {
 		const [startMs, sentMs] = [performance.now(), wallMs()];
 		const [row] = await client<{ ms: string }[]>`select (extract(epoch from clock_timestamp()) * 1000)::text as ms`;

@@ -141,16 +141,6 @@ describe("a pooler", () => {
 		expect(findings.filter(({ what }) => what.includes("schema"))).toEqual([]);
 	});
 
-	test("that drops start-up parameters is an error naming them", async () => {
-		for (const [options, what] of [
-			[{ refuses: "statement_timeout" }, /unsupported startup parameter: statement_timeout\).*pass .*: search_path,/],
-			[{ refuses: "search_path" }, /unsupported startup parameter: search_path/],
-			[{ overlooks: ["search_path"] }, /loses its search_path/],
-		] as const)
-			expectFinding(await through(options), "broken", what);
-		expectFinding(await through({ overlooks: ["lock_timeout"] }), "warning", /lose settings: lock_timeout$/);
-	});
-
 	test("that accepts but never answers is an error soon, not of the address", async () => {
 		const timer = createManualClock();
 		const pooler = startFakePooler(db.url, { isSilent: true });

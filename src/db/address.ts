@@ -1,0 +1,167 @@
+import { accessSync, constants } from "node:fs";
+import { isDecodable } from "../base/environment-reader.ts";
+
+const PORT_DEFAULT = 5432;
+const KEEPALIVE_S_DEFAULT = 60;
+const SSL_MODES = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const;
+/** Parameters of libpq, with the values that describe what happens anyway; other values are refused. */
+const FIXED: Readonly<Record<string, string>> = {
+	target_session_attrs: "any read-write primary",
+	channel_binding: "disable prefer",
+	gssencmode: "disable prefer",
+	load_balance_hosts: "disable",
+	sslcertmode: "disable allow",
+	sslcompression: "0",
+	sslnegotiation: "postgres",
+	sslsni: "1",
+};
+const UNSUPPORTED: ReadonlySet<string> = new Set(
+	(
+		"gssdelegation gsslib hostaddr krbsrvname max_protocol_version min_protocol_version oauth_client_id " +
+		"oauth_client_secret oauth_issuer oauth_scope passfile replication require_auth requirepeer requiressl " +
+		"scram_client_key scram_server_key service servicefile ssl_max_protocol_version ssl_min_protocol_version sslcert " +
+		"sslcrl sslcrldir sslkey sslkeylogfile sslpassword"
+	).split(" "),
+);
+const NUMBERS = [
+	...["connect_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"],
+	"tcp_user_timeout",
+] as const;
+
+type NumberName = (typeof NUMBERS)[number];
+type Setting = readonly [name: string, value: string];
+
+export interface Host {
+	readonly host: string;
+	readonly port: number;
+}
+
+/** A database address as libpq reads it. Parameters that libpq does not know are settings of the session. */
+export interface Address {
+	/** Tried in turn; a path is a folder with a socket. */
+	readonly hosts: readonly Host[];
+	readonly user: string;
+	readonly password: string;
+	/** Empty: the user's name. */
+	readonly database: string;
+	readonly applicationName: string | undefined;
+	readonly sslMode: (typeof SSL_MODES)[number];
+	/** File, or `system`. */
+	readonly sslRootCert: string | undefined;
+	/** Seconds; undefined: the caller's. */
+	readonly connectS: number | undefined;
+	/** Seconds; 0: off. */
+	readonly keepAliveS: number;
+	/** Seconds, number and milliseconds; undefined: the system's. */
+	readonly keepAlive: Readonly<Partial<Record<NumberName, number>>>;
+	/** In order: of a name that occurs twice, the last value counts. */
+	readonly settings: readonly Setting[];
+}
+
+class Problem extends Error {}
+
+/** Says what is wrong with the database URL and how to write it; undefined if it is fine. `url` must be parsable. */
+export function addressProblem(url: string): string | undefined {
+	try {
+		const { sslRootCert } = addressOf(url);
+		if (sslRootCert !== undefined && sslRootCert !== "system") accessSync(sslRootCert, constants.R_OK);
+		return undefined;
+	} catch (error) {
+		return error instanceof Problem ? error.message : "has an sslrootcert that is no readable file";
+	}
+}
+
+/** Parses a URL that `addressProblem` accepts. */
+export function addressOf(url: string): Address {
+	const { hostname, port, pathname, hash, username, password, searchParams } = new URL(url);
+	if (!isDecodable(hostname) || !isDecodable(pathname))
+		throw new Problem("has a % in its host or its database that begins no sign: write it as %25");
+	// Settings are appended to the URL and would be lost after a fragment.
+	if (hash !== "" || url.endsWith("#")) throw new Problem("has a # in it: write it as %23");
+	const query = new Map(searchParams);
+	const take = (name: string) => {
+		const value = query.get(name);
+		query.delete(name);
+		return value;
+	};
+	const numbers = Object.fromEntries(
+		NUMBERS.flatMap((name) => {
+			const value = take(name);
+			return value === undefined ? [] : [[name, numberIn(name, value)]];
+		}),
+	) as Address["keepAlive"];
+	refuseUnsupported(query);
+	const sslRootCert = take("sslrootcert");
+	const address = {
+		hosts: hostsOf(take("host") ?? decodeURIComponent(hostname), take("port") ?? port),
+		user: take("user") ?? decodeURIComponent(username),
+		password: take("password") ?? decodeURIComponent(password),
+		database: take("dbname") ?? decodeURIComponent(pathname.slice(1)),
+		applicationName: query.get("application_name") ?? take("fallback_application_name"),
+		sslMode: sslModeOf(take("sslmode"), sslRootCert),
+		sslRootCert,
+		connectS: numbers.connect_timeout || undefined,
+		keepAliveS: numbers.keepalives === 0 ? 0 : numbers.keepalives_idle || KEEPALIVE_S_DEFAULT,
+		keepAlive: numbers,
+	};
+	query.delete("application_name");
+	return { ...address, settings: [...optionsIn(take("options") ?? ""), ...query] };
+}
+
+function refuseUnsupported(query: Map<string, string>): void {
+	for (const [name, value] of query) {
+		const fixed = FIXED[name]?.split(" ");
+		if (fixed?.includes(value)) query.delete(name);
+		else if (name === "channel_binding")
+			throw new Problem("requires channel_binding, which is not supported: use sslmode=verify-full instead");
+		else if (fixed !== undefined) throw new Problem(`has a ${name} that is not supported: use ${fixed.join(" or ")}`);
+		else if (UNSUPPORTED.has(name)) throw new Problem(`has the parameter ${name}, which is not supported: remove it`);
+	}
+}
+
+function numberIn(name: string, value: string): number {
+	if (!/^\d{1,8}$/.test(value)) throw new Problem(`must have a whole number as its ${name}`);
+	return Number(value);
+}
+
+function hostsOf(hosts: string, ports: string): readonly Host[] {
+	const names = hosts.split(",");
+	const numbers = ports.split(",");
+	if (numbers.length !== 1 && numbers.length !== names.length)
+		throw new Problem(`has ${numbers.length} ports for ${names.length} hosts`);
+	return names.map((name, at) => {
+		const port = (numbers.length === 1 ? numbers[0] : numbers[at]) || String(PORT_DEFAULT);
+		if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535)
+			throw new Problem("has a port that is no number from 1 to 65535");
+		return { host: name.replace(/^\[|\]$/g, "") || "localhost", port: Number(port) };
+	});
+}
+
+/** As in libpq: a file of roots makes `require` check the issuer, and `system` implies `verify-full`. */
+function sslModeOf(mode: string | undefined, rootCert: string | undefined): Address["sslMode"] {
+	const known = SSL_MODES.find((one) => one === mode);
+	// The message does not repeat other values: one may be a secret pasted by mistake.
+	if (mode !== undefined && known === undefined)
+		throw new Problem(
+			`must have one of ${SSL_MODES.join(", ")} as its sslmode${/^[A-Za-z-]+$/.test(mode) ? `; got "${mode}"` : ""}`,
+		);
+	if (rootCert === "system" && known !== undefined && known !== "verify-full")
+		throw new Problem("must have sslmode=verify-full with sslrootcert=system");
+	if (rootCert === "system") return "verify-full";
+	return known === "require" && rootCert !== undefined ? "verify-ca" : (known ?? "disable");
+}
+
+/** Settings in `-c name=value` and `--name=value`, separated by blanks; a backslash escapes a sign. */
+function optionsIn(text: string): readonly Setting[] {
+	const words = (text.match(/(?:\\.|\S)+/gs) ?? []).map((word) => word.replace(/\\(.)/gs, "$1"));
+	const settings: Setting[] = [];
+	for (let at = 0; at < words.length; at++) {
+		const word = words[at] as string;
+		const setting = word === "-c" ? words[++at] : /^(?:-c|--)(.+)/s.exec(word)?.[1];
+		const [, name, value] = /^([\w.-]+)=(.*)$/s.exec(setting ?? "") ?? [];
+		if (name === undefined || value === undefined)
+			throw new Problem("has options other than `-c name=value`, which are not supported");
+		settings.push([name.replaceAll("-", "_"), value]);
+	}
+	return settings;
+}

@@ -15,7 +15,7 @@ function setUp() {
 		collections += 1;
 	};
 	const memory = createAnswerMemory({ clock, collect }, { limits: () => limits });
-	/** An answer of this size, and its outcome. */
+	/** Starts an answer and takes `mb` of memory for it; `seen.state` is the outcome. */
 	function ask(accountId: string, mb: number, { signal = NEVER, isPatient = false } = {}) {
 		const answer = memory.read(accountId);
 		const seen = { state: "read" as string, more: (more: number) => take(more), release: () => answer.release() };

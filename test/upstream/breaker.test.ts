@@ -205,7 +205,7 @@ describe("failures that may be the request's fault", () => {
 
 	test("failures of 64 accounts open the breaker of a healthy replica", () => {
 		const { breaker, suspects, letsIn } = setUp();
-		// One less than the limit: accounts that could collude.
+		// One account less than the number of failing accounts that opens the circuit breaker.
 		const few = Array.from({ length: 63 }, (_, at) => String.fromCharCode(0x100 + at)).join("");
 		suspects(few);
 		expect(letsIn(`${few}yz`)).toBe("yz");
@@ -233,7 +233,7 @@ describe("failures that may be the request's fault", () => {
 				const bad = random.pick([..."abcd"]);
 				if (breaker.allows(bad)) suspects(bad);
 				if (random.fraction() < 0.5) clock.advance(random.between(1, 4_000));
-				// No trial is running: a failure ends it.
+				// The failure has ended any trial, so another request is allowed.
 				expect(breaker.allows("z")).toBe(true);
 				if (random.fraction() < 0.1) succeed("z");
 			}
@@ -251,14 +251,14 @@ describe("failures that may be the request's fault", () => {
 			clock.advance(50);
 		}
 		expect(breaker.state()).toBe("closed");
-		// However often they fail, and whichever of them is answered in between.
+		// Two accounts cannot open the circuit breaker, however often they fail, if one of them gets an answer in between.
 		for (let round = 0; round < 50; round += 1) {
 			suspects("ababab");
 			succeed("a");
 		}
 		suspects("abab");
 		expect(breaker.state()).toBe("closed");
-		// An answer counts for a limited time.
+		// An answer proves a working server for ten seconds only.
 		clock.advance(10_001);
 		suspects("ab");
 		expect(breaker.state()).toBe("half_open");
@@ -278,7 +278,7 @@ describe("failures that may be the request's fault", () => {
 			for (const bad of "aabb") if (breaker.allows(bad)) suspects(bad);
 			expect(letsIn("z")).toBe("z");
 			const call = breaker.begin("z");
-			// A long answer whose end is not part of the test.
+			// Other calls are long answers that do not end during the test.
 			if (breaker.state() === "half_open") {
 				tried += 1;
 				breaker.end(call, "ok");

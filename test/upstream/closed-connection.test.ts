@@ -1,4 +1,4 @@
-/** Servers without an end marker: a finished answer is complete when its connection closes or its server is silent. */
+/** Servers without an end marker: a finished answer is complete once its connection closes or its server is silent. */
 import { describe, expect, test } from "bun:test";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
@@ -21,7 +21,7 @@ const finish = (index: number) => event({ choices: [{ index, delta: {}, finish_r
 const usage = event({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } });
 const DONE = "data: [DONE]\n\n";
 
-/** A server of this dialect that sends these pieces and then breaks the connection. */
+/** A server of this dialect that sends the pieces and then breaks the connection. */
 function serverThatBreaks(dialect: DialectName, pieces: readonly string[], url = SPEC.url, send?: Fetch) {
 	const fetch: Fetch = async () => {
 		let at = 0;

@@ -1,6 +1,6 @@
 /**
- * Every dialect over real sockets: the sent request and the received chunks. Whole and broken answers and their bills:
- * `test/gateway/chat/dialect-matrix*.test.ts`.
+ * Tests each dialect over real sockets: the request sent and the chunks received.
+ * `test/gateway/chat/dialect-matrix*.test.ts` test answers and charges.
  */
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { DialectName, Model } from "../../src/catalog/model.ts";
@@ -11,7 +11,7 @@ import { upstreamsOver } from "../support/upstream-set.ts";
 import { CHAT_DIALECTS } from "../support/upstream-wire.ts";
 
 const RUNNING_USAGE: DialectName[] = ["vllm", "sglang"];
-/** Texts that must never appear, whatever the server sends. */
+/** Server internals that must never appear in an answer, whatever the server sends. */
 const FOREIGN = /timings|__verbose|secret|token_ids|matched_stop|chatcmpl|lie_|reasoning"|gguf/;
 
 describe.each(CHAT_DIALECTS)("%s", (dialect) => {

@@ -19,7 +19,7 @@ test("a request is repeated if its account sends the same within a minute", () =
 	expect([failed(of("x")), failed(of("x"))]).toEqual([false, true]);
 	const sent = of("long ".repeat(10_000));
 	expect(failed(of("long ".repeat(10_000)))).toBe(false);
-	// A sent long prompt is kept as text.
+	// Once sent, a long prompt is kept as text; it still counts as the same request.
 	sent.prompt.writtenInto({ model: "m" }, "messages");
 	expect(failed(sent)).toBe(true);
 	expect([failed({ file: new Blob(["ab"]) }), failed({ file: new Blob(["abc"]) })]).toEqual([false, false]);

@@ -55,7 +55,7 @@ describe("the status of an answer", () => {
 			["messages[0].content", "messages[0].content"],
 			["messages.2.tool_calls.0.function.arguments", "messages[2].tool_calls[0].function.arguments"],
 			["tools[0].type", "tools[0].type"],
-			// A field name that only the server knows ends the path.
+			// A path is cut before a name that is internal to the server.
 			["tools[0].ToolParamSchema.internal", "tools[0]"],
 			["messages[0].content[/srv/models]", "messages[0].content"],
 			["tools[99999999]", "tools"],
@@ -88,13 +88,13 @@ describe("the status of an answer", () => {
 		],
 		['Failed to parse tools: Unsupported tool type: {"type":"custom"}; tools = []', "rejected"],
 		["Failed to parse messages: Missing 'role' in message", "rejected"],
-		// About its own output and itself.
+		// llama.cpp's own errors, about its output or its state, are not the request's fault.
 		["Failed to parse input at pos 17: {", "failed"],
 		["got exception: Unexpected empty grammar stack after accepting piece", "failed"],
 		["Compute error.", "failed"],
 	])("llama.cpp's 500 about the request itself: %p is `%s`", (message, kind) => {
 		expect(of("llama.cpp", 500, { error: { code: 500, message, type: "server_error" } }).kind as string).toBe(kind);
-		// Servers whose 500 means their own failure.
+		// Servers whose status 500 means their own failure.
 		expect(of("vllm", 500, { error: { code: 500, message, type: "server_error" } }).kind).toBe("failed");
 	});
 });
@@ -114,7 +114,7 @@ describe("a malformed stream", () => {
 		for (const delta of [7, "x", [], { tool_calls: "x" }, { tool_calls: [7] }, { role: "user" }]) {
 			expect(chat.accept(choice({ delta }))).toBeUndefined();
 		}
-		// Dropped content of an unknown form would leave a gap.
+		// Content of an unknown form fails the call, since leaving it out would leave a gap in the text.
 		for (const content of [7, true, { a: 1 }, [7], [{ type: "text", text: "x" }, { type: "hologram" }]])
 			expect(() => reader().accept(choice({ delta: { content } }))).toThrow(
 				expect.objectContaining({ kind: "failed" }),

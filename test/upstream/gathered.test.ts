@@ -1,4 +1,4 @@
-/** Servers that stream an answer although no stream was requested. */
+/** Unstreamed requests to servers that stream the answer all the same. */
 import { describe, expect, test } from "bun:test";
 import type { Model } from "../../src/catalog/model.ts";
 import type { Fetch } from "../../src/upstream/call/post.ts";
@@ -16,7 +16,7 @@ const usage = { prompt_tokens: 3, completion_tokens: 2 };
 const textOf = (events: readonly (Json | string)[]) =>
 	events.map((event) => `data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`).join("");
 
-/** Answers with these events, in pieces of 7 bytes; `end` undefined: the connection stays open. */
+/** Answers with these events, in pieces of 7 bytes; without `end` the connection stays open. */
 async function ask<Reply extends CountedReply>(
 	call: (model: Model) => UnaryCall<Reply>,
 	events: readonly (Json | string)[],

@@ -1,4 +1,4 @@
-/** Deadlines of a call, clients that leave, and the outcome for the breaker. */
+/** Deadlines of a call, clients that leave, and the outcome that the circuit breaker records. */
 import { expect, test } from "bun:test";
 import { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { CallGuard, createOpenCalls } from "../../src/upstream/call/guard.ts";
@@ -8,7 +8,7 @@ import { SPEC, until, upstreamsOver } from "../support/upstream-set.ts";
 
 type Asked = { url: string; signal: AbortSignal; answer: PromiseWithResolvers<Response> };
 
-/** Two replicas that answer on demand, and a clock that is moved by hand. */
+/** Two replicas that answer on demand, and a manual clock. */
 function setUp(more: Parameters<typeof limitsWith>[0]) {
 	const clock = createManualClock();
 	const asked: Asked[] = [];
@@ -43,7 +43,7 @@ test("a request whose client left is not retried", async () => {
 	await until(() => asked.length === 1);
 	asked[0]?.answer.resolve(new Response("", { status: 500 }));
 	leaving.abort();
-	// The attempt that was made is recorded, not one that never began.
+	// The record has the failure of the attempt that was made; the second attempt never began.
 	expect(await outcome).toMatchObject({ kind: "failed", status: 500 });
 	expect(asked).toHaveLength(1);
 });
@@ -58,7 +58,7 @@ test("comments do not extend the first-event deadline", async () => {
 	asked[0]?.signal.addEventListener("abort", () => void body.abort(new Error("hung up")));
 	asked[0]?.answer.resolve(new Response(readable, { headers: { "content-type": "text/event-stream" } }));
 	for (let nth = 0; nth < 9; nth += 1) {
-		// The comment is read before the clock moves on.
+		// Lets the gateway read the comment before the clock advances.
 		await body.write(new TextEncoder().encode(": still at work\n\n"));
 		await new Promise(setImmediate);
 		clock.advance(100);

@@ -10,7 +10,7 @@ import { createManualClock, type ManualClock } from "../support/upstream-clock.t
 import { reply, startUpstream, type UpstreamServer } from "../support/upstream-server.ts";
 import { until } from "../support/upstream-set.ts";
 
-/** One replica whose health checks run on demand. */
+/** One replica whose health checks the test triggers and answers. */
 function asked() {
 	const clock = createManualClock();
 	let delayMs = 0;
@@ -25,7 +25,7 @@ function asked() {
 	return {
 		asking,
 		health: () => asking.replicas()[0]?.health,
-		/** The check was answered: the pending timer is the next one's. */
+		/** The health check was answered: the only pending timer is that of the next check. */
 		isAnswered: () => clock.pending() === 1 && delayMs > 30_000,
 		askAgain: () => clock.advance(delayMs),
 	};
@@ -137,7 +137,7 @@ describe("health", () => {
 		server.next(reply().text("a b c").pauseAfter(1, gate.promise), reply());
 		const stream = openChat(quiet, model, chatCall());
 		await stream.next();
-		// The longest randomised interval: every due check has been sent.
+		// Advances by the longest randomised interval, so that every due check has been sent.
 		clock.advance(4_000);
 		gate.resolve();
 		expect((await collect(stream)).error).toBeUndefined();
@@ -160,7 +160,7 @@ describe("health", () => {
 			port: 0,
 			hostname: "127.0.0.1",
 			fetch(request) {
-				// As llama-cpp-python: GET takes the model's lock, which aborts a running stream; HEAD is no route.
+				// llama-cpp-python: a GET aborts the running stream, because it takes the model's lock; HEAD is refused.
 				if (request.method === "HEAD") return new Response(null, { status: 405 });
 				if (request.method === "GET") {
 					for (const interrupt of breakers) interrupt();

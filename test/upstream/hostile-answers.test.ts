@@ -1,4 +1,4 @@
-/** Whatever a server answers, the call fails within its deadline and takes bounded memory and event loop time. */
+/** Whatever a server answers, the call ends within its deadline, with bounded memory and event loop time. */
 import { afterEach, expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
 import { brotliCompressSync, constants, deflateRawSync } from "node:zlib";
@@ -20,10 +20,10 @@ import {
 import { SPEC } from "../support/upstream-set.ts";
 
 const MB = 1024 * 1024;
-/** More bytes than this are a flood. */
+/** Growth of memory above which an answer has been buffered without a bound. */
 const GROWTH_BYTES_MAX = (LONG ? 300 : 200) * MB;
 const FLOOD_BYTES = (LONG ? 400 : 250) * MB;
-/** One step of the event loop, on a busy machine; without the bounds it was seconds. */
+/** Limit of one turn of the event loop on a busy machine; without the bounds on answers a turn took seconds. */
 const HELD_MS_MAX = 1_500;
 
 type Play = (socket: Socket) => Promise<void> | void;
@@ -48,7 +48,7 @@ const { port } = server.address() as { port: number };
 
 const others = { breakerFailuresInRow: 10_000, breakerFailureShare: 1, healthIntervalMs: 3_600_000 };
 const endsAfter = (ms: number) => limitsWith({ ...others, firstEventMs: ms, silenceMs: ms / 2, totalMs: 1.5 * ms });
-/** An answer that only its deadline ends: it is read at full speed until then. */
+/** Short deadlines for answers that would never end: the gateway reads them at full speed until the deadline. */
 const HASTY = endsAfter(LONG ? 1_000 : 150);
 const BY_TIME = /more to follow|extension|trailers|comments|fields|never comes/;
 const USUAL = endsAfter(1_000);
@@ -64,7 +64,7 @@ const JSON_TYPE = "content-type: application/json";
 const SSE_TYPE = "content-type: text/event-stream";
 const CHUNKED = "transfer-encoding: chunked";
 
-/** `begin`, then the same bytes repeated, as fast as they are read. */
+/** Sends `begin`, then `piece` again and again, as fast as the gateway reads. */
 function flood(begin: string, piece: string): Play {
 	const bytes = Buffer.from(piece.repeat(Math.ceil((256 * 1024) / piece.length)));
 	return async (socket) => {
@@ -94,7 +94,7 @@ function packed(encoding: string, body: Uint8Array, type: string): Play {
 }
 
 const ZEROS = Buffer.alloc(2 * MB);
-/** Independent compressed blocks, so that one can be repeated; the end is never reached. */
+/** Compressed blocks that do not depend on each other, so that they can be repeated; the stream has no end. */
 const deflated = Buffer.concat(
 	Array(FLOOD_BYTES / ZEROS.length).fill(deflateRawSync(ZEROS, { finishFlush: constants.Z_FULL_FLUSH })),
 );
@@ -150,7 +150,7 @@ const ANSWERS: Readonly<Record<string, Play>> = {
 	"no HTTP": flood("", "\0"),
 };
 
-/** The longest step of the event loop until the returned function is called. */
+/** Measures the longest turn of the event loop until the returned function is called. */
 function watchLoop(): () => number {
 	let worstMs = 0;
 	let lastMs = performance.now();
@@ -161,15 +161,15 @@ function watchLoop(): () => number {
 	}, 5);
 	return () => {
 		clearInterval(timer);
-		// The current step counts too.
+		// The turn that still runs counts too.
 		return Math.max(worstMs, performance.now() - lastMs);
 	};
 }
 
-/** These meet another case's bound. */
+/** Answers stopped by the same bound as another case: only the long run tests them. */
 const LONG_ALONE = /next to chunks|too large|body of chunks|two lengths|more to follow|other fields|refusal that is/;
 
-/** In the form that does most harm; the long form tests compressed answers in both ways. */
+/** Each answer streamed or whole, whichever does more harm; the long run tests compressed answers both ways. */
 const CASES = Object.keys(ANSWERS).flatMap((name) => {
 	if (!LONG && LONG_ALONE.test(name)) return [];
 	const asked = ["asked", name] as const;

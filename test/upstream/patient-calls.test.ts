@@ -168,10 +168,10 @@ test("a batch line yields a place it received in the same turn", async () => {
 	const line = withReplays(pool, silentLog, call, tries);
 	line.catch(() => {});
 	expect(pool.replicas()[0]?.inFlight()).toBe(1);
-	// As of a request that failed and is sent again.
+	// Releases the place without a result, as a failed request does that is sent again.
 	first.release("neutral");
 	const request = ask("a");
-	// In that turn the line would be sent.
+	// The waiting batch line would be sent in this turn of the event loop.
 	await tickBarrier();
 	expect(await now(Promise.resolve(request).then(() => "served"))).toBe("served");
 	leaving.abort();
@@ -217,7 +217,7 @@ test("a batch line of a resting account does not block others", async () => {
 	const fails = [1, 2, 3].map(() => ask("fails", true));
 	const others = [1, 2, 3].map(() => ask("other", true));
 	for (const line of [...fails, ...others]) expect(await now(line)).toBe("pending");
-	// A result without information about the server: an answer would end the account's rest.
+	// Releases without information about the server: an answer would clear the account's failures.
 	held.find(({ replica }) => replica === first)?.release("neutral");
 	for (const line of others) {
 		const ticket = await now(line);

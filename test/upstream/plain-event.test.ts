@@ -7,10 +7,10 @@ import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { LONG } from "../support/long-form.ts";
 
 const HEAD = { id: "chatcmpl-1", createdS: 1_700_000_000, model: "m", object: "chat.completion.chunk" };
-/** Longer than any event of the fast path. */
+/** Makes an event too long for the fast path. */
 const PADDING = " ".repeat(5_000);
 
-/** The bytes and counts of one event. */
+/** Relays events and returns their bytes and counts. */
 function relayOf(includeUsage: boolean, padding: string) {
 	const reader = new ChatReader(DIALECTS.openai);
 	const events = new ChatEvents(HEAD, includeUsage);
@@ -102,13 +102,13 @@ const envelope = fc
 		return (text: string) => before + text + after;
 	});
 
-/** A stream in which most events are like the ones before. */
+/** Streams in which most events have the same form as earlier ones. */
 const stream = fc
 	.array(fc.tuple(envelope, fc.array(written, { minLength: 1, maxLength: 12 })), { minLength: 1, maxLength: 6 })
 	.chain((parts) => fc.tuple(fc.constant(parts), fc.boolean(), fc.boolean()))
 	.map(([parts, includeUsage, mixed]) => {
 		const payloads = parts.flatMap(([of, texts]) => texts.map(of));
-		// The same events again, after different ones.
+		// Repeats the events in reverse order, so that their forms alternate.
 		return { includeUsage, payloads: [...payloads, ...(mixed ? payloads.toReversed() : []), "[DONE]"] };
 	});
 

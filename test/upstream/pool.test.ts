@@ -44,12 +44,12 @@ function setUp(places: readonly number[], more: Partial<ServiceLimits> = {}) {
 	return { clock, pool, replicas, acquire, take };
 }
 
-/** A promise's outcome after the pending microtasks, without waiting longer. */
+/** A promise's outcome after all pending microtasks, or "pending". */
 async function now<T>(promise: Promise<T>): Promise<T | "pending"> {
 	return Promise.race([promise, new Promise<"pending">((resolve) => setImmediate(() => resolve("pending")))]);
 }
 
-/** The error thrown at once: `toThrow` would wait for a promise. */
+/** The error that `ask` throws synchronously: `toThrow` would wait for a promise. */
 function refusalOf(ask: () => unknown): unknown {
 	try {
 		return ask() instanceof Promise ? "waits" : "has a place";
@@ -61,7 +61,7 @@ function refusalOf(ask: () => unknown): unknown {
 test("a waiting request is served although a trial takes minutes", async () => {
 	const { clock, replicas, take, acquire } = setUp([16], { queueWaitMs: 10_000 });
 	replicas[0]?.setHealth("up");
-	// Two accounts that collude, so that each is kept away, and one of them has the first trial.
+	// Failures of two accounts, which might collude, open the circuit breaker; one of them sends the first trial request.
 	for (const accountId of ["acc_one", "acc_two"]) take({ accountId }).release("suspect");
 	clock.advance(5_000);
 	take({ accountId: "acc_one" });
@@ -196,7 +196,7 @@ describe("the last resort", () => {
 		expect(refusalOf(() => acquire(bad))).toMatchObject(UNAVAILABLE);
 		clock.advance(1);
 		take(bad);
-		// The other requests keep their places all the time.
+		// The other requests keep their places throughout.
 		for (let call = 0; call < 8; call += 1) take();
 	});
 
@@ -309,7 +309,7 @@ describe("the queue", () => {
 			Array(3).fill(expect.objectContaining({ code: "overloaded", retryAfterS: 1 })),
 		);
 		expect(pool.waiting()).toBe(0);
-		// The poll for waiting requests ends at its next turn.
+		// The poll that serves waiting requests ends at its next turn.
 		clock.advance(1_000);
 		expect(clock.pending()).toBe(0);
 	});
@@ -361,7 +361,7 @@ describe("the queue", () => {
 });
 
 describe("accounts", () => {
-	/** Requests of one account that wait; `served` fills as they get their places. */
+	/** Queues requests of one account; `served` lists them as they get their places. */
 	function waiting({ acquire }: ReturnType<typeof setUp>, served: { who: string; ticket: Ticket }[]) {
 		return (who: string, count = 1) =>
 			Array.from({ length: count }, () =>
@@ -395,10 +395,10 @@ describe("accounts", () => {
 		wait("c", 5);
 		for (const ticket of held) ticket.release("ok");
 		await turn();
-		// When these are given out, A holds three, two, one and none of the four.
+		// Before each of these four grants A holds three, two, one and no places.
 		expect(served.map(({ who }) => who)).toEqual(["b", "c", "b", "a"]);
 		const gone = served.splice(0);
-		// After the first all hold one, and C's is the oldest; after the second B holds none.
+		// B's first place goes to C, whose request is the oldest; B holds none then and gets the second.
 		for (const { who, ticket } of gone) if (who === "b") ticket.release("ok");
 		await turn();
 		expect(served.map(({ who }) => who)).toEqual(["c", "b"]);
@@ -418,7 +418,7 @@ describe("accounts", () => {
 			expect([places, served.length]).toEqual([places, mine]);
 			const others = places.reduce((sum, count) => sum + count, 0) - mine;
 			for (let nth = 0; nth < others; nth += 1) parts.take({ accountId: `other ${nth}` });
-			// A place that another account gives back does not go to an account with its full share.
+			// A place that another account releases does not go to an account that holds its full share.
 			served[0]?.ticket.release("ok");
 			await turn();
 			expect(served.length).toBe(mine + 1);
@@ -460,7 +460,7 @@ describe("accounts", () => {
 		wait("third");
 		await turn();
 		expect(served.map(({ who }) => who)).toEqual(["flood overloaded", "flood overloaded"]);
-		// No account has more than one waiting: every queue is as short as the newcomer's would be.
+		// Every account has one waiting request, so there is no longer queue to take a place from.
 		expect(refusalOf(() => parts.acquire({ accountId: "fourth" }))).toMatchObject({ code: "overloaded" });
 		held.release("ok");
 		await turn();

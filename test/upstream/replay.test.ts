@@ -1,4 +1,4 @@
-/** Which failed calls are repeated on another replica, and their effect on replicas. */
+/** Which failed calls are repeated on another replica, and their effect on the replicas' circuit breakers. */
 import { describe, expect, test } from "bun:test";
 import type { UpstreamFailure } from "../../src/upstream/call/failure.ts";
 import { askChat, chatCall, collect, openChat } from "../support/upstream-catalog.ts";
@@ -37,7 +37,7 @@ describe("a request moves to another replica", () => {
 
 		const whole = openUpstreams(2);
 		whole.firstFails(bad);
-		// An unstreamed answer cannot break off at an event.
+		// Only a stream can end before its first token.
 		if (name === "an end before the first token") return;
 		const { reply: answer } = await askChat(whole.upstreams, whole.model, chatCall());
 		expect(answer.choices[0]?.message.content).toBe("fine");
@@ -79,7 +79,7 @@ describe("a request moves to another replica", () => {
 			if (how === "refused") await server.stop();
 			else server.always(() => reply().errorStatus(Number(how)));
 		}
-		// Each of them is first in turn.
+		// The failed replica comes first in the order of each of these calls.
 		for (let call = 0; call < 5; call += 1) await askChat(upstreams, model, chatCall());
 		expect(servers[0]?.requests).toHaveLength(5);
 	});
@@ -94,7 +94,7 @@ describe("a request moves to another replica", () => {
 		);
 		await until(() => upstreams.replicas().every(({ health }) => health === "up"));
 		const ask = (accountId: string) => askChat(upstreams, model, chatCall({ accountId }));
-		// One of them is healthy at any time.
+		// One replica fails at a time; `bad.at` is its index.
 		const bad = { at: 0 };
 		for (const [at, server] of servers.entries())
 			server.decide(() => (bad.at === at ? reply().errorStatus(500) : reply()));
@@ -171,7 +171,7 @@ describe("a request does not move", () => {
 });
 
 describe("an address that takes no connection", () => {
-	/** As with dropped packets: Bun keeps connecting for minutes. */
+	/** Simulates dropped packets, with which Bun tries to connect for minutes. */
 	const connecting = (_url: string, init: BunFetchRequestInit) =>
 		new Promise<Response>((_, reject) => init.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
 
@@ -227,7 +227,7 @@ describe("a single replica", () => {
 		const refusal = { name: "Fault", code: "service_unavailable", retryAfterS: 60 };
 		for (const accountId of ["a", "b"]) expect(await errorOf(accountId)).toMatchObject(refusal);
 		expect(requests()).toBe(3);
-		// The next request is a trial of a replica that reports itself healthy.
+		// The next requests are trials of a replica whose health check succeeds.
 		for (const accountId of ["c", "d", "e"]) expect(await errorOf(accountId)).toMatchObject({ kind: "failed" });
 		for (const accountId of ["a", "c", "e"])
 			expect(await errorOf(accountId)).toMatchObject({ code: "service_unavailable" });
@@ -252,7 +252,7 @@ describe("a single replica", () => {
 			true,
 		]);
 		expect((await askChat(upstreams, model, chatCall({ accountId: "good" }))).reply.choices).toHaveLength(1);
-		// Other requests are answered: the failed ones were at fault.
+		// Other requests succeed, so the failed ones were at fault and the server stays available.
 		expect((await askChat(upstreams, model, bad())).reply.choices).toHaveLength(1);
 	});
 });
@@ -310,7 +310,7 @@ describe("a request that replicas fail on", () => {
 		const errors = [];
 		for (const accountId of ["a", "b", "a", "c"])
 			errors.push((await collect(openChat(upstreams, model, chatCall({ accountId })))).error);
-		// The first failure cannot be attributed yet.
+		// The first failure may be the request's or the server's.
 		expect(errors.slice(1).map((error) => (error as UpstreamFailure).kind)).toEqual(["failed", "failed", "failed"]);
 	});
 

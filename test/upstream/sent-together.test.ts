@@ -1,4 +1,4 @@
-/** Requests of one turn of the event loop are sent at its end, without those whose client left. */
+/** Requests of one turn of the event loop are sent at its end, except those whose client has left. */
 import { expect, test } from "bun:test";
 import { createTickBarrier } from "../../src/base/time-slice.ts";
 import { chatWhole } from "../../src/upstream/chat/chat-call.ts";
@@ -13,7 +13,7 @@ const { upstreams, model } = upstreamsOver([upstream.spec({ maxConcurrency: 1_00
 	limits: { queueLengthMax: 0 },
 });
 
-/** Whole answers and streams alternate, each with its own id as text. */
+/** Starts whole answers and streams alternately, each with its own id as text. */
 function start(uuid: string, nth: number, signal: AbortSignal): Promise<unknown> {
 	const call = chatCall({ uuid, requestId: uuid, signal, prompt: [{ role: "user", content: uuid }] });
 	return nth % 2 === 0 ? upstreams.call(model, chatWhole(model, call, call)) : openChat(upstreams, model, call).next();

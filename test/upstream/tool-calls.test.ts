@@ -3,14 +3,14 @@ import { ChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
 
 type Json = Record<string, unknown>;
-/** `index|id|name|arguments`; arguments in parentheses are a value instead of text. */
+/** A fragment as `index|id|name|arguments`; arguments in parentheses are a JSON value instead of text. */
 function fragment(text: string): Json {
 	const [index = "", id = "", name, args] = text.split("|");
 	const value = args?.startsWith("(") ? JSON.parse(args.slice(1, -1)) : args;
 	return { ...(index === "" ? {} : { index: Number(index) }), id, function: { name, arguments: value } };
 }
 
-/** What a client assembles that reads calls by index, as `id name(arguments)`. `made`: an id of the gateway. */
+/** The calls that a client assembles by index, as `id name(arguments)`; `made` is an id that the gateway invented. */
 function assembled(events: readonly (readonly string[])[], legacy = false): string[] {
 	const reader = new ChatReader(DIALECTS.openai);
 	const calls: { id: string; name: string; args: string }[] = [];
@@ -22,7 +22,7 @@ function assembled(events: readonly (readonly string[])[], legacy = false): stri
 		expect(new Set(pieces.map(({ index }) => index)).size).toBe(pieces.length);
 		for (const { index = 0, id, function: part } of pieces) {
 			const { name = "", arguments: args } = part as { name?: string; arguments: string };
-			// The first fragment of a call has the next number.
+			// The first fragment of each call has the next index.
 			if (Number(index) >= calls.length) calls.push({ id: String(id), name, args });
 			else {
 				const call = calls[Number(index)] as (typeof calls)[number];

@@ -1,5 +1,6 @@
 /**
- * Events between a request and the end of its turn, when it is sent, and between an answer's headers and their reading.
+ * Events between a request and the end of its event loop turn, when it is sent, and between an answer's headers and
+ * body.
  */
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
@@ -15,12 +16,12 @@ import { waitFor } from "../support/wait.ts";
 
 const tickBarrier = createTickBarrier();
 const TOTAL_MS = 50;
-/** Up to this many characters a request is sent with others. */
+/** Requests up to this many characters are sent together at the end of the turn. */
 const TOGETHER = 256 * 1024;
 const model = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 1 }]);
 const roomy = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 8 }], { id: "roomy" });
 
-/** A server whose answers the test gives; a request counts once it is passed to Bun. */
+/** A server whose answers the test sets; a request counts once it has been passed to Bun's fetch. */
 function setUp() {
 	const clock = createManualClock();
 	const sent: { body: unknown; answer: (text: string) => void }[] = [];

@@ -30,7 +30,7 @@ describe("calls", () => {
 				const event = { choices: [{ index: 0, delta: { content: "x" }, finish_reason: "stop" }] };
 				async function* body() {
 					yield `data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`;
-					// The end of the body follows the end marker separately, as with most servers.
+					// Most servers send the end of the body after the end marker, in another packet.
 					await Bun.sleep(5);
 				}
 				return new Response(body() as unknown as ReadableStream, { headers: { "content-type": "text/event-stream" } });
@@ -44,7 +44,7 @@ describe("calls", () => {
 			expect(stream.usage()).toBeUndefined();
 			await Bun.sleep(10);
 		}
-		// One for the calls, one for the health check.
+		// The calls share a connection; the health check has its own.
 		expect(ports.size).toBeLessThanOrEqual(3);
 		await server.stop(true);
 	});
@@ -104,7 +104,7 @@ describe("calls", () => {
 		const stalled = openChat(upstreams, model, call());
 		await stalled.next();
 		stalled.close();
-		// The only timer left polls long calls.
+		// The one remaining timer polls for calls that last too long.
 		clock.advance(100);
 		await until(() => clock.pending() === 1);
 		expect(listeners).toBe(0);

@@ -50,10 +50,11 @@ describe("a usage record", () => {
 		expect(readUsage({ ...record(9, 3), input_tokens: 0, output_tokens: 0 })).toEqual(usage(9, 3));
 	});
 
-	/** Prompt 12, completion 2, or a completion that includes the reasoning. */
+	/** The prompt has 12 tokens; the completion has 2, or 342 including the reasoning. */
 	const REASONING = { completion_tokens_details: { reasoning_tokens: 340 } };
 	test.each<[number, object, number, number | null, number, number | null]>([
-		// completion, more, and for each reading: the completion charged, and its reasoning or null for a contradiction
+		// Columns: completion, other fields, and for each way of counting the charged completion and its reasoning (null:
+		// contradiction).
 		[342, { ...REASONING, total_tokens: 354 }, 342, 340, 682, null],
 		[342, REASONING, 342, 340, 682, 340],
 		[342, { ...REASONING, total_tokens: 0 }, 342, 340, 682, 340],
@@ -160,7 +161,7 @@ describe("the usage of a stream", () => {
 		const one = new UsageTally("sum");
 		for (const tokens of [4, 4, 4]) one.note(counts(9, tokens), undefined, false, 1);
 		expect(one.current()).toEqual(usage(9, 4));
-		// A count from before the end is not a second choice's either.
+		// A second choice's count is not final either if it arrives before the end.
 		const running = new UsageTally("sum");
 		running.note(counts(9, 2), undefined, false, 0);
 		running.note(counts(9, 4), undefined, false, 1);

@@ -1,4 +1,4 @@
-/** Whole answers are watched only once they last: earlier events are not lost. */
+/** A whole answer gets its listeners only after a moment: events before that are not lost. */
 import { expect, test } from "bun:test";
 import { createTickBarrier } from "../../src/base/time-slice.ts";
 import type { CallContext } from "../../src/upstream/call/attempt.ts";
@@ -17,16 +17,16 @@ const CHAT_ANSWER = {
 };
 const VECTORS = { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 3 } };
 const model = modelOver([SPEC]);
-/** In the turn in which a call begins; it is sent then. */
+/** Calls are sent at the end of the turn in which they begin. */
 const tickBarrier = createTickBarrier();
 
-/** A call of each kind with a whole answer, and its answer. */
+/** Each kind of call with a whole answer, and that answer. */
 const CALLS: [string, (context: CallContext) => UnaryCall<CountedReply>, object][] = [
 	["a chat", (context) => chatWhole(model, context, chatCall()), CHAT_ANSWER],
 	["embeddings", (context) => embeddingCall({ inputs: ["x"], fields: {}, base64: false }, context), VECTORS],
 ];
 
-/** An upstream that answers on demand, unless the caller disconnects. */
+/** An upstream that answers when the test says so, unless the caller disconnects. */
 function setUp(more: Parameters<typeof limitsWith>[0] = {}) {
 	const clock = createManualClock();
 	const answer = Promise.withResolvers<Response>();

@@ -9,7 +9,7 @@ import { runHere } from "./run-here.ts";
 
 const PEPPER = "p".repeat(32);
 
-/** A database, a folder and an environment that names both, for tests of commands. */
+/** Gives tests of commands a database, a folder and the environment that names both. */
 export async function withCommands() {
 	const database = await withDatabase();
 	const folder = temporaryFolder();
@@ -24,7 +24,7 @@ export async function withCommands() {
 		folder,
 		env,
 		run: (...args: string[]) => runHere([...args, "--json"], env),
-		/** Creates rows directly that a test only needs to exist. */
+		/** Inserts an account's rows directly. */
 		async newAccount(): Promise<string> {
 			const email = `${crypto.randomUUID()}@example.com`;
 			return (await createAccount(database.statements, { email, vouched: true })).id;

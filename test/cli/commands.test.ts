@@ -40,7 +40,7 @@ test("wrong usage exits 2, with the reason on stderr, nothing on stdout", async 
 		["key", "update", "k"],
 		["serve", "--nope"],
 	];
-	// One usage error of a command and one of `serve` as processes; the same code parses the others.
+	// Runs one wrong use of a command and one of `serve` as processes; the same code parses the other commands.
 	const results = await Promise.all(
 		wrong.map((args) => (["nope", "serve"].includes(args[0] as string) ? runCli : runHere)(args, env)),
 	);
@@ -140,7 +140,7 @@ test("help or version need no configuration; each command has its help", async (
 	for (const { stdout } of helps) expect(stdout).toStartWith("Usage: tollgate key revoke <ID>");
 	expect(version.json<object>()).toEqual({
 		version: packageJson.version,
-		// A run from source does not know its commit.
+		// A service run from source does not know its commit.
 		commit: null,
 	});
 });

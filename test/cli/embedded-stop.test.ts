@@ -19,7 +19,7 @@ async function stopWithHungDatabase(role: string) {
 	const cluster = join(dataDir, "postgres", "cluster");
 	atEnd(async () => {
 		const left = findPostmaster(cluster);
-		// A shutdown has already been requested.
+		// The server was asked to stop before, so it ends once it is continued.
 		if (left !== undefined) process.kill(left.pid, "SIGCONT");
 		await waitFor(() => findPostmaster(cluster) === undefined, "the server's end");
 	});
@@ -34,8 +34,8 @@ async function stopWithHungDatabase(role: string) {
 	return { exitCode: await server.exited, said: server.lines.map(({ message }) => message) };
 }
 
-// Takes half a minute, so it has a file of its own with concurrent tests. `db/embedded.test.ts` covers the reasons that
-// a failed stop logs.
+// This test takes half a minute, so it has a file of its own and runs concurrently. `db/embedded.test.ts` covers the
+// logged reasons.
 test.if(LONG)("a stop that leaves the embedded database running is not orderly", async () => {
 	const roles = ["all", "gateway", "console"];
 	for (const { exitCode, said } of await Promise.all(roles.map(stopWithHungDatabase))) {

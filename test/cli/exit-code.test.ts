@@ -8,7 +8,7 @@ import { LONG } from "../support/long-form.ts";
 import { childrenWithRole } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 
-/** Only an orderly stop exits with 0, whatever started it. */
+/** Only an orderly stop exits with 0, whoever requested it. */
 
 const database = await withDatabase();
 const folder = temporaryFolder();
@@ -27,7 +27,7 @@ const environment = (name: string, more: Record<string, string>) => ({
 });
 const A_BUG = "a bug: the service stops";
 
-/** Preloaded: adds an unhandled rejection when the program first listens for `event`. */
+/** Writes a module that rejects a promise when the program first listens for `event`; the program preloads it. */
 function bugAfter(event: "unhandledRejection" | "SIGTERM"): string {
 	const path = join(folder, `bug-after-${event}.ts`);
 	const fail = 'Promise.reject(new Error("nobody looks after it"))';
@@ -44,7 +44,7 @@ function bugAfter(event: "unhandledRejection" | "SIGTERM"): string {
 	return path;
 }
 
-// Both roles share this code.
+// Both roles share the code; the short run tests one.
 for (const role of LONG ? ["gateway", "console"] : ["console"])
 	test(`a bug at the start of a ${role} exits 1`, async () => {
 		const server = await startServe(environment(`starting-${role}`, { ROLE: role }), {
@@ -60,7 +60,7 @@ for (const role of LONG ? ["gateway", "console"] : ["gateway"])
 			preload: bugAfter("SIGTERM"),
 		});
 		const { hostname, port } = new URL(server.url);
-		// Half a request keeps the server draining until the drain's end; the listener closes after a quarter of a second.
+		// An unfinished request keeps the server draining; the listener closes after a quarter of the drain time.
 		const slow = await Bun.connect({ hostname, port: Number(port), socket: { data() {} } });
 		slow.write("GET /livez HTTP/1.1\r\n");
 		server.kill("SIGTERM");

@@ -15,7 +15,7 @@ function changed(part: Partial<URL>): string {
 	return Object.assign(new URL(database.url), part).href;
 }
 
-/** The URL of a new role with `attributes`. */
+/** Creates a database role with `attributes`; returns its URL. */
 async function roleUrl(attributes: string): Promise<string> {
 	const { asAdmin } = await testPostgres();
 	const username = uniqueName("role");

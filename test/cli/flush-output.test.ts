@@ -4,7 +4,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const never = new Promise(() => undefined);
 
-/** Runs `flushOutput` and returns the seconds it waited. `unread`: bytes still unread after each second. */
+/** The seconds that `flushOutput` waits; `unread` is the number of unread bytes after each second. */
 async function waits(unread: readonly number[], said: (seconds: number) => boolean = () => false): Promise<number> {
 	const clock = createManualClock();
 	const end = Promise.withResolvers<void>();

@@ -22,7 +22,7 @@ const ports = [
 	.map(serve)
 	.join(",");
 
-/** The port of a server with these answers. */
+/** Starts a server with these answers; returns its port. */
 function serve(answers: Readonly<Record<string, unknown>>): number | undefined {
 	const fetch = (request: Request) => {
 		const answer = answers[new URL(request.url).pathname];

@@ -20,7 +20,7 @@ const env = {
 	KEY_PEPPER: "p".repeat(40),
 	CONSOLE_SECRET: "p".repeat(40),
 	LEASE_TTL_S: "15",
-	// For a quarter of the drain clients can still connect.
+	// The listener accepts connections for a quarter of the drain time.
 	DRAIN_S: "16",
 };
 const LIVE = { method: "GET", path: "/livez", secret: "none" };
@@ -32,7 +32,7 @@ const ready = async (url: string) => {
 
 for (const [role, started, asked] of [
 	["all", "all processes are ready", [LIVE, PAGE]],
-	// A single plane shares the code of both planes.
+	// A service with one plane shares the code of one with both; only the long run tests it.
 	...(LONG
 		? ([
 				["gateway", "listening", [LIVE]],
@@ -64,7 +64,7 @@ test("a second signal to the parent ends all processes, also a hanging one", asy
 	const [gateway = 0] = childrenWithRole(server.pid, "gateway");
 	process.kill(gateway, "SIGSTOP");
 	atEnd(() => isRunning(gateway) && process.kill(gateway, "SIGKILL"));
-	// Signals within a second count as one.
+	// Two signals within a second count as one.
 	await waitFor(() => {
 		server.kill("SIGTERM");
 		return !isRunning(server.pid);

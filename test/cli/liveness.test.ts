@@ -4,7 +4,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const ASK_MS = 3_000;
 
-/** A process whose answers a test sets, with a count of the hangs detected. */
+/** A watched process whose answers the test sets, with the number of hangs detected. */
 function watched() {
 	const clock = createManualClock();
 	const seen = { asked: 0, left: 0, hung: 0 };
@@ -34,7 +34,7 @@ function watched() {
 		async pass(steps: number) {
 			for (let step = 0; step < steps; step++) {
 				clock.advance(ASK_MS);
-				// Lets the promises of an answer settle.
+				// Runs the promise callbacks of an answer.
 				for (let turn = 0; turn < 10; turn++) await Promise.resolve();
 			}
 		},

@@ -18,7 +18,7 @@ testsMayTake(120_000);
 
 const PEPPER = "p".repeat(40);
 const CLIENTS = LONG ? 12 : 4;
-/** Answers that the load collects before and after each disturbance of a worker. */
+/** Answers that the load must receive before and after each disturbance of a worker. */
 const ANSWERS = LONG ? 200 : 24;
 const SCRAPED = LONG ? 40 : 24;
 const CHAT = JSON.stringify({ model: "test-model", messages: [{ role: "user", content: "one two three" }] });
@@ -45,7 +45,7 @@ const environment = (name: string, workers: number): Record<string, string> => (
 	INSTANCE_ID: name,
 	KEY_PEPPER: PEPPER,
 	CONSOLE_SECRET: PEPPER,
-	// The lease decides the statement timeout; the machine starts many processes at once.
+	// The lease decides the statement timeout, which must be long: the machine starts many processes at once.
 	LEASE_TTL_S: "15",
 	DRAIN_S: "10",
 });
@@ -59,7 +59,7 @@ atEnd(async () => {
 });
 
 let shared: ReturnType<typeof startWorkers> | undefined;
-/** Started by the first test that needs it, since starts are most of these tests' time. */
+/** Started by the first test that needs them, since starting takes most of these tests' time. */
 function sharedWorkers() {
 	shared ??= startWorkers("worked", 2);
 	return shared;
@@ -98,7 +98,7 @@ function keepAsking(url: string, clients: number) {
 		const client = createKeepAliveClient(url);
 		while (!stopping) {
 			ended.push(await client.ask({ method: "POST", path: "/v1/chat/completions", secret, body: CHAT }));
-			// Some clients open a new connection each time, others leave theirs idle for a while.
+			// Some clients use a new connection for each request; others leave theirs idle for a while.
 			if (at % 4 === 1) client.close();
 			await Bun.sleep(at % 4 === 0 ? 120 : 60);
 		}
@@ -121,7 +121,7 @@ function keepVisiting(url: string) {
 	const sessions = (async () => {
 		while (!stopping) {
 			const client = createKeepAliveClient(url);
-			// The kernel may reset a connection in the listener's queue at the moment of its close.
+			// The kernel may reset connections that are queued at a listener when it closes.
 			const { status } = await client.ask({ method: "GET", path: "/api/console/public/config", secret: "none" });
 			if (status !== 0) statuses[status] = (statuses[status] ?? 0) + 1;
 			client.close();
@@ -146,7 +146,7 @@ const answersOf = (ended: readonly Exchange[]) => {
 	return counts;
 };
 
-/** Whichever worker a connection reaches, its metrics contain both workers and the console. */
+/** Expects the metrics of both workers and the console, whichever worker the connection reaches. */
 async function expectOneScrapeForAll(url: string): Promise<void> {
 	const once = { headers: { connection: "close" } };
 	const asked = { method: "POST", headers: { ...once.headers, authorization: `Bearer ${secret}` }, body: CHAT };
@@ -163,7 +163,7 @@ async function expectOneScrapeForAll(url: string): Promise<void> {
 		[...text.matchAll(/^tollgate_worker_up\{worker="([^"]+)"\} 1$/gm)].map(([, worker]) => worker).toSorted();
 	for (let scrape = 0; scrape < (LONG ? 8 : 4); scrape++) {
 		let text = "";
-		// A process that is briefly busy is omitted from the metrics.
+		// The metrics leave out a process that is briefly busy.
 		await waitFor(async () => {
 			text = await (await fetch(`${url}/metrics`, once)).text();
 			return upIn(text).length === 3;
@@ -197,7 +197,7 @@ describe("workers on one port", () => {
 			() => service.workerPids().length === 2 && !service.workerPids().includes(victim as number),
 			"a new worker",
 		);
-		// The new process has recovered the dead worker's instance.
+		// The replacement has recovered the dead worker's instance.
 		await service.supervisor.logged(
 			(line) => line.message === "this instance is live" && line.epoch === 2,
 			"the second life of the worker",
@@ -208,7 +208,7 @@ describe("workers on one port", () => {
 		const answers = answersOf(await load.stop());
 		console.log(`kill -9 of one of two workers: ${JSON.stringify(answers)}`);
 		const lost = load.ended.filter((one) => one.status !== 200).length;
-		// Each client loses at most its connection to the dead worker, including queued ones.
+		// Each client loses at most the connection that the dead worker had accepted or queued.
 		expect(lost).toBeLessThan(CLIENTS);
 		expect(load.ended.slice(-ANSWERS / 2).every((one) => one.status === 200)).toBe(true);
 	});
@@ -232,22 +232,22 @@ describe("workers on one port", () => {
 		expect(service.workerPids().filter((pid) => old.includes(pid))).toEqual([]);
 		expect(service.workerPids()).toHaveLength(2);
 		expect(childrenWithRole(service.supervisor.pid, "console")).not.toEqual(consoles);
-		// The new console starts before the old one ends.
+		// All page visits succeeded, since the new console starts before the old one ends.
 		const { "200": visited = 0, ...turnedAway } = await people.stop();
 		expect(visited).toBeGreaterThan(ANSWERS / 4);
 		expect(turnedAway).toEqual({});
 		const { "200": served = 0, "reset, new connection": inQueue = 0, ...others } = answers;
 		expect(served).toBeGreaterThan(2 * ANSWERS);
 		expect(others).toEqual({});
-		// Without Linux, connections queued at a closing listener are reset: two listeners close, and each client has at
-		// most one connection there.
+		// Except on Linux, closing a listener resets its queued connections: two listeners, with at most one connection of
+		// each client.
 		expect(inQueue).toBeLessThanOrEqual(process.platform === "linux" ? 0 : 2 * CLIENTS);
 	});
 
 	test("after SIGTERM streams run to their end, the console stops last", async () => {
 		const service = await sharedWorkers();
 		const looked = Promise.withResolvers<void>();
-		// Longer than the quarter of the drain after which the listener is closed.
+		// A stream that lasts longer than the listener of a draining service.
 		upstream.next(
 			reply()
 				.text(Array.from({ length: 60 }, (_, at) => ` w${at}`))

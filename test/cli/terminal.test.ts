@@ -15,7 +15,7 @@ import { FROM_SOURCE, PROGRAM } from "./run-cli.ts";
 
 testsMayTake(120_000);
 
-/** A start in a pseudo-terminal, as a person sees it. */
+/** Starts the program in a pseudo-terminal, as a person sees it. */
 const database = await withDatabase();
 let server: Subprocess;
 let shown = "";
@@ -68,7 +68,7 @@ test("shows the banner only; later errors are one line; Ctrl-C ends the service"
 	expect(postmaster()).toBeUndefined();
 });
 
-/** An external database, as the binary needs one; `embedded.test.ts` covers the embedded one. */
+/** Uses an external database, which the binary needs; `embedded.test.ts` covers the embedded one. */
 async function startWithDatabase(runner: readonly string[] = []): Promise<void> {
 	startAtTerminal([...runner, ...PROGRAM], { DATABASE_URL: database.url, LEASE_TTL_S: "20", DRAIN_S: "2" });
 	const isReady = () =>
@@ -78,12 +78,12 @@ async function startWithDatabase(runner: readonly string[] = []): Promise<void> 
 	await waitFor(isReady, "it to be ready", 60_000);
 }
 
-// In short, `embedded.test.ts` covers a command ended by this signal.
+// For the short run, `embedded.test.ts` covers a command ended by this signal.
 test.if(LONG)("a closed terminal ends the service with all that it started", async () => {
 	await startWithDatabase();
 	const children = [...childrenWithRole(server.pid, "gateway"), ...childrenWithRole(server.pid, "console")];
 	expect(children).toHaveLength(2);
-	// Without a terminal the same signal means a rolling restart.
+	// At a terminal SIGHUP ends the service; without a terminal it means a rolling restart.
 	server.kill("SIGHUP");
 	server.terminal?.close();
 	expect(await server.exited).toBe(0);
@@ -95,7 +95,7 @@ test.if(LONG)("under nohup a service continues after its terminal closed", async
 	const gateways = () => childrenWithRole(server.pid, "gateway");
 	const [gateway] = gateways();
 	server.terminal?.close();
-	// A stopping service starts no replacement.
+	// A stopping service ignores the request for a rolling restart.
 	server.kill("SIGUSR2");
 	await waitFor(() => gateways().length === 2, "a successor");
 	expect(gateways()).toContain(gateway as number);

@@ -1,6 +1,4 @@
-/**
- * A service whose log cannot be written continues in the same process; a command whose output cannot be written fails.
- */
+/** A service whose log cannot be written continues to run; a command whose output cannot be written fails. */
 import { expect, test } from "bun:test";
 import { closeSync, existsSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -70,7 +68,7 @@ function start(name: string, stderr: number | "pipe") {
 	};
 }
 
-/** A gateway logs each change of its catalogue. */
+/** Changes the catalogue, which the gateway logs, twice; expects the same process to serve and to stop in order. */
 async function speaksAndLives(service: ReturnType<typeof start>): Promise<void> {
 	const before = service.gateways();
 	for (const model of ["second", "third"]) {
@@ -83,7 +81,7 @@ async function speaksAndLives(service: ReturnType<typeof start>): Promise<void> 
 	expect(await service.child.exited).toBe(0);
 }
 
-// The short form covers the missing reader in the next test.
+// For the short run, the next test covers a log without a reader.
 test.if(LONG && existsSync(FULL))(
 	"a service with its log on a full disk starts, serves, stops",
 	async () => {
@@ -141,7 +139,7 @@ test.skipIf(!existsSync(FULL))(
 			KEY_PEPPER: SECRET,
 			CONSOLE_SECRET: SECRET,
 		};
-		// An instance that never applies the change, so that the command fails for two reasons.
+		// This instance never applies the change, so the command also fails for a second reason.
 		await database.sql`
 			insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until)
 			values ('away', 1, 1, 'live', 600000, now() + interval '600 s')`;

@@ -97,7 +97,7 @@ test("recovery wants an ended lease with an attested loss of the journal", async
 	let renews = true;
 	const renewing = (async () => {
 		while (renews) {
-			// The lease outlives the test; recovery must notice the renewals themselves.
+			// The lease outlives the test, so recovery has to notice the renewals themselves.
 			await database.sql`select instance_renew('gone', 1, 0, 300000)`;
 			await Bun.sleep(20);
 		}

@@ -36,12 +36,12 @@ beforeAll(async () => {
 describe("an existing database", () => {
 	test("reports version, round trip, schema, clock, settings that lose the books", async () => {
 		const findings = await check();
-		// These states depend on the load of the machine; the tests of `judgeSettings` below cover them.
+		// The load of the machine decides these findings; the tests of `judgeSettings` below cover them.
 		for (const what of [/^PostgreSQL 18.* answers in [\d.]+ ms$/, /^\d+ connections are free/])
 			expect(findings.filter((finding) => what.test(finding.what))).toHaveLength(1);
 		expectFinding(findings, "ok", /the schema is up to date/);
 		expectFinding(findings, "ok", /clocks.* \d+ ms apart/);
-		// The tests' server has `fsync` off.
+		// The test server runs without `fsync`.
 		expectFinding(findings, "broken", /fsync is off/);
 		expectFinding(findings, "broken", /synchronous_commit is off/);
 		expectFinding(findings, "warning", /full_page_writes is off/);

@@ -33,7 +33,7 @@ describe("model servers", () => {
 		return `http://127.0.0.1:${server.port}/v1`;
 	}
 
-	/** Checks a catalogue of one model with a replica at each address. */
+	/** Checks a catalogue with one model, which has a replica at each address. */
 	function check(urls: string | readonly string[], options: { dialect?: string; model?: string; key?: string } = {}) {
 		const { dialect = "vllm", model = "served", key } = options;
 		const kind = dialect === "tei" ? "kind: embedding" : "kind: chat, max_output_tokens: 512";
@@ -61,7 +61,7 @@ describe("model servers", () => {
 		expectWell(await check(serve({ "/info": { model_id: "bge" } }), { dialect: "tei", model: "bge" }));
 		const tgi = serve({ "/v1/models": { data: [{ id: "served" }] }, "/info": { model_id: "served" } });
 		expectWell(await check(tgi, { dialect: "tgi" }));
-		// llama.cpp serves its one model, whatever the request names.
+		// llama.cpp serves its one model whatever name the request has.
 		const llama = serve({ "/v1/models": { data: [{ id: "a.gguf", owned_by: "llamacpp" }] } });
 		expectWell(await check(llama, { dialect: "llama.cpp" }));
 	});
@@ -103,7 +103,7 @@ describe("model servers", () => {
 });
 
 describe("mail", () => {
-	/** A mail server with one password; records the commands that it receives. */
+	/** A mail server that accepts one password and records the commands it receives. */
 	function startMail(): { url(password: string): string; told: string[] } {
 		const told: string[] = [];
 		const server = Bun.listen({

@@ -16,7 +16,7 @@ import { foldAll } from "../support/sums.ts";
 import { zoneByDay } from "../support/zone-by-day.ts";
 import { written } from "./mailbox.ts";
 
-/** Each crossing is reported once to the recipients who enabled it, whatever the number of consoles. */
+/** However many consoles run, each crossed threshold is reported once to the recipients who enabled the notice. */
 
 const db = await withDatabase();
 const never = new AbortController().signal;
@@ -74,7 +74,7 @@ async function spend(accountId: string, keyId: string, charged: number, hoursAgo
 	await foldAll(db.statements);
 }
 
-/** Several consoles check and send concurrently, each twice. */
+/** Checks and sends as several concurrent consoles would, each twice. */
 async function lookAndTell(): Promise<void> {
 	await Promise.all(Array.from({ length: 4 }, () => findAlerts(db.statements)));
 	await findAlerts(db.statements);
@@ -159,7 +159,7 @@ test("the credit page names the recipients of the low-credit mail and its balanc
 	expect(promise).toContain("when the balance falls below $0.50");
 	const id = await newAccount(["credit.low"], 1_000_000_000);
 	await db.sql`insert into credit_alert (account_id, threshold_nano_usd) values (${id}, 500000000)`;
-	// The balance is high, the available credit low because of holds.
+	// The balance is above the threshold; the available credit is below it, because leases hold the rest.
 	await db.sql`insert into lease (budget_id, instance_id, epoch, granted_nano_usd, state) values (${id}, 'gone', 1, 800000000, 'open')`;
 	await db.sql`update budget set drawn_nano_usd = drawn_nano_usd + 800000000 where id = ${id}`;
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
@@ -228,7 +228,7 @@ test("a confirmed top-up is reported once", async () => {
 	await db.sql`delete from alert_mark where account_id = ${id}`;
 	await db.sql`update batch_notice_setting set events_at = now() where account_id = ${id}`;
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
-	// Top-ups confirmed before the account enabled the notice.
+	// Top-ups confirmed before the account enabled the notice are not reported.
 	await lookAndTell();
 	expect(calls.map(({ body }) => JSON.parse(body).data)).toEqual([
 		{ id: topUp, amount_usd: "250.00", method: "transfer" },
@@ -258,7 +258,7 @@ test("the threshold and the event send one mail, to roles that manage credit", a
 		await lookAndTell();
 		expect(mails.map(({ to }) => to).sort()).toEqual([`billing_${id}@example.com`, `owner_${id}@example.com`]);
 		expect(mails[0]?.text).toContain(`https://service.example/credit?account=${id}`);
-		// Other members have no notice row, not even a failed one.
+		// Other members get no row for the notice, not even a failed one.
 		expect(await db.sql`select 1 from batch_notice where account_id = ${id} and channel = 'mail'`).toHaveLength(2);
 		expect(told()).toEqual(events.map((type) => [type, null]));
 	}
@@ -278,12 +278,12 @@ test("credit is booked without waiting for a check and is reported by the next o
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
 	await db.sql.begin(async (look) => {
 		await look`select alerts_look(20, '["owner"]')`;
-		// A lock that the booking waited for would fail it after half a second.
+		// The booking fails after half a second if it has to wait for a lock of the check.
 		await payIn(db.statements, id);
 	});
 	await lookAndTell();
 	expect(told()).toEqual([["top_up.confirmed", null]]);
-	// A concurrent check must keep the `alert_touched` row of a booking that is not committed yet.
+	// A concurrent check must keep the `alert_touched` row while the booking is uncommitted.
 	await db.sql`insert into alert_touched (account_id) values (${id})`;
 	await db.sql.begin(async (booking) => {
 		await booking`insert into ledger_entry (id, account_id, kind, amount_nano_usd, source_ref, actor, note)
@@ -324,7 +324,7 @@ test("a retirement is reported to recent users 30 and 7 days before, again if mo
 	expect(await look(7.001)).toEqual(none);
 	expect(await look(7)).toEqual(told);
 	expect(mails[0]?.text).toContain("The model leaves retires on 2027-01-01");
-	// A mandatory mail: no setting disables it.
+	// This mail is mandatory: no setting disables it.
 	for (const { text, german } of mails) {
 		expect(text).toContain("\nYou receive this mail because your account used the model recently.\n");
 		expect(german?.text).toContain(
@@ -361,7 +361,7 @@ test("an hour above three times the same hour's average is reported once a day",
 	const WEEK = 7 * 24;
 	const other = await newAccount(["spend.unusual"]);
 	const theirs = await newKey(other);
-	// A high cost in another hour of that week does not count.
+	// High spending in another hour of that week does not count.
 	await spend(other, theirs, 90_000_000_000, WEEK + 1);
 	await spend(other, theirs, 4_000_000_000, 2 * WEEK);
 	await spend(other, theirs, 12_000_000_000);
@@ -418,7 +418,7 @@ test("a check that dies is repeated; a repeated delivery has the same content", 
 	expect([calls[1]?.id, calls[1]?.body]).toEqual([calls[0]?.id ?? "", calls[0]?.body ?? ""]);
 });
 
-/** Notices inserted by SQL, due for an hour, of one account or of one account each. */
+/** Inserts notices that have been due for an hour: all for one account, or each for its own. */
 async function crowd(type: string | null, from: number, to: number, account: string | null = null): Promise<void> {
 	await db.sql`
 		insert into batch_notice (batch_id, account_id, channel, user_id, type, data, next_at)
@@ -442,7 +442,7 @@ test("low credit is reported within a turn despite long queues of other notices"
 		return Object.fromEntries(rows.map(({ type, rows }) => [type, rows]));
 	};
 	expect(await tried()).toEqual({ batch: 4, "credit.low": 2, "model.retiring": 14 });
-	// More of one kind than a turn sends leave the places of other kinds.
+	// Notices of one kind beyond what a turn sends do not take the places of other kinds.
 	await db.sql`update batch_notice set attempts = 0`;
 	await crowd("key.expiring", 20_001, 20_100);
 	await db.sql`update batch_notice set next_at = now() - interval '1 minute' where account_id = 'flood'`;
@@ -476,7 +476,7 @@ test("a turn reads the same rows for a hundred times the waiting notices", async
 					select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) as rows from pg_stat_xact_user_tables where relname = 'batch_notice'`;
 				return Number(row?.rows ?? 0);
 			};
-			// PostgreSQL may still report reads of earlier turns on this connection.
+			// PostgreSQL may still report reads of this connection's earlier turns, so they are subtracted.
 			const before = await count();
 			await sendNotices({ ...deps, statements }, "mail", never);
 			rows = (await count()) - before;

@@ -14,14 +14,14 @@ import { withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { type Answer, mailedLink, operator, PERSON_ENV, signedUp } from "./person.ts";
 
-/** An act and its audit line commit together, so that a crash leaves both or neither. */
+/** An action and its audit entry commit together, so that a crash leaves both or neither. */
 
 const service = await withService({ env: PERSON_ENV });
 const { sql, statements } = service.db;
 const owner = await signedUp(service);
 const { accountId } = owner;
 const boss = await operator(service);
-// The first sign-in creates an account.
+// The first request of a signed-in person creates the account.
 await boss.get("/api/console/me");
 const script = await managementClient(service);
 const friend = await signedUp(service);
@@ -76,7 +76,7 @@ await sql`
 	values ('batch_1', ${accountId}, 'webhook', 'failed', now() + interval '1 day')`;
 const by = (action: AuditAction) => auditNote({ actor: "somebody", action, ip: null });
 
-/** Each act by its name in the log, in an order in which all succeed. */
+/** Actions by their name in the audit log, in an order in which all succeed. */
 const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | object>])[] = [
 	["key.create", () => call("POST", "/keys", { name: "new" })],
 	["key.update", () => call("PATCH", `/keys/${changed}`, { name: "other" })],
@@ -139,7 +139,7 @@ const ACTS: readonly (readonly [action: string, act: () => Promise<Answer | obje
 	["management_key.revoke", () => revokeManagementKey(statements, managementKey.id, byCommand).then(() => ({}))],
 ];
 
-/** All tables that acts change, as text, without those that jobs and look-ups change. */
+/** The contents of all tables that actions change, as text; tables that jobs and look-ups change are left out. */
 async function all(): Promise<string> {
 	const [row] = await sql`
 		select concat((select json_agg(x order by id) from account x),

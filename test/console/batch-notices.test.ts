@@ -12,7 +12,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { written } from "./mailbox.ts";
 
-/** The end of a batch is reported at least once, and exactly once without a failure at that moment. */
+/** The end of a batch is reported at least once, and exactly once unless a failure happens at that moment. */
 
 const db = await withDatabase();
 const books = createBatchBooks({ statements: db.statements });
@@ -97,7 +97,7 @@ const tell = async () => {
 };
 const rows = () =>
 	db.sql`select state, attempts, answer, problem, next_at > now() + interval '1 minute' as later from batch_notice`;
-/** The mail client's error with the server's reply to a command. */
+/** The mail client's error for the server's reply to a command. */
 const refusedAt = (command: string, responseCode: number) =>
 	Object.assign(new Error("refused"), { command, responseCode });
 const wait = () => db.sql`update batch_notice set next_at = now()`;
@@ -127,7 +127,7 @@ test("sends each ending as OpenAI's event, signed, without customer text", async
 	}
 	expect(calls.map(({ secret }) => secret)).toEqual(Array(4).fill(client.webhookSecret));
 	await wait();
-	// A runner repeats the end of a batch long after its notice.
+	// A runner may report the end of a batch again long after its notice was sent.
 	await books.end(ids.get("failed") ?? "", 1, { ending: "failed", output: null, error: null });
 	await tell();
 	expect(calls).toHaveLength(4);
@@ -190,9 +190,9 @@ test("repeats an attempt of a dead console under the same id", async () => {
 	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
 	await ended(id);
 	onCall = onMail = () => new Promise<never>(() => {});
-	// The clock stands still: a dead console's deadlines do not fire.
+	// The manual clock stands still, so the deadlines of this "dead" console never fire.
 	const dying = { ...deps, clock: createManualClock() };
-	// One after the other: of two concurrent claims one waits for its next turn.
+	// Started one after the other, since the second of two concurrent claims would wait for its next turn.
 	void sendNotices(dying, "webhook", never);
 	await waitFor(() => calls.length === 1, "the webhook to be under way");
 	void sendNotices(dying, "mail", never);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { csvLine, csvResponse } from "../../src/base/csv.ts";
 
-/** Texts that some spreadsheet runs as a formula, without leading blanks. */
+/** The texts in this line that some spreadsheet could run as a formula, without leading blanks. */
 function cells(line: string): string[] {
 	const value = line
 		.replace(/\r\n$/, "")

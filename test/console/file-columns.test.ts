@@ -1,4 +1,4 @@
-/** Every value of this request is different, so that a swapped column is noticed. */
+/** Each value of this request is different, so that a swapped column of the CSV file is noticed. */
 import { expect, test } from "bun:test";
 import { withService } from "../support/service.ts";
 import { foldAll } from "../support/sums.ts";

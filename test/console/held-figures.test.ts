@@ -25,7 +25,7 @@ const operators = {
 	deployments: { current: async () => ({ models: [], replicas: [], connected: () => true }) },
 } as unknown as ConsoleParts;
 
-/** An instance that died while it held these amounts of each budget. */
+/** Creates a dead instance that holds these amounts of each budget. */
 async function deadWith(amounts: Readonly<Record<string, NanoUsd>>): Promise<{ id: string; epoch: number }> {
 	const id = newUuid();
 	const epoch = await goLive(service.db, id);
@@ -49,7 +49,7 @@ test("a dead instance's hold on a cap is that of the current period", async () =
 	const cap = { capNanoUsd: usd("1"), capPeriod: "day" } as const;
 	const { id: projectId } = await createProject(statements, accountId, { name: "search", ...cap });
 	const { id, secret } = await service.key(accountId, { ...cap, projectId });
-	// Without a limit of its own the budget is granted larger slices.
+	// The lifetime budgets have no cap, so they are granted larger slices than the periods' budgets.
 	const [key, project] = [await periodOf("api_key", id), await periodOf("project", projectId)];
 	await deadWith({ [id]: usd("3"), [key]: usd("0.25"), [projectId]: usd("3"), [project]: usd("0.5") });
 	const { data } = await (await service.get("/v1/key", secret)).json();

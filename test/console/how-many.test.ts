@@ -9,7 +9,7 @@ import { withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { PERSON_ENV, signedUp } from "./person.ts";
 
-/** Limits on counts hold under concurrent creations by several consoles. */
+/** Limits on numbers of objects hold under concurrent creations by several consoles. */
 
 const service = await withService({ env: PERSON_ENV });
 const { sql, statements } = service.db;
@@ -81,10 +81,10 @@ test("eight concurrent creations with one token return one key's secret", async 
 	expect(new Set(made.map((answer) => `${answer.body.key.id} ${answer.body.secret}`)).size).toBe(1);
 });
 
-/** The second creation begins while the first, which took the last place, is uncommitted. */
+/** Starts a second creation while the first, which took the last place, is uncommitted. */
 async function secondIsMade(make: (by: Statements, nth: number) => Promise<unknown>): Promise<boolean> {
 	const { second } = await sql.begin(async (held) => {
-		// Mails are counted by separate statements, committed before.
+		// Counts of mails commit at once, in statements outside the transaction.
 		const inTransaction = ((...query: Parameters<typeof sql>) =>
 			query[0].join("").includes("rate_count")
 				? statements(query[0] as TemplateStringsArray, ...(query.slice(1) as []))
@@ -122,7 +122,7 @@ test("invitations of an account stay within the limit", async () => {
 			({ email, role }) => [email, role],
 		);
 	expect(await open()).toHaveLength(50);
-	// A repeated invitation of an address takes no further place.
+	// Repeating an invitation to an address takes no further place.
 	const again = await owner.send("POST", "/api/console/invitations", { email: "7@example.com", role: "developer" });
 	expect(again.status).toBe(200);
 	expect(await open()).toHaveLength(50);

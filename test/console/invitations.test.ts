@@ -37,7 +37,7 @@ test("an address gets five invitations a day from all accounts, then a 429", asy
 	expect(retryAfterS).toBeGreaterThan(23 * 3600);
 	expect(retryAfterS).toBeLessThanOrEqual(24 * 3600);
 	await waitFor(() => mailsTo(email).length === 2, "both mails to arrive");
-	// The last mailed link is still valid, and other addresses can be invited.
+	// The link mailed last stays valid, and other addresses can still be invited.
 	expect((await owner.get("/api/console/members")).body.invitations).toMatchObject([{ email }]);
 	const other = await owner.send("POST", "/api/console/invitations", { email: `x${email}`, role: "developer" });
 	expect(other.status).toBe(200);
@@ -122,7 +122,7 @@ test("an invitation is void if its sender loses the right while sending it", asy
 		const adminId = (await admin.get("/api/console/me")).body.user.id as string;
 		await sql`insert into member (user_id, account_id, role) values (${adminId}, ${accountId}, 'admin')`;
 		const friend = await signedUp(service);
-		// The removal of the right waits for the uncommitted invitation and sees the members from before.
+		// The admin's demotion waits for the uncommitted invitation, but sees the members as they were before.
 		const { taken, token } = await sql.begin(async (held) => {
 			const inTransaction = ((...query: Parameters<typeof sql>) => held(...query)) as unknown as typeof statements;
 			const made = await invite(inTransaction, accountId, { email: friend.email, role: "admin", invitedBy: adminId });

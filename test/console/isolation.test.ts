@@ -8,7 +8,7 @@ import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 
-/** Ann's objects, by the name of the path parameter. */
+/** Ids of Ann's objects by path parameter. */
 
 const { service } = await withChat({ dialect: "vllm", env: PERSON_ENV });
 const ann = await signedUp(service);
@@ -41,7 +41,7 @@ interface Route {
 	readonly path: string;
 }
 
-/** Valid bodies, so that only the caller's rights decide. */
+/** Valid bodies, so that only the caller's rights decide the answer. */
 const BODIES: Record<string, unknown> = {
 	"PATCH /account": { name: "taken" },
 	"POST /invitations": { email: "y@example.com", role: "viewer" },
@@ -176,7 +176,7 @@ test("other accounts' ids are not found for a customer", async () => {
 		const path = hersAt(route);
 		if (route.path.includes(":")) {
 			const { status } = await call(bob, route, path);
-			// A session id is searched among the caller's own sessions.
+			// A session's id is looked up among the caller's own sessions, so another's is not found.
 			expect({ route, status }).toEqual({ route, status: 404 });
 		}
 		const named = await call(bob, route, `${path}?account=${ann.accountId}`);
@@ -203,7 +203,7 @@ test("other accounts' ids are not found for a customer", async () => {
 	expect((await bob.get(`/api/console/requests?project=${hers.project}`)).body.items).toEqual([]);
 	expect((await bob.get("/api/console/projects")).body.items).toEqual([]);
 	expect((await bob.get(`/api/console/keys?project=${hers.project}`)).body.items).toEqual([]);
-	// A key is neither created in nor moved to another account's project.
+	// A key can be neither created in nor moved to another account's project.
 	expect((await bob.send("POST", "/api/console/keys", { name: "x", projectId: hers.project })).status).toBe(404);
 	const own = (await bob.send("POST", "/api/console/keys", { name: "own" })).body.key.id;
 	expect((await bob.send("PATCH", `/api/console/keys/${own}`, { projectId: hers.project })).status).toBe(404);
@@ -257,7 +257,7 @@ test("every route answers each role as the table says", async () => {
 		[{ method: "POST", path: "/playground/chat" }, "requests.send"],
 	];
 	const roles = ROLES.filter((one) => one !== "owner");
-	/** The short form tests each route with one allowed and one refused role, in turn. */
+	/** The short run tests each route with one allowed and one refused role, taking the roles in turn. */
 	const isAsked = (role: Role, right: Right, nth: number) => {
 		const alike = roles.filter((one) => may(one, right) === may(role, right));
 		return LONG || alike[nth % alike.length] === role;
@@ -270,7 +270,7 @@ test("every route answers each role as the table says", async () => {
 		for (const [nth, [route, right]] of [...asked, ...others].entries()) {
 			if (right === undefined || right === "person" || right === "anybody" || right === "operator") continue;
 			if (!isAsked(role, right, nth)) continue;
-			// Allowed calls use unknown ids, so that none takes effect.
+			// Allowed calls use unknown ids, so that they change nothing.
 			const mine = may(role, right);
 			const path = mine ? `/api/console${route.path.replace(/:\w+/, "none")}` : hersAt(route);
 			const { status, body } = await call(person, route, `${path}?account=${ann.accountId}`);
@@ -313,7 +313,7 @@ test("a developer makes own keys and sees no others; an unknown role has no righ
 	}
 	for (const path of ["playground/chat?", "batch-start?endpoint=/v1/chat/completions&"])
 		expect((await dev.send("POST", `/api/console/${path}key=${hers.key}&${at}`, {})).status).toBe(404);
-	// A rotated key stays its maker's, also if an owner rotated it.
+	// A rotated key still belongs to the member who made it, even if an owner rotated it.
 	const replaced = (await ann.send("POST", `/api/console/keys/${own}/rotate`, { graceMs: 60_000 })).body.key.id;
 	expect(await ids()).toEqual([replaced, own]);
 	expect((await dev.send("PATCH", `/api/console/keys/${replaced}?${at}`, { name: "y" })).status).toBe(200);

@@ -42,7 +42,7 @@ test("the console shows every step from the first top-up to a revoked key", asyn
 	const empty = await customer.get("/api/console/overview");
 	expect(empty.body.checklist).toEqual({ signedIn: true, toppedUp: false, keyMade: false, firstRequest: false });
 
-	// Below the minimum, above the maximum, and with fractions of a cent.
+	// Amounts below the minimum, above the maximum, and with fractions of a cent.
 	for (const usd of [
 		"0",
 		"99.99",
@@ -84,11 +84,11 @@ test("the console shows every step from the first top-up to a revoked key", asyn
 
 	const isSeen = async () => {
 		const overview = await customer.get("/api/console/overview");
-		// A month without spending so far.
+		// At a change of month the overview may show a new month without spending.
 		const isSpent = overview.body.monthSpentNanoUsd > 0 || new Date().getUTCMonth() !== month;
 		return overview.body.checklist.firstRequest && isSpent;
 	};
-	// Transactions of other test files delay the sums.
+	// Open transactions of other test files delay the sums.
 	await waitFor(isSeen, "the request to reach the overview", FOLD_MS);
 	const log = await customer.get("/api/console/requests");
 	expect(log.body.items).toHaveLength(1);
@@ -136,7 +136,7 @@ test("the playground chats with a key, is billed to it, and ends with it", async
 	const streamed = await customer.send("POST", path, { ...ask, stream: true });
 	expect(streamed.headers.get("content-type")).toContain("text/event-stream");
 	expect(streamed.body).toEndWith("data: [DONE]\n\n");
-	// An error after the first byte is in the reader's language and is followed by the charge.
+	// An error in the middle of a stream is in the reader's language; the charge follows.
 	for (const [language, said] of [
 		["en", '"message":"The model server failed to respond."'],
 		["de", '"message":"Der Modellserver konnte nicht antworten."'],
@@ -194,7 +194,7 @@ test("a large transfer needs a second operator naming the same transaction", asy
 		const [first, second] = [await operator(strict), await operator(strict)];
 		const expected = await customer.send("POST", "/api/console/credit/top-ups/transfer", { usd: "1000" });
 		const { topUp: made, transferDetails } = expected.body;
-		// The page and its reference show the bank details, only to signed-in customers.
+		// Only signed-in customers see the bank details, on the page and in its reference.
 		expect(transferDetails).toBe("Example Bank\nIBAN DE00 1234");
 		expect((await customer.get("/api/console/credit")).body.transferDetails).toBe(transferDetails);
 		expect(JSON.stringify((await customer.get("/api/console/public/config")).body)).not.toContain("IBAN");

@@ -13,22 +13,22 @@ import { withUpstream } from "../support/upstream-server.ts";
 import { operator, PERSON_ENV, type Person, signedUp, topUp } from "./person.ts";
 import { writeRefusals, writeUsage } from "./usage-rows.ts";
 
-/** About 170 rows an hour in 24 kinds of sums: more days add rows to the same hours and show nothing new. */
+/** The rows make about 170 an hour, in 24 groups of sums; more days would only add hours of the same kind. */
 const DAYS = 10;
 const DAY_MS = 86_400_000;
 const ROWS = 40_000;
 const TIDY_ROWS = 4_000;
 const REFUSALS = 20_000;
-/** Allowance for other reads that fall into a measurement. */
+/** Blocks allowed for other reads during a measurement. */
 const LOOKS_MAX = 5;
-/** Maximum blocks of 8 KB that a page may read: the log has four times as many, and no page needs more than 250. */
+/** The most blocks of 8 KB that a page may read: no page needs more than 250, and the log has four times this many. */
 const BLOCKS_MAX = 420;
-/** For an empty result, reads of the service's jobs included. */
+/** The most blocks for an empty result, including reads by the service's jobs. */
 const BLOCKS_OF_NONE = 250;
-/** For pages that search hourly sums, or rare rows of each, by page or by row as the planner chooses. */
+/** The most blocks for pages that search hourly sums or rare rows, by whichever plan PostgreSQL chooses. */
 const BLOCKS_OF_SUMS = 2_000;
 
-// A server of its own, so that only this file's reads are counted.
+// This file has its own server, so that other tests' reads do not count.
 const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
 await migrate({ log: silentLog }, server.url);
 const database = await testDatabaseAt(server.url);
@@ -37,7 +37,7 @@ const service = await withService({
 	models: chatModel({ url: upstream.url, dialect: "vllm" }),
 	env: PERSON_ENV,
 	database,
-	// Background jobs rest, so that only the pages' reads are counted.
+	// Background jobs are slowed, so that their reads do not count.
 	jobs: { pace: 1 / 1_000 },
 });
 const customer = await signedUp(service);
@@ -57,21 +57,21 @@ const sums = createStatements(
 	{ url: database.url, applicationName: "sums", connectionsMax: 1, statementDeadlineMs: 120_000 },
 );
 atEnd(() => sums.end());
-// A fold covers what settled since the last one, and these rows settled long ago.
+// Resets the aggregation's position: it would skip rows that settled before it.
 await database.sql`update usage_cursor set horizon = null`;
 await foldAll(sums);
 expect((await database.sql`select sum(requests)::int as n from usage_hour`)[0]?.n).toBe(ROWS);
 await pack();
 await database.sql`create extension pg_stat_statements`;
 
-/** Rows in order of time, as a service writes them: otherwise each indexed row would be in a block of its own. */
+/** Orders the rows by time, as a service writes them; otherwise each indexed row would be in a block of its own. */
 async function pack(): Promise<void> {
 	await database.sql`cluster usage_hour using usage_hour_account_id_hour_key_id_model_class_pk`;
 	await database.sql`cluster usage_project_hour using usage_project_hour_pk`;
 	await database.sql`analyze usage_event, refused_request, usage_hour, usage_project_hour`;
 }
 
-/** Building the indexes after the rows is faster. */
+/** Creates the table's indexes after its rows, which is faster. */
 async function indexedAfterwards(table: string, write: () => Promise<void>): Promise<void> {
 	const { sql } = database;
 	const indexes = await sql<{ indexname: string; indexdef: string }[]>`
@@ -87,8 +87,8 @@ async function indexedAfterwards(table: string, write: () => Promise<void>): Pro
 }
 
 /**
- * Blocks that a page's statements read, the fewest of several tries: other reads (a connection's first look at the
- * catalogue, about 250 for each of four, and heartbeats) only add.
+ * Blocks that a page's statements read, the fewest of several tries: reads of the catalogue by new connections, and
+ * heartbeats, only add to them.
  */
 async function blocksOf(person: Person, path: string, blocksMax: number): Promise<number> {
 	let fewest = Number.POSITIVE_INFINITY;
@@ -151,7 +151,7 @@ test("no page reads a quarter of a long log", async () => {
 		`/requests?project=none&model=rare-model`,
 		`/requests?project=none&key=${keyIds[3]}&status=failed`,
 		"/requests?project=none&model=no-such-model",
-		// By the key (20 blocks) or by the project's hours (1,140), as the planner chooses.
+		// PostgreSQL reads 20 blocks by the key's index or 1,140 by the project's hours.
 		`/requests?project=${projectId}&status=failed&key=${"key_".padEnd(36, "0")}`,
 	];
 	const office = ["/operator/summary", "/operator/accounts", "/operator/instances", "/operator/audit"];
@@ -194,7 +194,7 @@ test("a filter finds all rare rows", async () => {
 	const [failed] =
 		await database.sql`select count(*)::int as n from usage_event where ending = 'upstream_failed' and key_id = ${keyIds[2] ?? ""}`;
 	expect(await all(`status=failed&key=${keyIds[2]}`)).toBe(failed?.n);
-	// From the middle of one hour to the middle of another, in short pages, by each index of hours.
+	// The range starts and ends in the middle of an hour and is read in short pages, by each index of the hourly sums.
 	const [from, to] = [Date.now() - 0.9 * DAYS * DAY_MS - 1_234_567, Date.now() - DAY_MS / 4 - 2_345_678];
 	for (const [query, model, ending, key] of [
 		["model=rare-model", "rare-model", null, null],
@@ -243,7 +243,7 @@ test("a filter without results reads few blocks", async () => {
 		const blocks = await blocksOf(customer, `/api/console/requests?${query}`, BLOCKS_OF_NONE);
 		expect({ query, blocks }).toEqual({ query, blocks: Math.min(blocks, BLOCKS_OF_NONE) });
 	}
-	// The plan must stay the same once the planner has a generic plan.
+	// After some calls PostgreSQL uses a generic plan, which must read as few blocks.
 	for (let call = 0; call < 8; call++)
 		await sql`select * from usage_hours(${customer.accountId}, null, 'none', null, '-infinity', 'infinity', 50)`;
 	const [row] = await sql<{ blocks: number }[]>`
@@ -279,7 +279,7 @@ test("usage in no project is found among much usage in projects", async () => {
 	const of = { accountId: tidy.accountId, keyIds, projectId: id, allInProject: true };
 	const [before] = await database.sql`select pg_current_xact_id()::text as xid`;
 	await writeUsage(database, { ...of, rows: TIDY_ROWS, days: DAYS, models: 1 });
-	// A fold covers what settled since the last one; these rows are older and are not summed again.
+	// Moves the aggregation's position before the new rows and after the old ones, which must not be summed again.
 	await database.sql`update usage_cursor set folded_at = '2000-01-01', horizon = ${before?.xid ?? ""}`;
 	await foldAll(sums);
 	const [summed] = await database.sql`select sum(requests)::int as n from usage_hour`;

@@ -2,21 +2,21 @@ import { type Mail, mailText } from "../../src/console/mail/mailer.ts";
 import { type ReceivedMail, startMailServer } from "../support/mail-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** Shared by all services of a test file, in this process and others. */
+/** All services of a test file share this mail server. */
 const server = startMailServer();
 const seen = new Set<ReceivedMail>();
 const LATE_MS = 2_000;
-/** The mailer retries after 3 and 30 s. */
+/** Wait long enough for the mailer's retries after 3 and 30 s. */
 const AT_LAST_MS = 45_000;
 
-/** Environment of a service whose mails arrive here. */
+/** Environment of a service that sends its mails to this server. */
 export const MAIL_ENV = { SMTP_URL: server.url, MAIL_FROM: "Service <no-reply@service.example>" };
 
 export function mailsTo(email: string): readonly ReceivedMail[] {
 	return server.mails.filter(({ to }) => to.includes(email.toLowerCase()));
 }
 
-/** The newest unread mail to an address; waits for one. */
+/** Returns the newest unread mail to an address, waiting for its arrival. */
 export async function newMail(email: string): Promise<ReceivedMail> {
 	let mail: ReceivedMail | undefined;
 	const isThere = () => {
@@ -28,7 +28,7 @@ export async function newMail(email: string): Promise<ReceivedMail> {
 	try {
 		await waitFor(isThere, `a new mail to ${email}`, LATE_MS);
 	} catch (error) {
-		// Rarely no mail arrives in a file, for an unknown reason: the warning shows the server's state.
+		// Rarely, no mail arrives in a test file, for an unknown reason: the warning shows the mail server's state.
 		console.warn(`${(error as Error).message}: ${await server.look()}`);
 		await waitFor(isThere, `a new mail to ${email}`, AT_LAST_MS);
 	}

@@ -58,7 +58,7 @@ test("kept keys stay valid; a member without keys is removed without a choice", 
 	const { secret } = (await make(leaver, "kept")).body;
 	expect((await remove(leaver.userId, "&keys=keep")).status).toBe(200);
 	expect(await works(secret)).toBe(true);
-	// Keys kept at first can be revoked later in the same way.
+	// Keys that were kept at the member's removal can be revoked later.
 	expect((await remove(leaver.userId, "&keys=revoke")).body.revoked).toHaveLength(1);
 	expect(await works(secret)).toBe(false);
 	expect((await remove(quiet.userId)).body).toEqual({ removed: true, revoked: [], fence: null });
@@ -72,7 +72,7 @@ test("a failover does not lose the end of a removed member's keys", async () => 
 	const { sql, statements } = service.db;
 	const lost: Statements = Object.assign(
 		async <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) => {
-			// A standby that has the last revocation, but neither the first nor its log entry.
+			// Simulates a standby that lacks the first revocation and its log entry but has the last one.
 			if (/from control_log order by seq/.test(strings.join(" ")) && servers-- > 0)
 				await sql`update api_key set state = 'active', revoked_at = null where id = ${ids[0] ?? ""}`;
 			return statements<Row>(strings, ...values);
@@ -85,7 +85,7 @@ test("a failover does not lose the end of a removed member's keys", async () => 
 	expect(await keysMadeBy(statements, owner.accountId, leaver.userId)).toEqual([]);
 	const [last] = await sql`select max(seq)::int as seq from control_log where subject in ${sql(ids)}`;
 	expect(revoked.entry?.seq).toBeGreaterThanOrEqual(last?.seq);
-	// A server that never keeps the revocation: the call fails.
+	// Simulates a server that never keeps the revocation.
 	servers = 1_000;
 	await sql`update api_key set state = 'active', revoked_at = null where id = ${ids[0] ?? ""}`;
 	await expect(revokeKeysMadeBy(lost, owner.accountId, leaver.userId)).rejects.toThrow("Not all keys");
@@ -121,7 +121,7 @@ test("a key made during its maker's removal shows no valid secret", async () => 
 		const left = await service.db.sql`
 			select 1 from api_key k join audit_event e on e.subject = k.id and e.actor = ${leaver.userId} where k.state = 'active'`;
 		expect(left.length).toBe(0);
-		// The revocation has an audit line, whichever act ended the key.
+		// Every revoked key has an audit entry, whichever action revoked it.
 		const unsaid = await service.db.sql`
 			select 1 from api_key k where k.made_by = ${leaver.userId} and k.state = 'revoked'
 				and not exists (select 1 from audit_event e where e.subject = k.id and e.action = 'key.revoke')`;
@@ -185,7 +185,7 @@ test("an admin assigns every role except owner; a demotion voids open invitation
 	const toOwner = (await invite(admin, "owner")).body;
 	expect(await invitedBy(admin.userId)).toEqual(["developer", "owner"]);
 	const third = await member("admin");
-	// The member is lowered between the check at the door and the act.
+	// The member's role is lowered between the check of the request's rights and the action.
 	for (const role of ["billing", null] as const) {
 		const late = changeMember(service.db.statements, owner.accountId, { userId: third.userId, by: other.userId, role });
 		await expect(late).rejects.toMatchObject({ code: "forbidden" });
@@ -250,7 +250,7 @@ describe("projects", () => {
 		const making = async (projectId: string | null) =>
 			(await call(dev, "POST", "/keys", { name: "k", ...(projectId === null ? {} : { projectId }) })).status;
 		expect([await making(null), await making(another.id), await making(his.id)]).toEqual([403, 404, 200]);
-		// Moving the key out of the project would escape its budget.
+		// Moving the key out of its project would escape the project's budget.
 		for (const projectId of [null, another.id])
 			expect((await call(dev, "PATCH", `/keys/${inHis}`, { projectId })).status).toBe(403);
 		const made = (await keysOf(dev))[0] as string;
@@ -274,7 +274,7 @@ describe("projects", () => {
 		expect(await works(made.secret)).toBe(false);
 		expect((await call(owner, "DELETE", path)).status).toBe(404);
 		expect((await call(owner, "PUT", `/projects/${id}/members/nobody`)).status).toBe(404);
-		// A member who leaves the account leaves its projects.
+		// A member who leaves the account also leaves its projects.
 		await call(owner, "PUT", path);
 		await remove(dev.userId, "&keys=keep");
 		expect((await call(owner, "GET", `/projects/${id}/members`)).body.items).toEqual([]);
@@ -310,7 +310,7 @@ describe("projects", () => {
 			await call(owner, "PUT", `/projects/${id}/members/${dev.userId}`);
 			const owners = (await call(owner, "POST", "/keys", { name: "the owner's", projectId: id })).body.key;
 			const { answer, removal } = await sql.begin(async (holder) => {
-				// The creation passed its check of the project and waits for the account's row.
+				// The creation has passed its check of the project and waits for the account's row.
 				await holder`select 1 from account where id = ${owner.accountId} for no key update`;
 				const answer =
 					act === "make"

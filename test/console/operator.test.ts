@@ -137,7 +137,7 @@ test("accounts are found by address, name, key or top-up", async () => {
 		expect(items.map((item: { id: string }) => item.id)).toContain(customer.accountId);
 	}
 	expect((await boss.get("/api/console/operator/accounts?q=%25")).body.items).toEqual([]);
-	// The maximum length of an address or a name.
+	// An address and a name of the maximum length.
 	const long = { email: `${"x".repeat(308)}@example.com`, name: "n".repeat(200) };
 	const { id } = await createAccount(service.db.statements, { ...long, vouched: true });
 	for (const q of [long.email, long.name]) {

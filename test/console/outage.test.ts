@@ -35,7 +35,7 @@ test("while the database is away pages and sign-in are a 503, later they work ag
 		await admin.end();
 	}
 	await waitFor(async () => (await person.get("/api/console/me")).status === 200, "the console to work again");
-	// Invalid requests still get their own errors.
+	// Invalid requests get their own errors again.
 	expect((await stranger.send("POST", "/api/auth/sign-in/email", { email: person.email, password: "no" })).status).toBe(
 		401,
 	);

@@ -53,7 +53,7 @@ test("lazy chunks exist and load nothing from other sites", async () => {
 	const chunks = [...script.matchAll(/import\("([^"]+)"\)/g)].map((match) => match[1] ?? "");
 	expect(chunks.length).toBeGreaterThan(5);
 	for (const chunk of chunks) expect((await get(chunk))?.status).toBe(200);
-	// The production build: the development build contains warnings.
+	// The script comes from the production build; the development build contains warnings.
 	expect(script.includes("jsxDEV")).toBe(false);
 });
 

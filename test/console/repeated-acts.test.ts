@@ -4,7 +4,7 @@ import { atEnd } from "../support/at-end.ts";
 import { chatModel, withService } from "../support/service.ts";
 import { type Answer, operator, PERSON_ENV, signedUp } from "./person.ts";
 
-/** A form submitted again after a lost answer creates nothing twice. */
+/** Submitting a form again after a lost answer creates nothing twice. */
 
 const stripe = startStripe();
 atEnd(() => stripe.stop());
@@ -27,7 +27,7 @@ interface Form {
 	readonly other: Record<string, unknown>;
 	readonly action: string;
 	readonly by?: typeof boss;
-	/** The part of the answer that must stay the same. */
+	/** Selects the part of the answer that a repetition must return unchanged. */
 	readonly told: (answer: Answer) => unknown;
 }
 

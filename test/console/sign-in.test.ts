@@ -158,7 +158,7 @@ test("a new operator's old sessions lack the role, also after a failure", async 
 	const before = await known();
 	expect(before).toMatchObject({ operator: false, sessions: 1 });
 	const asked = await sql.begin(async (held) => {
-		// A lock on the session's row delays its deletion.
+		// A lock on the session's row delays the session's deletion.
 		await held`select 1 from session s join console_user u on u.id = s.user_id where u.email = ${person.email} for update of s`;
 		const asking = createOperator(statements, person.email);
 		await waitFor(

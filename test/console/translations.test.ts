@@ -15,13 +15,13 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 
 type Node = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** Functions that create faults, and those that receive their texts. */
+/** Names of functions that create faults, and of those that receive a fault's text. */
 const REFUSES = /^(Fault|KeyFault|ConsoleError)$/;
 const HANDS_ON = /^(check|refuse|faultOfSql|badInput|missing|invalid|notJson|problemOf|signInError|write)$/;
 
-/** A text of a fault in a file, the names of its values, and the code before it. */
+/** A fault's text in a source file, the names of its inserted values, and its code. */
 interface FaultText {
-	/** Marks a value inserted into the text (`x1`): such a text has no translation. */
+	/** `x1` marks a computed part of the text, for which a translation is impossible. */
 	readonly text: string;
 	readonly values: readonly string[];
 	readonly code: string;
@@ -60,7 +60,7 @@ function textOf(node: Node): string | undefined {
 	return (node.quasis as { value: { cooked: string } }[]).map(({ value }) => value.cooked).join("x1");
 }
 
-/** Names in `{ values: { … } }`, and in `{ … }` itself. */
+/** The names in `{ values: { … } }`, or in `{ … }` itself. */
 function valuesOf(node: Node): string[] {
 	if (node.type !== "ObjectExpression") return [];
 	return (node.properties as Node[]).flatMap((property) => {
@@ -78,7 +78,7 @@ const read = (path: string) => readFileSync(join(SOURCE, path), "utf8");
 const german = (id: string, values = {}) => translate("de", { id, values });
 const marks = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name).sort();
 
-/** Errors of these files are read by programs and operators, in English. */
+/** Files whose errors only programs and operators read, in English. */
 const FOR_PROGRAMS =
 	/^(console\/brand|billing\/stripe-events|keys\/bearer|keys\/failed-attempts|db\/(embedded|function-set|migrate|own-|pooler|session-|postgres-|reachable-|server-|way)|ledger|cluster)/;
 const thrown = ["console", "billing", "keys", "files", "batch", "db", "limits", "money"]

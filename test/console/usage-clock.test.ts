@@ -4,7 +4,9 @@ import { foldUsage } from "../../src/console/usage/usage-fold.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { foldAll } from "../support/sums.ts";
 
-/** A database whose clock the test sets: the schema `steps` precedes pg_catalog with its own clock_timestamp(). */
+/**
+ * A database with a clock that the test sets: schema `steps` comes before pg_catalog and has its own clock_timestamp().
+ */
 async function withClock() {
 	const database = await createTestDatabase();
 	const { sql } = database;
@@ -23,7 +25,7 @@ async function withClock() {
 		fold: () => foldUsage(statements),
 		foldAll: () => foldAll(statements),
 		setAhead: (minutes: number) => sql`update steps.ahead set by = make_interval(mins => ${minutes}::integer)`,
-		/** Settled at this moment by the clock as it is then; undefined: when its transaction began. */
+		/** Inserts a row settled `ahead` minutes from now by the clock at that moment. */
 		insert: (on: typeof sql | TransactionSql, ahead = 0) => on`
 			insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 				reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at, settled_at)
@@ -37,7 +39,7 @@ async function withClock() {
 	};
 }
 
-/** Begins a transaction, runs `work` and leaves it open; returns its end. */
+/** Begins a transaction, runs `work` and leaves it open; returns a function that ends it. */
 async function leftOpen(
 	sql: Awaited<ReturnType<typeof withClock>>["sql"],
 	work: (tx: TransactionSql) => Promise<unknown>,
@@ -83,7 +85,7 @@ test("rows settled after the clock was set back are summed once", async () => {
 		await setAhead(10);
 		await insert(sql, 10);
 		await foldAll();
-		// Rows are counted by age alone while an open transaction holds the numbers back.
+		// While an open transaction holds transaction numbers back, rows are aggregated by their age alone.
 		const other = await leftOpen(sql, (tx) => tx`create table other ()`);
 		await insert(sql, 2);
 		await insert(sql, 10);

@@ -9,7 +9,7 @@ export async function writeUsage(
 		rows: number;
 		days: number;
 		models: number;
-		/** The project of every seventh request, by any key, or of all but the oldest 50. */
+		/** The project of every seventh request, or with `allInProject` of all but the oldest 50. */
 		projectId?: string;
 		allInProject?: boolean;
 	},
@@ -17,7 +17,7 @@ export async function writeUsage(
 	const perStatement = 100_000;
 	const write = async (from: number) => {
 		const count = Math.min(perStatement, of.rows - from);
-		// Model 0 of the last thousand is rare, and so is a failure.
+		// One row in 5,000 is of a rare model, and about one in 1,000 failed.
 		await db.sql`
 			insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
 				reserved_nano_usd, charged_nano_usd, basis, ending, status, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens,

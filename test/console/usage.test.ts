@@ -73,7 +73,7 @@ test("a row committed after a fold is counted once by the next fold", async () =
 			await release.promise;
 		});
 		await opened.promise;
-		// Later rows commit first; a fold in between passes their moments.
+		// The later rows commit first, and the aggregation passes their time before the earlier row commits.
 		await db.tx.execute(insert(crypto.randomUUID()));
 		await foldUsage(db.statements);
 		await db.tx.execute(insert(crypto.randomUUID()));
@@ -85,7 +85,7 @@ test("a row committed after a fold is counted once by the next fold", async () =
 		expect(await count()).toBe(3);
 		await rebuildAll(db.statements);
 		expect(await count()).toBe(3);
-		// A restored database restarts its transaction numbers.
+		// Simulates a restored database, whose transaction numbers start again.
 		await db.sql`update usage_cursor set horizon = 9000000000000`;
 		await foldUsage(db.statements);
 		await foldAll(db.statements);
@@ -166,7 +166,7 @@ test("the longest range is accepted, and refused with a millisecond more", async
 });
 
 test("the live overview sends a new request and forgets closed pages", async () => {
-	// The newest requests are the newest by the clock, which may have been set back.
+	// The overview's newest requests are the newest by the clock, which may have been set back.
 	const watcher = await signedUp(service);
 	await topUp(watcher, await operator(service));
 	const { secret } = (await watcher.send("POST", "/api/console/keys", { name: "watched" })).body;
@@ -245,7 +245,7 @@ test("usage stays in its project when the key moves", async () => {
 	const [search, support] = [await make("search"), await make("support")];
 	const mover = (await customer.send("POST", "/api/console/keys", { name: "mover", projectId: search })).body;
 	const body = { model: "test-model", messages: [{ role: "user", content: "hi there" }], max_tokens: 5 };
-	/** The gateway reports a moved key while it reads it again. */
+	/** Sends a chat; a 503 says that the gateway is loading the moved key again, so the request is repeated. */
 	const ask = async (model = "test-model"): Promise<number> => {
 		let status = 503;
 		await waitFor(async () => {
@@ -271,7 +271,7 @@ test("usage stays in its project when the key moves", async () => {
 	expect(await ask()).toBe(200);
 	await move(support);
 	expect([await ask(), await ask()]).toEqual([200, 200]);
-	// Waits for a sum with both; later usage adds to both tables.
+	// Waits until the sums include both requests, so that later usage adds to both tables.
 	await service.settled();
 	await foldAll(statements);
 	await move(null);
@@ -313,7 +313,7 @@ test("usage stays in its project when the key moves", async () => {
 	expect((await found(`project=${search}`)).sort()).toEqual(["ok", "ok", "refused"]);
 	expect(await found(`project=${search}&status=refused${mine}`)).toEqual(["refused"]);
 	expect(await found(`project=${support}&status=failed`)).toEqual([]);
-	// In no project: one request of the moved key, and those of other keys.
+	// Outside projects are one request of the moved key and those of other keys.
 	for (const with_ of ["", "&model=test-model", "&status=ok"])
 		expect([with_, await found(`project=none${mine}${with_}`)]).toEqual([with_, ["ok"]]);
 	const [inNone] = await service.db.sql`

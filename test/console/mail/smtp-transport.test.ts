@@ -7,7 +7,7 @@ import { waitFor } from "../../support/wait.ts";
 
 const PASSWORD = "canary/7f:3 ü";
 
-/** A mail server that quotes unknown commands, the sign-in among them. Returns its address. */
+/** Starts a mail server whose errors quote the client's commands, sign-in included; returns its address. */
 function startParrot(ways: string): string {
 	const server = Bun.listen({
 		hostname: "127.0.0.1",

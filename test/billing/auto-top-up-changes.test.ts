@@ -1,4 +1,4 @@
-/** Automatic top-ups whose payment the owner confirms, or whose settings change during a payment. */
+/** Automatic top-ups whose owner must confirm the payment, or changes the settings during it. */
 import { expect, test } from "bun:test";
 import { saveAutoTopUp, switchOffAutoTopUp } from "../../src/billing/auto-top-ups.ts";
 import { waitFor } from "../support/wait.ts";
@@ -41,7 +41,7 @@ test("a payment that needs confirmation is paid once on Stripe's page", async ()
 			...{ payment_status: "paid", status: "complete", amount_total: page.amount, currency: "usd" },
 		};
 		expect(await tell("checkout.session.completed", session)).toBe(200);
-		// The event alone wakes the job: the clock is not moved.
+		// The event alone starts the job, since the clock does not advance.
 		await cards.collect();
 		await turn();
 		expect(await balance(ann)).toBe(110);
@@ -60,7 +60,7 @@ test("a saved, disabled or removed card closes the page of its open payment", as
 	await pass(2);
 	await cards.finish(ann.accountId, "http://service/credit?topup=");
 	const page = stripe.lastPage();
-	// The payment may have been made already: no other starts before its state is known.
+	// The first payment may have succeeded, so no other starts before its state is known.
 	stripe.paid.add(page.id);
 	ann.card.nature = "good";
 	await ann.save();
@@ -210,7 +210,7 @@ test("top-ups stay within the monthly limit and continue the next month", async 
 			- look_at between interval '0' and interval '5 minutes' as next
 		from auto_top_up where account_id = ${ann.accountId}`;
 	expect(held?.next).toBe(true);
-	// The last moment of the former month and the first of this one, in the account's zone.
+	// Spends in the last moment of last month and the first of this month, by the account's time zone.
 	await db.sql`
 		update auto_top_up_attempt set begun_at = date_trunc('month', now(), ${zone}) where account_id = ${ann.accountId}`;
 	await db.sql`update auto_top_up set look_at = now() where account_id = ${ann.accountId}`;
@@ -225,7 +225,10 @@ test("top-ups stay within the monthly limit and continue the next month", async 
 	expect(await balance(ann)).toBe(110);
 });
 
-/** What happens between crossing and charge, and the expected purchase after it: none, or one by the new settings. */
+/**
+ * Changes made between the crossing of the threshold and the charge, and the cents bought afterwards: none, or the new
+ * amount.
+ */
 const CHANGES: Record<string, { run: (ann: Payer) => Promise<unknown>; buysCents: number; state?: string }> = {
 	"switched off": { run: ({ accountId }) => switchOffAutoTopUp(db.statements, accountId), buysCents: 0 },
 	suspended: {
@@ -282,7 +285,7 @@ for (const [what, { run, buysCents, state }] of Object.entries(CHANGES)) {
 		}
 		const unpaid = steps.filter(({ before }) => before === 0);
 		expect([unpaid.length > 5, unpaid.length < steps.length]).toEqual([true, true]);
-		// One step is the charge itself: the change then happens at the same moment.
+		// At one of the steps the charge is made while the change happens.
 		const bought = unpaid.filter(({ after }) => after > 0).length;
 		expect(bought).toBe(buysCents === 0 ? 1 : unpaid.length);
 		if (buysCents > 0) expect(asNow).toBeGreaterThanOrEqual(unpaid.length - 1);
@@ -305,7 +308,7 @@ test("a customer missing at Stripe is created again, and the new card is charged
 	const urls = await Promise.all([open(), open()]);
 	await open();
 	stripe.lie();
-	// Of two concurrent creations the first customer is kept.
+	// Two concurrent calls created a Stripe customer; the first one is kept.
 	expect(new Set(asked.filter((customer) => customer !== gone)).size).toBe(1);
 	expect(urls).toHaveLength(2);
 	const page = stripe.lastPage();

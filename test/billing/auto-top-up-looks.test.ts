@@ -5,12 +5,12 @@ import { rolledBack } from "../support/database.ts";
 import { PLANS_AS_USUAL } from "../support/postgres.ts";
 import { withAutomatic } from "./automatic.ts";
 
-/** The cost of a check does not grow with the number of accounts, nor the notes with the time since the last check. */
+/** A check costs no more with more accounts, nor with a longer time since the last check. */
 
 const { attempts, charges, db, pass, payer, spend } = await withAutomatic({ reconciles: false });
 const NOTES = 50;
 
-/** Accounts made by SQL, all with a note; every tenth is below its line and its threshold. */
+/** Inserts accounts marked for a check; the balance of every tenth is below its threshold. */
 async function fill(from: number, to: number): Promise<void> {
 	await db.sql.begin(async (sql) => {
 		await sql`insert into account (id, email, name) select 'many' || n, 'many' || n || '@example.com', '' from generate_series(${from}::int, ${to}::int) n`;
@@ -34,15 +34,15 @@ const STATEMENTS = {
 	alerts: `select alerts_look(${NOTES}, '["owner"]')`,
 };
 
-/** Rows that each statement of a turn reads, as PostgreSQL counts them. */
+/** The rows that each statement of a check reads, as counted by PostgreSQL. */
 async function read({ isSmall }: { isSmall: boolean }): Promise<Record<string, number>> {
 	const rows: Record<string, number> = {};
 	for (const [name, statement] of Object.entries(STATEMENTS)) {
 		await rolledBack(db.sql, async (sql) => {
 			await sql.unsafe(PLANS_AS_USUAL);
-			// A turn starts with accounts that are marked already.
+			// The check starts with accounts that are already marked as due.
 			await sql`update auto_top_up set look_at = now() where account_id in (select 'many' || n * 10 from generate_series(1, 9) n)`;
-			// The planner reads tables of a page or two whole, which would falsify the comparison with large tables.
+			// PostgreSQL would read a table of a page or two whole, so its counts could not be compared with a large table's.
 			if (isSmall) await sql`set local enable_seqscan = off`;
 			const count = async () => {
 				const [row] =
@@ -84,7 +84,7 @@ test("without card payments an account keeps one mark, bought once cards work", 
 	expect(marked.map(({ account_id }) => account_id)).toEqual([ann.accountId]);
 	await pass(3);
 	expect([charges(ann), charges(ben)]).toEqual([1, 0]);
-	// An account at its monthly limit is not checked at each request.
+	// Spending of an account at its monthly limit triggers no check.
 	await spend(ann, 100);
 	await db.sql`update auto_top_up set look_at = now() + interval '1 hour' where account_id = ${ann.accountId}`;
 	await spend(ann, 1);
@@ -126,7 +126,7 @@ test("a clock set back a month blocks no account and exceeds no monthly limit", 
 	const ben = await payer("processing");
 	await spend(ben, 60);
 	await pass(1);
-	// Rows as they were written before the migration.
+	// Rows in the form that versions before the migration wrote.
 	const later = db.sql`interval '31 days'`;
 	await db.sql`update auto_top_up_attempt set begun_at = begun_at + ${later}, look_at = look_at + ${later}`;
 	await spend(ann, 100);

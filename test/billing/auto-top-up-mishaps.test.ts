@@ -8,7 +8,7 @@ import type { Mishap } from "./stripe-cards.ts";
 
 const { attempts, balance, charges, db, pass, payer, setting, spend, stripe, tell, turn } = await withAutomatic();
 
-/** A sent payment without an answer of the bank. */
+/** Starts a payment that the bank has not decided. */
 async function undecided() {
 	const ann = await payer("processing");
 	await spend(ann, 90);
@@ -31,7 +31,7 @@ for (const how of MISHAPS) {
 			stripe.cards.upset();
 			await pass(4);
 			expect({ call, charges: charges(ann), balance: await balance(ann) }).toEqual({ call, charges: 1, balance: 110 });
-			// A lost answer is repeated under the same key: Stripe has no object besides the charged payment.
+			// The request was repeated with the same idempotency key, so Stripe has one payment only.
 			const made = stripe.cards.intents.filter(({ customer }) => customer === ann.card.customer);
 			expect({ call, made: made.length }).toEqual({ call, made: 1 });
 		}
@@ -169,7 +169,7 @@ test("a refund event before or with its payment's event stops the card too", asy
 			if (when === "before") await back();
 			expect(await Promise.all(when === "before" ? [paid()] : [paid(), back()])).not.toContain(500);
 			expect([what, when, await setting(ann)]).toMatchObject([what, when, { state: "stopped", reason: what }]);
-			// Concurrent transactions each skipped the booking for the other: it is still made.
+			// Two concurrent transactions each left the refund to the other; the next check books it.
 			await collectRefunds(db.tx);
 			expect(await balance(ann)).toBe(100);
 		}
@@ -223,7 +223,7 @@ test("an undecided payment alarms, mails once and is charged once it is decided"
 		} else intent.last_payment_error = { type: "card_error", code: "card_declined", decline_code: "do_not_honor" };
 		await pass(2);
 		expect([...(await open())]).toEqual([]);
-		// A console that read the payment's state before its end and reports it now.
+		// Simulates a console that read the payment as undecided before it ended, and reports it now.
 		await db.sql`update stripe_finding set id = id || ${outcome} where id = ${`open:${attempt.id}`}`;
 		await db.sql`select auto_top_up_undecided(${attempt.id}, 'late')`;
 		expect([...(await open())]).toEqual([]);

@@ -19,7 +19,7 @@ beforeEach(async () => {
 	await service.db.sql`delete from stripe_clearing`;
 });
 
-/** A payment at Stripe; its event may be missing. */
+/** Makes a payment at Stripe, without sending its event. */
 async function paidThere(usd?: string): Promise<AtThePage> {
 	const at = await atThePage(usd);
 	stripe.held["checkout/sessions"].unshift(sessionOf(at));
@@ -160,7 +160,7 @@ test("a booked refund or dispute missing at Stripe is a finding", async () => {
 	expect(await findings(`dp_${disputed.paymentId}`)).toHaveLength(1);
 });
 
-/** Overrides the list of one payment's refunds. */
+/** Replaces Stripe's list of the refunds of one payment. */
 const listOfRefunds = (answer: (query: URLSearchParams) => Response) =>
 	stripe.lie(({ url }) => {
 		const { pathname, searchParams } = new URL(url);

@@ -1,4 +1,4 @@
-/** Customers who pay by card at a service under test, and Stripe's events. */
+/** Customers who pay by card at a service under test, and the events that Stripe sends. */
 import { afterEach, expect } from "bun:test";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { PERSON_ENV, type Person, signedUp } from "../console/person.ts";
@@ -8,7 +8,7 @@ import { withUpstream } from "../support/upstream-server.ts";
 import { type OpenedPage, signedEvent, startStripe } from "./stripe-server.ts";
 
 export const SECRET = "whsec_present";
-/** The former signing secret, valid during a replacement. */
+/** The previous signing secret, which stays valid while it is being replaced. */
 export const OLD_SECRET = "whsec_past";
 
 export type Customer = Person & { accountId: string };
@@ -20,8 +20,8 @@ export interface AtThePage {
 }
 
 /**
- * A service with card payments, a simulated Stripe, customers on its payment page, and signed events. After each test
- * of the file the books must reconcile.
+ * A service with card payments, a simulated Stripe with its payment page, and signed events. After each test the books
+ * must reconcile.
  */
 export async function withPayers() {
 	const upstream = withUpstream("vllm");
@@ -47,7 +47,7 @@ export async function withPayers() {
 	}
 	const person = await signedUp(service);
 	const userId: string = (await person.get("/api/console/me")).body.user.id;
-	/** A new account of one shared owner: a sign-up costs a tenth of a second. */
+	/** Creates an account of an owner that all tests share, since a sign-up takes a tenth of a second. */
 	async function newCustomer(): Promise<Customer> {
 		const { statements } = service.db;
 		const { id } = await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
@@ -87,7 +87,7 @@ export async function withPayers() {
 			const [row] = await service.db.sql`select state from top_up where id = ${topUpId}`;
 			return row?.state;
 		},
-		/** Open findings of a payment, new ones included. */
+		/** The open findings of a payment, after a check for new ones. */
 		async findings(id: string): Promise<{ kind: string; reason: string }[]> {
 			const rows = await service.db
 				.sql`select kind, reason from stripe_finding where id like ${`%:${id}`} and resolved_at is null order by id`;

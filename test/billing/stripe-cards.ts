@@ -1,7 +1,7 @@
 /**
- * The part of Stripe's HTTP interface for saved cards, as strict as Stripe: it refuses unknown parameters, an
- * Idempotency-Key with other parameters, and calls in a wrong state. A key's first answer is final, server errors
- * included; a payment is charged once.
+ * Stripe's HTTP interface for saved cards, as strict as Stripe: it refuses unknown parameters, a reused Idempotency-Key
+ * with other parameters, and calls in a wrong state. The first answer to a key is final, errors included; a payment is
+ * charged once.
  */
 type Json = Record<string, unknown>;
 
@@ -33,7 +33,7 @@ export interface PlayedIntent {
 	last_payment_error: Json | null;
 }
 
-/** Whether a request is refused before it takes effect, takes effect without an answer, or gets no answer at all. */
+/** How a request fails: refused before it takes effect, without an answer after it, or never answered. */
 export type Mishap = "error" | "kept error" | "lost" | "busy" | "hang" | undefined;
 
 const FIELDS: Record<string, RegExp> = {
@@ -47,7 +47,7 @@ const FIELDS: Record<string, RegExp> = {
 
 const failed = (status: number, error: Json) => ({ status, body: { error } });
 const refused = (code: string, status = 400) => failed(status, { type: "invalid_request_error", code, message: code });
-/** Stripe's maximum has eight digits. */
+/** The largest amount that Stripe accepts, of eight digits. */
 export const CENTS_MAX = 99_999_999;
 const MISSING = refused("resource_missing", 404);
 
@@ -55,7 +55,7 @@ export function createPlayedCards() {
 	const cards = new Map<string, PlayedCard>();
 	const intents: PlayedIntent[] = [];
 	const customers = new Set<string>();
-	/** The payment id of every charge ever made. */
+	/** Payment ids of all charges made. */
 	const charged: string[] = [];
 	const answers = new Map<string, { params: string; reply: { status: number; body: Json } | undefined }>();
 	const seen: string[] = [];
@@ -133,12 +133,12 @@ export function createPlayedCards() {
 		if (intent.status === "succeeded" || intent.status === "processing" || intent.status === "canceled")
 			return refused("payment_intent_unexpected_state");
 		intent.status = "canceled";
-		// Stripe may drop the reason of a failure: the service must have stored it.
+		// Stripe may omit the reason of a failure later, so the service must have stored it.
 		intent.last_payment_error = null;
 		return { status: 200, body: { ...intent } };
 	}
 
-	/** Undefined for a request of another part of the interface. */
+	/** Answers a request for saved cards; undefined for other requests. */
 	async function answer(request: Request): Promise<Response | undefined> {
 		const { pathname } = new URL(request.url);
 		if (!/^\/v1\/(customers|payment_intents|payment_methods)(\/|$)/.test(pathname)) return undefined;
@@ -169,7 +169,7 @@ export function createPlayedCards() {
 			how === "kept error"
 				? failed(500, { type: "api_error", message: "secret" })
 				: act(pathname, new URLSearchParams(text));
-		// A request refused for its parameters does not use up its key.
+		// A request that is refused for its parameters does not use up its idempotency key.
 		if (kept.reply.status === 400 || kept.reply.status === 404) answers.delete(key);
 		return how === "lost" ? mishapReply("error") : reply(kept.reply);
 	}
@@ -178,10 +178,10 @@ export function createPlayedCards() {
 		answer,
 		intents,
 		charged,
-		/** Requests in order: `payment_intents`, `confirm`, `cancel`, … */
+		/** All requests in order, as `payment_intents`, `confirm`, `cancel`, … */
 		seen,
 		customers,
-		/** The fault of each request to an endpoint from now on. */
+		/** Sets the failure of each later request. */
 		upset(how: (request: string) => Mishap = () => undefined) {
 			mishap = how;
 		},
@@ -191,12 +191,12 @@ export function createPlayedCards() {
 			cards.set(card.id, card);
 			return card;
 		},
-		/** Stripe keeps the answer to a key for a day. */
+		/** Forgets all idempotency keys, as Stripe does after a day. */
 		forgetKeys: () => answers.clear(),
 	};
 }
 
-/** Disables the client's own retries. */
+/** A header that disables the client's retries. */
 const NO_REPEAT = { "stripe-should-retry": "false" };
 
 function reply({ status, body }: { status: number; body: Json }): Response {

@@ -12,7 +12,7 @@ export interface OpenedPage {
 
 type StripeObject = { readonly id: string; readonly created?: number } & Readonly<Record<string, unknown>>;
 
-/** Never answers, answers when the next slowness is set, or sends a byte now and then. */
+/** How slowly Stripe answers: never, once the test sets another slowness, or in single bytes. */
 export type Slowness = "hang" | "late" | "trickle" | undefined;
 
 type Lie = Response | undefined;
@@ -32,10 +32,10 @@ function trickled(text: string, { status, headers }: Response): Response {
 	return new Response(body, { status, headers });
 }
 
-/** Objects per page: few, so that tests need several pages. */
+/** Objects per page of a list: few, so that tests need several pages. */
 const PAGE_MAX = 2;
 
-/** One object, or a filtered page of a list. */
+/** Answers with one object, or with a filtered page of a list. */
 function listed(objects: readonly StripeObject[], id: string | undefined, query: URLSearchParams): Response {
 	if (id !== undefined) {
 		const found = objects.find((object) => object.id === id);
@@ -58,14 +58,14 @@ function listed(objects: readonly StripeObject[], id: string | undefined, query:
 }
 
 /**
- * The part of Stripe's HTTP interface for payment pages. `withPages` adds the page where people pay, under another host
- * name: another site to a browser.
+ * Stripe's HTTP interface for payment pages. `withPages` serves the page where people pay at another host name, so that
+ * browsers treat it as another site.
  */
 export function startStripe({ withPages = false } = {}) {
 	const pages: OpenedPage[] = [];
 	const expired = new Set<string>();
 	const paid = new Set<string>();
-	/** The contents of its lists, newest first, set by the test. */
+	/** The lists' contents, newest first, which tests set. */
 	const held: Record<"checkout/sessions" | "refunds" | "disputes" | "payment_intents", StripeObject[]> = {
 		"checkout/sessions": [],
 		payment_intents: [],
@@ -73,7 +73,7 @@ export function startStripe({ withPages = false } = {}) {
 		disputes: [],
 	};
 	const cards = createPlayedCards();
-	/** The card that was given on a page. */
+	/** Cards that customers entered, by page. */
 	const given = new Map<string, Record<string, unknown>>();
 	let meanwhile = async () => {};
 	let failing = false;
@@ -137,7 +137,7 @@ export function startStripe({ withPages = false } = {}) {
 		}
 		const id = /^\/v1\/checkout\/sessions\/([^/]+)\/expire$/.exec(pathname)?.[1];
 		if (request.method === "POST" && id !== undefined) {
-			// As at Stripe: only an open page can be closed, once.
+			// As at Stripe, a page can be closed once, while it is open.
 			if (paid.has(id) || expired.has(id)) {
 				const message = `Only Checkout Sessions with a status in ["open"] can be expired. This Checkout Session has a status of \`${paid.has(id) ? "complete" : "expired"}\`.`;
 				return Response.json({ error: { type: "invalid_request_error", message } }, { status: 400 });
@@ -157,7 +157,7 @@ export function startStripe({ withPages = false } = {}) {
 			return page;
 		},
 		cards,
-		/** Gives a card on a page, to save it or to pay. */
+		/** Enters a card on a page, to save it or to pay with it. */
 		give(page: OpenedPage, nature?: Parameters<typeof cards.card>[1]): PlayedCard {
 			const card = cards.card(page.fields.get("customer") ?? "", nature);
 			const method = { ...card, type: "card", card: { brand: "visa", last4: "4242", exp_month: 12, exp_year: 2031 } };
@@ -165,20 +165,20 @@ export function startStripe({ withPages = false } = {}) {
 			given.set(page.id, { status: "complete", [intent]: { id: "intent", payment_method: method } });
 			return card;
 		},
-		/** Runs while a page is being created. */
+		/** Sets what runs while a page is being created. */
 		meanwhile(run: () => Promise<void> = async () => {}) {
 			meanwhile = run;
 		},
 		expired,
 		paid,
 		held,
-		/** The answer to each request from now on, by method, path and body. */
+		/** Sets how slowly later requests are answered, by method, path and body. */
 		slow(how: (request: string) => Slowness = () => undefined) {
 			slowness = how;
 			quick.resolve();
 			quick = Promise.withResolvers();
 		},
-		/** The replacement answer from now on. */
+		/** Sets an answer that replaces Stripe's for later requests. */
 		lie(says: typeof lie = () => undefined) {
 			lie = says;
 		},

@@ -172,7 +172,7 @@ test("a refund of held credit is collected on its return and never overdraws", a
 	const { spentNanoUsd } = (await customer.get("/api/console/credit")).body.balance;
 	expect(spentNanoUsd).toBeGreaterThan(0);
 	expect(await send("charge.refunded", chargeOf(paymentId, 10_000))).toBe(200);
-	// Less than a cent is left after spending; the broken cent stays owed.
+	// Less than a cent of credit is left, and the owed fraction of a cent stays owed.
 	await waitFor(async () => (await balance(customer)) < 10_000_000, "the rest to be collected", 20_000);
 	expect(await balance(customer)).toBeGreaterThanOrEqual(0);
 	const [payment] = await service.db.sql`select booked_refund_cents from stripe_payment where id = ${paymentId}`;
@@ -190,7 +190,7 @@ test("a dispute takes its amount, spent or not, and suspends until it is won", a
 	expect(await balance(customer)).toBe(before - 100e9);
 	expect(await accountState(customer)).toBe("suspended");
 	expect(await stateOf(page.topUpId)).toBe("disputed");
-	// Probed with a free request, since any other is charged.
+	// Polls with a free request, since any other would be charged.
 	await waitFor(async () => (await service.get("/v1/models", secret)).status === 403, "the suspension to be in force");
 	const refused = await service.post("/v1/chat/completions", secret, body);
 	expect(refused.status).toBe(403);
@@ -265,7 +265,7 @@ test("an inquiry takes nothing and suspends nothing", async () => {
 	expect(await accountState(customer)).toBe("active");
 });
 
-/** The short form puts each event in each place, and after each other event. */
+/** The short run has each event in each position and after each other event. */
 const ORDERS: readonly (readonly number[])[] = [
 	[0, 1, 3, 2],
 	[1, 2, 0, 3],

@@ -140,7 +140,10 @@ describe("top-ups", () => {
 });
 
 describe("balance", () => {
-	/** An account with USD 100 and a key; its instance holds USD 10 of each, has spent 3 and runs a request of 2. */
+	/**
+	 * Creates an account with USD 100 and a key; an instance holds USD 10 of each, has spent 3 and reserved 2 for a
+	 * running request.
+	 */
 	async function withLease(state: string, leaseSeconds: number) {
 		const accountId = await newAccount();
 		await confirmTopUp(database.statements, (await topUp(accountId, 100, `ref-lease-${accountId}`)).id, "cli");

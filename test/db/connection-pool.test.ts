@@ -9,7 +9,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 const CONNECTIONS = 4;
 const DEADLINE_MS = 2_000;
 const STATEMENT_MS = 50;
-/** Callers that the database can serve. */
+/** Statements a second that the database can execute. */
 const PER_S_MAX = (CONNECTIONS * 1_000) / STATEMENT_MS;
 const STEP_MS = 5;
 
@@ -27,7 +27,7 @@ function world() {
 		pool,
 		made: () => made,
 		ask: () => pool.run(statement, clock.monotonicMs() + DEADLINE_MS),
-		/** Advances the time and runs due timers and their effects; calls `each` at each step. */
+		/** Advances the clock in steps and runs due timers; calls `each` at every step. */
 		async pass(ms: number, each: () => void = () => {}) {
 			for (let passed = 0; passed < ms; passed += STEP_MS) {
 				each();

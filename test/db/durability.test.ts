@@ -21,7 +21,7 @@ test("reports set-ups that can lose confirmed usage", () => {
 test("logs a set-up that can lose usage once, and its end", async () => {
 	const db = await withDatabase();
 	const real = await readDurability(db.statements);
-	// The tests' own server has neither durability nor standbys.
+	// The test server runs without durability and without standbys.
 	expect(real).toEqual({ commit: "off", waitedFor: "", standbys: 0, unreadable: "" });
 	let found = real;
 	const lines: string[] = [];

@@ -10,7 +10,7 @@ import { waitFor } from "../support/wait.ts";
 
 const CHILD = join(import.meta.dir, "embedded-ended-child.ts");
 
-/** Processes with the working folder `folder`, as all of PostgreSQL's. */
+/** Ids of the processes whose working folder is `folder`, as that of all of PostgreSQL's is. */
 function workingIn(folder: string): number[] {
 	return readdirSync("/proc")
 		.filter((name) => /^\d+$/.test(name))

@@ -51,7 +51,7 @@ chmodSync(seed, 0o755);
 await placeCluster(seed);
 
 const clusterOf = (folder: string) => join(folder, "postgres", "cluster");
-/** Only processes are killed here, never the machine: data in the system's memory is safe. */
+/** No sync to disk: tests kill processes, never the machine, so written data survives. */
 const SETTINGS = { fsync: "off" };
 const start = (dataDir: string) => startEmbeddedPostgres({ log: silentLog }, { dataDir, settings: SETTINGS });
 
@@ -62,11 +62,11 @@ function newFolder(mode = 0o755): string {
 	return folder;
 }
 
-/** A folder after its first start, for tests of later ones. */
+/** Copies a folder whose database has been started once, for tests of later starts. */
 function usedFolder(): string {
 	const folder = newFolder();
 	copyFileSync(join(seed, "postgres.password"), join(folder, "postgres.password"));
-	// With owners and modes, which the server requires.
+	// Keeps owners and modes, which the server requires.
 	const { success } = Bun.spawnSync(["cp", "-Rp", join(seed, "postgres"), join(folder, "postgres")]);
 	if (!success) throw new Error("the cluster could not be copied");
 	return folder;
@@ -99,7 +99,7 @@ test.if(LONG)("is ready after an archive recovery only when it accepts writes", 
 	const folder = usedFolder();
 	const cluster = clusterOf(folder);
 	const { uid, gid } = statSync(cluster);
-	// Consistent at once, then still replaying the log for a while.
+	// The server is consistent at once, but replays its log for a while before it accepts writes.
 	appendFileSync(join(cluster, "postgresql.auto.conf"), "restore_command = 'sleep 0.3; false'\n");
 	writeFileSync(join(cluster, "recovery.signal"), "");
 	chownSync(join(cluster, "recovery.signal"), uid, gid);
@@ -142,7 +142,7 @@ function childrenOf(pid: number): number[] {
 	return ids.map(Number);
 }
 
-/** Undefined if the process has ended, as some of the server's children soon do. */
+/** The environment of a process; undefined if the process has ended, as some of the server's children soon do. */
 function environmentOf(pid: number): string | undefined {
 	try {
 		return readFileSync(`/proc/${pid}/environ`, "latin1");
@@ -198,7 +198,7 @@ test("does not trust a pid file that names another process", async () => {
 	const text = readFileSync(pidFile, "utf8");
 	await first.stop();
 
-	// Another server of the same user, which PostgreSQL itself would take for the former one.
+	// The pid file names another server of the same user, which PostgreSQL itself would take for the previous one.
 	const other = usedFolder();
 	const stranger = await start(other);
 	const pid = findPostmaster(clusterOf(other))?.pid;

@@ -1,4 +1,4 @@
-/** Schemas that were added to a database and its path after our tables. */
+/** Schemas that a user added to the database and its search path after our tables. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { migrate, migratedUrl } from "../../src/db/migrate.ts";

@@ -13,7 +13,7 @@ import { withTcpProxy } from "../support/tcp-proxy.ts";
 import { createManualClock, type ManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** As in `listener.ts`: an idle connection is probed, and discarded without an answer. */
+/** The interval of `listener.ts`: an idle connection is probed, and discarded if it does not answer. */
 const PROBE_MS = 500;
 const ANSWER_MS_MAX = 1_500;
 const NEVER_MS = 1_000_000_000;
@@ -46,7 +46,7 @@ async function hearing(channel: string, clock = systemClock) {
 	};
 }
 
-/** The pause before a retry is partly random. */
+/** Advances the clock until the listener has reconnected; the pause before a retry is partly random. */
 const renewed = (clock: ManualClock, listens: () => number) =>
 	waitFor(() => {
 		clock.advance(5);
@@ -102,7 +102,7 @@ test("keeps a connection that answers", async () => {
 
 test("receives revocations again after a silent connection was replaced", async () => {
 	const db = server;
-	// The test sends no heartbeats: every applied entry was announced.
+	// This instance sends no heartbeats, so it applies announced entries only.
 	const member = await joinTestInstance(createPgHeartbeatStore(db.liveness), "hears", { heartbeatMs: NEVER_MS });
 	await member.heartbeat.goLive();
 	atEnd(() => member.heartbeat.stop());

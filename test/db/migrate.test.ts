@@ -57,16 +57,16 @@ test("puts this version's functions first on the path of clients", async () => {
 	const log = createLog({ level: "info", write: (line) => lines.push(line) });
 	const migrated = await migrate({ log }, url);
 	await migrate({ log }, url);
-	// Applied migrations are one log line; without any there is none.
+	// All applied migrations are one log line; there is no line without any.
 	expect(lines.map((line) => JSON.parse(line))).toMatchObject([
 		{ message: "the schema is up to date", migrations: names.length, last: names.at(-1) },
 	]);
 	const ours = postgres(migrated.url, { max: 1, onnotice: () => {} });
-	// Also through a function that calls another one.
+	// A service's own functions also apply inside a function that calls another one.
 	expect(await ours`select control_append('key', 'k', '{}') as seq`).toEqual([{ seq: "1" }] as never);
 	expect(await client`select control_append('key', 'k', '{}') as seq`).toEqual([{ seq: "-1" }] as never);
 	await ours.end();
-	// The tables' schema has only functions of triggers, defaults and views.
+	// The tables' schema contains only the functions of triggers, defaults and views.
 	expect(
 		await client`select count(*)::int as functions from pg_proc p join pg_namespace n on n.oid = p.pronamespace
 		where n.nspname = 'public' and p.prorettype <> 'trigger'::regtype`,

@@ -18,7 +18,7 @@ const server = new URL(database.url);
 const folder = temporaryFolder();
 const HAS_IPV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
 
-/** Relays another address to the database's server. Returns the port, if it has one. */
+/** Relays another address to the database's server; returns the port, undefined if the address is unavailable. */
 async function alsoAt(place: ListenOptions): Promise<number> {
 	const relay = createServer((from) => {
 		const to = connect(Number(server.port), server.hostname);
@@ -34,7 +34,7 @@ async function alsoAt(place: ListenOptions): Promise<number> {
 	return typeof address === "object" && address !== null ? address.port : 0;
 }
 
-/** The database's address with another host and further query parameters. */
+/** The database's URL with another host and additional query parameters. */
 const addressAt = (host: string, query: Record<string, string> = {}) =>
 	Object.entries(query).reduce(
 		(to, [name, value]) => withSetting(to, name, value),
@@ -207,7 +207,7 @@ test("makes no connection after an end during its pause", async () => {
 	});
 	const lost = first.ready.catch((error) => error);
 	await pausing.promise;
-	// Its pause ends after the other client's.
+	// This client's pause ends after the other's.
 	const next = paused(() => 60);
 	await first.end({ timeout: 0 });
 	expect(isConnectionLost(await lost)).toBe(true);

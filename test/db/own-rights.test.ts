@@ -12,7 +12,7 @@ const { open } = database;
 
 const more = [...migrations, { name: "9999_more", sql: "create table more ()" }];
 
-/** A role that may use every table and owns none. */
+/** Creates a role that may use every table and owns none. */
 async function user() {
 	await migrate(deps, database.url);
 	const role = await database.role();
@@ -26,7 +26,7 @@ test("a role without rights to create starts on a migrated schema", async () => 
 	const client = open(database.url);
 	const { url, quoted } = await database.role();
 	await client.unsafe(`create schema authorization ${quoted}`);
-	// Its own schema precedes public and would get a second set of tables.
+	// A schema with the role's name precedes `public` in the search path, so migrating would create the tables twice.
 	await expect(migrate(deps, url)).rejects.toThrow(`grant all on all tables in schema "public" to ${quoted}`);
 	await expect(migratedUrl(url)).rejects.toThrow("another role's");
 	await client.unsafe(`grant all on all tables in schema public to ${quoted}`);

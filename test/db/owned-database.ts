@@ -2,7 +2,7 @@ import { afterEach, beforeEach } from "bun:test";
 import postgres from "postgres";
 import { createEmptyDatabase } from "../support/database.ts";
 
-/** An empty database for each test, or one that `make` makes, whose owner may change its settings. */
+/** Gives each test a database whose owner may change its settings: an empty one, or the result of `make`. */
 export function withOwnedDatabase(make = createEmptyDatabase) {
 	let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
 	const ended: (() => unknown)[] = [];
@@ -22,12 +22,12 @@ export function withOwnedDatabase(make = createEmptyDatabase) {
 			ended.push(() => client.end());
 			return client;
 		},
-		/** `name = value`, for later connections. */
+		/** Changes settings (`name = value`) for later connections. */
 		async set(...settings: readonly string[]): Promise<void> {
 			const name = new URL(database.url).pathname.slice(1);
 			for (const setting of settings) await owned.open(database.url).unsafe(`alter database ${name} set ${setting}`);
 		},
-		/** The address of a role that can only sign in, removed after the test; and its quoted name. */
+		/** Creates a role that can only sign in and is removed after the test; returns its URL and its quoted name. */
 		async role(
 			name = `r${crypto.randomUUID().replaceAll("-", "")}`,
 		): Promise<{ readonly url: string; readonly quoted: string }> {
@@ -37,7 +37,7 @@ export function withOwnedDatabase(make = createEmptyDatabase) {
 			owned.atTestEnd(() => client.unsafe(`drop owned by ${quoted} cascade; drop role ${quoted}`));
 			return { url: Object.assign(new URL(database.url), { username: name, password: "p" }).href, quoted };
 		},
-		/** Called after the test, newest first. */
+		/** Registers a clean-up for the end of the test; the newest runs first. */
 		atTestEnd: (end: () => unknown) => void ended.push(end),
 	};
 	return owned;

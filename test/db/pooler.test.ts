@@ -6,7 +6,10 @@ import { withDatabase } from "../support/database.ts";
 const db = await withDatabase();
 
 describe("a pooler", () => {
-	/** Client sessions over a pooler with `size` server sessions: the last used first, or the first used first. */
+	/**
+	 * Simulates client sessions over a pooler with `size` server sessions, reusing the one used last or the one used
+	 * first.
+	 */
 	function pooled(size: number, order: "last" | "first"): { session: Session; end(): Promise<void> } {
 		const free = Array.from({ length: size }, () => postgres(db.url, { max: 1, onnotice: () => {} }));
 		return {

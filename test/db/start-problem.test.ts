@@ -19,7 +19,7 @@ test("names the remedy for a machine that lacks something", async () => {
 	expect(lines[1]).toContain("FATAL:  insufficient file descriptors");
 }, 60_000);
 
-// Messages of PostgreSQL 18 in a container with each problem.
+// PostgreSQL 18's messages in a container that has the problem.
 test.each([
 	["initdb: could not look up effective user ID 12345: user does not exist\n", "/etc/passwd"],
 	[

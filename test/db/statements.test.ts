@@ -53,7 +53,7 @@ test("keep their connection after an error of the database", async () => {
 test("work after the connections were cut", async () => {
 	await db.statements`select 1`;
 	proxy.reset();
-	// A statement under way when the connection broke may fail; the next must not.
+	// A statement that was running when the connection broke may fail; the next one must succeed.
 	await waitFor(
 		async () => (await Promise.resolve(db.statements`select 1`).catch(() => [])).length === 1,
 		"a new connection",
@@ -61,7 +61,7 @@ test("work after the connections were cut", async () => {
 	expect(await db.statements`select 1 as one`).toEqual([{ one: 1 }]);
 });
 
-/** The server ends the backend that runs `statement`, once it does. */
+/** Terminates the backend that runs `statement`, as soon as it does. */
 async function endOnServer(statement: string): Promise<void> {
 	const ended = () => server.sql`
 		select pg_terminate_backend(pid) from pg_stat_activity
@@ -78,11 +78,11 @@ test("work after the server ended a connection in the middle of a statement", as
 	}
 });
 
-/** PostgreSQL's ErrorResponse during recovery, in place of an answer to the first message. */
+/** PostgreSQL's error response during recovery, sent as the answer to the client's first message. */
 const said = "SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0";
 const STARTING_UP = Buffer.from(`E\0\0\0${String.fromCharCode(4 + said.length)}${said}`, "latin1");
 
-/** A server that closes each connection, and its count. */
+/** Starts a server that ends each connection by `end`; `accepted` counts the connections. */
 function startEnding(end: (one: { end(bytes?: Uint8Array): void }) => void, at: "once" | "its first message") {
 	let accepted = 0;
 	const taken = (one: { end(bytes?: Uint8Array): void }) => {
@@ -117,7 +117,7 @@ test("reconnect with a pause to a server that refuses or closes connections", as
 	await Promise.all(asking);
 	for (const { accepted } of ending) {
 		expect(accepted()).toBeGreaterThan(2);
-		// Two connections; the pauses grow to at least 250 ms, and there is some margin to the last deadline.
+		// Each of two connections retries after pauses that grow to at least 250 ms, within the statement's deadline.
 		expect(accepted()).toBeLessThan(2 * 12);
 	}
 });

@@ -8,11 +8,11 @@ import { createRandom } from "../support/random.ts";
 import { chatLine } from "./batch-service.ts";
 import { COST, createCrashWorld, keyOwner } from "./crash-world.ts";
 
-/** A batch ends correctly whatever happens to it, and whenever, while its runners die. */
+/** A batch ends correctly whatever happens to it and whenever, while its runners die. */
 
 const db = await withDatabase();
 const owner = await keyOwner(db);
-/** The short form repeats each act three times: every second run finds a line that is sent twice. */
+/** The short run repeats each action three times; in every second run a line is sent twice. */
 const SEEDS = LONG ? 30 : 12;
 const RUNS_MAX = 20;
 
@@ -48,7 +48,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 			}
 			await running;
 		}
-		// A runner that died in the last moment leaves files on the disk, which the next check removes.
+		// A runner that died in its last moment leaves files on the disk; the next check removes them.
 		await world.live().run(id);
 		const batch = await world.find(id);
 		expect([isOver(batch.state), runs < RUNS_MAX]).toEqual([true, true]);
@@ -56,7 +56,7 @@ for (let seed = 1; seed <= SEEDS; seed += 1) {
 		const error = await world.lines(batch.errorFileId);
 		const named = [...output, ...error].map(({ custom_id }) => custom_id as string);
 		expect(new Set(named).size).toBe(named.length);
-		// Without its input the unsent lines cannot be named.
+		// Without the input file the lines that were not sent cannot be named.
 		if (batch.state !== "failed" && batch.model !== null) expect([...named].sort()).toEqual([...names].sort());
 		expect(await world.paid()).toEqual(output.map(({ response }) => response.request_id).sort());
 		expect(batch).toMatchObject({ completed: output.length, failed: error.length, paused: null });

@@ -148,13 +148,13 @@ describe("a request for a batch", () => {
 			expect([refused.status, (await refused.json()).error.code]).toEqual([422, "idempotency_mismatch"]);
 		}
 		await batches.until(secret, ids[0], isOver, "over");
-		// A repeated request after the input's deletion returns the same batch.
+		// Repeating the request after the input was deleted returns the same batch.
 		await fetch(`${service.url}/v1/files/${file}`, { method: "DELETE", headers });
 		const again = await service.post("/v1/batches", secret, body, { headers });
 		expect([again.status, (await again.json()).id]).toEqual([200, ids[0]]);
 		const other = await service.post("/v1/batches", secret, { ...body, metadata: { for: "another" } }, { headers });
 		expect(other.status).toBe(422);
-		// The refusal is final and says so.
+		// Even 40 days later the repeated request returns the same batch, as the documentation says.
 		await service.db.sql`update batch set created_at = created_at - interval '40 days' where id = ${ids[0]}`;
 		expect((await (await service.post("/v1/batches", secret, body, { headers })).json()).id).toBe(ids[0]);
 		const document = await (await fetch(`${service.url}/openapi.json`)).json();

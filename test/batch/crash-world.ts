@@ -17,11 +17,11 @@ import type { TestDatabase } from "../support/database.ts";
 import { modelOver, snapshotOf } from "../support/upstream-catalog.ts";
 
 const MB = 1024 * 1024;
-/** Seconds pass in hundredths: pauses are a hundred times shorter. */
+/** Time runs a hundred times faster, so pauses are a hundredth. */
 const SPEED = 100;
 export const COST = 10;
 
-/** One life of a batch process: it can stop at any call to the books or the files, before or after it. */
+/** One batch process, which can stop before or after any of its calls to the books or the files. */
 export interface Life {
 	run(batchId: string, signal?: AbortSignal): Promise<void>;
 	readonly isOver: () => boolean;
@@ -29,9 +29,9 @@ export interface Life {
 
 export interface LifeOptions {
 	readonly diesAt?: number;
-	/** Whether that call still takes effect. */
+	/** Whether the call at which the process stops takes effect. */
 	readonly after?: boolean;
-	/** Calls to the books fail from call `from` on, before call `until`. */
+	/** Calls to the books fail from call `from` up to, not including, call `until`. */
 	readonly away?: readonly [from: number, until: number];
 	readonly log?: Log;
 	readonly refused?: Set<string>;
@@ -43,14 +43,14 @@ export async function keyOwner(db: TestDatabase): Promise<FileOwner> {
 	return { accountId, keyId: (await createKey(maker, accountId, { name: "crash" })).id };
 }
 
-/** One upstream, one database, and the successive lives. */
+/** One upstream and one database for a succession of batch processes. */
 export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () => number) {
 	const folder = temporaryFolder();
-	/** Completions by the upstream, by the line's name. */
+	/** How often the upstream completed each line, by the line's name. */
 	const executed = new Map<string, number>();
-	/** Names of lines that were handed out to be sent. */
+	/** Names of the lines that a process was about to send. */
 	const given = new Set<string>();
-	/** UUIDs of requests that were charged. */
+	/** UUIDs of charged requests. */
 	const charged = new Set<string>();
 	const fileDeps = {
 		statements: db.statements,
@@ -79,7 +79,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		let dead = false;
 		const died = Promise.withResolvers<void>();
 		const forever = new Promise<never>(() => {});
-		/** Counts every external call of this life. */
+		/** Counts the process's external calls, and stops the process at the chosen one. */
 		async function call<T>(work: () => Promise<T>): Promise<T> {
 			if (dead) return forever;
 			calls += 1;
@@ -167,7 +167,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		executed,
 		given,
 		charged: () => charged.size * COST,
-		/** Ids of the requests that the account pays for: the charged ones without the lost ones. */
+		/** Ids of the requests that the account finally pays for: charged and not credited as lost. */
 		async paid(): Promise<string[]> {
 			const rows = await db.sql<{ id: string }[]>`select request_id::text as id from batch_lost_request`;
 			const lost = new Set(rows.map(({ id }) => id));

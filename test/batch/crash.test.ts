@@ -25,7 +25,7 @@ const random = (seed: number) => createRandom(seed).fraction;
 const requestIds = (lines: readonly { response: { request_id: string } }[]) =>
 	lines.map(({ response }) => response.request_id).sort();
 
-/** Every line has one answer, and the account pays only for the request that gave it. */
+/** Expects one answer for each line, and a charge only for the request that gave it. */
 async function assertOnce(world: ReturnType<typeof createCrashWorld>, id: string, names: readonly string[]) {
 	const batch = await world.find(id);
 	const output = await world.lines(batch.outputFileId);
@@ -38,7 +38,7 @@ async function assertOnce(world: ReturnType<typeof createCrashWorld>, id: string
 		total: names.length,
 		completed: output.length,
 		failed: 0,
-		// Earlier runs included.
+		// Includes the lines of earlier runs.
 		promptTokens: 2 * output.length,
 		completionTokens: output.length,
 		chargedNanoUsd: COST * output.length,
@@ -67,7 +67,7 @@ test("an outage of the database causes no extra charge", async () => {
 	const names = Array.from({ length: 40 }, (_, at) => `line-${at}`);
 	const id = await world.create(names.map((name) => chatLine(name)));
 	const life = world.live({ away: [18, 60] });
-	// A run without lines under way ends, and the queue starts another one.
+	// A run that ends early, without running lines, is started again, as by the queue.
 	while (!isOver((await world.find(id)).state)) await life.run(id).catch(() => Bun.sleep(5));
 	const { batch } = await assertOnce(world, id, names);
 	expect(batch.chargedNanoUsd as number).toBe(world.charged());
@@ -85,7 +85,7 @@ test("an answer outlasts several entries of its line in one flush", async () => 
 	const [first, second] = [crypto.randomUUID(), crypto.randomUUID()];
 	const flush = () => outcomes.flush(AbortSignal.timeout(5_000));
 
-	// Its claim had no answer, so either request may have it.
+	// The claim's answer was lost, so the line may belong to either request.
 	await world.books.claim(id, run, [{ line: 1, id: first }]);
 	outcomes.release(1, crypto.randomUUID());
 	outcomes.release(1, first);
@@ -273,7 +273,7 @@ test("a stopped runner gives back its lines; none is sent twice", async () => {
 		const run = world.live().run(id, stopping.signal);
 		while (world.executed.size < enough) await Bun.sleep(1);
 		stopping.abort();
-		// The former run may be so late that it is stopped before it has sent a line.
+		// The first run may be stopped before it has sent a line.
 		await expect(run).rejects.toThrow(/the instance stops|was aborted/);
 	}
 	await world.live().run(id);

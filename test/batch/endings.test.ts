@@ -6,13 +6,13 @@ import { reply } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { chatLine, isOver, withBatches } from "./batch-service.ts";
 
-/** Three lines run at once: one place stays free for others. */
+/** Three of the four places are for batch lines; one stays free for other requests. */
 const batches = await withBatches({ maxConcurrency: 4 });
 const { service, upstream } = batches;
 const AT_ONCE = 3;
 const LINES = 10;
 const input = Array.from({ length: LINES }, (_, at) => chatLine(`line-${at}`));
-/** The reservation and the cost of a line in nano-dollars. */
+/** Reservation and cost of a line in nano-dollars. */
 const COST = 4 * 500 + 2 * 1_000;
 
 let gate = Promise.withResolvers<void>();
@@ -21,7 +21,7 @@ beforeEach(() => {
 	upstream.decide(() => reply().text("an answer").usage({ prompt: 4, completion: 2 }).behind(gate.promise));
 });
 
-/** Credit for some lines: after this many charges no further line can be reserved. */
+/** Creates an account with credit for a few lines: after `charged` no further line can be reserved. */
 async function creditFor(charged: number): Promise<number> {
 	const { secret, accountId } = await service.customer();
 	gate.resolve();
@@ -38,7 +38,7 @@ async function begun(secret: string) {
 	return { id, sent: () => upstream.requests.length - sent };
 }
 
-/** Every line has one outcome: an answer, or this code. */
+/** Expects one outcome for each line: an answer, or an error with this code. */
 async function assertOutcomes(secret: string, batch: Awaited<ReturnType<typeof batches.get>>, code: string) {
 	const output = await batches.lines(secret, batch.output_file_id);
 	const error = await batches.lines(secret, batch.error_file_id);
@@ -72,8 +72,7 @@ test("an expired batch keeps its answers and lists the rest in the error file", 
 	const { secret } = await service.customer();
 	const { id, sent } = await begun(secret);
 	await service.db.sql`update batch set expires_at = clock_timestamp() - interval '1 minute' where id = ${id}`;
-	// A cancelled batch sends nothing after it noticed; running lines may end. It notices with a progress report, and its
-	// next report shows that.
+	// The batch notices its cancellation with a progress report and sends nothing afterwards; the next report proves it.
 	const told = async () => (await service.db.sql`select xmin::text as by from batch where id = ${id}`)[0]?.by;
 	for (let times = 0; times < 2; times++) {
 		const before = await told();

@@ -1,4 +1,4 @@
-/** Inputs that cost more than their size, through the whole service. Measurements: `bun run bench:uploads`. */
+/** Inputs that cost more than their size, through the whole service. `bun run bench:uploads` measures them. */
 import { expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { chatLine, withBatches } from "./batch-service.ts";

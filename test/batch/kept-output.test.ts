@@ -3,7 +3,7 @@ import { withDatabase } from "../support/database.ts";
 import { chatLine } from "./batch-service.ts";
 import { createCrashWorld, keyOwner } from "./crash-world.ts";
 
-/** An output's lifetime starts when its owner can learn of it. */
+/** The lifetime of an output file starts when its owner can see the file. */
 
 const db = await withDatabase();
 const owner = await keyOwner(db);

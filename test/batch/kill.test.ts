@@ -1,4 +1,4 @@
-/** Batches in a real process that is killed or loses its database, compared with the model server's own count. */
+/** Batches of a real process that is killed or loses its database, compared with the model server's own counts. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { creditLostRequests } from "../../src/batch/lost-requests.ts";
@@ -54,7 +54,7 @@ async function started(name: string, count: number) {
 		id,
 		names,
 		arrived,
-		/** This many lines have arrived, and some are being answered. */
+		/** Waits until at least this many lines have arrived at the model server and it is answering some. */
 		until: (lines: number) =>
 			waitFor(() => arrived().length >= lines && upstream.open() > 0, `${lines} lines to arrive`, WAIT_MS),
 	};
@@ -70,7 +70,7 @@ async function ended(id: string): Promise<ShownBatch> {
 	return last as ShownBatch;
 }
 
-/** Each line has one answer, and the account pays only for the request that gave it. */
+/** Expects one answer for each line, and a charge only for the request that gave it. */
 async function assertOnce({ id, names }: { id: string; names: readonly string[] }) {
 	const batch = await ended(id);
 	const output = await batches.lines(secret, batch.output_file_id);
@@ -88,7 +88,7 @@ async function assertOnce({ id, names }: { id: string; names: readonly string[] 
 			.map((row) => `req_${row.id.replaceAll("-", "")}`)
 			.sort();
 	const isPaidOnce = async () => {
-		// A console's job, which no process here runs.
+		// Runs a console's job here, since the test has no console.
 		await creditLostRequests(database.statements, silentLog);
 		return Bun.deepEquals(await paid(), answered);
 	};
@@ -96,7 +96,7 @@ async function assertOnce({ id, names }: { id: string; names: readonly string[] 
 	return { sentAgain: names.filter((name) => (upstream.executed.get(name) ?? 0) > 1).length };
 }
 
-/** Lines that have arrived at each kill. */
+/** Numbers of arrived lines at which the process is killed. */
 const KILLED_AT = LONG ? [90, 200] : [50];
 
 test("after kill -9 lines without a sealed answer are sent again for one charge", async () => {
@@ -105,19 +105,19 @@ test("after kill -9 lines without a sealed answer are sent again for one charge"
 		await batch.until(lines);
 		await member.crash();
 		const process = await member.start();
-		// After heartbeats of the killed process have failed.
+		// The batch continues once the killed process has missed its heartbeats.
 		await process.logged(({ message }) => message === "a batch is taken", "that it goes on");
 	}
 	const { sentAgain } = await assertOnce(batch);
 	expect(sentAgain).toBeGreaterThan(0);
 });
 
-// The next runner may meet the outage too; `crash.test.ts` tests a single runner.
+// Here the next runner may meet the outage too; `crash.test.ts` tests a single runner.
 test.if(LONG)("an outage of the database loses no line", async () => {
 	const batch = await started("away", 200);
 	await batch.until(40);
 	member.proxy.cut();
-	// Claimed lines end, and no more can be claimed.
+	// Lines that were claimed before the outage end, and no further lines can be claimed.
 	await waitFor(() => upstream.open() === 0, "what is under way to end", WAIT_MS);
 	expect(batch.arrived().length).toBeLessThan(batch.names.length);
 	member.proxy.restore();
@@ -142,12 +142,12 @@ test("unsealed lines are sent again; a finished batch has no line rows", async (
 	await waitFor(async () => (await rows()) === 0, "the lines of what is over to be removed", WAIT_MS);
 });
 
-/** A model server of a fixed latency that records which lines it completed, and when. */
+/** A model server with a fixed latency that records which lines it completed, and when. */
 interface LineUpstream {
 	readonly url: string;
-	/** By the text of the last message: the number of completions. */
+	/** Number of completions by the text of the last message. */
 	readonly executed: ReadonlyMap<string, number>;
-	/** Its start and end by this process's monotonic clock; infinite without an end. */
+	/** When the line started and ended by this process's monotonic clock; the end is infinite until then. */
 	times(text: string): { readonly fromMs: number; readonly untilMs: number } | undefined;
 	open(): number;
 	stop(): Promise<void>;

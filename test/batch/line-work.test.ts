@@ -43,7 +43,9 @@ async function* linesOf(lines: number): AsyncGenerator<OpenLine, void> {
 	for (let line = 1; line <= lines; line += 1) yield { line, text: chatLine(`n${line}`) };
 }
 
-/** Runs one line with these claim outcomes and answer statuses; returns its outcomes. */
+/**
+ * Runs one line with these results of claims and these answer statuses; returns the line's outcomes and sent requests.
+ */
 async function runLine(
 	claim: (attempt: number, carryOut: () => ReadonlySet<number>) => Promise<ReadonlySet<number>>,
 	statuses: readonly number[],
@@ -87,7 +89,7 @@ for (const isCarriedOut of [true, false]) {
 		};
 		const first = await runLine((attempt, carryOut) => lost(1, attempt, carryOut), []);
 		expect(first).toMatchObject({ outcomes: [{ line: 1, file: "output" }], sent: { length: 1 } });
-		// Refused once: its row names that request, and the claim of the next one is lost.
+		// The first request is refused, and the answer to the second request's claim is lost.
 		const second = await runLine((attempt, carryOut) => lost(2, attempt, carryOut), [503]);
 		expect(second).toMatchObject({ outcomes: [{ line: 1, file: "output" }], sent: { length: 2 } });
 	}, 20_000);
@@ -178,7 +180,7 @@ test("an unreadable input lets running lines end", async () => {
 	});
 	run.catch(() => {});
 	await reached.promise;
-	// A cancelled batch also reads the rest of its input, to name the lines without an outcome.
+	// A cancelled batch reads the rest of its input too, to list the lines without an outcome.
 	work.stop("cancelled");
 	broken.reject(new Error("scripted: the store is away"));
 	await Bun.sleep(0);
@@ -186,7 +188,7 @@ test("an unreadable input lets running lines end", async () => {
 	answer.resolve(Response.json({}));
 	expect(await run).toBe("unreadable");
 	expect(outcomes).toMatchObject([{ line: 1, file: "output" }]);
-	// Claimed, unsent lines are available to be given back.
+	// The line was claimed and not sent, so its claim can be given back.
 	expect(claimed).toEqual([1]);
 	expect((await Array.fromAsync(work.rest())).map(({ line }) => line)).toEqual([2]);
 });

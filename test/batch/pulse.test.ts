@@ -10,7 +10,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const MINUTE_MS = 60_000;
 
-/** A running batch with a line that does not end. */
+/** A running batch with a line that never ends. */
 function running(
 	state: BatchRecord["state"] = "in_progress",
 	{

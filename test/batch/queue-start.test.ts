@@ -42,7 +42,7 @@ test("a failed start leaves no connections or timers; the next one works", async
 	const next = makeRunner(log);
 	const stops = spyOn(PgBoss.prototype, "stop");
 	await next.start();
-	// Its timers would keep sending queries after the failure.
+	// The failed queue is stopped, since its timers would continue to send queries.
 	expect(stops).toHaveBeenCalledTimes(1);
 	expect(said).toEqual(["the queue of batches could not be started; trying again"]);
 	await waitFor(async () => (await connections()) === 0, "the connections of the failed start to be gone");
@@ -75,7 +75,7 @@ test("a stop during or before the start leaves no connections or timers", async 
 }, 30_000);
 
 test("queues a batch without a job after a thousand older open ones", async () => {
-	// None has its output files, so that a runner that takes one fails.
+	// The batches have no output files, so a runner that takes one of them fails.
 	await db.sql`
 		insert into batch (id, account_id, key_id, endpoint, input_file_id, completion_window, created_at, expires_at, state, model)
 		select 'batch_' || lpad(n::text, 4, '0'), 'acc_' || n, 'key', '/v1/chat/completions', 'file', '24h', now(), now() + interval '1 day', 'in_progress', 'm'

@@ -1,4 +1,4 @@
-/** A batch whose outcomes an available database refuses, by a trigger of the table. */
+/** A batch whose outcomes the database refuses, by a trigger of the table, while it is available. */
 import { afterEach, expect, test } from "bun:test";
 import { createLog } from "../../src/base/log.ts";
 import { withDatabase } from "../support/database.ts";
@@ -45,7 +45,7 @@ test("a batch whose outcomes are refused pauses, then completes", async () => {
 		const before = attempts();
 		await waitFor(() => attempts() > before + 4, "further attempts");
 	};
-	// Lines claimed before are still sent.
+	// Lines claimed before the refusal are still sent.
 	await furtherAttempts();
 	const sent = world.given.size;
 	expect(sent).toBeLessThan(names.length);

@@ -1,4 +1,4 @@
-/** Batches that wait for batches without credit. Their seconds pass in hundredths. */
+/** Batches that wait while batches without credit hold the places. Time runs a hundred times faster. */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/id.ts";

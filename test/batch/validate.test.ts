@@ -119,7 +119,10 @@ describe("an input", () => {
 });
 
 describe("an input of 128 MB", () => {
-	/** This much input, repeated. Released memory is collected in between, so that the rest counts. */
+	/**
+	 * An input that repeats `piece` up to this many bytes. Garbage is collected in between, so that memory in use can be
+	 * measured.
+	 */
 	function endless(piece: Uint8Array, bytes: number): ReadableStream<Uint8Array> {
 		let left = bytes;
 		let sinceGc = 0;

@@ -24,7 +24,7 @@ const fence = async (seq: number, deadlineMs: number, graceMs = 0) =>
 const laggingIds = async (seq: number) => (await store().lagging(await entryAt(db.sql, seq))).map(({ id }) => id);
 const ENTRY = { seq: 1, atMicros: 1 };
 
-/** A fence whose waits end when `before` has run, so that no machine is too slow for it. */
+/** A fence whose waits end as soon as `before` has run, so that slow machines do not matter. */
 async function fenceByHand(
 	{ store: asked = store(), entry = ENTRY, ...options }: FenceOptions & { store?: FenceStore; entry?: AppendedEntry },
 	before: () => Promise<unknown> = async () => {},
@@ -53,7 +53,7 @@ async function liveRow(id: string, ttlMs: number): Promise<void> {
 	await heartbeats().goLive(id, epoch, await seqNow(), ttlMs);
 }
 
-/** Runs `during` while a transaction holds the lock of `statement`, then commits it. */
+/** Runs `during` while a transaction holds the locks of `statement`, then commits the transaction. */
 async function whileUncommitted<T>(statement: string, during: () => Promise<T>): Promise<T> {
 	const held = Promise.withResolvers<void>();
 	const commit = Promise.withResolvers<void>();
@@ -95,7 +95,7 @@ test("a hanging instance is fenced off when its lease is over", async () => {
 	expect(over.effective).toBe(true);
 	expect(await stateOf("hung")).toBe("dead");
 	expect(over.elapsedMs).toBeGreaterThanOrEqual(500);
-	// It polls ten times a second, and once more for the instances it fenced off.
+	// The fence polls every 100 ms, once more for the instances that it fenced off.
 	expect(over.elapsedMs).toBeLessThanOrEqual(800);
 });
 
@@ -181,7 +181,7 @@ test("concurrent revocations fence off the same silent instances without a deadl
 	const startedMs = performance.now();
 	const results = await Promise.all(seqs.map((seq) => fence(seq, 30_000, 60_000)));
 	expect(results.every(({ effective }) => effective)).toBe(true);
-	// A witness waits for the same lease only once.
+	// A witness waits for the same lease once only.
 	expect(performance.now() - startedMs).toBeLessThan(20_000);
 });
 
@@ -283,7 +283,7 @@ test("a failed query is repeated, up to ten times in a row", async () => {
 test("an entry that the server lacks is reported as unknown", async () => {
 	const seq = await appendControl(db.statements, "key", "k", {});
 	const { atMicros } = await entryAt(db.sql, seq);
-	// Within milliseconds the standby gave the number to another act on the same key.
+	// Entries that the new server gave to other changes: another number, or another time under the same number.
 	for (const lost of [
 		{ seq: seq + 1, atMicros },
 		{ seq, atMicros: atMicros - 1 },
@@ -305,7 +305,7 @@ test("a wait fails when another server takes over", async () => {
 		async lagging() {
 			looks += 1;
 			if (looks === 1) return [lagging];
-			// Another entry has this number on the new server and was applied.
+			// On the new server another entry with this number was appended and applied.
 			mark = "1/2";
 			return [];
 		},

@@ -61,7 +61,7 @@ test("sends no heartbeat before it is live", async () => {
 	};
 	const { heartbeat } = await joinTestInstance({ ...store, heartbeat: heartbeatOnce }, "early");
 	await heartbeat.sync();
-	// A heartbeat of a joining epoch would get the answer of a fenced epoch and end it.
+	// No heartbeat may be sent before the epoch is live: the answer would say that the epoch is fenced, and end it.
 	expect(sent).toBe(0);
 	await heartbeat.goLive();
 	await heartbeat.sync();
@@ -95,7 +95,7 @@ test("ends its epoch on another server", async () => {
 	await heartbeat.sync();
 	expect(gate.isOpen()).toBe(false);
 	expect(await ended).toBe("another server");
-	// It counts as live until its owner has returned its idle credit.
+	// The instance counts as live until it has returned its free credit.
 	expect(left).toBe(0);
 	heartbeat.stop();
 	await waitFor(
@@ -155,7 +155,7 @@ test("repeats a failed heartbeat soon, once, and not after its end", async () =>
 	state.away = true;
 	await heartbeat.sync();
 	state.away = false;
-	// The next heartbeat, and the repetition; several failures are repeated once.
+	// The next heartbeat and one repetition, however many heartbeats failed.
 	expect(clock.pending()).toBe(2);
 	clock.advance(200);
 	await heartbeat.sync();
@@ -238,7 +238,7 @@ test("reports that an instance stops, so that no revocation waits for it", async
 test("closes the gate a margin before the lease ends", async () => {
 	const clock = createManualClock();
 	const real = createPgHeartbeatStore(db.liveness);
-	/** Replies with a delay, by the instance's clock. */
+	/** Delays a reply by 700 ms of the instance's clock. */
 	const late = async <T>(reply: Promise<T>): Promise<T> => {
 		const result = await reply;
 		clock.advance(700);
@@ -264,7 +264,7 @@ test("closes the gate a margin before the lease ends", async () => {
 test("applies entries appended during a statement before the gate opens", async () => {
 	const real = createPgHeartbeatStore(db.liveness);
 	const made: number[] = [];
-	/** An entry is appended just before the statement arrives. */
+	/** An entry is appended just before the heartbeat's statement arrives. */
 	const beaten = async <T>(send: () => Promise<T>): Promise<T> => {
 		if (made.length < 2) made.push(await appendControl(db.statements, "key", "late", {}));
 		return send();
@@ -351,7 +351,7 @@ test("ends when entries were removed that it had not applied", async () => {
 	await append("later");
 	await waitFor(() => busy.applied.length === 2, "the other instance to apply both");
 	await db.sql`update control_log set at = now() - interval '40 days'`;
-	// While its lease runs, no entry is removed that it has not applied.
+	// While an instance's lease runs, entries that it has not applied are kept.
 	await removeControl({ statements: db.statements, clock: systemClock }, 30);
 	expect(await db.sql`select 1 from control_log where subject in ('revoked', 'later')`).toHaveLength(2);
 	await db.sql`update instance_beat set lease_until = now() - interval '1 minute' where id = 'paused'`;

@@ -1,4 +1,4 @@
-/** A server that took over lacks the last entries of the control log, which an instance has kept. */
+/** After a failover the new server lacks the last entries of the control log, which an instance has kept. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -46,7 +46,7 @@ const key = async () =>
 const project = async () => (await createProject(statements, await account(), { name: "p", capNanoUsd: usd(9) })).id;
 const TABLES = ["account", "api_key", "project", "budget", "ledger_entry"] as const;
 
-/** Acts that an instance applies, and a standby without them that takes over. */
+/** Runs a change that an instance applies, then fails over to a standby that lacks the change. */
 async function lose(act: (id: string) => Promise<unknown>, id: string, instance = openKept()) {
 	const [row] = await sql`select coalesce(max(seq), 0) as seq from control_log`;
 	await sql.unsafe(
@@ -153,7 +153,7 @@ test("two instances redo and record an act once", async () => {
 	await three.kept.reconcile();
 	await four.kept.reconcile();
 	expect([three.lines.length, four.lines.length]).toEqual([1, 0]);
-	// The next process reads them from the disk, and finds nothing missing.
+	// The next process reads the kept entries from the disk and finds none missing.
 	const next = openKept(one.path);
 	await next.kept.reconcile();
 	expect(next.lines).toEqual([]);

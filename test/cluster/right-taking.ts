@@ -3,17 +3,17 @@ import { type Person, signedUp } from "../console/person.ts";
 import { LONG } from "../support/long-form.ts";
 import type { CutOffWorld } from "./cut-off-world.ts";
 
-/** The objects of an act: a key, and its users. */
+/** What an action changes: a key, and the people concerned. */
 export interface Stage {
 	readonly id: string;
 	readonly secret: string;
 	readonly accountId: string;
-	/** The key's project, or one to which the key can be moved. */
+	/** The key's project, or one that the key can be moved to. */
 	readonly projectId?: string;
 	readonly leaver?: Person & { readonly userId: string };
 }
 export interface Act {
-	/** Its name in the table of `src/cluster/README.md`. */
+	/** The action's name in the table of `src/cluster/README.md`. */
 	readonly act: string;
 	readonly from: string;
 	readonly stage?: () => Promise<Stage>;
@@ -24,8 +24,8 @@ const answered = ({ status, body }: { status: number; body: { fence?: { effectiv
 	status === 200 && body.fence?.effective === true;
 
 /**
- * Callers of narrowing, archiving, moving and removing share one function each. The short form tests each act from one
- * caller, in turn; revoking, rotating and suspending from all.
+ * Actions that only the long run tests: all callers of narrowing, archiving, moving and removing share a function, so
+ * the short run takes one caller each.
  */
 function waitingTheirTurn(acts: readonly Act[]): ReadonlySet<Act> {
 	const taking = Map.groupBy(
@@ -80,7 +80,8 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 	const removeMember = async (by: Person, { leaver }: Stage) =>
 		answered(await by.send("DELETE", `/api/console/members/${leaver?.userId}?${at}&keys=revoke`));
 
-	// Further ahead than a slow machine needs: times in the past are refused.
+	// A time in the near future: a slow machine must not reach it before the request, since times in the past are
+	// refused.
 	const soon = () => Date.now() + 5_000;
 	const narrowing: [act: string, option: () => [string, string], body: () => object, managed: () => object][] = [
 		[
@@ -256,7 +257,7 @@ export function rightTakingActs({ service, staff, owner, at, cli, managed }: Cut
 	return {
 		acts,
 		ownedKey,
-		/** Sequential: a hundred console requests. */
+		/** Prepares the actions one after the other, with about a hundred console requests. */
 		async staged(some?: ReadonlySet<Act>): Promise<readonly (readonly [Act, Stage])[]> {
 			const all: [Act, Stage][] = [];
 			for (const act of acts) if (some?.has(act) ?? !others.has(act)) all.push([act, await (act.stage ?? ownedKey)()]);

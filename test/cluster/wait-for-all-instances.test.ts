@@ -24,7 +24,7 @@ test("waits for a silent instance's lease and the grace by its own clock", async
 			effectiveAtMs = clock.monotonicMs();
 		},
 	);
-	// Time passes only while it sleeps between two polls.
+	// Advances the clock only while the function sleeps between two polls.
 	await waitFor(
 		() => {
 			if (clock.pending() > 0) clock.advance(100);

@@ -16,7 +16,7 @@ beforeEach(async () => {
 const stateOf = async (id: string) =>
 	(await db.sql`select state from instance_now where id = ${id}`)[0]?.state as string;
 
-/** A witness on the test's clock, and the number of its polls. */
+/** A witness on the test's clock, with the number of its polls. */
 function witness() {
 	const clock = createManualClock();
 	const store = createPgFenceStore(db.liveness);
@@ -50,7 +50,7 @@ async function liveRow(id: string, ttlMs: number): Promise<void> {
 	await store.goLive(id, epoch, (await store.position()).seq, ttlMs);
 }
 
-/** Between two polls of the witness, so that the fourth finds the lease over and its grace not. */
+/** The lease ends between the third and the fourth poll, which finds it over while its grace still runs. */
 const TTL_MS = 2_700;
 
 test("records an instance as silent after its lease, by its own clock", async () => {

@@ -2,7 +2,7 @@
 import { CatalogFileError, parseCatalogFile } from "../../src/catalog/file.ts";
 import type { Problem } from "../../src/catalog/yaml-reader.ts";
 
-/** A minimal valid model of `tollgate.yaml`, for tests that vary one field. */
+/** A minimal valid model of `tollgate.yaml`, for tests that change one field. */
 export function modelYaml(
 	fields: { id?: string; input?: string; output?: string; url?: string; extra?: string } = {},
 ): string {
@@ -18,7 +18,7 @@ ${extra}`;
 
 export const oneModel = (fields: Parameters<typeof modelYaml>[0] = {}) => `models:\n${modelYaml(fields)}`;
 
-/** Every kind of model and every field except rates, with `ENV` for its variables. */
+/** A file with every kind of model and every field except rates; `ENV` has its variables. */
 export const FULL = `
 x-rates: &rates { input: "0.23", cached_input: "0.06", output: "0.40" }
 models:
@@ -70,6 +70,6 @@ export function problemsOf(text: string, env: Record<string, string | undefined>
 	return [];
 }
 
-/** The problems of `text`, each as `line: message`. */
+/** The problems that are found in `text`, each as `line: message`. */
 export const linesOf = (text: string, env: Record<string, string | undefined> = {}) =>
 	problemsOf(text, env).map(({ line, message }) => `${line}: ${message}`);

@@ -20,7 +20,10 @@ import { MANAGEMENT_ANSWERS } from "./management-schemas.ts";
 import { shown } from "./shown.ts";
 
 /** Operations on any account's API keys, with the console's limits, fences and audit entries. */
-export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "fence">) {
+export function keyAnswers(
+	parts: Parts<"statements" | "keyMaker" | "clock" | "fence">,
+	mailOwners: (accountId: string, keyId: string) => Promise<boolean>,
+) {
 	const { statements, clock, keyMaker } = parts;
 	const view = (key: KeyRecord) => keyView(key, clock.wallMs());
 
@@ -34,6 +37,10 @@ export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "f
 		const hex = derivedHex(keyMaker.digest, "creation", call.caller.id, id, call.token);
 		return { id, secret: derivedSecret(keyMaker.serviceName, hex) };
 	}
+
+	/** The secret, unless owners were mailed. Called after the key was made, so that an owner who just joined counts. */
+	const secretFor = async (accountId: string, id: string, secret: string) =>
+		(await mailOwners(accountId, id)) ? null : secret;
 
 	return {
 		async listKeys(call: ManagementCall): Promise<ManagementAnswer> {
@@ -53,7 +60,7 @@ export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "f
 				throw new Fault("invalid_request", "`expires_at` is in the past.", { param: "expires_at" });
 			const act = call.noted("key.create", detailOf(call));
 			const { id, secret } = await createKey(keyMaker, accountId, settings, planned, act);
-			return { ...view(await getKey(statements, { id })), secret };
+			return { ...view(await getKey(statements, { id })), secret: await secretFor(accountId, id, secret) };
 		},
 		async updateKey(call: ManagementCall<"updateKey">): Promise<ManagementAnswer> {
 			const { name, ...given } = call.body;
@@ -79,7 +86,8 @@ export function keyAnswers(parts: Parts<"statements" | "keyMaker" | "clock" | "f
 			const made = await rotateKey(keyMaker, { id: old.id }, graceS * 1000, token, ACTIVE_KEYS_MAX, act);
 			return fenced(parts, call, { entry: made }, async () => {
 				const key = view(await getKey(statements, { id: made.id }));
-				return { ...key, secret: made.secret, replaces: old.id };
+				const secret = await secretFor(old.accountId, made.id, made.secret);
+				return { ...key, secret, replaces: old.id };
 			});
 		},
 	};

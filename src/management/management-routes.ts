@@ -113,7 +113,7 @@ export const MANAGEMENT_ROUTES = {
 		"An account's API keys, newest first, including revoked ones.",
 	),
 	createKey: on("POST keys", "keys:write", "ManagementKeyMade", { body: "ManagementKeyCreate" })(
-		"Create an API key. Its secret is returned once, and again to the same token within a day.",
+		"Create an API key. Its secret is returned once, and again to the same token within a day; null if the account has owners.",
 	),
 	readKey: on("GET keys/{id}", "keys:read", "ManagementKey")("One API key."),
 	updateKey: on("PATCH keys/{id}", "keys:write", "ManagementKeyChanged", { body: "ManagementKeyUpdate" })(
@@ -123,7 +123,7 @@ export const MANAGEMENT_ROUTES = {
 		"Revoke an API key. Idempotent.",
 	),
 	rotateKey: on("POST keys/{id}/rotate", "keys:write", "ManagementKeyRotated", { body: "ManagementKeyRotate" })(
-		"Replace an API key with one with the same settings. The same token returns the same secret for an hour.",
+		"Replace an API key with one with the same settings. The same token returns the same secret for an hour; null if the account has owners.",
 	),
 	listAdjustments: on("GET credit-adjustments", "credit:read", "ManagementAdjustmentList", {
 		query: [...page, "account_id", "state"],

@@ -119,7 +119,10 @@ export const InForce = exact({
 		description: "False: the database became unavailable, so the progress is unknown.",
 	}),
 });
-const secret = Type.String({ description: "Returned only by this response, and by repetitions with the same token." });
+const secret = Type.Union([Type.String(), Type.Null()], {
+	description:
+		"Returned only by this response, and by repetitions with the same token. Null if the account has owners, who rotate the key in the console.",
+});
 
 const named = <Name extends string>(name: Name) => ({ object: Type.Literal(name) });
 const account = {

@@ -35,7 +35,10 @@ type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall<N
 type ManagementParts = Parts<"statements" | "tx" | "clock" | "log" | "keyMaker" | "fence" | "deployments" | "config">;
 
 /** Serves `/v1/management/…` for operators' scripts with management keys. Never rejects. */
-export function createManagement(parts: ManagementParts): (connection: Connection) => Promise<Response> {
+export function createManagement(
+	parts: ManagementParts,
+	options: { mailOwners: Parameters<typeof keyAnswers>[1] },
+): (connection: Connection) => Promise<Response> {
 	const { clock, log } = parts;
 	const callers = createCallers(parts);
 	const bodyReads = createBodyReads(clock);
@@ -43,7 +46,7 @@ export function createManagement(parts: ManagementParts): (connection: Connectio
 		...accountAnswers(parts),
 		...projectAnswers(parts),
 		...projectMemberAnswers(parts),
-		...keyAnswers(parts),
+		...keyAnswers(parts, options.mailOwners),
 		...creditAnswers(parts),
 		...serviceAnswers(parts),
 	};

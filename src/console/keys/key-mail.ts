@@ -1,0 +1,33 @@
+import type { Parts } from "../console-deps.ts";
+
+/**
+ * Mails the owners that an operator made a key, and returns whether the account has any. An operator must not be able to
+ * act as a customer: by rotating the key, owners get a secret that only they know.
+ */
+export function createKeyMail({
+	statements,
+	mailer,
+	brand,
+	origin,
+}: Parts<"statements" | "mailer" | "brand" | "origin">) {
+	return async (accountId: string, keyId: string): Promise<boolean> => {
+		const owners = await statements<{ email: string }>`
+			select u.email from member m join console_user u on u.id = m.user_id
+			where m.account_id = ${accountId} and m.role = 'owner'`;
+		const link = `${origin()}/keys/${keyId}?account=${accountId}`;
+		const service = brand.serviceName;
+		for (const { email } of owners)
+			mailer.send({
+				to: email,
+				subject: { id: "A new API key of your account at {service}", values: { service } },
+				paragraphs: [
+					{
+						id: "An operator of the service made an API key in your account. Rotate it on this page to get its secret, or revoke it:",
+					},
+					link,
+				],
+				link,
+			});
+		return owners.length > 0;
+	};
+}

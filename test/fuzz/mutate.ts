@@ -1,21 +1,7 @@
 import type { Random } from "../support/random.ts";
 
 /** Numbers at and beyond parsers' limits. */
-const EDGES = [
-	"-1",
-	"0",
-	"1.5",
-	"1e308",
-	"1e400",
-	"-0",
-	"2147483648",
-	"9007199254740993",
-	"00",
-	"0x10",
-	"NaN",
-	"null",
-	"true",
-];
+const EDGES = "-1 0 1.5 1e308 1e400 -0 2147483648 9007199254740993 00 0x10 NaN null true".split(" ");
 const LITTLE = [
 	"\0",
 	"\r",

@@ -14,17 +14,10 @@ import { DIALECTS } from "../../src/upstream/dialects.ts";
 import { generationText } from "../../src/upstream/generation-request.ts";
 import { createReplica } from "../../src/upstream/replicas/replica.ts";
 import { modelOver } from "../support/upstream-catalog.ts";
+import { LIMIT_NAMES } from "./body-text.ts";
 
 const PARAMETERS = ["temperature", "stop", "seed", "tools", "tool_choice", "response_format", "max_tokens", "logprobs"];
 const TEXT_DIALECTS = Object.keys(DIALECTS).filter((name) => name !== "tei") as DialectName[];
-const LIMIT_NAMES = new Set([
-	"max_tokens",
-	"max_completion_tokens",
-	"max_new_tokens",
-	"n_predict",
-	"num_predict",
-	"best_of",
-]);
 /** Tokens that a chat template may add to the messages. */
 const RENDERED = ["tools", "tool_choice", "response_format"];
 
@@ -86,29 +79,11 @@ function readFor(kind: "chat" | "completions", text: string, model: Model) {
 		const short = shorten(text, raw);
 		const input = readChatRequest(JSON.parse(short.text), model, raw, short.leftOut);
 		const { prompt, maxOutputTokens, choices, fields, stream } = input;
-		const bound = chat.upperBound(input, model);
-		return {
-			bound,
-			prompt,
-			maxOutputTokens,
-			n: choices,
-			fields,
-			stream,
-			prompts: 1,
-		};
+		return { bound: chat.upperBound(input, model), prompt, maxOutputTokens, n: choices, fields, stream, prompts: 1 };
 	}
 	const input = readCompletionRequest(JSON.parse(text) as Record<string, unknown>, model);
 	const { prompt, maxOutputTokens, shape, fields, stream } = input;
-	const bound = completions.upperBound(input, model);
-	return {
-		bound,
-		prompt,
-		maxOutputTokens,
-		n: shape.n,
-		fields,
-		stream,
-		prompts: shape.prompts,
-	};
+	return { bound: completions.upperBound(input, model), prompt, maxOutputTokens, ...shape, fields, stream };
 }
 
 interface Reserved {
@@ -128,7 +103,7 @@ function compare(sent: string, { kind, dialect, model, bound, prompts }: Reserve
 	if (doubled.length > 0) differs(`names stand twice: ${doubled.join(", ")}`);
 
 	const limitField = kind === "chat" ? DIALECTS[dialect].limitField(model.parameters) : "max_tokens";
-	const limits = [...value.keys()].filter((name) => LIMIT_NAMES.has(name));
+	const limits = [...value.keys()].filter((name) => LIMIT_NAMES.includes(name));
 	if (limits.join() !== limitField) differs(`limits under ${limits.join(", ") || "no name"}`);
 	const limit = value.get(limitField);
 	const n = value.get("n") ?? 1;

@@ -1,6 +1,8 @@
 /** The compared gateways, each a process on the gateway's core, all with one upstream. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { quietPort } from "../chaos/serve-process.ts";
+import { waitFor } from "../support/wait.ts";
 import { onGatewayCore } from "./machine.ts";
 import { processTree } from "./process-usage.ts";
 
@@ -10,8 +12,6 @@ export interface Gateway {
 	pids(): number[];
 	stop(): Promise<void>;
 }
-
-const START_DEADLINE_MS = 30_000;
 
 /** Runs a program that prints `{"port":…}` in its first line. */
 export async function startPortPrinter(
@@ -60,14 +60,19 @@ export function startBare(upstreamPort: number, secrets: readonly string[], read
 /** Undefined where nginx is not installed. */
 export async function startNginx(upstreamPort: number, folder: string): Promise<Gateway | undefined> {
 	if (!Bun.which("nginx")) return undefined;
-	const port = freePort();
+	const port = quietPort();
 	mkdirSync(folder, { recursive: true });
 	writeFileSync(join(folder, "nginx.conf"), nginxConfig(port, upstreamPort, folder));
 	const child = Bun.spawn(onGatewayCore(["nginx", "-c", join(folder, "nginx.conf"), "-e", join(folder, "error.log")]), {
 		stdout: "ignore",
 		stderr: "ignore",
 	});
-	await untilListening(port);
+	const isOpen = () =>
+		Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } }).then(
+			(socket) => Boolean(socket.end()) || true,
+			() => false,
+		);
+	await waitFor(isOpen, "nginx to listen");
 	return processGateway("nginx", port, child);
 }
 
@@ -104,27 +109,4 @@ http {
 /** The upstream itself, as the reference for added time. */
 export function directGateway(upstreamPort: number): Gateway {
 	return { name: "direct", port: upstreamPort, pids: () => [], stop: async () => {} };
-}
-
-export function freePort(): number {
-	const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-	const { port } = probe;
-	probe.stop(true);
-	return port;
-}
-
-async function untilListening(port: number): Promise<void> {
-	const giveUpAt = performance.now() + START_DEADLINE_MS;
-	while (performance.now() < giveUpAt) {
-		const open = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } }).then(
-			(socket) => {
-				socket.end();
-				return true;
-			},
-			() => false,
-		);
-		if (open) return;
-		await Bun.sleep(20);
-	}
-	throw new Error("a gateway did not begin to listen");
 }

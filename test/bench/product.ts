@@ -12,8 +12,10 @@ import { createKey } from "../../src/keys/key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
+import { quietPort } from "../chaos/serve-process.ts";
 import { paidAccount } from "../support/paid-account.ts";
-import { baseEnvironment, freePort, type Gateway, processGateway } from "./gateways.ts";
+import { waitFor } from "../support/wait.ts";
+import { baseEnvironment, type Gateway, processGateway } from "./gateways.ts";
 import { letOthersPass, onAnyCore, onGatewayCore } from "./machine.ts";
 import { processTree } from "./process-usage.ts";
 
@@ -27,7 +29,6 @@ const OUTPUT_NANO_PER_TOKEN = 2_000;
 const STATEMENT_DEADLINE_MS = 30_000;
 const READY_DEADLINE_MS = 60_000;
 const SCARCE_PLACES = 4;
-export type BenchPostgres = Awaited<ReturnType<typeof startBenchPostgres>>;
 
 export type BenchDatabase = Awaited<ReturnType<typeof openBenchDatabase>>;
 
@@ -132,7 +133,7 @@ export async function startProduct(options: ProductOptions): Promise<Gateway & {
 	const configPath = join(options.folder, "tollgate.yaml");
 	const limits = options.limits === undefined ? "" : `limits:\n${options.limits}\n`;
 	await Bun.write(configPath, catalogText(options.upstreamPort) + limits);
-	const port = freePort();
+	const port = quietPort();
 	const logPath = join(options.folder, "service.log");
 	writeFileSync(logPath, "");
 	const argv = [...options.command, "serve"];
@@ -162,19 +163,14 @@ export async function startProduct(options: ProductOptions): Promise<Gateway & {
 	const ended = child.exited.then(async (code) => {
 		throw new Error(`the service ended with ${code}: ${(await Bun.file(logPath).text()).slice(-2000)}`);
 	});
-	await Promise.race([untilReady(port), ended]);
+	const isReady = () =>
+		fetch(`http://127.0.0.1:${port}/readyz`).then(
+			({ ok }) => ok,
+			() => false,
+		);
+	await Promise.race([waitFor(isReady, "the service to be ready", READY_DEADLINE_MS), ended]);
 	ended.catch(() => {});
 	return { ...processGateway("tollgate", port, child), readyMs: performance.now() - startedAt };
-}
-
-async function untilReady(port: number): Promise<void> {
-	const giveUpAt = performance.now() + READY_DEADLINE_MS;
-	while (performance.now() < giveUpAt) {
-		const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
-		if (answer?.ok) return;
-		await Bun.sleep(1);
-	}
-	throw new Error("the service did not become ready");
 }
 
 function catalogText(upstreamPort: number): string {

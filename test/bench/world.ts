@@ -7,7 +7,7 @@ import { startBaseline } from "./baseline.ts";
 import type { UpstreamCount } from "./fast-upstream.ts";
 import type { Gateway } from "./gateways.ts";
 import { startBare, startNginx, startPortPrinter } from "./gateways.ts";
-import type { BenchDatabase, BenchPostgres } from "./product.ts";
+import type { BenchDatabase } from "./product.ts";
 import { chargeOf, startBenchPostgres, startProduct } from "./product.ts";
 import { chatRequestBytes } from "./raw-connection.ts";
 
@@ -20,37 +20,7 @@ export interface BenchMode {
 	readonly baseline: string | undefined;
 }
 
-export interface World {
-	readonly mode: BenchMode;
-	readonly folder: string;
-	readonly upstreamPort: number;
-	readonly postgres: BenchPostgres;
-	readonly database: BenchDatabase;
-	readonly secrets: readonly string[];
-	/** Floors and product, in the order of a round. */
-	readonly gateways: readonly Gateway[];
-	readonly product: Gateway;
-	/** The floor of reading every event of a stream; measured for streams only. */
-	readonly readingFloor: Gateway;
-	readonly checks: Check[];
-	upstreamCount(): Promise<UpstreamCount>;
-	/** The bytes of one request, for each key. */
-	requests(gateway: Gateway, body: string): (connection: number) => Uint8Array;
-	/** Runs `work`, and for the product compares the upstream's count with its books. */
-	charged<T extends Answers>(gateway: Gateway, work: () => Promise<T>): Promise<T>;
-	/** A database and a process for one scenario. */
-	isolated(name: string): Promise<Isolated>;
-	/** Ends the product and compares its books with the upstream's count. */
-	stop(): Promise<void>;
-}
-
-export interface Isolated {
-	readonly gateway: Gateway & { readonly readyMs: number };
-	readonly database: BenchDatabase;
-	readonly secrets: readonly string[];
-	/** Ends the process and compares its books with the upstream's count within `charged`. */
-	stop(): Promise<void>;
-}
+export type World = Awaited<ReturnType<typeof build>>;
 
 /** A condition that must hold for the figures to be valid. */
 export interface Check {
@@ -68,7 +38,7 @@ const KEYS = 8;
 const CUT_OFF_WAITS = 100;
 export const NO_COUNT: Served = { requests: 0, prompt: 0, completion: 0 };
 
-export async function startWorld(mode: BenchMode, say: (line: string) => void): Promise<World> {
+export async function startWorld(mode: BenchMode, say: (line: string) => void) {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-bench-"));
 	// Postgres runs as its own user, who must reach its directory.
 	chmodSync(folder, 0o755);
@@ -90,7 +60,7 @@ async function build(
 	say: (line: string) => void,
 	ends: (() => Promise<unknown> | unknown)[],
 	runEnds: () => Promise<void>,
-): Promise<World> {
+) {
 	const keep = <T extends { stop(): unknown } | undefined>(part: T): T => {
 		if (part) ends.push(() => part.stop());
 		return part;
@@ -106,7 +76,8 @@ async function build(
 	const upstreamCount = async () =>
 		(await (await fetch(`http://127.0.0.1:${upstream.port}/count`)).json()) as UpstreamCount;
 
-	async function isolated(name: string): Promise<Isolated> {
+	/** A database and a process for one scenario. */
+	async function isolated(name: string) {
 		const database = await bench.database(`bench_${name}`);
 		ends.push(() => database.close());
 		const { secrets } = await database.customer(KEYS);
@@ -121,6 +92,7 @@ async function build(
 			gateway,
 			database,
 			secrets,
+			/** Ends the process and compares its books with the upstream's count within `charged`. */
 			async stop() {
 				await gateway.stop();
 				checks.push(...(await checkBooks(name, database, served.get(gateway) ?? NO_COUNT)));
@@ -152,18 +124,22 @@ async function build(
 		postgres: bench,
 		database: first.database,
 		secrets: first.secrets,
+		/** Floors and product, in the order of a round. */
 		gateways,
 		product,
+		/** The floor of reading every event of a stream; measured for streams only. */
 		readingFloor,
 		checks,
 		upstreamCount,
 		isolated,
-		requests(gateway, body) {
+		/** The bytes of one request, for each key. */
+		requests(gateway: Gateway, body: string) {
 			const secrets = gateway === baseline?.gateway ? baseline.secrets : first.secrets;
 			const all = secrets.map((secret) => chatRequestBytes(gateway, secret, body));
-			return (connection) => all[connection % all.length] as Uint8Array;
+			return (connection: number) => all[connection % all.length] as Uint8Array;
 		},
-		async charged(gateway, work) {
+		/** Runs `work`, and for the product compares the upstream's count with its books. */
+		async charged<T extends Answers>(gateway: Gateway, work: () => Promise<T>): Promise<T> {
 			const before = await upstreamCount();
 			const result = await work();
 			// Aborted requests continue upstream for a moment and must not count for the next gateway.
@@ -174,6 +150,7 @@ async function build(
 			checks.push({ name: `failures of ${gateway.name}`, ok: result.failures === 0, detail });
 			return result;
 		},
+		/** Ends the product and compares its books with the upstream's count. */
 		async stop() {
 			try {
 				await first.stop();

@@ -19,7 +19,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import OpenAI from "openai";
+import { quietPort } from "../chaos/serve-process.ts";
 import { startService, type TestService } from "../support/service.ts";
+import { waitFor } from "../support/wait.ts";
 import { ANSWER_CHECKS } from "./answers.ts";
 import { ENDING_CHECKS } from "./endings.ts";
 import { type Place, REAL_SERVERS, type RealServer } from "./servers.ts";
@@ -104,7 +106,7 @@ async function build(
 	const file = join(folder, made);
 	succeed([python, join(import.meta.dir, maker), file, String(CONTEXT_LENGTH)]);
 	await Bun.write(join(folder, "Modelfile"), `FROM ${file}\n`);
-	const place: Place = { program, folder, file, port: await freePort(), contextLength: CONTEXT_LENGTH };
+	const place: Place = { program, folder, file, port: quietPort(), contextLength: CONTEXT_LENGTH };
 	const env = { ...process.env, ...server.env?.(place) };
 	let running = start();
 	cleanup.push(() => running.end());
@@ -151,12 +153,17 @@ async function build(
 				await child.exited;
 			},
 			async answers() {
-				const giveUpMs = performance.now() + START_MS_MAX;
-				while (!(await isAnswered(`http://127.0.0.1:${place.port}/v1/models`))) {
-					if (child.exitCode !== null || performance.now() > giveUpMs)
-						throw new Error(`the model server did not start: ${await Bun.file(log).text()}`);
-					await Bun.sleep(100);
-				}
+				const models = `http://127.0.0.1:${place.port}/v1/models`;
+				let isAnswered = false;
+				const isOver = async () => {
+					isAnswered = await fetch(models).then(
+						({ ok }) => ok,
+						() => false,
+					);
+					return isAnswered || child.exitCode !== null;
+				};
+				await waitFor(isOver, "the model server to start", START_MS_MAX).catch(() => {});
+				if (!isAnswered) throw new Error(`the model server did not start: ${await Bun.file(log).text()}`);
 			},
 		};
 	}
@@ -190,19 +197,4 @@ function catalogOf({ dialect, model, parameters, places, serves }: RealServer, u
 `,
 	};
 	return serves.map((kind) => kinds[kind] + upstreams).join("");
-}
-
-async function isAnswered(url: string): Promise<boolean> {
-	try {
-		return (await fetch(url)).ok;
-	} catch {
-		return false;
-	}
-}
-
-async function freePort(): Promise<number> {
-	const server = Bun.serve({ port: 0, fetch: () => new Response() });
-	const port = server.port as number;
-	await server.stop(true);
-	return port;
 }

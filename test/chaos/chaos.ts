@@ -36,21 +36,7 @@ export interface ChaosOptions {
 	onFault?: (name: string) => void;
 }
 
-export interface ChaosResult {
-	readonly seed: number;
-	readonly findings: readonly Finding[];
-	readonly faults: Readonly<Record<string, number>>;
-	/** Answers by status and code, with "left" and "cut off". */
-	readonly answers: Readonly<Record<string, number>>;
-	/** Refusals of untouched customers, by code and cause. */
-	readonly refusals: Readonly<Record<string, number>>;
-	readonly endings: Readonly<Record<string, number>>;
-	readonly requests: number;
-	readonly tokens: number;
-	readonly chargedNanoUsd: number;
-	/** Durations of revocations and suspensions, milliseconds. */
-	readonly closings: readonly number[];
-}
+export type ChaosResult = Awaited<ReturnType<typeof runChaos>>;
 
 /** Time limit of the end: the last leases, restarts and flushes. */
 const QUIESCE_MS = 30_000;
@@ -61,7 +47,7 @@ const LONGER_MAX = 4;
  * Runs instances, a database and an upstream as real processes under traffic and faults. Returns claims that hold or
  * not; throws only if the run itself fails.
  */
-export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
+export async function runChaos(options: ChaosOptions) {
 	const random = createRandom(options.seed);
 	const ends: (() => Promise<unknown>)[] = [];
 	let isFine = false;
@@ -175,12 +161,15 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 			seed: options.seed,
 			findings,
 			faults: made,
+			/** By status and code, with "client left" and "cut off". */
 			answers: answersOf(load.sent),
+			/** Of untouched customers, by code and cause. */
 			refusals: warm.causes,
-			endings: Object.fromEntries(endings.map((row) => [row.what, row.count])),
+			endings: Object.fromEntries(endings.map((row) => [row.what as string, row.count as number])),
 			requests: load.sent.length,
 			tokens: tokensOf(arrivals),
 			chargedNanoUsd: Number(sums?.charged),
+			/** Durations of revocations and suspensions, milliseconds. */
 			closings: load.closed.map((one) => one.tookMs),
 		};
 	} finally {

@@ -17,13 +17,7 @@ export interface Arrival {
 	readonly hungUp: boolean;
 }
 
-export interface CountingUpstream {
-	readonly url: string;
-	readonly pid: number;
-	report(from?: number): Promise<Arrival[]>;
-	open(): Promise<number>;
-	stop(): Promise<void>;
-}
+export type CountingUpstream = Awaited<ReturnType<typeof startCountingUpstream>>;
 
 export interface CountingOptions {
 	/** The pause between tokens of a stream is between 0 and this. */
@@ -39,7 +33,7 @@ export interface CountingOptions {
 
 const SLOW_GAP_MS = 150;
 
-export async function startCountingUpstream(options: CountingOptions): Promise<CountingUpstream> {
+export async function startCountingUpstream(options: CountingOptions) {
 	const child = Bun.spawn([process.execPath, import.meta.path, JSON.stringify(options)], {
 		stdio: ["ignore", "pipe", "inherit"],
 	});

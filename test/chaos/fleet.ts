@@ -6,10 +6,10 @@ import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { confirmTopUp, createTopUp } from "../../src/billing/top-ups.ts";
 import type { AppendedEntry } from "../../src/cluster/control-log.ts";
-import { type FenceResult, waitApplied } from "../../src/cluster/fence.ts";
+import { waitApplied } from "../../src/cluster/fence.ts";
 import { createPgFenceStore } from "../../src/cluster/pg-fence-store.ts";
 import { migrate } from "../../src/db/migrate.ts";
-import { createStatements, type Statements } from "../../src/db/statements.ts";
+import { createStatements } from "../../src/db/statements.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";
 import { createKey } from "../../src/keys/key-admin.ts";
 import type { KeySettings } from "../../src/keys/key-settings.ts";
@@ -17,7 +17,7 @@ import { createDigest } from "../../src/keys/secret.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
 import { chatModel } from "../support/service.ts";
-import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { quietPort, type ServeProcess, startServe } from "./serve-process.ts";
 
 /** USD 1 per million input tokens, USD 2 per million output tokens; see `chatModel`. */
@@ -30,41 +30,9 @@ export const LEASE_TTL_S_QUIET = "20";
 /** Same default as the command line: covers clocks with different rates. */
 export const GRACE_MS = 1_000;
 
-/** An instance: its identity, port and folder outlive its processes. */
-export interface FleetMember {
-	readonly index: number;
-	readonly url: string;
-	readonly dataDir: string;
-	readonly proxy: TcpProxy;
-	readonly logPath: string;
-	process(): ServeProcess | undefined;
-	/** Its program; default: the present version. */
-	readonly program: Program;
-	/** Sets the version of its next start. */
-	become(program: Program): void;
-	/** Starts it and waits until it listens; retries until then. */
-	start(): Promise<ServeProcess>;
-	crash(): Promise<void>;
-	/** SIGTERM: serves for a quarter of `DRAIN_S` first; SIGINT: stops at once. Returns the exit code. */
-	stop(signal?: "SIGTERM" | "SIGINT"): Promise<number>;
-	/** Folders of epochs whose journals were not handed in. */
-	journals(): string[];
-}
-
 /** Real instances of the service on one database; the operator's side runs in this process. */
-export interface Fleet {
-	readonly members: readonly FleetMember[];
-	readonly statements: Statements;
-	readonly sql: postgres.Sql;
-	readonly env: Readonly<Record<string, string>>;
-	readonly folder: string;
-	/** A vouched account. `credit` in nano-dollars: top-ups of USD 100 and an adjustment for the rest. */
-	account(credit?: number): Promise<string>;
-	key(accountId: string, settings?: KeySettings): Promise<{ id: string; secret: string }>;
-	/** Waits like `key revoke`. */
-	applied(entry: AppendedEntry, deadlineMs?: number): Promise<FenceResult>;
-	stop(): Promise<void>;
-}
+export type Fleet = Awaited<ReturnType<typeof startFleet>>;
+export type FleetMember = Fleet["members"][number];
 
 export interface FleetOptions {
 	databaseUrl: string;
@@ -92,7 +60,7 @@ export function handedIn(members: readonly FleetMember[]): boolean {
 	return members.every((member) => member.journals().length <= 1);
 }
 
-export async function startFleet(options: FleetOptions): Promise<Fleet> {
+export async function startFleet(options: FleetOptions) {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-chaos-"));
 	const configPath = join(folder, "tollgate.yaml");
 	const chats = chatModel({ url: options.upstreamUrl, dialect: options.dialect ?? "vllm" });
@@ -117,12 +85,13 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 	);
 	const sql = postgres(url, { max: 2, onnotice: () => {}, connect_timeout: 5 });
 	const maker = { statements, digest: createDigest(pepper), serviceName: "service" };
-	const fleet: Fleet = {
+	const fleet = {
 		members,
 		statements,
 		sql,
 		env: { ...shared, DATABASE_URL: options.databaseUrl, DATA_DIR: join(folder, "operator") },
 		folder,
+		/** A vouched account. `credit` in nano-dollars: top-ups of USD 100 and an adjustment for the rest. */
 		async account(credit = TOP_UP) {
 			const { id } = await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
 			const reference = crypto.randomUUID();
@@ -132,11 +101,12 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 				await statements`select ledger_book(${crypto.randomUUID()}, ${id}, 'adjustment', ${credit - TOP_UP}, ${crypto.randomUUID()}, 'test', '', false)`;
 			return id;
 		},
-		async key(accountId, settings = {}) {
+		async key(accountId: string, settings: KeySettings = {}) {
 			const { id, secret } = await createKey(maker, accountId, { name: "test", ...settings });
 			return { id, secret };
 		},
-		applied: (entry, deadlineMs = 60_000) =>
+		/** Waits like `key revoke`. */
+		applied: (entry: AppendedEntry, deadlineMs = 60_000) =>
 			waitApplied({ store: createPgFenceStore(statements), clock: systemClock }, entry, {
 				deadlineMs,
 				graceMs: GRACE_MS,
@@ -157,12 +127,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 	return fleet;
 }
 
-function createMember(
-	index: number,
-	folder: string,
-	options: FleetOptions,
-	shared: Readonly<Record<string, string>>,
-): FleetMember {
+/** An instance: its identity, port and folder outlive its processes. */
+function createMember(index: number, folder: string, options: FleetOptions, shared: Readonly<Record<string, string>>) {
 	const database = new URL(options.databaseUrl);
 	const proxy = startTcpProxy({ hostname: database.hostname, port: Number(database.port) });
 	database.port = String(proxy.port);
@@ -186,12 +152,15 @@ function createMember(
 		proxy,
 		logPath,
 		process: () => process,
+		/** Its program; default: the present version. */
 		get program() {
 			return program;
 		},
-		become(other) {
+		/** Sets the version of its next start. */
+		become(other: Program) {
 			program = other;
 		},
+		/** Starts it and waits until it listens; retries until then. */
 		async start() {
 			const giveUpAtMs = performance.now() + (options.startWithinMs ?? 30_000);
 			for (;;) {
@@ -210,12 +179,14 @@ function createMember(
 			await process?.exited;
 			process = undefined;
 		},
-		async stop(signal = "SIGTERM") {
+		/** SIGTERM: serves for a quarter of `DRAIN_S` first; SIGINT: stops at once. Returns the exit code. */
+		async stop(signal: "SIGTERM" | "SIGINT" = "SIGTERM") {
 			process?.kill(signal);
 			const code = (await process?.exited) ?? 0;
 			process = undefined;
 			return code;
 		},
+		/** Folders of epochs whose journals were not handed in. */
 		journals() {
 			const root = join(dataDir, "journal");
 			if (!existsSync(root)) return [];

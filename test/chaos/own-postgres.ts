@@ -1,43 +1,30 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../src/base/log.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/db/embedded.ts";
+import { findPostmaster } from "../../src/db/postmaster.ts";
 import { atEnd } from "../support/at-end.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
+import { childrenOf, isRunning } from "../support/processes.ts";
 import { quietPort } from "./serve-process.ts";
 
 /** A PostgreSQL server that can be stopped, killed, paused and restarted on the same port. */
-export interface OwnPostgres {
-	readonly url: string;
-	readonly port: number;
-	/** Its data folder, for backup and restore. */
-	readonly cluster: string;
-	readonly logPath: string;
-	stop(): Promise<void>;
-	crash(): Promise<void>;
-	/** SIGSTOP to all its processes: connections stay open without answers. */
-	pause(): void;
-	resume(): void;
-	start(): Promise<void>;
-	isUp(): boolean;
-	/** Ends it in any state and removes its files. */
-	destroy(): Promise<void>;
-}
+export type OwnPostgres = Awaited<ReturnType<typeof startOwnPostgres>>;
 
 const START_ATTEMPTS_MAX = 40;
 /** Shared memory of a killed server is a file in its folder; in system memory it would leak. */
 const IN_FILES = { dynamic_shared_memory_type: "mmap" };
 
 /** For all tests of a file: awaited at the top, removed after the last test. */
-export async function withOwnPostgres(settings: Readonly<Record<string, string>> = {}): Promise<OwnPostgres> {
+export async function withOwnPostgres(settings: Readonly<Record<string, string>> = {}) {
 	const postgres = await startOwnPostgres(settings);
 	atEnd(() => postgres.destroy());
 	return postgres;
 }
 
 /** `settings` are further `-c name=value`; by default durable as in production. */
-export async function startOwnPostgres(settings: Readonly<Record<string, string>> = {}): Promise<OwnPostgres> {
+export async function startOwnPostgres(settings: Readonly<Record<string, string>> = {}) {
 	const dataDir = mkdtempSync(join(quickFolder(), "tollgate-chaos-postgres-"));
 	// The server may run as another user, who needs access.
 	mkdirSync(dataDir, { recursive: true, mode: 0o755 });
@@ -53,8 +40,9 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 	const { url } = server;
 	let paused = false;
 
+	const cluster = join(dataDir, "postgres", "cluster");
 	const pids = (): number[] => {
-		const postmaster = postmasterPid(dataDir);
+		const postmaster = findPostmaster(cluster)?.pid;
 		return postmaster === undefined ? [] : [postmaster, ...childrenOf(postmaster)];
 	};
 	const signal = (name: NodeJS.Signals) => {
@@ -67,10 +55,11 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 		}
 	};
 
-	const postgres: OwnPostgres = {
+	const postgres = {
 		url,
 		port,
-		cluster: join(dataDir, "postgres", "cluster"),
+		/** Its data folder, for backup and restore. */
+		cluster,
 		logPath: join(dataDir, "postgres.log"),
 		async stop() {
 			await server?.stop();
@@ -82,6 +71,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 			server = undefined;
 			while (killed.some(isRunning)) await Bun.sleep(5);
 		},
+		/** SIGSTOP to all its processes: connections stay open without answers. */
 		pause() {
 			paused = true;
 			// The postmaster first, so that it starts no new process.
@@ -102,6 +92,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 			}
 		},
 		isUp: () => server !== undefined && !paused,
+		/** Ends it in any state and removes its files. */
 		async destroy() {
 			if (paused) postgres.resume();
 			await postgres.crash();
@@ -109,33 +100,4 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 		},
 	};
 	return postgres;
-}
-
-function postmasterPid(dataDir: string): number | undefined {
-	try {
-		return Number(readFileSync(join(dataDir, "postgres", "cluster", "postmaster.pid"), "utf8").split("\n")[0]);
-	} catch {
-		return undefined;
-	}
-}
-
-function childrenOf(parent: number): number[] {
-	return readdirSync("/proc")
-		.filter((name) => /^\d+$/.test(name))
-		.map(Number)
-		.filter((pid) => statOf(pid)?.parent === parent);
-}
-
-function isRunning(pid: number): boolean {
-	const state = statOf(pid)?.state;
-	return state !== undefined && state !== "Z";
-}
-
-function statOf(pid: number): { state: string; parent: number } | undefined {
-	try {
-		const [state = "", parent] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop()?.split(" ") ?? [];
-		return { state, parent: Number(parent) };
-	} catch {
-		return undefined;
-	}
 }

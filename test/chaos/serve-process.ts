@@ -1,17 +1,7 @@
 import { createWriteStream } from "node:fs";
 import { PROGRAM, type Program } from "../cli/run-cli.ts";
 
-export interface ServeProcess {
-	readonly pid: number;
-	readonly url: string;
-	/** The last lines of its log, parsed; workers write to the same log. */
-	readonly lines: readonly LogLine[];
-	kill(signal: NodeJS.Signals): void;
-	/** The next line from `from` on that `matches`. Rejects at the end of the process or after the deadline. */
-	logged(matches: (line: LogLine) => boolean, what: string, from?: number): Promise<LogLine>;
-	readonly exited: Promise<number>;
-	hasExited(): boolean;
-}
+export type ServeProcess = Awaited<ReturnType<typeof startServe>>;
 
 export type LogLine = Readonly<Record<string, unknown>> & { readonly message: string };
 
@@ -27,7 +17,7 @@ const WAIT_MS = 60_000;
 export async function startServe(
 	env: Readonly<Record<string, string>>,
 	options: { logPath?: string; ready?: string; program?: Program; preload?: string } = {},
-): Promise<ServeProcess> {
+) {
 	const preload = options.preload === undefined ? {} : { BUN_OPTIONS: `"--preload=${options.preload}"` };
 	const { PATH = "", HOME = "" } = process.env;
 	const child = Bun.spawn([...(options.program ?? PROGRAM), "serve"], {
@@ -66,8 +56,9 @@ export async function startServe(
 		for (const watcher of watchers) watcher();
 	}
 
-	const logged: ServeProcess["logged"] = (matches, what, from = 0) =>
-		new Promise((resolve, reject) => {
+	/** The next line from `from` on that `matches`. Rejects at the end of the process or after the deadline. */
+	const logged = (matches: (line: LogLine) => boolean, what: string, from = 0) =>
+		new Promise<LogLine>((resolve, reject) => {
 			const stop = () => {
 				clearTimeout(timer);
 				watchers.delete(look);
@@ -89,13 +80,14 @@ export async function startServe(
 			look();
 		});
 
-	const served: ServeProcess = {
+	const served = {
 		pid: child.pid,
 		get url() {
 			return url;
 		},
-		lines,
-		kill: (signal) => {
+		/** The last lines of its log, parsed; workers write to the same log. */
+		lines: lines as readonly LogLine[],
+		kill: (signal: NodeJS.Signals) => {
 			if (!ended) child.kill(signal);
 		},
 		logged,

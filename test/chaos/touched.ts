@@ -33,16 +33,7 @@ export interface Excuse extends Span {
 }
 
 /** Recorded faults of a run, by instance. */
-export interface Touched {
-	/** Recorded even if the work fails. */
-	during<T>(kind: TouchKind, member: number | undefined, work: () => Promise<T>): Promise<T>;
-	/** Watches `/readyz` and stalls of the machine until stopped. */
-	watch(fleet: Fleet): { stop(): Promise<void> };
-	/** Spans in which this instance may refuse a known customer. Call it after all spans have ended. */
-	excuses(member: number): Excuse[];
-	/** Whether no fault and no consequence of a fault touched the instance. All spans must have ended. */
-	isQuiet(member: number, fromMs: number, untilMs: number): boolean;
-}
+export type Touched = ReturnType<typeof createTouched>;
 
 /** As in the product: a fifth of the lease, a heartbeat each second, sooner after a failure. */
 const MARGIN_MS = LEASE_TTL_MS / 5;
@@ -63,7 +54,7 @@ const LOOK_MS = 100;
 /** This process stalled, so the others may have stalled too. */
 const STALLED_MS = 400;
 
-export function createTouched(): Touched {
+export function createTouched() {
 	const touches: Touch[] = [];
 	const looks: Look[] = [];
 	const renewals: Renewal[] = [];
@@ -120,8 +111,9 @@ export function createTouched(): Touched {
 		return whole;
 	}
 
-	const touched: Touched = {
-		async during(kind, member, work) {
+	const touched = {
+		/** Recorded even if the work fails. */
+		async during<T>(kind: TouchKind, member: number | undefined, work: () => Promise<T>): Promise<T> {
 			const fromMs = nowMs();
 			try {
 				return await work();
@@ -129,7 +121,8 @@ export function createTouched(): Touched {
 				touches.push({ kind, member, fromMs, untilMs: nowMs() });
 			}
 		},
-		watch(fleet) {
+		/** Watches `/readyz` and stalls of the machine until stopped. */
+		watch(fleet: Fleet) {
 			let stopping = false;
 			const repeated = async (work: () => Promise<void>) => {
 				for (; !stopping; await Bun.sleep(LOOK_MS)) await work();
@@ -153,7 +146,8 @@ export function createTouched(): Touched {
 				},
 			};
 		},
-		excuses(member) {
+		/** Spans in which this instance may refuse a known customer. Call it after all spans have ended. */
+		excuses(member: number): Excuse[] {
 			const own = touches.filter((touch) => touch.member === undefined || touch.member === member);
 			const away = own.filter(({ kind }) => kind === "away");
 			const cutOff = joined(
@@ -175,7 +169,8 @@ export function createTouched(): Touched {
 					),
 			];
 		},
-		isQuiet(member, fromMs, untilMs) {
+		/** Whether no fault and no consequence of a fault touched the instance. All spans must have ended. */
+		isQuiet(member: number, fromMs: number, untilMs: number) {
 			const own = touches.filter((touch) => touch.member === undefined || touch.member === member);
 			// An unreachable instance must reconnect and has work waiting.
 			const spans = own.map((touch) => ({ fromMs: touch.fromMs, untilMs: touch.untilMs + RENEWED_MS }));

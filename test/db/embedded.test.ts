@@ -23,6 +23,7 @@ import { temporaryFolder } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { placeCluster } from "../support/made-cluster.ts";
 import { quickFolder } from "../support/memory-folder.ts";
+import { childrenOf } from "../support/processes.ts";
 import { waitFor } from "../support/wait.ts";
 
 const IS_ROOT = process.getuid?.() === 0;
@@ -136,11 +137,6 @@ test.if(LONG && IS_ROOT)(
 	},
 	60_000,
 );
-
-function childrenOf(pid: number): number[] {
-	const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
-	return ids.map(Number);
-}
 
 /** The environment of a process; undefined if the process has ended, as some of the server's children soon do. */
 function environmentOf(pid: number): string | undefined {

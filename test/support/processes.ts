@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /** Running child processes of `parent`. */
-function childrenOf(parent: number): number[] {
+export function childrenOf(parent: number): number[] {
 	return readdirSync("/proc")
 		.filter((name) => /^\d+$/.test(name))
 		.map(Number)

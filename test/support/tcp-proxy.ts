@@ -1,8 +1,6 @@
 import type { Socket } from "bun";
 import { untilEnd } from "./at-end.ts";
 
-export type TcpProxy = ReturnType<typeof startTcpProxy>;
-
 type Way = "to server" | "to client";
 
 /** Type and length of the message: the first ReadyForQuery ends the sign-in. */

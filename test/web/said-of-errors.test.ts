@@ -18,6 +18,7 @@ const NOT_OF_THE_INTERFACE = [
 	"second_factor_required",
 	"reauthentication_required",
 	"precondition_failed",
+	"unprocessable_request",
 ];
 
 test("the errors page lists every code with its status", () => {

@@ -110,7 +110,7 @@ describe("the source", () => {
 
 	test("names each growing database table once", () => {
 		const rows = markdownTable(read("src/db/README.md").text, "### What grows");
-		// No migration creates the table of applied migrations.
+		// The table of applied migrations is made by `create table if not exists`, the others by `pgTable`.
 		const tables = source.flatMap(({ path, text }) => {
 			const pattern = path.endsWith(".sql.ts") ? /pgTable\(\s*"(\w+)"/g : /create table if not exists (\w+)/g;
 			return [...text.matchAll(pattern)].map(([, name = ""]) => name);

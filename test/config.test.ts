@@ -427,7 +427,7 @@ describe("the demo's data", () => {
 		expect(dataDir({})).toBe(join(cwd, "d", "demo"));
 		expect(dataDir({ DATABASE_URL: "postgres://db/x" })).toBe(join(cwd, "d"));
 		expect(dataDir(PRODUCTION)).toBe(join(cwd, "d"));
-		// Child processes get the database and DEMO, and so use the same folder.
+		// Child processes get the database's URL and DEMO, so they use the same folder.
 		const child = { RUN_DIR: "/run/x", DATABASE_URL: "postgres://db/x", DEMO: "1" };
 		expect(dataDir({ ...child, ROLE: "gateway" })).toBe(join(cwd, "d", "demo"));
 		writeFileSync(join(cwd, "tollgate.yaml"), "");

@@ -11,7 +11,7 @@ import { modelOver } from "../support/upstream-catalog.ts";
 import { cpuMs } from "../support/wait.ts";
 
 const RUNS = { numRuns: LONG ? 1_000 : 150 };
-/** After these no character has a decomposition. */
+/** Exclusive end of the tested code points; the short run leaves out those that never decompose. */
 const CODES_END = LONG ? 0x110000 : 0x30000;
 const model = modelOver([], { contextLength: 100_000_000, templateOverheadTokens: 64 });
 const text = fc.oneof(
@@ -34,12 +34,12 @@ const tools = fc.array(
 
 type Message = { role: string; content: string | { text: string }[] };
 
-/** The maximum tokens of a byte-level vocabulary: one a byte, plus the marks of a ChatML template. */
+/** The most tokens that a byte-level vocabulary can use: one a byte, plus the marks of a ChatML template. */
 function byteTokens(messages: readonly Message[], rendered: readonly unknown[]): number {
 	let tokens = 0;
 	for (const { role, content } of messages) {
 		const body = typeof content === "string" ? content : content.map((each) => each.text).join("");
-		// <|im_start|> role \n … <|im_end|> \n
+		// The template of a message: <|im_start|> role \n … <|im_end|> \n
 		tokens += 4 + Buffer.byteLength(role) + Buffer.byteLength(body);
 	}
 	for (const value of rendered) tokens += Buffer.byteLength(JSON.stringify(value));
@@ -76,7 +76,7 @@ describe("text that a tokenizer makes longer", () => {
 			const apart = character.normalize("NFKD");
 			const more = bytesOf(apart) - bytesOf(character);
 			if (more > 15 * (bytesOf(character) - character.length)) throw new Error(`U+${code.toString(16)} adds ${more}`);
-			// A composed character is no longer than its parts, so that NFKC is no longer than NFKD.
+			// A composed character has at most the length of its parts, so NFKC is never longer than NFKD.
 			const marks = [...character.normalize("NFD")];
 			const last = marks.pop() as string;
 			const rest = marks.join("").normalize("NFC");
@@ -107,7 +107,7 @@ describe("text that a tokenizer makes longer", () => {
 			expect(cpuMs() - startedMs).toBeLessThan(1_000);
 			expect(normalized).not.toHaveBeenCalled();
 			expect(bound("\u{FDFA}".repeat(1_000), small)).toBe(4_000);
-			// Only the beginning of the text is normalized, up to the context length.
+			// Only the start of a text is normalized, up to the context length.
 			const wide = modelOver([], { contextLength: 17_000_000 });
 			normalized.mockClear();
 			expect(bound("\u{FDFA}".repeat(5_000_000), wide)).toBe(17_000_000);

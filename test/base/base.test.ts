@@ -89,7 +89,7 @@ describe("a file lock", () => {
 		lock?.release();
 	});
 
-	// A gateway tries the locks of other journals every few seconds for its whole life.
+	// A gateway tries the locks of other journals every few seconds as long as it runs.
 	test("allocates no memory per try", async () => {
 		const folder = temporaryFolder();
 		const module = join(import.meta.dir, "../../src/base/file-lock.ts");
@@ -102,7 +102,7 @@ describe("a file lock", () => {
 		const child = Bun.spawn([process.execPath, "-e", tries], { stdout: "pipe" });
 		const [grown, held] = (await new Response(child.stdout).text()).trim().split(" ");
 		expect(held).toBe("true");
-		// It grew by 50 MB when each try opened the C library.
+		// Opening the C library at each try cost 50 MB here.
 		expect(Number(grown)).toBeLessThan(20_000_000);
 	});
 });

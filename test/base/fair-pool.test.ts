@@ -15,7 +15,7 @@ function codeOf(work: () => unknown): string {
 	}
 }
 
-/** The owner takes until it is refused. */
+/** Takes units for the owner until the pool refuses; returns the units held. */
 function fill({ take, of }: Pool, owner: string, amount = 1): number {
 	while (codeOf(() => take(owner, amount)) === "taken");
 	return of(owner);
@@ -47,7 +47,7 @@ describe("a pool", () => {
 		const places = pool(1_600, 0.75);
 		const owners = ["a", "b", "c", "d"];
 		for (const owner of owners) fill(places, owner);
-		// Each owner returns a tenth and takes what it gets, again and again.
+		// Owners return a tenth of their units and take what they can, in turns.
 		for (let round = 0; round < 100; round += 1)
 			for (const owner of owners) {
 				places.giveBack(owner, Math.ceil(places.of(owner) / 10));
@@ -80,7 +80,7 @@ describe("a pool", () => {
 		expect(ended).toEqual(["a 1 overloaded", "a 2 overloaded"]);
 		enter("h", 0);
 		expect(ended).toHaveLength(3);
-		// All owners hold one.
+		// Every owner holds one place, so none has to give up a place to the newcomer.
 		expect(codeOf(() => enter("i", 9))).toBe("overloaded");
 		leave();
 		leave();

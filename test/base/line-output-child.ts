@@ -1,6 +1,6 @@
 /**
- * Writes LINES numbered lines of a log's length to standard error and `written` to standard output, then one more line
- * for each line that it reads: `bun line-output-child.ts LINES NAME`.
+ * Writes LINES numbered log lines to stderr and `written` to stdout, then one more line for each line on stdin: `bun
+ * line-output-child.ts LINES NAME`.
  */
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";

@@ -32,7 +32,7 @@ test("an iteration visits each present element once while others join or leave",
 	const met: number[] = [];
 	for (const one of line) {
 		met.push(one);
-		// Both the current and the next element leave, so no link leads on from here.
+		// Removes the current element together with both neighbours during the iteration.
 		if (one === 1) for (const at of [0, 1, 2]) line.delete(standings[at] as QueueNode<number>);
 		if (one === 4) line.add(6);
 	}

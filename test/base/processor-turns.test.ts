@@ -8,7 +8,7 @@ function work(ms: number): void {
 	while (performance.now() < endsMs);
 }
 
-/** Uses up the present turn of the event loop. */
+/** Uses up the time slice of the present turn of the event loop. */
 function setUp() {
 	const turns = createProcessorTurns();
 	turns.run("first", () => work(3));

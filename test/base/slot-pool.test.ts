@@ -45,7 +45,7 @@ test("an iteration skips a leaver; the slots of a former crowd are freed", () =>
 	expect([met, slots.size, slots.reach]).toEqual([1, 0, 0]);
 });
 
-/** Growth in live objects after a young collection, of 60,000 objects of which at most 32 are present at once. */
+/** How many objects survive a young collection, of 60,000 objects of which at most 32 are in use at once. */
 function keptOf(enter: (one: { slot: number }) => void, leave: (one: { slot: number }) => void): number {
 	const open: { slot: number }[] = [];
 	fullGC();
@@ -66,7 +66,7 @@ test("a young collection frees former holders, which a Set would keep", () => {
 	const enter = (one: { slot: number }) => {
 		one.slot = slots.take(one);
 	};
-	// Objects present during a collection join the older generation: some dozens each time.
+	// Each collection promotes the objects in use at that moment, some dozens, to the older generation.
 	expect(keptOf(enter, (one) => slots.release(one.slot, one))).toBeLessThan(1_000);
 	const set = new Set<object>();
 	expect(

@@ -65,7 +65,7 @@ const secretUpstream = {
 	keepAlive: true,
 } as const;
 
-/** As a console that has just started. */
+/** Reads the deployments as a console does that has just started. */
 const seen = () => createDeployments({ statements, clock }).current();
 
 test("the console shows a gateway's models without server keys", async () => {

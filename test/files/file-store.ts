@@ -9,7 +9,7 @@ import { withDatabase } from "../support/database.ts";
 
 export const MB = 1024 * 1024;
 
-/** A file store with its own database, on a disk, with a movable clock. */
+/** A file store on a disk with its own database and a clock that the test moves. */
 export async function withFiles() {
 	const db = await withDatabase();
 	const folder = temporaryFolder();
@@ -25,7 +25,7 @@ export async function withFiles() {
 		get files(): Files {
 			return files;
 		},
-		/** Moves the database's time forward for an account's files. */
+		/** Makes an account's files older by `ms` in the database's time. */
 		passInDatabase: (accountId: string, ms: number): Promise<unknown> =>
 			db.sql`update stored_file set expires_at = expires_at - make_interval(secs => ${ms / 1000}) where account_id = ${accountId}`,
 		async space(accountId: string): Promise<{ files: number; bytes: number }> {

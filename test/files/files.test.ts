@@ -199,7 +199,7 @@ describe("the space for files", () => {
 		const counts: number[] = [];
 		for (let nth = 0; nth < 8; nth += 1) counts.push(await filled(`filling_${nth}`));
 		at.limits.filesBytesMax = 256 * MB;
-		// A third of what is free each, of 64 files.
+		// Each account's 64 files take a third of the space that is free, so later accounts get less.
 		expect(counts).toEqual(counts.toSorted((a, b) => b - a));
 		expect([counts[0], counts[1]]).toEqual([21, 14]);
 		expect(counts.at(-1)).toBeGreaterThan(0);
@@ -227,7 +227,7 @@ describe("the expiry of a file", () => {
 		];
 		at.nowMs += DAY_MS + 1_000;
 		expect(await found()).toEqual([brief.id, 2]);
-		// Deletion requires two clocks to agree, since it cannot be undone.
+		// Files are deleted only when two clocks agree, since deletion is final.
 		while ((await files.sweep()) > 0);
 		expect(existsSync(join(folder, brief.id))).toBe(true);
 		await at.passInDatabase(short.accountId, DAY_MS);
@@ -281,7 +281,7 @@ describe("the expiry of a file", () => {
 		const { removeFile } = store;
 		const many = { accountId: "acc_many", keyId: "key_many" };
 		const stuck = await files.create(many, newFile, streamOf(sample(4)));
-		// As many older files as one check takes.
+		// Inserts as many older files as one check handles.
 		await at.db.sql`
 			insert into stored_file select f.* from generate_series(1, 199) n, lateral (
 				select (jsonb_populate_record(s, jsonb_build_object('id', s.id || n))).* from stored_file s where s.id = ${stuck.id}) f`;

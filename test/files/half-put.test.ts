@@ -12,7 +12,10 @@ const db = await withDatabase();
 const owner = { accountId: "acc_halves", keyId: "key_halves" };
 const output = { purpose: "batch_output", filename: "out.jsonl" } as const;
 
-/** Files in the database, whose connection breaks at the nth statement with bytes, before or after it takes effect. */
+/**
+ * A file store in the database, whose connection breaks at the nth statement that carries bytes, before or after the
+ * statement takes effect.
+ */
 function filesCutAt(nth: number, isDone: boolean) {
 	let count = 0;
 	const statements = (async (...query: Parameters<typeof db.statements>) => {
@@ -43,7 +46,7 @@ test("a part that was half written when the connection broke is complete after a
 			const writer = await files.writer(owner, output);
 			writer.write(bytes);
 			await expect(writer.seal()).rejects.toThrow("the connection broke");
-			// As a batch runner writes its answers.
+			// Writes in the way in which a batch runner writes its answers.
 			expect(await writer.seal()).toBe(1);
 			const record = await writer.finish();
 			const read = await bytesOf(files.read(record)).catch((error: unknown) => error);

@@ -1,6 +1,6 @@
 /**
- * Files against a real S3-compatible service: `bun test/files/run.ts ENDPOINT BUCKET KEY_ID SECRET`. The bucket must
- * exist and is left unchanged. MinIO, gofakes3 and moto work, among others.
+ * Tests files against a real S3-compatible service: `bun test/files/run.ts ENDPOINT BUCKET KEY_ID SECRET`. The bucket
+ * must exist and is left unchanged. It passed with MinIO, gofakes3 and moto.
  */
 import { systemClock } from "../../src/base/clock.ts";
 import { createS3Blobs } from "../../src/files/s3-blobs.ts";

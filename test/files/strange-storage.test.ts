@@ -5,10 +5,10 @@ import { createS3Blobs } from "../../src/files/s3-blobs.ts";
 import { untilEnd } from "../support/at-end.ts";
 import { startObjectStorage } from "../support/object-storage.ts";
 
-/** Whatever a bucket or its proxy answers, no file counts as lost and no other object is deleted. */
+/** Whatever a bucket or its proxy answers, no file is taken for lost and no other object is deleted. */
 
 const storage = startObjectStorage();
-/** Undefined: the storage's own answer. */
+/** Returns an answer that replaces the storage's; undefined for the storage's own. */
 let says: (request: Request) => Response | undefined = () => undefined;
 const server = untilEnd(
 	Bun.serve({
@@ -49,7 +49,7 @@ test("no wrong answer makes an existing object count as lost", async () => {
 		says = ({ url, method }) => (method === "GET" && !url.includes("list-type") ? answer() : undefined);
 		const failure = await store.read("file_a", "0-x", 2, 6).catch((error: unknown) => error);
 		expect([name, failure instanceof Error, failure instanceof BytesLost]).toEqual([name, true, false]);
-		// A server that answers everything this way does not prove that the object is missing.
+		// A server that gives this answer to every request does not prove that the object is missing.
 		says = ({ method }) => (method === "GET" ? answer() : undefined);
 		const other = await store.read("file_a", "0-x", 2, 6).catch((error: unknown) => error);
 		expect([name, other instanceof Error, other instanceof BytesLost]).toEqual([name, true, false]);

@@ -13,7 +13,7 @@ import { waitFor } from "../support/wait.ts";
 const db = await withDatabase();
 const { statements, sql } = db;
 
-/** The jobs of a console, each of which begins when `begin` is called. */
+/** A console's jobs, each of which starts when `begin` is called. */
 function jobsOf(verifyRowsPerS: number, { statements, log }: { statements: Statements; log: Log }) {
 	const waiting: (() => void)[] = [];
 	const clock: Clock = {

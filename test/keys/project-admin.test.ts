@@ -1,4 +1,4 @@
-/** Projects in the database, and the entries for running instances. */
+/** Changes of projects: the database rows and the control log entries for running instances. */
 import { describe, expect, test } from "bun:test";
 import { newId } from "../../src/base/id.ts";
 import { createAccount } from "../../src/keys/account-admin.ts";

@@ -18,10 +18,13 @@ export interface Member {
 	enter(key: string, perMinute: number | null, atOnce?: number | null): Promise<boolean>;
 }
 
-/** A busy machine answers after a short pause: for tests that require the answer itself. */
+/** Makes pauses only half as short, for tests that need the answer of a busy machine. */
 export const PATIENT = 2;
 
-/** Counts use the test's time, and the wall clock is set by `stepMs`; pauses are real, divided by this factor. */
+/**
+ * A clock for limits: counts use `passMs`, wall time is shifted by `stepMs`, and pauses are real but divided by
+ * `shorter`.
+ */
 export function createShiftedClock(shorter: number): Clock & { passMs: number; stepMs: number } {
 	const clock = {
 		...systemClock,
@@ -34,7 +37,7 @@ export function createShiftedClock(shorter: number): Clock & { passMs: number; s
 	return clock;
 }
 
-/** A database, and instances on it with a clock, a memory and an epoch each, removed after each test. */
+/** A database and instances on it, each with a clock, a memory and an epoch; all are removed after each test. */
 export async function withInstances() {
 	const db = await withDatabase();
 	const members: Member[] = [];

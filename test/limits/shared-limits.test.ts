@@ -53,7 +53,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		const passed: number[] = [];
 		let nowMs = 0;
 		for (let step = 0; step < 240; step++) {
-			// Requests arrive at one instance for a while, then at another, then at all.
+			// Requests arrive at one instance for a while, then at another, then at all of them.
 			const phase = Math.floor(step / 30) % 3;
 			const place = phase === 2 ? random.int(0, count - 1) : phase * (count - 1);
 			if (await at(place).enter("key", perMinute)) passed.push(nowMs);
@@ -66,7 +66,7 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 		}
 		for (const from of passed) {
 			const within = passed.filter((ms) => ms >= from && ms < from + 60_000).length;
-			// As on one instance: two fixed windows approximate the sliding one.
+			// The same bound as on one instance: two fixed windows approximate the sliding one.
 			expect(within).toBeLessThanOrEqual(2 * perMinute);
 		}
 		expect(passed.length).toBeLessThanOrEqual(perMinute * 11);
@@ -77,7 +77,10 @@ describe.each(LONG ? [1, 2, 4] : [1, 2])("with %d instances", (count) => {
 describe("a client of several instances in turn", () => {
 	const perMinute = 60;
 
-	/** Uses each instance once, a part of a minute apart, then takes the maximum for `minutes`; returns the number. */
+	/**
+	 * Uses each instance once, at different moments of a minute, then as often as allowed for `minutes`; returns the
+	 * number admitted.
+	 */
 	async function takenInTurn(
 		{ clock, at }: Awaited<ReturnType<typeof cluster>>,
 		{ count, minutes, setBack }: { count: number; minutes: number; setBack: boolean },
@@ -88,7 +91,7 @@ describe("a client of several instances in turn", () => {
 			clock.passMs += turnMs;
 			if (setBack) clock.stepMs -= turnMs;
 		}
-		// Just before a minute since its first use has passed on that instance.
+		// Two seconds before the instance's first minute ends.
 		clock.passMs += 60_000 - 2_000;
 		let taken = 0;
 		for (let turn = 0; turn < minutes * count; turn++) {
@@ -104,14 +107,14 @@ describe("a client of several instances in turn", () => {
 			const minutes = 4;
 			const taken = await takenInTurn(await cluster(count), { count, minutes, setBack: false });
 			expect(taken).toBeLessThanOrEqual((minutes + 1) * perMinute);
-			// A client that comes twice a minute, at its start and in its middle, gets two thirds.
+			// A client that sends twice a minute, at the start and in the middle, gets two thirds of its limit.
 			expect(taken).toBeGreaterThanOrEqual((minutes * perMinute) / 2);
 		},
 	);
 
 	test("gets no more in the long run if the clock was set back in between", async () => {
 		const members = await cluster(3);
-		// Each instance starts a minute at the moment to which the clock is set back.
+		// Sets the clock back to the start of a minute, at which every instance then starts a minute.
 		members.clock.stepMs = -(members.clock.wallMs() % 60_000);
 		const minutes = 6;
 		const taken = await takenInTurn(members, { count: 3, minutes, setBack: true });
@@ -175,7 +178,7 @@ test("setting the database's clock gives away no live share", async () => {
 	async function passHours(hours: number): Promise<void> {
 		await db.sql`update instance_beat set lease_until = lease_until - make_interval(hours => ${hours}::integer)`;
 		await db.sql`update key_share set at = at - make_interval(hours => ${hours}::integer)`;
-		// A console may run its clean-up before the next heartbeat.
+		// Removes old shares, as a console's job may do before the next heartbeat.
 		await deleteOldShares(db.statements);
 	}
 	await passHours(2);
@@ -261,7 +264,7 @@ test.each(["rate", "running"])(
 		const { all, at } = await cluster(2, PATIENT);
 		const [perMinute, atOnce] = kind === "rate" ? [10, null] : [null, 10];
 		for (const member of all) for (let sent = 0; sent < 6; sent++) expect(await member.enter("key", null)).toBe(true);
-		// The first instance does not know of the others' requests yet.
+		// The first instance does not yet know of the other instances' requests.
 		expect(await at(0).enter("key", perMinute, atOnce)).toBe(true);
 		expect(await at(1).enter("key", perMinute, atOnce)).toBe(false);
 		for (let sent = 0; sent < 6; sent++) expect(await at(sent).enter("key", perMinute, atOnce)).toBe(false);
@@ -287,7 +290,7 @@ test("a lowered limit holds for all instances together", async () => {
 	expect(await everywhere(null, 2)).toBeLessThanOrEqual(2);
 	for (const { limits } of all) while (limits.running("key") > 0) limits.leave("key");
 	clock.passMs += 180_000;
-	// All instances may use a limit that is unused.
+	// Once the limit is unused, every instance may use it.
 	let served = 0;
 	for (let sent = 0; sent < 12; sent++) if (await all[sent % 3]?.enter("key", 5, null)) served += 1;
 	expect(served).toBe(5);

@@ -7,7 +7,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** A store that answers on demand, and once grants `more` than requested; `leftOut` keys get nothing. */
+/** A store that answers on demand and grants `more` than requested once; keys in `leftOut` get nothing. */
 function build() {
 	const asks: ShareRequest[] = [];
 	const state = { more: 0, openings: 1, leftOut: "", beforeReply: async () => {} };
@@ -209,7 +209,7 @@ test("a draw comes before reports after a gate's opening", async () => {
 	await shares.sent();
 	const told = asks.filter(({ kind }) => kind === "running");
 	expect([told.length, new Set(told.map(({ key }) => key)).size, told[0]?.have]).toEqual([count, count, 1]);
-	// A grant after the opening is not removed.
+	// The share granted after the opening is kept.
 	expect([wanted.amount, asks.filter(({ key }) => key === "wanted").length]).toEqual([6, 1]);
 	count = asks.length;
 	shares.tick();

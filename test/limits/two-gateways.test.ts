@@ -76,7 +76,7 @@ test("a lowered limit holds for both gateways together", async () => {
 	const entry = await updateKey(service.db.statements, { id: keyId }, { requestsPerMinute: 3 });
 	const { effective } = await waitForAllInstances({ liveness: service.db.liveness, clock: systemClock }, entry, 20_000);
 	expect(effective).toBe(true);
-	// Two are counted. One after the other, so that the last free one is found.
+	// Two requests are counted already. The others are sent one by one, so that the last free place is found.
 	const statuses: number[] = [];
 	for (let sent = 0; sent < 8; sent++) statuses.push((await post(sent, secret)).status);
 	expect(statuses.filter((status) => status === 200)).toHaveLength(1);

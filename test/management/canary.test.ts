@@ -1,6 +1,4 @@
-/**
- * Secrets of management keys and created keys, and idempotency tokens, appear neither in the log nor in the database.
- */
+/** The log and the database contain no secret of a management key or a created key, and no idempotency token. */
 import { expect, test } from "bun:test";
 import { withChat } from "../support/service.ts";
 import { managementCall, managementClient } from "./management-client.ts";

@@ -20,7 +20,7 @@ function assertDescribed(name: ManagementRouteName, { status, body }: Management
 }
 
 test("every answer matches its description", async () => {
-	// Usage around midnight belongs to either day.
+	// The range includes tomorrow, to which usage around midnight (UTC) may belong.
 	const day = (ahead: number) => new Date(Date.now() + ahead * 86_400_000).toISOString().slice(0, 10);
 	const usage = `/usage?from=${day(0)}&to=${day(1)}&account_id=${accountId}`;
 	await (

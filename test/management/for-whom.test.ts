@@ -1,5 +1,6 @@
 /**
- * A management key acts for the operator who made it and bypasses neither the second operator nor the closed accounts.
+ * A management key acts for the operator who created it, and gets around neither the second operator nor closed
+ * accounts.
  */
 import { expect, test } from "bun:test";
 import { operator, PERSON_ENV, type Person, signedUp } from "../console/person.ts";

@@ -1,4 +1,4 @@
-/** Every route, as each kind of caller: it needs the right scope, and the right ends. */
+/** Every route requires the right scope and a key whose rights have not ended, whoever calls it. */
 import { expect, test } from "bun:test";
 import { newId } from "../../src/base/id.ts";
 import { revokeManagementKey } from "../../src/keys/management-key-admin.ts";
@@ -19,7 +19,7 @@ const projectId = newId("proj");
 await createProject(service.db.statements, accountId, { name: "hers" }, projectId);
 const worker = await memberOf(service, accountId);
 let tokens = 0;
-/** Valid bodies, so that only the scope decides. */
+/** Valid bodies, so that only the scope decides the answer. */
 function bodyFor({ path, method }: ManagementRoute): object {
 	tokens += 1;
 	const token = { client_token: `isolation-${tokens}` };
@@ -47,7 +47,7 @@ const pathOf = ({ path, query }: ManagementRoute) => {
 	return `${path.replace("/v1/management", "").replace("{id}", id)}?${[...account, ...range].join("&")}`;
 };
 
-/** From its own address, so that guesses of other tests do not count. */
+/** Each client has its own address, so that failed attempts of other tests do not count. */
 let lastAddress = 0;
 function call(caller: string | undefined, route: ManagementRoute, address?: string) {
 	lastAddress += 1;
@@ -108,7 +108,7 @@ test("each scope opens only its own routes", async () => {
 	for (const scope of MANAGEMENT_SCOPES) {
 		const client = await managementClient(service, { scopes: [scope] });
 		for (const route of routes) {
-			// A key rotated or a project archived before is refused by its code: the scope allowed the call.
+			// The code of another refusal shows that the scope allowed the call: the key or project was changed before.
 			const { status, body } = await call(client.secret, route);
 			const isForbidden = status === 403 && body.error.code === "forbidden";
 			expect([scope, route.path, route.method, isForbidden]).toEqual([
@@ -170,7 +170,7 @@ test("a right that ends while the body is read allows nothing", async () => {
 		`content-length: ${text.length}`,
 	];
 	socket.write(`${head.join("\r\n")}\r\n\r\n${text.slice(0, 5)}`);
-	// The use of a key is recorded after its admission.
+	// The time of a key's last use is stored after the request is admitted.
 	await waitFor(async () => {
 		const [row] = await service.db.sql`select last_used_at from management_key where id = ${client.id}`;
 		return row?.last_used_at !== null;

@@ -171,7 +171,7 @@ test("usage by account, day, key and model adds up to the settled sum, in pages"
 	const [one, other] = [await service.customer(), await service.customer()];
 	for (const { accountId, keyId } of [one, other])
 		await writeUsage(service.db, { accountId, keyIds: [keyId, `${keyId}_b`], rows: 60, days: 3, models: 2 });
-	// Waits until requests of earlier tests are in the sums.
+	// Waits until the usage of earlier tests has been settled.
 	await service.settled();
 	await rebuildAll(service.db.statements);
 	const nowMs = Date.now();
@@ -201,7 +201,7 @@ test("usage by account, day, key and model adds up to the settled sum, in pages"
 		[`from=${day(40)}&to=${day(0)}`, "from"],
 		[`from=${day(500)}&to=${day(0)}&account_id=${one.accountId}`, "from"],
 		[`from=2027-13-01&to=${day(0)}`, "from"],
-		// A wrapped date would be the next month's first day and count its usage twice.
+		// 2026-02-30 must be refused: as 2 March its usage would be counted in two ranges.
 		["from=2026-02-30&to=2026-03-05", "from"],
 		["from=2026-02-28&to=2026-02-29", "to"],
 		["from=0000-01-01&to=0000-01-02", "from"],
@@ -209,7 +209,7 @@ test("usage by account, day, key and model adds up to the settled sum, in pages"
 		[`${range}&limit=0`, "limit"],
 		[`${range}&limit=201`, "limit"],
 		...["5.0", "1e1", "0x5", "%205", ""].map((limit) => [`${range}&limit=${limit}`, "limit"] as const),
-		// The first day of Unix time is a day.
+		// The first day of Unix time is valid.
 		["from=1970-01-01&to=1970-01-02", undefined],
 	] as const)
 		expect([query, (await script.get(`/usage?${query}`)).body.error?.param]).toEqual([query, param]);

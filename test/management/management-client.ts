@@ -20,11 +20,11 @@ export interface ManagementClient {
 export interface ManagementKeyOptions {
 	readonly scopes?: readonly ManagementScope[];
 	readonly expiresAtMs?: number;
-	/** An operator's id; default: the command line. */
+	/** Id of the operator who creates the key; by default the command line does. */
 	readonly madeBy?: string;
 }
 
-/** A client whose key has all scopes, or the given ones. Paths follow `/v1/management`. */
+/** A client with a management key of the given scopes, by default all. Paths are relative to `/v1/management`. */
 export async function managementClient(
 	service: TestService,
 	{ scopes = MANAGEMENT_SCOPES, expiresAtMs, madeBy = "cli" }: ManagementKeyOptions = {},

@@ -1,4 +1,4 @@
-/** A creation repeated with its token returns the first result; the stored claim reveals no secret. */
+/** Repeating a creation with its idempotency token returns the first result; the stored claim contains no secret. */
 import { expect, test } from "bun:test";
 import { claimSubject, deleteOldManagementClaims } from "../../src/keys/management-claim.ts";
 import { createDigest } from "../../src/keys/secret.ts";

@@ -6,7 +6,7 @@ import { MAX_NANO_USD, nanoUsd } from "../../src/money/nano-usd.ts";
 const CENT = 10_000_000n;
 const amount = fc.oneof(
 	fc.nat({ max: Number.MAX_SAFE_INTEGER }),
-	// Next to whole cents, up to the largest, where a float quotient would first be wrong.
+	// Amounts next to whole cents, up to the largest, where the quotient of two floats would first be wrong.
 	fc
 		.tuple(fc.nat({ max: 900_719_925 }), fc.integer({ min: -2, max: 2 }))
 		.map(([cents, off]) => Math.max(0, Math.min(MAX_NANO_USD, cents * Number(CENT) + off))),

@@ -24,7 +24,9 @@ import {
 const SAFE = BigInt(Number.MAX_SAFE_INTEGER);
 const RUNS = { numRuns: 3_000 };
 
-/** Small values, values around 2^53, and between, so that sums fall on both sides of the exact range. */
+/**
+ * Values that are small, around 2^53, and in between, so that sums fall on both sides of the exact range of a double.
+ */
 const whole = fc.oneof(
 	fc.nat(1_000),
 	fc.nat(10_000_000),

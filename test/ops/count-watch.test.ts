@@ -20,7 +20,7 @@ test("a gateway warns of a payment that the books lack, stays ready", async () =
 		const warnings = async () => (await (await service.get("/readyz")).json()).warnings as string[];
 		await waitFor(async () => (await warnings()).some((text) => text.includes("card payment")), "the warning");
 		for (const path of ["/readyz", "/health"]) expect((await service.get(path)).status).toBe(200);
-		// Late settlements of the last day count, over all instances.
+		// The metric counts the last day's late settlements over all instances.
 		expect(await (await service.get("/metrics")).text()).toContain("\ntollgate_payment_findings_open 1\n");
 		await waitFor(
 			async () => (await (await service.get("/metrics")).text()).includes("\ntollgate_settlements_refused 5\n"),

@@ -1,4 +1,4 @@
-/** Uses up all file descriptors, then prints the process metrics. */
+/** Opens files until no file descriptor is left, then prints the process metrics. */
 import { closeSync, openSync, writeSync } from "node:fs";
 import { processReadings, residentBytes } from "../../src/ops/process-readings.ts";
 

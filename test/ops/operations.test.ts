@@ -1,4 +1,4 @@
-/** Alerts and dashboards name existing metrics; each alert and error has its page in the runbook. */
+/** Alerts and dashboards use existing metrics; each alert and each error has a page in the runbook. */
 import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ const expressions = [
 
 const { upstream, service } = await withChat();
 
-/** Names of the series of a service that has answered and refused requests, and Prometheus' own `up`. */
+/** Names of the metrics of a service that has answered and refused requests, and Prometheus' own `up`. */
 async function seriesNames(): Promise<Set<string>> {
 	const { secret } = await service.customer();
 	await service.post("/v1/chat/completions", secret, ask());
@@ -50,7 +50,7 @@ test("alerts or dashboards name existing metrics only", async () => {
 	expect([...new Set(named)].filter((name) => !names.has(name))).toEqual([]);
 });
 
-/** Removing a name from this list breaks operators' dashboards. */
+/** Metrics that operators' dashboards use: none may be removed. */
 const WANTED = {
 	requests: ["tollgate_requests_total", "tollgate_requests_open", "tollgate_requests_running"],
 	tokens: ["tollgate_prompt_tokens_total", "tollgate_completion_tokens_total"],
@@ -162,7 +162,7 @@ describe("the runbook has a page", () => {
 	});
 });
 
-/** Series that fire an alert, and their duration. */
+/** Metric values that must make an alert fire, and for how long. */
 const FIRING: Readonly<Record<string, readonly string[]>> = {
 	TollgateDown: ['up{job="tollgate", instance="a"} 0'],
 	TollgateNotAdmitting: ['tollgate_admitting{instance="a"} 0'],
@@ -253,7 +253,10 @@ describe.skipIf(PROMTOOL === null)("Prometheus' own tool", () => {
 		).toContain(`${panels.length} rules found`);
 	});
 
-	/** promtool wants quantiles in a summary only. This gauge covers the time since the last scrape; a summary cannot. */
+	/**
+	 * promtool accepts quantiles in summaries only, but this gauge covers the time since the last scrape, which a summary
+	 * cannot.
+	 */
 	const LAG = "event_loop_lag_seconds non-summary metrics";
 
 	test("accepts /metrics, except units of money or the event loop's lag", async () => {

@@ -10,7 +10,7 @@ import { waitFor } from "../support/wait.ts";
 
 const db = await withDatabase();
 
-/** A database that can refuse statements or never answer them. */
+/** A database that can be made to refuse statements or never to answer. */
 function setUp() {
 	const clock = createManualClock(Date.UTC(2026, 10, 21));
 	const logged: string[] = [];
@@ -33,7 +33,7 @@ function setUp() {
 		set(next: typeof state) {
 			state = next;
 		},
-		/** Lets a second pass and waits until everything is written. */
+		/** Advances the clock by a second and waits until all refusals are stored. */
 		async written() {
 			clock.advance(1_000);
 			await waitFor(() => refusals.waiting() === 0, "the refusals to be written");
@@ -115,7 +115,7 @@ test("repeated refusals make few rows a minute; the last counts the rest", async
 	expect(rows.map((row) => row.repeats)).toEqual([...Array(ROWS_PER_MINUTE_MAX).fill(0), 1_000 - ROWS_PER_MINUTE_MAX]);
 	expect(rows[0]?.code).toBe("model_not_found");
 	expect(rows.at(-1)?.repeated_at).toEqual(new Date(clock.wallMs() - 1_000 + 999));
-	// Later refusals of the same minute are added to the stored row.
+	// Further refusals in the same minute increase the stored row's count.
 	send(7);
 	await written();
 	rows = await rowsOf("key_loop");
@@ -159,7 +159,7 @@ test("without Postgres refusals wait up to a bound; the rest is counted", async 
 	await waitFor(() => clock.pending() > 0, "the next attempt");
 	send(5, WAITING_MAX);
 	expect([refusals.waiting(), refusals.dropped()]).toEqual([WAITING_MAX, 305]);
-	// Logged once, not every second.
+	// The failure is logged once, not every second.
 	expect(logged.filter((line) => line.includes("cannot be written"))).toHaveLength(1);
 	set("up");
 	clock.advance(1_000);

@@ -1,4 +1,4 @@
-/** A gateway and a console started separately, as on two machines, joined only by a shared secret. */
+/** A gateway and a console started separately, as on two machines, which share only a secret. */
 import { expect, test } from "bun:test";
 import { scryptSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -142,7 +142,7 @@ test("a console with a wrong secret or no gateway address gets no chat", async (
 		expect([env, refused.status]).toEqual([env, status]);
 	}
 	const calls = upstream.requests.length;
-	// A gateway without a secret accepts no token, whatever its signature.
+	// A gateway without the secret accepts no token, whatever the token's signature.
 	const closed = await start("gateway");
 	const other = await start("console", { INTERNAL_SECRET: INTERNAL, GATEWAY_URL: closed.url });
 	expect((await customer.send("POST", `${other.url}${play}`, ask, { origin: other.url })).status).toBe(401);

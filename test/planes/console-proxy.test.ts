@@ -11,7 +11,7 @@ import { waitFor } from "../support/wait.ts";
 const folder = temporaryFolder();
 let sockets = 0;
 
-/** A gateway's proxy on its own port in front of any console; the client's address is invented. */
+/** A gateway's proxy on its own port in front of a console; it reports `address` as the client's. */
 function front(console?: (request: Request) => Response | Promise<Response>, address = "192.0.2.7") {
 	const socket = join(folder, `${++sockets}.sock`);
 	const timeouts: number[] = [];
@@ -56,7 +56,7 @@ test("the client's address is the gateway's finding, whatever the client sends",
 	expect(seen.get("x-forwarded-for")).toBe("192.0.2.7");
 	expect(seen.get("host")).toBe("people.example:8443");
 	expect(seen.get("cookie")).toBe("a=b");
-	// Only the gateway may say that a proxy is in between.
+	// The gateway sets this header itself, overwriting the client's.
 	expect(seen.get("x-tollgate-passed-on")).toBe("yes");
 	for (const name of ["x-forwarded-host", "x-forwarded-proto", "forwarded", "x-real-ip", "x-secret-hop"])
 		expect([name, seen.get(name)]).toEqual([name, undefined]);
@@ -93,7 +93,7 @@ test("a body too long or without a length does not reach the console", async () 
 	expect(asked).toBe(1);
 	const refused = await post("/api/console/keys", 1024 * 1024 + 1);
 	expect([refused.status, (await refused.json()).error.code]).toEqual([413, "payload_too_large"]);
-	// Only a playground chat may contain pictures.
+	// Only a chat of the playground may contain images.
 	const chat = "/api/console/playground/chat";
 	expect((await post(`${chat}?key=k`, 3 * 1024 * 1024)).status).toBe(200);
 	expect((await post(`${chat}/x`, 3 * 1024 * 1024)).status).toBe(413);
@@ -141,7 +141,7 @@ test("a stream passes event by event; a leaving client ends it at the console", 
 	expect(await next()).toBe("two\n");
 	leave.abort();
 	await waitFor(() => cancelled, "the console to hear of it");
-	// A handler that raises a connection's timeout must restore it.
+	// The proxy, having raised the connection's timeout, must restore it.
 	await waitFor(() => timeouts.at(-1) === IDLE_TIMEOUT_S, "the connection's own time");
 });
 

@@ -12,7 +12,7 @@ import { startService } from "../support/service.ts";
 
 const folder = temporaryFolder();
 const client = join(folder, "client.ts");
-/** Sends a request, creates a file once the kernel has the request, and prints the answer's first line or the error. */
+/** Sends a request, creates a file once the kernel has sent it, and prints the answer's first line or the error. */
 writeFileSync(
 	client,
 	`import { connect } from "node:net";
@@ -31,7 +31,7 @@ writeFileSync(
 
 function asksAt(place: string, sent: string) {
 	const asking = Bun.spawn([process.execPath, client, place, sent], { stdio: ["ignore", "pipe", "inherit"] });
-	// Blocks this process, so that only the kernel accepts the connection.
+	// Blocks this process, so that the connection is accepted by the kernel only.
 	while (!existsSync(sent)) Bun.sleepSync(5);
 	return new Response(asking.stdout).text();
 }
@@ -86,12 +86,12 @@ const IPPROTO_TCP = 6;
 const TCP_DEFER_ACCEPT = 9;
 
 /**
- * A server with deferred accept: the kernel keeps a client half-open until its request arrives, as on a slow network.
+ * A server with deferred accept: the kernel keeps a connection pending until its request arrives, as on a slow network.
  */
 function serveBehindLongWays(hostname: string) {
 	const server = Bun.serve({ hostname, port: 0, fetch: () => new Response() });
 	const seconds = new Int32Array([10]);
-	// The listener is one of these descriptors; the call fails on the others.
+	// One of these file descriptors is the listener; the call fails for the others.
 	for (const fd of readdirSync("/proc/self/fd"))
 		libc().setsockopt(Number(fd), IPPROTO_TCP, TCP_DEFER_ACCEPT, ptr(seconds), seconds.byteLength);
 	return server;
@@ -148,7 +148,7 @@ test.if(process.platform === "linux").each(["::1", ...(LONG ? ["0.0.0.0", "127.0
 	30_000,
 );
 
-/** A port that is free at one address may be in use at the other. */
+/** Two servers at two addresses with the same port; tries again while the port is in use at the second address. */
 function twoAtOnePort(hostname: string, elsewhere: string) {
 	for (let left = 20; ; left--) {
 		const server = Bun.serve({ hostname, port: 0, fetch: () => new Response() });

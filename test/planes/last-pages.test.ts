@@ -13,7 +13,7 @@ import { waitFor } from "../support/wait.ts";
 
 testsMayTake(60_000);
 
-// In short, `cli/supervise.test.ts` covers a console that ends after the gateways.
+// For the short run, `cli/supervise.test.ts` covers a console that ends after the gateways.
 test.if(LONG)("a slow console's late query to a stopping gateway is answered", async () => {
 	const database = await withDatabase();
 	const upstream = withUpstream("vllm");

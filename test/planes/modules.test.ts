@@ -1,5 +1,5 @@
 /**
- * Checks the code that a process of each plane has loaded after its work: code that is not loaded can neither cost nor
+ * Checks which modules a process of each role has loaded after its work: unloaded code can neither cost memory nor
  * leak.
  */
 import { expect, test } from "bun:test";
@@ -19,7 +19,7 @@ const upstream = withUpstream("vllm");
 const folder = temporaryFolder();
 writeFileSync(join(folder, "tollgate.yaml"), `models:\n${chatModel({ url: upstream.url, dialect: "vllm" })}\n`);
 
-/** Folders of `src/` and packages, such as `src/gateway` and `elysia`. */
+/** Names of loaded folders of `src` and loaded packages, such as `src/gateway` and `elysia`. */
 async function loadedBy(role: "gateway" | "console", work: (url: string) => Promise<void>): Promise<Set<string>> {
 	const file = join(folder, `${role}.json`);
 	const served = await startServe(
@@ -80,7 +80,7 @@ test("a console loads neither limits nor a YAML parser", async () => {
 		expect((await fetch(`${url}/api/console/me`)).status).toBe(401);
 		expect((await fetch(`${url}/readyz`)).status).toBe(200);
 		expect((await fetch(`${url}/v1/models`)).status).toBe(404);
-		// A console that runs alone reports its own metrics.
+		// A console that runs alone serves its own metrics.
 		const figures = await (await fetch(`${url}/metrics`)).text();
 		expect(figures).toContain("tollgate_mails_total");
 		expect(figures).not.toContain("tollgate_admitting");

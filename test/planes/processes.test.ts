@@ -1,4 +1,4 @@
-/** Both planes as processes: a fault of one does not affect the other. */
+/** The gateway and the console as processes: a fault of one does not affect the other. */
 import { expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ const OF_CONSOLE = {
 	TRANSFER_DETAILS: "canary-bank-details",
 };
 const OF_GATEWAY = { MODEL_SERVER_KEY: "canary-key-of-a-model-server" };
-/** Requests made while another process is down. */
+/** Rounds of requests while another process is down. */
 const ROUNDS = LONG ? 20 : 5;
 const ask = { model: "test-model", messages: [{ role: "user", content: "one two three" }] };
 
@@ -49,7 +49,7 @@ const served = await startServe(
 		DATA_DIR: join(folder, "data"),
 		CONFIG: config,
 		KEY_PEPPER: "canary-pepper-0123456789abcdef0123456789",
-		// The lease decides the statement timeout.
+		// A long lease, since it also sets the statement timeout.
 		LEASE_TTL_S: "20",
 		DRAIN_S: "2",
 	},
@@ -75,7 +75,7 @@ const chat = (init: RequestInit = {}) =>
 		body: JSON.stringify(ask),
 		...init,
 	});
-/** Stops the parent during `work`, so that it restarts no process. */
+/** Suspends the parent process during `work`, so that it restarts no process. */
 async function whileParentSleeps(work: () => Promise<void>): Promise<void> {
 	process.kill(served.pid, "SIGSTOP");
 	try {
@@ -103,7 +103,7 @@ test("each process starts with the secrets that it needs, no other", () => {
 });
 
 test("a log line names its process", async () => {
-	// Each process writes its own lines; the parent's "all ready" may come first.
+	// Waits for the children's own lines, since the parent's "all ready" may be written before them.
 	for (const message of ["this instance is live", "the console is ready"])
 		await served.logged((line) => line.message === message, message);
 	const by = (message: string) => served.lines.filter((line) => line.message === message).map((line) => line.process);
@@ -145,7 +145,7 @@ test("SIGUSR1 switches debug logs in every process, also in restarted ones", asy
 	await turn("info");
 	const before = settled().length;
 	await (await chat()).text();
-	// A process writes its lines in order.
+	// A process writes its lines in order, so a line after the signal proves that the request wrote none.
 	const later = served.lines.length;
 	process.kill(gatewayPid(), "SIGUSR1");
 	await levelled("gateway-1", "debug", later);
@@ -161,7 +161,7 @@ const figures = async (name: string) => {
 
 test("metrics have each process's loop lag; clients cannot query one process", async () => {
 	let told: string[] = [];
-	// A process that is briefly busy is omitted.
+	// The metrics leave out a process that is briefly busy.
 	await waitFor(async () => {
 		told = (await figures("event_loop_lag")).map((line) => line.replace(/ [^ ]+$/, ""));
 		return told.length === 6;
@@ -239,7 +239,7 @@ test("after kill -9 of the console inference continues; the console restarts", a
 	await waitFor(async () => isDeepStrictEqual(await readiness(), [200, []]), "a readiness without a warning");
 });
 
-/** The gateway's warnings, except for the tests' database, which runs without fsync. */
+/** The gateway's warnings, except the one that the test database runs without fsync. */
 async function readiness(): Promise<[status: number, warnings: string[]]> {
 	const ready = await fetch(`${url}/readyz`);
 	const { warnings } = (await ready.json()) as { warnings: string[] };
@@ -253,7 +253,7 @@ test("after kill -9 of the gateway the console stays, finds the new gateway", as
 	await waitFor(async () => (await behind("/readyz")).warnings.length === 0, "the console to miss nothing");
 	await whileParentSleeps(async () => {
 		await kill(old);
-		// Moves the clock past the lease instead of waiting.
+		// Ends the lease in the database instead of waiting for its end.
 		await database.sql`update instance_beat set lease_until = now() - interval '1 minute' where state = 'live'`;
 		await waitFor(async () => (await behind("/readyz")).warnings.length > 0, "the console to notice");
 		expect((await behind("/readyz")).warnings).toEqual(["no gateway is live: no model can be asked"]);
@@ -303,7 +303,7 @@ test("a gateway's internal door refuses requests without a token of this run", a
 			body: JSON.stringify(ask),
 		} as BunFetchRequestInit);
 	expect((await knock("/v1/chat/completions")).status).toBe(403);
-	// A key's secret is valid at the public port only.
+	// A key is valid at the public port only, not at this internal one.
 	expect((await knock("/v1/chat/completions", { authorization: `Bearer ${secret}` })).status).toBe(403);
 	expect((await knock("/readyz")).status).toBe(404);
 	expect((await knock("/v1/models")).status).toBe(404);
@@ -333,7 +333,7 @@ test("workers end with their parent, hand back credit, print only logs", async (
 	expect(served.lines.filter((line) => line.level === "raw")).toEqual([]);
 });
 
-/** Sends requests to the console's socket as a gateway would. */
+/** Sends a person's requests to the console's socket, as a gateway would. */
 function personAt(socket: string, person: Person) {
 	const cookie = [...person.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
 	return async (path: string, body?: unknown) => {

@@ -1,6 +1,6 @@
 /**
- * Serves with file descriptors for four connections. Prints its port, blocks until the given file exists (many clients
- * then wait at the listener), and stops in order.
+ * A server with file descriptors for four connections: prints its port, blocks until the given file exists, while many
+ * clients wait at the listener, and stops in order.
  */
 import { closeSync, existsSync, openSync } from "node:fs";
 import { libc } from "../../src/base/libc.ts";
@@ -8,7 +8,7 @@ import { closingAnswer, drainListener } from "../../src/planes/drain-listener.ts
 
 const AT_ONCE = 4;
 const allWait = process.argv[2] ?? "";
-// A gateway has opened the C library earlier, for the lock of its journal.
+// Opens the C library now, as a gateway did for its journal's lock, since no descriptor is left later.
 libc();
 const server = Bun.serve({
 	hostname: "127.0.0.1",

@@ -1,4 +1,4 @@
-/** A gateway with little memory refuses large requests before the kernel kills it with all its streams. */
+/** A gateway with little memory refuses large requests, so that the kernel does not kill it with all its streams. */
 import { expect, spyOn, test } from "bun:test";
 import { ask, errorOf, expectUncharged } from "../support/chat.ts";
 import { withChat } from "../support/service.ts";

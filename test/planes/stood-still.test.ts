@@ -1,4 +1,4 @@
-/** A gateway whose process or machine pauses, as during a live migration. */
+/** A gateway whose process or machine is paused, as during a live migration. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { withProduct } from "../attack/product.ts";
@@ -20,7 +20,7 @@ async function startTrickling(): Promise<string> {
 	return JSON.parse(new TextDecoder().decode(value)).url;
 }
 
-/** From the second silence on, little of the deadline is left. */
+/** Pauses the gateway in the first or in the second period of the silence limit. */
 test.each([...(LONG ? ["word2"] : []), "word45"])(
 	"a stream continues after its gateway was paused at %s beyond the time limit",
 	async (word) => {
@@ -50,7 +50,7 @@ test.each([...(LONG ? ["word2"] : []), "word45"])(
 		};
 		await readUntil(() => text.includes(word));
 		product.serve.kill("SIGSTOP");
-		// The pause itself is the subject, so the test sleeps for it.
+		// The pause is what the test is about, so it really waits.
 		await Bun.sleep(SILENCE_S * 1_000 + 600);
 		product.serve.kill("SIGCONT");
 		await readUntil(() => false);

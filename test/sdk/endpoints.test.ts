@@ -1,4 +1,4 @@
-/** Both major versions of the OpenAI client against every endpoint except chats. */
+/** Both major versions of OpenAI's client use every endpoint except chats. */
 import { beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import OpenAI6 from "openai6";
@@ -18,7 +18,7 @@ const service = await withService({
 	limits: "  breaker_failures_in_row: 100",
 });
 
-/** The error of a client call; the client's promises are lazy. */
+/** The error of a client call. The client sends nothing before its promise is awaited. */
 async function failureOf(call: () => PromiseLike<unknown>): Promise<unknown> {
 	try {
 		return await call();
@@ -129,7 +129,7 @@ describe.each(CLIENTS)("%s", (_, Client) => {
 	test("throws its own error classes without futile retries", async () => {
 		let calls = 0;
 		const counting = (...args: Parameters<typeof fetch>) => {
-			// The client also tests whether `fetch` supports forms.
+			// Counts requests to the service only: the client also calls `fetch` to see whether it supports forms.
 			if (String(args[0]).startsWith(service.url)) calls += 1;
 			return fetch(...args);
 		};

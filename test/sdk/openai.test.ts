@@ -10,7 +10,7 @@ import { chatModel, withService } from "../support/service.ts";
 import { reply, startUpstream, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** The unmodified SDKs: a customer changes only base address, key and model. */
+/** The unmodified SDKs work after a customer changes only base URL, key and model. */
 
 const MODEL = "acme/llama-3.3-70b";
 const LIMITS =
@@ -44,7 +44,7 @@ const SDKS = [
 	["openai 7.55", OpenAI7],
 	["openai 6.49", OpenAI6 as unknown as typeof OpenAI7],
 ] as const;
-// The versions differ only in additions, so the short form runs the newest.
+// The versions differ only in additions, so the short run tests the newest.
 for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 	const connect = (apiKey = customer.secret, maxRetries = 0) => {
 		const sent = { count: 0 };
@@ -284,7 +284,7 @@ for (const [name, SDK] of LONG ? SDKS : SDKS.slice(0, 1)) {
 			expect(error).toMatchObject(expected);
 		});
 
-		/** Secrets of refused keys, by error code. */
+		/** Secrets of keys that are refused, by error code. */
 		async function refusedKeys(): Promise<Record<string, string>> {
 			const revoked = await service.key(customer.accountId);
 			await service.get("/v1/models", revoked.secret);

@@ -66,7 +66,7 @@ function instance(levels: Record<string, ServiceLevel>): Instance {
 	return made;
 }
 
-/** Moves the clock and runs the instances' due jobs. */
+/** Advances the clock and runs the instances' due jobs. */
 async function after(ms: number, ...instances: readonly Instance[]): Promise<void> {
 	const begun = instances.map((one) => one.begun);
 	clock.advance(ms);

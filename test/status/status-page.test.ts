@@ -13,15 +13,15 @@ import { waitFor } from "../support/wait.ts";
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked at by hand.
 type Any = any;
 
-/** Far from the middle of a minute, and different from every other timer's period. */
+/** A moment far from the middle of a minute, when observations are made. */
 const START_MS = Date.parse("2026-11-20T12:00:07.123Z");
 const TODAY = dayOf(START_MS);
 const FIRST_LOOK_MS = 22_877;
 
-/** Real time except for the calendar, which stands still, and observations, which run on demand. */
+/** A real clock with a calendar that stands still and observations that run on demand. */
 interface LookClock extends Clock {
 	/**
-	 * Moves the calendar to the next observation. The pause may have ended an instance's lease: it admits again after its
+	 * Advances the calendar to the next observation. If an instance's lease ended meanwhile, it serves again after its
 	 * renewal.
 	 */
 	arrive(): void;
@@ -45,7 +45,7 @@ function createLookClock(): LookClock {
 			nowMs = due?.atMs ?? nowMs;
 		},
 		look() {
-			// The first timer that an observation sets is the next observation.
+			// An observation's first timer is that of the next observation.
 			capturing = true;
 			due?.run();
 		},
@@ -74,7 +74,7 @@ const pastMinute = (ago: number, subject: string) => ({
 	levels: new Map([[subject, "operational" as const]]),
 });
 
-/** Answers at once: long before a statement to Postgres would time out. */
+/** Requires the answer long before a statement to Postgres would time out. */
 const status = async ({ url }: TestService): Promise<Any> =>
 	(await fetch(`${url}/status`, { signal: AbortSignal.timeout(3_000) })).json();
 const page = ({ url }: TestService) =>
@@ -87,9 +87,9 @@ const service = await withService({ ...common, clock: clocks[0] });
 await createStatusStore(service.db.statements).add(
 	[100, 89, 3].flatMap((ago) => ["service", "model:org/chat", "model:gone"].map((subject) => pastMinute(ago, subject))),
 );
-/** A second instance on the same database, started when there is a history. */
+/** A second instance on the same database, started when the history exists. */
 const other = await withService({ ...common, clock: clocks[1], env: { DATABASE_URL: service.db.url } });
-// A server counts only after its health check.
+// A server counts as known only after its first health check.
 await setHealth(503, chats, vectors);
 await setHealth(200, chats, vectors);
 
@@ -107,7 +107,7 @@ async function setHealth(code: 200 | 503, ...servers: readonly UpstreamServer[])
 	}
 }
 
-/** Both instances observe once, and both load the result. */
+/** For each minute both instances observe once, then both load the result. */
 async function minutes(count: number): Promise<void> {
 	for (let minute = 0; minute < count; minute += 1) {
 		await Promise.all([arriveAt(service, clocks[0]), arriveAt(other, clocks[1])]);
@@ -145,7 +145,7 @@ test("minutes of two instances count once, with a model's downtime", async () =>
 	expect(today(answer.history.service)).toMatchObject({ operational_minutes: 3, degraded_minutes: 3, down_minutes: 0 });
 	expect(today(answer.history.services.chat)).toMatchObject({ operational_minutes: 3, down_minutes: 3 });
 	expect(today(answer.history.services.embeddings)).toMatchObject({ operational_minutes: 6 });
-	// 3 of today's 6 minutes, and one of each past day.
+	// Available in three of today's six minutes and in the one minute of each past day.
 	expect(modelOf(answer, "org/chat").uptime_percent).toBe(62.5);
 	expect(answer.history.service.uptime_percent).toBe(100);
 }, 30_000);

@@ -119,7 +119,7 @@ test("each tried server has a span with its failure", async () => {
 	broken.next(reply().errorStatus(500, "canary-text-of-a-server"));
 	upstream.next(reply().errorStatus(500, "canary-text-of-a-server"));
 	const response = await chat(headers, { model: "two" });
-	// Two servers failed on it alike, once.
+	// Both servers failed in the same way, once each.
 	expect(response.status).toBe(502);
 	const spans = await collector.trace(traceId, 4);
 	const [model] = named(spans, "chat two");
@@ -187,7 +187,7 @@ test("each call of a divided request has a span", async () => {
 	const response = await fetch(`${service.url}/v1/embeddings`, {
 		method: "POST",
 		headers: { authorization: `Bearer ${secret}`, "content-type": "application/json", ...headers },
-		// The server takes 32 inputs at once.
+		// 70 inputs, of which the server takes 32 at once.
 		body: JSON.stringify({ model: "vectors", input: Array.from({ length: 70 }, (_, at) => `text ${at}`) }),
 	});
 	expect(response.status).toBe(200);

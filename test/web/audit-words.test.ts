@@ -20,7 +20,7 @@ test("every audited action has its own label, and every writer uses the typed ac
 	expect(writers.filter((path) => !read(path).includes("AuditAction"))).toEqual([]);
 	const words = Object.values(AUDIT_WORDS);
 	expect(words.filter((word, at) => words.indexOf(word) !== at)).toEqual([]);
-	// A label is no sentence.
+	// Labels of audit entries are not sentences.
 	expect(words.filter((word) => /[.?!]/.test(word))).toEqual([]);
 	expect(actText("an.act of another version")).toBe("an.act of another version");
 });

@@ -3,7 +3,7 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { type ChatEnd, streamChat } from "../../src/web/chat-stream.ts";
 import { untilEnd } from "../support/at-end.ts";
 
-/** Answers with the chunks of `next`, each a read of its own. */
+/** The chunks of the next answer, each delivered by its own read. */
 let next: readonly Uint8Array[] = [];
 const server = untilEnd(
 	Bun.serve({

@@ -5,7 +5,7 @@ import { join } from "node:path";
 const DOCS = join(import.meta.dir, "../../src/web/docs");
 const pages = readdirSync(join(DOCS, "en")).sort();
 const read = (language: string, page: string): string => readFileSync(join(DOCS, language, page), "utf8");
-/** Every block that has words, with its code and its links left out. */
+/** The text of each block that has words, without its code and its links. */
 const prose = (text: string): string[] =>
 	text
 		.replace(/^```[\s\S]*?^```$/gm, "")

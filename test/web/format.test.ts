@@ -60,7 +60,7 @@ test("ignores unknown filter values and requests whole days", () => {
 		status: null,
 	});
 	expect(filterOf(new URLSearchParams("range=24h"), now).bucket).toBe("hour");
-	// Usage is summed by whole hours, so the linked log lists exactly the rows of the sum.
+	// Usage is summed by whole hours, so the linked log must begin at a whole hour or day.
 	for (const range of ["24h", "7d", "30d", "month", "90d", "365d"]) {
 		const { from, bucket } = filterOf(new URLSearchParams(`range=${range}`), now);
 		expect([range, (from ?? 0) % (bucket === "hour" ? 3_600_000 : 86_400_000)]).toEqual([range, 0]);

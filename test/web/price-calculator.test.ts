@@ -8,7 +8,7 @@ import { createRandom } from "../support/random.ts";
 test("shows the charged cost to the nano-dollar for any rates and tokens", () => {
 	const random = createRandom(16);
 	const rate = () => random.int(0, 5_000_000) as PicoUsdPerUnit;
-	// Mostly small, sometimes millions.
+	// A random number of tokens: mostly small, sometimes millions.
 	const tokens = () => Math.floor(random.fraction() ** 4 * 1e7);
 	for (let round = 0; round < 2_000; round++) {
 		const rates = { input: rate(), cachedInput: rate(), output: rate(), request: rate() };

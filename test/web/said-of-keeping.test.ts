@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { withService } from "../support/service.ts";
 import { deployment } from "../support/upstream-endpoints.ts";
 
-/** The pages' statements about retention are true, also with an operator's own settings. */
+/** What the pages say about retention is true, whatever the operator has configured. */
 
 const page = (path: string) => readFileSync(join(import.meta.dir, "../../src/web", `${path}.tsx`), "utf8");
 const KEPT_DAYS = 7;

@@ -1,4 +1,4 @@
-/** Similar amounts next to each other: each label shows its amount of the server. */
+/** Amounts that are shown next to each other: each label shows its own amount. */
 import { expect, test } from "bun:test";
 import { createElement, type ReactElement } from "react";
 import { renderToStaticMarkup } from "react-dom/server";

@@ -6,20 +6,20 @@ import { pages as german } from "../../src/base/de.json";
 import { keyLabel } from "../../src/web/labels.ts";
 import { t } from "../../src/web/texts.tsx";
 
-/** Texts of a page's source file: those that it takes from the catalogue, and those that it contains itself. */
+/** Texts of a page's source file: those that it takes from the translations, and those that it contains itself. */
 interface PageTexts {
-	/** Every quoted text, since a text may be chosen from a table. */
+	/** All quoted texts: a page may choose a text from a table. */
 	readonly quoted: readonly string[];
-	/** Words that a reader would see in English in every language. */
+	/** Words that readers would see in English whatever their language. */
 	readonly literal: readonly string[];
 }
 
 type Node = Readonly<Record<string, unknown>> & { readonly type: string };
 
-/** Attributes and fields whose text is for people. */
+/** Attributes and fields whose text people read. */
 const FOR_PEOPLE =
 	/^(label|title|description|placeholder|alt|lead|aria-label|aria-valuetext|nothingFoundMessage|empty|why)$/;
-/** Elements whose content is code. */
+/** Elements whose content is code and is not translated. */
 const CODE = /^(code|kbd|pre|style|svg)$/;
 
 function pageTexts(path: string, source: string): PageTexts {
@@ -34,7 +34,7 @@ function pageTexts(path: string, source: string): PageTexts {
 		if (node.type === "JSXText") literal.push(...said(String(node.value)));
 		if (node.type === "JSXAttribute" && FOR_PEOPLE.test(nameOf(node.name))) literal.push(...saidBy(node.value));
 		if (node.type === "Property" && FOR_PEOPLE.test(nameOf(node.key))) literal.push(...saidBy(node.value));
-		// Names in catalogue texts, which are translated with them.
+		// Names inside a translated text, which are translated with it.
 		if (node.type === "ArrayExpression" && (node.elements as unknown[]).some(isAsked))
 			for (const one of node.elements as unknown[]) if (isChoice(one)) literal.push(...saidBy(one));
 		if (node.type === "JSXElement" && CODE.test(nameOf((node.openingElement as Node).name))) return;
@@ -49,7 +49,7 @@ function pageTexts(path: string, source: string): PageTexts {
 	return { quoted, literal: [...new Set(literal)] };
 }
 
-/** The words of a quoted text, or of a choice between several, without catalogue texts. */
+/** The words of a quoted text, or of a choice between texts, that are not taken from the translations. */
 function saidBy(value: unknown): string[] {
 	if (!isNode(value)) return [];
 	if (value.type === "JSXExpressionContainer") return saidBy(value.expression);
@@ -59,7 +59,7 @@ function saidBy(value: unknown): string[] {
 	return said(textOf(value) ?? "");
 }
 
-/** Whether it is taken from the catalogue, in at least one of its cases. */
+/** Whether the text comes from the translations, in at least one case of a choice. */
 function isAsked(value: unknown): boolean {
 	if (!isNode(value)) return false;
 	if (isChoice(value)) return isAsked(value.consequent) || isAsked(value.alternate);
@@ -86,7 +86,7 @@ const scan = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ cwd: SOUR
 const texts = (path: string) => pageTexts(path, readFileSync(join(SOURCE, path), "utf8"));
 const pages = scan("web/**/*.{ts,tsx}").filter((path) => !path.endsWith(".d.ts"));
 
-/** Texts that are equal in every language: names, addresses, formats, code. */
+/** Texts that are the same in every language: names, addresses, formats, code. */
 const UNTRANSLATED: ReadonlySet<string> = new Set([
 	"CSV",
 	"curl",
@@ -129,7 +129,7 @@ describe("the catalogue of the pages", () => {
 				said.set(sentence, (said.get(sentence) ?? new Set()).add(theirs?.[nth] ?? ""));
 		}
 		const several = [...said].filter(([, sentences]) => sentences.size > 1).map(([english]) => english);
-		// Of a card or of a request: German has two words.
+		// "Nothing was charged." is said of cards and of requests, for which German has two words.
 		expect(several).toEqual(["Nothing was charged."]);
 	});
 
@@ -142,7 +142,7 @@ describe("the catalogue of the pages", () => {
 		expect(past).toEqual([]);
 	});
 
-	// An object keeps only the last of two values with one label.
+	// Of two values with one label an object keeps the last only.
 	test("lists of facts repeat no label in any language", () => {
 		const blocks = pages.flatMap((path) =>
 			[...readFileSync(join(SOURCE, path), "utf8").matchAll(/^(\t+)of=\{\{$([\s\S]*?)^\1\}\}$/gm)].map(

@@ -1,6 +1,6 @@
 import type { Said, SaidChoice } from "./recording.ts";
 
-/** An event as any client parses it, without guarantees about its types. */
+/** An event as a client parses it: any fields, of any type. */
 export type AnyEvent = Readonly<Record<string, unknown>>;
 
 interface Gathered {
@@ -15,7 +15,7 @@ interface Gathered {
 	spoken: string;
 }
 
-/** Assembles a stream's events as applications with an SDK do. */
+/** Assembles a stream's events into a message as applications do with an SDK. */
 export function assemble(events: readonly AnyEvent[]): Said {
 	const choices: Gathered[] = [];
 	let usage: Said["usage"] = null;
@@ -81,7 +81,7 @@ function gatherCall(into: Gathered, call: AnyEvent): void {
 		if (call[signature]) into.signed.push(call[signature]);
 }
 
-/** Replaces generated ids, so that only their presence counts. */
+/** Replaces generated ids by a mark, so that only their presence is compared. */
 function saidOf({ text, finish, reasoning, refusal, tools, logprobs, cites, signed, spoken }: Gathered): SaidChoice {
 	const shown = tools.map(({ id, name, args }) =>
 		`${/^call_[0-9a-f]{32}$/.test(id) ? "made" : id} ${name}(${args})`.trim(),

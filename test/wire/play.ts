@@ -11,12 +11,12 @@ import type { Recording, Said } from "./recording.ts";
 
 export interface Played {
 	readonly said: Said;
-	/** The kind of failure, undefined for a regular end. */
+	/** Kind of the failure; undefined if the stream ended regularly. */
 	readonly failed: string | undefined;
 }
 
 export interface Player {
-	/** The recording's bytes up to `end`, in two reads cut at `cut`, through everything between socket and relay. */
+	/** Relays the recording's bytes up to `end`, in two reads cut at `cut`, from the socket to the client's stream. */
 	play(cut?: number, end?: number): Promise<Played>;
 	stop(): Promise<void>;
 }
@@ -70,7 +70,7 @@ export function createPlayer({ bytes, dialect, reasoningTokens, endpoint, n }: R
 	};
 }
 
-/** Places of cuts: each byte, or every few bytes and around each line end and bracket, where parsers fail. */
+/** Positions to cut at: every `every` bytes, around each line end, and inside characters of several bytes. */
 export function cutsOf({ bytes }: Recording, every: number): number[] {
 	const cuts: number[] = [];
 	for (let at = 1; at < bytes.length; at += 1) {

@@ -5,7 +5,7 @@ import { createPlayer, cutsOf } from "./play.ts";
 import { RECORDINGS, type Recording, type SaidChoice } from "./recording.ts";
 import { withheldAt } from "./withheld-fields.ts";
 
-/** A sample of places, of which each recording has a third, in turn; `run.ts` takes every byte. */
+/** Distance of the tested cuts in bytes; each recording tests a third of them. `run.ts` tests every byte. */
 const EVERY = 41;
 const sampleOf = (recording: Recording) =>
 	cutsOf(recording, EVERY).filter((_, at) => LONG || at % 3 === RECORDINGS.indexOf(recording) % 3);
@@ -58,7 +58,7 @@ test("the recordings cover every server and ending", () => {
 		expect([...servers]).toContain(server);
 });
 
-/** Fields of every recording, by their path. */
+/** Paths of all fields in the recordings. */
 function fieldsOf(recordings: readonly Recording[]): Record<"answer" | "choice" | "message" | "toolCall", Set<string>> {
 	type Json = Record<string, unknown>;
 	const found = {

@@ -1,6 +1,6 @@
 /**
- * Streams of real servers, a file for each server in `recordings/`, written for this project after the server's
- * documentation or known behaviour. The texts are ours; the recording is the shape: fields, events, order, end.
+ * Streams of real servers, one file each in `recordings/`, written for this project after the server's documentation or
+ * known behaviour. The texts are ours; fields, events, order and end are the server's.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,28 +8,28 @@ import type { DialectName, ReasoningCount } from "../../src/catalog/model.ts";
 
 type Json = Record<string, unknown>;
 
-/** One choice of a stream, assembled. */
+/** One assembled choice of a stream. */
 export interface SaidChoice {
 	readonly text: string;
 	readonly reasoning?: string;
 	readonly refusal?: string;
-	/** `name(arguments)`, in order, after its id if the server sent one. */
+	/** Tool calls as `name(arguments)`, in order, after the id if the server sent one. */
 	readonly tools?: readonly string[];
 	readonly finish: string | null;
-	/** The tokens with a logprob, joined. */
+	/** The text of the tokens with log probabilities, joined. */
 	readonly logprobs?: string;
-	/** URLs that the text cites. */
+	/** URLs that the text cites, in order. */
 	readonly cites?: readonly string[];
-	/** Data that the next turn sends back, as JSON. */
+	/** Signed data, as JSON, that the client sends back with the next turn. */
 	readonly signed?: string;
-	/** The transcript of the audio. */
+	/** Transcript of the audio answer. */
 	readonly spoken?: string;
 }
 
 export interface Said {
 	readonly choices: readonly SaidChoice[];
 	readonly usage: readonly [prompt: number, completion: number] | null;
-	/** URLs outside the choices. */
+	/** URLs of sources outside the choices. */
 	readonly sources?: readonly string[];
 }
 
@@ -37,16 +37,16 @@ export interface Recording {
 	readonly name: string;
 	readonly dialect: DialectName;
 	readonly endpoint: "chat" | "completions";
-	/** The number of requested choices. */
+	/** Number of choices requested. */
 	readonly n: number;
-	/** As configured for the server. */
+	/** How the server is configured to count reasoning tokens. */
 	readonly reasoningTokens: ReasoningCount;
 	readonly bytes: Uint8Array;
 	readonly says: Said;
-	/** An intended change: a direct client of the server assembles something else. */
+	/** Where the service differs on purpose: what a client that uses the server directly assembles. */
 	readonly directly: Partial<Omit<SaidChoice, "reasoning">> &
 		Partial<Said> & { readonly reasoning?: string | undefined };
-	/** The kind of failure at the end; undefined for a regular end. */
+	/** Kind of the failure at the end; undefined for a regular end. */
 	readonly fails: string | undefined;
 }
 
@@ -54,9 +54,9 @@ interface ServerFile {
 	readonly server: string;
 	readonly dialect: DialectName;
 	readonly about: string;
-	/** Default: inside. */
+	/** By default the completion tokens include the reasoning tokens. */
 	readonly reasoning_tokens?: ReasoningCount;
-	/** Fields at the start of each event with choices. */
+	/** Fields at the start of each event that has choices. */
 	readonly head: Json;
 	readonly recordings: readonly StreamOfFile[];
 }
@@ -64,8 +64,8 @@ interface ServerFile {
 interface StreamOfFile {
 	readonly name: string;
 	/**
-	 * An event after the common fields; `event` for one without them; text for lines that are no JSON: comments, other
-	 * fields.
+	 * An object is an event after the common fields, with `event` one without them; text is a line that is not JSON, such
+	 * as a comment.
 	 */
 	readonly lines: readonly (Json | string)[];
 	readonly says: Meant | Said;
@@ -73,9 +73,9 @@ interface StreamOfFile {
 	readonly n?: number;
 	readonly done?: boolean;
 	readonly eol?: "\n" | "\r\n" | "\r";
-	/** Between `data:` and the payload. */
+	/** What the server writes between `data:` and the payload. */
 	readonly space?: "" | " ";
-	/** Null: a direct client of the server gets no reasoning. */
+	/** With null a client that uses the server directly gets no reasoning. */
 	readonly directly?: Omit<Recording["directly"], "reasoning"> & { readonly reasoning?: string | null };
 	readonly fails?: string;
 }

@@ -7,10 +7,10 @@ import { type AnyEvent, assemble } from "./assemble.ts";
 import { cutsOf } from "./play.ts";
 import { RECORDINGS, type Recording, type Said } from "./recording.ts";
 
-/** Over sockets a play takes milliseconds: one cut each, at a different place in each; three in the long form. */
+/** Cuts tested for each recording, each at another byte; over sockets one takes milliseconds. */
 const CUTS = LONG ? 3 : 1;
 
-/** Plays the recording that the last message or the prompt names: `<name>@<byte to cut at>`. */
+/** Relays the recording that the last message or the prompt names, as `<name>@<byte to cut at>`. */
 const server = Bun.serve({
 	port: 0,
 	hostname: "127.0.0.1",
@@ -65,7 +65,7 @@ async function read(client: OpenAI, recording: Recording, cut: number, asked: bo
 	}
 }
 
-/** The server's own result by the recording, where the service intentionally differs. */
+/** What a client that uses the server directly assembles, where the service differs on purpose. */
 function saidDirectly({ says, directly }: Recording): Said {
 	const { choices, usage, sources, ...choice } = directly;
 	const list = choices ?? says.choices.map((one) => withoutUndefined({ ...one, ...choice }));
@@ -80,7 +80,7 @@ function withoutUndefined<T extends object>(value: T): T {
 	return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as T;
 }
 
-/** The first choice's message, accumulated as SDKs do: texts joined, calls by index, other members as they came last. */
+/** The first choice's message as SDKs accumulate it: texts joined, calls by index, other fields by their last value. */
 function messageOf(events: readonly AnyEvent[]): Record<string, unknown> {
 	const message: Record<string, unknown> = { role: "assistant", content: null, refusal: null };
 	const calls: { function: { name: string; arguments: string } }[] = [];
@@ -103,7 +103,10 @@ function messageOf(events: readonly AnyEvent[]): Record<string, unknown> {
 	return { ...message, content: message.content || null, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
 }
 
-/** As clients serialize it: openai-node as it is, openai-python with every null, openai-go and -java without nulls. */
+/**
+ * The message as clients serialize it: openai-node unchanged, openai-python with every null, openai-go and -java
+ * without nulls.
+ */
 function sentBack(message: Record<string, unknown>): Record<string, Record<string, unknown>> {
 	const nulls = { annotations: null, audio: null, function_call: null, tool_calls: null };
 	const members = Object.entries(message).filter(([, value]) => value !== null && value !== "");
@@ -119,7 +122,7 @@ describe.each(whole.map((recording) => [recording.name, recording] as const))("%
 		for (const asked of [true, false]) {
 			const { said, events, threw } = await read(through, recording, 0, asked);
 			expect({ asked, threw, said }).toEqual({ asked, threw: false, said: recording.says });
-			// A client that did not request usage reads `choices[0]` of every event.
+			// Some clients that did not request usage read `choices[0]` of every event.
 			expect(events.every(({ choices }) => asked || (choices as unknown[]).length > 0)).toBe(true);
 			expect(events.at(-1)?.usage).toBeDefined();
 		}
@@ -156,7 +159,7 @@ test.each(broken.map((recording) => [recording.name, recording] as const))(
 	},
 );
 
-/** The helper reads the same events again: in the short form for every third recording. */
+/** The SDK's helper reads the same events again, so the short run uses it for a third of the recordings. */
 const helped = whole.filter(({ endpoint }) => endpoint === "chat").filter((_, at) => LONG || at % 3 === 0);
 
 test.each(helped.map((recording) => [recording.name, recording] as const))(

@@ -1,4 +1,4 @@
-/** Fields that real servers send and no client gets, by the reason. */
+/** Fields of real servers that the gateway never sends to clients, by the reason. */
 const OURS = "the gateway sends its own";
 const ROUTE = "reveals the server or the provider";
 const INSIDE = "the server's inner state";

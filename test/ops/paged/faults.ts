@@ -1,4 +1,4 @@
-/** Faults of a run, one per alert, in real processes, servers and a real database. */
+/** The faults of a run, one for each alert, in real processes and servers and a real database. */
 import { createKey } from "../../../src/keys/key-admin.ts";
 import { createDigest } from "../../../src/keys/secret.ts";
 import { newPerson, operator } from "../../console/person.ts";
@@ -10,7 +10,7 @@ import type { World } from "./world.ts";
 export interface PagedFault {
 	readonly what: string;
 	readonly alerts: readonly string[];
-	/** Resolves when the fault is active; the world cleans up what still runs. */
+	/** Causes the fault; resolves when it is active. The world cleans up what remains. */
 	run(world: World): Promise<void>;
 	/** Repairs the fault before the next one starts. */
 	mend?(world: World): Promise<void> | void;
@@ -53,7 +53,7 @@ export const FAULTS: readonly PagedFault[] = [
 		alerts: ["TollgateBreakerOpen", "TollgateUpstreamFailures"],
 		async run(world) {
 			world.shaky.next(...Array.from({ length: 400 }, () => reply().errorStatus(500)));
-			// The failures of one customer alone do not open the breaker for others.
+			// Three customers, since the failures of one do not open the circuit breaker for others.
 			const keys = await Promise.all([newCustomer(world), newCustomer(world), newCustomer(world)]);
 			for (let round = 0; round < 40; round++) {
 				for (const { secret } of keys) await chat(world, "shaky", secret);

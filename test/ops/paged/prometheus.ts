@@ -1,4 +1,4 @@
-/** Runs Prometheus with the delivered rules and dashboards, with shorter durations. */
+/** Runs Prometheus with the product's rules and dashboards, with shorter durations. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,10 +6,10 @@ import { parse } from "yaml";
 import { quietPort } from "../../chaos/serve-process.ts";
 
 const DEPLOY = join(import.meta.dir, "../../../deploy");
-/** Replaces minutes. */
+/** Replaces the minutes in the rules' `for` clauses. */
 const FOR = "2s";
 const WINDOW = "30s";
-/** Thresholds that no run reaches in minutes without breaking the machine: same rule, other number. */
+/** Thresholds that a run of minutes cannot reach safely, and the lower ones that replace them. */
 const REACHABLE: Readonly<Record<string, readonly [from: string, to: string]>> = {
 	TollgateMemory: ["2e9", "5e7"],
 	TollgateBooksOld: ["3600", "20"],
@@ -33,7 +33,7 @@ export interface Picture {
 	readonly title: string;
 	readonly unit: string;
 	readonly lines: readonly { readonly legend: string; readonly sample: Sample }[];
-	/** Queries without an answer. */
+	/** Dashboard queries without a result. */
 	readonly empty: readonly string[];
 }
 
@@ -88,7 +88,7 @@ export async function startPrometheus(instances: readonly string[]) {
 			const { alerts: now } = await api<{ alerts: { state: string; labels: { alertname: string } }[] }>("alerts", {});
 			return new Set(now.filter(({ state }) => state === "firing").map(({ labels }) => labels.alertname));
 		},
-		/** Prometheus' answer to each dashboard query for the time since `from`. */
+		/** Prometheus' result of each dashboard query for the time since `sinceMs`. */
 		async pictures(sinceMs: number): Promise<Picture[]> {
 			const { panels } = JSON.parse(readFileSync(join(DEPLOY, "grafana/tollgate.json"), "utf8")) as { panels: Panel[] };
 			const range = { start: String(sinceMs / 1_000), end: String(Date.now() / 1_000), step: "1" };

@@ -90,11 +90,11 @@ try {
 		void chat(world, "steady", world.secret, { stream });
 	}, LOAD_MS);
 	const others = setInterval(() => void chat(world, "shaky"), 10 * LOAD_MS);
-	// Prometheus counts growth only from a series' second scrape.
+	// Prometheus computes increases only from a series' second scrape on.
 	await Bun.sleep(12_000);
 	for (const { what, alerts, run, mend } of faults) {
 		const atMs = Date.now();
-		// An alert that fires before its fault proves nothing.
+		// An alert that already fires before its fault proves nothing.
 		const before = what.startsWith("nothing") ? new Set<string>() : await prometheus.firing();
 		const doing = run(world).catch((error) => console.log(`  ${what}: ${error}`));
 		const missing = new Set(alerts);

@@ -14,7 +14,7 @@ import { chatModel } from "../../support/service.ts";
 import type { UpstreamServer } from "../../support/upstream-server.ts";
 import { startUpstream } from "../../support/upstream-server.ts";
 
-/** A service of two instances, one with two workers and the console, with its model servers and database. */
+/** A service of two instances, with its model servers and database; the first has two workers and the console. */
 export interface World {
 	readonly url: string;
 	readonly first: ServeProcess;
@@ -25,11 +25,11 @@ export interface World {
 	readonly steady: UpstreamServer;
 	readonly shaky: UpstreamServer;
 	readonly narrow: UpstreamServer;
-	/** A webhook that answers 410. */
+	/** A webhook's server that answers 410. */
 	readonly gone: { readonly url: string };
-	/** Releases whatever a fault blocks. */
+	/** Functions that release what faults block. */
 	readonly later: (() => void)[];
-	/** The customer whose requests run all the time. */
+	/** The customer who sends requests throughout the run. */
 	secret: string;
 	accountId: string;
 	stop(): Promise<void>;
@@ -61,7 +61,7 @@ export async function startWorld(): Promise<World> {
 		CONSOLE_SECRET: PEPPER,
 		DRAIN_S: "1",
 		TRUSTED_PROXIES: "127.0.0.1",
-		// Nothing listens there.
+		// No mail server listens at this port.
 		SMTP_URL: `smtp://127.0.0.1:${quietPort()}`,
 		MAIL_FROM: "Test <test@example.com>",
 	});
@@ -69,7 +69,7 @@ export async function startWorld(): Promise<World> {
 		{ ...env("first"), ROLE: "all", WORKERS: "2" },
 		{ ready: "all processes are ready", logPath: join(tmpdir(), "tollgate-paged.log") },
 	);
-	// Its lease is longer than a console page waits.
+	// A lease longer than a console page waits for an instance.
 	const second = await startServe({ ...env("second"), LEASE_TTL_S: "120" });
 	return {
 		url: first.url,

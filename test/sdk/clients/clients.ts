@@ -1,4 +1,6 @@
-/** Client programs that `bun run clients` installs, each by exact versions; a script of the same name plays it. */
+/**
+ * Client programs that `bun run clients` installs in exact versions; a script with the client's id runs each of them.
+ */
 export interface Client {
 	readonly id: string;
 	readonly registry: "PyPI" | "npm";

@@ -17,7 +17,7 @@ const CACHE = join(import.meta.dir, "../../../node_modules/.cache/clients");
 const RESULTS = join(import.meta.dir, "../results.md");
 const INSTALL_MS = 900_000;
 const PLAY_MS = 180_000;
-/** Fields of every chat. */
+/** Fields that every chat has, so that they are not reported. */
 const USUAL = new Set(["model", "messages"]);
 
 type Row = readonly [client: string, sent: string, direct: string, through: string];
@@ -61,7 +61,7 @@ async function rowOf(client: Client): Promise<Row> {
 	return [head, [...sent].toSorted().join(" "), direct, through === direct ? "as direct" : through];
 }
 
-/** What is wrong with the installation; undefined if there is one. */
+/** What is wrong with the client's installation; undefined if nothing is. */
 async function installed({ id, registry, packages }: Client): Promise<string | undefined> {
 	const folder = join(CACHE, id);
 	const mark = join(folder, "installed");
@@ -85,12 +85,12 @@ async function installed({ id, registry, packages }: Client): Promise<string | u
 	return undefined;
 }
 
-/** The results of its cases, `; ` between them. */
+/** Runs the client's script; returns the results of its cases, joined by `; `. */
 async function played({ id, registry }: Client, url: string, key: string): Promise<string> {
 	const folder = join(CACHE, id);
 	const isPython = registry === "PyPI";
 	const script = join(import.meta.dir, "scripts", `${id}.${isPython ? "py" : "mjs"}`);
-	// Packages of npm are found from the script's own folder.
+	// A script finds npm packages from its own folder, so it is copied to the packages.
 	const file = isPython ? script : join(folder, `${id}.mjs`);
 	if (!isPython) writeFileSync(file, readFileSync(script));
 	const env = {
@@ -100,7 +100,7 @@ async function played({ id, registry }: Client, url: string, key: string): Promi
 		PYTHONPATH: import.meta.dir,
 		HOME: folder,
 	};
-	// `-P`: scripts have the names of the packages that they import.
+	// With `-P` Python does not import from the script's folder, whose scripts have their packages' names.
 	const program = isPython ? [join(folder, "bin/python"), "-P"] : ["node"];
 	const { text } = await ran([...program, file], folder, env, PLAY_MS);
 	const cases = [...text.matchAll(/^@@(.*)$/gm)].map(([, json]) => JSON.parse(json as string) as [string, string]);

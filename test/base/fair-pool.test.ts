@@ -37,13 +37,13 @@ describe("a pool", () => {
 		});
 
 	for (const attackers of [1, 4, 16, 63])
-		test(`leaves places to the next owner beside ${attackers} at full effort`, () => {
+		test(`leaves places to the next owner despite ${attackers} at full effort`, () => {
 			const places = pool(16_384, 0.75);
 			for (let nth = 0; nth < attackers; nth += 1) fill(places, `attacker ${nth}`);
 			expect(fill(places, "customer")).toBeGreaterThanOrEqual(16);
 		});
 
-	test("shares what is released evenly among owners that go on", () => {
+	test("shares released units evenly among owners that continue", () => {
 		const places = pool(1_600, 0.75);
 		const owners = ["a", "b", "c", "d"];
 		for (const owner of owners) fill(places, owner);
@@ -57,14 +57,14 @@ describe("a pool", () => {
 		expect(others.at(-1) ?? 0).toBeLessThan(1.5 * least);
 	});
 
-	test("counts what may not be refused", () => {
+	test("counts units that may not be refused", () => {
 		const places = pool(4, 0.5);
 		places.add("lines", 4);
 		expect(codeOf(() => places.take("a"))).toBe("overloaded");
 		expect(() => places.giveBack("a")).toThrow("gives back");
 	});
 
-	test("takes back from the slowest of the owner that holds most", () => {
+	test("takes back from the slowest holder of the owner that holds most", () => {
 		const places = pool(8, 0.5);
 		const ended: string[] = [];
 		const enter = (owner: string, pace: number) =>

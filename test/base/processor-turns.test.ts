@@ -76,7 +76,7 @@ test("ends an owner's task before it begins the next", async () => {
 	expect(done.join(" ")).toBe("x1 x2 x3 y1 y2 y3 z1 z2 z3");
 });
 
-test("makes an owner wait whose work came to nothing, and no other", async () => {
+test("delays only the owner whose work was refused", async () => {
 	const turns = createProcessorTurns();
 	for (let nth = 0; nth < 7; nth += 1) turns.refused("a", 4);
 	const done: string[] = [];

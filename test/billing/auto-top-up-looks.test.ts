@@ -57,7 +57,7 @@ async function read({ isSmall }: { isSmall: boolean }): Promise<Record<string, n
 	return rows;
 }
 
-test("a turn reads the same number of rows for a hundred times the accounts", async () => {
+test("a check reads the same number of rows for a hundred times the accounts", async () => {
 	await fill(1, 200);
 	await db.sql`analyze`;
 	const small = await read({ isSmall: true });
@@ -93,7 +93,7 @@ test("without card payments an account keeps one mark, bought once cards work", 
 	expect(held).toHaveLength(1);
 });
 
-test("more notes than a statement takes are sorted in one turn; open ones wait", async () => {
+test("a check handles more notes than a statement takes; uncommitted notes wait", async () => {
 	const ann = await payer();
 	await markAutoTopUps(db.statements);
 	await db.sql`insert into auto_top_up_touched (account_id) select 'nobody' from generate_series(1, 1200)`;
@@ -108,7 +108,7 @@ test("more notes than a statement takes are sorted in one turn; open ones wait",
 	expect(await attempts(ann)).toMatchObject([{ state: "succeeded" }]);
 });
 
-test("an account's notes are removed with its check, others' stay", async () => {
+test("a check removes its account's notes and keeps other accounts' notes", async () => {
 	await db.sql`delete from alert_touched`;
 	await db.sql`insert into alert_touched (account_id) select case when n <= 300 then 'a' else 'b' end from generate_series(1, 600) n`;
 	await db.sql`select alerts_look(1, '["owner"]')`;

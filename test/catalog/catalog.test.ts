@@ -220,7 +220,7 @@ describe("a catalogue without a file", () => {
 
 	test("overlapping calls end with the last models", async () => {
 		const catalog = fixed();
-		// The first call has a price to store, the second none, so that it could overtake.
+		// The first call has a price to store and the second has none, so without a queue the second could overtake.
 		await Promise.all([catalog.setModels([chatSpec("slow", 77)]), catalog.setModels([])]);
 		expect(catalog.current().models.size).toBe(0);
 	});

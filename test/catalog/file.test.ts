@@ -263,7 +263,7 @@ extra: 1
 				const text = lines
 					.flatMap((line, index) => {
 						const indent = /^ */.exec(line)?.[0] ?? "";
-						// Each mistake has its own name: YAML itself refuses a repeated name.
+						// Each inserted field has its own name, because YAML refuses a repeated name.
 						return indexes.includes(index) ? [`${indent}bogus_${index}: 1`, line] : [line];
 					})
 					.join("\n");
@@ -283,7 +283,7 @@ describe("variables", () => {
 				const value = `x\n    unknown_field: 1\n  - id: other # ${suffix} \${HOME} *a "`;
 				const text = oneModel().replace("model: served", 'model: "${NAME}"');
 				const problems = problemsOf(text, { NAME: value, HOME: "/root" });
-				// A name with a line break is refused and nothing else is reported.
+				// The line break makes the name invalid, and causes no other problem.
 				expect(problems).toEqual([
 					{
 						line: 7,

@@ -90,7 +90,7 @@ describe("a changed limit applies to existing objects", () => {
 });
 
 test("no object copies the limits when it is created", () => {
-	// Each request reads its limits from the catalogue.
+	// These files read the limits for each request.
 	const PER_REQUEST = ["gateway/serve/streaming.ts", "gateway/serve/serve.ts", "gateway/files/file-answers.ts"];
 	const source = join(import.meta.dir, "../../src");
 	const taken = [...new Bun.Glob("**/*.ts").scanSync({ cwd: source })].flatMap((path) =>

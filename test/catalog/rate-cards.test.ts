@@ -54,7 +54,7 @@ describe("pinRateCards", () => {
 		const ids = Array.from({ length: 60 }, (_, index) => `together-${index}`);
 		const clients = Array.from({ length: 4 }, () => clientOf(url));
 		try {
-			// Connected beforehand, so that they start together.
+			// Opens the connections first, so that the statements start together.
 			await Promise.all(clients.map((client) => client`select 1`));
 			for (const input of [10, 20]) {
 				const answers = await Promise.all(

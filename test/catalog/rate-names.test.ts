@@ -1,4 +1,4 @@
-/** Seven different values show that no rate is renamed or swapped on any way out of the catalogue. */
+/** Seven different prices show that no rate is renamed or swapped wherever the catalogue is shown or stored. */
 import { describe, expect, test } from "bun:test";
 import { checkCatalog, formatCatalogCheck } from "../../src/catalog/file.ts";
 import type { RateCard, Rates } from "../../src/catalog/model.ts";

@@ -7,7 +7,7 @@ import { generationText } from "../../src/upstream/generation-request.ts";
 import { Prompt } from "../../src/upstream/prompt.ts";
 import type { Replica } from "../../src/upstream/replicas/replica.ts";
 
-/** Every optional request field. */
+/** All optional request fields. */
 const NAMES = (
 	"temperature top_p stop seed frequency_penalty presence_penalty tools tool_choice response_format logprobs " +
 	"top_logprobs logit_bias parallel_tool_calls top_k min_p repetition_penalty chat_template_kwargs best_of echo " +
@@ -34,7 +34,7 @@ ${parameters
 `;
 }
 
-/** The check's warnings, and the fields that the deployment sends. */
+/** The warnings of the catalogue's check, and the fields that the deployment sends. */
 function read(text: string): { warnings: string[]; parameters: string[] } {
 	const { models, warnings } = parseCatalogFile(text, {});
 	return {

@@ -14,7 +14,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 import { modelYaml } from "./catalog-text.ts";
 
-/** A model leaves at the start of its day (UTC) with its aliases and routes; errors name the day. */
+/** A model retires at the start of its day (UTC) with its aliases and routes; errors name the day. */
 
 const { statements } = await withDatabase();
 const DAY_MS = 86_400_000;
@@ -101,7 +101,7 @@ test("retires a model at its day without a change of the file", async () => {
 	const path = join(temporaryFolder(), "tollgate.yaml");
 	writeFileSync(path, TEXT);
 	const { clock, catalog } = catalogAt(NEW_YEAR_MS - 60_000);
-	// Before the clock moves: the time of a load is not that of the clock.
+	// Reloads before the clock moves, so that the time of the load is earlier than the clock's.
 	await catalog.reload();
 	const wentAtMs: number[] = [];
 	catalog.onChange(({ models }) => {
@@ -110,7 +110,7 @@ test("retires a model at its day without a change of the file", async () => {
 	const watching = watchCatalog({ clock, log: silentLog, reload: catalog.reload, isStale: catalog.isStale }, { path });
 	try {
 		while (wentAtMs.length === 0 && clock.wallMs() < NEW_YEAR_MS + 600_000) {
-			// A check is over when it has scheduled the next one.
+			// A check has ended when the next one is scheduled.
 			await waitFor(() => clock.pending() > 0 || wentAtMs.length > 0, "the next look");
 			clock.advance(1_000);
 		}

@@ -100,7 +100,7 @@ test("repeats a reload that failed for a passing reason", async () => {
 	await next();
 	await next();
 	await next();
-	// The poll after this change shows that polls passed without another read of the old text.
+	// Reloading this change shows that the polls before did not reload the old text.
 	const seen = next();
 	await new Promise((resolve) => systemClock.after(100, () => resolve(undefined)));
 	expect(reloads()).toBe(3);
@@ -129,7 +129,7 @@ test("reports an unreadable file as such; reads it once possible", async () => {
 	await waitFor(() => said.length === 1, "the warning of a missing file");
 	writeFileSync(path, "two");
 	expect(await next()).toBe("two");
-	// A folder, which even root cannot read as a file.
+	// A path that cannot be read as a file, even by root.
 	const other = join(directory, "other");
 	symlinkSync(path, other);
 	renameSync(other, path);

@@ -118,7 +118,7 @@ describe("without DATABASE_URL", () => {
 	}, 60_000);
 
 	// `leaving.test.ts` covers an external database.
-	test.if(LONG)("a second signal stops a service at once, with its database, run folder", async () => {
+	test.if(LONG)("a second signal stops the service and database at once and clears RUN_DIR", async () => {
 		const dataDir = join(folder, "twice");
 		mkdirSync(dataDir);
 		await placeCluster(dataDir);

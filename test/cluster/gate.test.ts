@@ -9,7 +9,7 @@ function build() {
 	return { gate, now };
 }
 
-test("is closed until it is extended, with a reason", () => {
+test("the gate is closed until it is extended, with a reason", () => {
 	const { gate } = build();
 	expect(gate.isOpen()).toBe(false);
 	expect(gate.reason()).toBe("starting");
@@ -18,7 +18,7 @@ test("is closed until it is extended, with a reason", () => {
 	expect(gate.reason()).toBe(undefined);
 });
 
-test("closes by the monotonic clock if the wall clock was set back", () => {
+test("the gate closes by the monotonic clock if the wall clock was set back", () => {
 	const { gate, now } = build();
 	gate.extend(gate.mark(), 100);
 	now.wall -= 3_600_000;
@@ -29,14 +29,14 @@ test("closes by the monotonic clock if the wall clock was set back", () => {
 	expect(gate.reason()).toContain("lease is over");
 });
 
-test("closes by the wall clock if the monotonic one stood still", () => {
+test("the gate closes by the wall clock if the monotonic clock stood still", () => {
 	const { gate, now } = build();
 	gate.extend(gate.mark(), 100);
 	now.wall += 100;
 	expect(gate.isOpen()).toBe(false);
 });
 
-test("counts its time from the mark", () => {
+test("the gate counts its time from the mark", () => {
 	const { gate, now } = build();
 	const mark = gate.mark();
 	now.monotonic += 100;
@@ -45,7 +45,7 @@ test("counts its time from the mark", () => {
 	expect(gate.isOpen()).toBe(false);
 });
 
-test("stays closed after a final close", () => {
+test("the gate stays closed after a final close", () => {
 	const { gate } = build();
 	gate.extend(gate.mark(), 100);
 	gate.close("fenced");
@@ -58,7 +58,7 @@ test("stays closed after a final close", () => {
 	expect(gate.reason()).toBe("stopping");
 });
 
-test("counts its openings", () => {
+test("the gate counts its openings", () => {
 	const { gate, now } = build();
 	const counts = [gate.openings()];
 	const extend = () => {
@@ -75,7 +75,7 @@ test("counts its openings", () => {
 	expect(counts).toEqual([0, 1, 1, 2, 3]);
 });
 
-test("reports the time left by the faster clock", () => {
+test("the gate reports the time left by the faster clock", () => {
 	const { gate, now } = build();
 	expect(gate.leftMs()).toBe(0);
 	gate.extend(gate.mark(), 100);

@@ -199,7 +199,7 @@ test("closes its gate and ends when it is fenced off", async () => {
 	expect(gate.isOpen()).toBe(false);
 });
 
-test("repeats in one row that an ended epoch's process still runs", async () => {
+test("reports in one row that the process of an ended epoch still runs", async () => {
 	const clock = createManualClock();
 	const store = createPgHeartbeatStore(db.liveness);
 	const standing = async (id: string) => (await db.sql`select beat from instance_now where id = ${id}`)[0];
@@ -285,7 +285,7 @@ test("applies entries appended during a statement before the gate opens", async 
 	heartbeat.stop();
 });
 
-test("acknowledges nothing before it counts in memory", async () => {
+test("acknowledges no entry before it is applied in memory", async () => {
 	const real = createPgHeartbeatStore(db.liveness);
 	const early: number[] = [];
 	const store: HeartbeatStore = {

@@ -104,7 +104,7 @@ test("redoes a suspension and an archived or limited project", async () => {
 	expect([await acts(owner), await acts(limited)]).toEqual([["redone"], ["redone", "redone"]]);
 });
 
-test("reports what gave something, and leaves it to the operator", async () => {
+test("reports changes that gave a right, and leaves them to the operator", async () => {
 	const id = await key();
 	const { kept, lines } = await lose(update({ capNanoUsd: usd(99) }), id);
 	await kept.reconcile();
@@ -125,7 +125,7 @@ test("reports what gave something, and leaves it to the operator", async () => {
 	expect(lostActsProblem([{ kind: "key", subject: id, outcome: "redone", atMs: 0 }])).toBe(undefined);
 });
 
-test("respects a newer act of the present server, except on a revoked key", async () => {
+test("keeps a newer change of the present server, except on a revoked key", async () => {
 	const [capped, revoked] = [await key(), await key()];
 	const one = await lose(update({ capNanoUsd: usd(1) }), capped);
 	const two = await lose((id) => revokeKey(statements, { id }), revoked);
@@ -137,7 +137,7 @@ test("respects a newer act of the present server, except on a revoked key", asyn
 	expect(await keyRow(revoked)).toMatchObject({ state: "revoked" });
 });
 
-test("two instances redo and record an act once", async () => {
+test("two instances redo and record a change once", async () => {
 	const id = await key();
 	const one = await lose((of) => revokeKey(statements, { id: of }), id);
 	const entries = readFileSync(one.path, "utf8");

@@ -167,7 +167,7 @@ async function all(): Promise<string> {
 const lines = () =>
 	sql<{ action: string; account_id: string | null }[]>`select action, account_id from audit_event order by id desc`;
 
-test("no act succeeds if its audit line fails", async () => {
+test("no action succeeds if its audit entry fails", async () => {
 	await sql`
 		create function test_no_line() returns trigger language plpgsql as $$
 		begin
@@ -189,7 +189,7 @@ test("no act succeeds if its audit line fails", async () => {
 	}
 });
 
-test("each successful act has one line", async () => {
+test("each successful action has one audit entry", async () => {
 	for (const [action, act] of ACTS) {
 		const before = await lines();
 		const answer = await act();
@@ -201,7 +201,7 @@ test("each successful act has one line", async () => {
 	}
 });
 
-test("the line of a removed right exists during its wait and then has the outcome", async () => {
+test("a removed right has its audit entry during the wait, then with the outcome", async () => {
 	const [late, lateByScript] = [await key("late"), await key("late")];
 	const [p3, p4] = [await project("three"), await project("four")];
 	await sql`insert into instance_beat (id, epoch, beat, state, ttl_ms, lease_until) values ('silent', 1, 1, 'live', 3600000, now() + interval '1 hour')`;

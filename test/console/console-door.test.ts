@@ -20,8 +20,8 @@ function arriving(address: string) {
 
 const codeOf = (error: Fault) => error.code;
 
-describe("the door", () => {
-	test("gives up a body that does not arrive in 15 s", async () => {
+describe("the console", () => {
+	test("stops reading a body that does not arrive in 15 s", async () => {
 		const door = createConsoleDoor({ clock });
 		const { connection, pieces } = arriving("192.0.2.1");
 		pieces.enqueue(new Uint8Array(1));
@@ -32,7 +32,7 @@ describe("the door", () => {
 	});
 
 	for (const attackers of [1, 4, 16])
-		test(`leaves memory to another network beside ${attackers} with stalled bodies`, async () => {
+		test(`leaves memory to another network despite ${attackers} with stalled bodies`, async () => {
 			const door = createConsoleDoor({ clock });
 			const stalled: Promise<unknown>[] = [];
 			for (let nth = 0; nth < attackers * 20; nth += 1) {
@@ -50,7 +50,7 @@ describe("the door", () => {
 			expect(new Set(await Promise.all(stalled))).toContain("request_timeout");
 		});
 
-	test("refuses changes beyond 120 a minute, of the account alone", async () => {
+	test("refuses an account's changes beyond 120 a minute, and no other account's", async () => {
 		const door = createConsoleDoor({ clock });
 		for (let nth = 0; nth < 120; nth += 1) door.change("a");
 		expect(() => door.change("a")).toThrow("too many changes");
@@ -59,7 +59,7 @@ describe("the door", () => {
 		door.change("a");
 	});
 
-	test("lets an account that reads little come before one that reads much", async () => {
+	test("serves an account that reads little before one that reads much", async () => {
 		const door = createConsoleDoor({ clock });
 		const ends: (() => void)[] = [];
 		const begun: string[] = [];

@@ -308,7 +308,7 @@ test("a PDF of 3,000 movements has few pages and yields the event loop", async (
 
 const PDF = new Uint8Array();
 
-test("makes two PDFs at once, one of an account, in turns", async () => {
+test("makes two PDFs at a time, at most one of an account, in turn", async () => {
 	const queue = createPdfQueue({ clock: systemClock });
 	const begun: string[] = [];
 	const ends = new Map<string, () => void>();

@@ -45,7 +45,7 @@ test.each(MODES)(
 	120_000,
 );
 
-test("a move of the address ends what acts on the former server, which is refused from then on", async () => {
+test("after a failover requests are served, and the former primary is refused", async () => {
 	await using world = await startFailoverWorld();
 	const { fleet, members, servers } = world;
 	const account = await fleet.account();

@@ -35,7 +35,7 @@ async function keep(response: Promise<Response>): Promise<void> {
 	answers.push(JSON.stringify({ status, headers, body }));
 }
 
-test("leaks no planted secret into answers, log or tables", async () => {
+test("no planted secret appears in answers, log or tables", async () => {
 	const { secret } = await service.customer();
 	const error = {
 		error: {
@@ -132,7 +132,7 @@ test("leaks no planted secret into answers, log or tables", async () => {
 	);
 }, 30_000);
 
-test("forwards only the fields meant for the upstream", async () => {
+test("the gateway forwards only the fields meant for the upstream", async () => {
 	const { secret } = await service.customer();
 	upstream.always(() => reply().text("ok"));
 	const headers = {

@@ -99,7 +99,7 @@ describe("a request's numbers arrive as written", () => {
 		}
 	});
 
-	test("also in arguments of calls that a client sends back as an object", async () => {
+	test("in tool call arguments that a client sends back as an object", async () => {
 		for (const filler of ["x", "y".repeat(RAW_CHARS_MIN)]) {
 			const call = `{"role":"assistant","content":null,"tool_calls":${CALLS}}`;
 			const messages = `[{"role":"user","content":"${filler}"},${call},{"role":"tool","tool_call_id":"c","content":"x"}]`;

@@ -38,7 +38,7 @@ const chunk = (...choices: { index?: number; text?: string; finish?: FinishReaso
 });
 const parsed = (text: string) => eventsOf(text) as (Event | string)[];
 
-test("a client that requested usage gets `usage: null` on every event, then a usage event", () => {
+test("a client that requested usage gets `usage: null`, then a usage event at the end", () => {
 	const events = new ChatEvents(HEAD, true);
 	const all = parsed(
 		events.chunks([chunk({ text: "a" })]) + events.chunks([chunk({ finish: "stop" })]) + events.end(USAGE),

@@ -53,7 +53,7 @@ async function runJobs(verifyRowsPerS: number): Promise<void> {
 	await stop();
 }
 
-test("a job that fails says that it is tried again, and not in a stop, behind which it is not", async () => {
+test("a failed job logs that it is tried again, but not during a stop", async () => {
 	const said: string[] = [];
 	const log = { ...silentLog, warn: (message: string) => void said.push(message) };
 	const failing = Object.assign(() => Promise.reject(connectionEnded()), { end: async () => {} }) as Statements;
@@ -82,7 +82,7 @@ test("a console re-reads the days that it sealed, unless disabled", async () => 
 	});
 });
 
-test("old checks of the books are forgotten, and not since when all were good", async () => {
+test("old checks of the books are deleted, except the first of the good ones", async () => {
 	const history = createBooksHistory(statements);
 	const add = (ok: boolean) => history.add({ ok, checks: [] }, "test");
 	await add(false);
@@ -100,7 +100,7 @@ test("old checks of the books are forgotten, and not since when all were good", 
 	expect((await sql`select 1 from reconciliation_run`).length).toBe(2);
 });
 
-test("sessions that are over are forgotten, and no other", async () => {
+test("only ended sessions are deleted", async () => {
 	const user = newId("usr");
 	await sql`insert into console_user (id, name, email, email_verified) values (${user}, 'A', 'a@example.com', true)`;
 	await sql`

@@ -132,7 +132,7 @@ test("a period grants from a minute before its start until an hour after its end
 	expect(await grant(late, "-2 hours")).toMatchObject({ amount: 0, untimely: true });
 });
 
-test("no other day is taken for a week's first day within an hour of its start", async () => {
+test("only a week's first day starts a weekly period, also near midnight", async () => {
 	const { account, key, setDay } = await cappedKey(1_000, "week", 1_800);
 	const firstDays = async () => {
 		const [days] = await db.sql`

@@ -140,7 +140,7 @@ test("a refusal is unproved while an earlier epoch's credit will return", async 
 	expect(reply?.amount).toBe(usd(10));
 });
 
-test("a reference is booked once, however many try it at the same moment", async () => {
+test("concurrent bookings with one reference are booked once", async () => {
 	await makeAccount(db, "b1", 0, {});
 	await makeAccount(db, "b2", 0, {});
 	const results = await repeat(10, async (n) => {

@@ -286,7 +286,7 @@ test("a full disk refuses new requests, settles running ones and recovers", () =
 	expect(journal.admit(admit("4"))).toBe(1);
 });
 
-test("keeps eight segments that Postgres has, for a while, and drops them on a full disk", () => {
+test("keeps eight acknowledged segments for a while, and drops them on a full disk", () => {
 	const { disk, state, files } = scriptedDisk();
 	const clock = createManualClock();
 	const { journal } = openTestJournal(disk, clock, { segmentBytesMax: 300, keepMs: 1_000 });
@@ -449,7 +449,7 @@ test("a third sync that is requested as the first one ends waits for the second"
 	journal.close();
 });
 
-test("a replay knows the progress from before a request was carried forward", () => {
+test("a replay has the progress from before a request was carried forward", () => {
 	const disk = openJournalDisk(folder(), { create: true });
 	const { journal } = openTestJournal(disk, systemClock, {});
 	journal.admit(admit("carried"));

@@ -27,7 +27,7 @@ function withHome(keepMs: number) {
 	return { clock, home, kept, written, journals };
 }
 
-test("a kept journal leaves the journals, and is found with the end of its epoch", () => {
+test("a kept journal is not listed as left, and is found with its epoch's end", () => {
 	const { home, kept, written, journals } = withHome(60_000);
 	const claim = written(3);
 	kept.keep(claim, { id: "one", epoch: 3 }, "77");

@@ -213,7 +213,7 @@ test("journals each growth of a request's bound before it counts", async () => {
 	expect(hold.bound).toBe(usd(20));
 });
 
-test("waits for nothing, the disk or Postgres, by the journal's mode", async () => {
+test("an answer waits for nothing, the disk or Postgres by the journal's mode", async () => {
 	const process_ = await build("process");
 	const free = held(process_.ledger, request(10));
 	expect(process_.ledger.durable(free)).toBe(undefined);

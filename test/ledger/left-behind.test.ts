@@ -106,7 +106,7 @@ test("a living process replays the journal of one that ended next to it", async 
 	expect(await openLeases()).toBe(0);
 });
 
-test("a journal that waits for locked rows delays no later journal", async () => {
+test("a journal that waits for a locked row delays no later journal", async () => {
 	const second = await startChild("two");
 	const { free } = await leftBehind();
 	const lines: string[] = [];

@@ -14,7 +14,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, reserveHere, broken, available } = world;
 
-test("closes the leases in Postgres, and is refused while the instance may run", async () => {
+test("an attestation closes the leases, and is refused while the instance may run", async () => {
 	const child = await startChild("lost", 1_500);
 	await child.ask("open a 1000", "opened a");
 	await waitFor(async () => (await world.db.sql`select 1 from reservation`).length === 1, "the reservation");
@@ -34,7 +34,7 @@ test("closes the leases in Postgres, and is refused while the instance may run",
 	expect(await broken()).toEqual([]);
 });
 
-test("is refused if the instance joins during the wait", async () => {
+test("an attestation is refused if the instance joins during the wait", async () => {
 	const child = await startChild("again");
 	await child.end();
 	const deps = { statements: world.db.statements, fence: createPgFenceStore(world.db.liveness), clock: systemClock };
@@ -48,7 +48,7 @@ test("is refused if the instance joins during the wait", async () => {
 	expect(answer).toMatchObject({ code: "conflict", message: "Instance again is running: it has joined again." });
 });
 
-test("is refused if a silent instance returns before its leases are closed", async () => {
+test("an attestation is refused if the instance returns before its leases close", async () => {
 	const instanceLease = await startHere("back");
 	const hold = await reserveHere(instanceLease, 1_000);
 	const fence = createPgFenceStore(world.db.liveness);

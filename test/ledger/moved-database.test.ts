@@ -13,7 +13,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, reserveHere, broken, journals, available } = world;
 
-test("an epoch number repeated by a restored database leaves its journal whole", async () => {
+test("an epoch number that a restored database repeats leaves the journal intact", async () => {
 	const child = await startChild("one");
 	await child.ask("open done 100", "opened done");
 	await child.ask("settle done 60", "settled done");
@@ -62,7 +62,7 @@ test("a new epoch on another server sends the last settlements again", async () 
 	expect(await broken()).toEqual([]);
 });
 
-test("a number that another server repeats is skipped", async () => {
+test("an epoch number that another server repeats is skipped", async () => {
 	const instanceLease = await startHere("again", 5_000);
 	const journal = join(world.dataDir, "journal/again/1");
 	expect(existsSync(journal)).toBe(true);

@@ -10,7 +10,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 import { usd } from "./fixture.ts";
 import { OPTIONS, outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
 
-test("finds credit that moves from one instance to another during a recall", async () => {
+test("a recall finds credit that moves from one instance to another during it", async () => {
 	const clock = createManualClock();
 	const model = createModelStore(() => clock.wallMs());
 	model.budgets.set("b", { id: "b", kind: "account", account: "b", limit: 100, drawn: 0, writtenOff: 0 });
@@ -82,7 +82,7 @@ test("finds credit that moves from one instance to another during a recall", asy
 	expect(await drawn).toBe("drawn");
 });
 
-test("recalls again when others were granted enough between two checks", async () => {
+test("credit is recalled again if others were granted enough between two checks", async () => {
 	for (const [rises, becomes] of [
 		[45n, "service_unavailable"],
 		[44n, "refused"],
@@ -102,7 +102,7 @@ test("recalls again when others were granted enough between two checks", async (
 	}
 });
 
-test("recalls again when free credit here was taken after the recall", async () => {
+test("credit is recalled again if free credit here was taken after the recall", async () => {
 	const { slices, state, clock } = scripted(5);
 	let slice: Slice | undefined;
 	state.onGrant = ({ ticket }) => {

@@ -26,7 +26,7 @@ function build() {
 	return { clock, state, answers };
 }
 
-test("finds a recall whose notification was lost within two seconds", async () => {
+test("a recall whose notification was lost is found within two seconds", async () => {
 	const { clock, state, answers } = build();
 	state.asked = [{ budget: "b", ticket: 1 }];
 	await pass(clock, 1_500);

@@ -59,7 +59,7 @@ function world() {
 	return { books, rows, instance, pass, holdChecks, history, clock, said };
 }
 
-test("runs at the start and every quarter of an hour, for readiness and history", async () => {
+test("the check runs at the start and every 15 min, for readiness and history", async () => {
 	const { books, rows, instance, pass } = world();
 	const one = instance();
 	expect(one.last()).toBeUndefined();
@@ -81,7 +81,7 @@ test("runs at the start and every quarter of an hour, for readiness and history"
 	expect(books.checks).toBe(5);
 });
 
-test("runs on one of many instances, and all know the result", async () => {
+test("the check runs on one of many instances, and all use its result", async () => {
 	const { books, rows, instance, pass } = world();
 	const first = instance();
 	const others = [instance(0.4), instance(0.6), instance(0.9)];
@@ -104,7 +104,7 @@ test("runs on one of many instances, and all know the result", async () => {
 	for (const one of [first, late, ...others]) one.stop();
 });
 
-test("shares one run, begun after the request, among many callers", async () => {
+test("many callers share one run that began after their requests", async () => {
 	const { books, rows, instance, pass, holdChecks } = world();
 	const one = instance();
 	await pass(1);

@@ -4,7 +4,7 @@ import { NotLive } from "../../src/ledger/store.ts";
 import { usd } from "./fixture.ts";
 import { outcome, pass, scripted, settleMicrotasks } from "./scripted-store.ts";
 
-test("a need recalls idle slices elsewhere before its refusal", async () => {
+test("a request recalls other instances' idle slices before its refusal", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.unanswered = 1;
 	state.onRecall = async () => {
@@ -391,7 +391,7 @@ test("an instance that may hold more than it knows answers no recall", async () 
 	expect(calls.filter(({ kind }) => kind === "return")).toEqual([]);
 });
 
-test("an account's waiters are bounded", async () => {
+test("an account has a bounded number of waiting requests", async () => {
 	const { slices, state, clock } = scripted(1_000);
 	state.beforeReply = () => new Promise(() => {});
 	const waiting = Array.from({ length: 10_000 }, () => outcome(slices.draw(["b"], usd(1))));

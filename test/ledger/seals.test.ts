@@ -97,7 +97,7 @@ test("seals days that are over in order, with their sums", () =>
 		expect(await seal()).toBe(0);
 	}));
 
-test("makes the same seal in steps of any size", async () => {
+test("sealing in steps of any size makes the same seal", async () => {
 	const seals: unknown[] = [];
 	await onBooks(async ({ seal, run }) => {
 		await seal();
@@ -116,7 +116,7 @@ test("makes the same seal in steps of any size", async () => {
 	expect(seals[1]).toEqual(seals[0]);
 });
 
-test("finds a changed sealed row in a round, and its repair in the next", () =>
+test("verification finds a changed sealed row, and its repair in the next round", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		await seal();
 		await run(`update usage_event set model = 'dearer' where request_id = (${OLDEST})`);
@@ -149,7 +149,7 @@ const changes: Record<string, string> = {
 	"a sealed lease's sum": "update sealed_budget set spent_nano_usd = 1 where budget_id = 'key'",
 };
 for (const [what, statement] of Object.entries(changes)) {
-	test(`a round finds ${what}`, () =>
+	test(`verification finds ${what}`, () =>
 		onBooks(async ({ seal, run, verify, broken }) => {
 			await seal();
 			await verify(1);
@@ -160,7 +160,7 @@ for (const [what, statement] of Object.entries(changes)) {
 		}));
 }
 
-test("begins a round an hour after the start of the last one", () =>
+test("verification starts a round an hour after the start of the last one", () =>
 	onBooks(async ({ statements, seal, run, broken }) => {
 		const read = () => verifyDays({ statements, clock: systemClock }, 1_000);
 		await seal();
@@ -172,7 +172,7 @@ test("begins a round an hour after the start of the last one", () =>
 		expect(await broken()).toEqual([SEALED]);
 	}));
 
-test("finds a row that was changed together with its day's seal", () =>
+test("verification finds a row that was changed together with its day's seal", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		await seal();
 		await run(`update usage_event set model = 'dearer' where request_id = (${OLDEST})`);
@@ -186,7 +186,7 @@ test("finds a row that was changed together with its day's seal", () =>
 	}));
 
 for (const which of ["min(day)", "min(day) + 1", "max(day)"]) {
-	test(`finds a missing day of the chain: ${which}`, () =>
+	test(`verification finds a missing day of the chain: ${which}`, () =>
 		onBooks(async ({ seal, run, broken }) => {
 			await seal();
 			await run(`delete from sealed_day where day = (select ${which} from sealed_day)`);
@@ -272,7 +272,7 @@ test("closes a day after an hour, once its transactions have ended", async () =>
 	await waitFor(async () => (await closed(end, "0")) === true, "all transactions from before to end", 70_000);
 }, 90_000);
 
-test("runs on one of two consoles", async () => {
+test("sealing runs on one of two consoles", async () => {
 	await db.sql`select books_begin()`;
 	await db.sql.begin(async (transaction) => {
 		await transaction`select 1 from seal_cursor for update`;

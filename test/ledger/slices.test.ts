@@ -167,7 +167,7 @@ test("an untimely period is reported as such to all waiters", async () => {
 	expect(await slices.draw(["b"], usd(10))).toBe(null);
 });
 
-test("a need waits for returns on their way before its refusal", async () => {
+test("a request waits for returns in transit before its refusal", async () => {
 	const { slices, state, calls } = scripted(100);
 	await slices.draw(["b"], usd(10));
 	let arrive = () => {};
@@ -183,7 +183,7 @@ test("a need waits for returns on their way before its refusal", async () => {
 	expect(await drawn).toBe(null);
 });
 
-test("credit is requested in advance, not while Postgres has none, at once after a change", async () => {
+test("credit is drawn ahead, not while Postgres has none, and at once after a change", async () => {
 	const { slices, state, calls } = scripted(1_000);
 	await slices.draw(["b"], usd(10));
 	const slice = slices.get("b");
@@ -202,7 +202,7 @@ test("credit is requested in advance, not while Postgres has none, at once after
 	expect([await grantsAfter(700), slice.free]).toEqual([4, usd(2_100)]);
 });
 
-test("a refusal does not extend to a smaller, later need", async () => {
+test("a refusal does not apply to a smaller, later request", async () => {
 	const { slices, state } = scripted(20);
 	let answer = () => {};
 	state.beforeReply = () => new Promise((resolve) => (answer = resolve));
@@ -249,7 +249,7 @@ test("waiters of a fenced instance get 503", async () => {
 	expect((failure as Fault).code).toBe("service_unavailable");
 });
 
-test("a need of nothing makes a slice without a statement", async () => {
+test("a request for zero credit makes a slice without a statement", async () => {
 	const { slices, calls } = scripted(0);
 	expect(await slices.draw(["b", "k"], usd(0))).toBe(null);
 	expect(slices.get("b")?.free).toBe(usd(0));

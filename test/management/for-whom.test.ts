@@ -45,7 +45,7 @@ test("an operator's key is listed without its secret; its changes are audited", 
 		expect((await ann.send("POST", PATH, body)).status).toBe(400);
 });
 
-test("its bookings count as its maker's and cannot be confirmed by the maker", async () => {
+test("an operator's key books for its maker, who cannot confirm the bookings", async () => {
 	const accountId = await service.account({ credit: "100" });
 	const { id, secret } = await keyOf(ann, ["credit:write", "credit:read"]);
 	const adjust = (usd: string) =>
@@ -71,7 +71,7 @@ test("its bookings count as its maker's and cannot be confirmed by the maker", a
 	expect((await adjust("-900")).body).toMatchObject({ state: "pending" });
 });
 
-test("it cannot change an account of its maker", async () => {
+test("an operator's key cannot change an account of its maker", async () => {
 	const own = (await ann.get("/api/console/me")).body.account.id;
 	const { secret } = await keyOf(ann, ["credit:write", "accounts:write"]);
 	const adjustment = { account_id: own, amount_usd: "5", reason: "for myself" };

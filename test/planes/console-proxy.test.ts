@@ -215,7 +215,7 @@ test("serves requests again once a console listens", async () => {
 	expect(door.problem()).toBeUndefined();
 });
 
-test("a successor takes over the socket while the old console answers its rest", async () => {
+test("a successor takes the socket while the old console finishes its requests", async () => {
 	const [inHand, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
 	const { url, open } = front(async () => {
 		inHand.resolve();

@@ -292,7 +292,7 @@ test("a playground chat streams through both processes; leaving ends the call", 
 	await upstream.waitForAbort(before + 1);
 });
 
-test("a gateway's internal door refuses requests without a token of this run", async () => {
+test("a gateway's internal address refuses requests without a token of this run", async () => {
 	const { RUN_DIR = "" } = environmentOf(gatewayPid());
 	expect(readdirSync(RUN_DIR).toSorted()).toEqual(["console.sock", "gateway-1.sock"]);
 	const knock = (path: string, headers: Record<string, string> = {}) =>

@@ -48,7 +48,7 @@ describe("long answers", () => {
 		expect([second.state, third.state]).toEqual(["read", "read"]);
 	});
 
-	test("the oldest one does not wait for others", () => {
+	test("read the oldest of them without waiting", () => {
 		const { ask } = setUp();
 		const [first, second] = [ask("a", 4), ask("b", 4)];
 		second.more(4);

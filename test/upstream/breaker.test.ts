@@ -45,7 +45,7 @@ function setUp() {
 }
 
 describe("failures proved to be the replica's", () => {
-	test("open it after the limit in a row; an answer restarts the count", () => {
+	test("open the breaker after the limit in a row; an answer restarts the count", () => {
 		const { breaker, fail, succeed, letsIn } = setUp();
 		fail(2);
 		succeed();
@@ -56,7 +56,7 @@ describe("failures proved to be the replica's", () => {
 		expect(letsIn()).toBe("");
 	});
 
-	test("open it at half of the last twenty calls", () => {
+	test("open the breaker at half of the last twenty calls", () => {
 		const { breaker, fail, succeed } = setUp();
 		for (let pair = 0; pair < 9; pair += 1) {
 			succeed();
@@ -322,7 +322,7 @@ describe("failures that may be the request's fault", () => {
 		expect(letsIn()).toBe("abcz");
 	});
 
-	test("failed trials of two accounts open it unless it is healthy", () => {
+	test("failed trials of two accounts open the breaker of an unhealthy replica", () => {
 		const { clock, health, breaker, fail, suspects } = setUp();
 		health.up = false;
 		fail(3);
@@ -332,7 +332,7 @@ describe("failures that may be the request's fault", () => {
 	});
 });
 
-describe("judged later", () => {
+describe("failures judged later", () => {
 	test("a failure of a request answered elsewhere is the replica's", () => {
 		const { breaker, call } = setUp();
 		const calls = [1, 2, 3].map(() => call("a", "suspect"));
@@ -341,7 +341,7 @@ describe("judged later", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("requests of a few accounts do not open it while others are answered", () => {
+	test("a few accounts' failures do not open the breaker while others are answered", () => {
 		const { clock, breaker, call, succeed, letsIn } = setUp();
 		const proved = (names: string) => {
 			for (const name of names) if (breaker.allows(name)) breaker.judge(call(name, "suspect"), "failed");
@@ -359,7 +359,7 @@ describe("judged later", () => {
 		expect(breaker.state()).toBe("open");
 	});
 
-	test("such requests do not reopen it during a trial", () => {
+	test("a few accounts' failures do not reopen the breaker during a trial", () => {
 		const { clock, breaker, call, fail, succeed, letsIn } = setUp();
 		fail(3);
 		clock.advance(1_000);

@@ -78,7 +78,7 @@ async function answered(target: Target, secret: string, usage: unknown) {
 }
 
 test.each(TARGETS.map((target) => [target.name, target] as const))(
-	"%s shows one possible cost in answer, look-up, row and books",
+	"%s has the same possible cost in answer, look-up, usage row and books",
 	async (_, target) => {
 		const { accountId, secret } = await richCustomer();
 		const answers = [];
@@ -109,7 +109,7 @@ test.each(TARGETS.map((target) => [target.name, target] as const))(
 	},
 );
 
-test("hides a cost that the credit does not cover", async () => {
+test("the answer's cost leaves out what the credit does not cover", async () => {
 	for (const target of TARGETS.filter(({ mayExceed }) => mayExceed)) {
 		const { accountId: probe, secret: probing } = await service.customer();
 		await answered(target, probing, undefined);

@@ -126,12 +126,12 @@ describe.each(KINDS)("a usage record inside a choice of %s (streamed %p)", (kind
 		expect(row).toMatchObject({ prompt_tokens: 7, cached_tokens: 3, completion_tokens: 5, basis: "exact" });
 	});
 
-	test("of two choices adds up, with one prompt", async () => {
+	test("adds up over two choices and counts one prompt", async () => {
 		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [record(7, 5), record(7, 4)]), 2);
 		expect(row).toMatchObject({ prompt_tokens: 7, completion_tokens: 9, basis: "exact" });
 	});
 
-	test("gives way to the record of the whole", async () => {
+	test("is ignored if the answer has a record of its own", async () => {
 		const answer = answerOf(kind, stream, [record(7, 5), record(7, 4)], record(7, 10));
 		const { row } = await charged(kind, stream, "inside", answer, 2);
 		expect(row).toMatchObject({ prompt_tokens: 7, completion_tokens: 10, basis: "exact" });
@@ -169,15 +169,15 @@ describe.each(KINDS)("reasoning of %s (streamed %p)", (kind, stream) => {
 	});
 });
 
-describe.each(KINDS)("a half of the usage of %s (streamed %p)", (kind, stream) => {
-	test("is estimated for a prompt of zero tokens", async () => {
+describe.each(KINDS)("a usage record of %s without one of its counts (streamed %p)", (kind, stream) => {
+	test("is estimated if the prompt count is zero", async () => {
 		const usage = { prompt_tokens: 0, completion_tokens: 40, total_tokens: 40 };
 		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [undefined], usage));
 		expect(row).toMatchObject({ completion_tokens: 40, basis: "estimated" });
 		if (kind === "chat") expect(row.prompt_tokens).toBe(PROMPT_ESTIMATE);
 	});
 
-	test("is estimated for a missing completion count", async () => {
+	test("is estimated if the completion count is missing", async () => {
 		const usage = { prompt_tokens: 70, completion_tokens: null };
 		const { row } = await charged(kind, stream, "inside", answerOf(kind, stream, [undefined], usage));
 		expect(row).toMatchObject({ prompt_tokens: 70, completion_tokens: 1, basis: "estimated" });

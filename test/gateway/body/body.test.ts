@@ -124,7 +124,7 @@ describe("a body", () => {
 		expect([isLetGo, clock.pending()]).toEqual([true, 0]);
 	});
 
-	test("is parsed in steps between which other work runs", async () => {
+	test("is parsed in steps, with other work in between", async () => {
 		const text = `{"messages":[{"role":"user","content":"${"a line of prose ".repeat(20_000)}"}]}`;
 		const done: string[] = [];
 		let nowMs = 0;
@@ -223,7 +223,7 @@ describe("a body", () => {
 		expect(memory.bytes()).toBe(0);
 	});
 
-	test("counts what has arrived, and yields to an account that holds less", async () => {
+	test("takes memory as it arrives, and yields it to an account that holds less", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 1_000_000, bodyMemoryAccountBytesMax: 750_000 }),
 		});

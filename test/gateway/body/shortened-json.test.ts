@@ -116,7 +116,7 @@ function namesIn(value: unknown): number {
 	return Object.values(value).reduce<number>((sum, one) => sum + namesIn(one), own);
 }
 
-test("cuts only the ends of strings in its member, counted to the byte", () => {
+test("shortening cuts only ends of strings in the member, and counts each byte", () => {
 	let parsed = 0;
 	let leftOut = 0;
 	fc.assert(
@@ -141,7 +141,7 @@ test("cuts only the ends of strings in its member, counted to the byte", () => {
 	expect(leftOut).toBeGreaterThan(30);
 });
 
-test("keeps the beginnings of the first long texts", () => {
+test("shortening keeps the beginnings of the first long texts", () => {
 	const content = `${proseOf(500)}\\n`.repeat(20);
 	const dense = "a line\\n".repeat(1_000);
 	const messages = Array.from({ length: 100 }, (_, at) => {
@@ -160,7 +160,7 @@ test("keeps the beginnings of the first long texts", () => {
 	expect(leftOut?.bytes).toBe(100 * 20 * 501 - said.reduce((sum, length) => sum + length));
 });
 
-test("loses no escape or character at a cut", () => {
+test("shortening splits no escape or character", () => {
 	for (const escapes of ["\\n", "\\\\", '\\\\\\"', "😀😀"])
 		for (let before = 0; before <= 2 * escapes.length; before += 1) {
 			const content = `${proseOf(2 * BEGINNING_CHARS - before)}${escapes}${proseOf(LONG_STRING_CHARS)}`;
@@ -170,7 +170,7 @@ test("loses no escape or character at a cut", () => {
 		}
 });
 
-test("cuts no addresses, arguments, names or text with many escapes", () => {
+test("shortening keeps URLs, arguments, names and texts with many escapes", () => {
 	const long = proseOf(10_000);
 	for (const messages of [
 		`[{"role":"user","content":[{"type":"image_url","image_url":{"url":"${long}"}}]}]`,
@@ -190,7 +190,7 @@ test("cuts no addresses, arguments, names or text with many escapes", () => {
 		});
 });
 
-test("cuts nothing if less than half would be cut", () => {
+test("shortening cuts nothing if it would cut less than half", () => {
 	const said = `{"role":"user","content":"${proseOf(20_000)}"}`;
 	const called = (chars: number) =>
 		`{"role":"assistant","tool_calls":[{"function":{"arguments":"${proseOf(chars)}"}}]}`;

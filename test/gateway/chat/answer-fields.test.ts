@@ -215,7 +215,7 @@ describe("fields about the answer", () => {
 		search_results: [{ title: "A", url: "https://example.org/a", date: "2026-01-02" }],
 	};
 
-	test("pass in a whole answer", async () => {
+	test("reach the client in a whole answer", async () => {
 		const { answer, message: got } = await whole(
 			chatAnswer(message, "tool_calls", { ...TOP, usage: { ...USAGE, cost: 7, is_byok: true } }),
 		);
@@ -224,7 +224,7 @@ describe("fields about the answer", () => {
 		expect(JSON.stringify(answer)).not.toMatch(/10\.0\.0\.1|Elsewhere|req_upstream|prompt_ms|is_byok|\/srv/);
 	});
 
-	test.each([true, false])("pass in a stream (usage requested: %p)", async (asked) => {
+	test.each([true, false])("reach the client in a stream (usage requested: %p)", async (asked) => {
 		const { content, ...rest } = message;
 		const more = asked ? { stream_options: { include_usage: true } } : {};
 		const events = await streamed(

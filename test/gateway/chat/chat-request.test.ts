@@ -49,7 +49,7 @@ describe("an optional field", () => {
 		});
 	});
 
-	test("of a tool gets the default type function", () => {
+	test("of a tool gets the default type `function`", () => {
 		const parameters = { type: "object", properties: {} };
 		const tools = [{ function: { name: "weather" } }, { type: "custom", custom: { name: "other" } }];
 		expect(read({ tools }).fields.tools).toEqual([

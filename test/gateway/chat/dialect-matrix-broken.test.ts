@@ -73,7 +73,7 @@ describe("a client that leaves", () => {
 		);
 
 	matrix.cell(
-		"while tokens run: those that it saw, and none that had not left the upstream",
+		"is charged the tokens that it read, and at most those that the upstream sent",
 		(place) => {
 			const words = Array.from({ length: 400 }, () => " w");
 			return leaveWhen(place, { stream: true }, reply().text(words).trickle(2), (client) =>
@@ -93,7 +93,7 @@ describe("a client that leaves", () => {
 	);
 
 	matrix.cell(
-		"while the upstream says nothing",
+		"is charged the delivered tokens while the upstream is silent",
 		(place) =>
 			leaveWhen(place, { stream: true }, reply().text("aaaa bbb ccc ddd").stallAfter(3), (client) =>
 				client.until("ccc"),
@@ -104,7 +104,7 @@ describe("a client that leaves", () => {
 	);
 
 	matrix.cell(
-		"while it reads nothing itself: what was taken from the upstream",
+		"is charged what the gateway read while the client stalls",
 		(place) => {
 			const words = Array.from({ length: 3_000 }, () => "x".repeat(20_000));
 			return leaveWhen(place, { stream: true }, reply().text(words).trickle(0.01), async (client, request) => {

@@ -249,7 +249,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("%s", (_, kind) =
 	});
 });
 
-test("a route's next model gets the messages as changed, not as they came", async () => {
+test("the next model of a route gets the messages fitted to it", async () => {
 	const long = { role: "assistant", content: null, reasoning_content: LONG };
 	await service.serve(
 		`${modelsOf("", "tool_choice", LISTED).join("\n")}\n${chatModel({ id: "tiny", url: (upstreams.get("tgi") as UpstreamServer).url, dialect: "tgi" }).replace("response_format, ", "")}\nroutes:\n  - { id: both, models: [tiny, vllm] }`,

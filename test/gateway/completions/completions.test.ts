@@ -159,7 +159,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 		expect(row?.reserved).toBeGreaterThanOrEqual(price(5, 5 * count));
 	});
 
-	test("token prompts pass if the dialect takes them", async () => {
+	test("token prompts are sent if the dialect accepts them", async () => {
 		const { secret } = await service.customer();
 		const response = await service.post("/v1/completions", secret, {
 			model: dialect,
@@ -209,7 +209,7 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 	});
 });
 
-test("echo and logprobs pass if they are listed", async () => {
+test("`echo` and `logprobs` are sent if the model lists them", async () => {
 	const { secret } = await service.customer();
 	const body = { prompt: "a b", echo: true, logprobs: 2, best_of: 2, n: 2, mystery: 1, max_tokens: 5 };
 	const listed = await service.post("/v1/completions", secret, { model: "openai", ...body });
@@ -225,7 +225,7 @@ test("echo and logprobs pass if they are listed", async () => {
 	});
 });
 
-test("what changes the meaning is refused if it is not honoured", async () => {
+test("a field that changes the meaning is refused if the server ignores it", async () => {
 	const { secret } = await service.customer();
 	const post = (model: string, more: object) =>
 		service.post("/v1/completions", secret, { model, prompt: "a b", ...more });

@@ -73,7 +73,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		expect(floats.data[0].embedding).toEqual(vectorOf("hello"));
 	});
 
-	test("takes 2048 inputs, not 2049", async () => {
+	test("accepts 2,048 inputs and refuses 2,049", async () => {
 		const { secret, accountId } = await service.customer();
 		const before = server(dialect).requests.length;
 		const input = Array.from({ length: 2048 }, (_, at) => "x".repeat(1 + (at % 7)));
@@ -90,7 +90,7 @@ describe.each(DIALECTS)("%s", (dialect) => {
 		expect((await many.json()).error.param).toBe("input");
 	});
 
-	test("takes token inputs if the dialect does", async () => {
+	test("accepts token inputs if the dialect does", async () => {
 		const { secret } = await service.customer();
 		const response = await service.post("/v1/embeddings", secret, { model: dialect, input: [[1, 2], [3]] });
 		expect(response.status).toBe(dialect === "ollama" ? 400 : 200);

@@ -70,7 +70,7 @@ test("401 api_key_expired from its moment on", async () => {
 	await expect401(await service.get("/v1/models", expired.secret), "api_key_expired");
 });
 
-test("no 401 reached a model server or was charged", async () => {
+test("no request with a 401 reached a model server or was charged", async () => {
 	await expectUncharged(service, accountId);
 	expect(upstream.requests).toHaveLength(0);
 });

@@ -136,7 +136,7 @@ describe("404 not_found", () => {
 	});
 });
 
-test("none of these reached a model server or was charged", async () => {
+test("no request with a 404 reached a model server or was charged", async () => {
 	await expectUncharged(service, customer.accountId);
 	expect(upstream.requests).toHaveLength(0);
 });

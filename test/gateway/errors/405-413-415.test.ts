@@ -76,17 +76,17 @@ describe("415 unsupported_media_type", () => {
 		}
 	});
 
-	test("names a wrong type without an offer of codings", async () => {
+	test("has no Accept-Encoding header if only the content type is wrong", async () => {
 		const { status, headers } = await errorOf(await packed("/v1/chat/completions", "identity", "text/plain"));
 		expect([status, headers.get("accept-encoding")]).toEqual([415, null]);
 	});
 
-	test("is not sent for the coding identity", async () => {
+	test("is not sent for the content coding `identity`", async () => {
 		expect((await packed("/v1/chat/completions", "identity", "application/json")).status).toBe(404);
 	});
 });
 
-test("none of these reached a model server or was charged", async () => {
+test("no refused request reached a model server or was charged", async () => {
 	await expectUncharged(service, customer.accountId);
 	expect(upstream.requests).toHaveLength(0);
 });

@@ -82,6 +82,6 @@ describe("503 service_unavailable", () => {
 	});
 });
 
-test("none of these was charged", async () => {
+test("no request with a 5xx was charged", async () => {
 	await expectUncharged(service, customer.accountId);
 });

@@ -212,7 +212,7 @@ describe("the bytes of a file", () => {
 	});
 });
 
-test("take no place if their store is not connected", async () => {
+test("take no place for reading if their store is not connected", async () => {
 	const { id } = await uploaded("0123456789");
 	const [before] = await service.db.sql`select store from stored_file where id = ${id}`;
 	const lieIn = (store: string) => service.db.sql`update stored_file set store = ${store} where id = ${id}`;

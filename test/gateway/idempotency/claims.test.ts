@@ -117,7 +117,7 @@ test("concurrent answers are counted exactly", async () => {
 	expect(await spaces()).toEqual({ acc_a: 540, acc_b: 540 });
 });
 
-test("another request's end changes nothing", async () => {
+test("the end of another request changes no claim", async () => {
 	const first = claimOf("k");
 	await claims.claim(first);
 	await claims.release(claimOf("k"));
@@ -179,7 +179,7 @@ test("a running claim ends with its gateway, not by a clock", async () => {
 	expect(await db.sql`select 1 from idempotency_claim`).toHaveLength(0);
 });
 
-test("an answer opens only unaltered, with its secret, header and claim", async () => {
+test("a stored answer decrypts only unaltered, with its secret, header and claim", async () => {
 	const seal = await createSeal("sk_a", "key", "id");
 	const answer = { status: 200, headers: [["x-a", "b"]] as const, body: new TextEncoder().encode("an answer") };
 	const sealed = await seal.seal(answer);

@@ -89,7 +89,7 @@ test("an outcome is retried however many claims are unsure", async () => {
 	expect(kept).toEqual(["paid"]);
 });
 
-test("a key claimed during its former release belongs to the new request", async () => {
+test("a key that is claimed again during its release belongs to the new request", async () => {
 	const written = Promise.withResolvers<void>();
 	const slow = { ...claims, release: () => written.promise };
 	const running = createRunning({ claims: slow, clock: systemClock, log: silentLog });

@@ -61,7 +61,7 @@ async function left(
 	return uuid;
 }
 
-test.each([false, true])("eight repetitions on two gateways are one call (stream %p)", async (stream) => {
+test.each([false, true])("eight repetitions on two gateways cause one upstream call (stream %p)", async (stream) => {
 	const { secret, accountId } = await service.customer();
 	const before = upstream.requests.length;
 	const answers = await Promise.all(

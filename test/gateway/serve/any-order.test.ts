@@ -189,7 +189,7 @@ test("settles once for the delivered part in any order of events", () =>
 		{ numRuns: 300 },
 	));
 
-test("the scenes reach every ending", async () => {
+test("the random scenarios reach every ending", async () => {
 	const endings = new Set<string>();
 	for (const scene of fc.sample(scenes, { seed: 7, numRuns: 1_000 })) endings.add(await check(scene));
 	expect([...endings].sort()).toEqual([

@@ -89,7 +89,7 @@ describe("before the status is sent", () => {
 		expect(timeouts.at(-1)).toBe(IDLE_TIMEOUT_S);
 	});
 
-	test("a stop with a deaf upstream sends a status after the hold", async () => {
+	test("a stop with an unresponsive upstream sends a status after the hold", async () => {
 		const { road, call, answer } = await sent(STREAM, { holdStatusMs: 500 });
 		call.isDeaf = true;
 		road.openStreams.shutDown();

@@ -24,7 +24,7 @@ const service = await withService({
 });
 
 describe("before the first event", () => {
-	test("a replica that fails is replaced without a trace", async () => {
+	test("the client does not notice that a failed replica was replaced", async () => {
 		for (const broken of [
 			() => reply().errorStatus(503),
 			() => reply().reset(),

@@ -59,7 +59,7 @@ const amounts = (error: Sent["error"]) => ({
 });
 
 // The log is written once a second: tests with different accounts run concurrently to share the wait.
-test.concurrent("a 402 keeps the amounts that the client was told", async () => {
+test.concurrent("the log of a 402 has the amounts that the client got", async () => {
 	const { accountId, keyId, secret } = await service.customer({ exactCredit: 2_200_000 });
 	const leave = new AbortController();
 	stalling.next(reply().text("a b").stallAfter(1));

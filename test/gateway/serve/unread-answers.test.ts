@@ -34,7 +34,7 @@ describe("a long answer", () => {
 		"is cancelled": (answer) => answer.body?.cancel(),
 		"has no reader any more": (_, leave) => leave.abort(),
 	};
-	test.each(Object.entries(ENDS))("counts until it %s", async (_, end) => {
+	test.each(Object.entries(ENDS))("counts as unread until it %s", async (_, end) => {
 		const unread = unreadAnswersAlone(limits);
 		const leave = new AbortController();
 		const answer = new Response(unread.passedBytes(body(), readerOf("a", leave.signal)));
@@ -45,13 +45,13 @@ describe("a long answer", () => {
 		expect(unread.bytes()).toBe(0);
 	});
 
-	test("counts nothing for a client that has left", () => {
+	test("counts as nothing once the client has left", () => {
 		const unread = unreadAnswersAlone(limits);
 		unread.passedBytes(body(), readerOf("a", AbortSignal.abort()));
 		expect(unread.bytes()).toBe(0);
 	});
 
-	test("that breaks off counts until then", async () => {
+	test("that breaks off counts as unread until then", async () => {
 		const unread = unreadAnswersAlone(limits);
 		const broken = new ReadableStream<string>({ pull: (controller) => controller.error(new Error("broken")) });
 		const answer = new Response(unread.passed(broken, MB, readerOf("a")));

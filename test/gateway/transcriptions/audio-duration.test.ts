@@ -58,7 +58,7 @@ describe("recordings of encoders", () => {
 		expect(await told(Buffer.concat([cover, cover, recording("tone.flac")]))).toBe("5 of 5");
 	});
 
-	test("MP3: joined files are added, also at another rate", async () => {
+	test("MP3: durations of joined files add up, also at another sample rate", async () => {
 		const joined = Buffer.concat([recording("constant.mp3"), recording("constant.mp3")]);
 		expect(await told(joined)).toBe("11 of 11");
 		// An MPEG-1 layer III frame at 44.1 kHz and 128 kbit/s: 417 bytes for 1,152 samples.

@@ -1,6 +1,6 @@
 /**
- * Runs the tests in five processes, or six for a part, on one test database: `bun test/run.ts [path…]`, default all.
- * Prints failures again at the end. Exit code 1 if a test, a file or the runner failed.
+ * Runs the tests in five processes, or six for a part of them, on one test database: `bun test/run.ts [path…]`. Prints
+ * failures again at the end. Exits with 1 if a test, a file or the runner failed.
  */
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,21 +10,21 @@ import { TEST_MS_MAX } from "./support/at-end.ts";
 import { buildProduct } from "./support/built-product.ts";
 import { testHome, testPostgres } from "./support/postgres.ts";
 
-/** Finds failures in the output of `bun test`, to print them again at the end. */
+/** Collects the failures in the output of `bun test`, to print them again at the end. */
 interface FailureReader {
 	read(text: string): void;
 	end(): void;
-	/** Each with its file, and the output since the test before. */
+	/** Each failure with its file, and the output since the previous test. */
 	found(): readonly string[];
 }
 
-/** Lines of one failure; the rest is in the output above. */
+/** Most lines printed of one failure; the rest is in the output above. */
 const LINES_MAX = 200;
 const FAILURES_MAX = 100;
 
 const FILE = /^test\/\S+\.test\.ts:$/;
 const PASSED = /^\((pass|skip|todo)\) /;
-/** A test, or a whole file whose process died. */
+/** The line of a failed test, or of a file whose process died. */
 const FAILED = /^(\(fail\)|✗) /;
 const OUTSIDE = "# Unhandled error between tests";
 const LIST = /^\d+ tests? failed:$/;
@@ -56,7 +56,7 @@ function createFailureReader(): FailureReader {
 		} else lines.push(line);
 	}
 
-	/** An error outside of tests has no closing line. */
+	/** An error outside of tests has no closing line, so it ends here. */
 	function flush(): void {
 		const at = lines.indexOf(OUTSIDE);
 		lines = at === -1 ? [] : lines.slice(at);
@@ -80,13 +80,12 @@ function createFailureReader(): FailureReader {
 	};
 }
 
-/** Default duration of a file without a measurement: slow files have one. */
+/** Duration assumed for a file without a measurement; slow files have one. */
 const UNKNOWN_MS = 2_000;
 
 /**
- * Writes the durations of `files` to `path`, so that Bun starts with the longest; Bun writes its measurements there
- * too. Bun needs a duration for every file, so a fresh clone and new files get those of `durations.json`, in
- * milliseconds of another machine, which suffice for the order.
+ * Writes the durations of `files` in milliseconds to `path`, so that Bun starts the longest first. Bun adds its own
+ * measurements there and needs a value for every file; `durations.json` has those of another machine.
  */
 function writeDurations(path: string, files: readonly string[]): void {
 	const known: Record<string, number> = { ...durations, ...measured(path) };
@@ -99,14 +98,14 @@ function measured(path: string): Record<string, number> {
 	try {
 		return JSON.parse(readFileSync(path, "utf8")).files ?? {};
 	} catch {
-		// A killed run may leave a truncated file.
+		// A killed run may have left half a file.
 		return {};
 	}
 }
 
 /**
- * More than twice the processors it is meant for, since tests wait for more than half of their time. A part has no
- * other work during its longest waits and is a fifth faster with six.
+ * Processes for the whole suite on two processors, since tests mostly wait. A part of the suite is a fifth faster with
+ * six.
  */
 const PROCESSES_WHOLE = 5;
 const PROCESSES_PART = 6;
@@ -132,12 +131,12 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 	});
 }
 
-// Held for the whole run, so that no file starts or stops the server.
+// Keeps the server for the whole run, so that no file starts or stops one.
 const [database, product] = await Promise.all([testPostgres(), buildProduct(testHome())]);
 const startedAtMs = performance.now();
 let exitCode = 0;
 try {
-	// Longest first, so that no long file is left for the end.
+	// Starts the longest files first, so that none is left for the end.
 	const timingsPath = join(testHome(), "timings.json");
 	writeDurations(timingsPath, files);
 	await run(files, [
@@ -157,7 +156,7 @@ process.exitCode = stopped ? 1 : exitCode;
 
 async function run(some: readonly string[], options: readonly string[]): Promise<void> {
 	const colours = process.stdout.isTTY ? { FORCE_COLOR: "1" } : {};
-	// Tests connect to this machine only, whatever proxy is configured.
+	// Connects to this machine directly, whatever proxy is configured.
 	const direct = [process.env.NO_PROXY, "localhost", "127.0.0.1", "[::1]"].filter(Boolean).join(",");
 	const child = Bun.spawn(
 		[process.execPath, "test", `--timeout=${TEST_MS_MAX}`, ...options, ...some.map((file) => `./${file}`)],
@@ -168,7 +167,8 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 				...colours,
 				NO_PROXY: direct,
 				no_proxy: direct,
-				// As in the product; otherwise a thread of each process searches for memory to return many times a second.
+				// The product's settings; without them a thread of each process searches for memory to return many times a
+				// second.
 				MIMALLOC_PURGE_DELAY: "5000",
 				MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "5000",
 				TEST_POSTGRES_HELD: "1",
@@ -180,7 +180,7 @@ async function run(some: readonly string[], options: readonly string[]): Promise
 	);
 	running = child;
 	await Promise.all([
-		// Bun's report is on stderr, the tests' output on stdout.
+		// Bun's report is on stderr, the output of tests on stdout.
 		pass(child.stdout, process.stdout, () => {}),
 		pass(child.stderr, process.stderr, failures.read),
 	]);

@@ -11,15 +11,15 @@ export interface FailoverWorld extends AsyncDisposable {
 	readonly fleet: Fleet;
 	readonly upstream: CountingUpstream;
 	readonly members: readonly [FleetMember, FleetMember];
-	/** Gets `count` answers with the key from each member. */
+	/** Sends requests with the key until each member has answered `count` of them. */
 	serve(key: { id: string; secret: string }, count: number): Promise<void>;
 	ask(key: { id: string; secret: string }, member: FleetMember): Promise<Sent>;
-	/** New connections of all members lead there; existing ones stay. */
+	/** Directs new connections of the members, by default all, to this server; existing connections stay. */
 	aim(server: { readonly port: number }, members?: readonly FleetMember[]): void;
 	readiness(member: FleetMember): Promise<{ status: string; reasons: string[]; warnings: string[] }>;
-	/** Waits until both members are ready and have handed in all journals. */
+	/** Waits until both members are ready and have replayed all journals. */
 	untilReady(): Promise<void>;
-	/** Every whole answer is in the books once, at the price of the tokens that the upstream counted. */
+	/** Expects every complete answer in the books once, at the price of the tokens that the upstream counted. */
 	expectNothingLost(sql: Fleet["sql"]): Promise<void>;
 	log(member: FleetMember): string;
 }
@@ -57,7 +57,7 @@ export async function startFailoverWorld(
 		ask,
 		async serve(key, count) {
 			for (let number = 0; number < count; number++)
-				// As clients do: a 503 is repeated.
+				// Repeats a request after a 503, as clients do.
 				for (const member of [first, second])
 					await waitFor(
 						async () => {

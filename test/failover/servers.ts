@@ -6,17 +6,17 @@ import { createBackup } from "../restore/base-backup.ts";
 import { startTcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** A primary and a standby that follows it. */
+/** A primary and a standby that replicates it. */
 export interface ServerPair {
 	readonly primary: OwnPostgres;
 	readonly standby: OwnPostgres;
-	/** From now on the standby receives no commits: what follows is lost by a promotion. */
+	/** Stops replication to the standby: a promotion loses the commits made afterwards. */
 	cutReplication(): void;
-	/** The standby takes over with what it has. */
+	/** Makes the standby the primary, with the commits that it has. */
 	promote(): Promise<void>;
 	/** Stops the primary, copies its data folder and starts it again. */
 	snapshot(): Promise<void>;
-	/** Replaces the data folder of the primary, which is killed, by the copy: the same server and timeline. */
+	/** Kills the primary and starts it with the copied data folder: the same server and timeline with an older state. */
 	rollBack(): Promise<void>;
 	destroy(): Promise<void>;
 }
@@ -71,7 +71,7 @@ export async function startServerPair(settings: Readonly<Record<string, string>>
 			backup.remove();
 		},
 	};
-	// It is ready, for the embedded server, when it accepts writes.
+	// The embedded server counts as ready when it accepts writes, so this resolves after the promotion.
 	const ready = standby.start();
 	ready.catch(() => {});
 	const session = connect(primary.url, { max: 1, onnotice: () => {} });

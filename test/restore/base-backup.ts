@@ -18,8 +18,8 @@ import { waitFor } from "../support/wait.ts";
 const LEFT_OUT = /\/(postmaster\.(pid|opts)|pg_wal\/.+|pgsql_tmp.*|pg_internal\.init)$/;
 
 /**
- * An operator's backup: a copy of the running cluster and the write-ahead log since. The embedded server has no
- * `pg_basebackup`, so this calls `pg_backup_start`, copies and calls `pg_backup_stop`.
+ * An operator's backup: a copy of the running cluster and the later write-ahead log. The embedded server has no
+ * `pg_basebackup`, so this calls `pg_backup_start`, copies the files and calls `pg_backup_stop`.
  */
 export function createBackup() {
 	const folder = mkdtempSync(join(quickFolder(), "tollgate-backup-"));
@@ -28,7 +28,7 @@ export function createBackup() {
 		string,
 		string,
 	];
-	// The server may run as another user.
+	// The server may run as another user, who must be able to write here.
 	chmodSync(folder, 0o755);
 	mkdirSync(archive);
 	chmodSync(archive, 0o777);
@@ -36,7 +36,7 @@ export function createBackup() {
 		if (!Bun.spawnSync(["cp", "-a", from, to]).success) throw new Error(`${from} could not be copied`);
 	};
 
-	/** Replaces a stopped server's data by the base. */
+	/** Replaces the data of a stopped server by the base backup. */
 	function copyBaseTo(cluster: string): void {
 		rmSync(cluster, { recursive: true, force: true });
 		copyAll(base, cluster);
@@ -46,7 +46,7 @@ export function createBackup() {
 	}
 
 	return {
-		// Renamed only when complete.
+		// Archives a log file under a temporary name and renames it when it is complete.
 		settings: {
 			archive_mode: "on",
 			archive_command: `cp "%p" "${archive}/%f.part" && mv "${archive}/%f.part" "${archive}/%f"`,
@@ -62,7 +62,7 @@ export function createBackup() {
 				await session.end();
 			}
 		},
-		/** Archives the log up to now; later commits are not restored. */
+		/** Archives the log up to this moment; a restore lacks later commits. */
 		async keepLog({ url }: OwnPostgres) {
 			const session = connect(url, { max: 1, onnotice: () => {} });
 			try {
@@ -74,21 +74,21 @@ export function createBackup() {
 			copyAll(archive, kept);
 		},
 		copyBaseTo,
-		/** Replaces the stopped server's data, starts it and waits for the end of recovery. */
+		/** Replaces the stopped server's data by the backup, starts the server and waits for the end of recovery. */
 		async restoreTo(postgres: OwnPostgres) {
 			copyBaseTo(postgres.cluster);
 			appendFileSync(join(postgres.cluster, "postgresql.auto.conf"), `restore_command = 'cp "${kept}/%f" "%p"'\n`);
 			writeFileSync(join(postgres.cluster, "recovery.signal"), "");
 			const { uid, gid } = statSync(base);
 			chownSync(join(postgres.cluster, "recovery.signal"), uid, gid);
-			// Ready only when it accepts writes: the embedded server has `hot_standby`.
+			// With `hot_standby` the embedded server counts as ready only when it accepts writes.
 			await postgres.start();
 		},
 		remove: () => rmSync(folder, { recursive: true, force: true }),
 	};
 }
 
-/** Files appear, vanish and are torn during the copy; the log repairs that. */
+/** Files may appear, vanish or be half written during the copy; replaying the log repairs them. */
 function copyRunning(from: string, to: string): void {
 	const copied = Bun.spawnSync(["cp", "-a", from, to], { stderr: "pipe" });
 	const problems = copied.stderr.toString().split("\n");

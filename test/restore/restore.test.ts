@@ -1,6 +1,6 @@
 /**
- * The database machine and its disk are lost, and an older state is restored from a base backup taken under load and
- * the log up to a moment. `src/ops/restore.md` describes the procedure.
+ * The database's machine and disk are lost. An older state is restored from a base backup, taken under load, and the
+ * log up to a moment. `src/ops/restore.md` describes the procedure.
  */
 import { describe, expect, test } from "bun:test";
 import { cpSync, rmSync } from "node:fs";
@@ -21,14 +21,15 @@ import { createBackup } from "./base-backup.ts";
 
 const RICH = 100_000_000_000;
 /**
- * Covers forty requests, or a dozen in short: the account has spent its credit before the loss and must not regain it.
+ * Credit for about forty requests, in the short run a dozen: it is spent before the loss, and the restore must not
+ * return it.
  */
 const POOR = LONG ? 1_400_000 : 450_000;
 const REQUESTS = Number(process.env.REQUESTS ?? (LONG ? 40 : 9));
 const USERS = LONG ? 4 : 3;
 const SHORT: Ask = { words: 4, stream: true, maxTokens: 20 };
 const STREAM: Ask = { words: 400, stream: true, maxTokens: 500 };
-/** Tokens that the gateway may relay ahead of its journal. */
+/** Cost of the 64 tokens that the gateway may deliver before its journal has them. */
 const QUANTUM = costOf(0, 64);
 
 const backup = createBackup();
@@ -37,11 +38,11 @@ const postgres = await withOwnPostgres({ ...backup.settings, fsync: "off" });
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 2, failures: 0 }));
 const fleet = untilEnd(await startFleet({ databaseUrl: postgres.url, upstreamUrl: upstream.url, instances: 2 }));
 const [first, second] = fleet.members as [FleetMember, FleetMember];
-/** Instances that serve after the loss of the journals. */
+/** Instances that run again after the journals were lost. */
 const AFTERWARDS = LONG ? fleet.members : [first];
 const journals = temporaryFolder();
 
-/** What an instance keeps for a database that loses commits. */
+/** Folders of an instance's data that are kept for a database that lost commits. */
 const KEPT = ["journal", "control"];
 
 type Key = Awaited<ReturnType<typeof fleet.key>>;
@@ -51,7 +52,9 @@ const chargeOf = (sent: readonly Sent[]) =>
 	sent.reduce((sum, { usage }) => sum + Math.round((usage?.cost ?? 0) * 1e9), 0);
 const usd = (nano: number) => `USD ${(nano / 1e9).toFixed(6)}`;
 
-/** Sends requests with all keys to the instances until `enough` answers are whole and `until` is done. */
+/**
+ * Sends requests with all keys to the instances until `enough` have been answered completely and `until` has resolved.
+ */
 async function serve(
 	keys: readonly Key[],
 	enough: number,
@@ -67,7 +70,7 @@ async function serve(
 		for (let turn = user; !done || wholes() < enough; turn++) {
 			const answer = await send(keys[turn % keys.length] as Key, SHORT, at[turn % at.length] as FleetMember);
 			sent.push(answer);
-			// A backup takes a second; some dozens of requests during it suffice.
+			// Slows the requests down: some dozens during the backup, which takes a second, are enough.
 			await Bun.sleep(20);
 		}
 	});
@@ -88,7 +91,7 @@ const missing = async (sent: readonly Sent[]) => {
 };
 const broken = async () => (await reconcile(fleet.statements)).checks.filter(({ ok }) => !ok);
 
-/** Kills the database with its disk and both instances; keeps a copy of the journals of this moment. */
+/** Kills the database with its disk, and both instances; keeps a copy of the journals as they are then. */
 async function loseMachine(): Promise<void> {
 	await Promise.all(fleet.members.map((member) => member.crash()));
 	await postgres.crash();
@@ -103,7 +106,8 @@ function placeJournals(kept: boolean): void {
 	}
 }
 
-// Before the loss: traffic, a backup under traffic, traffic that only the log has, the end of the log, more traffic.
+// The order before the loss: requests, a backup under load, requests that only the log has, the end of the log, more
+// requests.
 const rich = await fleet.account(RICH);
 const poor = await fleet.account(POOR);
 const keys = [await fleet.key(rich), await fleet.key(rich), await fleet.key(poor)];
@@ -116,7 +120,7 @@ const settled = async () => (await missing(whole([...inBackup, ...inLog]))).leng
 await waitFor(settled, "all usage to be in Postgres");
 await backup.keepLog(postgres);
 
-// An epoch that the restored database does not know and whose number it assigns again.
+// Starts an epoch that the restored database lacks, so that it assigns the epoch's number again.
 await second.stop("SIGINT");
 await second.start();
 const stranger = await fleet.account(RICH);
@@ -135,10 +139,10 @@ await waitFor(
 await loseMachine();
 const cut = await Promise.all(cutting);
 const acknowledged = whole(afterwards);
-/** Requests of a customer and a key created after the end of the log. */
+/** Requests of a customer and a key that were created after the end of the log. */
 const ofUnknown = acknowledged.filter(({ key }) => key === strangersKey.id || key === newKey.id);
 
-// In short the journals are kept; `chaos/journal-modes.test.ts` covers the attestation of lost journals.
+// The short run keeps the journals; `chaos/journal-modes.test.ts` covers the attestation of lost ones.
 describe.if(LONG)("a restore with lost journals", () => {
 	test("loses exactly what was acknowledged after the end of the log", async () => {
 		placeJournals(false);
@@ -189,7 +193,7 @@ describe("a restore with kept journals", () => {
 		await postgres.crash();
 		placeJournals(true);
 		await backup.restoreTo(postgres);
-		// Closed epochs of the restored books keep their held credit for the claims of their journals.
+		// Closed epochs in the restored books hold credit for the settlements in their journals.
 		await Promise.all(["i0", "i1"].map(recover));
 		await Promise.all(fleet.members.map((member) => member.start()));
 		await waitFor(() => handedIn(fleet.members), "the journals to be handed in", 30_000);
@@ -197,7 +201,7 @@ describe("a restore with kept journals", () => {
 		const rows = await rowsOf([...acknowledged, ...cut]);
 		const off = [...rows.values()].reduce((sum, row) => sum + row.off, 0);
 		const charged = acknowledged.reduce((sum, { uuid }) => sum + (rows.get(uuid ?? "")?.charged ?? 0), 0);
-		// A customer missing in the restored books cannot be charged: the usage is written off and recorded.
+		// A customer that the restored books lack cannot be charged: the usage is recorded and written off.
 		expect([charged, off]).toEqual([chargeOf(acknowledged) - chargeOf(ofUnknown), chargeOf(ofUnknown)]);
 		expect(off).toBeGreaterThan(0);
 		for (const one of cut) {
@@ -220,13 +224,13 @@ describe("a restore with kept journals", () => {
 	}, 60_000);
 });
 
-/** An operator who knows that no process of the instance runs does this. */
+/** Attests that the instance is lost, as an operator does who knows that none of its processes runs. */
 async function recover(id: string): Promise<void> {
 	const { exitCode, stderr } = await runHere(["instance", "recover", id, "--journal-lost", "--json"], fleet.env);
 	expect([exitCode, stderr]).toEqual([0, ""]);
 }
 
-/** The poor customer sends requests to each instance until the credit is spent. */
+/** Sends the poor customer's requests to each instance until the credit is spent. */
 async function spendDry(members: readonly FleetMember[]): Promise<void> {
 	for (const member of members)
 		await waitFor(

@@ -17,8 +17,8 @@ const BASELINE = "src/db/migrations/0000_baseline.sql";
 const FILES = ["src", "package.json", "bun.lock", "tsconfig.json"];
 
 /**
- * The last commit of the former version, if this version is compatible and the history has it; else the present tree
- * with renamed functions, so that two versions' SQL functions still share one database.
+ * The last commit of the former version if it is compatible and in the Git history. Otherwise the present source with
+ * renamed functions, so that two sets of SQL functions still share a database.
  */
 export function takeFormerVersion() {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-former-"));
@@ -27,15 +27,15 @@ export function takeFormerVersion() {
 	if (!taken) copyPresentTree(folder);
 	return {
 		name: taken ? commit.slice(0, 8) : "the present tree with other functions",
-		// Bundled into few files, since a start from source takes twice the work.
+		// Bundled into few files, because a start from source takes twice the processor time.
 		program: [process.execPath, bundle(folder, join(folder, "app"))] as Program,
 		remove: () => rmSync(folder, { recursive: true, force: true }),
 	};
 }
 
 /**
- * The commit before the one that gave `package.json` its version, if its minor version and baseline are the present
- * ones.
+ * The commit before the one that set the version in `package.json`, if both versions have one minor version and one
+ * baseline.
  */
 function formerCommit(): string | undefined {
 	const changed = git("log", "-1", "--format=%H", '-G"version": "', "--", "package.json")?.trim();
@@ -46,7 +46,7 @@ function formerCommit(): string | undefined {
 	return minor(git("show", `${commit}:package.json`) ?? "{}") === present ? commit : undefined;
 }
 
-/** Output of Git; undefined if empty or failed. */
+/** Git's output; undefined if it is empty or the command failed. */
 function git(...args: string[]): string | undefined {
 	if (Bun.which("git") === null) return undefined;
 	const { success, stdout } = Bun.spawnSync(["git", ...args], { cwd: ROOT, stderr: "ignore" });
@@ -61,7 +61,7 @@ function unpack(commit: string, folder: string): boolean {
 function copyPresentTree(folder: string): void {
 	rmSync(folder, { recursive: true });
 	for (const name of FILES) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
-	// Functions are named after their text.
+	// Adds a line to the SQL text, whose hash is part of the functions' names.
 	appendFileSync(join(folder, "src/db/functions/audit.sql"), "\n-- Of the former version.\n");
 	const path = join(folder, "package.json");
 	const former = { ...JSON.parse(readFileSync(path, "utf8")), version: "0.0.0-former" };
@@ -69,23 +69,23 @@ function copyPresentTree(folder: string): void {
 	symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
 }
 
-/** Installs the present version's packages, or its own if they differ; false if unavailable. */
+/** Installs the packages of the present version, or the former version's own if they differ; false if unavailable. */
 function givePackages(folder: string): boolean {
 	const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 	const sources = [...new Bun.Glob("src/**/*.{ts,tsx}").scanSync({ cwd: folder })];
 	const text = sources.map((path) => readFileSync(join(folder, path), "utf8")).join("\n");
-	// Packages that the source does not name are not needed at run time.
+	// Packages that the source does not import are not needed at run time.
 	const used = Object.keys(dependencies).filter((name) => text.includes(`"${name}"`) || text.includes(`"${name}/`));
 	if (used.every((name) => existsSync(join(ROOT, "node_modules", name)))) {
 		symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
 		return true;
 	}
-	// Without the embedded PostgreSQL, which is large and unused here.
+	// Leaves out the embedded PostgreSQL, which is large and not used here.
 	const options = ["--production", "--frozen-lockfile", "--omit=optional", "--ignore-scripts", "--no-summary"];
 	return Bun.spawnSync([process.execPath, "install", ...options], { cwd: folder, timeout: 120_000 }).success;
 }
 
-/** Bundles the checkout at `root` into `folder` and returns its program. */
+/** Bundles the source at `root` into `folder`; returns the command that starts it. */
 function bundle(root: string, folder: string): string {
 	const flags = ["--target=bun", "--splitting", "--minify-syntax", "--minify-whitespace"];
 	const { success, stderr } = Bun.spawnSync(

@@ -1,6 +1,6 @@
 /**
- * Two versions on one database, as in an upgrade and a rollback; the former version is the real program from the
- * history. Long form: `bun run upgrade`.
+ * Two versions on one database, as during an upgrade and a rollback; the former version is the real program from the
+ * Git history. Long form: `bun run upgrade`.
  */
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ atEnd(() => former.remove());
 
 const PHASE_REQUESTS = 16;
 const ANSWERS = 12;
-/** Instances start, stop or are fenced most of the time; clients without a pause would take the processor. */
+/** Clients pause between requests: without pauses starting and stopping instances would lack processor time. */
 const REST_MS_MAX = LONG ? 100 : 200;
 const RICH = 100_000_000_000;
 const LONG_STREAM: Ask = { words: 150, stream: true, maxTokens: 200 };
@@ -45,12 +45,12 @@ test(`versions change by kill -9${LONG ? " or in order" : ""} without a lost req
 		const rolled = LONG ? await roll(fleet, upstream, [...forth, ...back, [first, PROGRAM]]) : undefined;
 		const load = await startLoad(fleet, createRandom(1), { users: 3, restMsMax: REST_MS_MAX, accounts: 6 });
 		await served(load, fleet);
-		// The newer version replays its journal.
+		// The newer version replays the older version's journal.
 		await second.crash();
 		await startAs(second, PROGRAM);
 		await served(load, fleet);
-		// The older version replays its journal. The long form boots it next to the live newer version, which once replaced
-		// the functions.
+		// The older version replays the newer version's journal. In the long run it boots while the newer version is live,
+		// whose functions it must not replace.
 		const newer = LONG ? first : second;
 		await newer.crash();
 		await startAs(newer, old);
@@ -65,7 +65,7 @@ test(`versions change by kill -9${LONG ? " or in order" : ""} without a lost req
 	});
 });
 
-/** Replaces each instance in turn behind a balancer: no request is refused, and running streams end normally. */
+/** Replaces the instances one by one through a balancer: no request is refused, and running streams end normally. */
 async function roll(fleet: Fleet, upstream: CountingUpstream, steps: readonly (readonly [FleetMember, Program])[]) {
 	const account = await fleet.account(RICH);
 	const made = [await fleet.key(account), await fleet.key(account)];
@@ -94,7 +94,7 @@ async function roll(fleet: Fleet, upstream: CountingUpstream, steps: readonly (r
 	return { sent, keys, accounts: new Map([[account, RICH]]) };
 }
 
-// `db/migrated.test.ts` covers the marker that this version writes.
+// `db/migrated.test.ts` tests the mark that this version writes for it.
 test.skipIf(!LONG)("the former version refuses a schema that breaks it", async () => {
 	const database = await createEmptyDatabase();
 	const folder = temporaryFolder();
@@ -117,7 +117,7 @@ async function startAs(member: FleetMember, program: Program): Promise<void> {
 	await member.start();
 }
 
-/** Waits until every running instance has answered more requests. */
+/** Waits until each running instance has answered further requests. */
 async function served(load: Load, fleet: Fleet): Promise<void> {
 	const from = load.sent.length;
 	const whole = (index: number) => load.sent.slice(from).filter((one) => one.complete && one.member === index).length;
@@ -144,14 +144,14 @@ async function withFleet(
 	try {
 		const load = await steps(fleet, upstream);
 		await waitFor(() => handedIn(fleet.members), "journals of crashes to be handed in", 30_000);
-		// An instance fenced during its start learns it from its next heartbeat and hands in its usage.
+		// An instance that is fenced off during its start learns so from its next heartbeat and settles its usage.
 		const dead = () => fleet.sql`select 1 from instance_now where state = 'dead'`;
 		await waitFor(async () => (await dead()).length === 0, "nobody to be fenced off", 60_000);
 		expect(await Promise.all(fleet.members.map((member) => member.stop("SIGINT")))).toEqual([0, 0]);
 		const findings = await judge(fleet, load, await upstream.report());
 		const broken = findings.filter((finding) => finding.broken.length > 0);
 		expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);
-		// Requests are refused only for their own limits or by an instance that restarts.
+		// Only a limit of their own, or an instance that restarts, refuses requests.
 		const codes = new Set(load.sent.flatMap(({ status, code }) => (status >= 500 ? [`${status} ${code}`] : [])));
 		expect(
 			[...codes].filter((code) => !/^50[234] (upstream_error|upstream_timeout|service_unavailable)$/.test(code)),
@@ -166,7 +166,7 @@ async function withFleet(
 const USERS = 4;
 const SHORT: Ask = { words: 6, stream: true, maxTokens: 30 };
 
-/** A balancer: knows which instances are in rotation, uses them in turn and repeats no request. */
+/** A balancer that uses the instances in rotation in turn and repeats no request. */
 function startBalanced(fleet: Fleet, keys: readonly LoadKey[]) {
 	const sent: Sent[] = [];
 	const rotation = new Set(fleet.members);
@@ -185,14 +185,14 @@ function startBalanced(fleet: Fleet, keys: readonly LoadKey[]) {
 			short.set(member, (short.get(member) ?? 0) + 1);
 			const answer = await send(member, SHORT);
 			short.set(member, (short.get(member) ?? 0) - 1);
-			// Leaves processor time to starting instances.
+			// Leaves processor time for instances that start.
 			await Bun.sleep(answer.complete ? 50 : 100);
 		}
 	});
 	return {
 		sent,
 		send,
-		/** Requests in flight to the former address have ended. */
+		/** Waits until the requests in flight to the former address have ended. */
 		async leave(member: FleetMember) {
 			rotation.delete(member);
 			await waitFor(() => short.get(member) === 0, "the last short answer", 30_000);

@@ -1,31 +1,26 @@
 /** A gateway whose process or machine is paused, as during a live migration. */
 import { expect, test } from "bun:test";
-import { join } from "node:path";
 import { withProduct } from "../attack/product.ts";
-import { atEnd } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
 import { chatModel } from "../support/service.ts";
+import { reply, withUpstream } from "../support/upstream-server.ts";
 
 const SILENCE_S = 2;
 const WORDS = 100;
 
-async function startTrickling(): Promise<string> {
-	const program = join(import.meta.dir, "../support/upstream-process.ts");
-	const child = Bun.spawn([process.execPath, program, "--gap-ms", "50", "--words", String(WORDS)], { stdout: "pipe" });
-	atEnd(async () => {
-		child.kill();
-		await child.exited;
-	});
-	const { value } = await child.stdout.getReader().read();
-	return JSON.parse(new TextDecoder().decode(value)).url;
-}
+const upstream = withUpstream();
+upstream.always(() =>
+	reply()
+		.text(Array.from({ length: WORDS }, (_, at) => ` word${at}`))
+		.trickle(50),
+);
 
 /** Pauses the gateway in the first or in the second period of the silence limit. */
 test.each([...(LONG ? ["word2"] : []), "word45"])(
 	"a stream continues after its gateway was paused at %s beyond the time limit",
 	async (word) => {
 		const product = await withProduct({
-			models: chatModel({ url: await startTrickling() }),
+			models: chatModel({ url: upstream.url }),
 			limits: `  silence_s: ${SILENCE_S}`,
 		});
 		const answer = await fetch(`${product.url}/v1/chat/completions`, {

@@ -3,32 +3,25 @@ import type { Socket } from "bun";
 
 export interface ConnectionHandlers {
 	/** The answer to the last request is complete. */
-	answered(status: number, bodyBytes: number): void;
+	answered(status: number, bodyBytes: number, head: string): void;
 	/** A part of a body without framing. Valid during the call only. */
 	body?(bytes: Buffer): void;
 	/** The connection ended while an answer was pending. */
 	broke(reason: string): void;
 }
 
-export interface RawConnection {
-	/** One request at a time: head and body. */
-	send(request: Uint8Array): void;
-	busy(): boolean;
-	/** Pauses or resumes reading. */
-	pause(): void;
-	resume(): void;
-	close(): void;
-}
+export type RawConnection = Awaited<ReturnType<typeof openConnection>>;
 
 type Phase = "head" | "fixed" | "chunk size" | "chunk" | "until close";
 
 const NO_BYTES = Buffer.alloc(0);
 
-export async function openConnection(port: number, handlers: ConnectionHandlers): Promise<RawConnection> {
+export async function openConnection(port: number, handlers: ConnectionHandlers) {
 	let phase: Phase = "head";
 	let carry: Buffer = NO_BYTES;
 	let remaining = 0;
-	let status = 0;
+	let head = "";
+	let isOpen = true;
 	let bodyBytes = 0;
 	let due = false;
 	let unsent: Uint8Array | undefined;
@@ -41,11 +34,10 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 	function complete(): void {
 		phase = "head";
 		due = false;
-		handlers.answered(status, bodyBytes);
+		handlers.answered(Number(head.slice(9, 12)), bodyBytes, head);
 	}
 
-	function startBody(head: string): void {
-		status = Number(head.slice(9, 12));
+	function startBody(): void {
 		bodyBytes = 0;
 		const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
 		if (length !== undefined) {
@@ -60,7 +52,8 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 		if (phase === "head") {
 			const end = view.indexOf("\r\n\r\n", at);
 			if (end === -1) return -1;
-			startBody(view.toString("latin1", at, end + 2));
+			head = view.toString("latin1", at, end + 2);
+			startBody();
 			return end + 4;
 		}
 		if (phase === "chunk size") {
@@ -114,6 +107,7 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 	}
 
 	function ended(reason: string): void {
+		isOpen = false;
 		if (phase === "until close" && due) complete();
 		else if (due) {
 			due = false;
@@ -135,11 +129,13 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 		},
 	});
 	return {
-		send(request) {
+		/** One request at a time: head and body. */
+		send(request: Uint8Array) {
 			due = true;
 			write(socket, request);
 		},
-		busy: () => due,
+		/** The server has not ended it. */
+		isOpen: () => isOpen,
 		pause: () => void socket.pause(),
 		resume: () => void socket.resume(),
 		close() {

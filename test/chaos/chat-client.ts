@@ -1,4 +1,4 @@
-import { MODEL } from "./fleet.ts";
+import { type FleetMember, MODEL } from "./fleet.ts";
 
 export interface Sent {
 	/** Undefined: the gateway never answered. */
@@ -40,13 +40,13 @@ export function nowMs(): number {
 
 /** Sends a chat and reads its answer. Never rejects. */
 export async function sendChat(
-	to: { member: number; url: string },
+	to: Pick<FleetMember, "index" | "url">,
 	key: { id: string; secret: string },
 	ask: Ask,
 ): Promise<Sent> {
 	const sent: Sent = {
 		uuid: undefined,
-		member: to.member,
+		member: to.index,
 		key: key.id,
 		streamed: ask.stream,
 		sentAtMs: nowMs(),
@@ -87,6 +87,27 @@ export async function sendChat(
 		sent.endMs = nowMs();
 	}
 	return sent;
+}
+
+/** Users who send one request after the other until `stop`, with a pause after each answer. */
+export function keepSending(users: readonly (() => Promise<Sent>)[], restMs: (answer: Sent) => number) {
+	const sent: Sent[] = [];
+	let stopping = false;
+	const running = users.map(async (send) => {
+		while (!stopping) {
+			const answer = await send();
+			sent.push(answer);
+			await Bun.sleep(restMs(answer));
+		}
+	});
+	return {
+		sent: sent as readonly Sent[],
+		async stop() {
+			stopping = true;
+			await Promise.all(running);
+			return sent as readonly Sent[];
+		},
+	};
 }
 
 function bodyOf(ask: Ask) {

@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import { untilEnd } from "../support/at-end.ts";
 import { waitFor } from "../support/wait.ts";
-import { nowMs, type Sent, sendChat } from "./chat-client.ts";
+import { keepSending, nowMs, type Sent, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, startFleet } from "./fleet.ts";
 
@@ -22,28 +22,13 @@ export async function withCustomers({ databaseUrl, instances }: { databaseUrl: s
 	const member = fleet.members[0] as FleetMember;
 
 	const ask = (key: Key, at = 0, to = member): Promise<Sent> =>
-		sendChat({ member: to.index, url: to.url }, key, { words: 4, stream: at % 2 === 0, maxTokens: 50 });
+		sendChat(to, key, { words: 4, stream: at % 2 === 0, maxTokens: 50 });
 
 	/** Sends requests continuously until `stop`. */
 	function keepAsking(key: Key, to = member) {
-		const sent: Sent[] = [];
-		let stopping = false;
-		const users = Array.from({ length: USERS }, async (_, at) => {
-			while (!stopping) {
-				const answer = await ask(key, at, to);
-				sent.push(answer);
-				// Leaves processor time to parallel tests.
-				await Bun.sleep(120);
-			}
-		});
-		return {
-			sent,
-			async stop() {
-				stopping = true;
-				await Promise.all(users);
-				return sent;
-			},
-		};
+		const users = Array.from({ length: USERS }, (_, at) => () => ask(key, at, to));
+		// The pause leaves processor time to parallel tests.
+		return keepSending(users, () => 120);
 	}
 
 	async function rowsOf(account: string): Promise<{ count: number; charged: number }> {

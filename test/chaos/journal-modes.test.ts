@@ -83,7 +83,7 @@ async function startPlace(mode: Mode): Promise<Place> {
 		fleet,
 		member,
 		account,
-		ask: (what) => sendChat({ member: 0, url: member.url }, key, what),
+		ask: (what) => sendChat(member, key, what),
 		async rowOf(one) {
 			// Its client received nothing, not even its id.
 			if (one.uuid === undefined) return undefined;

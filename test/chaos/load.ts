@@ -115,7 +115,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 			const member = own.pick(fleet.members);
 			const leaves = own.fraction();
 			const stream = own.fraction() < 0.7;
-			const answer = await sendChat({ member: member.index, url: member.url }, own.pick(active), {
+			const answer = await sendChat(member, own.pick(active), {
 				words: Math.floor(own.between(1, 90)),
 				stream,
 				maxTokens: Math.floor(own.between(5, 120)),
@@ -133,7 +133,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		const known = keys.filter(({ id }) => steady.has(id));
 		while (!stopping) {
 			const ask = { words: Math.floor(own.between(1, 9)), stream: false, maxTokens: Math.floor(own.between(2, 12)) };
-			sent.push(await sendChat({ member: member.index, url: member.url }, own.pick(known), ask));
+			sent.push(await sendChat(member, own.pick(known), ask));
 			await Bun.sleep(own.between(10, 50));
 		}
 	}

@@ -2,7 +2,7 @@ import postgres from "postgres";
 import { revokeKey } from "../../src/keys/key-admin.ts";
 import { reconcile } from "../../src/ledger/reconciler.ts";
 import { waitFor } from "../support/wait.ts";
-import { nowMs, type Sent, sendChat } from "./chat-client.ts";
+import { keepSending, nowMs, type Sent, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { type Fleet, type FleetMember, handedIn, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
@@ -150,41 +150,18 @@ async function tablesOf(fleet: Fleet): Promise<string[]> {
 	return rows.map(({ name }) => name);
 }
 
-interface Traffic {
-	readonly sent: Sent[];
-	stop(): Promise<void>;
-}
+type Traffic = Awaited<ReturnType<typeof startTraffic>>;
 
 /** Customers whose keys and credit both instances know, with requests at short intervals. */
-async function startTraffic(fleet: Fleet): Promise<Traffic> {
-	const sent: Sent[] = [];
-	let stopping = false;
-	const ask = async (member: FleetMember, key: { id: string; secret: string }, nth: number) => {
-		const how = { words: 4, stream: nth % 2 === 0, maxTokens: 30 };
-		sent.push(await sendChat({ member: member.index, url: member.url }, key, how));
-	};
-	const users: Promise<void>[] = [];
-	for (let nth = 0; nth < CUSTOMERS; nth++) {
-		const key = await fleet.key(await fleet.account());
-		for (const member of fleet.members) {
-			users.push(
-				(async () => {
-					while (!stopping) {
-						await ask(member, key, nth);
-						await Bun.sleep(40);
-					}
-				})(),
-			);
-		}
-	}
-	await waitFor(() => isSmooth(sent, 100), "the traffic to be smooth", 60_000);
-	return {
-		sent,
-		async stop() {
-			stopping = true;
-			await Promise.all(users);
-		},
-	};
+async function startTraffic(fleet: Fleet) {
+	const keys: { id: string; secret: string }[] = [];
+	while (keys.length < CUSTOMERS) keys.push(await fleet.key(await fleet.account()));
+	const users = keys.flatMap((key, nth) =>
+		fleet.members.map((member) => () => sendChat(member, key, { words: 4, stream: nth % 2 === 0, maxTokens: 30 })),
+	);
+	const traffic = keepSending(users, () => 40);
+	await waitFor(() => isSmooth(traffic.sent, 100), "the traffic to be smooth", 60_000);
+	return traffic;
 }
 
 const isSmooth = (sent: readonly Sent[], last: number) =>

@@ -20,8 +20,8 @@ test.if(LONG)("a gateway silent beyond its lease returns within its share of the
 	const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl: upstream.url, instances: 2 }));
 	const [stayer, returner] = fleet.members as [FleetMember, FleetMember];
 	const key = await fleet.key(await fleet.account(), { concurrencyMax: AT_ONCE });
-	const ask = ({ index, url }: FleetMember, words: number) =>
-		sendChat({ member: index, url }, key, { words, stream: true, maxTokens: 2 * words, leaveAfterMs: RUNS_MS });
+	const ask = (member: FleetMember, words: number) =>
+		sendChat(member, key, { words, stream: true, maxTokens: 2 * words, leaveAfterMs: RUNS_MS });
 	const shareOf = async ({ index }: FleetMember) =>
 		(await fleet.sql`select amount from key_share where key_id = ${key.id} and instance_id = ${`i${index}`}`)[0]
 			?.amount;

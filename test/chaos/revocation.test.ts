@@ -5,10 +5,10 @@ import { untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
 import { waitFor } from "../support/wait.ts";
-import { nowMs, type Sent, sendChat, uuidOf } from "./chat-client.ts";
+import { keepSending, nowMs, type Sent, sendChat, uuidOf } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { summaryOf } from "./figures.ts";
-import { type Fleet, GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
+import { type FleetMember, GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 
 /** One live instance and one paused; each more costs its start. */
 const INSTANCES = LONG ? 3 : 2;
@@ -40,31 +40,19 @@ const SERVED_REST_MS = LONG ? 15 : 40;
 
 /** Sends requests with the key to all instances until stopped; pause after a refusal. */
 function keepAsking(key: { id: string; secret: string }, againMs = 5) {
-	const sent: Sent[] = [];
-	let stopping = false;
-	const users = Array.from({ length: USERS }, async (_, at) => {
-		const member = fleet.members[at % fleet.members.length] as Fleet["members"][number];
-		while (!stopping) {
-			const answer = await sendChat({ member: member.index, url: member.url }, key, {
-				words: 3,
-				stream: at < INSTANCES,
-				maxTokens: 20,
-			});
-			sent.push(answer);
-			await Bun.sleep(answer.status === 200 ? SERVED_REST_MS : againMs);
-		}
+	const users = Array.from({ length: USERS }, (_, at) => () => {
+		const member = fleet.members[at % fleet.members.length] as FleetMember;
+		return sendChat(member, key, { words: 3, stream: at < INSTANCES, maxTokens: 20 });
 	});
+	const sending = keepSending(users, ({ status }) => (status === 200 ? SERVED_REST_MS : againMs));
+	const { sent } = sending;
 	return {
-		sent,
+		...sending,
 		served: () =>
 			waitFor(
 				() => fleet.members.every(({ index }) => sent.some((one) => one.member === index && one.status === 200)),
 				"every instance to serve the key",
 			),
-		async stop() {
-			stopping = true;
-			await Promise.all(users);
-		},
 	};
 }
 
@@ -119,9 +107,7 @@ describe("revocation on several instances under load", () => {
 			soonest[renewed] = Math.min(soonest[renewed] as number, returnedMs - startedMs);
 			expect(effective).toBe(true);
 			const refused = await Promise.all(
-				fleet.members.map(({ index, url }) =>
-					sendChat({ member: index, url }, key, { words: 1, stream: false, maxTokens: 5 }),
-				),
+				fleet.members.map((member) => sendChat(member, key, { words: 1, stream: false, maxTokens: 5 })),
 			);
 			expect(refused.map((one) => one.code)).toEqual(Array(INSTANCES).fill("api_key_revoked"));
 			await asking.stop();
@@ -157,7 +143,7 @@ describe("revocation on several instances under load", () => {
 			const result = await runCli(["key", "revoke", key.id, "--json"], fleet.env);
 			const returnedMs = nowMs();
 			expect(result.json<{ effective: boolean }>().effective).toBe(true);
-			await sendChat({ member: 0, url: fleet.members[0]?.url as string }, key, {
+			await sendChat(fleet.members[0] as FleetMember, key, {
 				words: 1,
 				stream: false,
 				maxTokens: 5,
@@ -172,7 +158,7 @@ describe("revocation on several instances under load", () => {
 		const key = await fleet.key(await fleet.account());
 		const asking = keepAsking(key, 25);
 		await asking.served();
-		const paused = fleet.members[1] as Fleet["members"][number];
+		const paused = fleet.members[1] as FleetMember;
 		paused.process()?.kill("SIGSTOP");
 		const startedMs = nowMs();
 		const entry = await revokeKey(fleet.statements, key);
@@ -183,9 +169,7 @@ describe("revocation on several instances under load", () => {
 		expect(effective).toBe(true);
 		expect(tookMs).toBeLessThan(LEASE_TTL_MS + GRACE_MS + MARGIN_MS);
 		// Requests with the key are in the paused instance's sockets; it must refuse them when it reads them.
-		const waiting = Array.from({ length: 8 }, () =>
-			sendChat({ member: 1, url: paused.url }, key, { words: 3, stream: false, maxTokens: 20 }),
-		);
+		const waiting = Array.from({ length: 8 }, () => sendChat(paused, key, { words: 3, stream: false, maxTokens: 20 }));
 		paused.process()?.kill("SIGCONT");
 		const answers = await Promise.all(waiting);
 		// A connection that was idle for too long is closed instead.
@@ -203,11 +187,11 @@ describe("revocation on several instances under load", () => {
 		let status = 0;
 		while (status !== 200 && performance.now() < giveUpAtMs) {
 			const ask = { words: 3, stream: false, maxTokens: 20 };
-			status = (await sendChat({ member: 1, url: paused.url }, other, ask)).status;
+			status = (await sendChat(paused, other, ask)).status;
 			if (status !== 200) await Bun.sleep(20);
 		}
 		expect(status).toBe(200);
 		const ask = { words: 3, stream: false, maxTokens: 20 };
-		expect((await sendChat({ member: 1, url: paused.url }, key, ask)).code).toBe("api_key_revoked");
+		expect((await sendChat(paused, key, ask)).code).toBe("api_key_revoked");
 	}, 60_000);
 });

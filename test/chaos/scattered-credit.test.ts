@@ -46,7 +46,7 @@ async function needOf(): Promise<number> {
 }
 
 function askOf(key: { id: string; secret: string }, member: number): Promise<Sent> {
-	return sendChat({ member, url: fleet.members[member]?.url as string }, key, ASK);
+	return sendChat(fleet.members[member] as FleetMember, key, ASK);
 }
 
 /** One after the other, each to a random instance, until the first refusal. */

@@ -8,7 +8,7 @@ import { untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { foldAll } from "../support/sums.ts";
 import { waitFor } from "../support/wait.ts";
-import { sendChat } from "./chat-client.ts";
+import { keepSending, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, handedIn, startFleet } from "./fleet.ts";
 
@@ -30,25 +30,20 @@ test(
 	async () => {
 		const accountId = await fleet.account(PAID);
 		const key = await fleet.key(accountId, { capNanoUsd: nanoUsd(CAP) });
-		let served = 0;
-		let stopping = false;
-		const users = Array.from({ length: USERS }, async (_, nth) => {
-			while (!stopping) {
-				const ask = { words: 20 + 30 * nth, stream: nth % 3 > 0, maxTokens: 300 };
-				const { tokens, status } = await sendChat({ member: 0, url: member.url }, key, ask);
-				if (tokens > 0 || status === 200) served += 1;
-				// Leaves processor time to starting processes and parallel tests.
-				await Bun.sleep(20);
-			}
+		const users = Array.from({ length: USERS }, (_, nth) => () => {
+			const ask = { words: 20 + 30 * nth, stream: nth % 3 > 0, maxTokens: 300 };
+			return sendChat(member, key, ask);
 		});
+		// The pause leaves processor time to starting processes and parallel tests.
+		const traffic = keepSending(users, () => 20);
+		const served = () => traffic.sent.filter(({ tokens, status }) => tokens > 0 || status === 200).length;
 		for (let kill = 0; kill < KILLS; kill++) {
-			const before = served;
-			await waitFor(() => served > before + USERS, "traffic to be served", 30_000);
+			const before = served();
+			await waitFor(() => served() > before + USERS, "traffic to be served", 30_000);
 			await member.crash();
 			await member.start();
 		}
-		stopping = true;
-		await Promise.all(users);
+		await traffic.stop();
 		await waitFor(() => handedIn([member]), "journals to be handed in", 30_000);
 		const running = async () => (await sql`select 1 from reservation limit 1`).length;
 		// Most requests end before their settlement reaches Postgres, and no row shows the waiting settlements.
@@ -91,7 +86,7 @@ test(
 		expect((await sql`select 1 from ledger_entry where kind = 'credit_note'`).length).toBe(0);
 		expect((await reconcile(statements)).checks.filter(({ ok }) => !ok)).toEqual([]);
 		console.log(
-			`${KILLS} kills: ${served} requests served, ${rows?.recovered} of them cut, USD ${spent / 1e9} spent everywhere`,
+			`${KILLS} kills: ${served()} requests served, ${rows?.recovered} of them cut, USD ${spent / 1e9} spent everywhere`,
 		);
 	},
 	30_000 + KILLS * 20_000,

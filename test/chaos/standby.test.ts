@@ -17,7 +17,7 @@ const { sql } = fleet;
 test("after a takeover without the last key changes an instance serves known keys", async () => {
 	const account = await fleet.account();
 	const key = await fleet.key(account);
-	const ask = () => sendChat({ member: 0, url: member.url }, key, { words: 3, stream: false, maxTokens: 5 });
+	const ask = () => sendChat(member, key, { words: 3, stream: false, maxTokens: 5 });
 	expect((await ask()).status).toBe(200);
 	const lost = await fleet.key(account);
 	const [newest] = await sql`select max(seq) as seq from control_log`;

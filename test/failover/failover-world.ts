@@ -40,7 +40,7 @@ export async function startFailoverWorld(
 	const [first, second] = fleet.members as [FleetMember, FleetMember];
 	const answered: Sent[] = [];
 	const ask: FailoverWorld["ask"] = async (key, member) => {
-		const sent = await sendChat({ member: member.index, url: member.url }, key, {
+		const sent = await sendChat(member, key, {
 			words: 4,
 			stream: true,
 			maxTokens: 12,

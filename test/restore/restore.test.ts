@@ -46,8 +46,7 @@ const journals = temporaryFolder();
 const KEPT = ["journal", "control"];
 
 type Key = Awaited<ReturnType<typeof fleet.key>>;
-const send = (key: Key, what: Ask, member: FleetMember) =>
-	sendChat({ member: member.index, url: member.url }, key, what);
+const send = (key: Key, what: Ask, member: FleetMember) => sendChat(member, key, what);
 const chargeOf = (sent: readonly Sent[]) =>
 	sent.reduce((sum, { usage }) => sum + Math.round((usage?.cost ?? 0) * 1e9), 0);
 const usd = (nano: number) => `USD ${(nano / 1e9).toFixed(6)}`;

@@ -175,7 +175,7 @@ function startBalanced(fleet: Fleet, keys: readonly LoadKey[]) {
 	let turn = 0;
 	const send = async (member: FleetMember, ask: Ask) => {
 		const key = keys[turn++ % keys.length] as LoadKey;
-		const answer = await sendChat({ member: member.index, url: member.url }, key, ask);
+		const answer = await sendChat(member, key, ask);
 		sent.push(answer);
 		return answer;
 	};

@@ -22,20 +22,25 @@ export function createCors(answer: Answer, allowed: () => Cors): Answer {
 		if (!pathname.startsWith("/v1/") || pathname.startsWith("/v1/management/")) return answer(request);
 		const cors = allowed();
 		if (cors !== "*" && !cors.has(origin)) return answer(request);
-		const allow = (response: Response) => {
-			response.headers.set("access-control-allow-origin", cors === "*" ? cors : origin);
-			if (cors !== "*") response.headers.append("vary", "origin");
-			return response;
-		};
-		if (request.method === "OPTIONS" && request.headers.has("access-control-request-method"))
-			return allow(preflightAnswer(request));
-		const answered = answer(request);
-		const expose = (response: Response) => {
-			response.headers.set("access-control-expose-headers", EXPOSED);
-			return allow(response);
-		};
-		return answered instanceof Promise ? answered.then(expose) : expose(answered);
+		return allowedAnswer(answer, request, cors === "*" ? cors : origin);
 	};
+}
+
+/** A separate function, so that requests without `Origin` allocate no closure. `origin`: or `*`. */
+function allowedAnswer(answer: Answer, request: Request, origin: string): Response | Promise<Response> {
+	const allow = (response: Response) => {
+		response.headers.set("access-control-allow-origin", origin);
+		if (origin !== "*") response.headers.append("vary", "origin");
+		return response;
+	};
+	if (request.method === "OPTIONS" && request.headers.has("access-control-request-method"))
+		return allow(preflightAnswer(request));
+	const answered = answer(request);
+	const expose = (response: Response) => {
+		response.headers.set("access-control-expose-headers", EXPOSED);
+		return allow(response);
+	};
+	return answered instanceof Promise ? answered.then(expose) : expose(answered);
 }
 
 /** Allows all requested headers, because SDKs send their own (`x-stainless-…`). */

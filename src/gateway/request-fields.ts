@@ -109,13 +109,17 @@ export function honouredFields(
 		} else if (ignored === undefined) ignored = [name];
 		else ignored.push(name);
 	}
-	const refused = ignored?.find((name) => isRefused(model, name, body[name]));
-	if (refused !== undefined) {
-		throw new Fault("unsupported_parameter", `The model \`${model.id}\` does not support this parameter.`, {
-			param: refused.slice(0, 64),
-		});
-	}
+	if (ignored !== undefined) assertNoneRefused(ignored, body, model);
 	return { fields, ignored: ignored ?? NO_FIELDS };
+}
+
+/** A separate function, because a closure in the caller would keep its variables for every request. */
+function assertNoneRefused(ignored: readonly string[], body: Readonly<Record<string, unknown>>, model: Model): void {
+	const refused = ignored.find((name) => isRefused(model, name, body[name]));
+	if (refused === undefined) return;
+	throw new Fault("unsupported_parameter", `The model \`${model.id}\` does not support this parameter.`, {
+		param: refused.slice(0, 64),
+	});
 }
 
 function isRefused({ unsupportedParameters, kind }: Model, name: string, value: unknown): boolean {

@@ -40,8 +40,7 @@ export interface JsonBody {
 }
 
 /**
- * Reads a JSON object of at most `bytesMax` bytes. `bytes`: the body if it was already read. `field`: an array or
- * object whose raw text is returned too, unless the body is short; long strings in its value may be cut. Faults:
+ * Reads a JSON object of at most `bytesMax` bytes. `bytes`: the body if it was already read. Faults:
  * unsupported_media_type, payload_too_large, request_timeout, invalid_request.
  */
 export function readJson(
@@ -50,25 +49,22 @@ export function readJson(
 	reads: BodyReads,
 	takes: CountsBytes = TAKES_ANY,
 	bytes?: Uint8Array<ArrayBuffer>,
-	field?: string,
-	lists?: ListBounds,
+	form = ANY_FORM,
 ): Promise<JsonBody> {
 	// Not async, which would cost small bodies another promise.
 	try {
 		assertJsonType(connection.request);
-		const form = { owner: takes.owner, field, lists };
-		if (bytes !== undefined) return decodedBody(Promise.resolve(bytes), form);
+		if (bytes !== undefined) return decodedBody(Promise.resolve(bytes), takes.owner, form);
 		return readBody(connection, bytesMax, reads, takes, form);
 	} catch (error) {
 		return Promise.reject(error);
 	}
 }
 
-/** Reads bodies of this schema, whose bounds of lists come before any other look at them. `field`: as in `readJson`. */
+/** Reads bodies of this schema, whose bounds of lists come before any other look at them. `field`: as in `BodyForm`. */
 export function jsonReader(schema: TObject, field?: string): typeof readJson {
-	const lists = listBounds(schema);
-	return (connection, bytesMax, reads, takes, bytes) =>
-		readJson(connection, bytesMax, reads, takes, bytes, field, lists);
+	const form = { field, lists: listBounds(schema) };
+	return (connection, bytesMax, reads, takes, bytes) => readJson(connection, bytesMax, reads, takes, bytes, form);
 }
 
 /** Most elements of each list or map of the schema. */
@@ -82,13 +78,13 @@ function listBounds({ properties }: TObject): ListBounds {
 	);
 }
 
-/** What the reader of a body knows of it. */
 interface BodyForm {
-	/** Whose turn of the processor the work takes. */
-	readonly owner: string;
-	readonly field: string | undefined;
-	readonly lists: ListBounds | undefined;
+	/** An array or object whose raw text is returned too, unless the body is short; long strings in it may be cut. */
+	readonly field?: string | undefined;
+	readonly lists?: ListBounds;
 }
+
+const ANY_FORM: BodyForm = {};
 
 function assertJsonType(request: Request): void {
 	assertNotPacked(request.headers);
@@ -113,12 +109,16 @@ function readBody(
 	// Reading a body at once costs less than streaming it.
 	if (declared !== null ? declared <= ONE_STEP_BYTES : request.body === null)
 		return madeInTime(reads, READ_DEADLINE_MS, new TextReading(connection, takes, form));
-	return decodedBody(readBytes(connection, bytesMax, reads, takes, READ_DEADLINE_MS), form);
+	return decodedBody(readBytes(connection, bytesMax, reads, takes, READ_DEADLINE_MS), takes.owner, form);
 }
 
 /** A separate function, so that a small body allocates no closure. */
-async function decodedBody(reading: Promise<Uint8Array<ArrayBuffer>>, form: BodyForm): Promise<JsonBody> {
-	return bodyOf(await decoded(reading, form), form);
+async function decodedBody(
+	reading: Promise<Uint8Array<ArrayBuffer>>,
+	owner: string,
+	form: BodyForm,
+): Promise<JsonBody> {
+	return bodyOf(await decoded(reading, owner), owner, form);
 }
 
 /** A class, because there is one per request. */
@@ -137,19 +137,19 @@ class TextReading {
 
 	make(text: string): JsonBody | Promise<JsonBody> {
 		this.#takes.take(text.length);
-		return bodyOf(text, this.#form);
+		return bodyOf(text, this.#takes.owner, this.#form);
 	}
 }
 
 /** Returns a promise only if the body waits for its turn. */
-function bodyOf(text: string, form: BodyForm): JsonBody | Promise<JsonBody> {
+function bodyOf(text: string, owner: string, form: BodyForm): JsonBody | Promise<JsonBody> {
 	if (text.length < SHORT_CHARS) return shortBodyOf(text, form);
-	return text.length < LONG_CHARS ? shortBodyInTurn(text, form) : longBodyOf(text, form);
+	return text.length < LONG_CHARS ? shortBodyInTurn(text, owner, form) : longBodyOf(text, owner, form);
 }
 
 /** A separate function, so that a small body allocates no closure. */
-function shortBodyInTurn(text: string, form: BodyForm): JsonBody | Promise<JsonBody> {
-	return runInTurn(form.owner, () => shortBodyOf(text, form));
+function shortBodyInTurn(text: string, owner: string, form: BodyForm): JsonBody | Promise<JsonBody> {
+	return runInTurn(owner, () => shortBodyOf(text, form));
 }
 
 function shortBodyOf(text: string, { field, lists }: BodyForm): JsonBody {
@@ -162,7 +162,7 @@ function shortBodyOf(text: string, { field, lists }: BodyForm): JsonBody {
 	return { value, raw, leftOut: short.leftOut, timeSlice: undefined };
 }
 
-async function longBodyOf(text: string, { owner, field, lists }: BodyForm): Promise<JsonBody> {
+async function longBodyOf(text: string, owner: string, { field, lists }: BodyForm): Promise<JsonBody> {
 	const timeSlice = createTimeSlice(TURN_MS, owner);
 	await timeSlice.begin();
 	const checked = checkStructure(text, field, lists, timeSlice);
@@ -217,7 +217,7 @@ function notJson(cause?: unknown): never {
 }
 
 /** In slices. */
-async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>, { owner }: BodyForm): Promise<string> {
+async function decoded(reading: Promise<Uint8Array<ArrayBuffer>>, owner: string): Promise<string> {
 	const bytes = await reading;
 	const timeSlice = createTimeSlice(TURN_MS, owner);
 	if (bytes.length > DECODED_BYTES) await timeSlice.begin();

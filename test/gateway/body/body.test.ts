@@ -150,7 +150,7 @@ describe("a body", () => {
 		];
 		try {
 			const whole = post(text, { "content-length": String(text.length) });
-			await readJson(whole, text.length, systemReads, undefined, undefined, "messages");
+			await readJson(whole, text.length, systemReads, undefined, undefined, { field: "messages" });
 		} finally {
 			for (const spy of spies) spy.mockRestore();
 		}

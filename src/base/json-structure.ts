@@ -9,11 +9,14 @@ import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
  */
 const DEPTH_MAX = 128;
 const NAMES_MAX = 50_000;
+const OUTERMOST_NAMES_MAX = 1_000;
 const STRINGS_MAX = 100_000;
 /** Limit of commas, which separate elements and members. */
 const VALUES_MAX = 500_000;
 /** Commas of all members with numbers that a double cannot hold, whose parser is slow. */
-const EXACT_VALUES_MAX = 20_000;
+const EXACT_VALUES_MAX = 5_000;
+/** Limit of a number's characters, which are read in one step. */
+const NUMBER_CHARS_MAX = 1_000;
 /** Any integer with so many digits is below 2^53. */
 const SAFE_DIGITS = 15;
 /** Limit of backslashes: text made of escapes is parsed ten times slower. */
@@ -94,6 +97,7 @@ class Scan implements Structure {
 	at = 0;
 	depth = 0;
 	names = 0;
+	#outermost = 0;
 	strings = 0;
 	/** Quotes inside strings, which are escaped. */
 	quotes = 0;
@@ -159,6 +163,7 @@ class Scan implements Structure {
 
 	/** The name of the current member has ended: an earlier member of this name does not count. */
 	nameEnds(): void {
+		if (this.#outermost++ === OUTERMOST_NAMES_MAX) throw tooMuch(`more than ${OUTERMOST_NAMES_MAX} outermost names`);
 		this.exact?.delete(this.#name());
 	}
 
@@ -249,7 +254,7 @@ function walk(scan: Scan): boolean {
 				}
 				break;
 			default:
-				if (isDigit(sign)) passNumber(scan);
+				if (isDigit(sign)) steps += passNumber(scan) >> 3;
 		}
 		scan.at += 1;
 		scan.signs += 1;
@@ -267,22 +272,24 @@ function isDigit(sign: number): boolean {
 	return sign >= 0x30 && sign <= 0x39;
 }
 
-/** Moves to the last character of the number that begins here. */
-function passNumber(scan: Scan): void {
+/** Moves to the last character of the number that begins here. Returns the number of characters passed. */
+function passNumber(scan: Scan): number {
 	const { text, at: from } = scan;
 	let to = from + 1;
-	while (isDigit(text.charCodeAt(to)) && to - from < SIGNS_MAX) to += 1;
+	while (isDigit(text.charCodeAt(to)) && to - from < NUMBER_CHARS_MAX) to += 1;
 	const wholeDigits = to - from;
 	let hasExponent = false;
-	for (let sign = text.charCodeAt(to); to - from < SIGNS_MAX; sign = text.charCodeAt(to)) {
+	for (let sign = text.charCodeAt(to); to - from < NUMBER_CHARS_MAX; sign = text.charCodeAt(to)) {
 		const isExponent = (sign | 0x20) === EXPONENT;
 		hasExponent ||= isExponent;
 		if (!isDigit(sign) && !isExponent && sign !== DOT && sign !== PLUS && sign !== MINUS) break;
 		to += 1;
 	}
+	if (to - from >= NUMBER_CHARS_MAX) throw tooMuch(`a number of ${NUMBER_CHARS_MAX} or more characters`);
 	scan.at = to - 1;
 	scan.signs += to - from - 1;
 	if (wholeDigits > SAFE_DIGITS || hasExponent) scan.longNumber(from, to, to - from === wholeDigits);
+	return to - from;
 }
 
 /** Position after the string that starts here, or the end of the text if it is unterminated. */

@@ -64,6 +64,15 @@ const BODIES: Bodies = {
 	],
 	"an unknown list": ["`x` has more than 10000 elements", () => `{"x":[${"1,".repeat(400_000)}1]}`],
 	"names in one object": ["more than 50000 names", () => `{"x":${bias(1_500_000 * SHARE, (at) => `n${at}`)}}`],
+	"names of members": [
+		"more than 1000 outermost names",
+		() => `{${Array.from({ length: 40_000 }, (_, at) => `"n${at}":${"1".repeat(21)}`).join()}}`,
+	],
+	"integers beyond a double": [
+		"integers beyond 2^53 among more than 5000 values",
+		() => `{"x":{${Array.from({ length: 9_000 }, (_, at) => `"n${at}":${"1".repeat(150)}`).join()}}}`,
+	],
+	"very many digits": ["a number of 1000 or more characters", () => chat("1".repeat(7_900_000))],
 	"very many short texts": [
 		"more than 100000 strings",
 		() => chat(`[${Array.from({ length: 1_500_000 * SHARE }, (_, at) => `"${at}"`).join(",")}]`),
@@ -98,6 +107,14 @@ const WITHIN_BOUNDS: Bodies = {
 			),
 	],
 	"900,000 escapes": [SERVED, () => chat(`"${"\\n".repeat(900_000)}"`)],
+	"4,900 integers beyond a double": [
+		SERVED,
+		() =>
+			chat('"x"').replace(
+				"{",
+				`{"x":{${Array.from({ length: 4_900 }, (_, at) => `"n${at}":${"1".repeat(150)}`).join()}},`,
+			),
+	],
 	"7.9 million blanks": [
 		SERVED,
 		() => `{"model":${" ".repeat(7_900_000)}"test-model","messages":[{"role":"user","content":"x"}]}`,

@@ -59,7 +59,8 @@ export interface CatalogDeps extends StoreDeps {
 	env: Environment;
 }
 
-const PIN_DEADLINE_MS = 10_000;
+/** As long as a start may take. */
+const PIN_DEADLINE_MS = 60_000;
 
 export function createCatalog(deps: CatalogDeps): Catalog {
 	const { log } = deps;

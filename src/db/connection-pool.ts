@@ -9,6 +9,14 @@ const WAITING_MAX = 20_000;
 /** Work with less than this share of its time left is not started, since it would only cost its connection. */
 const BEGUN_SHARE_MIN = 1 / 16;
 
+/**
+ * A deadline leaves these round trips out of account: a connection, its sign-in and checks need up to nine, then the
+ * statement two. Unknown round trips, as at the start, are taken for ROUND_TRIP_MS_UNKNOWN.
+ */
+const ROUND_TRIPS = 12;
+const ROUND_TRIP_MS_UNKNOWN = 500;
+const ROUND_TRIP_MS_MAX = 1_000;
+
 interface Waiting {
 	readonly take: (connection: Connection) => void;
 	/** Time, by the monotonic clock, at which half of the caller's deadline has passed. */
@@ -35,6 +43,11 @@ export function createConnectionPool(
 	options.history?.onMove(() => {
 		if (!ended) for (const connection of connections) connection.renewOld();
 	});
+
+	function roundTripsMs(): number {
+		if (options.history === undefined) return 0;
+		return ROUND_TRIPS * Math.min(options.history.roundTripMs() ?? ROUND_TRIP_MS_UNKNOWN, ROUND_TRIP_MS_MAX);
+	}
 
 	async function acquire(waitMs: number): Promise<Connection> {
 		const connection = free.pop();
@@ -72,8 +85,12 @@ export function createConnectionPool(
 	}
 
 	return {
-		/** Runs work on a connection. After `untilMs` (monotonic clock): `DatabaseTimeout`, and a new connection. */
-		async run<T>(work: (client: postgres.Sql) => PromiseLike<T>, untilMs: number): Promise<T> {
+		/**
+		 * Runs work on a connection. After `dueMs` (monotonic clock) and some round trips: `DatabaseTimeout`, and a new
+		 * connection.
+		 */
+		async run<T>(work: (client: postgres.Sql) => PromiseLike<T>, dueMs: number): Promise<T> {
+			const untilMs = dueMs + roundTripsMs();
 			const leftMs = () => Math.max(0, untilMs - clock.monotonicMs());
 			const connection = await acquire(leftMs());
 			try {

@@ -32,6 +32,7 @@ export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 	let setbacks = 0;
 	let moves = 0;
 	let inMemory: Timelines = {};
+	let roundTripMs: number | undefined;
 
 	function timelines(): Timelines {
 		if (path === undefined) return inMemory;
@@ -107,10 +108,16 @@ export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 		async check(query: (text: string) => PromiseLike<readonly { readonly place?: unknown }[]>): Promise<void> {
 			for (;;) {
 				const look = history.look();
+				const sentMs = performance.now();
 				const [row] = await query("select server_place() as place");
+				const tookMs = performance.now() - sentMs;
+				// A busy server also answers late: the measure rises slowly.
+				roundTripMs = Math.min(tookMs, 2 * (roundTripMs ?? tookMs));
 				if (look(String(row?.place))) return;
 			}
 		},
+		/** Round trip to the server, measured on each new connection; undefined before the first. */
+		roundTripMs: () => roundTripMs,
 		onMove: (listener: () => void) => void listeners.add(listener),
 	};
 	return history;

@@ -1,8 +1,10 @@
 import { expect, test } from "bun:test";
 import type postgres from "postgres";
 import { silentLog } from "../../src/base/log.ts";
+import type { ConnectionOptions } from "../../src/db/connection.ts";
 import { createConnectionPool } from "../../src/db/connection-pool.ts";
 import { DatabaseBusy, isDatabaseAway } from "../../src/db/outage.ts";
+import { createServerHistory } from "../../src/db/server-history.ts";
 import { atEnd } from "../support/at-end.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 
@@ -13,13 +15,18 @@ const STATEMENT_MS = 50;
 const PER_S_MAX = (CONNECTIONS * 1_000) / STATEMENT_MS;
 const STEP_MS = 5;
 
-function world() {
+function world(options: ConnectionOptions = {}) {
 	const clock = createManualClock();
 	let made = 0;
-	const pool = createConnectionPool({ clock, log: silentLog }, CONNECTIONS, () => {
-		made += 1;
-		return { ready: Promise.resolve({} as postgres.Sql), end: async () => {} };
-	});
+	const pool = createConnectionPool(
+		{ clock, log: silentLog },
+		CONNECTIONS,
+		() => {
+			made += 1;
+			return { ready: Promise.resolve({} as postgres.Sql), end: async () => {} };
+		},
+		options,
+	);
 	atEnd(() => pool.end());
 	const statement = () => new Promise<void>((resolve) => clock.after(STATEMENT_MS, resolve));
 	return {
@@ -67,4 +74,24 @@ test("serves callers in order while all get a connection in time", async () => {
 	for (let number = 0; number < 3 * CONNECTIONS; number++) void ask().then(() => order.push(number));
 	await pass(4 * STATEMENT_MS);
 	expect(order).toEqual(Array.from({ length: 3 * CONNECTIONS }, (_, number) => number));
+});
+
+test.each([
+	[undefined, 6_000],
+	[1, 12],
+	[400, 4_800],
+	[60_000, 12_000],
+])("extends a deadline by twelve round trips", async (roundTripMs, extraMs) => {
+	const history = { ...createServerHistory({ log: silentLog }), check: async () => {}, roundTripMs: () => roundTripMs };
+	const { pool, clock, pass } = world({ history });
+	let isLate = false;
+	pool
+		.run(() => new Promise<void>(() => {}), clock.monotonicMs() + DEADLINE_MS)
+		.catch(() => {
+			isLate = true;
+		});
+	await pass(DEADLINE_MS + extraMs - 10);
+	expect(isLate).toBe(false);
+	await pass(20);
+	expect(isLate).toBe(true);
 });

@@ -27,6 +27,7 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 	const holds = new Set<{ readonly way: Way; readonly name: RegExp }>();
 	let accepted = 0;
 	let frozen = false;
+	let delayMs = 0;
 	let listener = listen(0);
 	const { port } = listener;
 
@@ -47,8 +48,7 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 				},
 				data({ data: pair }, bytes) {
 					pair.name ??= /application_name\0([^\0]*)/.exec(bytes.toString("latin1"))?.[1] ?? "";
-					pair.toServer.push(new Uint8Array(bytes));
-					flush(pair);
+					later(pair, pair.toServer, bytes);
 				},
 				drain: ({ data: pair }) => flush(pair),
 				close: ({ data: pair }) => end(pair),
@@ -64,8 +64,7 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 				socket: {
 					data(_, bytes) {
 						pair.isSignedIn ||= bytes.includes(READY_FOR_QUERY);
-						pair.toClient.push(new Uint8Array(bytes));
-						flush(pair);
+						later(pair, pair.toClient, bytes);
 					},
 					drain: () => flush(pair),
 					close: () => end(pair),
@@ -77,6 +76,16 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 		} catch {
 			end(pair);
 		}
+	}
+
+	function later(pair: Pair, queue: Uint8Array[], bytes: Uint8Array): void {
+		const copy = new Uint8Array(bytes);
+		const pass = () => {
+			queue.push(copy);
+			flush(pair);
+		};
+		if (delayMs === 0) pass();
+		else setTimeout(pass, delayMs);
 	}
 
 	function flush(pair: Pair): void {
@@ -138,6 +147,10 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 			target.port = to;
 		},
 		accepted: () => accepted,
+		/** From now on a round trip takes this long. */
+		delay(roundTripMs: number) {
+			delayMs = roundTripMs / 2;
+		},
 		/** Blocks all existing and new connections, which stay open. */
 		freeze() {
 			frozen = true;

@@ -3,15 +3,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** For tests on a busy machine; only a hanging test takes so long. */
+/** Timeout of a test on a busy machine; only a hanging test takes this long. */
 export const TEST_MS_MAX = 60_000;
 const END_MS_MAX = 60_000;
-/** The runtime's error for a hook that times out lacks its name. */
+/** Limit for a clean-up: Bun's error for a hook that times out does not name the hook. */
 const LATE_MS = 20_000;
-/** Cleanups of the current file, and of former files that failed to load. */
+/** Clean-ups of the current file, and of earlier files that failed to load. */
 let ends: { file: string; registered: (() => unknown)[] } | undefined;
 
-/** The file that has set its own timeout. */
+/** The file that has set its own test timeout. */
 let patient: string | undefined;
 
 /** Sets the timeout of this file's tests, before or after registering its cleanups. */
@@ -20,9 +20,9 @@ export function testsMayTake(ms: number): void {
 	setDefaultTimeout(ms);
 }
 
-/** Runs cleanups after the last test of the file, in reverse order, so that the dependencies of each still exist. */
+/** Runs clean-ups after the last test of the file in reverse order, so that what each one needs still exists. */
 export function atEnd(end: () => unknown): void {
-	// A file that throws while loading never reaches its end; its cleanups run with the next file's.
+	// A file that throws while loading never reaches its end, so its clean-ups run with those of the next file.
 	if (ends?.file !== Bun.main) {
 		const registered = ends?.registered ?? [];
 		ends = { file: Bun.main, registered };

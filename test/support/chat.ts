@@ -1,7 +1,7 @@
 import { expect } from "bun:test";
 import type { TestService } from "./service.ts";
 
-/** The smallest chat request. The echoing upstream counts one token per word, and three more per message. */
+/** The smallest chat request. The echoing upstream counts one token for each word and three more for each message. */
 export function ask(text = "one two three", more: Record<string, unknown> = {}): Record<string, unknown> {
 	return { model: "test-model", messages: [{ role: "user", content: text }], ...more };
 }
@@ -37,8 +37,8 @@ export async function expectUncharged(service: TestService, accountId: string): 
 }
 
 /**
- * The only usage row of an account once all is settled: its charge is the spent amount, nothing is held, and the books
- * reconcile.
+ * The only usage row of an account, once everything is settled. Expects its charge as the spent amount, nothing held,
+ * and books that reconcile.
  */
 export async function onlyUsage(
 	service: TestService,

@@ -6,7 +6,7 @@ import type { scrypt } from "node:crypto";
 
 const COST = 2;
 
-// Not imported, since an import would bind the original functions.
+// `require` gives the object whose functions can be replaced; an import would bind the original ones.
 const library: { scrypt: typeof scrypt } = require("node:crypto");
 const { scrypt: atFullCost } = library;
 library.scrypt = ((password, salt, length, options, done) =>

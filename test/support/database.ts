@@ -36,7 +36,7 @@ export async function createEmptyDatabase(): Promise<{ readonly url: string; dro
 export async function createMigratedDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
 	const server = await testPostgres();
 	const name = uniqueName("test");
-	// Cheaper than a copy through the log while the files are in memory; no test needs the log.
+	// A file copy costs less than a copy through the log, as long as the files are in memory.
 	await server.asAdmin(`create database ${name} template ${server.template} strategy file_copy`);
 	return {
 		url: server.urlOf(name),
@@ -51,7 +51,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 	return clientsOf(`${address}${ofClones}`, drop);
 }
 
-/** Parameters of migrated databases' URLs: read from the first clone, the same for all. */
+/** URL parameters of all migrated databases, read from the first clone. */
 let ofClones: string | undefined;
 
 async function preparedUrl(address: string): Promise<string> {
@@ -64,7 +64,7 @@ export async function testDatabaseAt(address: string): Promise<TestDatabase> {
 	return clientsOf(await preparedUrl(address), async () => {});
 }
 
-/** Called when its clients have ended. */
+/** Clients of a test database; `ended` is called when all have ended. */
 function clientsOf(url: string, ended: () => Promise<void>): TestDatabase {
 	const database = createDatabase({ clock: systemClock, log: silentLog }, { url, applicationName: "test" });
 	const transactional = createTransactional(
@@ -83,7 +83,7 @@ function clientsOf(url: string, ended: () => Promise<void>): TestDatabase {
 	};
 }
 
-/** Runs `work` in a transaction that is rolled back, with the product's form of its statements. */
+/** Runs `work` in a transaction that is rolled back; `work` gets statements in the product's form. */
 export async function rolledBack(
 	sql: postgres.Sql,
 	work: (transaction: postgres.TransactionSql, statements: Statements) => Promise<unknown>,

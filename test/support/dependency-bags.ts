@@ -4,11 +4,11 @@ import type { SourceFile } from "./source-rules.ts";
 
 const MEMBERS_MAX = 8;
 const BAG = /(Deps|Parts|Config)$/;
-/** Types that may be larger, with the files or functions that take them. The list shrinks only. */
+/** Types that may have more members, with the functions or files that take them. Entries may only be removed. */
 const EXCEPTIONS: readonly (readonly [type: string, takenBy: RegExp])[] = [
-	// Composition roots, and checks of settings against each other.
+	// Functions that assemble the program, and checks of settings against each other.
 	["Config", /^src\/(config|app|planes|cli)\b|: createConsole$/],
-	// A list of all routes, each of which gets its pick.
+	// The list of all routes, each of which picks its own dependencies.
 	["ConsoleParts", /: createConsoleApi$/],
 	["BatchRunnerDeps", /^src\/batch\//],
 	["RunDeps", /^src\/(batch|cli)\//],
@@ -22,7 +22,10 @@ const EXCEPTIONS: readonly (readonly [type: string, takenBy: RegExp])[] = [
 type Node = any;
 type Declarations = ReadonlyMap<string, Node>;
 
-/** `src/a.ts: createX takes 12 members of XDeps`, for each parameter of an interface, a pick or an intersection. */
+/**
+ * Problems such as `src/a.ts: createX takes 12 members of XDeps`, for parameters that are an interface, a pick or an
+ * intersection.
+ */
 export function bagProblems(files: readonly SourceFile[], exceptions = EXCEPTIONS): string[] {
 	const parsed = files.map(({ path, text }) => ({ path, program: parseSync(path, text).program as Node }));
 	const declared = new Map<string, Node>();

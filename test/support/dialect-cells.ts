@@ -14,9 +14,9 @@ import { CHAT_DIALECTS, SINGLE_CHOICE } from "./upstream-wire.ts";
  * The six dialects run concurrently, each with its own customer; afterwards the test checks each result.
  */
 
-/** Dialects that report usage with every event; for others a broken answer's usage is estimated. */
+/** Dialects whose servers report usage with every event; with others a broken answer's usage is estimated. */
 const RUNNING_USAGE: readonly DialectName[] = ["vllm", "sglang"];
-/** Names, paths, errors and fields of upstreams that clients must not see. */
+/** Names, paths, errors and fields of upstreams that a client must not see. */
 const FOREIGN =
 	/served-name|upstream-model|chatcmpl-upstream|secret|gguf|\/srv|timings|__verbose|token_ids|matched_stop|lie_/;
 const CREDIT = 100e9;
@@ -32,7 +32,7 @@ export interface Place {
 	readonly service: TestService;
 	readonly upstream: UpstreamServer;
 	readonly secret: string;
-	/** The request as bytes with additional fields; the connection closes after the answer. */
+	/** Sends the request's bytes with additional fields, and closes the connection after the answer. */
 	send(more: Record<string, unknown>, ...answers: Reply[]): Promise<{ client: RawClient; nth: number }>;
 }
 
@@ -99,7 +99,7 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 		};
 	}
 
-	/** A replica with failures only would be removed, so a success follows each failure. */
+	/** The circuit breaker would remove a replica that only fails, so each failure is followed by a success. */
 	async function serveOn({ send }: Place): Promise<void> {
 		const { client } = await send({}, reply().text("fine"));
 		expect(parseRaw(await client.ended()).status).toBe(200);
@@ -128,7 +128,7 @@ export async function dialectMatrix(limits: string, { ahead = false } = {}): Pro
 			}
 
 			const begun = ahead ? lastAhead.then(run) : undefined;
-			// The tests of these cells report a failure.
+			// The tests of these cells report the failure.
 			if (begun !== undefined) lastAhead = begun.catch(() => {});
 			describe(name, () => {
 				let done: Awaited<ReturnType<typeof run>>;
@@ -234,7 +234,7 @@ export function wholeAnswer(cell: Cell<string>, status: number): Json {
 	return JSON.parse(answer.body);
 }
 
-/** Disconnects once `ready`, and returns the upstream's side, which ends within a second. */
+/** Disconnects the client once `ready` resolves; returns the upstream's request, which ends within a second. */
 export async function leaveWhen(
 	{ upstream, send }: Place,
 	more: Json,

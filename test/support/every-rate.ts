@@ -3,7 +3,7 @@ import type { PicoUsdPerUnit } from "../../src/money/nano-usd.ts";
 
 const pico = (usdPerMillion: number) => (usdPerMillion * 1_000_000) as PicoUsdPerUnit;
 
-/** Every rate, with distinct values, so that an exchange of two is seen. */
+/** Every rate with a different value, so that exchanging two rates is noticed. */
 export const EVERY_RATE: Rates = {
 	input: pico(1),
 	cachedInput: pico(2),

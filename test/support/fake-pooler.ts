@@ -17,7 +17,7 @@ interface Client {
 interface Backend {
 	socket: Socket<unknown> | undefined;
 	readonly waiting: Buffer[];
-	/** The client whose transaction runs; undefined between transactions. */
+	/** The client whose transaction is running; undefined between transactions. */
 	owner: Client | undefined;
 	unread: Buffer;
 }
@@ -62,7 +62,7 @@ export function startFakePooler(url: string, options: FakePoolerOptions) {
 		if (!options.isSilent || client.backend?.owner !== undefined) serve(client);
 	}
 
-	/** False while its first message is incomplete or refused. */
+	/** Returns false while the client's first message is incomplete, or if it is refused. */
 	function begin(client: Client): boolean {
 		if (client.unread.length < 8 || client.unread.length < client.unread.readInt32BE(0)) return false;
 		const length = client.unread.readInt32BE(0);
@@ -108,7 +108,7 @@ export function startFakePooler(url: string, options: FakePoolerOptions) {
 		return backend;
 	}
 
-	/** Whole messages to the server while this client's transaction runs. */
+	/** Forwards complete messages to the server while this client's transaction runs. */
 	function serve(client: Client): void {
 		const { backend } = client;
 		if (backend === undefined) return;
@@ -126,7 +126,9 @@ export function startFakePooler(url: string, options: FakePoolerOptions) {
 		}
 	}
 
-	/** Sends to the client whose transaction runs; the transaction's end ends its turn. */
+	/**
+	 * Sends the server's bytes to the client whose transaction runs; the next client's turn comes after the transaction.
+	 */
 	function answer(backend: Backend, bytes: Uint8Array): void {
 		backend.unread = Buffer.concat([backend.unread, bytes]);
 		while (backend.unread.length >= 5 && backend.unread.length > backend.unread.readInt32BE(1)) {

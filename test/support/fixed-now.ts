@@ -6,7 +6,7 @@ import { atEnd } from "./at-end.ts";
 import type { TestDatabase } from "./database.ts";
 
 /**
- * Statements with a fixed `now()`, through a schema that precedes the server's own; for tests of this month or day,
+ * Statements with a fixed `now()`, by a schema that precedes the server's own. For tests of the present month or day,
  * which might end during the test.
  */
 export async function statementsAt({ sql, url }: TestDatabase, atMs: number): Promise<Statements> {

@@ -1,6 +1,6 @@
 import type { Arrived } from "../../src/upstream/call/stream-wire.ts";
 
-/** Both steps of an AnswerStream whose chunks come from a `next` that the test controls. */
+/** The two reading methods of an AnswerStream, over a `next` that the test controls. */
 export function inSteps<Chunk>(next: () => Promise<readonly Chunk[] | null>): {
 	arrives(): Promise<Arrived>;
 	take(): readonly Chunk[] | null;

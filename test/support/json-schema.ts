@@ -6,7 +6,7 @@ type Schema = Readonly<Record<string, unknown>>;
 
 const ANNOTATIONS = new Set(["description", "format", "contentMediaType", "title"]);
 
-/** The first violation as text, undefined if the value is valid. `root` is the document of the `$ref`s. */
+/** The first violation as text; undefined if the value is valid. `root` is the document that `$ref`s point into. */
 export function violationOf(root: unknown, schema: Schema, value: unknown, path = "$"): string | undefined {
 	for (const [keyword, rule] of Object.entries(schema)) {
 		if (ANNOTATIONS.has(keyword)) continue;

@@ -1,5 +1,5 @@
 /**
- * True for full-length runs (`bun run test:long`) with every combination and large numbers. In the short form each
- * value is used once.
+ * True in the long run (`bun run test:long`), which tests every combination with large numbers. The short run uses each
+ * value once.
  */
 export const LONG = Bun.env.LONG === "1";

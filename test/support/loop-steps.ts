@@ -11,7 +11,7 @@ const schedule = `/proc/self/task/${process.pid}/schedstat`;
 const spentMs = existsSync(schedule)
 	? () => Number(readFileSync(schedule, "utf8").split(" ")[0]) / 1e6
 	: () => performance.now();
-/** Shorter steps are not recorded. */
+/** Steps shorter than this are not recorded. */
 const LONG_MS = 1;
 let steps: number[] = [];
 let lastMs = 0;

@@ -1,11 +1,11 @@
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 
-/** The provider's claims about the person; a test changes them to lie. */
+/** What the provider claims about the person; tests change it to lie. */
 export interface Told {
 	claims: JWTPayload;
 	foreignKey?: boolean;
 	unsigned?: boolean;
-	/** Returned by the token endpoint instead of an id token. */
+	/** The token endpoint's answer instead of an id token. */
 	answer?: Response;
 }
 

@@ -29,10 +29,10 @@ async function madeCluster(): Promise<string> {
 	if (lock === undefined) throw new Error(`nobody released ${home}/made-cluster.lock`);
 	try {
 		if (existsSync(folder)) return folder;
-		// Leftovers of killed runs, and clusters of other versions.
+		// Removes leftovers of killed runs, and clusters of other versions.
 		for (const other of readdirSync(home)) if (other.startsWith(PREFIX)) rmSync(join(home, other), { recursive: true });
 		const unfinished = `${folder}.unfinished`;
-		// The server may run as another user, who needs access.
+		// The server may run as another user, who must be able to read the folder.
 		mkdirSync(unfinished, { mode: 0o755 });
 		const server = await startEmbeddedPostgres(
 			{ log: silentLog },

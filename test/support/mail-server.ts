@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import type { Socket } from "bun";
 
 export interface ReceivedMail {
-	/** Recipients of the envelope, in lower case. */
+	/** Recipients in lower case. */
 	readonly to: readonly string[];
 	readonly subject: string;
 	readonly text: string;
@@ -17,8 +17,8 @@ interface Session {
 }
 
 /**
- * A mail server on this machine that accepts all mails, from this process and others. The first mails get `refusals`,
- * one each, and are not kept.
+ * A mail server on this machine that accepts mails from all processes. It answers the first mails with `refusals`, one
+ * each, and drops them.
  */
 export function startMailServer(refusals: readonly string[] = []) {
 	const mails: ReceivedMail[] = [];
@@ -48,7 +48,9 @@ export function startMailServer(refusals: readonly string[] = []) {
 	return {
 		url: `smtp://127.0.0.1:${port}`,
 		mails,
-		/** Diagnosis of a missing mail: the number of connections and whether one succeeds now. Listens again if it fails. */
+		/**
+		 * Explains a missing mail: the number of connections, and whether a connection succeeds now. Listens again if not.
+		 */
 		async look() {
 			const seen = connections;
 			const answers = await greets(port);

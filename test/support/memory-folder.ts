@@ -13,17 +13,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findPostmaster } from "../../src/db/postmaster.ts";
 
-/** Linux' folder in memory, which may be too small in a container. */
+/** Linux' file system in memory, which may be small in a container. */
 const MEMORY = "/dev/shm";
-/** A run needs half of it at most; the rest is for parallel runs and other programs. */
+/** Least free space: a run needs half of it, and other programs need memory too. */
 const ROOM_BYTES_MIN = 1024 ** 3;
 const PREFIX = "tollgate-test-";
-/** Names the owner folder: the memory folder is removed after it. */
+/** Name of the file with the owner's folder: the memory folder is removed once that folder is gone. */
 const OWNER = "owner";
 
 /**
- * A folder in memory of this user for the folder `owner`, reused by the next run; undefined without such memory or
- * room.
+ * A folder in memory that belongs to the folder `owner` and is reused by its next run; undefined without enough memory.
  */
 export function memoryFolder(owner: string, memory = MEMORY): string | undefined {
 	try {
@@ -41,24 +40,24 @@ export function memoryFolder(owner: string, memory = MEMORY): string | undefined
 	return folder;
 }
 
-/** A place for data of servers that a test starts: in memory if possible, else the temporary folder. */
+/** Where servers that a test starts keep their data: in memory if possible, else in the temporary folder. */
 export function quickFolder(): string {
 	return memoryFolder(tmpdir()) ?? tmpdir();
 }
 
-/** Removes folders without an owner. */
+/** Removes memory folders whose owner's folder no longer exists. */
 export function sweepMemory(memory = MEMORY): void {
 	if (!existsSync(memory)) return;
 	for (const name of readdirSync(memory)) {
 		if (!name.startsWith(PREFIX)) continue;
 		const folder = join(memory, name);
 		try {
-			// A folder under construction has no owner yet.
+			// The folder is being created and has no owner file yet.
 			const isLeft = !existsSync(readFileSync(join(folder, OWNER), "utf8"));
 			const isServed = findPostmaster(join(folder, "postgres", "cluster")) !== undefined;
 			if (isLeft && !isServed) rmSync(folder, { recursive: true, force: true });
 		} catch {
-			// It belongs to another user, or another process is removing it.
+			// The folder belongs to another user, or another process removes it now.
 		}
 	}
 }

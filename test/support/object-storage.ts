@@ -1,7 +1,7 @@
 import { untilEnd } from "./at-end.ts";
 
 /**
- * An in-memory subset of S3 as far as files need it, without checks of signatures. `bun test/files/run.ts` tests real
+ * The part of S3 that files use, in memory and without checks of signatures. `bun test/files/run.ts` tests real
  * storages.
  */
 export function startObjectStorage() {

@@ -5,7 +5,7 @@ import { NANO_PER_USD, type NanoUsd, nanoUsd } from "../../src/money/nano-usd.ts
 
 const USUAL = nanoUsd(100 * NANO_PER_USD);
 
-/** A confirmed top-up; returns its id. */
+/** Pays credit into an account by a confirmed top-up; returns the top-up's id. */
 export async function payIn(
 	statements: Statements,
 	accountId: string,
@@ -18,7 +18,7 @@ export async function payIn(
 	return id;
 }
 
-/** The id of a new account with confirmed credit. */
+/** Creates an account with confirmed credit; returns its id. */
 export async function paidAccount(statements: Statements, amountNanoUsd?: NanoUsd): Promise<string> {
 	const { id } = await createAccount(statements, { email: `${crypto.randomUUID()}@example.com`, vouched: true });
 	await payIn(statements, id, amountNanoUsd);

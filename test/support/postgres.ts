@@ -15,7 +15,7 @@ import { memoryFolder } from "./memory-folder.ts";
  */
 export interface TestPostgres {
 	adminUrl: string;
-	/** Over persistent connections, since a connection per statement costs more than most statements. */
+	/** Uses persistent connections, since opening a connection costs more than most statements. */
 	asAdmin(statement: string): Promise<void>;
 	urlOf(database: string): string;
 	template: string;
@@ -25,7 +25,7 @@ export interface TestPostgres {
 
 const HOME = join(tmpdir(), `tollgate-test-${process.getuid?.() ?? 0}`);
 
-/** State that is kept between runs. */
+/** Folder of files that are kept between runs. */
 export function testHome(): string {
 	return HOME;
 }
@@ -41,17 +41,19 @@ const SETTINGS = {
 	// (`sums.ts`).
 	wal_level: "minimal",
 	max_wal_senders: "0",
-	// Databases live for seconds, hundreds at once: background maintenance finds nothing worth its work.
+	// Databases live for seconds, so background maintenance would find nothing worth doing.
 	autovacuum: "off",
 	// PostgreSQL plans a prepared statement's first five executions by value; few sessions here reach the sixth. A
 	// generic plan from the start saves a tenth of the server's work.
 	plan_cache_mode: "force_generic_plan",
 };
 
-/** Sent first by a session that counts the reads of a plan. */
+/** The first statement of a session whose reads are counted: plans are chosen as in production. */
 export const PLANS_AS_USUAL = "set plan_cache_mode = auto";
 
-/** Folder of the server's files: a database is a copy of 640 files, ten times as much work on a disk. */
+/**
+ * Folder of the server's files, in memory: creating a database copies 640 files, which is ten times slower on a disk.
+ */
 function serverFolder(): string {
 	return memoryFolder(tmpdir()) ?? HOME;
 }
@@ -63,7 +65,7 @@ export function testPostgres(): Promise<TestPostgres> {
 	return shared;
 }
 
-/** After the last test of the run; nothing to do if a process holds the server for a run of several. */
+/** Stops the server after a run's last test, unless another process holds it for several runs. */
 export async function stopTestPostgres(): Promise<void> {
 	if (Bun.env.TEST_POSTGRES_HELD !== undefined) return;
 	const running = shared;
@@ -82,7 +84,7 @@ async function start(): Promise<TestPostgres> {
 		const template = `template_${schemaDigest()}`;
 		if (!server.adopted) await dropLeftovers(adminUrl, template);
 		await makeTemplate(adminUrl, urlOf(template), template);
-		// Idle connections are not closed: the driver may lose the result of a statement sent at that moment.
+		// Idle connections stay open: the driver may lose the result of a statement sent while one closes.
 		const admin = postgres(adminUrl, { max: 2, onnotice: () => {} });
 		if (!server.adopted) await provePasswordCheaply(admin, server.url);
 		return {
@@ -100,7 +102,7 @@ async function start(): Promise<TestPostgres> {
 	}
 }
 
-/** SCRAM hashes a password 4,096 times per connection, and a run opens thousands. */
+/** Stores the password with one hashing round: SCRAM's 4,096 for each of a run's thousands of connections are slow. */
 async function provePasswordCheaply(admin: postgres.Sql, url: string): Promise<void> {
 	const { username, password } = new URL(url);
 	await admin.begin(async (tx) => {
@@ -109,7 +111,7 @@ async function provePasswordCheaply(admin: postgres.Sql, url: string): Promise<v
 	});
 }
 
-/** Databases of killed runs, and templates of other schemas. */
+/** Removes databases of killed runs, and templates of other schemas. */
 async function dropLeftovers(adminUrl: string, template: string): Promise<void> {
 	const admin = postgres(adminUrl, { max: 1, onnotice: () => {} });
 	try {
@@ -133,8 +135,7 @@ async function makeTemplate(adminUrl: string, templateUrl: string, template: str
 		await admin.unsafe(`drop database if exists ${template}`);
 		await admin.unsafe(`create database ${template}`);
 		await migrate({ log: silentLog }, templateUrl);
-		// The first connection after a change of the catalogue writes a cache file, which every clone's connections would
-		// otherwise write.
+		// Opens a connection to the template, which writes PostgreSQL's catalogue cache file once for all clones.
 		const reader = postgres(templateUrl, { max: 1, onnotice: () => {} });
 		await reader`select 1`;
 		await reader.end();
@@ -144,7 +145,7 @@ async function makeTemplate(adminUrl: string, templateUrl: string, template: str
 	}
 }
 
-/** Names the template by the schema, so that a changed migration makes another one. */
+/** A digest of the schema, which names the template: a changed migration makes a new one. */
 function schemaDigest(): string {
 	const root = join(import.meta.dir, "../../src/db");
 	const hash = new Bun.CryptoHasher("sha256");
@@ -156,7 +157,7 @@ function schemaDigest(): string {
 	return hash.digest("hex").slice(0, 12);
 }
 
-/** A number that no other test process uses at the same time. */
+/** A name that no other test process uses at the same time. */
 export function uniqueName(prefix: string): string {
 	return `${prefix}_${process.pid}_${Bun.randomUUIDv7().replaceAll("-", "").slice(-12)}`;
 }

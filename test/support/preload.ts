@@ -2,7 +2,10 @@ import { afterAll, mock } from "bun:test";
 import { randomBytes, scryptSync } from "node:crypto";
 import { stopTestPostgres } from "./postgres.ts";
 
-/** The library uses 16,384 (65 ms of processor time each); `planes/apart.test.ts` checks a real console. */
+/**
+ * Cost of password hashes: the library's 16,384 takes 65 ms of processor time. `planes/apart.test.ts` checks the real
+ * cost.
+ */
 const COST = 2;
 
 /**
@@ -26,5 +29,5 @@ function hashPasswordsCheaply(): void {
 
 hashPasswordsCheaply();
 
-// Outside of all files, so that it runs once after the last one, or after each in processes that share them.
+// Registered outside of all files, so that it runs after the last file, or after each where processes are shared.
 afterAll(stopTestPostgres, 60_000);

@@ -12,7 +12,7 @@ export function isRunning(pid: number): boolean {
 	return parentOf(pid) !== undefined;
 }
 
-/** Resident memory, with memory shared with others. */
+/** Resident memory of a process, including memory shared with others. */
 export function residentBytes(pid: number): number {
 	return Number(/^Rss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1]) * 1024;
 }
@@ -32,7 +32,7 @@ export function childrenWithRole(parent: number, role: "gateway" | "console"): n
 	});
 }
 
-/** Undefined if it has ended, reaped or not. */
+/** A process's parent; undefined if the process has ended. */
 function parentOf(pid: number): number | undefined {
 	try {
 		const [state, parent] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop()?.split(" ") ?? [];

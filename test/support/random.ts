@@ -7,11 +7,11 @@ export interface Random {
 	pick<T>(list: readonly T[]): T;
 	shuffled<T>(list: readonly T[]): T[];
 	uuid(): string;
-	/** An independent source, so that one lane's draws do not shift another's. */
+	/** A second, independent source, so that its draws do not change those of this one. */
 	fork(): Random;
 }
 
-/** mulberry32: small, fast, good enough for exploration. */
+/** The generator mulberry32, which is small and fast. */
 export function createRandom(seed: number): Random {
 	let state = seed >>> 0;
 	function fraction(): number {

@@ -3,7 +3,7 @@ import { type Reply, reply } from "./upstream-reply.ts";
 
 type Json = Record<string, unknown>;
 
-/** Server-sent events with these bodies, then `[DONE]`. */
+/** The text of server-sent events with these bodies, followed by `[DONE]`. */
 function eventsText(bodies: readonly Json[], endMarker = true): string {
 	const events = bodies.map((body) => `data: ${JSON.stringify(body)}\n\n`).join("");
 	return endMarker ? `${events}data: [DONE]\n\n` : events;

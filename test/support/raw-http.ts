@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { waitFor } from "./wait.ts";
 
-/** Far beyond any expected wait; tests of durations measure them. */
+/** Deadline of every wait, far beyond expected durations. */
 const WAIT_MS = 20_000;
 
 export type RawClient = Awaited<ReturnType<typeof openRaw>>;
@@ -32,13 +32,13 @@ export async function openRaw(url: string, request: string | Uint8Array) {
 	const text = () => Buffer.concat(received).toString("utf8");
 	return {
 		text,
-		/** Resolves with everything received once `part` is in it; rejects after the deadline. */
+		/** Resolves with all received text once it contains `part`; rejects after the deadline. */
 		async until(part: string, deadlineMs = WAIT_MS) {
 			await waitFor(() => text().includes(part) || closed, `${JSON.stringify(part)} in ${text()}`, deadlineMs);
 			if (!text().includes(part)) throw new Error(`closed before ${JSON.stringify(part)}: ${text()}`);
 			return text();
 		},
-		/** Resolves with everything received when the server has closed. */
+		/** Resolves with all received text once the server has closed the connection. */
 		async ended(deadlineMs = WAIT_MS) {
 			await waitFor(() => closed, "the server to close", deadlineMs);
 			return text();
@@ -46,7 +46,7 @@ export async function openRaw(url: string, request: string | Uint8Array) {
 		write: (data: string | Uint8Array) => void socket.write(data),
 		stall: () => void socket.pause(),
 		resume: () => void socket.resume(),
-		/** Disconnects without notice, as a killed process does. */
+		/** Resets the connection, as the kernel does for a killed process. */
 		leave: () => void socket.resetAndDestroy(),
 	};
 }

@@ -1,4 +1,4 @@
-/** The real path of a request without sockets and Postgres: the test controls the upstream and the journal. */
+/** A request's real code path without sockets and Postgres: the test controls the upstream and the journal. */
 import { createAdmission } from "../../src/admission/admission.ts";
 import { createOpenRequests } from "../../src/admission/open-requests.ts";
 import { newUuid } from "../../src/base/id.ts";
@@ -33,7 +33,7 @@ import { createManualClock } from "./upstream-clock.ts";
 
 const INPUT = 1_000;
 export const OUTPUT = 2_000;
-/** Prompt tokens by the upstream's count. */
+/** Prompt tokens that the upstream counts. */
 const PROMPT = 10;
 
 export const roadModel: Model = modelOver([], {
@@ -45,7 +45,7 @@ export const roadModel: Model = modelOver([], {
 	},
 });
 
-/** The cost of `tokens` of output by the upstream's count. */
+/** The cost of `tokens` output tokens with the upstream's prompt count. */
 export const costOf = (tokens: number) => PROMPT * INPUT + tokens * OUTPUT;
 
 /** A call to the upstream, answered by the test. */
@@ -53,9 +53,9 @@ export class ScriptedCall {
 	usage: TokenUsage | undefined;
 	tokens = 0;
 	isClosed = false;
-	/** Whether an aborted call hangs instead of failing. */
+	/** Whether the call ignores its abortion and hangs. */
 	isDeaf = false;
-	/** Whether it reports usage with each event. */
+	/** Whether the call reports usage with each event. */
 	counts = true;
 	readonly signal: AbortSignal;
 	readonly #waiting: PromiseWithResolvers<readonly ChatChunk[] | null>[] = [];
@@ -69,7 +69,7 @@ export class ScriptedCall {
 		else signal.addEventListener("abort", () => this.#aborted());
 	}
 
-	/** The caller aborted the call, by the signal, by ending the stream, or both. */
+	/** Ends the call as its caller does, by the signal, by ending the stream, or both. */
 	close(): void {
 		if (!this.isClosed && !this.signal.aborted) this.#aborted();
 		this.isClosed = true;
@@ -87,7 +87,7 @@ export class ScriptedCall {
 		this.#reply.reject(failure);
 	}
 
-	/** Output arrives: one token per word. */
+	/** Delivers output, one token for each word. */
 	arrive(...words: string[]): void {
 		this.tokens += words.length;
 		if (this.counts) this.count();
@@ -95,7 +95,7 @@ export class ScriptedCall {
 		this.#put(words.map((word) => ({ ...delta(word), outputBytes: word.length })));
 	}
 
-	/** The regular end, with the complete usage. */
+	/** Ends the call regularly, with its usage. */
 	end(): void {
 		this.count();
 		this.#put(null);
@@ -118,7 +118,7 @@ export class ScriptedCall {
 		this.usage = { promptTokens: PROMPT, completionTokens: this.tokens, cachedTokens: 0, reasoningTokens: 0 };
 	}
 
-	/** The same shape as an AnswerStream. */
+	/** Has the shape of an AnswerStream. */
 	next(): Promise<readonly ChatChunk[] | null> {
 		const step = Promise.withResolvers<readonly ChatChunk[] | null>();
 		const ready = this.#ready.shift();
@@ -146,7 +146,7 @@ function scriptedJournal() {
 		progress: [] as (Progress & { id: string })[],
 		settled: 0,
 		isBroken: false,
-		/** Whether writes are on disk at once; else each `durable` waits in `syncs`. */
+		/** Whether a write is on disk at once; otherwise each `durable` waits in `syncs`. */
 		isDurable: true,
 		syncs: [] as PromiseWithResolvers<void>[],
 	};
@@ -194,7 +194,7 @@ export function createRoad(options: RoadOptions = {}) {
 	const gaps: number[] = [];
 	const note = (message: string) => void logged.push(message);
 	const log: Log = { debug: note, info: note, warn: note, error: note, with: () => log, isOn: () => true };
-	/** While set, grants are held back and requests for credit wait. */
+	/** While set, Postgres' grants are held back, so requests for credit wait. */
 	let credit: { asked: PromiseWithResolvers<void>; granted: PromiseWithResolvers<void> } | undefined;
 	const store = generousStore(() => {
 		credit?.asked.resolve();
@@ -287,23 +287,23 @@ export function createRoad(options: RoadOptions = {}) {
 		refused,
 		counted,
 		logged,
-		/** Total wait of fast readers for the next event, milliseconds. */
+		/** Milliseconds that fast readers waited for the next event, in total. */
 		gaps,
 		calls,
-		/** Holds grants back until `grant`; `asked` resolves when a request waits for credit. */
+		/** Holds grants back until `grant` is called; `asked` resolves once a request waits for credit. */
 		withholdCredit() {
 			credit = { asked: Promise.withResolvers(), granted: Promise.withResolvers() };
 			return { asked: credit.asked.promise, grant: credit.granted.resolve };
 		},
-		/** The nth call to the upstream (the first is 1), once it exists. */
+		/** The nth call to the upstream, counted from 1, once it exists. */
 		call(nth = 1): Promise<ScriptedCall> {
 			return arrival(nth).promise;
 		},
-		/** Whether other requests wait for a place from now on. */
+		/** Sets whether other requests wait for a place. */
 		contend(others: boolean): void {
 			contended = others;
 		},
-		/** Expects no leftovers of requests: no hold, place, stream or timer except the parts' own. */
+		/** What remains of requests: holds, places, streams, and timers other than the parts' own. */
 		leftovers: () => ({
 			running: ledger.view().running,
 			held: [...ledger.slices()].map(({ held }): NanoUsd => held),

@@ -5,7 +5,7 @@ import { atEnd, temporaryFolder } from "./at-end.ts";
 import { preparedDatabase, type TestService } from "./service.ts";
 
 /**
- * Another instance of a service with its database (or `databaseUrl`) and its catalogue, until the end of the file.
+ * Starts another instance with the service's database (or `databaseUrl`) and catalogue, until the end of the file;
  * `more` is additional environment.
  */
 export async function secondGateway(

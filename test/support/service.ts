@@ -25,19 +25,19 @@ import { waitFor } from "./wait.ts";
 export type TestService = Awaited<ReturnType<typeof startService>>;
 
 export interface ServiceOptions {
-	/** Default: one chat model that does not answer. */
+	/** By default one chat model whose server does not answer. */
 	readonly models?: string;
 	readonly limits?: string;
 	readonly brand?: string;
 	readonly env?: Record<string, string>;
-	/** Default: its own database, which is dropped with the service. */
+	/** By default a database of its own, which is dropped with the service. */
 	readonly database?: TestDatabase;
 	readonly clock?: Clock;
-	/** Interval of the console's jobs; by default never within a test. */
+	/** Pace of the console's jobs; by default no job runs within a test. */
 	readonly jobs?: JobOptions | undefined;
 }
 
-/** Each job first runs after half an hour or more. */
+/** With this pace each job first runs after half an hour or more. */
 const NO_JOBS: JobOptions = { pace: 1 / 1_000 };
 export const JOBS_AS_USUAL: JobOptions = {};
 
@@ -46,7 +46,7 @@ export async function withService(options: ServiceOptions): Promise<TestService>
 	return untilEnd(await startService(options));
 }
 
-/** A service with one chat model, and the scripted server of the model, for all tests of a file. */
+/** Starts a service with one chat model, and that model's scripted server, for all tests of a file. */
 export async function withChat(options: Omit<ServiceOptions, "models"> & { dialect?: DialectName } = {}) {
 	const { dialect = "openai", ...others } = options;
 	const upstream = withUpstream(dialect);
@@ -80,7 +80,7 @@ export async function startService(options: ServiceOptions) {
 		db,
 		dataDir,
 		logged,
-		/** An account with or without confirmed credit. Amounts in decimal dollars. */
+		/** Creates an account, with confirmed credit unless `credit` is null. Amounts are in decimal dollars. */
 		async account({
 			credit = "100",
 			exactCredit,
@@ -121,7 +121,7 @@ export async function startService(options: ServiceOptions) {
 		},
 		get: (path: string, secret?: string): Promise<Response> =>
 			fetch(`${app.url}${path}`, { headers: secret === undefined ? {} : { authorization: `Bearer ${secret}` } }),
-		/** Resolves when Postgres has every settlement: no running requests, nothing queued. */
+		/** Resolves when no request runs and Postgres has every settlement. */
 		async settled() {
 			await waitFor(() => {
 				const view = app.instanceLease.present()?.view();
@@ -129,12 +129,12 @@ export async function startService(options: ServiceOptions) {
 			}, "all requests to be settled in Postgres");
 		},
 		async usage(accountId: string): Promise<Record<string, string | number | null>[]> {
-			// Ids of one process never decrease, while its clock may.
+			// Ordered by id: ids of one process never decrease, while its clock may.
 			return await db.sql`select * from usage_event where account_id = ${accountId} order by request_id`;
 		},
 		balance: (accountId: string): Promise<Balance> => accountBalance(db.statements, accountId),
 		reconciled: async (): Promise<readonly Check[]> => (await reconcile(db.statements)).checks,
-		/** Replaces the catalogue, as on SIGHUP. */
+		/** Replaces the catalogue, as a SIGHUP does. */
 		async serve(models: string, limits?: string) {
 			writeFileSync(configPath, catalogText(models, limits));
 			await app.reload();
@@ -149,7 +149,10 @@ export async function startService(options: ServiceOptions) {
 	return service;
 }
 
-/** As a supervisor's children get it: a clone has its schema, and another check costs a fifth of the start. */
+/**
+ * The database option of a supervisor's children: a cloned database has its schema, and checking it costs a fifth of a
+ * start.
+ */
 export function preparedDatabase(url: string): OpenDatabase | undefined {
 	return isPrepared(url) ? { url, release: async () => true } : undefined;
 }

@@ -2,7 +2,9 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const FLUSH_TURNS = 10;
 const FLUSH_MS = 20;
-/** Time for the other end to read on a busy machine. A listening socket or a stalled reader may take all of it. */
+/**
+ * How long the other end may take to read on a busy machine. A listening socket or a stalled reader takes all of it.
+ */
 const READ_MS_MAX = 1_000;
 
 /**
@@ -11,7 +13,7 @@ const READ_MS_MAX = 1_000;
  */
 export async function untilRead(port: number): Promise<void> {
 	await Bun.sleep(FLUSH_MS);
-	// A loop that was blocked runs expired pauses before it reads its sockets.
+	// A blocked event loop runs expired timers before it reads its sockets.
 	await turns();
 	const giveUpAt = performance.now() + READ_MS_MAX;
 	while ((hasUnread(port) || isFetching()) && performance.now() < giveUpAt) await Bun.sleep(5);

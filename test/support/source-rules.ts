@@ -2,7 +2,7 @@
 import { dirname, join, normalize } from "node:path";
 import { parseSync } from "oxc-parser";
 
-/** A file, by its path from the repository's root. */
+/** A source file with its path from the repository's root. */
 export interface SourceFile {
 	readonly path: string;
 	readonly text: string;
@@ -27,10 +27,10 @@ export const LAYERS: readonly (readonly string[])[] = [
 ];
 
 const LINES_MAX = 330;
-/** Snippets that read the environment and write to the terminal when a customer runs them. */
+/** Code shown to customers, which reads the environment and writes to the terminal when they run it. */
 const SHOW_CODE = ["src/demo/banner.ts", "src/web/snippets/chat.ts"];
 
-/** Imports per file, parsed once. */
+/** The imports of each file, parsed once. */
 const read = new WeakMap<SourceFile, readonly string[]>();
 
 /** Relative imports and re-exports of a file, types and dynamic imports included: paths from the root. */
@@ -64,7 +64,7 @@ export function orderProblems(files: readonly SourceFile[], layers = LAYERS): st
 		return importsOf(file)
 			.filter((target) => !target.startsWith("src/") || folderOf(target) !== folderOf(file.path))
 			.flatMap((target) => {
-				// The version is in package.json.
+				// The import reads the version.
 				if (target === "package.json") return [];
 				const below = rankOf(target, layers);
 				if (below < 0) return [`${file.path} imports ${target}, which is in no layer`];
@@ -73,7 +73,7 @@ export function orderProblems(files: readonly SourceFile[], layers = LAYERS): st
 	});
 }
 
-/** Folders that could be lower, or do not exist. */
+/** Folders that could be in a lower layer, or that do not exist. */
 export function layerProblems(files: readonly SourceFile[], layers = LAYERS): string[] {
 	const needs = new Map<string, Set<string>>();
 	for (const file of files) {
@@ -112,7 +112,7 @@ export function importCycles(files: readonly SourceFile[]): string[][] {
 	return cycles;
 }
 
-/** Imports of the pages from the console, apart from the shared file. */
+/** Imports of console code by the pages, except the shared file. */
 export function sharedProblems(files: readonly SourceFile[]): string[] {
 	const pages = files.filter(({ path }) => folderOf(path) === "web");
 	return pages.flatMap((file) =>
@@ -147,7 +147,7 @@ const CLOSURE_LETS_MAX = 5;
  */
 export function stateProblems(files: readonly SourceFile[]): string[] {
 	return files.flatMap(({ path, text }) => {
-		// Parsing costs a hundred times as much as this check.
+		// Parsing costs a hundred times as much as this quick check.
 		if ((text.match(/\blet \w/g)?.length ?? 0) <= CLOSURE_LETS_MAX) return [];
 		const problems: string[] = [];
 		walkScopes(parseSync(path, text).program, newScope(), ({ node, lets, inner, hasStates }) => {
@@ -162,7 +162,7 @@ export function stateProblems(files: readonly SourceFile[]): string[] {
 interface Scope {
 	readonly node: SyntaxNode | undefined;
 	readonly lets: Set<string>;
-	/** A function's variables that it and its inner functions assign. */
+	/** The function's variables that it or its inner functions assign. */
 	readonly own: Set<string>;
 	readonly inner: Set<string>;
 	hasStates: boolean;
@@ -239,12 +239,12 @@ export function wordProblems(files: readonly SourceFile[]): string[] {
 	});
 }
 
-/** Barrels hide dependencies, and grab-bags grow without end. */
+/** Files that only re-export, which hide dependencies, and utility files, which grow without end. */
 export function nameProblems(files: readonly SourceFile[]): string[] {
 	return files.map(({ path }) => path).filter((path) => /(^|\/)(index|utils?|helpers?|common|misc)\.tsx?$/.test(path));
 }
 
-/** Package registries and paths of a machine do not belong in code or lock file. */
+/** Addresses of package registries, and paths of a machine, in code or the lock file. */
 export function placeProblems(files: readonly SourceFile[]): string[] {
 	const registry = /\bregistry\.[a-z0-9-]+\.[a-z]{2,}|npmmirror|verdaccio|\/-\/[\w.-]+\.tgz/;
 	const machine = /(^|[\s"'`(=:])\/(work|home|root|Users|tmp\/bun)\/[\w.-]/m;
@@ -295,7 +295,7 @@ export function codeBlocks(text: string, language: string): string[] {
 	);
 }
 
-/** The folder below `src`, or the name of a file directly in it. */
+/** The folder below `src`, or the name of a file that is directly in `src`. */
 function folderOf(path: string): string {
 	return /^src\/([^/.]+)/.exec(path)?.[1] ?? "";
 }
@@ -313,7 +313,7 @@ function matches(files: readonly SourceFile[], pattern: RegExp, except: readonly
 		});
 }
 
-/** Good enough for formatted source: comments begin a line or follow a blank. */
+/** Works for formatted source only, in which comments begin a line or follow a blank. */
 function withoutComments(text: string): string {
 	return text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|\s)\/\/[^\n]*/g, "$1");
 }

@@ -2,12 +2,12 @@ import { foldUsage, rebuildUsage } from "../../src/console/usage/usage-fold.ts";
 import type { Statements } from "../../src/db/statements.ts";
 import { waitFor } from "./wait.ts";
 
-/** Folding takes rows older than a minute even while older transactions are open. */
+/** The aggregation takes rows older than a minute even while older transactions are open. */
 export const FOLD_MS = 70_000;
 
 /**
- * Folds until the sums have everything committed so far. A fold skips rows younger than the oldest transaction of the
- * server, which may belong to another file's database.
+ * Aggregates until the sums contain everything committed so far. Rows younger than the oldest transaction on the
+ * server, which may be another test's, are skipped at first.
  */
 export async function foldAll(statements: Statements): Promise<void> {
 	const [now] = await statements<{ xid: string }>`select pg_current_xact_id()::text as xid`;

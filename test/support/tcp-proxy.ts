@@ -3,7 +3,7 @@ import { untilEnd } from "./at-end.ts";
 
 type Way = "to server" | "to client";
 
-/** Type and length of the message: the first ReadyForQuery ends the sign-in. */
+/** The first ReadyForQuery message (type and length) ends the sign-in. */
 const READY_FOR_QUERY = Buffer.from([0x5a, 0, 0, 0, 5]);
 
 interface Pair {
@@ -95,8 +95,8 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 	}
 
 	/**
-	 * For good. During sign-in only the client's side goes silent: a server process that waits for a client's proof
-	 * blocks every create and drop of a database.
+	 * Makes a connection silent for good. During sign-in only towards the client: a server process waiting for the client
+	 * would block creating and dropping databases.
 	 */
 	function silence(pair: Pair): void {
 		pair.silent = true;
@@ -120,7 +120,7 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 		}
 	}
 
-	/** A half-open connection hides the end of the other side too. */
+	/** The end of one side stays hidden from the other on a half-open connection. */
 	function end(pair: Pair): void {
 		if (!pairs.has(pair)) return;
 		if (frozen || pair.silent) {
@@ -142,7 +142,7 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 
 	return {
 		port,
-		/** New connections lead there; existing ones stay. */
+		/** Directs new connections to another server; existing ones stay. */
 		aim(to: number) {
 			target.port = to;
 		},
@@ -155,7 +155,7 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 		freeze() {
 			frozen = true;
 		},
-		/** Like `freeze`, for existing connections only, and for good. */
+		/** Blocks existing connections only, for good. */
 		freezeExisting() {
 			for (const pair of pairs) silence(pair);
 		},
@@ -189,7 +189,7 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 		},
 		/** Connections that pass or are frozen. */
 		open: () => pairs.size,
-		/** Passing connections with their PostgreSQL application names; each can be made silent for good, but open. */
+		/** Forwarding connections with their PostgreSQL application names; each can be made silent while it stays open. */
 		connections: () =>
 			[...pairs]
 				.filter(({ silent }) => !silent)

@@ -5,7 +5,7 @@ import { createAnswerMemory } from "../../src/upstream/call/answer-memory.ts";
 
 type Bounds = Pick<ServiceLimits, "answerMemoryBytesMax" | "answerMemoryAccountBytesMax">;
 
-/** For a gateway that calls no model server. */
+/** Limits unread answers in a gateway that calls no model server. */
 export function unreadAnswersAlone(bounds: Bounds = DEFAULT_LIMITS, clock: Clock = systemClock): UnreadAnswers {
 	const limits = () => bounds;
 	return createUnreadAnswers({ answers: createAnswerMemory({ clock }, { limits }), limits });

@@ -56,7 +56,7 @@ export function snapshotOf(...models: Model[]): CatalogSnapshot {
 	};
 }
 
-/** The customer and the content of a chat. */
+/** Who sends a chat, and its content. */
 export type ChatCall = CallContext & ChatCallInput;
 
 export function chatCall({ prompt, ...more }: Partial<Omit<ChatCall, "prompt">> & { prompt?: unknown } = {}): ChatCall {
@@ -89,12 +89,12 @@ export function askChat(
 	return upstreams.call(model, chatWhole(model, call, call));
 }
 
-/** The default limits, with shorter ones by test. */
+/** The default limits with the changes of a test. */
 export function limitsWith(more: Partial<ServiceLimits>): ServiceLimits {
 	return { ...DEFAULT_LIMITS, ...more };
 }
 
-/** Events of a stream until its end or failure; `error` is undefined after a regular end. */
+/** Reads a stream's events to its end; `error` is undefined after a regular end. */
 export async function collect(stream: AnswerStream<ChatChunk>) {
 	const [chunks, text, finish]: [ChatChunk[], string[], string[]] = [[], [], []];
 	const collected = { chunks, text, finish, outputBytes: 0, error: undefined as unknown };

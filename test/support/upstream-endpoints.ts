@@ -14,10 +14,10 @@ type Json = Record<string, unknown>;
 export interface SeenCall {
 	readonly path: string;
 	readonly headers: Headers;
-	/** Parsed JSON, or the text fields of a form (lists as arrays). */
+	/** The parsed JSON body, or a form's text fields with lists as arrays. */
 	readonly body: Json;
 	readonly file: File | undefined;
-	/** Resolves when the client has disconnected before the end of the answer. */
+	/** Resolves if the client disconnects before the end of the answer. */
 	readonly aborted: Promise<void>;
 }
 
@@ -93,7 +93,7 @@ function answerOf(dialect: DialectName, { path, body }: SeenCall): Response {
 	return Response.json({ error: { message: "no such address", type: "not_found", code: 404 } }, { status: 404 });
 }
 
-/** Each choice has three words; a prompt has a token per word, or its given tokens. */
+/** Each choice has these three words; a prompt has a token for each word, or the tokens it was given. */
 const WORDS = [" one", " two", " three"];
 const FOREIGN = { prompt_token_ids: [1, 2], kv_transfer_params: { host: "10.0.0.1" }, secret_path: "/srv/model" };
 
@@ -143,7 +143,7 @@ function completionAnswer(dialect: DialectName, body: Json): Response {
 			finish_reason: finish,
 			stop_reason: null,
 		}));
-		// llama.cpp counts only the first choice.
+		// llama.cpp counts the first choice only.
 		const counted =
 			dialect === "llama.cpp" ? usage(tokensOf(prompts[0]), words.length) : usage(prompt, words.length * count);
 		return Response.json({ ...head, choices, usage: counted, ...FOREIGN });
@@ -185,7 +185,7 @@ export function brokenSse(payloads: readonly string[], more: { stall?: Promise<u
 	const stream = new ReadableStream({
 		async start(controller) {
 			controller.enqueue(payloads.map((payload) => `data: ${payload}\n\n`).join(""));
-			// An error drops data that the runtime has not sent yet, so it comes later.
+			// Waits, since an error drops data that the runtime has not sent yet.
 			await (more.stall ?? Bun.sleep(150));
 			controller.error(new Error("scripted break"));
 		},
@@ -205,7 +205,7 @@ function embeddingAnswer(dialect: DialectName, body: Json): Response {
 		return Response.json({ message, code: 422, type: "Validation" }, { status: 422 });
 	}
 	const tokens = inputs.reduce<number>((sum, one) => sum + tokensOf(one), 0);
-	// In reverse order, as a server may answer: the index decides.
+	// In reverse order, since `index` decides the order.
 	const data = inputs.map((input, index) => ({ object: "embedding", index, embedding: vectorOf(input) })).reverse();
 	const usage = { prompt_tokens: tokens, total_tokens: tokens };
 	return Response.json({ object: "list", data, model: "/models/secret", usage, ...FOREIGN });
@@ -303,7 +303,7 @@ function transcriptionAnswer(dialect: DialectName, body: Json): Response {
 				no_speech_prob: 0.01,
 			},
 		];
-		// vLLM writes the duration as text and no usage.
+		// vLLM writes the duration as text and reports no usage.
 		const duration = dialect === "vllm" ? "6.7" : 6.7;
 		return Response.json({ task: "transcribe", language: "en", duration, text, segments, path: "/srv" });
 	}

@@ -1,4 +1,4 @@
-/** A scripted answer to one request, independent of dialects. See `upstream-server.ts`. */
+/** An answer that a test scripts for one request in any dialect. See `upstream-server.ts`. */
 
 export interface ScriptUsage {
 	prompt: number;
@@ -9,10 +9,10 @@ export interface ScriptUsage {
 
 export type Piece =
 	| { kind: "text" | "reasoning"; text: string }
-	/** The first piece of a call has its id and name, later ones only more arguments. */
+	/** The first piece of a call has its id and name, later pieces only further arguments. */
 	| { kind: "tool"; index: number; id?: string; name?: string; arguments: string };
 
-/** How the answer breaks off after so many pieces of the first choice. */
+/** How the answer breaks off, and after how many pieces of the first choice. */
 export interface Break {
 	after: number;
 	how: "reset" | "end" | "stall" | "error";
@@ -20,13 +20,13 @@ export interface Break {
 }
 
 export interface Script {
-	/** Undefined: echoes the last message. */
+	/** Undefined: the answer echoes the last message. */
 	pieces: Piece[] | undefined;
 	finish: string;
-	/** Undefined: counts the pieces. Null: sends no usage. */
+	/** Undefined: the usage counts the pieces. Null: the answer has no usage. */
 	usage: ScriptUsage | null | undefined;
 	gapMs: number;
-	/** Waits for this after so many pieces. */
+	/** After this many pieces the answer waits for the promise. */
 	pause: { after: number; until: Promise<void> } | undefined;
 	delayMs: number;
 	gate: Promise<void> | undefined;
@@ -37,43 +37,43 @@ export interface Script {
 		| "reset"
 		| undefined;
 	endMarker: boolean;
-	/** Answers a streamed request with one JSON body. */
+	/** Whether a streamed request is answered with one JSON body. */
 	whole: boolean;
-	/** Answers every request with events of this content type. */
+	/** Content type of the events with which every request is answered. */
 	eventsAs: string | undefined;
 	status: number;
-	/** Merged into every event and body, and into every choice and delta. */
+	/** Fields merged into every event and body, and into every choice and delta. */
 	lies: { top: object; choice: object; delta: object };
 }
 
-/** Every method changes the reply and returns it. One piece is one token. */
+/** Methods change the reply and return it. One piece is one token. */
 export interface Reply {
 	readonly script: Script;
 	text(text: string | string[]): Reply;
 	reasoning(text: string | string[]): Reply;
-	/** Arguments are sent in two pieces. */
+	/** Adds a tool call, whose arguments are sent in two pieces. */
 	toolCall(name: string, args: object, id?: string): Reply;
 	stop(): Reply;
 	length(): Reply;
-	/** Any finish reason, valid or not. */
+	/** Sets the finish reason, valid or not. */
 	finish(reason: string): Reply;
 	usage(usage: ScriptUsage | null): Reply;
-	/** Pause between events, milliseconds. */
+	/** Pauses this many milliseconds between events. */
 	trickle(gapMs: number): Reply;
 	delay(delayMs: number): Reply;
-	/** Sends nothing before this resolves. */
+	/** Sends nothing before the promise resolves. */
 	behind(gate: Promise<void>): Reply;
-	/** Pauses after so many pieces until this resolves. */
+	/** Pauses after this many pieces until the promise resolves. */
 	pauseAfter(pieces: number, until: Promise<void>): Reply;
 	hang(): Reply;
 	reset(): Reply;
-	/** Breaks the connection after so many pieces. */
+	/** Breaks the connection after this many pieces. */
 	dieAfter(pieces: number): Reply;
-	/** Ends the body regularly after so many pieces, without finish reason and end marker. */
+	/** Ends the body regularly after this many pieces, without a finish reason or end marker. */
 	endAfter(pieces: number): Reply;
-	/** Goes silent after so many pieces; the connection stays open. */
+	/** Sends nothing after this many pieces; the connection stays open. */
 	stallAfter(pieces: number): Reply;
-	/** Sends an error event after so many pieces (default 0: before the first), then `[DONE]`. */
+	/** Sends an error event after this many pieces (by default before the first), then `[DONE]`. */
 	errorEvent(after?: number, body?: unknown): Reply;
 	errorStatus(status: number, body?: unknown, headers?: Record<string, string>): Reply;
 	raw(body: string | Uint8Array, contentType?: string): Reply;
@@ -159,7 +159,7 @@ export function reply(): Reply {
 	return self;
 }
 
-/** "a b c" as "a", " b", " c", which join to the text. */
+/** Splits "a b c" into "a", " b" and " c", which join to the text again. */
 export function wordsOf(text: string | string[]): string[] {
 	return typeof text === "string" ? (text.match(/\s*\S+|\s+$/g) ?? []) : text;
 }

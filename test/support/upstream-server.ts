@@ -26,11 +26,11 @@ export interface SeenRequest {
 	readonly path: string;
 	readonly headers: Headers;
 	readonly body: Record<string, unknown>;
-	/** `performance.now()` of its arrival. */
+	/** `performance.now()` when the request arrived. */
 	readonly atMs: number;
-	/** When the client disconnected before the end of the answer. */
+	/** When the client disconnected before the end of the answer; else undefined. */
 	abortedAtMs: number | undefined;
-	/** Tokens by the upstream's own count: `completion` grows as events are sent, over all choices. */
+	/** Tokens by the upstream's own count; `completion` grows with each event sent, over all choices. */
 	readonly tokens: { prompt: number; completion: number };
 	/** Resolves when the answer was sent whole or the client disconnected. */
 	readonly over: Promise<void>;
@@ -169,7 +169,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 		let at = 0;
 		let pieces = 0;
 		const line = (payload: string) => `data: ${payload}\n\n`;
-		/** Everything up to the next pause or break in one write. */
+		/** Writes everything up to the next pause or break at once. */
 		function batch(): string {
 			let text = "";
 			while (at < events.length) {
@@ -212,7 +212,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 					controller.enqueue(encoder.encode(line(payload) + marker));
 					controller.close();
 				} else {
-					// An error drops data that the runtime has not sent, or that the client's program has not read.
+					// Waits, since an error drops data that the runtime has not sent or the client has not read.
 					await untilRead(Number(server.port));
 					end();
 					if (breaks?.how === "end") controller.close();
@@ -254,7 +254,7 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 		always(make: () => Reply) {
 			fallback = make;
 		},
-		/** Default answer when nothing is queued. */
+		/** Sets the answer for requests that have no queued answer. */
 		decide(answer: typeof fallback) {
 			fallback = answer;
 		},
@@ -267,9 +267,9 @@ export function startUpstream(options: { dialect?: DialectName; model?: string; 
 			keepAlive: true,
 			...more,
 		}),
-		/** The nth POST since the start (the first is 1). */
+		/** The nth POST since the start, counted from 1. */
 		waitForRequest: (nth = 1) => waitFor(`request ${nth}`, () => requests[nth - 1]),
-		/** Resolves when the nth POST's client has disconnected early. */
+		/** Resolves when the client of the nth POST has disconnected early. */
 		waitForAbort: (nth = 1) =>
 			waitFor(`the abort of request ${nth}`, () =>
 				requests[nth - 1]?.abortedAtMs === undefined ? undefined : requests[nth - 1],

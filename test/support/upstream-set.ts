@@ -8,7 +8,7 @@ import { limitsWith, modelOver, snapshotOf } from "./upstream-catalog.ts";
 import type { Reply } from "./upstream-reply.ts";
 import { reply, withUpstream } from "./upstream-server.ts";
 
-/** A URL for tests with their own server. */
+/** The address is replaced by tests with a server of their own. */
 export const SPEC: UpstreamSpec = {
 	url: "http://127.0.0.1:9/v1",
 	apiKey: null,
@@ -52,7 +52,7 @@ export function openUpstreams(
 		{ limits },
 	);
 	const requests = () => servers.reduce((sum, server) => sum + server.requests.length, 0);
-	/** The first request to any server gets `bad`, all others the echo. */
+	/** Gives `bad` to the first request at any server, and the echo to all others. */
 	const firstFails = (bad: () => Reply) => {
 		let failed = false;
 		for (const server of servers) {

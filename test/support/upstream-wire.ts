@@ -9,11 +9,11 @@ export interface WireEvent {
 	tokens: number;
 }
 
-/** The script with all defaults filled in. */
+/** A scripted answer with all defaults filled in. */
 export interface Answer {
 	pieces: Piece[];
 	finish: string;
-	/** Per choice for `completion`. */
+	/** `completion` counts the tokens of one choice. */
 	usage: ScriptUsage | null;
 	choices: number;
 	lies: Script["lies"];
@@ -115,14 +115,14 @@ export function wholeBody(dialect: DialectName, answer: Answer): Json {
 	};
 }
 
-/** llama.cpp's only count of cached tokens. */
+/** llama.cpp reports cached tokens here only. */
 const timingsOf = ({ prompt, cached = 0 }: ScriptUsage) => ({ prompt_n: prompt - cached, cache_n: cached });
 
-/** The family's error event in the middle of a stream. */
+/** The error event that servers of this dialect send in the middle of a stream. */
 export function errorPayload(dialect: DialectName): string {
 	const message = "secret engine trouble at /srv/model";
 	if (dialect === "tgi") return JSON.stringify({ error: { message, http_status_code: 422 } });
-	// Ollama loses the error: it sends an empty chunk, then the end.
+	// Ollama loses the error: it sends an empty event and then the end.
 	if (dialect === "ollama")
 		return JSON.stringify({ model: "", choices: [{ index: 0, delta: { content: "" }, finish_reason: null }] });
 	return JSON.stringify({ error: { message, type: "InternalServerError", param: null, code: 500 } });

@@ -1,9 +1,7 @@
 const LOOK_MS = 5;
 const LOOK_MS_MAX = 25;
 
-/**
- * For a busy machine; only a failure waits so long. Below a test's timeout, so that the error names the missing event.
- */
+/** Deadline of waits on a busy machine, below a test's timeout, so that the error names the missing event. */
 const DEADLINE_MS = 25_000;
 
 /** Resolves once `condition` holds; throws, naming `what`, after the deadline. */
@@ -21,7 +19,7 @@ export async function waitFor(
 	}
 }
 
-/** Processor time of this process, independent of other load and stalls of the machine. */
+/** Processor time of this process, which other load of the machine does not change. */
 export function cpuMs(): number {
 	const { user, system } = process.cpuUsage();
 	return (user + system) / 1000;

@@ -11,11 +11,11 @@ import { judgeWarm } from "./warm.ts";
 /** Repeat a failed run with `CHAOS_SEED`; the long form is `bun run chaos`. */
 const SEED = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const FOR_MS = LONG ? 6_000 : 3_000;
-/** Each instance costs its start and time in its faults. */
+/** Number of instances; each costs the time of its start and its faults. */
 const INSTANCES = LONG ? 3 : 2;
-/** A run without events proves nothing. */
+/** The least activity of a run: without it the run proves nothing. */
 const AT_LEAST = { answers: 40, faults: 3 };
-/** Users pause between requests, so that parallel tests keep some processor time. */
+/** The longest pause of a user between requests, so that parallel tests get processor time. */
 const REST_MS_MAX = 60;
 const LOGS = join(tmpdir(), `tollgate-chaos-logs-${SEED}`);
 
@@ -33,7 +33,7 @@ test(`four counts agree after ${FOR_MS / 1_000} s of faults (seed ${SEED})`, asy
 	expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);
 	expect(Object.keys(result.faults).length).toBeGreaterThanOrEqual(AT_LEAST.faults);
 	expect(result.answers["200 whole"]).toBeGreaterThanOrEqual(AT_LEAST.answers);
-	// A run this short may have no crash to recover from, no untouched customer, and no cap that is spent between faults.
+	// Claims that may have nothing to check in a run this short: recovered journals, untouched customers, spent caps.
 	const rare = /recovered|warm|none left/;
 	const empty = result.findings.filter(({ checked, claim }) => checked === 0 && !rare.test(claim));
 	expect(empty.map(({ claim }) => claim)).toEqual([]);
@@ -43,7 +43,7 @@ const WHOLE = { status: 200, complete: true };
 const REFUSED = { status: 503, code: "service_unavailable", uuid: "00000000-0000-7000-8000-000000000009" };
 const NO_EXCUSE: readonly Excuse[] = [];
 
-/** Each lasts a second of the run; the last one is judged. */
+/** Refusals that last a second of the run each; the last one decides. */
 function refusals(
 	requests: readonly Partial<Sent>[],
 	{

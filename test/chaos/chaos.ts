@@ -19,17 +19,19 @@ import { judgeWarm } from "./warm.ts";
 
 export interface ChaosOptions {
 	seed: number;
-	/** How long faults happen; the start and the verdict take additional time. */
+	/** Duration of the faults in milliseconds; the start and the verdict take additional time. */
 	forMs: number;
-	/** Default 3. */
+	/** Number of instances, by default 3. */
 	instances?: number;
 	users?: number;
 	restMsMax?: number;
-	/** Extends the run until so many whole answers and kinds of faults were seen, as a busy machine serves fewer. */
+	/**
+	 * Prolongs the run until this many complete answers and kinds of faults were seen, since a busy machine serves fewer.
+	 */
 	atLeast?: { readonly answers: number; readonly faults: number };
 	/** The former version's program: instances switch between both versions. */
 	former?: Program;
-	/** A midnight during the run: daily caps end at it, and faults happen at that moment. */
+	/** A midnight during the run: daily caps end then, and faults happen at that moment. */
 	midnight?: Midnight;
 	/** Folder for the logs of instances and PostgreSQL after a failed claim or run. */
 	logFolder?: string;
@@ -103,7 +105,7 @@ export async function runChaos(options: ChaosOptions) {
 		];
 		await Promise.all([...lanes.map((run) => run(isOn, made, options.onFault)), watchBooks()]);
 
-		/** The invariants hold at every moment, not only at the end. */
+		/** Checks the invariants throughout the run, not only at its end. */
 		async function watchBooks(): Promise<void> {
 			let looks = 0;
 			const broken = new Set<string>();
@@ -121,7 +123,7 @@ export async function runChaos(options: ChaosOptions) {
 		const exits = await Promise.all(
 			fleet.members.map((member) => inTime(member.stop("SIGINT"), `instance ${member.index}`)),
 		);
-		// A late crash leaves a journal, which the next start of the same instance hands in.
+		// A crash late in the run leaves a journal, which the next start of the same instance replays.
 		const again = fleet.members.filter((member) => member.journals().length > 0);
 		await Promise.all(again.map((member) => member.start()));
 		await waitFor(() => handedIn(again), "journals of deaths to be handed in", 30_000);
@@ -177,7 +179,7 @@ export async function runChaos(options: ChaosOptions) {
 	}
 }
 
-/** Every second instance changes its version, if there are two. */
+/** Faults of one instance; if there are two versions, every second instance also changes between them. */
 function memberFaults(fleet: Fleet, random: Random, touched: Touched, former: Program | undefined): Fault[] {
 	const faults = instanceFaults(fleet, random, touched);
 	if (former === undefined) return faults;
@@ -185,7 +187,7 @@ function memberFaults(fleet: Fleet, random: Random, touched: Touched, former: Pr
 	return faults.flatMap((fault, at) => [fault, changes[at % changes.length] as Fault]);
 }
 
-/** One fault after another: a due one, else each kind once in a random order, repeatedly. */
+/** Runs one fault after another: those that are due, and otherwise each kind once in random order, repeatedly. */
 function lane(
 	random: Random,
 	faultsOf: (random: Random) => Fault[],

@@ -1,19 +1,19 @@
 import { type FleetMember, MODEL } from "./fleet.ts";
 
 export interface Sent {
-	/** Undefined: the gateway never answered. */
+	/** The request's id; undefined if the gateway never answered. */
 	uuid: string | undefined;
 	readonly member: number;
 	readonly key: string;
 	readonly streamed: boolean;
-	/** Wall time of this machine's monotonic clock. */
+	/** When the request was sent, as wall time by the machine's monotonic clock. */
 	readonly sentAtMs: number;
 	status: number;
-	/** The error's code, from the answer or a stream's event. */
+	/** Code of the error in the answer or in a stream's event. */
 	code: string | undefined;
 	retryAfter: string | null;
 	tokens: number;
-	/** The answer was complete, with its usage. */
+	/** Whether the answer was complete, with its usage. */
 	complete: boolean;
 	left: boolean;
 	usage: { prompt_tokens: number; completion_tokens: number; cost: number } | undefined;
@@ -25,7 +25,7 @@ export interface Ask {
 	readonly words: number;
 	readonly stream: boolean;
 	readonly maxTokens: number;
-	/** Disconnects after so many tokens or milliseconds. */
+	/** Disconnects after this many tokens or milliseconds. */
 	readonly leaveAfterTokens?: number;
 	readonly leaveAfterMs?: number;
 	/** Called at the first event with text. */
@@ -80,7 +80,7 @@ export async function sendChat(
 		if (response.status === 200 && ask.stream) await readStream(response, sent, ask, leave);
 		else await readWhole(response, sent);
 	} catch {
-		// The connection was aborted, reset or refused; keeps the received part.
+		// The connection was aborted, reset or refused; what was received is kept.
 	} finally {
 		clearTimeout(deadline);
 		clearTimeout(leaving);
@@ -162,7 +162,7 @@ function noteEvent(event: string, sent: Sent): void {
 	if (json.choices?.[0]?.delta?.content) sent.tokens += 1;
 }
 
-/** The UUID of a request id: `req_<32 digits>` for clients, the UUID itself for the upstream. */
+/** The UUID of a request id, which is `req_<32 digits>` for clients and the UUID itself for the upstream. */
 export function uuidOf(requestId: string | null): string | undefined {
 	const digits = requestId?.replace(/^req_/, "").replaceAll("-", "") ?? "";
 	return digits

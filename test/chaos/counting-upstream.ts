@@ -10,7 +10,7 @@ import { reply, startUpstream } from "../support/upstream-server.ts";
 export interface Arrival {
 	/** The gateway's `x-request-id`. */
 	readonly requestId: string;
-	/** Wall time of this machine's monotonic clock. */
+	/** When the request arrived, as wall time by the machine's monotonic clock. */
 	readonly arrivedAtMs: number;
 	readonly prompt: number;
 	readonly sent: number;
@@ -20,14 +20,14 @@ export interface Arrival {
 export type CountingUpstream = Awaited<ReturnType<typeof startCountingUpstream>>;
 
 export interface CountingOptions {
-	/** The pause between tokens of a stream is between 0 and this. */
+	/** Longest pause between two tokens of a stream, in milliseconds; pauses are random. */
 	gapMsMax: number;
 	/** Share of requests that fail: by a status, an early end, or a reset in the middle. */
 	failures: number;
-	/** Share of requests whose tokens come so slowly that they run for seconds. */
+	/** Share of requests that run for seconds, because their tokens come slowly. */
 	slow?: number;
 	dialect?: "vllm" | "openai";
-	/** Drawn for each request in the order of arrival. */
+	/** Seed of the random decisions, which follow the order of arrival. */
 	seed?: number;
 }
 

@@ -6,9 +6,9 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, startFleet } from "./fleet.ts";
 
 const USERS = 2;
-/** After this the instance has a slice that outlasts a lease. */
+/** Time after which an instance has a slice that outlasts a lease. */
 const WARM_MS = 2_500;
-/** Enough for tests of the gate or the stop, which do not depend on the credit's lifetime. */
+/** Time that suffices for tests of the gate or of a stop, for which the credit's lifetime does not matter. */
 export const KNOWN_MS = 300;
 
 type Key = { readonly id: string; readonly secret: string };

@@ -25,7 +25,7 @@ export const NANO_USD_A_PROMPT_TOKEN = 1_000;
 export const NANO_USD_AN_OUTPUT_TOKEN = 2_000;
 export const MODEL = "test-model";
 export const LEASE_TTL_MS = 5_000;
-/** For tests that are not about leases: long enough for a busy machine. */
+/** Lease for tests of other things: long enough for a busy machine. */
 export const LEASE_TTL_S_QUIET = "20";
 /** Same default as the command line: covers clocks with different rates. */
 export const GRACE_MS = 1_000;
@@ -38,23 +38,23 @@ export interface FleetOptions {
 	databaseUrl: string;
 	upstreamUrl: string;
 	instances?: number;
-	/** YAML of the model; default: `chatModel` with high concurrency. */
+	/** YAML of the model, by default `chatModel` with high concurrency. */
 	model?: string;
 	dialect?: string;
 	env?: Readonly<Record<string, string>>;
-	/** Program of all instances at first: the former version, which then creates the schema. */
+	/** Program of all instances at first: a former version creates the schema, too. */
 	program?: Program;
-	/** Loaded before each process. */
+	/** A module that each process loads first. */
 	preload?: string;
-	/** Restart attempts while the database may be down. */
+	/** How long starts are repeated while the database may be down. */
 	startWithinMs?: number;
 }
 
 const TOP_UP = 100_000_000_000;
 
 /**
- * Whether running instances have handed in the journals that crashes left. This happens during traffic, and a stop
- * waits for it no longer than its drain time.
+ * Whether running instances have replayed the journals of crashes. They do so while they serve; a stop waits for it no
+ * longer than its drain time.
  */
 export function handedIn(members: readonly FleetMember[]): boolean {
 	return members.every((member) => member.journals().length <= 1);
@@ -105,7 +105,7 @@ export async function startFleet(options: FleetOptions) {
 			const { id, secret } = await createKey(maker, accountId, { name: "test", ...settings });
 			return { id, secret };
 		},
-		/** Waits like `key revoke`. */
+		/** Waits until an entry is in force, as `key revoke` does. */
 		applied: (entry: AppendedEntry, deadlineMs = 60_000) =>
 			waitApplied({ store: createPgFenceStore(statements), clock: systemClock }, entry, {
 				deadlineMs,
@@ -152,15 +152,15 @@ function createMember(index: number, folder: string, options: FleetOptions, shar
 		proxy,
 		logPath,
 		process: () => process,
-		/** Its program; default: the present version. */
+		/** The instance's program, by default the present version. */
 		get program() {
 			return program;
 		},
-		/** Sets the version of its next start. */
+		/** Sets the program of the next start. */
 		become(other: Program) {
 			program = other;
 		},
-		/** Starts it and waits until it listens; retries until then. */
+		/** Starts the instance and waits until it listens, retrying until then. */
 		async start() {
 			const giveUpAtMs = performance.now() + (options.startWithinMs ?? 30_000);
 			for (;;) {
@@ -179,14 +179,17 @@ function createMember(index: number, folder: string, options: FleetOptions, shar
 			await process?.exited;
 			process = undefined;
 		},
-		/** SIGTERM: serves for a quarter of `DRAIN_S` first; SIGINT: stops at once. Returns the exit code. */
+		/**
+		 * Stops the instance and returns the exit code. After SIGTERM it serves for a quarter of `DRAIN_S`; SIGINT stops it
+		 * at once.
+		 */
 		async stop(signal: "SIGTERM" | "SIGINT" = "SIGTERM") {
 			process?.kill(signal);
 			const code = (await process?.exited) ?? 0;
 			process = undefined;
 			return code;
 		},
-		/** Folders of epochs whose journals were not handed in. */
+		/** Folders of epochs whose journals have not been replayed. */
 		journals() {
 			const root = join(dataDir, "journal");
 			if (!existsSync(root)) return [];

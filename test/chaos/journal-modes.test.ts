@@ -21,7 +21,7 @@ const STREAM: Ask = { words: 8, stream: true, maxTokens: 60 };
 const WHOLE: Ask = { words: 8, stream: false, maxTokens: 60 };
 const LONG: Ask = { words: 400, stream: true, maxTokens: 500 };
 
-/** Requests finished before a kill, and requests cut by it; half as many if the disk is lost. */
+/** Numbers of requests finished before a kill and cut off by it; half of them if the disk is lost. */
 const [FINISHED, CUT] = AT_LENGTH ? [10, 12] : [4, 4];
 
 type Mode = "process" | "host" | "remote";
@@ -41,7 +41,7 @@ interface Place {
 	rowOf(one: Sent): Promise<{ charged: number } | undefined>;
 }
 
-// Durable as in production, since a mode's cost is what it waits for.
+// Durable as in production, since the modes differ in what they wait for.
 const postgres = await withOwnPostgres();
 const upstream = untilEnd(await startCountingUpstream({ gapMsMax: 4, failures: 0 }));
 const places = new Map<Mode, Place>();
@@ -85,7 +85,7 @@ async function startPlace(mode: Mode): Promise<Place> {
 		account,
 		ask: (what) => sendChat(member, key, what),
 		async rowOf(one) {
-			// Its client received nothing, not even its id.
+			// The client received nothing, not even a request id.
 			if (one.uuid === undefined) return undefined;
 			const [row] = await fleet.sql`
 				select charged_nano_usd::bigint as charged from usage_event where request_id = ${one.uuid}`;
@@ -94,7 +94,7 @@ async function startPlace(mode: Mode): Promise<Place> {
 	};
 }
 
-/** Starts long streams and counts those whose clients have a token: a mode's promise applies from then on. */
+/** Starts long streams and waits until their clients have a token: from then on the mode's promise applies. */
 function begin(ask: Place["ask"], count: number) {
 	let heard = 0;
 	const onFirstToken = () => {
@@ -104,7 +104,7 @@ function begin(ask: Place["ask"], count: number) {
 	return { running, heard: () => heard };
 }
 
-/** Requests that arrived after the first `since` and have sent more than `tokens`. */
+/** Counts requests, except the first `since`, that have sent more than `tokens`. */
 const underWay = async (since: number, tokens: number): Promise<number> =>
 	(await upstream.report()).slice(since).filter((one) => one.sent > tokens).length;
 
@@ -123,7 +123,7 @@ for (const mode of MODES) {
 			for (let at = 0; at < SAMPLES; at++) {
 				const [stream, answer] = [await ask(STREAM), await ask(WHOLE)];
 				expect([stream.complete, answer.complete]).toEqual([true, true]);
-				// Reads Postgres at the moment when the client has the last byte.
+				// Reads Postgres as soon as the client has the last byte.
 				if (await rowOf(answer)) known += 1;
 				const { arrivedAtMs } = (await arrivalOf(stream)) as Arrival;
 				first.push((stream.firstByteMs ?? 0) - arrivedAtMs);
@@ -145,7 +145,7 @@ for (const mode of MODES) {
 			try {
 				await waitFor(async () => (await upstream.report()).length > before, "the upstream to be asked", 10_000);
 				const askedAtMs = nowMs();
-				// Longer than the whole answer, much shorter than the lease.
+				// Waits longer than the whole answer takes, and much shorter than the lease.
 				await waitFor(() => nowMs() - askedAtMs > 600, "a while");
 			} finally {
 				thawedAtMs = nowMs();
@@ -168,7 +168,7 @@ for (const mode of MODES) {
 			const cut = await Promise.all(running);
 			expect(cut.some((one) => one.tokens > 0 && !one.complete)).toBe(true);
 			await member.start();
-			// The journal is handed in during traffic.
+			// Running instances replay the journal.
 			const recorded = async () =>
 				(await Promise.all([...finished, ...cut].filter(({ uuid }) => uuid !== undefined).map(rowOf))).every(Boolean);
 			await waitFor(recorded, "the journal to be handed in", 20_000);
@@ -195,7 +195,7 @@ for (const mode of MODES) {
 }
 
 test("loss of the disk loses what each mode states", async () => {
-	// Concurrent: each has to wait for the end of a lease.
+	// Concurrent, since each of these waits for the end of a lease.
 	const acted = [...places.values()];
 	const finished = await Promise.all(
 		acted.map(({ ask }) => Promise.all(Array.from({ length: FINISHED }, () => ask(WHOLE)))),
@@ -215,7 +215,7 @@ test("loss of the disk loses what each mode states", async () => {
 	);
 }, 90_000);
 
-/** From the end of the lease until the instance serves without its journal. */
+/** Removes the disk of an instance, and measures from the end of its lease until it serves again. */
 async function loseDisk(place: Place, finished: readonly Sent[], cut: readonly Sent[]): Promise<void> {
 	const { mode, fleet, member, account, ask, rowOf } = place;
 	const live = () => fleet.sql`select 1 from instance_now where state = 'live' and lease_until > clock_timestamp()`;

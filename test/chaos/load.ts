@@ -15,7 +15,7 @@ export interface LoadKey {
 	readonly account: string;
 	readonly cap: number | undefined;
 	readonly period: CapPeriod;
-	/** The projects that it has belonged to, the present one last. */
+	/** The key's projects in order; the last one is the present one. */
 	readonly homes: Home[];
 }
 
@@ -44,11 +44,11 @@ export interface Load {
 	readonly accounts: ReadonlyMap<string, number>;
 	readonly closed: readonly Closed[];
 	readonly projects: readonly LoadProject[];
-	/** Time zone of daily caps. */
+	/** Time zone in which daily caps renew. */
 	readonly timeZone: string;
 	/** Keys that are never revoked or moved, with spare credit at every level, of accounts that are never suspended. */
 	readonly steady: ReadonlySet<string>;
-	/** Keys with a renewing cap, or in a project with one. */
+	/** Ids of keys with a renewing cap, their own or their project's. */
 	renewed(): string[];
 	/** Stops the traffic; resolves when every answer has arrived. */
 	stop(): Promise<void>;
@@ -56,18 +56,18 @@ export interface Load {
 
 export interface LoadOptions {
 	users: number;
-	/** Longest pause of a user between two requests, which leaves processor time to parallel work. Default: no pause. */
+	/** Longest pause of a user between two requests, by default none; it leaves processor time to parallel work. */
 	restMsMax?: number;
 	accounts: number;
-	/** Additional users for each instance, who send short sequential requests with untouched keys. */
+	/** Further users for each instance, who send short requests one by one with untouched keys. */
 	regulars?: number;
-	/** Some accounts have projects that change; `period` of all renewing caps, by default several. */
+	/** Gives some accounts projects that change; `period` is that of all renewing caps, by default several. */
 	projects?: { readonly period?: CapPeriod };
 	timeZone?: string;
 }
 
 const RICH = 100_000_000_000;
-/** Enough for some hundred requests: these accounts and keys are spent during the run. */
+/** Credit for some hundred requests, which is spent during the run. */
 const POOR = 12_000_000;
 const CAP = 6_000_000;
 
@@ -97,7 +97,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		await addKey(account);
 		await addKey(account, { cap: at % 2 === 0 ? CAP : undefined });
 	}
-	/** These accounts are suspended in turn, no others. */
+	/** Accounts that are suspended in turn. */
 	const suspendable = [...accounts.keys()].slice(0, 2);
 	const isSteady = ({ account, cap, homes }: LoadKey) =>
 		cap === undefined && homes[0]?.project === null && accounts.get(account) === RICH && !suspendable.includes(account);
@@ -107,7 +107,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		...{ addKey, insist, close, retire, period: options.projects.period },
 	};
 	const projects = changing && (await startProjects(fleet, changing));
-	// Keys to revoke are created later.
+	// Keys that will be revoked are created later.
 	const steady = new Set([...keys.filter(isSteady).map(({ id }) => id), ...(projects?.steady ?? [])]);
 
 	async function user(own: Random): Promise<void> {
@@ -128,7 +128,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		}
 	}
 
-	/** A refused user retries at once, so that a brief refusal is seen. */
+	/** A regular user retries a refused request at once, so that even a brief refusal is seen. */
 	async function regular(own: Random, member: FleetMember): Promise<void> {
 		const known = keys.filter(({ id }) => steady.has(id));
 		while (!stopping) {
@@ -138,7 +138,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		}
 	}
 
-	/** Repeated until done, since the database may be down. */
+	/** Repeats `work` until it succeeds, since the database may be down. */
 	async function insist<T>(work: () => Promise<T>): Promise<T> {
 		for (;;) {
 			try {
@@ -159,7 +159,7 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		return entry;
 	}
 
-	/** Requests with a retired key continue for a while and must be refused. */
+	/** Continues to send requests with a retired key, which must be refused. */
 	function retire(key: LoadKey): void {
 		setTimeout(() => active.splice(active.indexOf(key), 1), 1_500);
 	}

@@ -7,11 +7,11 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { type Fleet, type FleetMember, handedIn, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 import { startOwnPostgres } from "./own-postgres.ts";
 
-/** Permitted effects while a table is locked or a connection is silent for longer than a lease. */
+/** What may happen while a table is locked, or a connection silent, for longer than a lease. */
 interface LockTerms {
-	/** Gates close when the lease ends, every request gets 503, and gates open again without help. */
+	/** Gates close when the lease ends, requests get 503, and the gates open again by themselves. */
 	readonly closesGates?: true;
-	/** A revocation waits for the table. */
+	/** Revocations wait for the table. */
 	readonly delaysRevocations?: true;
 	readonly why: string;
 }
@@ -39,21 +39,21 @@ const SILENT_CONNECTION: LockTerms = {
 };
 
 interface Seen {
-	/** Requests whose key and credit were known. */
+	/** Number of served requests whose key and credit the instances knew. */
 	readonly served: number;
 	readonly refused: Readonly<Record<string, number>>;
-	/** The longest time that an instance's gate was closed. */
+	/** Longest time for which an instance's gate was closed. */
 	readonly closedMs: number;
-	/** Durations; undefined: abandoned. */
+	/** Durations of revocations; undefined for an abandoned one. */
 	readonly revocationsMs: readonly (number | undefined)[];
-	/** Time from the release until every request was served again; undefined: not in time. */
+	/** Time from the lock's release until every request was served; undefined if it was too long. */
 	readonly recoveredMs: number | undefined;
 }
 
-/** Allows for other work on the machine. */
+/** The longest prompt answer, with allowance for other work of the machine. */
 const PROMPT_MS = 2_500;
 
-/** Effects beyond the permitted ones. */
+/** Effects that are not permitted. */
 function breaches(terms: LockTerms | undefined, seen: Seen): string[] {
 	const breached: string[] = [];
 	const codes = Object.keys(seen.refused);
@@ -80,12 +80,12 @@ export interface LockReport {
 }
 
 export interface LockOptions {
-	/** Tables and connections whose name contains this; default all. */
+	/** Only tables and connections whose name contains this text; by default all. */
 	only?: string | undefined;
 	onReport?: (report: LockReport) => void;
 }
 
-/** Longer than an instance may run without renewing its lease. */
+/** Duration of a lock: longer than an instance may run without renewing its lease. */
 const HELD_MS = 2 * LEASE_TTL_MS;
 const RECOVER_MS_MAX = 6 * LEASE_TTL_MS;
 const CUSTOMERS = 3;

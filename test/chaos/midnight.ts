@@ -8,15 +8,15 @@ import { TIGHT } from "./projects.ts";
 import type { Excuse, Touched } from "./touched.ts";
 import { type Finding, finding, type UsageRow } from "./verdict.ts";
 
-/** A real end of a day: all processes use the machine's clock. */
+/** The real end of a day: all processes use the machine's clock. */
 export interface Midnight {
 	readonly timeZone: string;
 	readonly atMs: number;
 }
 
-/** Faults at midnight are prepared this long before. Other faults take less time, so that lanes are free by then. */
+/** Faults at midnight are prepared this long before it; other faults take less time, so none is running then. */
 const CLEAR_MS = 20_000;
-/** By then every untouched customer must have been served on the new day. */
+/** Time after midnight by which every untouched customer must have been served. */
 const AFTER_MS = 20_000;
 
 /** Duration of the upstream's slow requests. */

@@ -13,10 +13,10 @@ import { quietPort } from "./serve-process.ts";
 export type OwnPostgres = Awaited<ReturnType<typeof startOwnPostgres>>;
 
 const START_ATTEMPTS_MAX = 40;
-/** Shared memory of a killed server is a file in its folder; in system memory it would leak. */
+/** Keeps shared memory in files of the data folder: system memory of a killed server would leak. */
 const IN_FILES = { dynamic_shared_memory_type: "mmap" };
 
-/** For all tests of a file: awaited at the top, removed after the last test. */
+/** A server for all tests of a file, removed after the last one. */
 export async function withOwnPostgres(settings: Readonly<Record<string, string>> = {}) {
 	const postgres = await startOwnPostgres(settings);
 	atEnd(() => postgres.destroy());
@@ -26,7 +26,7 @@ export async function withOwnPostgres(settings: Readonly<Record<string, string>>
 /** `settings` are further `-c name=value`; by default durable as in production. */
 export async function startOwnPostgres(settings: Readonly<Record<string, string>> = {}) {
 	const dataDir = mkdtempSync(join(quickFolder(), "tollgate-chaos-postgres-"));
-	// The server may run as another user, who needs access.
+	// The server may run as another user, who must be able to use the folder.
 	mkdirSync(dataDir, { recursive: true, mode: 0o755 });
 	Bun.spawnSync(["chmod", "755", dataDir]);
 	await placeCluster(dataDir);
@@ -50,7 +50,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 			try {
 				process.kill(pid, name);
 			} catch {
-				// It has ended already.
+				// The process has ended already.
 			}
 		}
 	};
@@ -58,7 +58,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 	const postgres = {
 		url,
 		port,
-		/** Its data folder, for backup and restore. */
+		/** The data folder, for backups and restores. */
 		cluster,
 		logPath: join(dataDir, "postgres.log"),
 		async stop() {
@@ -71,10 +71,10 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 			server = undefined;
 			while (killed.some(isRunning)) await Bun.sleep(5);
 		},
-		/** SIGSTOP to all its processes: connections stay open without answers. */
+		/** Sends SIGSTOP to all processes of the server: connections stay open without answers. */
 		pause() {
 			paused = true;
-			// The postmaster first, so that it starts no new process.
+			// Stops the postmaster first, so that it starts no further process.
 			signal("SIGSTOP");
 		},
 		resume() {
@@ -92,7 +92,7 @@ export async function startOwnPostgres(settings: Readonly<Record<string, string>
 			}
 		},
 		isUp: () => server !== undefined && !paused,
-		/** Ends it in any state and removes its files. */
+		/** Ends the server in any state and removes its files. */
 		async destroy() {
 			if (paused) postgres.resume();
 			await postgres.crash();

@@ -9,10 +9,10 @@ import { costOf, type Finding, finding, lateRows, type UsageRow } from "./verdic
 
 type Judged = Pick<Load, "sent" | "keys" | "accounts" | "closed" | "projects" | "timeZone">;
 
-/** Records have whole milliseconds. */
+/** Times in rows are rounded to whole milliseconds. */
 const ROUNDED_MS = 2;
 
-/** A limit with the decisions about it. */
+/** A cap with the changes made to it. */
 interface Cap {
 	readonly budget: string;
 	readonly caps: readonly CapStep[];
@@ -49,7 +49,7 @@ export async function judgeProjects(
 	];
 }
 
-/** Each project's lifetime cap, and each period with bookings. */
+/** The lifetime cap of each project, and each period with bookings. */
 function capsOf(load: Judged, budgets: readonly string[]): Cap[] {
 	const steps = new Map<string, { period: CapPeriod; caps: readonly CapStep[] }>();
 	for (const { id, period, caps } of load.projects) steps.set(id, { period, caps });
@@ -62,7 +62,7 @@ function capsOf(load: Judged, budgets: readonly string[]): Cap[] {
 	});
 }
 
-/** Requests admitted before a cap was raised fit under the highest former cap. */
+/** Requests admitted before a cap was raised must fit under the highest earlier cap. */
 function overspent(budget: string, steps: readonly CapStep[], rows: readonly UsageRow[]): string | undefined {
 	const sorted = [...rows].sort((a, b) => a.admitted_ms - b.admitted_ms);
 	let spent = 0;
@@ -80,7 +80,7 @@ function overspent(budget: string, steps: readonly CapStep[], rows: readonly Usa
 	return undefined;
 }
 
-/** Less than any reservation was left of the cap, so a later admission used a former cap. */
+/** The cap left less than any reservation, so a later admission must have used an earlier cap. */
 function ofCuts({ closed }: Judged, rows: readonly UsageRow[]): Finding {
 	const cuts = closed.filter(({ isCap }) => isCap);
 	return finding("nobody was admitted under a cap whose end had returned", cuts, (cut) => {
@@ -106,7 +106,7 @@ function homesBetween(homes: LoadKey["homes"], fromMs: number, untilMs: number):
 	return homes.filter((home, at) => at >= settled && home.fromMs <= untilMs).map(({ project }) => project);
 }
 
-/** The account's calendar, computed independently of the product. */
+/** The day in the account's time zone, computed independently of the product. */
 function dayIn(timeZone: string, atMs: number): string {
 	return new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(atMs);
 }
@@ -119,7 +119,7 @@ function firstDay(period: CapPeriod, day: string): string {
 	return date.toISOString().slice(0, 10);
 }
 
-/** Period budgets that a request of this key and project uses. */
+/** Budgets of periods that a request of this key and project may use. */
 function periodsAt(key: LoadKey, project: LoadProject | undefined, day: string): string[] {
 	const capped = [project, key.cap === undefined ? undefined : key].filter((one) => one !== undefined);
 	return capped
@@ -127,7 +127,7 @@ function periodsAt(key: LoadKey, project: LoadProject | undefined, day: string):
 		.map(({ id, period }) => `${id}:${period}:${firstDay(period, day)}`);
 }
 
-/** The admission is between the client's sending and the upstream's arrival. */
+/** The admission was between the client's sending and the arrival at the upstream. */
 function ofPeriods(
 	rows: readonly UsageRow[],
 	keys: ReadonlyMap<string, LoadKey>,
@@ -159,7 +159,7 @@ function ofPeriods(
 	});
 }
 
-/** From the upstream's and the clients' counts only, where they determine project and day. */
+/** Compares the upstream's and the clients' counts, where they determine project and day. */
 function ofServed(
 	load: Judged,
 	keys: ReadonlyMap<string, LoadKey>,
@@ -224,7 +224,7 @@ function ofRefusals(
 			code in LACKING &&
 			!excuses.some(({ fromMs, untilMs }) => fromMs <= endMs && sentAtMs <= untilMs),
 	);
-	/** Undefined if spent and held amounts then leave too little. */
+	/** Undefined if the spent and held amounts leave too little. */
 	const room = (one: Sent, budget: string, caps: readonly CapStep[]): string | undefined => {
 		const endMs = one.endMs ?? one.sentAtMs;
 		const settled = caps.findLastIndex(({ inForceMs }) => inForceMs <= one.sentAtMs);
@@ -261,7 +261,7 @@ function ofRefusals(
 					limits.push({ budget: `${owner.id}:${owner.period}:${firstDay(owner.period, day)}`, caps });
 		}
 		const roomy = limits.map(({ budget, caps }) => room(one, budget, caps));
-		// If every possible cap has room, so has the cap in force.
+		// If every possible cap leaves room, so does the one in force.
 		return roomy.every((text) => text !== undefined)
 			? `${one.uuid}, ${one.code}: ${roomy.join(", ") || "no such cap"}`
 			: undefined;

@@ -9,7 +9,9 @@ import { nowMs } from "./chat-client.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Closed, LoadKey, NewKey } from "./load.ts";
 
-/** A decision: it may apply from `fromMs`, and applies alone from `inForceMs`, infinite until known. */
+/**
+ * A change that may apply from `fromMs` on, and applies everywhere from `inForceMs` on, which is infinite until known.
+ */
 interface Decided {
 	readonly fromMs: number;
 	inForceMs: number;
@@ -27,10 +29,10 @@ export interface LoadProject {
 	readonly id: string;
 	readonly account: string;
 	readonly period: CapPeriod;
-	/** Its cap is changed, or it is archived. */
+	/** Whether the project's cap is changed, or the project archived. */
 	readonly isChanged: boolean;
 	readonly isArchived: boolean;
-	/** The present one last. */
+	/** The project's caps in order; the last one is the present one. */
 	readonly caps: CapStep[];
 }
 
@@ -38,7 +40,7 @@ export interface Projects {
 	readonly projects: readonly LoadProject[];
 	/** Keys of projects with spare credit that are never moved. */
 	readonly steady: readonly string[];
-	/** Moves keys, changes caps and archives until stopped. */
+	/** Moves keys, changes caps and archives projects until the load stops. */
 	change(random: Random): Promise<void>;
 }
 
@@ -53,12 +55,12 @@ export interface ProjectDeps {
 	retire(key: LoadKey): void;
 }
 
-/** A cap that is never reached, and a cap for some ten requests. */
+/** A cap that is never reached; the next constant is one of some ten requests. */
 const ROOMY = 50_000_000_000;
 export const TIGHT = 3_000_000;
 /** Largest raise of a cap. */
 const RAISED_BY = 2_000_000;
-/** Less than any reservation. */
+/** A cap below any reservation. */
 const NOTHING = 1;
 
 /** By the account's index: the third, sixth and ninth are poor, the first two are suspended at times. */
@@ -67,7 +69,7 @@ const PLAN: readonly {
 	cap: number;
 	period: CapPeriod;
 	changes?: boolean;
-	/** Its last key moves among the account's projects. */
+	/** Whether its last key moves among the account's projects. */
 	moves?: boolean;
 	keys: readonly NewKey[];
 }[] = [
@@ -130,7 +132,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 	const raised = ({ caps }: LoadProject, random: Random) =>
 		(caps.at(-1)?.cap ?? 0) + Math.floor(random.between(1, RAISED_BY));
 
-	/** The cap is nearly nothing for a while, right after it was raised and instances drew credit under it. */
+	/** Lowers the cap to nearly nothing for a while, just after it was raised and instances drew credit. */
 	async function cut(project: LoadProject, random: Random): Promise<void> {
 		const highest = raised(project, random) + RAISED_BY;
 		await setCap(project, highest);
@@ -152,7 +154,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 		home.inForceMs = nowMs();
 	}
 
-	/** Moves the key to another project of its account, or out of all. */
+	/** Moves the key to another project of its account, or out of all projects. */
 	async function moveOne(key: LoadKey, random: Random): Promise<void> {
 		const own = projects.filter(({ account, isArchived }) => account === key.account && !isArchived);
 		const others = [...own.map(({ id }) => id), null].filter((id) => id !== key.homes.at(-1)?.project);
@@ -180,7 +182,7 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 				() => cut(random.pick(changed), random),
 			];
 			const raise = (project: LoadProject) => setCap(project, raised(project, random));
-			// Shuffles all kinds of changes and runs each once, again and again.
+			// Runs each kind of change once in random order, again and again.
 			for (let queue: typeof acts = []; !deps.isStopping(); await Bun.sleep(random.between(50, 500))) {
 				if (queue.length === 0) queue = random.shuffled(acts);
 				await queue.pop()?.();

@@ -11,27 +11,27 @@ export interface Repeated {
 	untilMs: number;
 	/** answered: a whole answer. charged: it was sent before, and its answer is not stored. */
 	outcome: "answered" | "charged" | undefined;
-	/** Other results in order: statuses, or 0 without an answer. */
+	/** Other results in order: statuses, or 0 for no answer. */
 	readonly heard: number[];
-	/** Request ids of whole answers. */
+	/** Request ids of complete answers. */
 	readonly answeredBy: Set<string>;
-	/** Texts of whole answers. */
+	/** Texts of complete answers. */
 	readonly answers: Set<string>;
 }
 
 export interface Repeats {
 	readonly all: readonly Repeated[];
-	/** Resolves when each request has its outcome or was abandoned. */
+	/** Resolves when each request has an outcome or was given up. */
 	stop(): Promise<void>;
 }
 
-/** A first request's instance may be paused for longer than its lease, plus a minute of waiting. */
+/** When a request is given up: its first instance may be paused for longer than a lease, plus a minute. */
 const GIVEN_UP_MS = 120_000;
 const DEADLINE_MS = 20_000;
-/** Replayed afterwards by other instances. */
+/** How often other instances must replay the answer afterwards. */
 const TOLD_AGAIN = 2;
 
-/** `users` customers who repeat requests with unknown outcomes. */
+/** Starts `users` customers who repeat requests whose outcome they do not know. */
 export async function startRepeats(fleet: Fleet, random: Random, users: number): Promise<Repeats> {
 	const all: Repeated[] = [];
 	let stopping = false;
@@ -94,12 +94,12 @@ async function send(one: Repeated, ask: RequestInit, to: FleetMember): Promise<v
 		}
 		if (status === 409 && response.headers.get("x-should-retry") === "false") one.outcome ??= "charged";
 	} catch {
-		// Reset, refused or too late: the outcome is unknown, as the key is meant for.
+		// The connection was reset or refused, or took too long: the outcome is unknown, which the Idempotency-Key is for.
 	}
 	one.heard.push(status);
 }
 
-/** `rows`: of all requests. */
+/** Judges the repeated requests by the rows of all requests. */
 export function judgeRepeats(all: readonly Repeated[], rows: readonly UsageRow[]): Finding[] {
 	const ofKey = Map.groupBy(rows, (row) => row.key_id);
 	const wholeOf = ({ keyId, fromMs, untilMs }: Repeated) =>

@@ -10,7 +10,7 @@ import { type FleetMember, startFleet } from "./fleet.ts";
 testsMayTake(60_000);
 
 const AT_ONCE = 10;
-/** Longer than a gateway needs to return after its heartbeats were held. */
+/** Duration of the requests: longer than a gateway takes to return after its heartbeats were held back. */
 const RUNS_MS = 10_000;
 
 // `limits/share-epochs.test.ts` and `limits/shared-limits.test.ts` cover many gateways of one database.
@@ -37,7 +37,7 @@ test.if(LONG)("a gateway silent beyond its lease returns within its share of the
 	release();
 	await waitFor(async () => (await fetch(`${returner.url}/readyz`)).ok, "it to be back");
 	const answer = await ask(returner, 3);
-	// Earlier ends would prove nothing.
+	// The requests must still run: if they had ended, the test would prove nothing.
 	expect(await upstream.open()).toBe(AT_ONCE);
 	expect(answer).toMatchObject({ status: 429, code: "rate_limit_exceeded" });
 	await Promise.all(running);

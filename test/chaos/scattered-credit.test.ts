@@ -13,12 +13,12 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN, startFleet } from "./fleet.ts";
 import { costOf } from "./verdict.ts";
 
-/** All requests are equal, so their reservation and cost are known. */
+/** All requests are equal, so that reservation and cost are known. */
 const ASK: Ask = { words: 10, stream: false, maxTokens: 60 };
-/** "echo:" and ten words come back; the prompt is ten words and three tokens of overhead. */
+/** The prompt is ten words and three tokens of overhead; the answer is "echo:" and the ten words. */
 const CHARGE = costOf(13, 11);
 const CAP_REQUESTS = LONG ? 40 : 6;
-/** One request per instance, or several. */
+/** Requests at a time: one for each instance, or several. */
 const AT_ONCE = LONG ? 9 : 3;
 
 const database = await withDatabase();
@@ -27,7 +27,7 @@ const fleet = untilEnd(await startFleet({ databaseUrl: database.url, upstreamUrl
 
 const requiredOf = (text: string) => Math.round(Number(/may cost up to USD ([\d.]+)/.exec(text)?.[1]) * 1e9);
 
-/** A request's reservation, as stated by its refusal. */
+/** Reads a request's reservation from its refusal. */
 async function needOf(): Promise<number> {
 	const key = await fleet.key(await fleet.account(1));
 	const response = await fetch(`${fleet.members[0]?.url}/v1/chat/completions`, {
@@ -49,7 +49,7 @@ function askOf(key: { id: string; secret: string }, member: number): Promise<Sen
 	return sendChat(fleet.members[member] as FleetMember, key, ASK);
 }
 
-/** One after the other, each to a random instance, until the first refusal. */
+/** Sends requests one by one, each to a random instance, until the first refusal. */
 async function spendDown(key: { id: string; secret: string }, seed: number): Promise<{ served: number; last: Sent }> {
 	const random = createRandom(seed);
 	for (let served = 0; ; served++) {
@@ -69,7 +69,7 @@ describe("credit spread over three instances", () => {
 			const key = await fleet.key(account);
 			const { served, last } = await spendDown(key, seed + 1);
 			expect([last.status, last.code]).toEqual([402, "insufficient_quota"]);
-			// Settled requests release the unused part, so a request fits while the rest covers its bound.
+			// A settled request releases what it did not use, so requests fit until the rest is below one reservation.
 			const affordable = Math.floor((Math.max(need, credit) - need) / CHARGE) + 1;
 			figures.push(`${served}/${affordable}`);
 			expect(served).toBe(affordable);
@@ -102,7 +102,7 @@ describe("credit spread over three instances", () => {
 		const credit = need * 3 * AT_ONCE;
 		const account = await fleet.account(credit);
 		const key = await fleet.key(account);
-		// Each instance now has its slice.
+		// Gives each instance a slice.
 		for (let member = 0; member < 3; member++) expect((await askOf(key, member)).status).toBe(200);
 		let served = 3;
 		for (let round = 0; ; round++) {
@@ -127,7 +127,7 @@ describe("credit spread over three instances", () => {
 	/** An account with a key whose credit is at one instance and covers one more request. */
 	async function allAt(member: FleetMember): Promise<{ id: string; secret: string }> {
 		const key = await fleet.key(await fleet.account((await needOf()) + CHARGE));
-		// The account's limit was lowered to that; an instance that learns it later returns its credit.
+		// Lowers the account's limit to the spent amount; instances that learn of it later return their credit.
 		const behind = () => fleet.sql`
 			select 1 from instance_now where state = 'live' and applied_seq < (select max(seq) from control_log)`;
 		await waitFor(async () => (await behind()).length === 0, "every instance to know the account's limit");
@@ -153,7 +153,7 @@ describe("credit spread over three instances", () => {
 		const key = await allAt(mover);
 		const release = mover.proxy.hold("to server", / ledger$/);
 		await database.sql.begin(async (sql) => {
-			// It never becomes live: its old epoch is over, and no new one looks after its credit.
+			// The lock keeps the instance's next epoch from joining, so its ended epoch's credit stays where it is.
 			await sql`select pg_advisory_xact_lock(hashtextextended('instance i2', 0))`;
 			await moveToAnotherServer(database.sql);
 			const anew = () => fleet.sql`select 1 from instance_now where state = 'live' and id = 'i0' and epoch = 2`;
@@ -168,5 +168,5 @@ describe("credit spread over three instances", () => {
 	}, 30_000);
 });
 
-// The figures above depend on these rates.
+// The figures above assume these prices.
 expect([NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN]).toEqual([1_000, 2_000]);

@@ -6,7 +6,7 @@ export type ServeProcess = Awaited<ReturnType<typeof startServe>>;
 export type LogLine = Readonly<Record<string, unknown>> & { readonly message: string };
 
 const LINES_MAX = 5_000;
-/** For sequential starts on a machine with parallel tests; only a failure waits so long. */
+/** Deadline for a start next to parallel tests; only a failure takes this long. */
 const WAIT_MS = 60_000;
 
 /**
@@ -56,7 +56,7 @@ export async function startServe(
 		for (const watcher of watchers) watcher();
 	}
 
-	/** The next line from `from` on that `matches`. Rejects at the end of the process or after the deadline. */
+	/** The next line, from index `from` on, that `matches`. Rejects at the end of the process or after the deadline. */
 	const logged = (matches: (line: LogLine) => boolean, what: string, from = 0) =>
 		new Promise<LogLine>((resolve, reject) => {
 			const stop = () => {
@@ -85,7 +85,7 @@ export async function startServe(
 		get url() {
 			return url;
 		},
-		/** The last lines of its log, parsed; workers write to the same log. */
+		/** Last parsed lines of the process's log, which its workers also write to. */
 		lines: lines as readonly LogLine[],
 		kill: (signal: NodeJS.Signals) => {
 			if (!ended) child.kill(signal);

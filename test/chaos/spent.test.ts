@@ -12,7 +12,7 @@ import { keepSending, sendChat } from "./chat-client.ts";
 import { startCountingUpstream } from "./counting-upstream.ts";
 import { type FleetMember, handedIn, startFleet } from "./fleet.ts";
 
-/** The short form; `KILLS=10` is the long one. The second process finds the first one's journal. */
+/** Number of kills; `KILLS=10` is the long form. After one kill the second process replays the first one's journal. */
 const KILLS = Number(process.env.KILLS ?? 2);
 const USERS = 8;
 const PAID = 100_000_000_000;

@@ -17,7 +17,7 @@ export interface Touch extends Span {
 interface Look {
 	readonly member: number;
 	readonly askedAtMs: number;
-	/** It became ready between these two moments. */
+	/** The instance became ready between `fromMs` and this moment. */
 	readonly answeredAtMs: number;
 	readonly isReady: boolean;
 }
@@ -27,12 +27,12 @@ interface Renewal {
 	readonly atMs: number;
 }
 
-/** A span in which an instance may refuse, and the reason. */
+/** A span of time in which an instance may refuse requests, and the reason. */
 export interface Excuse extends Span {
 	readonly why: string;
 }
 
-/** Recorded faults of a run, by instance. */
+/** Faults of a run, recorded by instance. */
 export type Touched = ReturnType<typeof createTouched>;
 
 /** As in the product: a fifth of the lease, a heartbeat each second, sooner after a failure. */
@@ -48,10 +48,10 @@ const LATE_MS = 800;
 const PROMISED_MS = LEASE_TTL_MS - MARGIN_MS - HEARTBEAT_MS - REPEAT_MS - LATE_MS;
 /** Between two faults a reachable instance has renewed its lease after this time, or earlier if seen. */
 const RENEWED_MS = 2 * HEARTBEAT_MS + LATE_MS;
-/** By then it must admit again, whatever it reports. */
+/** Time within which an instance must admit requests again, whatever it reports. */
 const READY_WITHIN_MS = 10_000;
 const LOOK_MS = 100;
-/** This process stalled, so the others may have stalled too. */
+/** Above this delay this process stalled, so the others may have stalled too. */
 const STALLED_MS = 400;
 
 export function createTouched() {
@@ -59,13 +59,15 @@ export function createTouched() {
 	const looks: Look[] = [];
 	const renewals: Renewal[] = [];
 
-	/** When it may admit again after `fromMs`. */
+	/** When the instance may admit again after `fromMs`. */
 	function readyAfter(member: number, fromMs: number): number {
 		const ready = looks.find((look) => look.member === member && look.isReady && look.askedAtMs >= fromMs);
 		return Math.min(ready?.answeredAtMs ?? Number.POSITIVE_INFINITY, fromMs + READY_WITHIN_MS);
 	}
 
-	/** When its lease is known to continue after `fromMs`: an unreachable instance is ready until its lease ends. */
+	/**
+	 * When the instance is known to have renewed its lease after `fromMs`; cut off, it stays ready until the lease ends.
+	 */
 	function renewedAfter(member: number, fromMs: number): number {
 		const renewal = renewals.find(({ member: whose, atMs }) => whose === member && atMs >= fromMs);
 		return Math.min((renewal?.atMs ?? Number.POSITIVE_INFINITY) + LATE_MS, fromMs + READY_WITHIN_MS);
@@ -84,7 +86,7 @@ export function createTouched() {
 		looks.push({ member, askedAtMs, answeredAtMs: nowMs(), isReady });
 	}
 
-	/** Database and run share the machine's clock. */
+	/** The database and this process use one machine's clock. */
 	async function lookAtLeases({ members, statements }: Fleet): Promise<void> {
 		const rows = await statements<{ id: string; at: number }>`
 			select id, extract(epoch from max(lease_until)) * 1000 as at from instance_now where state = 'live' group by id`.catch(
@@ -96,7 +98,7 @@ export function createTouched() {
 		}
 	}
 
-	/** Spans without a renewed lease in between are joined. */
+	/** Joins spans without a renewed lease in between. */
 	function joined(member: number, spans: readonly Span[]): Span[] {
 		const whole: Span[] = [];
 		for (const { fromMs, untilMs } of [...spans].sort((a, b) => a.fromMs - b.fromMs)) {
@@ -112,7 +114,7 @@ export function createTouched() {
 	}
 
 	const touched = {
-		/** Recorded even if the work fails. */
+		/** Records the fault around `work`, even if `work` fails. */
 		async during<T>(kind: TouchKind, member: number | undefined, work: () => Promise<T>): Promise<T> {
 			const fromMs = nowMs();
 			try {
@@ -121,7 +123,7 @@ export function createTouched() {
 				touches.push({ kind, member, fromMs, untilMs: nowMs() });
 			}
 		},
-		/** Watches `/readyz` and stalls of the machine until stopped. */
+		/** Watches `/readyz` of the instances, and stalls of the machine, until stopped. */
 		watch(fleet: Fleet) {
 			let stopping = false;
 			const repeated = async (work: () => Promise<void>) => {
@@ -172,7 +174,7 @@ export function createTouched() {
 		/** Whether no fault and no consequence of a fault touched the instance. All spans must have ended. */
 		isQuiet(member: number, fromMs: number, untilMs: number) {
 			const own = touches.filter((touch) => touch.member === undefined || touch.member === member);
-			// An unreachable instance must reconnect and has work waiting.
+			// An instance that was cut off must reconnect, and has work waiting.
 			const spans = own.map((touch) => ({ fromMs: touch.fromMs, untilMs: touch.untilMs + RENEWED_MS }));
 			return ![...spans, ...touched.excuses(member)].some((span) => span.fromMs <= untilMs && fromMs <= span.untilMs);
 		},

@@ -17,7 +17,7 @@ export interface UsageRow {
 	account_id: string;
 	key_id: string;
 	project_id: string | null;
-	/** Budgets besides those of its account and key. */
+	/** Further budgets than those of the account and the key. */
 	budgets: string[] | null;
 	basis: string;
 	ending: string;
@@ -29,10 +29,10 @@ export interface UsageRow {
 	count: number;
 }
 
-/** The traffic that is compared with the books. */
+/** The requests that are compared with the books. */
 type Judged = Pick<Load, "sent" | "keys" | "accounts" | "closed">;
 
-/** Output tokens that the gateway may relay ahead of its journal. */
+/** Output tokens that the gateway may deliver before its journal has them. */
 const QUANTUM_TOKENS = 64;
 
 export const costOf = (prompt: number, completion: number) =>
@@ -91,7 +91,7 @@ function ofRequests(
 	return [
 		finding("a complete answer is charged to the nano-dollar what the upstream counted", whole, (one) => {
 			const row = rows.get(one.uuid ?? "");
-			// A request that failed before its first token is sent again; the last attempt counts.
+			// A request that failed before its first token is sent again, so the last attempt counts.
 			const arrival = served.get(one.uuid ?? "")?.at(-1);
 			if (!row || !arrival) return `${one.uuid}: row ${!!row}, arrival ${!!arrival}`;
 			const cost = costOf(arrival.prompt, arrival.sent);
@@ -111,7 +111,7 @@ function ofRequests(
 			(one) => {
 				const row = rows.get(one.uuid ?? "");
 				const prompt = served.get(one.uuid ?? "")?.[0]?.prompt ?? 0;
-				// Tokens that the journal allowed but that may not have been delivered are not charged.
+				// Tokens that the journal allowed and that may not have been delivered are not charged.
 				const least = costOf(prompt, one.tokens) - (row?.basis === "recovered" ? costOf(0, QUANTUM_TOKENS) : 0);
 				return row && row.charged + row.off >= least ? undefined : `${one.uuid}: ${least} > ${JSON.stringify(row)}`;
 			},

@@ -6,11 +6,11 @@ import type { Finding } from "./verdict.ts";
 /** Outcomes of requests of untouched customers. */
 export interface WarmVerdict {
 	readonly finding: Finding;
-	/** Reasons for the other refusals; each refusal has one cause. */
+	/** Number of other refusals by their one cause. */
 	readonly causes: Readonly<Record<string, number>>;
 }
 
-/** An instance returns credit that is idle for a minute; a key used within half a minute has credit there. */
+/** A key used within this time has credit at the instance, which returns idle credit after a minute. */
 const WARM_MS = 30_000;
 
 /**
@@ -56,12 +56,12 @@ export function judgeWarm(
 	return { finding: { claim, checked: warm, broken }, causes };
 }
 
-/** Why this request may be refused; undefined if nothing permits it. */
+/** The reason for which this request may be refused; undefined if there is none. */
 function causeOf(one: Sent, excuses: readonly Excuse[], answered: readonly Sent[]): string | undefined {
 	const endMs = one.endMs ?? one.sentAtMs;
 	const now = excuses.find(({ fromMs, untilMs }) => fromMs <= endMs && one.sentAtMs <= untilMs);
 	if (now) return `the instance ${now.why}`;
-	// Newest first, since it usually decides.
+	// Searches from the newest, which usually decides.
 	const wasAnswered = answered.findLast(
 		(before) =>
 			before !== one &&

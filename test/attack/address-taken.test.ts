@@ -66,7 +66,7 @@ test("a later sign-up by the owner keeps the owner's password", async () => {
 	await signUp(owner, OWNERS);
 	const owners = await tokenOf(owner);
 	expect(owners).not.toBe(strangers);
-	// Opening the stranger's sign-up mail by mistake does not activate the stranger's password.
+	// Opening the stranger's mail by mistake does not activate the stranger's password.
 	expect((await verify(owner, strangers)).body.code).toBe("PASSWORD_REQUIRED");
 	expect((await verify(owner, owners)).body).toEqual({ status: true, signedIn: true });
 	expect(await me(owner)).toBe(200);
@@ -110,7 +110,7 @@ test("proving an address removes unproved credentials", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	const { sql } = service.db;
 	const other = await signedUp(service);
-	// A person with the stranger's password, session, social identity, second factor and reset token.
+	// A person with a password, session, social sign-in, second factor and reset token that a stranger made.
 	await sql`insert into console_user (id, name, email, two_factor_enabled) values ('usr_old', 'Stranger', ${owner.email}, true)`;
 	await sql`
 		insert into auth_account (id, account_id, provider_id, user_id, password)
@@ -159,7 +159,7 @@ test("one of many concurrent proofs of an address counts", async () => {
 		from console_user u join auth_account a on a.user_id = u.id where u.email = ${owner.email}`;
 	expect(row).toEqual({ people: 1, passwords: 1 });
 	expect((await service.db.sql`select 1 from sign_up where email = ${owner.email}`).length).toBe(0);
-	// A credential that is stored at the moment of the proof.
+	// Stores a credential at the moment at which the owner proves the address.
 	await service.db.sql`
 		insert into sign_up (token_hash, email, name, password, browser_hash, expires_at)
 		values (${new Bun.CryptoHasher("sha256").update("late").digest("hex")}, ${owner.email}, 'x', 'x', 'x', now() + interval '1 day')`;

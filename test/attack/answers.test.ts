@@ -294,9 +294,9 @@ describe.skipIf(process.platform !== "linux")("a large answer does not block oth
 	for (const [name, play] of Object.entries(CASES).filter(([, { isLong }]) => LONG || !isLong))
 		test(name, async () => {
 			const { body, type } = play.make();
-			// Builds the bytes once, so that a flood costs the server nothing.
+			// Builds the bytes once, so that sending them again and again costs the server nothing.
 			answer = { body: new Blob([body], { type }), type };
-			// Other work slows a step down, but not three times in a row.
+			// Takes the best of three tries: other work may slow one down.
 			let stepMs = Number.POSITIVE_INFINITY;
 			for (let attempt = 0; attempt < TRIES_MAX && stepMs > STEP_MS_MAX; attempt += 1) {
 				await steps.longest(product);

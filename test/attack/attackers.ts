@@ -5,10 +5,10 @@
 import { connect } from "node:net";
 
 export interface Attacker {
-	/** What it tries to exhaust, by its name in SECURITY.md. */
+	/** The resource to exhaust, by its name in SECURITY.md. */
 	readonly resource: string;
 	readonly connections: number;
-	/** One connection; resolves when it ended, and is then repeated. */
+	/** Makes one connection; resolves when it has ended, and is then called again. */
 	attack(url: URL, secret: string): Promise<unknown>;
 }
 
@@ -34,7 +34,7 @@ function posts(resource: string, body: string): Attacker {
 	};
 }
 
-/** Declares a large body and sends `bytes` of it, `again` times, one a second. */
+/** Declares a large body, and `again` times sends `bytes` of it, once a second. */
 function unfinished(resource: string, bytes: number, again: number): Attacker {
 	return {
 		resource,

@@ -12,10 +12,10 @@ import { watchSteps } from "./steps.ts";
  * the bounds they were 5 to 40 seconds and 3 GB.
  */
 const HELD_MS_MAX = 750;
-/** Other work slows an answer or a step down, but not three times in a row. */
+/** Tries before a failure: other work may slow one down. */
 const TRIES_MAX = 3;
 const MB = 1024 * 1024;
-/** A fault that takes seconds with 32 MB takes at least a tenth of a second with 8 MB. */
+/** Share of the full sizes: what takes seconds with 32 MB takes a tenth of a second with 8 MB. */
 const SHARE = LONG ? 1 : 0.25;
 
 /**
@@ -45,7 +45,7 @@ const chat = (content: string) => `{"model":"test-model","messages":[{"role":"us
 const bias = (count: number, name: (at: number) => string) =>
 	`{"model":"test-model","messages":[],"logit_bias":{${Array.from({ length: count }, (_, at) => `"${name(at)}":1`).join(",")}}}`;
 
-/** The name and the body, and the bound that refuses it, if any. */
+/** Bodies by name, each with the limit that refuses it, if any. */
 type Bodies = Readonly<Record<string, readonly [said: string, make: () => string]>>;
 const SERVED = '"object":"chat.completion"';
 
@@ -122,7 +122,7 @@ const WITHIN_BOUNDS: Bodies = {
 	"4,000 parts": [SERVED, () => chat(`[${'{"type":"text","text":"abc"},'.repeat(4_000)}{"type":"text","text":"abc"}]`)],
 };
 
-/** These meet the same bound as a neighbour, in the same code: tested in the long form only. */
+/** Bodies that the same code refuses as another one: only the long run tests them. */
 const TWINS = new Set([
 	"objects without end",
 	"names in one object",
@@ -137,7 +137,7 @@ const ALL = Object.entries({ ...BODIES, ...WITHIN_BOUNDS }).filter(([name]) => L
 
 const IS_LINUX = process.platform === "linux";
 
-/** The delay of another customer's answer, and the longest step of the event loop, both in ms. */
+/** Milliseconds by which another customer's answer was delayed, and the longest step of the event loop. */
 async function heldBy(body: Uint8Array, said: string): Promise<{ lateMs: number; stepMs: number }> {
 	if (IS_LINUX) await steps.longest(product);
 	const stop = watchLife(product.url);

@@ -13,13 +13,13 @@ import { withProduct } from "./product.ts";
  * requests are answered, and the 99th percentile of the loop's time during a request stays within five times of that alone.
  */
 const TIMES_MAX = 5;
-/** Alone on a busy machine; below it the ratio would measure the noise. */
+/** Lower bound for the time alone: below it the ratio would measure noise. */
 const ALONE_MS_MIN = 6;
 const ACCOUNTS = LONG ? [1, 4, 16] : [4];
 const COUNT = LONG ? 500 : 30;
 /** The other attackers meet the same bounds: tested in the long form only. */
 const SHORT: readonly string[] = ["90,000 stops", "49,000 names in tools", "bodies that arrive slowly"];
-/** Other work delays a customer, but not three times in a row. */
+/** Tries before a failure: other work may slow one down. */
 const TRIES_MAX = 3;
 const BYTES = { processor: 100, "body memory": 200_000 } as const;
 

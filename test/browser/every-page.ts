@@ -81,8 +81,8 @@ export const PAGES: readonly StagePage[] = [
 	["operator-not-found", "operator", () => "/operator/nowhere", "request-missing"],
 ];
 
-/** Pages of the short form: one of each kind. */
+/** Pages of the short run: one of each kind. */
 export const PAGES_SHORT: readonly StagePage[] = PAGES.filter(([, , , like]) => like === undefined);
 
-/** A page with the longest names and amounts exists too. */
+/** Whether the same page also exists with the longest names and amounts. */
 export const isThereLonger = ([name]: StagePage): boolean => PAGES.some(([other]) => other === `extreme-${name}`);

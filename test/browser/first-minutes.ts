@@ -2,11 +2,11 @@ import type { Locator, Page } from "playwright-core";
 import { mailedLink, PASSWORD } from "../console/person.ts";
 import { picture } from "./stage.ts";
 
-/** Manual steps of a person. */
+/** Numbers of manual steps of a person. */
 export interface Steps {
 	clicks: number;
 	fields: number;
-	/** Pages of the console that were shown. */
+	/** Console pages that were shown. */
 	pages: number;
 	/** Visits to other sites: the mailbox, a payment page. */
 	left: number;
@@ -33,7 +33,7 @@ function countSteps(page: Page, home: string) {
 			steps.fields += 1;
 			await what.fill(value);
 		},
-		/** Opens the link of a mail. */
+		/** Opens the link in a mail. */
 		async followMail(link: string): Promise<void> {
 			steps.left += 1;
 			await page.goto(link);

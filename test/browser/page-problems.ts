@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { WITH_PICTURES } from "./stage.ts";
 
-/** Runs through the debugger's protocol, which the page's policy allows. */
+/** Axe runs through the debugger's protocol, which the page's security policy does not block. */
 const AXE = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
 
 interface Violation {
@@ -59,7 +59,7 @@ async function violationsOf(whole: boolean): Promise<Violation[] | undefined> {
 	const known = new Map<string, number>();
 	const worthOf = ({ name, value }: Attr) =>
 		/^(class|role|style|type|scope|aria-\w+)$/.test(name) ? value : value !== "";
-	/** A number for elements of the same structure. */
+	/** A number that is equal for elements of the same structure. */
 	const makeOf = (element: Element): number => {
 		const parts = new Set<string>();
 		for (const child of element.childNodes) {

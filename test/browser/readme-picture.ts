@@ -14,7 +14,7 @@ try {
 	const tab = await openTab(browser, stage.service.url, { width: WIDTH, height: HEIGHT, person: stage.rich });
 	await tab.page.goto("/overview");
 	await tab.page.waitForLoadState("networkidle").catch(() => {
-		// The live feed never ends; its content is drawn by then.
+		// The page is drawn, although its live feed never ends.
 	});
 	await tab.page.locator("main svg").first().waitFor();
 	await tab.page.waitForTimeout(1_000);

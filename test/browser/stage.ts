@@ -15,7 +15,7 @@ import { hasChromium, launch, openTab, type Tab, type TabOptions } from "./chrom
 export interface Scene {
 	readonly service: TestService;
 	readonly upstream: UpstreamServer;
-	/** A new tab; an empty object without a browser, where tests are skipped. */
+	/** Opens a tab; without a browser, where tests are skipped, returns an empty object. */
 	open(options?: TabOptions): Promise<Tab>;
 }
 
@@ -86,7 +86,7 @@ const LONG_NAME = "search-api production, European region, reindexing at night";
 const USAGE_ROWS = 3_000;
 const USAGE_DAYS = 30;
 
-/** `own`: with an operator's brand and card payments. */
+/** Starts the stage; with `own` it has an operator's brand and card payments. */
 export async function setStage({ own = false } = {}): Promise<Stage> {
 	const upstream = startUpstream({ dialect: "vllm" });
 	upstream.always(() => reply().text("A short answer, a word at a time.").trickle(15));
@@ -151,7 +151,7 @@ async function makeHistory(service: TestService, boss: Person, rich: Person & { 
 	});
 	await answer.text();
 	await service.settled();
-	// The sums do not see past rows: they are rebuilt.
+	// Aggregation skips rows of the past, so the sums are rebuilt.
 	await rebuildAll(service.db.statements);
 	await writeSpeeds(service);
 	const { body } = await rich.get("/api/console/requests?limit=1");
@@ -259,7 +259,7 @@ export const WITH_PICTURES = Bun.env.PICTURES !== undefined;
 export const WITH_OWN_BRAND = Bun.env.PICTURES === "own";
 const PICTURES = join(import.meta.dir, "screenshots", ...(WITH_OWN_BRAND ? ["own-brand"] : []));
 
-/** Pages are long, and several are drawn at once. */
+/** Timeout of a picture: pages are long, and several are drawn at once. */
 const PICTURE_MS = 120_000;
 
 /** Takes a picture of the whole page if `PICTURES` is set; not kept in the repository. */

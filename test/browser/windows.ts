@@ -107,7 +107,7 @@ export async function layoutElsewhere(
 
 /** Follows a path like a link, without a reload. Cached answers and open state stay. */
 export async function walk(page: Page, path: string): Promise<void> {
-	// A test that runs alone begins in an empty tab.
+	// A test that runs alone starts with an empty tab.
 	if (page.url() === "about:blank") return void (await page.goto(path));
 	await page.evaluate((to) => {
 		history.pushState(null, "", to);
@@ -116,7 +116,7 @@ export async function walk(page: Page, path: string): Promise<void> {
 }
 
 export async function settled(page: Page): Promise<void> {
-	// Polls inside the page, since a query from outside costs more.
+	// Polls inside the page, since a query from outside is slower.
 	await page.evaluate(async () => {
 		const isRead = () =>
 			document.querySelector("h1") !== null &&
@@ -133,7 +133,7 @@ export async function settled(page: Page): Promise<void> {
 }
 
 export async function seenAs(page: Page, [width, scheme]: AnyView): Promise<void> {
-	// Both at once, so that the page is laid out once.
+	// Both changes at once, so that the page is laid out once.
 	await Promise.all([
 		page.setViewportSize({ width, height: width === 360 ? 740 : 900 }),
 		page.emulateMedia({ colorScheme: scheme }),

@@ -22,8 +22,8 @@ const OTHER_MODEL = "other-model";
 const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVQI12P4z8AAAAMBAQAY3Y2wAAAAAElFTkSuQmCC";
 
 /**
- * In the long form only: `account/card.test.ts`, `customer/keys.test.ts` and `frame/left-open.test.ts` guard the main
- * steps in the short form, `console/` the routes.
+ * Runs in the long form only; `account/card.test.ts`, `customer/keys.test.ts` and `frame/left-open.test.ts` cover the
+ * main steps in the short run.
  */
 const isRun = LONG && hasChromium;
 async function setUp() {
@@ -46,7 +46,7 @@ const { service, upstream, open, person, secret, customer } = isRun
 	? await setUp()
 	: ({ customer: {} } as Awaited<ReturnType<typeof setUp>>);
 
-/** Webhook calls that the customer's server received. */
+/** Webhook calls that the customer's server has received. */
 const called: { readonly headers: Headers; readonly body: string }[] = [];
 const receiver = untilEnd(
 	Bun.serve({
@@ -85,7 +85,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		expect(answer.choices[0]?.message.content).toBe("Hello from the model.");
 		expect(answer.usage).toMatchObject({ prompt_tokens: 10, completion_tokens: 4 });
 		await page.getByText("All set").waitFor();
-		// Both keys at once: the second must follow within a second, and a busy page is slow to acknowledge.
+		// Presses both keys at once, since the second must follow within a second and a busy page reacts slowly.
 		await Promise.all(["g", "r"].map((key) => page.keyboard.press(key)));
 		await page.waitForURL("**/requests");
 		await page.locator("table a").first().click();
@@ -110,7 +110,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 				.textContent(),
 		);
 		expect(await Promise.all(rates)).toEqual(["$1.00", "$0.50", "$2.00"]);
-		// Transactions of other files' databases delay the sums.
+		// Open transactions of other tests delay the sums.
 		await foldAll(service.db.statements);
 		await walk(page, "/usage");
 		const sums = ["Cost", "Requests", "Prompt tokens", "Completion tokens"].map((name) =>
@@ -260,7 +260,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await onPhone("night.jsonl", "batches");
 	});
 
-	/** Drops a file as from the desktop. */
+	/** Drops a file on the page, as from the desktop. */
 	const drop = async (text: string) => {
 		const carried = await page.evaluateHandle((text) => {
 			const transfer = new DataTransfer();
@@ -345,7 +345,7 @@ describe.skipIf(!isRun)("a customer's first day in a browser", () => {
 		await onPhone("10 of 60", "batch-running");
 		await page.getByRole("button", { name: "Cancel the batch" }).click();
 		await page.getByText("Cancelling").waitFor();
-		// Running requests settle; unsent ones are cancelled.
+		// Running requests settle; those that were not sent are cancelled.
 		gate.resolve();
 		await page.getByText("60 of 60").waitFor();
 		await page.getByText("Cancelled", { exact: true }).waitFor();

@@ -58,7 +58,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 	});
 
 	test("the shown secret is in the snippet of every tool", async () => {
-		// One component draws all tools.
+		// The same component shows all tools.
 		for (const tool of TOOLS)
 			expect(JSON.stringify(tool.steps(factsFor(service, secret))), tool.name).toContain(secret);
 		for (const { name } of LONG ? TOOLS : []) {
@@ -142,7 +142,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		expect([await call(secret), await call(newSecret)]).toEqual(["answered", "answered"]);
 
 		clockAheadMs = HOUR_MS + 60_000;
-		// An instance whose clock jumps admits nothing until its next heartbeat has been answered.
+		// If the clock jumps, the instance admits nothing until its next heartbeat was answered.
 		await waitFor(async () => (await call(newSecret)) === "answered", "the replacement to be admitted", 20_000);
 		expect(await call(secret)).toBe("401 api_key_expired");
 	});
@@ -208,7 +208,7 @@ describe.skipIf(!hasChromium)("the life of a key in a browser", () => {
 		await made.waitFor();
 		late.resolve();
 		await arrived.promise;
-		// One frame after the late answer, its changes are drawn.
+		// Waits for a frame, after which changes by the late answer would be drawn.
 		await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))));
 		expect(await made.isVisible()).toBe(true);
 		await page.unroute("**/api/console/keys?*");

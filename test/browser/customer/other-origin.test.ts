@@ -32,7 +32,7 @@ interface Sdk {
 	default: typeof import("openai").default;
 }
 
-/** Runs in the page, so that it refers to nothing outside. */
+/** Runs inside the page, so it refers to nothing outside itself. */
 async function useSdk({ baseURL, apiKey }: { baseURL: string; apiKey: string }) {
 	const { default: OpenAI } = (await import(`${location.origin}/sdk.js`)) as Sdk;
 	const client = new OpenAI({ apiKey, baseURL, dangerouslyAllowBrowser: true, maxRetries: 0 });

@@ -31,7 +31,7 @@ describe.skipIf(!hasChromium)("pages with an operator's brand in a browser", () 
 		] as const) {
 			await seenAs(page, [width, scheme]);
 			for (const [nth, path] of paths.entries()) {
-				// A new load, since colours that fade from one scheme to the other match neither.
+				// Loads the page again, since colours that fade from one scheme to the other match neither.
 				await (nth === 0 ? page.goto(path) : walk(page, path));
 				await settled(page);
 				for (const problem of await problemsOf(page)) found.push(`${path}, ${width} ${scheme}: ${problem}`);
@@ -214,7 +214,7 @@ describe.skipIf(!hasChromium)("an open page", () => {
 		for (const _ of [1, 2]) {
 			await page.getByRole("button", { name: "Start a batch" }).first().click();
 			await page.locator("input[type=file]").setInputFiles(file);
-			// The page may still show the former keys; another key would make it another batch.
+			// The page may still show the previous keys, and another key would make another batch.
 			const key = page.getByRole("dialog").getByLabel("Key", { exact: true });
 			await waitFor(async () => (await key.inputValue()).startsWith("nightly"), "the newest key to be chosen");
 			await page.getByRole("button", { name: "Start", exact: true }).click();

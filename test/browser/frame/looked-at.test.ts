@@ -7,9 +7,9 @@ import { walk } from "../windows.ts";
 import { withTwoAccounts } from "./two-accounts.ts";
 
 testsMayTake(180_000);
-/** Requests that the test breaks: a sign-out, and those of a change of account. */
+/** Requests that the test lets fail: signing out, and those of a change of account. */
 const UNREACHED = /\/api\/(auth\/sign-out|console\/me(\?|$)|console\/public\/config)/;
-/** The viewer's address, without the members of the account. */
+/** The request for the signed-in person's own data. */
 const VIEWER = /\/api\/console\/me(\?|$)/;
 
 /** In the long form only; `left-open.test.ts` guards money, secrets and accounts in the short form. */
@@ -219,7 +219,7 @@ describe.skipIf(!isRun)("an open page", () => {
 
 	test("the live feed reconnects after an error answer", async () => {
 		const feed = /\/api\/console\/live/;
-		// The former page has a feed too, which may reconnect now.
+		// Leaves the page first, whose feed might reconnect now.
 		await page.goto("about:blank");
 		await page.clock.install();
 		let isThere = false;

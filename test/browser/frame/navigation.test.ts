@@ -17,7 +17,7 @@ const [stage, browser] = isRun
 	: [{} as Stage, undefined];
 if (isRun) atEnd(() => stage.stop());
 const windows = createWindows(stage, browser);
-/** Only a failure or a loaded machine takes so many tries. */
+/** Tries on a loaded machine, before a failure. */
 const TRIES_MAX = 20;
 
 describe.skipIf(!isRun)("navigation in a browser", () => {
@@ -27,7 +27,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 			const response = await route.fetch();
 			await route.fulfill({ response, json: { ...(await response.json()), demo: true } });
 		});
-		// The mark is on every page; this page has the least content.
+		// The logo is on every page; this page has the least other content.
 		await tab.page.goto("/batches");
 		for (const [width, says] of [
 			[1440, "Demo: test credit and a week of generated usage."],
@@ -63,7 +63,7 @@ describe.skipIf(!isRun)("navigation in a browser", () => {
 		await tab.page.getByRole("link", { name: "batch jobs, staging" }).waitFor();
 		expect(await tab.page.locator("table.data tbody tr").count()).toBe(1);
 		await tab.page.locator("h1").click();
-		// Both keys at once: the second must follow within a second, and a busy page is slow to acknowledge.
+		// Presses both keys at once, since the second must follow within a second and a busy page reacts slowly.
 		await Promise.all(["g", "u"].map((key) => tab.page.keyboard.press(key)));
 		await tab.page.waitForURL("**/usage");
 	});
@@ -137,7 +137,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 		const bars = page.getByRole("list", { name: "Cost by model, the cheapest first" });
 		// 1,000 requests of 6,000 tokens at $1 and 400 tokens at $2 per million.
 		await bars.getByText("$6.80").first().waitFor();
-		// The stage's own requests do not change this median; the last model has 19 responses.
+		// The stage's own requests do not change this median; the last model has 19 answers.
 		await bars.getByRole("listitem").filter({ hasText: "Llama 3.3" }).getByText("84 tokens/s").waitFor();
 		expect(await bars.getByRole("listitem").filter({ hasText: "Mistral" }).getByText("tokens/s").count()).toBe(0);
 		const row = (name: string) =>
@@ -177,7 +177,7 @@ describe.skipIf(!isRun)("a visitor in a browser", () => {
 	test("the first page is painted within a second", async () => {
 		const tries: number[] = [];
 		const isQuick = () => tries.some((paintMs) => paintMs < 1_000);
-		// Other work only slows the machine: one quick try suffices.
+		// Repeats slow tries, since other work only slows the page down.
 		while (tries.length < 3 || (tries.length < TRIES_MAX && !isQuick())) {
 			const tab = await windows.open();
 			await tab.page.goto("/sign-in");

@@ -14,7 +14,7 @@ import { BETWEEN, createWindows, layoutElsewhere, seenAs, settled, VIEWS, type V
 // The long form visits four times as many views and takes pictures.
 testsMayTake(WITH_PICTURES ? 1_800_000 : 300_000);
 
-// One stage and one window for all tests: both cost more than most pages.
+// All tests share one stage and one window, which cost more than most pages.
 const [stage, browser] = await Promise.all([setStage({ own: WITH_OWN_BRAND }), withBrowser()]);
 atEnd(() => stage.stop());
 const windows = createWindows(stage, browser);
@@ -27,7 +27,7 @@ const FAILING: ReadonlySet<string> = new Set(
 			)
 		: ["overview", "key", "credit", "request", "settings", "operator", "operator-account", "operator-instances"],
 );
-/** Requests other than those for the viewer. */
+/** All requests of the console except those for the signed-in person. */
 const FIGURES = /\/api\/console\/(?!me\b|public\/config)/;
 const UNAVAILABLE = {
 	status: 503,
@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
 			const problems = await problemsOf(tab.page);
 			// German with the longest names is the widest: it is tried at each width.
 			if (WITH_PICTURES || language === "de") {
-				// The short form tries large text or one width for each page, in turns.
+				// The short run tries large text or one other width for each page, in turn.
 				const nth = (LONG ? PAGES : PAGES_SHORT).indexOf(page);
 				const largeText = LONG || WITH_PICTURES || nth % 2 === 0;
 				const one = Math.floor(nth / 2) % BETWEEN.length;
@@ -91,14 +91,14 @@ describe.skipIf(!hasChromium)("every page of the console in a browser", () => {
 			for (const problem of problems) found.push(`${name}, ${language}, ${view}: ${problem}`);
 		};
 		await windows.inItsViews(who, pagesIn(language, who), look);
-		// A visit in German stores German as the person's language.
+		// Visiting a page in German stores German as the person's language.
 		if (language === "de" && who !== "visitor") expect(await forgetLanguage(stage[who])).toBe(1);
 		return found;
 	}
 });
 
 describe.skipIf(!hasChromium)("the frame of the pages in a browser", () => {
-	// Revoking has the fewest fields.
+	// The short run tests the dialog with the fewest fields.
 	test.each(LONG ? ["Edit", "Rotate", "Revoke"] : ["Revoke"])(
 		"dialog %s passes axe, keeps the focus inside",
 		async (name) => {
@@ -236,7 +236,7 @@ describe.skipIf(!hasChromium)("the console in German in a browser", () => {
 		await tab.context.addCookies([{ name: LANGUAGE_COOKIE, value: "de", url: stage.service.url }]);
 		const rich = tab.page;
 		const found: string[] = [];
-		/** Checks that the page shows `text` and nothing in English. */
+		/** Expects the page to show `text` and no English. */
 		const says = async (text: string, name: string) => {
 			const isSaid = rich.getByText(text).first().waitFor();
 			await isSaid.catch(() => found.push(`${name}: does not say “${text}”`));

@@ -127,7 +127,7 @@ describe("credit spread over three instances", () => {
 	/** An account with a key whose credit is at one instance and covers one more request. */
 	async function allAt(member: FleetMember): Promise<{ id: string; secret: string }> {
 		const key = await fleet.key(await fleet.account((await needOf()) + CHARGE));
-		// Lowers the account's limit to the spent amount; instances that learn of it later return their credit.
+		// Waits until all instances know the lowered limit: an instance that learns of it later would return its credit.
 		const behind = () => fleet.sql`
 			select 1 from instance_now where state = 'live' and applied_seq < (select max(seq) from control_log)`;
 		await waitFor(async () => (await behind()).length === 0, "every instance to know the account's limit");

@@ -90,7 +90,7 @@ function startServers(random: Random): Servers {
 const minutes = Number(Bun.env.FUZZ_MINUTES ?? 0);
 const seed = Number(Bun.env.FUZZ_SEED ?? (minutes > 0 ? Date.now() % 2 ** 31 : 7));
 const INPUTS = LONG || minutes > 0 ? 150 : 40;
-/** Processor time. Without bounds it was seconds. */
+/** Limit of processor time for one step; without the product's limits a step took seconds. */
 const HELD_MS_MAX = 150;
 
 const servers = untilEnd(startServers(createRandom(seed + 1)));

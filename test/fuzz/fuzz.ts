@@ -13,9 +13,9 @@ export type Kind = (typeof KINDS)[number];
 
 export interface Tally {
 	tried: number;
-	/** Numbers of answers by status class; `closed` for none. */
+	/** Numbers of answers by status class; `closed` counts connections without an answer. */
 	readonly answers: Record<string, number>;
-	/** Steps of the event loop with more than 50 ms of processor time, and the longest. */
+	/** Number of event loop steps with more than 50 ms of processor time. */
 	gaps: number;
 	worstMs: number;
 }
@@ -28,7 +28,7 @@ export interface Report {
 
 export interface FuzzPlan {
 	readonly seed: number;
-	/** Runs a number of inputs of a kind, then more until its time is over. */
+	/** Least number of inputs; after them the run continues until its time is over. */
 	readonly inputs: number;
 	readonly msAKind: number;
 	readonly steps: Steps;
@@ -83,7 +83,7 @@ async function one(product: Product, kind: Kind, random: Random, secret: string,
 		const statuses = await rawStatuses(product.url, bytes);
 		for (const status of statuses) count(`${status[0]}xx`);
 		if (statuses.length === 0) count("closed");
-		// 505 is HTTP's status for an unsupported version; it comes from the runtime.
+		// The runtime answers 505 to an unsupported HTTP version.
 		if (statuses.some((status) => status >= "500" && status !== "505"))
 			defect(`answered ${statuses.join(", ")}`, bytes);
 		return;
@@ -95,7 +95,7 @@ async function one(product: Product, kind: Kind, random: Random, secret: string,
 		const response = await fetch(`${product.url}${path}`, { ...init, method: "POST", headers, signal });
 		const text = await response.text();
 		count(`${String(response.status)[0]}xx`);
-		// A false answer of a model server may be an error, if the error says so.
+		// A wrong answer of a model server may cause a 5xx other than 500.
 		const ours = kind === "answers" ? response.status === 500 : response.status >= 500;
 		if (ours || text.includes('"internal_error"')) defect(`answered ${response.status} ${text.slice(0, 300)}`, input);
 	} catch (error) {
@@ -122,7 +122,7 @@ function requestOf(
 	return { path, init: { headers: { "content-type": contentType }, body }, input: body };
 }
 
-/** The statuses of all answers on one connection, until it is closed or idle. */
+/** Statuses of all answers on a connection, until it is closed or idle. */
 async function rawStatuses(url: string, bytes: Uint8Array): Promise<string[]> {
 	const client = await openRaw(url, bytes);
 	let length = 0;
@@ -141,7 +141,7 @@ async function rawStatuses(url: string, bytes: Uint8Array): Promise<string[]> {
 	return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map((found) => found[1] as string);
 }
 
-/** Everything is settled, the books add up, and refused requests are free. */
+/** Waits for all settlements and checks that the books reconcile and refused requests are free. */
 async function brokenBooks({ db }: Product): Promise<string[]> {
 	await waitFor(
 		async () => (await db.sql`select count(*)::int as n from reservation`)[0]?.n === 0,
@@ -157,14 +157,14 @@ async function brokenBooks({ db }: Product): Promise<string[]> {
 	];
 }
 
-/** Internal errors by the process's own count. */
+/** Internal errors that the process has logged. */
 function logged({ serve }: Product): string[] {
 	return serve.lines
 		.filter(({ level }) => level === "error" || level === "raw")
 		.map((line) => `log: ${JSON.stringify(line).slice(0, 600)}`);
 }
 
-/** Requests that no client library sends: contradictory framing, endless headers, pipelines. */
+/** Requests that no client library would send: contradictory framing, endless headers, pipelined requests. */
 function rawShape(random: Random, secret: string): Uint8Array {
 	const body = JSON.stringify({ model: "chat", messages: [{ role: "user", content: "hi" }] });
 	const path = random.pick([

@@ -108,7 +108,7 @@ export function formInput(random: Random): Input {
 const FOLDER = join(import.meta.dir, "../gateway/transcriptions/recordings");
 const RECORDINGS = readdirSync(FOLDER).map((name) => ({ name, bytes: readFileSync(join(FOLDER, name)) }));
 
-/** Recordings of each kind, with changes in their headers, frames and ends. */
+/** Recordings of each format, with changes in headers, frames and ends. */
 export function audioInput(random: Random): { readonly form: FormData; readonly bytes: Uint8Array } {
 	const { name, bytes } = random.pick(RECORDINGS);
 	const changed = mutated(bytes, random);

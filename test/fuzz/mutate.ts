@@ -22,7 +22,7 @@ const LITTLE = [
 	"[DONE]",
 ];
 
-/** The same bytes with up to four changes of kinds that often break parsers. */
+/** Changes up to four places of the bytes, in ways that often break parsers. */
 export function mutated(bytes: Uint8Array, random: Random): Uint8Array<ArrayBuffer> {
 	let changed = Buffer.from(bytes);
 	for (let left = random.pick([1, 1, 1, 2, 4]); left > 0; left -= 1) changed = changedOnce(changed, random);

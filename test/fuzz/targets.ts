@@ -9,10 +9,10 @@ type Json = Record<string, unknown>;
 export interface Target {
 	readonly name: string;
 	readonly path: string;
-	/** A deployment of `deployments`. */
+	/** The target's model in `deployments`. */
 	readonly model: string;
 	readonly request: (model?: string) => Json | FormData;
-	/** A server's answer with this `usage`; undefined for none. */
+	/** The server's answer with this `usage`, or without any if undefined. */
 	readonly answer: (usage: unknown) => { readonly body: string; readonly contentType: string };
 	/** Whether the charge may exceed the reservation if a server ignores its output limit. */
 	readonly mayExceed: boolean;
@@ -133,7 +133,7 @@ export const TARGETS: readonly Target[] = [
 	]),
 ];
 
-/** YAML of a deployment for each target, with a rate for every unit. `prefix`: of their names. */
+/** YAML of a deployment for each target, with a rate for every unit; `prefix` precedes the names. */
 export function deployments(url: string, prefix = ""): string {
 	const at = { url, dialect: "openai" as const };
 	const tokens = 'input: "1", cached_input: "0.5", output: "2"';

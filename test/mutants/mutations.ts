@@ -36,7 +36,7 @@ const SWAPPED: Readonly<Record<string, string>> = {
 };
 const FUNCTIONS = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"];
 const SHOWN_MAX = 90;
-/** Tests cannot observe log lines or assertions. */
+/** Statements whose effects tests cannot observe: log lines and assertions. */
 const UNSEEN = /^(?:await )?(?:(?:\w+\.)*log\.\w+|assert)\(/;
 
 export function mutationsOf(file: string, text: string): Mutation[] {
@@ -61,7 +61,7 @@ export function mutationsOf(file: string, text: string): Mutation[] {
 			const [left, right] = [node.left as Node, node.right as Node];
 			if (other === undefined || (/[+]/.test(operator) && (isText(left) || isText(right)))) return;
 			const at = text.indexOf(operator, left.end);
-			// Next to another operator of its kind the changed one would bind differently and not parse.
+			// Next to another operator the changed one may bind differently, so that the text no longer parses.
 			add(at, at + operator.length, other);
 		}
 		if (node.type === "ExpressionStatement" && typeof node.directive !== "string") {
@@ -78,7 +78,7 @@ export function mutationsOf(file: string, text: string): Mutation[] {
 
 /** Undefined if the changed text does not parse. */
 export function mutated(text: string, { file, start, end, replacement }: Mutation): string | undefined {
-	// A dropped statement may be the only one of an `if`.
+	// A dropped statement may be the only one of an `if`, so an empty statement replaces it.
 	const isSql = file.endsWith(".sql");
 	const changed = text.slice(0, start) + (replacement === "" && !isSql ? ";" : replacement) + text.slice(end);
 	if (isSql) return changed;
@@ -86,7 +86,7 @@ export function mutated(text: string, { file, start, end, replacement }: Mutatio
 }
 
 function visit(node: Node, see: (node: Node) => void): void {
-	// Types change nothing at run time.
+	// Types have no effect at run time.
 	if (
 		node.type.startsWith("TS") &&
 		!["TSAsExpression", "TSNonNullExpression", "TSSatisfiesExpression"].includes(node.type)
@@ -106,7 +106,7 @@ function* childrenOf(node: Node): Generator<Node> {
 const isText = ({ type, value }: Node) =>
 	type === "TemplateLiteral" || (type === "Literal" && typeof value === "string");
 
-/** A `return` with a value, without those of nested functions. */
+/** Whether the function has a `return` with a value, apart from those of nested functions. */
 function givesValue(node: Node): boolean {
 	if (node.type === "ReturnStatement" && node.argument !== null) return true;
 	return [...childrenOf(node)].some((child) => !FUNCTIONS.includes(child.type) && givesValue(child));

@@ -21,7 +21,7 @@ import { sqlMutations } from "./sql-mutants.ts";
 
 interface Tree {
 	readonly folder: string;
-	/** Runs the test files until one fails; null after a timeout. */
+	/** Runs the test files until one fails; null if they take too long. */
 	run(files: readonly string[]): Promise<{ failed: boolean; by: string } | null>;
 	changed<T>(file: string, text: string, work: () => Promise<T>): Promise<T>;
 	remove(): void;
@@ -176,7 +176,7 @@ async function killerOf(
 	return undefined;
 }
 
-/** Tests that fail without a fault prove nothing. */
+/** Finds tests that fail without a fault, which therefore prove nothing. */
 async function brokenTests(tree: Tree, room: string): Promise<ReadonlySet<string>> {
 	const broken = new Set<string>();
 	const { others } = testsOf(root, room, "no file");

@@ -6,12 +6,12 @@ import mutants from "./sql-mutants.json" with { type: "json" };
 
 export interface SqlMutant {
 	readonly breaks: string;
-	/** Occurs once in the file. */
+	/** The text to replace, which occurs once in the file. */
 	readonly before: string;
 	readonly after: string;
 	/** The first seed of `bun run sim -- --sql` to try for it. */
 	readonly sqlSeed?: number;
-	/** That seed needs the world with projects. */
+	/** Whether that seed needs the world with projects. */
 	readonly sqlProjects?: boolean;
 }
 
@@ -19,7 +19,7 @@ export interface SqlMutant {
 export const SQL_MUTANTS: Readonly<Record<string, readonly SqlMutant[]>> = mutants;
 const FOLDER = "src/db/functions/";
 
-/** As mutations of their files. Throws unless each text occurs exactly once: the source has changed. */
+/** The faults as mutations of their files. Throws unless each text still occurs exactly once. */
 export function sqlMutations(root: string): Mutation[] {
 	return Object.entries(SQL_MUTANTS).flatMap(([name, list]) => {
 		const text = readFileSync(join(root, FOLDER, name), "utf8");

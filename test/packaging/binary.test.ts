@@ -65,7 +65,7 @@ async function command(...args: string[]) {
 
 test("runs its commands", async () => {
 	const { version, commit } = await command("version");
-	// A given binary may have been built without the Git history.
+	// A binary that was given may have been built without the Git history.
 	if (process.env.TOLLGATE_BINARY === undefined && Bun.which("git")) expect(commit).toMatch(/^[0-9a-f]{12}(-dirty)?$/);
 	expect(version).toBe(commit === null ? packageJson.version : `${packageJson.version}+${commit}`);
 	expect((await run(["--version"])).out).toBe(`${version}\n`);

@@ -36,7 +36,7 @@ function parse(path: string, text = read(path)): unknown[] {
 			path,
 			problems: [],
 		});
-		// Compose merges by `<<`, with few aliases.
+		// Compose files merge maps with `<<`.
 		return document.toJS();
 	});
 }

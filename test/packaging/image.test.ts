@@ -32,7 +32,7 @@ const within = (path: string) => join(root, path);
 const db = await withDatabase();
 const upstream = withUpstream("vllm");
 
-/** The Dockerfile's file system without the base image's libraries, read-only. */
+/** Assembles the Dockerfile's file system, read-only and without the base image's libraries. */
 async function assemble(): Promise<void> {
 	for (const path of ["usr/local/bin", image.volume, "etc/tollgate", "tmp"])
 		mkdirSync(within(path), { recursive: true });
@@ -111,7 +111,7 @@ test("serves as its own user, writes only to its volume, drains at a stop", asyn
 	});
 	expect(stream.status).toBe(200);
 	server.kill(image.stopSignal);
-	// The process ends after the running stream.
+	// The process ends only after the running stream.
 	const text = await stream.text();
 	expect([text.includes('"error"'), text.endsWith("data: [DONE]\n\n")]).toEqual([false, true]);
 	expect(await server.exited).toBe(0);

@@ -35,7 +35,7 @@ const ROOT = join(import.meta.dir, "../..");
 const IS_ROOT = process.getuid?.() === 0;
 const NOBODY = 65_534;
 const LEFT_OUT = [".git", ".data", "dist"];
-/** Port 9 (discard): nothing listens there. */
+/** An address without a server (port 9, discard). */
 const NOWHERE = "http://127.0.0.1:9";
 
 atEnd(sweepMemory);
@@ -61,7 +61,7 @@ afterEach(async () => {
 
 const cluster = () => join(tree, ".data", "demo", "postgres", "cluster");
 
-/** Hard links where possible: only the folders must be new. */
+/** Copies a folder with hard links where possible, since only the folders must be new. */
 function copy(from: string, to: string): void {
 	const copied = ["-RPl", "-RP"].some((flags) => {
 		rmSync(to, { recursive: true, force: true });
@@ -140,13 +140,13 @@ async function startAndAsk(place: Place): Promise<void> {
 
 /** `run test` after its checks, for one file with a database; all files get their database the same way. */
 async function runTest(place: Place): Promise<void> {
-	// This run's test database is in its own temporary folder and must not be borrowed.
+	// The test database must be in this run's own temporary folder, not in that of the outer run.
 	const temporary = join(tree, ".data", "tmp");
 	mkdirSync(temporary, { recursive: true });
 	const drop = IS_ROOT && place.as === "user";
 	const home = join(temporary, `tollgate-test-${drop ? NOBODY : process.getuid?.()}`);
 	if (drop) for (const path of [dirname(temporary), temporary]) chownSync(path, NOBODY, NOBODY);
-	// The parallel start initialises its own.
+	// The start that runs in parallel creates its own database.
 	if (!drop) {
 		const folder = memoryFolder(temporary) ?? home;
 		mkdirSync(folder, { recursive: true, mode: 0o755 });
@@ -162,12 +162,14 @@ async function runTest(place: Place): Promise<void> {
 	expect(existsSync(join(home, "lock"))).toBe(true);
 }
 
-/** Without bytecode, which does not depend on the folder and takes two thirds of the build; other tests run it. */
+/**
+ * Builds without bytecode, which does not depend on the folder and takes two thirds of the time; other tests build it.
+ */
 function buildWithoutBytecode(): void {
 	const path = join(tree, "src", "build.ts");
 	const text = readFileSync(path, "utf8");
 	expect(text).toContain("bytecode: true");
-	// The cache may be a link to the original.
+	// Removes the link, which may lead to the original cache.
 	rmSync(path);
 	writeFileSync(path, text.replace("bytecode: true", "bytecode: false"));
 }

@@ -48,7 +48,7 @@ export function bomOf(lockText: string): Bom {
 	const dependencies = new Map<string, Set<string>>();
 	for (const [place, entry] of Object.entries(lock.packages)) {
 		const ref = purlOf(entry);
-		// A package may be at several places.
+		// A package may be installed at several places.
 		const isRequired = required.has(place) || components.get(ref)?.scope === "required";
 		components.set(ref, componentOf(entry, isRequired ? "required" : "excluded"));
 		const known = dependencies.get(ref) ?? new Set();
@@ -119,7 +119,7 @@ function neededBy(lock: Lock, place: string): string[] {
 		for (let above = place; ; above = above.slice(0, Math.max(0, above.lastIndexOf("/")))) {
 			const candidate = above === "" ? name : `${above}/${name}`;
 			if (lock.packages[candidate] !== undefined) return [candidate];
-			// Optional dependencies may be for another platform.
+			// An optional dependency may be for another platform.
 			if (above === "") return [];
 		}
 	});
@@ -136,7 +136,7 @@ function reachable(needs: ReadonlyMap<string, readonly string[]>, from: readonly
 	return seen;
 }
 
-/** Derived from the lock file, so that the same file gives the same number. */
+/** A UUID derived from the lock file, so that the same file gives the same UUID. */
 function uuidOf(text: string): string {
 	const hex = new Bun.CryptoHasher("sha256").update(text).digest("hex");
 	return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

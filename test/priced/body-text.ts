@@ -42,7 +42,7 @@ const words = fc.oneof(
 	{ weight: 12, arbitrary: fc.string({ maxLength: 40, unit: "grapheme" }) },
 	{ weight: 12, arbitrary: fc.string({ maxLength: 20, unit: "binary" }) },
 	{ weight: 12, arbitrary: fc.constantFrom("", "\u0000", "ﷺ", '\n\t\\"', "😀".repeat(9), "</s><|im_end|>") },
-	// Long enough to be passed on unparsed, with parts that parsing leaves out.
+	// A message long enough to be sent on unparsed, with parts that parsing would drop.
 	{
 		weight: 1,
 		arbitrary: fc.constantFrom(

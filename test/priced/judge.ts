@@ -49,7 +49,7 @@ const targets = TEXT_DIALECTS.flatMap((dialect) =>
 	}),
 );
 
-/** The number of targets that accepted the body; throws if one gets what was not reserved. */
+/** Sends the body to every target; returns how many accepted it. Throws if one gets more work than was reserved. */
 export function judge(kind: "chat" | "completions", text: string): number {
 	let taken = 0;
 	for (const { dialect, model, replica } of targets) {
@@ -127,7 +127,7 @@ function compare(sent: string, { kind, dialect, model, bound, prompts }: Reserve
 	if (value.get("model") !== "served") differs("another model");
 }
 
-/** For a byte-level vocabulary; token ids count as they are. */
+/** Prompt tokens of a byte-level vocabulary; token ids count as they are. */
 function promptTokensOf(prompt: unknown): number {
 	if (typeof prompt === "string") return Buffer.byteLength(prompt);
 	if (typeof prompt === "number") return 1;
@@ -137,12 +137,12 @@ function promptTokensOf(prompt: unknown): number {
 /** A body as an independent parser reads it. */
 interface ReadBody {
 	readonly value: unknown;
-	/** Names that occur twice in one object, on any level. */
+	/** Names that occur twice in one object, at any level. */
 	readonly doubled: readonly string[];
 	readonly errors: readonly ParseError[];
 }
 
-/** Parses by events, so that repeated names are seen. The first value counts here: the opposite of JSON.parse. */
+/** Parses by events, which show repeated names; the first value counts, unlike with JSON.parse. */
 function readOtherwise(text: string): ReadBody {
 	const doubled: string[] = [];
 	const errors: ParseError[] = [];
@@ -179,7 +179,7 @@ function readOtherwise(text: string): ReadBody {
 	return { value: root, doubled, errors };
 }
 
-/** UTF-8 bytes of all text in a value; other values count the bytes of their JSON. */
+/** UTF-8 bytes of all texts in a value; other values count the bytes of their JSON. */
 function textBytesOf(value: unknown): number {
 	if (typeof value === "string") return Buffer.byteLength(value);
 	if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + textBytesOf(one), 0);

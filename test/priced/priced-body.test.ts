@@ -6,7 +6,7 @@ import { judge } from "./judge.ts";
 
 /** `CASES=100000` for many, and `SEED` to repeat: then a failing case is shrunk. */
 const CASES = Number(Bun.env.CASES ?? (LONG ? 2_000 : 500));
-/** Fixed seeds, so that a failure is due to a change; the long form takes others. */
+/** Fixed seeds, so that only a change can cause a failure; the long run draws others. */
 const SEED = Number(Bun.env.SEED ?? (LONG ? Date.now() % 2 ** 31 : 20_261_128));
 
 for (const [kind, bodies, share] of [

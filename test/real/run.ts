@@ -29,7 +29,7 @@ import { VECTOR_CHECKS } from "./vectors.ts";
 import { type Checks, must, type RealWorld } from "./world.ts";
 
 const CONTEXT_LENGTH = 4_096;
-/** Some servers load a gigabyte of modules first. */
+/** Longest start: some servers first load a gigabyte of modules. */
 const START_MS_MAX = 240_000;
 
 const BOOKS: Checks = {
@@ -135,7 +135,7 @@ async function build(
 		},
 	};
 
-	/** In its own process group, since some servers have the model in another process. */
+	/** Starts the server in its own process group, since some servers run the model in another process. */
 	function start() {
 		const log = join(folder, "server.log");
 		const child = Bun.spawn([...server.command(place)], {

@@ -15,17 +15,17 @@ export interface RealServer {
 	readonly format: "gguf" | "hugging-face";
 	readonly dialect: string;
 	readonly model: string;
-	/** Its concurrency as started here. */
+	/** Requests that the server runs at once, as started here. */
 	readonly places: number;
 	readonly parameters: readonly string[];
-	/** Its stream ends with its own count. */
+	/** Whether the server's streams end with its own usage. */
 	readonly countsStreams: boolean;
-	/** Whether an overlong prompt is refused, instead of cut silently or answered beyond the context. */
+	/** Whether the server refuses a prompt above its context, instead of cutting it or answering it. */
 	readonly refusesLongPrompts: boolean;
-	/** Whether it reports the cached tokens of a prompt. */
+	/** Whether the server reports cached prompt tokens. */
 	readonly tellsCached: boolean;
 	readonly serves: readonly ("chat" | "embeddings" | "rankings")[];
-	/** Whether it can make a model of noise call a tool. */
+	/** Whether the server can force a model with random weights to call a tool. */
 	readonly callsTools: boolean;
 	command(place: Place): readonly string[];
 	env?(place: Place): Record<string, string>;
@@ -67,7 +67,7 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		format: "gguf",
 		dialect: "openai",
 		model: "tiny",
-		// It runs one request at a time and aborts a running stream for the next.
+		// The server runs one request at a time and aborts a running stream for the next request.
 		places: 1,
 		parameters: [...USUAL, "logprobs", "top_logprobs"],
 		countsStreams: false,
@@ -131,11 +131,11 @@ export const REAL_SERVERS: Readonly<Record<string, RealServer>> = {
 		tellsCached: false,
 		serves: ["chat"],
 		callsTools: false,
-		// It accepts only the model name of its start, here the folder's.
+		// The server accepts only the model name that it was started with, which is the folder's.
 		command: ({ program, port }) => [
 			...[program, "serve", "--device", "cpu", "--host", "127.0.0.1", "--port", String(port), "tiny"],
 		],
-		// It lists downloaded models only after a scan.
+		// The server lists downloaded models only after a scan.
 		env: ({ folder }) => ({ OMP_NUM_THREADS: "1", HF_HUB_OFFLINE: "1", HF_HUB_CACHE: folder }),
 		version: (program) => numbered(said(program, "version")),
 	},

@@ -8,7 +8,7 @@ export interface RealWorld {
 	readonly service: TestService;
 	readonly server: RealServer;
 	readonly contextLength: number;
-	/** The same SDK, directly to the model server. */
+	/** The same SDK, connected to the model server directly. */
 	readonly direct: OpenAI;
 	customer(): Promise<Customer>;
 	kill(): Promise<void>;
@@ -22,7 +22,7 @@ export interface Customer {
 }
 
 const MESSAGES = [{ role: "user" as const, content: "the quick fox and the lazy dog, again and again." }];
-/** Greedy, so that the same prompt has the same answer. */
+/** Greedy sampling, so that the same prompt has the same answer. */
 export const GREEDY = { model: "tiny", messages: MESSAGES, temperature: 0, seed: 7 };
 
 export function must(condition: unknown, what: string): asserts condition {
@@ -39,7 +39,7 @@ export async function booked({ service }: RealWorld, accountId: string) {
 	return { rows, spent };
 }
 
-/** Text or thoughts: a model of noise does not stop thinking. */
+/** The text or the reasoning: a model with random weights does not stop reasoning. */
 export function textOf(said: { content?: string | null } | undefined): string | undefined {
 	const { content, reasoning_content, reasoning } = (said ?? {}) as Record<string, string | null | undefined>;
 	return content || reasoning_content || reasoning || undefined;
@@ -70,5 +70,5 @@ export function costOf(usage: OpenAI.CompletionUsage | undefined): number {
 	return priceOf(usage.prompt_tokens - cached / 2, usage.completion_tokens);
 }
 
-/** Returns the observation, or throws; undefined if the server lacks the feature. */
+/** Each check returns its observation, or undefined if the server lacks the feature; a failure throws. */
 export type Checks = Readonly<Record<string, (world: RealWorld) => Promise<string | undefined>>>;

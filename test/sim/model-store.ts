@@ -7,12 +7,12 @@ import { NotLive } from "../../src/ledger/store.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
 import { DAY_AHEAD_MS, DAY_BEHIND_MS, EPOCH_MS } from "./terms.ts";
 
-/** A constraint of the schema would be violated: the statement has no effect. */
+/** Thrown where the schema has a constraint: the statement has no effect. */
 export class CheckViolated extends Error {
 	override readonly name = "CheckViolated" as const;
 }
 
-/** A row that the statement needs is locked: it has no effect. */
+/** Thrown if a row that the statement needs is locked: the statement has no effect. */
 export class RowHeld extends Error {
 	override readonly name = "RowHeld" as const;
 }
@@ -58,7 +58,7 @@ export interface ModelRecall {
 	readonly atMs: number;
 }
 
-/** All leases, and those of each budget: the check after each step reads those of one budget only. */
+/** All leases, also by budget, since the check after each step reads the leases of one budget only. */
 class LeasesByBudget extends Map<string, ModelLease> {
 	readonly #byBudget = new Map<string, Map<string, ModelLease>>();
 
@@ -84,7 +84,7 @@ class LeasesByBudget extends Map<string, ModelLease> {
 	}
 }
 
-/** A row of `usage_event`; `off` and `charged` may differ from the settlement's if it came late. */
+/** A row of `usage_event`. After a late settlement its `off` and `charged` may differ from the settlement's. */
 export type ModelUsage = SettledEvent & { readonly instance: string; readonly epoch: number };
 
 interface Operation {
@@ -125,7 +125,7 @@ const RECALL_MS = 60_000;
  */
 export function createModelStore(nowMs: () => number) {
 	const budgets = new Map<string, ModelBudget>();
-	/** Caps that renew each day, by key or project. */
+	/** Daily caps by key or project. */
 	const dailyCaps = new Map<string, number | null>();
 	const leases = new LeasesByBudget();
 	const operations = new Map<string, Operation>();
@@ -134,11 +134,11 @@ export function createModelStore(nowMs: () => number) {
 	const entries: { account: string; kind: string; amount: number; ref: string }[] = [];
 	const instances = new Map<string, ModelInstance>();
 	const log: ControlEntry[] = [];
-	/** Locked rows (`budget x`, `lease x|i|1`, `reservation r`): a statement leaves out items that need them, as busy. */
+	/** Locked rows (`budget x`, `lease x|i|1`, `reservation r`): a statement reports the items that need them as busy. */
 	const held = new Set<string>();
 	const recalls: ModelRecall[] = [];
 	let tickets = 0;
-	/** Never goes back: it tells entries of one number apart. */
+	/** A counter that never goes back, so that two entries with one number differ. */
 	let appends = 0;
 
 	function append(kind: ControlEntry["kind"], subject: string, payload: Record<string, unknown>): number {
@@ -149,7 +149,7 @@ export function createModelStore(nowMs: () => number) {
 	}
 
 	const stateOf = (id: string, epoch: number) => instances.get(instanceKey(id, epoch))?.state;
-	/** Whether idle credit can return: of closing epochs, and of an epoch whose instance has a newer one. */
+	/** Whether idle credit can return: the epoch is closing, or its instance has a newer epoch. */
 	function mayComeBack({ instance, epoch }: ModelLease): boolean {
 		const state = stateOf(instance, epoch);
 		if (state === "live" || state === "closing") return true;
@@ -161,7 +161,7 @@ export function createModelStore(nowMs: () => number) {
 	const restOf = (lease: ModelLease) => lease.granted - lease.returned - lease.settled;
 	const isHeld = (kind: "budget" | "lease" | "reservation", name: string) => held.has(`${kind} ${name}`);
 
-	/** Adds a row to the beats of an epoch. */
+	/** Adds a heartbeat row of an epoch. */
 	function stand(id: string, epoch: number, from: readonly ModelState[], to: ModelState, ttlMs?: number): boolean {
 		const instance = instances.get(instanceKey(id, epoch));
 		if (!instance || !from.includes(instance.state)) return false;
@@ -339,10 +339,10 @@ export function createModelStore(nowMs: () => number) {
 		const touched = budgetsOf(event)
 			.map((budget) => budgets.get(budget))
 			.filter((budget) => budget !== undefined);
-		// Usage of what a server has forgotten is written off.
+		// The server has forgotten some of the request's budgets, so the usage is written off.
 		let fit: number = touched.length === budgetsOf(event).length ? event.charged : 0;
 		const closing = stateOf(id, epoch) === "closing";
-		/** The rest of its own lease, which would be returned otherwise. */
+		/** The rest of the request's own leases, which would be returned otherwise. */
 		const ownOf = (budget: string) => {
 			const lease = leases.get(leaseKey(budget, id, epoch));
 			return closing && lease?.state === "open" ? restOf(lease) : 0;
@@ -408,7 +408,7 @@ export function createModelStore(nowMs: () => number) {
 		return { closed, done };
 	}
 
-	/** Copies all tables; the returned function restores them. */
+	/** Copies all tables; the returned function restores the copy. */
 	function snapshot(): () => void {
 		const maps: Map<string, unknown>[] = [budgets, dailyCaps, leases, operations, usage, reservations, instances];
 		const lists: unknown[][] = [entries, log, recalls];
@@ -426,7 +426,7 @@ export function createModelStore(nowMs: () => number) {
 		};
 	}
 
-	/** The sequence number; null if `ref` was booked before; "refused" if the credit does not cover it. */
+	/** The entry's sequence number; null if `ref` was booked before; "refused" if the credit is too low. */
 	function book(
 		account: string,
 		kind: string,
@@ -446,7 +446,7 @@ export function createModelStore(nowMs: () => number) {
 	const store = {
 		budgets,
 		dailyCaps,
-		/** The budgets of a daily cap that grant credit now. */
+		/** Daily budgets of an owner that grant credit now. */
 		daysOf: (owner: string): ModelBudget[] =>
 			[...budgets.values()].filter(({ id }) => ownerOf(id) === owner && isTimely(id)),
 		leases,
@@ -462,7 +462,7 @@ export function createModelStore(nowMs: () => number) {
 		server: "1/1",
 		seq: () => log.length,
 		position: (): LogPosition => ({ seq: log.length, server: `${store.server} ${store.snapshots}` }),
-		/** The position of the server in history: it grows with each copy. */
+		/** The server's position in history, which grows with each copy. */
 		snapshots: 0,
 		snapshot,
 		append,
@@ -501,19 +501,19 @@ export function createModelStore(nowMs: () => number) {
 			return store.position();
 		},
 		leave: (id: string, epoch: number) => void stand(id, epoch, ["joining", "live", "silent", "dead"], "dead"),
-		/** Live instances that have not applied it; silent ones among them are fenced off. */
+		/** Live instances that have not applied the entry; silent ones among them are fenced off. */
 		lagging(seq: number) {
 			if (log[seq - 1]?.seq !== seq) throw new Error("the control log has no such entry");
 			const lagging = [...instances.values()].filter(({ appliedSeq }) => appliedSeq < seq);
 			for (const { id, epoch } of lagging) stand(id, epoch, ["silent"], "dead");
 			return lagging.filter(({ state }) => state === "live").map(laggingOf);
 		},
-		/** joining, live or silent → dead, if that is still its newest beat. */
+		/** Changes a joining, live or silent epoch to dead, if `beat` is still its newest heartbeat. */
 		fenceOff(id: string, epoch: number, beat: number) {
 			if (instances.get(instanceKey(id, epoch))?.beat === beat) stand(id, epoch, ["joining", "live", "silent"], "dead");
 		},
 		live: () => [...instances.values()].filter(({ state }) => state === "live").map(laggingOf),
-		/** live → silent, if that is still its newest beat. */
+		/** Changes a live epoch to silent, if `beat` is still its newest heartbeat. */
 		silent(id: string, epoch: number, beat: number) {
 			if (instances.get(instanceKey(id, epoch))?.beat === beat) stand(id, epoch, ["live"], "silent");
 		},

@@ -10,19 +10,19 @@ import type { Delicate } from "./world.ts";
 /** A defect that the simulation must detect: one of each kind. */
 export interface Mutant {
 	readonly name: string;
-	/** The failure that shows it. Any other failure does not count. */
+	/** The failure by which the defect must be detected; other failures do not count. */
 	readonly check: RegExp;
 	/** The first seed to try. Default 1. */
 	readonly seed?: number;
-	/** Settings of its world, where few worlds show it. */
+	/** Settings of the world, where few worlds show the defect. */
 	readonly world?: { readonly delicate?: Delicate; readonly lonely?: boolean; readonly deafness?: number };
 	readonly flaws?: ServerFlaws;
 	readonly projects?: true;
-	/** Only a world with lowered limits can show it. */
+	/** Whether only a world with lowered limits shows the defect. */
 	readonly cuts?: true;
-	/** Only a world whose server goes back can show it. */
+	/** Whether only a world whose server goes back in time shows the defect. */
 	readonly back?: true;
-	/** Instances take each key for its account's own. */
+	/** Whether instances take each key for one without a project. */
 	readonly forgetsProjects?: true;
 	model?(model: ModelStore): ModelStore;
 	gate?(gate: Gate): Gate;

@@ -21,32 +21,32 @@ export interface SimProcess extends SimAdmission {
 	readonly host: Host;
 	readonly name: string;
 	dead: boolean;
-	/** Paused until then, while time continues outside. */
+	/** The process is paused until this time, while time continues for others. */
 	pausedUntilMs: number;
-	/** Stopping, or stopped, in order. */
+	/** Whether the process is stopping, or has stopped, in order. */
 	leaving: boolean;
 	readonly link: { requests: boolean; replies: boolean };
 	readonly clock: Clock & { wallOffsetMs: number };
 	readonly log: Log;
 	readonly keyring: Keyring;
 	instanceLease: InstanceLease | undefined;
-	/** Ledgers of its epochs that requests have used. */
+	/** Ledgers of the process's epochs that requests have used. */
 	readonly ledgers: Set<Ledger>;
-	/** Budgets whose lowered limits it has applied. */
+	/** Budgets whose lowered limits the process has applied. */
 	readonly lowered: Map<string, Lowered>;
 	call<T>(label: string, statement: Statement<T>): Promise<T>;
 	start(): Promise<void>;
-	/** The control log may have grown, or the connection is back. */
+	/** Tells the process that the control log may have grown, or that the connection is back. */
 	hear(): void;
-	/** When it last read where the server is in history. */
+	/** When the process last read the server's position in history. */
 	heardMs: number;
 	hearRecalls(): void;
 }
 
-/** The deadline of a statement; then its outcome is unknown. */
+/** Deadline of a statement, after which its outcome is unknown. */
 const STATEMENT_DEADLINE_MS = 1_500;
 
-/** For processes and for the operator, who has a clock and a connection too. */
+/** Who sends statements: a process, or the operator, who has a clock and a connection too. */
 export interface Caller {
 	readonly dead: boolean;
 	readonly pausedUntilMs: number;
@@ -163,7 +163,7 @@ export function createSimProcess(
 	const link = { requests: true, replies: true };
 	const log = simLog(world, name);
 
-	/** The process may die here: after it wrote a record, or before it receives a reply. */
+	/** The process may die here, after it wrote a record or before it receives a reply. */
 	function dieAt(point: string, chance: number): void {
 		if (!world.stormy || process.dead || !random.chance(chance)) return;
 		world.fault(`kill ${point}`);
@@ -263,7 +263,7 @@ export function createSimProcess(
 					mode: world.mode,
 					leaseTtlMs: LEASE_TTL_MS,
 					flushIntervalMs: 50,
-					// What the server may lose is kept in full.
+					// A server that goes back loses data, so journals are kept in full.
 					...(world.goesBack ? { segmentBytesMax: 60_000, keepMs: 600_000 } : { segmentBytesMax: 3_000 }),
 					idleReturnMs: 3_000,
 					fencedDrainMs: 60_000,

@@ -46,7 +46,7 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 	world.requests.set(record.id, record);
 	try {
 		const admitted = await admit(world, process, record);
-		// A process that died while it wrote the record continues here without effect.
+		// The process died while it wrote the record; its code runs on without effect.
 		if (admitted && !process.dead) await deliver(world, process, record, admitted);
 	} catch (error) {
 		if (error instanceof Broken) throw error;
@@ -57,7 +57,7 @@ export async function runRequest(world: World, process: SimProcess, key: string,
 	record.ended = true;
 }
 
-/** No fault may keep it from its credit. */
+/** Whether no fault may keep the request from its credit. */
 const isFair = (world: World, { process, account }: RequestRecord, sinceMs: number) =>
 	isCalm(world, sinceMs) && !isAstray(world, process) && !hadHeldRows(world, account, sinceMs);
 
@@ -66,7 +66,7 @@ function isFault(error: unknown): error is { code: string; private?: string } {
 }
 
 async function admit(world: World, process: SimProcess, record: RequestRecord): Promise<Admitted | undefined> {
-	// Here a key is its own digest.
+	// In the simulation a key is its own digest.
 	const digest = record.key as KeyDigest;
 	const startedMs = world.timeline.nowMs();
 	const known = process.keyring.peek(digest);
@@ -176,14 +176,14 @@ async function endAnswer(
 	else await untilSettled(world, process, streaming);
 }
 
-/** The excess is waited for elsewhere. */
+/** Another part waits for the excess. */
 async function untilSettled(world: World, process: SimProcess, streaming: Streaming<never>): Promise<void> {
 	world.count("ended by another end");
 	while (streaming.state !== "settled" && !process.dead)
 		await new Promise<void>((resolve) => process.clock.after(5, resolve));
 }
 
-/** A stream that has delivered what its record says, with only the members that its ending uses. */
+/** A stream that has delivered what `record` says, with only the members that its ending uses. */
 function streamOf(
 	process: SimProcess,
 	record: RequestRecord,

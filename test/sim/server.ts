@@ -6,20 +6,20 @@ import { GRACE_MS } from "./terms.ts";
 import type { Timeline } from "./timeline.ts";
 import type { Delicate } from "./world.ts";
 
-/** A statement's work on the server: calls `done` when it is committed, `fail` if it is refused. */
+/** A statement's work on the server; it calls `done` at its commit, or `fail` if it is refused. */
 export type Statement<T> = (done: (result: T) => void, fail: (error: unknown) => void) => void;
 
 export type SimServer = ReturnType<typeof createSimServer>;
 
 type Closed = ReturnType<ModelStore["close"]>;
 
-/** Variants of the statements, for mutants. */
+/** Defects of the statements, for mutants. */
 export interface ServerFlaws {
-	/** The query for lagging instances also fences off those whose lease is over by the server's wall clock. */
+	/** Looking for instances that lag also fences off those whose lease is over by the server's wall clock. */
 	fenceByWallClock?: boolean;
-	/** Going live does not hold the control log while it checks it. */
+	/** Going live does not lock the control log while it checks the log. */
 	goLiveWithoutLock?: boolean;
-	/** Fencing off also returns the leases. */
+	/** Fencing off an epoch also returns its leases. */
 	reclaimsOnExpiry?: boolean;
 }
 
@@ -38,7 +38,7 @@ export function createSimServer(
 		model: ModelStore;
 		timeline: Timeline;
 		random: Random;
-		/** The server's wall clock, which can be set forward. */
+		/** The server's wall clock, which faults set forward. */
 		wallMs: () => number;
 		onCommit: () => void;
 		onDelicate: (kind: Delicate) => void;
@@ -80,7 +80,7 @@ export function createSimServer(
 		}
 	}
 
-	/** Runs `then` when the transaction would commit, unless the server crashed before. */
+	/** Runs `then` at the transaction's commit, unless the server has crashed before. */
 	function commitLater(label: string, fail: (error: unknown) => void, then: () => void, delicate?: Delicate): void {
 		const startedIn = generation;
 		if (delicate) deps.onDelicate(delicate);
@@ -90,7 +90,7 @@ export function createSimServer(
 		});
 	}
 
-	/** The contents of a row that is being added: others see it when it is committed. */
+	/** The contents of a row that a transaction adds; others see it after the commit. */
 	interface Next {
 		readonly state: ModelState;
 		readonly beat: number;
@@ -113,7 +113,7 @@ export function createSimServer(
 					}
 				: undefined;
 
-	/** Adds a row to an epoch's beats, under its lock until the commit. */
+	/** Adds a heartbeat row of an epoch, and holds the epoch's lock until the commit. */
 	function stand(
 		label: string,
 		[id, epoch]: readonly [string, number],
@@ -140,7 +140,7 @@ export function createSimServer(
 		});
 	}
 
-	/** Runs at one moment, once the lock is free. */
+	/** Runs `work` at one moment, once the epoch's lock is free. */
 	function standAtOnce(id: string, epoch: number, work: () => void, done: () => void): void {
 		const row = instanceKey(id, epoch);
 		acquire(row, true, () => {
@@ -183,7 +183,7 @@ export function createSimServer(
 				done(result);
 				deps.onCommit();
 			},
-		/** Holds the lock on the control log until it commits, as every append does. */
+		/** Holds the lock of the control log until the commit, as every append does. */
 		appending:
 			<T>(work: () => T): Statement<T> =>
 			(done, fail) =>
@@ -243,7 +243,7 @@ export function createSimServer(
 					);
 				});
 			},
-		/** Waits for a renewal that is being committed; the first closing ends the epoch. */
+		/** Waits for a renewal that is being committed; the first close ends the epoch. */
 		close:
 			(id: string, epoch: number, journalLost: boolean, limit: number, keep?: readonly string[]): Statement<Closed> =>
 			(done) => {

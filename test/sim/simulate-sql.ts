@@ -10,7 +10,7 @@ import { type ChangedFunctions, createSqlSchema } from "./sql-schema.ts";
 import { createSqlServer, type SqlServer } from "./sql-server.ts";
 import { Broken, createWorld, type World } from "./world.ts";
 
-/** Fewer than the model's world takes: here each statement is a round trip. */
+/** Smaller numbers than in the model's world, since each statement is a round trip here. */
 const TERMS = {
 	trafficMs: 20_000,
 	restMs: 45_000,
@@ -19,7 +19,7 @@ const TERMS = {
 	hasCuts: false,
 	goesBack: false,
 };
-/** How often the product's own check runs. */
+/** How often the product's own check of the books runs, in ms. */
 const CHECK_MS = 5_000;
 
 /** As `simulate`, with the real functions on a real Postgres: the same world, time, faults and invariants. */

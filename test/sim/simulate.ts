@@ -37,9 +37,9 @@ export interface SimOptions {
 	log?: ((line: string) => void) | undefined;
 	/** Three levels of budgets instead of two: it changes the steps of each seed. */
 	projects?: boolean | undefined;
-	/** Limits are lowered all the time, with slow answers; it changes the steps too. */
+	/** Limits are lowered all the time, with slow answers; this changes a seed's steps. */
 	cuts?: boolean | undefined;
-	/** The server goes back in time; it changes the steps too. */
+	/** The server goes back in time; this changes a seed's steps. */
 	back?: boolean | undefined;
 }
 
@@ -60,9 +60,9 @@ const LIMITS: Readonly<Record<number, KeyLimitsOf>> = {
 	5: { requestsPerMinute: 12, concurrencyMax: null },
 };
 const STOP_MS = 60_000;
-/** The longest revocation while all instances are healthy, whatever rows are locked. */
+/** Longest revocation while all instances are healthy, whatever rows are locked. */
 const REVOKED_MS_MAX = 500;
-/** When a revoked key is tried again, counted from its revocation. */
+/** When a revoked key is tried again, in ms after its revocation. */
 const TRIALS_MS = [
 	0, 1, 3, 10, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1_000, 1_400, 2_500, 4_000, 5_500, 6_500, 9_000, 13_000,
 ];
@@ -153,9 +153,9 @@ function setUp(world: World, faults: Faults): void {
 			const id = `${account}-key${number}`;
 			const limit = number === 1 || world.lonely ? null : random.int(50, 800);
 			const limits = (world.isLimited ? LIMITS[number] : undefined) ?? NO_LIMITS;
-			// Caps of the last two renew at midnight, in the middle of the traffic.
+			// The last two accounts have caps that renew at midnight, in the middle of the run.
 			const daily = number >= 4;
-			// Without a cap, with one, with a daily one; two keys belong to no project.
+			// Projects without a cap, with one, and with a daily one; two keys have no project.
 			const ofProject = number === 3 || number === 5 ? null : project;
 			database.addKey(id, account, limit, limits, daily, ofProject);
 			world.keys.set(id, { id, account, project: ofProject, revoked: false, limits });
@@ -165,7 +165,7 @@ function setUp(world: World, faults: Faults): void {
 	for (let count = world.lonely ? 1 : random.int(1, 3); count > 0; count--) faults.startProcess(addHost(world));
 }
 
-/** Its cap is of a lifetime or of each day, and sometimes it has none. */
+/** Adds a project, whose cap is for a lifetime, daily, or missing. */
 function addProject({ database, random, ceilings, lonely }: World, account: string): string {
 	const id = `proj_${account}`;
 	const limit = lonely || random.chance(0.1) ? null : random.int(100, 1_000);
@@ -203,17 +203,17 @@ function startTraffic(world: World, failLater: (error: unknown) => void): void {
 		if (revocations === 0 || timeline.nowMs() >= untilMs) return;
 		revocations -= 1;
 		const key = random.pick([...world.keys.values()]);
-		// Used until then, so that every cache has it.
+		// Uses the key until its revocation, so that every instance has cached it.
 		for (const delayMs of [0, 1, 4]) timeline.after(delayMs, "use", () => sendEverywhere(key));
 		timeline.after(inMs, "operator: revoke", () => {
-			// A revoked key is tried everywhere.
+			// Tries the revoked key at every instance.
 			for (const delayMs of TRIALS_MS) {
 				timeline.after(delayMs, "trial", () => sendEverywhere(key));
 			}
 			revoke(world, operator, key).catch(failLater);
 		});
 	};
-	// Some at any time, some at the worst: while an instance is going live, or has just been cut off.
+	// Revokes some keys at any time, others while an instance goes live or has just been cut off.
 	const anyTime = world.lonely && delicate === "renewal" ? 0 : random.int(1, 3);
 	for (let count = anyTime; count > 0; count--) revokeSoon(random.fraction() * trafficMs);
 	world.onDelicate = (kind) => {
@@ -229,7 +229,7 @@ function createOperator(world: World): Caller {
 	return { ...state, link: { requests: true, replies: true }, clock: createSimClock(world, state, "operator", 1) };
 }
 
-/** As the console does it: one statement, repeated until it is known to have taken effect, then the fence. */
+/** Revokes a key as the console does: repeats the statement until its effect is known, then waits for all instances. */
 async function revoke(world: World, operator: Caller, key: SimKey): Promise<void> {
 	const { database, timeline } = world;
 	const startedMs = timeline.nowMs();
@@ -246,7 +246,7 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 	};
 	const options = { deadlineMs: 120_000, graceMs: GRACE_MS };
 	let applied: FenceResult | undefined;
-	// It is repeated until it is known to be in force, as the command prints.
+	// Repeats the wait until the revocation is in force, as the command line advises.
 	while (!applied) {
 		let entry: AppendedEntry | undefined;
 		while (!entry) entry = await database.revoke(call, key.id).catch(() => undefined);
@@ -256,18 +256,18 @@ async function revoke(world: World, operator: Caller, key: SimKey): Promise<void
 	const tookMs = timeline.nowMs() - startedMs;
 	if (isCalm(world, startedMs) && tookMs > REVOKED_MS_MAX)
 		throw new Broken(`the revocation of ${key.id} took ${tookMs.toFixed(0)} ms in calm weather`);
-	// Otherwise the server that had it in force is lost, and its successor may lack the entry.
+	// After a failover the present server may lack the revocation that was in force.
 	if (failovers === world.failovers) world.revokedForSure.add(key.id);
 	world.revoking -= 1;
 	world.count("revoked");
 }
 
-/** Top-ups, refunds and changes of caps, each one atomic in the database. */
+/** Top-ups, refunds and changes of caps; each is atomic in the database. */
 function moveMoney(world: World): void {
 	const { model, random, database, timeline } = world;
 	if (!database.up) return;
 	const budget = random.pick([...model.budgets.values()].filter(({ id }) => !id.includes(":")));
-	// The real statement would wait for the row.
+	// The real statement would wait for the locked row.
 	if (hadHeldRows(world, budget.account, timeline.nowMs())) return;
 	const moved = () => world.count("money moved");
 	if (budget.kind !== "account") {
@@ -314,14 +314,14 @@ function* finish(world: World, faults: Faults, runUntil: RunUntil): Generator<vo
 	yield* runUntil(timeline.nowMs() + 10_000);
 	yield* stopAll(world, runUntil);
 	if (world.failovers > 0) {
-		// Epochs that had ended, and whose end is forgotten.
+		// Attests epochs that had ended and whose end the server has forgotten.
 		for (const host of hosts) faults.attest(host);
 		yield* runUntil(timeline.nowMs() + 20_000);
 	}
 	checkEnd(world);
 }
 
-/** Its epoch has ended: its outcome is in a journal. */
+/** The request's epoch has ended, so its outcome is in a journal. */
 const isGone = ({ process, epoch }: RequestRecord) => process.dead || process.instanceLease?.present()?.epoch !== epoch;
 
 function* stopAll(world: World, runUntil: RunUntil): Generator<void, void, void> {

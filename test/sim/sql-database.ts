@@ -21,7 +21,7 @@ const AT_ONCE: Fate = { commitMs: 0, fuse: null };
 export function createSqlDatabase(world: Omit<World, "database">, server: SqlServer, mirror: SqlMirror): SimDatabase {
 	const { model, random, timeline } = world;
 
-	/** As in the model's server: statements of a revocation take time, others sometimes. */
+	/** As in the model's server, statements of a revocation take time, and others sometimes do. */
 	function fateOf(text: string, values: readonly StatementValue[]): Fate {
 		const delicate = delicateOf(text, values);
 		if (delicate) world.onDelicate(delicate);
@@ -29,7 +29,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		const fuse = random.chance(0.01) ? random.int(0, 3) : null;
 		if (fuse !== null) world.count("cancelled in the midst");
 		if (delicate) return { commitMs: random.fraction() * random.pick([1, 600, 600]), fuse };
-		// Often as long as other statements need, rarely longer than any deadline.
+		// Mostly no longer than other statements, rarely longer than any deadline.
 		const mostMs = random.pick([0, 0, 0, 0, 0, 0, 0, 20, 20, random.pick([20, 200, 1_500])]);
 		return { commitMs: random.fraction() * mostMs, fuse };
 	}
@@ -42,7 +42,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		return isLate ? "renewal" : undefined;
 	}
 
-	/** The client of the product's stores. */
+	/** Gives the product's stores a client that sends through `call`. */
 	function statementsOf(call: Call): Statements {
 		const run = <Row>(strings: TemplateStringsArray, ...values: readonly StatementValue[]) => {
 			const text = strings.join(" ");
@@ -65,11 +65,11 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 		return Object.assign(run, { end: async () => {} });
 	}
 
-	/** From no process: it arrives at once. */
+	/** Sent by no process, so they arrive at once. */
 	const directly = statementsOf((_label, statement) => new Promise((resolve, reject) => statement(resolve, reject)));
 	const ignored = () => {};
 	let laidDown: Promise<unknown> = Promise.resolve();
-	/** The statements that set up the world, in order. */
+	/** Runs the statements that set up the world one after the other. */
 	function inTurn(work: () => Promise<unknown>): void {
 		laidDown = laidDown.then(work);
 	}
@@ -158,7 +158,7 @@ export function createSqlDatabase(world: Omit<World, "database">, server: SqlSer
 	};
 }
 
-/** The tables of money, keys and instances. */
+/** Tables of money, keys and instances. */
 const COPIED = [...FOLLOWED, "api_key", "lease_op", "key_share", "server_seen"];
 
 /** An asynchronous standby: when it is promoted, commits after its copy are lost. */
@@ -178,7 +178,7 @@ function createSqlStandby(
 		await sql.unsafe("drop table if exists copy.tickets");
 		await sql.unsafe("create table copy.tickets as select last_value, is_called from public.recall_ticket");
 		await sql.unsafe("commit");
-		// What follows has a later position.
+		// Commits after the copy have a later position in history.
 		await sql.unsafe("select setval('sim.position', last_value + 1) from sim.position");
 	}
 

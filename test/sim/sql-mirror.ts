@@ -14,11 +14,11 @@ interface Change {
 	readonly row: Readonly<Record<string, unknown>>;
 }
 
-/** The tables' contents, kept in the world's model, so that all invariants read them there. */
+/** Keeps the tables' contents in the world's model, so that all invariants can read them there. */
 export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sql) {
 	const { model, ceilings } = world;
 
-	/** Of append-only tables removals do not matter; a request's usage is replaced, never removed. */
+	/** Removals from append-only tables do not matter; a request's usage is replaced, never removed. */
 	function take({ what, gone, row }: Change): void {
 		const text = (name: string) => row[name] as string;
 		const number = (name: string) => Number(row[name]);
@@ -106,12 +106,12 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 		});
 	}
 
-	/** All rows up to here are known: an open transaction may add later ones with lower numbers. */
+	/** Every row up to this id is known; open transactions may still add lower ids above it. */
 	let knownId = 0;
 	const knownAbove = new Set<number>();
 
 	return {
-		/** Forgets everything and reads the tables: they are another server's. */
+		/** Forgets everything and reads the tables of another server. */
 		async readAll() {
 			const { budgets, leases, usage, reservations, instances, entries, log, recalls } = model;
 			for (const rows of [budgets, leases, usage, reservations, instances]) rows.clear();
@@ -128,7 +128,10 @@ export function createSqlMirror(world: Omit<World, "database">, sql: postgres.Sq
 			knownAbove.clear();
 			world.storeChanged = true;
 		},
-		/** Reads rows committed since the last call; returns their announcements in order. Quiet: no transaction is open. */
+		/**
+		 * Reads rows committed since the last call and returns their announcements in order. `isQuiet`: no transaction is
+		 * open.
+		 */
 		async read(isQuiet: boolean) {
 			const rows = await sql<
 				Change[]

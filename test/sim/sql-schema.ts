@@ -6,7 +6,7 @@ import { testPostgres, uniqueName } from "../support/postgres.ts";
 
 export type SqlSchema = Awaited<ReturnType<typeof createSqlSchema>>;
 
-/** The tables that the mirror follows; `sim.note` records each row that a committed statement left. */
+/** Tables that the mirror follows; `sim.note` records each row that a committed statement has left. */
 export const FOLLOWED = [
 	"budget",
 	"lease",
@@ -63,9 +63,9 @@ begin
 end $$;
 `;
 
-/** One of the product's function files, changed. */
+/** A changed version of one of the product's function files. */
 export interface ChangedFunctions {
-	/** Below `src/db/functions/`. */
+	/** Path below `src/db/functions/`. */
 	readonly file: string;
 	change(text: string): string;
 }

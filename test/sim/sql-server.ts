@@ -9,11 +9,11 @@ import type { SqlSchema } from "./sql-schema.ts";
 import { EPOCH_MS } from "./terms.ts";
 import type { World } from "./world.ts";
 
-/** The faults of a statement on the server. */
+/** What happens to a statement on the server. */
 export interface Fate {
-	/** How long it keeps its locks before the commit, in the world's time; 0: commits at once. */
+	/** How long the statement holds its locks before it commits, in the world's time; 0 for at once. */
 	readonly commitMs: number;
-	/** The number of changed rows after which it is cancelled; null: never. */
+	/** After how many changed rows the statement is cancelled; null for never. */
 	readonly fuse: number | null;
 }
 
@@ -34,18 +34,18 @@ interface Work {
 	state: "running" | "waiting" | "open" | "over";
 	running: Promise<void>;
 	ended: Error | undefined;
-	/** The remaining work after Postgres has finished with it. */
+	/** What remains to be done after Postgres has executed the statement. */
 	finish: (() => void) | undefined;
 	cancelled: boolean;
 	inTransaction: boolean;
-	/** Called if its open transaction is aborted. */
+	/** Called if the statement's open transaction is aborted. */
 	aborted: ((error: Error) => void) | undefined;
 }
 
-/** As `lock_timeout` of all clients of single statements. */
+/** The `lock_timeout` of all clients that send single statements. */
 const LOCK_TIMEOUT_MS = 500;
 
-/** The clients' error for a row that a function does not wait for. */
+/** The clients' error for a locked row that a function does not wait for. */
 const clientsError = (error: unknown) =>
 	sqlState(error) === "55P03" ? new DatabaseBusy("a row that the statement needs is held") : error;
 
@@ -109,7 +109,7 @@ export function createSqlServer(
 		work.session = undefined;
 	}
 
-	/** Its locks are not free in time. */
+	/** Cancels the statement later, since its locks were not free in time. */
 	function cancelLater(work: Work): void {
 		timeline.after(LOCK_TIMEOUT_MS, `server: lock timeout of ${work.label}`, () => {
 			if (work.state === "waiting") cancel(work, new DatabaseBusy("a row that the statement needs is held"));
@@ -198,7 +198,7 @@ export function createSqlServer(
 		});
 	}
 
-	/** All running statements have ended or wait for a lock. */
+	/** Resolves once every running statement has ended or waits for a lock. */
 	async function settle(): Promise<void> {
 		for (const work of works) if (work.state === "waiting") work.state = "running";
 		for (;;) {
@@ -218,7 +218,7 @@ export function createSqlServer(
 		}
 	}
 
-	/** Each of them waits for a lock that another one holds, in one snapshot. */
+	/** Whether, in one snapshot, each of them waits for a lock of another. */
 	async function isStuck(running: readonly Work[], ends: Promise<void>): Promise<boolean> {
 		const first = await Promise.race([ends.then(() => "ended"), Bun.sleep(3)]);
 		if (first === "ended") return false;
@@ -232,7 +232,7 @@ export function createSqlServer(
 	return {
 		up: true,
 		statement,
-		/** Another session's transaction that keeps its locks until the returned function is called. */
+		/** Opens another session's transaction, which holds its locks until the returned function is called. */
 		lock(work: (sql: postgres.Sql) => Promise<unknown>) {
 			const own = begin("somebody's locks", async (self) => {
 				self.session = await takeSession();
@@ -246,7 +246,7 @@ export function createSqlServer(
 				if (own.state === "open") end(own, Promise.resolve(), () => {});
 			};
 		},
-		/** A change of the server itself; calls `done` at its end. */
+		/** Changes the server itself; calls `done` at the end. */
 		task(work: (sql: postgres.Sql) => Promise<unknown>, done: () => void) {
 			begin("task", async (own) => {
 				own.session = await takeSession();
@@ -265,7 +265,7 @@ export function createSqlServer(
 			const gone = Promise.all(waiting.map((work) => work.running));
 			for (const work of works) {
 				if (work.state !== "open") continue;
-				// None of the waiting statements gets its lock.
+				// The waiting statements never get their locks.
 				end(work, gone, () => work.aborted?.(down));
 			}
 		},

@@ -11,7 +11,7 @@ export type Timeline = ReturnType<typeof createTimeline>;
 
 const RECENT_MAX = 400;
 
-/** Virtual time: the future events in order. Nothing here waits; promises run to quiescence between events. */
+/** Virtual time: future events in order. Promises run to their end between two events. */
 export function createTimeline() {
 	const heap: Event[] = [];
 	const cancelled = new Set<number>();
@@ -64,7 +64,7 @@ export function createTimeline() {
 			push(event);
 			return () => cancelled.add(event.order);
 		},
-		/** Runs the next event; false if there is none before `untilMs`, which is then the time. */
+		/** Runs the next event; false if there is none before `untilMs`, to which the time is then set. */
 		step(untilMs: number) {
 			for (;;) {
 				const next = heap[0];
@@ -83,10 +83,10 @@ export function createTimeline() {
 				return true;
 			}
 		},
-		/** A digest of all events so far, in order: the same for the same seed. */
+		/** A digest of all events so far, which is the same for the same seed. */
 		hash: () => hash,
 		note,
-		/** The last events, newest last, for reading a failure. */
+		/** The last events, the newest last, which help to understand a failure. */
 		recent: () =>
 			[...recent].sort((a, b) => (before(a, b) ? -1 : 1)).map(({ atMs, label }) => `${atMs.toFixed(2)} ${label}`),
 	};

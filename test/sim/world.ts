@@ -11,7 +11,7 @@ import type { SimProcess } from "./process.ts";
 import { createSimServer } from "./server.ts";
 import { createTimeline, type Timeline } from "./timeline.ts";
 
-/** Thrown when an invariant is broken: the seed has found a defect. */
+/** Thrown when an invariant is broken, which means that the seed has found a defect. */
 export class Broken extends Error {
 	override readonly name = "Broken" as const;
 }
@@ -24,24 +24,24 @@ export interface RequestRecord {
 	readonly account: string;
 	readonly key: string;
 	readonly amount: number;
-	/** The output that the upstream really generates, in full. */
+	/** The output that the upstream generates in full. */
 	readonly cost: number;
-	/** Its budgets at admission, besides those of its account and its key. */
+	/** Further budgets at the request's admission than those of its account and key. */
 	budgets: readonly string[] | undefined;
 	epoch: number;
 	admitted: boolean;
 	delivered: number;
 	bound: number;
-	/** The delivered output by the journal. */
+	/** The output delivered according to the journal. */
 	known: number;
 	settled: { charged: number; off: number } | undefined;
 	acknowledged: boolean;
 	admitAppended: boolean;
 	settleAppended: boolean;
-	/** Its records were damaged by the simulation, or its disk was lost. */
+	/** Whether the simulation damaged the request's records or lost its disk. */
 	excused: boolean;
 	ended: boolean;
-	/** The present server may lack records of a former one. */
+	/** Whether the present server may lack an earlier server's records. */
 	forgotten: boolean;
 }
 
@@ -50,22 +50,22 @@ export interface Host {
 	readonly id: string;
 	readonly disk: SimDisk;
 	process: SimProcess | undefined;
-	/** Other existing processes: stopped ones that were replaced, or draining ones. */
+	/** Further processes: stopped ones that were replaced, or draining ones. */
 	readonly others: Set<SimProcess>;
-	/** The disk is lost and not yet attested. */
+	/** Whether the disk is lost and the loss not yet attested. */
 	lost: boolean;
 }
 
 export interface SimKey {
 	readonly id: string;
 	readonly account: string;
-	/** Its project, in worlds with projects. */
+	/** The key's project, in worlds with projects. */
 	readonly project: string | null;
 	revoked: boolean;
 	readonly limits: KeyLimitsOf;
 }
 
-/** A key's requests a minute and at once; null: unlimited. */
+/** Requests that a key may send a minute and at once; null for no limit. */
 export interface KeyLimitsOf {
 	readonly requestsPerMinute: number | null;
 	readonly concurrencyMax: number | null;
@@ -87,25 +87,25 @@ export interface World {
 	readonly hosts: Host[];
 	readonly keys: Map<string, SimKey>;
 	readonly requests: Map<string, RequestRecord>;
-	/** Keys whose revocation has returned: no admission after it. */
+	/** Keys whose revocation has returned, so no request with them may be admitted. */
 	readonly revokedForSure: Set<string>;
 	revoking: number;
-	/** Charged in memory, not yet in the store, by lease. */
+	/** Charges in memory that the store does not have yet, by lease. */
 	readonly pendingCharges: Map<string, number>;
 	readonly ceilings: Map<string, number>;
 	/** The total grants of a budget when its limit was lowered, by lease; by the number of its entry. */
 	readonly lowerings: ReturnType<typeof watchLowerings>;
-	/** Draws under way, with the least credit so far that could have covered them. */
+	/** Draws in progress, with the least credit so far that could have covered each. */
 	readonly draws: Set<PendingDraw>;
 	readonly mutant: Mutant | undefined;
 	readonly listeners: Set<() => void>;
-	/** Ample credit, one host at first, and hardly any fault except disconnections: the log is quiet then. */
+	/** A world with ample credit, one host at first, and hardly a fault but disconnections, so that the log is quiet. */
 	readonly lonely: boolean;
-	/** How often an announcement is lost while faults are injected. */
+	/** Probability that an announcement is lost, while there are faults. */
 	readonly deafness: number;
 	/** Locked rows by account: their number, and when the last one was released. */
 	readonly heldRows: Map<string, { rows: number; untilMs: number }>;
-	/** How far the server's wall clock is ahead. */
+	/** How far the server's wall clock is ahead, in ms. */
 	serverAheadMs: number;
 	readonly recallListeners: Set<() => void>;
 	/** Called with a key when an instance lacks a share of its limits. */
@@ -113,30 +113,30 @@ export interface World {
 	/** When requests of a key with a limit a minute were admitted. */
 	readonly admissions: Map<string, readonly number[]>;
 	hadFaults: boolean;
-	/** Holds of running requests when their process died, by lease. */
+	/** Amounts that running requests held when their process died, by lease. */
 	readonly heldAtDeath: Map<string, number>;
-	/** A statement was executed since the last check. */
+	/** Whether a statement was executed since the last check. */
 	storeChanged: boolean;
 	readonly trafficMs: number;
-	/** Until all faults are repaired: leases run out, requests end, restarts and attestations happen. */
+	/** Time until all faults have been repaired: leases end, requests end, processes restart. */
 	readonly restMs: number;
-	/** Some keys have limits, which instances share: the model has no function for that. */
+	/** Whether some keys have rate limits, which instances share. */
 	readonly isLimited: boolean;
 	/** Some of each account's keys have a third budget. */
 	readonly hasProjects: boolean;
-	/** Limits are lowered all the time, with slow answers. */
+	/** Whether limits are lowered all the time, with slow answers. */
 	readonly hasCuts: boolean;
-	/** The server goes back in time once: the same server, in an earlier state. */
+	/** Whether the server once goes back to an earlier state. */
 	readonly goesBack: boolean;
 	stormy: boolean;
 	lastFaultMs: number;
-	/** An operator's attestation was false, or a journal was damaged: late settlements may be written off. */
+	/** Whether late settlements may be written off: an attestation was false or a journal damaged. */
 	mayWriteOff: boolean;
-	/** Promoted standbys: the former server's last data may be lost. */
+	/** Number of promoted standbys: each may lack its predecessor's last data. */
 	failovers: number;
-	/** When the snapshot was taken to which the server goes back. */
+	/** Time of the snapshot that the server goes back to. */
 	copiedMs: number;
-	/** Ledgers of epochs that began before a standby was promoted: it may lack some of their grants. */
+	/** Ledgers of epochs from before a standby's promotion, which may lack some of their grants. */
 	readonly overtaken: WeakSet<Ledger>;
 	/** Called at moments at which a revocation is delicate. */
 	onDelicate: (kind: Delicate) => void;
@@ -234,7 +234,7 @@ function modelDatabase(world: Omit<World, "database">): SimDatabase {
 	const { model, random, timeline, mutant } = world;
 	let announcedSeq = 0;
 	let announcedTicket = 0;
-	/** As NOTIFY: once for each commit that appended to the log. */
+	/** Announces like NOTIFY: once for each commit that appended to the log. */
 	function announce(): void {
 		world.storeChanged = true;
 		const ticket = model.recalls.at(-1)?.ticket ?? 0;

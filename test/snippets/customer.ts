@@ -3,7 +3,7 @@ import { chatModel, type TestService } from "../support/service.ts";
 import { reply, type UpstreamServer } from "../support/upstream-server.ts";
 import type { Outcome } from "./play-tool.ts";
 
-/** A customer that runs the pages' instructions, with checks of the result. */
+/** A customer who follows the pages' instructions, with checks of the result. */
 
 export const MODEL = "llama-3.3-70b-instruct";
 export const ANSWER = "The Rhine, the Rhône and the Danube.";
@@ -22,7 +22,7 @@ export const factsFor = (service: TestService, apiKey: string): ToolFacts => ({
 	question: QUESTION,
 });
 
-/** The answer within the output: curl prints the raw events. */
+/** The text of the answer in the tool's output; curl prints raw events. */
 export function saidBy(tool: Tool, { out }: Outcome): string {
 	if (tool.id !== "curl") return out.includes(ANSWER) ? ANSWER : out;
 	const events = out.split("\n").filter((line) => line.startsWith("data: {"));

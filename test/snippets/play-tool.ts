@@ -3,11 +3,11 @@ import { dirname, join } from "node:path";
 import type { PackageStep, Tool, ToolFacts } from "../../src/web/snippets/tools.ts";
 
 export interface ToolRun {
-	/** Empty folder: home and working directory of the tool. */
+	/** An empty folder, which is the tool's home and working directory. */
 	readonly folder: string;
-	/** Command that fetches packages; without it they must exist. */
+	/** The command that installs a package; without it the packages must be installed. */
 	readonly install?: (step: PackageStep) => string;
-	/** The last line keeps running while `after` runs. */
+	/** Whether the last line keeps running while `after` runs. */
 	readonly serves?: boolean;
 	/** Lines before and after the page's lines. */
 	readonly before?: string;

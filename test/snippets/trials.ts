@@ -4,16 +4,16 @@ export interface Trial {
 	readonly way: string;
 	readonly before?: string;
 	readonly after?: string;
-	/** Its last line starts a server, which `after` queries. */
+	/** Whether its last line starts a server, which `after` then queries. */
 	readonly serves?: boolean;
 	readonly env?: Readonly<Record<string, string>>;
 	readonly notTried?: string;
 }
 
-/** Python's packages get their own folder. */
+/** Creates and activates a folder of its own for Python packages. */
 const VENV = "python3 -m venv .venv && . .venv/bin/activate";
 
-/** The steps in the browser: the first person signs up, lists the models and sends a chat. */
+/** What a person does in the browser: sign up, list the models and send a chat. */
 const ASK_OPEN_WEBUI = `
 at=http://localhost:8080
 for attempt in $(seq 300); do curl -sf $at/health > /dev/null && break; sleep 1; done

@@ -17,16 +17,16 @@ const [REQUESTS, ABORTS] = LONG ? [5_000, 1_000] : [600, 120];
 const STREAMS_WANTED = LONG ? 5_000 : 250;
 const STREAM_BYTES_MAX = 48 * 1024;
 
-/** Each stream takes two files of the service and one of this process; its upstream another one here. */
+/** Each stream needs two open files of the service and one of this process; its upstream needs another one here. */
 function streamsPossible(): number {
 	const limit = Number(/Max open files\s+(\d+)/.exec(readFileSync("/proc/self/limits", "utf8"))?.[1] ?? 1_024);
 	return Math.min(STREAMS_WANTED, Math.floor((limit - 500) / 2));
 }
 
 const READERS = LONG ? 20 : 4;
-/** Of 105 MB that the upstream holds for each: data read at once becomes garbage of the young generation. */
+/** The upstream holds 105 MB for the streams: if the gateway reads it at once, it becomes garbage quickly. */
 const GROWTH_BYTES_MAX = 512 * 1024 * 1024;
-/** Growth in the second half, while no data is read. */
+/** Largest growth in the second half, in which no data is read. */
 const LATE_GROWTH_BYTES_MAX = 16 * 1024 * 1024;
 const HALF_MS = 2_000;
 
@@ -62,7 +62,7 @@ async function startSoakService() {
 	};
 }
 
-/** Memory and files are read from /proc. */
+/** Memory and open files are read from /proc, so these tests need Linux. */
 const onLinux = test.skipIf(process.platform !== "linux");
 
 const service = untilEnd(await startSoakService());
@@ -75,7 +75,7 @@ onLinux(
 			aborts: ABORTS,
 			warmUpShare: 0.3,
 			connections: 32,
-			// A young heap grows to its size first; the long form has the tight limit.
+			// A young heap first grows to its size; only the long run has a tight limit.
 			growthBytesMax: 96 * 1024 * 1024,
 			seed: 5,
 		};
@@ -147,7 +147,7 @@ onLinux(
 			begun.push(first.promise);
 		}
 		await Promise.all(begun);
-		// A fixed time: unbounded memory growth would show within it.
+		// Waits a fixed time, in which unbounded growth would show.
 		await Bun.sleep(HALF_MS);
 		const half = residentBytes(gateway.pids());
 		await Bun.sleep(HALF_MS);

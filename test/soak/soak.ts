@@ -14,17 +14,17 @@ import { createRandom } from "../support/random.ts";
 interface Storm {
 	readonly port: number;
 	readonly connections: number;
-	/** Streamed requests that outlast every client. */
+	/** Streamed requests; each stream would last longer than every client stays. */
 	readonly requests: readonly Uint8Array[];
 	readonly aborts: number;
 }
 
 const WAIT_MS_MAX = 4;
 const BYTES_MAX = 3_000;
-/** A stream that is silent for so long is aborted too. */
+/** Clients also leave a stream that is silent for this long. */
 const SILENT_MS = 5_000;
 
-/** The number of requests sent, each of them aborted. */
+/** Sends requests and aborts each; returns their number. */
 async function stormOf(storm: Storm, dice: (limit: number) => number): Promise<number> {
 	let left = storm.aborts;
 	let sent = 0;
@@ -33,7 +33,7 @@ async function stormOf(storm: Storm, dice: (limit: number) => number): Promise<n
 		while (left > 0) {
 			left -= 1;
 			const over = Promise.withResolvers<void>();
-			/** 0: does not wait for an answer; otherwise the bytes read before the disconnect. */
+			/** Bytes to read before the client leaves; 0 leaves without waiting for an answer. */
 			const bytes = dice(2) === 0 ? 0 : 1 + dice(BYTES_MAX);
 			const waitMs = dice(WAIT_MS_MAX);
 			let received = 0;
@@ -68,20 +68,20 @@ interface SoakParts {
 interface SoakPlan {
 	readonly requests: number;
 	readonly aborts: number;
-	/** Share of requests and aborts before the first reading. */
+	/** Share of the requests and aborts that precede the first reading. */
 	readonly warmUpShare: number;
 	readonly connections: number;
-	/** Memory allowed above the first reading. */
+	/** Largest growth of memory after the first reading. */
 	readonly growthBytesMax: number;
 	readonly seed: number;
 }
 
-/** One in eight connections streams. */
+/** One of this many connections streams. */
 const STREAM_EVERY = 8;
 const QUIET_DEADLINE_MS = 20_000;
-/** Idle time before a reading, for the collector. */
+/** Idle time before a reading, in which garbage is collected. */
 const SETTLE_MS = 1_000;
-/** Connections to upstream and database that are kept alive. */
+/** Idle connections to the upstream and database that may stay open. */
 const KEPT_FILES_MAX = 96;
 const LOAD_DEADLINE_MS = 3_600_000;
 const GROWTH_BYTES_MAX = 48 * 1024 * 1024;

@@ -42,7 +42,7 @@ const tokenOf = async (person: Person) => new URL(await mailedLink(person)).sear
 const verify = (person: Person, token: unknown, more = {}) =>
 	person.send("POST", "/api/auth/verify-email", { token, ...more });
 
-test("a password from another browser than the proving one is void", async () => {
+test("a password set in another browser than the proving one is void", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	await signUp(stranger, STRANGERS);
 	const token = await tokenOf(owner);
@@ -76,7 +76,7 @@ test("a later sign-up by the owner keeps the owner's password", async () => {
 	expect([late.status, late.body.code]).toEqual([400, "INVALID_TOKEN"]);
 });
 
-test("opening the link with any method proves nothing", async () => {
+test("requesting the link, by any method, does not prove the address", async () => {
 	const [owner, stranger] = twoOfOneAddress();
 	const { id } = await createAccount(service.db.statements, { email: owner.email, vouched: true });
 	await signUp(stranger, STRANGERS);

@@ -16,13 +16,13 @@ export interface ConsoleSeen {
 }
 
 export interface ConsoleAttacker {
-	/** What it tries to exhaust, by its name in SECURITY.md. */
+	/** The resource to exhaust, by its name in SECURITY.md. */
 	readonly resource: string;
-	/** Connections of all callers together. */
+	/** Number of connections of all callers together. */
 	readonly connections: number;
-	/** Whether its callers have a session. */
+	/** Whether the callers have a session. */
 	readonly signedIn: boolean;
-	/** One connection; resolves when it ended, and is then repeated. */
+	/** Makes one connection; resolves when it has ended, and is then called again. */
 	attack(url: string, caller: Caller): Promise<unknown>;
 }
 
@@ -100,7 +100,7 @@ export const CONSOLE_ATTACKERS = {
 const PAUSE_MS = 20;
 const VISITED = ["/api/console/overview", "/api/console/keys", "/api/auth/get-session", "/api/console/public/config"];
 
-/** Loads pages until the time is over, and at least each of them once. */
+/** Loads pages until the time is over, each at least once. */
 async function visit(url: string, caller: Caller, seconds: number): Promise<ConsoleSeen> {
 	const times: number[] = [];
 	const loopTimes: number[] = [];
@@ -124,7 +124,7 @@ async function visit(url: string, caller: Caller, seconds: number): Promise<Cons
 	return { refused, p50Ms: at(times, 0.5), p99Ms: at(times, 0.99), p99LoopMs: at(loopTimes, 0.99) };
 }
 
-/** On Linux: the time that the console's main thread ran. */
+/** The time that the console's main thread has run (Linux only). */
 function loopMs(): number {
 	const pid = process.env.CONSOLE_PID ?? "";
 	if (process.platform !== "linux") return performance.now();

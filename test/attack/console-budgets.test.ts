@@ -15,11 +15,11 @@ import { withProduct } from "./product.ts";
  * stay below their bounds.
  */
 const TIMES_MAX = 5;
-/** Alone on a busy machine; below it the ratio would measure the noise. */
+/** Lower bound for the time alone: below it the ratio would measure noise. */
 const ALONE_MS_MIN = 20;
 const CALLERS = LONG ? [1, 4, 16] : [4];
 const TRIES_MAX = 3;
-/** 112 MB of bodies in several copies, and what the runtime keeps of them. */
+/** The bodies are 112 MB, in several copies, with what the runtime keeps of them. */
 const MEMORY_MB_MAX = 1_000;
 const LOG_BYTES_A_SECOND_MAX = (1024 * 1024) / 60;
 const log = join(temporaryFolder(), "log");
@@ -35,7 +35,7 @@ const product = await withProduct({
 const consolePid = pidOf("console", product.serve.pid);
 const customer = await caller();
 
-/** Process of a plane among the children of `serve`. */
+/** Id of the child of `serve` that runs this role. */
 function pidOf(role: string, parent: number): number {
 	for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
 		try {
@@ -48,7 +48,7 @@ function pidOf(role: string, parent: number): number {
 
 const memoryMb = () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${consolePid}/status`, "utf8"))?.[1]) / 1024;
 
-/** A person with an account, as an attacker or a customer sends its requests. */
+/** Creates a person with an account, and returns what the person's requests need. */
 async function caller(): Promise<string> {
 	const person = await signedUp({ url: product.url, db: product.db });
 	return `${person.address}=${[...person.cookies].map(([name, value]) => `${name}=${value}`).join("; ")}`;

@@ -10,8 +10,8 @@ export interface Seen {
 	readonly p50Ms: number;
 	readonly p99Ms: number;
 	/**
-	 * Processor time that the event loop of the process `PID` used during a request: what it did before this request.
-	 * Unlike elapsed time it does not depend on what else runs on the machine.
+	 * Processor time of the other process's event loop during a request, which is what it did before serving it. Other
+	 * work of the machine does not change it.
 	 */
 	readonly p99LoopMs: number;
 }
@@ -32,7 +32,7 @@ async function send(url: string, secret: string, bytes: number): Promise<string>
 	}
 }
 
-/** On Linux: the time that the main thread of a process ran. */
+/** The time that a process's main thread has run (Linux only). */
 function loopMs(pid: string): number {
 	if (process.platform !== "linux") return performance.now();
 	return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;

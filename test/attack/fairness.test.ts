@@ -15,9 +15,9 @@ import { withProduct } from "./product.ts";
  */
 const AHEAD_MAX = 60;
 const FLOOD = 1_000;
-/** An account has at most six of the eight places. */
+/** Places that one account may hold, of eight. */
 const SHARE = 6;
-/** Requests of the flood are refused after this wait. */
+/** Seconds after which a waiting request of the flood is refused. */
 const QUEUE_WAIT_S = 30;
 
 const upstream = withUpstream();
@@ -29,7 +29,9 @@ const product = await withProduct({
 const post = (secret: string, body: unknown) =>
 	openRaw(product.url, rawPost("/v1/chat/completions", secret, body, { connection: "close" }));
 
-/** Requests that reached the server between its sending and its own arrival; its answer was complete. */
+/**
+ * Counts the requests that reached the server after this one was sent and before it arrived. Expects a complete answer.
+ */
 async function ahead(secret: string, body: unknown, server = upstream): Promise<number> {
 	const before = server.requests.length;
 	const answer = parseRaw(await (await post(secret, body)).ended(60_000));
@@ -57,7 +59,7 @@ test("a thousand requests of one customer do not delay another", async () => {
 	);
 	const clients = await Promise.all(Array.from({ length: FLOOD }, () => post(flood, ask("flood"))));
 	await waitFor(async () => upstream.open() === SHARE && (await waiting()) === FLOOD - SHARE, "the flood to wait");
-	// The hanging requests never end, and another customer's still gets a place.
+	// The hanging requests never end, yet the other customer's requests get a place.
 	for (let nth = 0; nth < 8; nth += 1) expect(await ahead(other, ask("other"))).toBe(0);
 	hold.resolve();
 	const waits: number[] = [];

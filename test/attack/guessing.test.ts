@@ -6,7 +6,7 @@ import { lockWaits } from "../support/lock-waits.ts";
 import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** Guesses of passwords and codes from many addresses, and their effect on the owner. */
+/** Guesses of passwords and codes from many addresses, and how they affect the account's owner. */
 
 const { service } = await withChat({ env: PERSON_ENV });
 
@@ -17,7 +17,7 @@ const post = (browser: Person, act: string, body: object) => browser.send("POST"
 const me = async (browser: Person) => (await browser.get("/api/console/me")).status;
 const elsewhere = ({ email }: Person) => newPerson(service, email);
 const timePasses = () => service.db.sql`update rate_count set started_at = started_at - interval '61 minutes'`;
-/** The rows stay: the library answers 500 if one disappears between its two reads, which only a test causes. */
+/** Resets counts without removing their rows: the library answers 500 if a row disappears between its two reads. */
 const limitsByAddressPass = () => service.db.sql`update rate_limit set count = 0`;
 
 async function withFactor() {
@@ -27,7 +27,7 @@ async function withFactor() {
 	const used = totpCode(secret);
 	expect((await post(person, "verify-totp", { code: used })).status).toBe(200);
 	const codes: string[] = body.backupCodes;
-	/** An unused code: of the next step, which is valid already. */
+	/** `next` is an unused code, that of the next step, which is already valid. */
 	return { person, secret, used, codes, next: () => totpCode(secret, Date.now() + STEP_MS) };
 }
 const wrongFor = (secret: string, nth: number) => {
@@ -71,7 +71,7 @@ test("a person gets ten guessed codes an hour over all challenges", async () => 
 		() => mailsTo(person.email).filter(({ text }) => text.includes("several wrong two-factor codes")).length === 1,
 		"the one mail that warns",
 	);
-	// From an unknown browser the right code comes too late; the person's own browser has its own count.
+	// From an unknown browser the right code comes too late; the person's own browser has a count of its own.
 	const stranger = elsewhere(person);
 	await signIn(stranger, PASSWORD);
 	expect((await post(stranger, "verify-backup-code", { code: codes[0] })).status).toBe(429);
@@ -83,7 +83,7 @@ test("a person gets ten guessed codes an hour over all challenges", async () => 
 
 test("a code is valid once", async () => {
 	const { person, used, codes, next } = await withFactor();
-	// The code of the set-up counts as used.
+	// The code that confirmed the set-up has been used.
 	const late = elsewhere(person);
 	await signIn(late, PASSWORD);
 	expect((await post(late, "verify-totp", { code: used })).status).toBe(401);
@@ -105,7 +105,7 @@ test("a code is valid once", async () => {
 	const backups: number[] = [];
 	const { sql } = service.db;
 	const spending = await sql.begin(async (held) => {
-		// All requests read the list before any of them removes the code.
+		// All requests read the list of backup codes before any of them removes the code.
 		await held`select from two_factor for update`;
 		const all = thieves.map(async (browser) => {
 			backups.push((await post(browser, "verify-backup-code", { code: codes[1] })).status);
@@ -123,7 +123,7 @@ test("wrong passwords block strangers, not a known browser", async () => {
 	const person = await signedUp(service);
 	const { sql } = service.db;
 	await person.send("POST", "/api/auth/sign-out");
-	// Ten from one address: the eleventh is refused for its address and counts against no account.
+	// The eleventh guess from one address is refused by the address's limit and does not count against the account.
 	const one = elsewhere(person);
 	const statuses: number[] = [];
 	for (let nth = 0; nth < 12; nth++) {
@@ -137,7 +137,7 @@ test("wrong passwords block strangers, not a known browser", async () => {
 	expect(lines.at(-1)?.address).toStartWith("10.0.");
 	expect(JSON.stringify(service.logged)).not.toMatch(/@example\.com|wrong password/);
 	expect((await signIn(elsewhere(person), PASSWORD)).status).toBe(200);
-	// As after guesses from a hundred addresses.
+	// Sets the count as if a hundred addresses had guessed.
 	await sql`update rate_count set count = 100 where key like 'passwords of person:%'`;
 	const stranger = elsewhere(person);
 	for (const email of [person.email, person.email.toUpperCase()])
@@ -159,7 +159,7 @@ test("a known browser has no advantage at another account", async () => {
 		insert into rate_count (key, count, started_at)
 		values (${`passwords of person:${new Bun.CryptoHasher("sha256").update(person.email).digest("hex")}`}, 100, now())`;
 	expect((await signIn(other, PASSWORD, person.email)).status).toBe(429);
-	// A forged cookie, and one with another person's signature, are invalid.
+	// A forged cookie, or one signed for another person, is invalid.
 	const device = [...other.cookies].find(([name]) => name.endsWith(".device"));
 	expect(device).toBeDefined();
 	const [name = "", value = ""] = device ?? [];

@@ -6,7 +6,7 @@ import { waitFor } from "../support/wait.ts";
 
 const { service } = await withChat({ env: PERSON_ENV });
 
-/** An open page: the events it received, and whether it was ended. */
+/** Opens a live page; returns the events it received, and whether it was ended. */
 async function watch(person: Person, path: string) {
 	const response = await person.fetch(path);
 	if (response.status !== 200) throw new Error(`the page was refused: ${response.status}`);

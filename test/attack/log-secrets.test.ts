@@ -8,7 +8,7 @@ import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { withProduct } from "./product.ts";
 
-/** No failure of the database puts customers' or operators' data into the log. */
+/** Whatever fails in the database, the log contains no data of customers or operators. */
 
 const CANARY = "c4n4ry";
 const upstream = withUpstream();
@@ -22,7 +22,7 @@ const { sql } = product.db;
 const customer = await signedUp(product);
 const boss = await operator(product);
 
-/** Each carries the canary in every field: addresses, passwords, tokens, names, reasons, prompts. */
+/** Sends requests with the canary in every field: addresses, passwords, tokens, names, reasons, prompts. */
 async function everything(): Promise<void> {
 	const stranger = newPerson(product);
 	const email = `${CANARY}-${crypto.randomUUID()}@example.com`;
@@ -112,6 +112,6 @@ test("failing statements put no secret into the log", async () => {
 	for (const state of ["P0001", "42P01", "57014"])
 		expect([state, lines.some((line) => line.includes(`database error ${state}`))]).toEqual([state, true]);
 	expect(lines.filter((line) => line.includes(CANARY)).slice(0, 3)).toEqual([]);
-	// Every line is a log line: nothing was printed directly.
+	// Every line was written by the log; nothing was printed directly.
 	expect(lines.filter((line) => line !== "" && !line.startsWith("{")).slice(0, 3)).toEqual([]);
 }, 120_000);

@@ -4,7 +4,7 @@ import { newPerson, operator, PASSWORD, PERSON_ENV, signedUp } from "../console/
 import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** No stranger can flood a mailbox or put a text into a mail. */
+/** A stranger can neither flood a mailbox nor put a text into a mail. */
 
 const { service } = await withChat({ env: PERSON_ENV, jobs: { pace: 10 } });
 const dropped = () =>
@@ -29,7 +29,7 @@ test("a mailbox gets at most five mails of a kind an hour", async () => {
 	await waitFor(() => dropped() === before + 11, "eleven mails to be dropped");
 	await waitFor(() => all().length === 5, "five mails to arrive");
 	expect(new Set(all().map(({ subject }) => subject)).size).toBe(1);
-	// After an hour there are more, at the end of the day none.
+	// An hour later more mails may be sent, until the day's limit is reached.
 	for (const expected of [10, 15, 15]) {
 		await service.db
 			.sql`update rate_count set started_at = started_at - interval '61 minutes' where key like 'mails an hour:%'`;
@@ -62,7 +62,7 @@ test("sends five more reset links an hour after strangers used up five", async (
 	}
 });
 
-/** Texts with a message, in fields for names. */
+/** Messages in fields that are for names. */
 const NAMES = [
 	"Win at https://evil.example/now",
 	"visit www.evil.example",
@@ -129,7 +129,7 @@ test("an address is exactly one address", async () => {
 		`a@b@example.com`,
 		`@example.com`,
 		`(${victim})x@example.com`,
-		// Mail programs may treat these as the same mailbox, with each further dot too.
+		// Some mail programs deliver these addresses to the same mailbox, with further dots too.
 		`${victim}.`,
 		`${victim}..`,
 		`a@.example.com`,
@@ -154,7 +154,7 @@ test("subjects contain no text of customers", async () => {
 	expect(boss.email).toContain("@");
 	await owner.send("PUT", "/api/console/alert", { usd: "50" });
 	const alerts = () => mailsTo(owner.email).filter(({ subject }) => subject.startsWith("Low credit"));
-	// Notices are found and delivered by two jobs that run every five seconds.
+	// One job finds notices and another delivers them, each every five seconds.
 	await waitFor(() => alerts().length === 1, "the alert", 45_000);
 	expect(alerts()[0]?.subject).toBe("Low credit (service)");
 	expect(alerts()[0]?.text).not.toContain("Cheap");

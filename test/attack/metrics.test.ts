@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { chatModel, type TestService, withService } from "../support/service.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 
-/** In production only the operator sees the metrics, also without a configured token. */
+/** In production only the operator can read the metrics, even if no token is configured. */
 
 const SECRETS = { KEY_PEPPER: "p".repeat(32), CONSOLE_SECRET: "c".repeat(32) };
 const TOKEN = "t".repeat(32);

@@ -4,7 +4,7 @@ import { newPerson, operator, PERSON_ENV, signedUp } from "../console/person.ts"
 import { atEnd } from "../support/at-end.ts";
 import { withChat } from "../support/service.ts";
 
-/** A social provider does not check our second factor, so operators cannot use it. */
+/** Operators cannot sign in by a social provider, which does not check our second factor. */
 
 const { service } = await withChat({
 	env: {

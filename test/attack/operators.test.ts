@@ -3,7 +3,7 @@ import { newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from
 import { totpCode } from "../console/totp.ts";
 import { withChat } from "../support/service.ts";
 
-/** A single operator, or a leaked operator's password, moves no money. */
+/** Neither a single operator nor a leaked operator's password can move money. */
 
 const SECRETS = { KEY_PEPPER: "p".repeat(64), CONSOLE_SECRET: "s".repeat(64) };
 const { service } = await withChat({
@@ -54,7 +54,7 @@ test("production operators need a second factor", async () => {
 		expect([path, answer.status, answer.body.error?.code]).toEqual([path, 403, "second_factor_required"]);
 	}
 	expect((await customer.get("/api/console/credit")).body.balance.balanceNanoUsd).toBe(0);
-	// A set-up without a confirmed code does not count.
+	// A second factor counts only once a code has confirmed it.
 	const enabled = await person.send("POST", "/api/auth/two-factor/enable", { password: PASSWORD });
 	expect((await person.get("/api/console/operator/summary")).status).toBe(403);
 	const totp = new URL(enabled.body.totpURI).searchParams.get("secret") ?? "";
@@ -85,11 +85,11 @@ test("operators cannot decide about their own accounts", async () => {
 			expect([path, status, answer.error?.code]).toEqual([path, 403, "forbidden"]);
 		}
 	};
-	// The operator's own account, made at the first visit.
+	// The operator's own account, created at the first visit.
 	const own = (await ann.get("/api/console/me")).body.account.id;
 	const ownTopUp = (await ann.send("POST", "/api/console/credit/top-ups/transfer", { usd: "200" })).body.topUp.id;
 	await refused(ann, own, ownTopUp);
-	// Another account: before, during and after the operator's membership.
+	// An account that the operator will join and leave.
 	const invite = await owner.send("POST", "/api/console/invitations", { email: ben.email, role: "owner" });
 	expect(invite.status).toBe(200);
 	await refused(ben, owner.accountId, topUp);
@@ -121,7 +121,7 @@ test("a large adjustment needs a second operator", async () => {
 	const [carl, dora, eve] = [await boss(), await boss(), await boss()];
 	const payee = await signedUp(service);
 	const large = adjustment("1000", "made good for the outage");
-	// The same adjustment in any form, repeated or concurrent, counts once.
+	// Repeating the adjustment in any form, also concurrently, counts once.
 	const sent = await Promise.all(
 		Array.from({ length: 6 }, (_, nth) =>
 			carl.send("POST", at("/adjust", payee.accountId), {
@@ -166,7 +166,7 @@ test("many small adjustments count as a large one", async () => {
 	expect((await credit(one)) + (await credit(two))).toBe(900e9);
 	const back = await carl.send("POST", at("/adjust", one.accountId), adjustment("-300"));
 	expect([back.status, back.body.secondLookNeeded]).toEqual([200, true]);
-	// A day later the count starts again.
+	// A day later the operator's sum starts again at zero.
 	await service.db.sql`update credit_adjustment set first_at = first_at - interval '25 hours' where state = 'booked'`;
 	const next = await carl.send("POST", at("/adjust", one.accountId), adjustment("300"));
 	expect([next.status, next.body.secondLookNeeded]).toEqual([200, false]);
@@ -209,7 +209,7 @@ test("one bank transaction pays one top-up", async () => {
 	for (const strange of ["ＢＡＮＫ20261", "BANK\u200b2026/1", "ВANK 2026/1", "--- / ---", "B\u0130NK 1", "--1"])
 		expect([strange, (await confirm(carl, other, strange)).status]).toEqual([strange, 400]);
 	expect(await credit(payer)).toBe(100e9);
-	// People write the same bank reference in different forms.
+	// A bank reference is the same in other spellings.
 	expect((await confirm(carl, large, "Ref 77-A")).body.secondLookNeeded).toBe(true);
 	expect((await confirm(dora, large, "REF 78-A")).status).toBe(409);
 	expect((await confirm(dora, large, "ref77a")).body.topUp.state).toBe("confirmed");
@@ -226,7 +226,7 @@ test("a transaction of a rejected top-up can pay the right one", async () => {
 		(await person.send("POST", `/api/console/operator/top-ups/${id}/${act}`, body)).status;
 	const [rejected, cancelled, right] = [await expected(), await expected(), await expected()];
 	expect(await decide(carl, rejected, "confirm", { transactionReference: "LINE 90" })).toBe(200);
-	// While that top-up is still pending, the transaction pays no other.
+	// The transaction pays no other top-up while that top-up is still pending.
 	expect(await decide(carl, right, "confirm", { transactionReference: "LINE 90" })).toBe(409);
 	expect(await decide(carl, rejected, "reject", { reason: "the wrong one" })).toBe(200);
 	expect(await decide(carl, cancelled, "confirm", { transactionReference: "line-90" })).toBe(200);

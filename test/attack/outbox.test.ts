@@ -8,7 +8,7 @@ import { withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { withProduct } from "./product.ts";
 
-/** Mails are readable by their recipient only and link to this service, whatever a request's headers say. */
+/** Only a mail's recipient can read it, and its links lead to this service, whatever a request's headers say. */
 
 const upstream = withUpstream();
 const models = chatModel({ url: upstream.url });
@@ -32,7 +32,7 @@ test("without a mail server no page shows mails", async () => {
 		() => silent.serve.lines.some(({ message }) => message.startsWith("SMTP_URL is not set: no mail is sent")),
 		"the log to say that there is no mail",
 	);
-	// The log has no content of mails.
+	// The log contains nothing of the mails.
 	const [row] = await silent.db
 		.sql`select identifier from verification where identifier like 'reset-password:%' limit 1`;
 	const token = String(row?.identifier).split(":")[1] ?? "";

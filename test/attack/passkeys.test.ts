@@ -5,7 +5,7 @@ import { withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { createDevice } from "./passkey.ts";
 
-/** A password reset ends foreign passkeys, also during their sign-in. */
+/** A password reset ends other people's passkeys, even while they sign in. */
 
 const service = await withService({ env: PERSON_ENV });
 const { sql } = service.db;
@@ -48,7 +48,7 @@ test("a new password ends a concurrent passkey sign-in", async () => {
 		const token = new URL(await mailedLink(owner)).searchParams.get("token");
 		const newPassword = "another good one, long enough";
 		const reset = () => newPerson(service).send("POST", "/api/auth/reset-password", { token, newPassword });
-		// Held at its last step, the session's creation or the passkey's removal, while the other passes.
+		// Delays the last step of one, the session's creation or the passkey's removal, until the other is over.
 		const [when, table] = first === "reset" ? ["insert", "session"] : ["delete", "passkey"];
 		await sql.unsafe(`create trigger test_held before ${when} on ${table} for each row execute function test_held()`);
 		const blocked = await sql.begin(async (hold) => {

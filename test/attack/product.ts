@@ -13,7 +13,7 @@ import { waitFor } from "../support/wait.ts";
 export type Product = Awaited<ReturnType<typeof withProduct>>;
 
 const PEPPER = "p".repeat(32);
-/** Passwords are cheap here: `planes/apart.test.ts` measures the full cost. */
+/** Makes password hashes cheap; `planes/apart.test.ts` measures their real cost. */
 const CHEAP_SCRYPT = join(import.meta.dir, "../support/cheap-scrypt.ts");
 
 /** The product in a process of its own, with customers with and without a top-up. */
@@ -22,7 +22,7 @@ export async function withProduct(options: {
 	limits?: string;
 	env?: Readonly<Record<string, string>>;
 	logPath?: string;
-	/** Preloaded in the process and its children, in place of what makes passwords cheap. */
+	/** A module that the process and its children load instead of the one that makes passwords cheap. */
 	preload?: string;
 }) {
 	const db = await withDatabase();
@@ -64,7 +64,7 @@ export async function withProduct(options: {
 	};
 }
 
-/** Polls the process until told to stop; returns the longest delay of an answer in ms. */
+/** Polls the process until the returned function is called, which returns the longest delay of an answer in ms. */
 export function watchLife(url: string, everyMs = 50): () => Promise<number> {
 	let worstMs = 0;
 	let stopping = false;

@@ -3,7 +3,7 @@ import { newPerson, PASSWORD, PERSON_ENV, type Person, signedUp } from "../conso
 import { atEnd } from "../support/at-end.ts";
 import { withChat } from "../support/service.ts";
 
-/** Sign-in by a simulated provider: unverified addresses, forged callbacks and tokens. */
+/** Sign-in by a simulated provider, with unverified addresses, forged callbacks and forged tokens. */
 
 const { service } = await withChat({
 	env: {
@@ -41,7 +41,7 @@ const claimsOf = ({ id, email, verified }: typeof present) => ({
 	name: "Some Body",
 });
 
-/** Replaces the provider's answer; may throw. */
+/** Replaces the provider's answers; undefined for the regular answer. */
 let says: (place: string) => Response | undefined = () => undefined;
 const real = globalThis.fetch;
 globalThis.fetch = Object.assign(
@@ -102,7 +102,7 @@ for (const provider of ["github", "google"] as const) {
 		expect(owner.me.body.account.id).toBe(victim.accountId);
 	});
 
-	test(`${provider}: an unproved sign-up loses to the address's owner`, async () => {
+	test(`${provider}: the address's owner replaces an unproved sign-up`, async () => {
 		const email = `${crypto.randomUUID()}@example.com`;
 		const taker = newPerson(service, email);
 		await taker.send("POST", "/api/auth/sign-up/email", {
@@ -122,7 +122,7 @@ for (const provider of ["github", "google"] as const) {
 		present = { id: crypto.randomUUID(), email: `${crypto.randomUUID()}@example.com`, verified: true };
 		const attacker = newPerson(service);
 		const state = await begin(attacker, provider);
-		// The attacker's own callback, opened by a victim, would sign the victim in as the attacker.
+		// If it worked, opening the attacker's callback would sign the victim in as the attacker.
 		const lured = await comeBack(victim, provider, state);
 		expect([(await victim.get("/api/console/me")).status, isOurs(lured.headers.get("location") ?? "")]).toEqual([
 			401,

@@ -6,10 +6,10 @@ import type { Product } from "./product.ts";
 
 export type Steps = ReturnType<typeof watchSteps>;
 
-/** The steps of a process's event loop in processor time, on Linux. */
+/** Measures steps of a process's event loop in processor time (Linux). */
 export function watchSteps() {
 	const folder = temporaryFolder();
-	/** Steps since the last call that took longer than a millisecond. */
+	/** Steps of more than a millisecond since the last call. */
 	async function taken({ serve }: Product): Promise<number[]> {
 		const path = join(folder, String(serve.pid));
 		rmSync(path, { force: true });

@@ -5,7 +5,7 @@ import { ROUTE_RULES } from "../../src/console/members/route-rules.ts";
 import { mailedLink, newPerson, operator, PASSWORD, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { withChat } from "../support/service.ts";
 
-/** What a session without the password can do after a while: an unattended page or a stolen cookie. */
+/** What a session may do some time after its sign-in, from an unattended page or by a stolen cookie. */
 
 const { service } = await withChat({ env: PERSON_ENV });
 const { sql } = service.db;
@@ -87,7 +87,7 @@ test("the password confirms one session; guesses are limited", async () => {
 	await phone.send("POST", "/api/auth/sign-in/email", { email: owner.email, password: PASSWORD });
 	await minutesPass(60);
 	const rotate = (person: Person) => act(person, ["POST", "/keys", { name: "x" }]);
-	// Session fields that a client sends itself.
+	// Session fields that the client claims itself.
 	const claim = { authenticatedAt: new Date().toISOString(), authenticated_at: Date.now(), createdAt: new Date() };
 	for (const path of ["update-session", "update-user", "get-session"])
 		await owner.send("POST", `/api/auth/${path}`, { ...claim, session: claim });
@@ -98,7 +98,7 @@ test("the password confirms one session; guesses are limited", async () => {
 	const statuses = guesses.map(({ status }) => status);
 	expect(statuses.filter((status) => status === 400).length).toBeLessThanOrEqual(10);
 	expect((await again(owner, PASSWORD)).status).toBe(429);
-	// Guesses do not block the same person's other session, and another person's password confirms nothing.
+	// Guesses block no other session of the person, and another person's password confirms nothing.
 	const other = await signedUp(service);
 	expect((await again(other, PASSWORD)).status).toBe(200);
 	expect((await rotate(phone)).status).toBe(403);
@@ -107,7 +107,7 @@ test("the password confirms one session; guesses are limited", async () => {
 	expect((await again(newPerson(service), PASSWORD)).status).toBe(401);
 });
 
-/** The console's own routes without confirmation. All others not in `ROUTE_RULES` require it. */
+/** Routes that require the password again after a while: all except those that `ROUTE_RULES` lists with a reason. */
 const ASKING = [
 	"POST /invitations",
 	"PATCH /members/:userId",
@@ -132,7 +132,7 @@ const ASKING = [
 	"POST /operator/management-keys",
 ];
 
-test("every changing route needs it unless listed with a reason", async () => {
+test("every changing route needs the password unless listed with a reason", async () => {
 	const nothing = new Proxy({}, { get: () => () => {} }) as ConsoleParts;
 	const routes = createConsoleApi(nothing)
 		.routes.filter(({ method }) => method !== "GET")
@@ -158,7 +158,7 @@ test("every changing route needs it unless listed with a reason", async () => {
 		expect([route, await codeOf(worker, route)]).not.toEqual([route, "reauthentication_required"]);
 }, 60_000);
 
-test("the caps of many small keys add up", async () => {
+test("the caps of many small keys count together", async () => {
 	const owner = await signedUp(service);
 	const make = (capUsd: string) => act(owner, ["POST", "/keys", { name: "x", capUsd }]);
 	const small = (await make("1")).body.key.id as string;
@@ -174,7 +174,7 @@ test("the caps of many small keys add up", async () => {
 	const statuses = new Set(made.map(({ status }) => status));
 	expect([...statuses].toSorted()).toEqual([200, 403]);
 	expect((await spendable()) - before).toBeLessThanOrEqual(100);
-	// Widening a key, also after narrowing it, does not bypass the limit.
+	// Narrowing a key and widening it again does not get around the limit.
 	for (let times = 0; times < 3; times += 1)
 		for (const capUsd of ["100", "1"]) await act(owner, ["PATCH", `/keys/${small}`, { capUsd }]);
 	expect((await act(owner, ["PATCH", `/keys/${small}`, { capUsd: "100" }])).status).toBe(403);

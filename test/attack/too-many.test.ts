@@ -41,7 +41,7 @@ async function expectFull(): Promise<void> {
 	for (const stream of streams) expect(await stream.text()).toContain("[DONE]");
 }
 
-test("two accounts leave a place for a third; requests beyond a share or the limit are refused", async () => {
+test("two accounts leave a place for a third and are refused beyond their share", async () => {
 	await expectFull();
 	expect((await chat(modest)).status).toBe(200);
 });

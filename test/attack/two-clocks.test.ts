@@ -7,13 +7,13 @@ import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 import { createDevice } from "./passkey.ts";
 
-/** Protections hold although the clocks of console and database differ. */
+/** Protections hold even if the clocks of console and database differ. */
 
 const { service } = await withChat({ env: PERSON_ENV });
 const { sql } = service.db;
 
 const MINUTE_MS = 60_000;
-/** Moves the console's clock and the sign-in library's; the database's stays. */
+/** Moves the clock of the console and its sign-in library, but not the database's. */
 const setApart = (minutes: number) => setSystemTime(new Date(Date.now() + minutes * MINUTE_MS));
 afterEach(() => {
 	setSystemTime();

@@ -11,7 +11,7 @@ import { waitFor } from "../support/wait.ts";
 import { withProduct } from "./product.ts";
 
 const MB = 1024 * 1024;
-/** More than the buffers of a connection take. */
+/** Larger than all buffers of a connection. */
 const ANSWER_BYTES = 16 * MB;
 const AT_ONCE = LONG ? 20 : 12;
 /**
@@ -85,13 +85,13 @@ test("an account with too many unread answers is refused", async () => {
 	const before = asked;
 	const [first, second] = [await askUnread(idle, AGAIN), await askUnread(idle)];
 	await waitFor(() => asked === before + 2, "both to be answered");
-	// Two of them are 32 MB.
+	// Two of the idle answers reach the limit of 32 MB.
 	expect(await statusOf(idle)).toEqual([200, undefined]);
 	const third = await askUnread(idle);
 	await waitFor(async () => (await statusOf(idle))[1] === "rate_limit_exceeded", "what is unread to be counted");
 	expect(await statusOf(idle, AGAIN)).toEqual([429, "rate_limit_exceeded"]);
 	expect(await statusOf(other)).toEqual([200, undefined]);
-	// One answer is read to its end, then all clients leave.
+	// Reads one answer to its end; then all clients leave.
 	first.resume();
 	await waitFor(async () => (await statusOf(idle))[0] === 200, "room for who has read");
 	const fourth = await askUnread(idle);

@@ -3,7 +3,7 @@ import { ask } from "../support/chat.ts";
 import { withService } from "../support/service.ts";
 import { reply, withUpstream } from "../support/upstream-server.ts";
 
-/** Routes, repetitions and concurrency give no free or foreign answer. */
+/** Routes, repetitions and concurrent requests never give a free answer or another customer's. */
 
 const [first, second] = [withUpstream(), withUpstream()];
 const model = (id: string, url: string, rate: string) => `
@@ -113,7 +113,7 @@ describe("a route", () => {
 });
 
 describe("a repeated request", () => {
-	test("is charged once among sixty at once", async () => {
+	test("is charged once when sixty arrive at once", async () => {
 		const { secret, accountId } = await service.customer();
 		const before = second.requests.length;
 		first.always(() => reply().errorStatus(500));
@@ -170,7 +170,7 @@ describe("a repeated request", () => {
 		).toBeTrue();
 		const again = await send(secret, { model: "dear" }, headers);
 		expect([again.status, (await again.text()).includes("USD")]).toEqual([409, true]);
-		// A client that leaves in the middle was charged once.
+		// A client that leaves in the middle of an answer is charged once.
 		const leaving = new AbortController();
 		const left = await service.post(
 			"/v1/chat/completions",

@@ -5,7 +5,7 @@ import { totpCode } from "../console/totp.ts";
 import { withChat } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** A thief with the password or a session removes the second factor, or races the owner's changes. */
+/** A thief who has the password or a session tries to remove the second factor, or races the owner's changes. */
 
 const { service } = await withChat({ env: PERSON_ENV });
 
@@ -62,14 +62,14 @@ test("session and password cannot remove the second factor", async () => {
 			expect(JSON.stringify(answer.body)).not.toContain("backupCodes");
 		}
 	await limitsPass();
-	// A new secret, the secret itself, and codes by mail.
+	// Tries to get a new secret, the present secret, and codes by mail.
 	expect((await auth(person, "two-factor/enable", { password: PASSWORD })).body.code).toBe("TWO_FACTOR_ENABLED");
 	for (const act of ["get-totp-uri", "send-otp", "verify-otp", "view-backup-codes"])
 		expect((await auth(person, `two-factor/${act}`, { password: PASSWORD, code: "123456" })).status).toBe(404);
 	const profile = await auth(person, "update-user", { twoFactorEnabled: false, emailVerified: false, operator: true });
 	expect([profile.status < 500, await isOn()]).toEqual([true, true]);
 	expect((await person.get("/api/console/me")).body.user.operator).toBe(false);
-	// None of these used up the backup code, with which an owner without a phone can do both.
+	// The backup code is still unused, with which an owner without a phone can do all of these.
 	await limitsPass();
 	const anew = await auth(person, "two-factor/generate-backup-codes", { password: PASSWORD, code: next() });
 	expect(anew.body.backupCodes).toHaveLength(10);

@@ -15,7 +15,7 @@ export interface Baseline {
 
 export interface BaselineOptions {
 	readonly path: string;
-	/** Empty: the baseline's own commands create its schema, customer and keys, whatever its version. */
+	/** The URL of an empty database, in which the baseline's own commands create schema, customer and keys. */
 	readonly databaseUrl: string;
 	readonly upstreamPort: number;
 	readonly folder: string;

@@ -25,12 +25,14 @@ import { chatRequestBytes } from "./raw-connection.ts";
 
 const CONNECTIONS = 32;
 const DEADLINE_MS = 60_000;
-/** The compiler removes a few objects late, and later on a busy machine, so a window over the budget is repeated. */
+/**
+ * Windows are repeated while over the budget: the compiler removes some objects late, later still on a busy machine.
+ */
 const WINDOWS_MAX = 8;
-/** Requests, with a young collection after each round. */
+/** Rounds of requests, with a young collection after each. */
 const KEPT_ROUNDS = 6;
 const KEPT_ROUND = 500;
-/** Requests that still run when the collector starts; on a busy machine half a round. */
+/** Largest share of a round's requests that still run when the collector starts; on a busy machine it may be half. */
 const KEPT_SHARE_MAX = 0.4;
 const TABLES_OWN_MAX = 600;
 const TABLES_SHARE_MAX = 0.13;
@@ -47,11 +49,11 @@ const { secrets } = await database.customer(8);
 const how = counted(folder, "gateway");
 const gateway = await productWith(how, "gateway");
 const collecting = collected(folder, "collecting");
-/** The long form alone counts what requests and open streams retain. */
+/** The short run does not count what requests and open streams retain. */
 const own = LONG ? await productWith(collecting, "collecting") : gateway;
 
 async function productWith({ flags, env }: Counted, name: string) {
-	// In quotes, as a path may contain spaces.
+	// Quoted, since the path may contain spaces.
 	const BUN_OPTIONS = `"${flags.join("=")}"`;
 	const options = { databaseUrl: url, upstreamPort: upstream.port, folder: join(folder, name), pinned: false };
 	return untilEnd(await startProduct({ command: PROGRAM, env: { ...env, BUN_OPTIONS, DRAIN_S: "1" }, ...options }));
@@ -67,10 +69,7 @@ function loadOf(target: { readonly port: number }, body: string): LoadOptions {
 	};
 }
 
-/**
- * Violations of the budget; empty if none. Background work of the process only adds, so the lowest of some windows
- * counts.
- */
+/** Violations of the budget. Background work only adds, so the lowest counts of several windows are compared. */
 async function excess(
 	body: string,
 	options: { warmUp: number; requests: number },
@@ -92,7 +91,7 @@ async function excess(
 	return over;
 }
 
-/** Maxima by kind and in total; a kind without a maximum is limited by the total alone. */
+/** Largest counts by kind and in total; a kind without a maximum counts in the total only. */
 interface Budget {
 	readonly objects: number;
 	readonly bytes: number;
@@ -101,7 +100,7 @@ interface Budget {
 	readonly byKind: Readonly<Record<string, number>>;
 }
 
-/** Violations of the budget; empty if none. */
+/** What exceeds the budget; empty if nothing does. */
 function excessOf({ byKind, ...counts }: Omit<Counts, "load">, budget: Budget): string[] {
 	const rows: [string, number, number][] = Object.entries(budget.byKind).map(([kind, most]) => [
 		kind,
@@ -138,7 +137,7 @@ const EVENT: Budget = {
 	byKind: { string: 8.4, Promise: 2.8, Array: 2.2, Function: 1.2, AsyncFunctionGenerator: 0.6 },
 };
 
-/** Alive after a full collection. */
+/** Objects that are alive after a full collection. */
 const OPEN_STREAM: Budget = {
 	objects: 77,
 	bytes: 6_700,
@@ -174,7 +173,7 @@ test.if(LONG)("a young collection frees ended requests, also those that waited",
 test.if(LONG)("an open stream keeps only what it needs", async () => {
 	const body = streamBody("idle");
 	const request = (stream: number) => chatRequestBytes(own, secrets[stream % secrets.length] as string, body);
-	// Objects of the compiler and the rest of the program count once, those of streams each time.
+	// Objects of the compiler and of the program's start count once, those of streams each time.
 	let over: string[] = [];
 	for (let round = 0; round < OPEN_STREAM_ROUNDS_MAX && (round === 0 || over.length > 0); round++) {
 		const held = await openStreamCounts(own, collecting, OPEN_STREAMS, request, () => upstream.release());
@@ -186,7 +185,7 @@ test.if(LONG)("an open stream keeps only what it needs", async () => {
 
 const show = ({ load: _, ...counts }: Partial<Counts>) => console.log(counts);
 
-/** A stream's counts per event include its request, spread over all events. */
+/** Counts per event, which include the stream's request spread over its events. */
 function eventOf({ byKind, load, ...sums }: Counts): Counts {
 	const each = (count: number) => count / STREAM_EVENTS;
 	const { objects, bytes, writes, sleeps } = sums;

@@ -10,11 +10,11 @@ import type { LoadOptions, LoadResult } from "./load.ts";
 import { runLoad } from "./load.ts";
 import { sleepsOf, writeCallsOf } from "./process-usage.ts";
 
-/** Averages per request. */
+/** Average counts per request. */
 export interface Counts {
-	/** Dead cells that the collector has to find. */
+	/** Number of dead cells that the collector has to find. */
 	readonly objects: number;
-	/** Bytes of the heap's blocks with their external memory. */
+	/** Bytes of the heap's blocks, including external memory. */
 	readonly bytes: number;
 	/** By the runtime's names; closures are `Function`, their scopes are `JSLexicalEnvironment`. */
 	readonly byKind: Readonly<Record<string, number>>;
@@ -25,9 +25,9 @@ export interface Counts {
 	readonly load: LoadResult;
 }
 
-/** Set-up of a process for `countedRun`. */
+/** How a process is set up for counting. */
 export interface Counted {
-	/** Arguments of the runtime before the program. */
+	/** Arguments of the runtime that precede the program. */
 	readonly flags: readonly string[];
 	readonly env: Readonly<Record<string, string>>;
 	readonly reportPath: string;
@@ -39,13 +39,13 @@ interface HeapReport {
 }
 
 const REPORT_DEADLINE_MS = 10_000;
-/** For work that follows a request, such as its batch on the way to Postgres. */
+/** Waits for work that follows a request, such as writing its batch to Postgres. */
 const SETTLE_MS = 150;
 
 /** The collector is off in this process, so it serves some ten thousand requests at most. */
 export const counted = (folder: string, name: string) => reporting(folder, name, { BUN_JSC_useGC: "0" });
 
-/** For `keptRun` and `openStreamCounts`. */
+/** A process with a collector, for `keptRun` and `openStreamCounts`. */
 export const collected = (folder: string, name: string) => reporting(folder, name, { HEAP_COLLECTS: "young" });
 
 function reporting(folder: string, name: string, how: Readonly<Record<string, string>>): Counted {
@@ -141,7 +141,7 @@ export async function countedRun(
 	};
 }
 
-/** The lowest of each. */
+/** The lowest of each count. */
 export function leastOf(windows: readonly Counts[]): Counts {
 	const [first, ...others] = windows;
 	if (first === undefined) throw new Error("there is no window");

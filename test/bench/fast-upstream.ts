@@ -22,7 +22,7 @@ export interface UpstreamCount {
 export const STREAM_EVENTS = 100;
 export const STREAM_GAP_MS = 5;
 export const PLAIN_BODY_BYTES = 600;
-/** Digits of an event's departure time, in microseconds of the shared clock. */
+/** Digits of an event's time of departure, in microseconds of the shared clock. */
 export const STAMP_DIGITS = 16;
 const EVENT_BYTES = 150;
 const FLOOD_EVENTS = 700_000;
@@ -37,7 +37,7 @@ const MODEL = /"model": ?"([a-z]+)/;
 type Kind = "plain" | "stream" | "burst" | "idle" | "flood";
 
 interface Connection {
-	/** State of parsing a head, or a body up to its model. */
+	/** The unparsed start of a head, or of a body before its model. */
 	carry: Buffer | undefined;
 	remaining: number;
 	kind: Kind | undefined;
@@ -94,7 +94,7 @@ export function startFastUpstream() {
 	const plain = Array.from({ length: VARIANTS }, (_, variant) => plainAnswer(variant));
 	/** Streams by the millisecond within the gap at which their events leave, so that they do not all leave at once. */
 	const slots = Array.from({ length: STREAM_GAP_MS }, () => new Set<Stream>());
-	/** Streams that end on release. */
+	/** Streams that end when the test releases them. */
 	const released = new Set<Stream>();
 	let next = 0;
 	let ticks = 0;
@@ -161,7 +161,7 @@ export function startFastUpstream() {
 		else if (kind === "idle") released.add(stream);
 	}
 
-	/** Writes until the socket is full; continues when it drains. */
+	/** Writes until the socket is full, and again when it has drained. */
 	function flood(stream: Stream): void {
 		while (stream.socket.data.unsent === undefined && stream.sent < FLOOD_EVENTS) {
 			const events = Math.min(100, FLOOD_EVENTS - stream.sent);
@@ -171,7 +171,7 @@ export function startFastUpstream() {
 		if (stream.sent >= FLOOD_EVENTS) finish(stream);
 	}
 
-	/** GETs and releases: all requests without inference. */
+	/** Answers requests without inference: GETs and releases. */
 	function answerControl(socket: Socket<Connection>, head: string): void {
 		let body = '{"object":"list","data":[]}';
 		if (head.startsWith("GET /count")) body = JSON.stringify(count);
@@ -266,7 +266,7 @@ export function startFastUpstream() {
 	return {
 		port: server.port,
 		count: () => ({ ...count }),
-		/** Ends the silent streams. */
+		/** Ends all silent streams. */
 		release,
 		stop() {
 			clearInterval(timer);

@@ -8,7 +8,7 @@ export interface Figure {
 	readonly unit: string;
 	/** Name of the measured gateway. */
 	readonly row: string;
-	/** In the order of the rounds. */
+	/** One value for each round. */
 	readonly values: number[];
 }
 
@@ -29,7 +29,7 @@ export function createFigures() {
 	};
 }
 
-/** `a` ÷ `b` per round; undefined unless both were measured in the same rounds. */
+/** `a` ÷ `b` for each round; undefined unless both were measured in the same rounds. */
 export function ratioOf(a: Figure | undefined, b: Figure | undefined): Spread | undefined {
 	if (!a || !b || a.values.length === 0 || a.values.length !== b.values.length) return undefined;
 	const ratios = a.values.map((value, round) => value / (b.values[round] as number));

@@ -39,12 +39,12 @@ export function processGateway(name: string, port: number, child: Bun.Subprocess
 	};
 }
 
-/** Environment of every process, so that the caller's environment does not affect the measurement. */
+/** The environment of every process, so that the caller's has no influence. */
 export function baseEnvironment(): Record<string, string> {
 	return { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/", BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
 }
 
-/** `reads`: reads the events of a stream instead of relaying its bytes. */
+/** Starts the bare pass-through; with `reads` it reads a stream's events instead of relaying its bytes. */
 export function startBare(upstreamPort: number, secrets: readonly string[], reads = false): Promise<Gateway> {
 	const script = join(import.meta.dir, "bare-pass-through.ts");
 	const name = reads ? "bare Bun, reading" : "bare Bun";
@@ -57,7 +57,7 @@ export function startBare(upstreamPort: number, secrets: readonly string[], read
 	return startPortPrinter(name, onGatewayCore([process.execPath, script]), settings);
 }
 
-/** Undefined where nginx is not installed. */
+/** Starts nginx; undefined where it is not installed. */
 export async function startNginx(upstreamPort: number, folder: string): Promise<Gateway | undefined> {
 	if (!Bun.which("nginx")) return undefined;
 	const port = quietPort();
@@ -106,7 +106,7 @@ http {
 `;
 }
 
-/** The upstream itself, as the reference for added time. */
+/** The upstream without a gateway, the reference for the time that gateways add. */
 export function directGateway(upstreamPort: number): Gateway {
 	return { name: "direct", port: upstreamPort, pids: () => [], stop: async () => {} };
 }

@@ -11,7 +11,7 @@ const path = process.env.HEAP_REPORT;
 if (path === undefined) throw new Error("HEAP_REPORT names the file that the report goes to");
 
 const isCollected = process.env.HEAP_COLLECTS === "young";
-/** Repeated, since objects freed by one collection may have held others. */
+/** Number of full collections: objects that one frees may have held others. */
 const WHOLE_COLLECTIONS = 3;
 
 process.on("SIGUSR2", () => {

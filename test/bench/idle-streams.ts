@@ -4,7 +4,7 @@ import { openConnection } from "./raw-connection.ts";
 
 const DEADLINE_MS = 60_000;
 
-/** Opens `count` streams and waits until each has had an event. */
+/** Opens streams and waits until each has had an event. */
 export async function openIdleStreams(port: number, streams: number, request: (stream: number) => Uint8Array) {
 	const connections: RawConnection[] = [];
 	const begun = new Set<number>();

@@ -5,25 +5,25 @@ import { openConnection } from "./raw-connection.ts";
 export interface LoadOptions {
 	readonly port: number;
 	readonly connections: number;
-	/** The request of a connection, by its number. */
+	/** The next request of a connection, which is given by its number. */
 	request(connection: number): Uint8Array;
-	/** Time after which no request is sent; running ones are awaited. */
+	/** Time until the last request is sent; running requests are awaited. */
 	readonly durationMs: number;
 	readonly requestsMax?: number;
 	/** Called when all connections are open and warm, before the first counted request. */
 	begin?(): void;
 	/** Called before a connection sends its next request. */
 	sending?(connection: number): void;
-	/** A part of a connection's answer. */
+	/** Receives a part of the body on a connection. */
 	body?(connection: number, bytes: Buffer): void;
-	/** What is wrong with a connection's answer of status 200. */
+	/** What is wrong with an answer of status 200; undefined if nothing is. */
 	problem?(connection: number): string | undefined;
 }
 
 export type LoadResult = Awaited<ReturnType<typeof runLoad>>;
 
 const LATENCIES_MAX = 2_000_000;
-/** Timeout of a request, which fails the load. */
+/** Timeout of a request; if it passes, the load fails. */
 const STUCK_MS = 30_000;
 
 export async function runLoad(options: LoadOptions) {
@@ -89,10 +89,10 @@ export async function runLoad(options: LoadOptions) {
 	const counted = Math.min(requests, LATENCIES_MAX);
 	return {
 		requests,
-		/** Answers with another status than 200 or a problem, and broken connections. */
+		/** Number of answers that had a problem or a status other than 200, and of broken connections. */
 		failures,
 		firstFailure,
-		/** From the first request to the last answer. */
+		/** Time from the first request to the last answer. */
 		elapsedMs: lastAt - startedAt,
 		/** Milliseconds of each answer, unordered. */
 		latenciesMs: latenciesMs.slice(0, counted),

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { availableParallelism, constants, cpus, release, setPriority, totalmem } from "node:os";
 
-/** Core of the gateway alone, and core of everything else; null where processes cannot be pinned. */
+/** Number of the gateway's core and of the core for everything else; null where processes cannot be pinned. */
 const CORES = availableParallelism() >= 2 && Bun.which("taskset") ? { gateway: 0, rest: 1 } : null;
 
 /** The command line that runs `argv` on the gateway's core. */
@@ -17,8 +17,8 @@ export function moveToRestCore(): void {
 }
 
 /**
- * Gives these processes lower priority than all others on their core. Linux may share a core among sessions first, and
- * each PostgreSQL backend is its own session.
+ * Lowers the priority of these processes on their core. They include each PostgreSQL backend, which is a session of its
+ * own to Linux' scheduler.
  */
 export function letOthersPass(pids: readonly number[]): void {
 	const last = constants.priority.PRIORITY_LOW;

@@ -9,12 +9,12 @@ import { streamBody } from "./prompts.ts";
 import { chatRequestBytes } from "./raw-connection.ts";
 import type { Answers, World } from "./world.ts";
 
-/** Opened one after the other, on top of the open ones. */
+/** Numbers of streams to open, each on top of those that are open. */
 const STEPS = [1_000, 4_000];
-/** Few: a heap that grew in the warm-up would hold the first streams without growing. */
+/** Few streams, since a heap that grew in the warm-up would take the first streams without growing. */
 const WARM_UP_STREAMS = 200;
 const SETTLE_MS = 1_500;
-/** The allocator returns memory in idle time; the process is settled when no more is returned. */
+/** Time without change after which memory is steady: the allocator returns memory while idle. */
 const STEADY_MS = 4_000;
 const GIVEN_BACK_MS_MAX = 20_000;
 const LOOK_MS = 500;

@@ -5,14 +5,14 @@ import { readdirSync, readFileSync } from "node:fs";
 const TICK_MICROS = 10_000;
 const PAGE_BYTES = 4096;
 
-/** User and system time of the processes with all threads and reaped children, microseconds. */
+/** User and system time of the processes in microseconds, with all threads and ended children. */
 export function cpuMicros(pids: readonly number[]): number {
 	let ticks = 0;
 	for (const pid of pids) for (const field of [11, 12, 13, 14]) ticks += Number(statOf(pid)[field]);
 	return ticks * TICK_MICROS;
 }
 
-/** Resident memory of the processes, bytes. */
+/** Resident memory of the processes in bytes. */
 export function residentBytes(pids: readonly number[]): number {
 	return pids.reduce((sum, pid) => sum + Number(statOf(pid)[21]) * PAGE_BYTES, 0);
 }
@@ -22,7 +22,7 @@ export function writeCallsOf(pid: number): number {
 	return numberIn(`/proc/${pid}/io`, /^syscw: (\d+)/m);
 }
 
-/** Voluntary context switches of the process's threads, without ended ones. */
+/** Voluntary context switches of the process's threads; those of ended threads are missing. */
 export function sleepsOf(pid: number): number {
 	return readdirSync(`/proc/${pid}/task`).reduce(
 		(sum, thread) => sum + numberIn(`/proc/${pid}/task/${thread}/status`, /^voluntary_ctxt_switches:\s+(\d+)/m),

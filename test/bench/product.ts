@@ -22,17 +22,17 @@ import { processTree } from "./process-usage.ts";
 export const KEY_PEPPER = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 export const SERVICE_NAME = "service";
 const CREDIT_NANO_USD = nanoUsd(1_000_000 * 1e9);
-/** Dollars per million tokens, so that a token costs whole nano-dollars without rounding. */
+/** Nano-dollars a token: whole numbers, so that no charge is rounded. */
 const INPUT_NANO_PER_TOKEN = 1_000;
 const OUTPUT_NANO_PER_TOKEN = 2_000;
-/** The books of a million customers are one long statement. */
+/** Deadline for statements: the books of a million customers take long. */
 const STATEMENT_DEADLINE_MS = 30_000;
 const READY_DEADLINE_MS = 60_000;
 const SCARCE_PLACES = 4;
 
 export type BenchDatabase = Awaited<ReturnType<typeof openBenchDatabase>>;
 
-/** The programs of the product, or another build in `POSTGRES_HOME`. */
+/** Starts PostgreSQL with the product's programs, or with those in `POSTGRES_HOME`. */
 export async function startBenchPostgres(folder: string) {
 	const home = process.env.POSTGRES_HOME;
 	const binaries = home === undefined ? {} : { binaries: { folder: resolve(home), version: "of-the-bench" } };
@@ -52,7 +52,7 @@ export async function startBenchPostgres(folder: string) {
 		emptyDatabase,
 		database: async (name: string) => openBenchDatabase(await emptyDatabase(name)),
 		pids,
-		/** Lowers PostgreSQL's priority on the shared core for the measurement of times. */
+		/** Lowers PostgreSQL's priority on the shared core while times are measured. */
 		standBack: () => letOthersPass(pids()),
 		async stop() {
 			await admin.end({ timeout: 1 });
@@ -90,7 +90,7 @@ export async function openBenchDatabase(address: string, statementDeadlineMs = S
 						(select count(*) from reservation) as open from usage_event`;
 				const requests = Number(row?.requests);
 				if (requests === before && requests >= requestsMin && Number(row?.open) === 0) {
-					// After so many new rows the planner needs statistics.
+					// PostgreSQL's planner needs new statistics after so many rows.
 					await sql`analyze`;
 					const { ok, checks } = await reconcile(statements);
 					const broken = checks.filter((check) => !check.ok).map(({ name, detail }) => `${name}: ${detail}`);
@@ -107,27 +107,27 @@ export async function openBenchDatabase(address: string, statementDeadlineMs = S
 	};
 }
 
-/** The charge that corresponds to the upstream's count. */
+/** The charge for what the upstream counted. */
 export function chargeOf(count: { prompt: number; completion: number }): number {
 	return count.prompt * INPUT_NANO_PER_TOKEN + count.completion * OUTPUT_NANO_PER_TOKEN;
 }
 
 export interface ProductOptions {
-	/** Command before `serve`: the binary, or the runtime with `src/main.ts`. */
+	/** The command before `serve`: the binary, or the runtime with `src/main.ts`. */
 	readonly command: readonly string[];
 	readonly databaseUrl: string;
 	readonly upstreamPort: number;
-	/** Folder of its journal and catalogue. */
+	/** The folder of journal and catalogue. */
 	readonly folder: string;
 	readonly workers?: number;
-	/** False: on any free core. */
+	/** False: the process may use any core. */
 	readonly pinned?: boolean;
 	readonly env?: Record<string, string>;
 	/** Lines under `limits:` of the catalogue. */
 	readonly limits?: string;
 }
 
-/** Starts it and waits until it is ready; `readyMs` is the duration. */
+/** Starts the product and waits until it is ready; `readyMs` is how long that took. */
 export async function startProduct(options: ProductOptions): Promise<Gateway & { readyMs: number }> {
 	mkdirSync(options.folder, { recursive: true });
 	const configPath = join(options.folder, "tollgate.yaml");
@@ -153,7 +153,7 @@ export async function startProduct(options: ProductOptions): Promise<Gateway & {
 			// Measures the process that answers; several workers need a parent.
 			ROLE: (options.workers ?? 1) > 1 ? "all" : "gateway",
 			WORKERS: String(options.workers ?? 1),
-			// Waits for the last window's queue before the books are read.
+			// Time for the last window's queue to reach Postgres before the books are read.
 			DRAIN_S: "60",
 			...options.env,
 		},

@@ -2,11 +2,11 @@
 import type { Socket } from "bun";
 
 export interface ConnectionHandlers {
-	/** The answer to the last request is complete. */
+	/** Called when the answer to the last request is complete. */
 	answered(status: number, bodyBytes: number, head: string): void;
-	/** A part of a body without framing. Valid during the call only. */
+	/** Called with a part of a body, without its framing; the bytes are valid during the call only. */
 	body?(bytes: Buffer): void;
-	/** The connection ended while an answer was pending. */
+	/** Called if the connection ends while an answer is pending. */
 	broke(reason: string): void;
 }
 
@@ -79,7 +79,7 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 		if (remaining > 0) return at + now;
 		if (phase === "fixed") complete();
 		else {
-			// The line break after the chunk.
+			// Waits for the line break that follows the chunk.
 			if (view.length < at + now + 2) return -2 - (at + now);
 			phase = "chunk size";
 			return at + now + 2;
@@ -129,7 +129,7 @@ export async function openConnection(port: number, handlers: ConnectionHandlers)
 		},
 	});
 	return {
-		/** One request at a time: head and body. */
+		/** Sends one request, head and body, after the previous answer. */
 		send(request: Uint8Array) {
 			due = true;
 			write(socket, request);

@@ -109,7 +109,7 @@ interface OpenStream {
 	events: number;
 	sawUsage: boolean;
 	sawEnd: boolean;
-	/** The start of an incomplete event. */
+	/** The start of an event that is not complete yet. */
 	carry: string;
 }
 
@@ -121,7 +121,7 @@ async function runStreams(options: LoadOptions) {
 	let events = 0;
 
 	function take(stream: OpenStream, bytes: Buffer): void {
-		// The clock of the upstream's timestamps.
+		// Time by the clock of the upstream's timestamps.
 		const atMs = sharedMs();
 		const text = stream.carry + bytes.toString("latin1");
 		let from = 0;
@@ -160,15 +160,15 @@ async function runStreams(options: LoadOptions) {
 	});
 	return {
 		streams: requests,
-		/** Events with text, without roles, usage and ends. */
+		/** Number of events with text, without those of roles, usage and end. */
 		events,
 		failures,
 		firstFailure,
-		/** From the request to the first event. */
+		/** Time from the request to the first event. */
 		firstMs: Float64Array.from(firstMs),
-		/** From an event's departure upstream to its arrival here. */
+		/** Times from an event's departure at the upstream to its arrival here. */
 		delaysMs: Float64Array.from(delaysMs),
-		/** Between two events of a stream that arrived in separate reads. */
+		/** Times between two events of a stream that arrived in separate reads. */
 		gapsMs: Float64Array.from(gapsMs),
 	};
 }

@@ -40,7 +40,7 @@ export const NO_COUNT: Served = { requests: 0, prompt: 0, completion: 0 };
 
 export async function startWorld(mode: BenchMode, say: (line: string) => void) {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-bench-"));
-	// Postgres runs as its own user, who must reach its directory.
+	// Ends the product and compares its books with the upstream's count.
 	chmodSync(folder, 0o755);
 	const ends: (() => Promise<unknown> | unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
 	const runEnds = async () => {
@@ -76,7 +76,7 @@ async function build(
 	const upstreamCount = async () =>
 		(await (await fetch(`http://127.0.0.1:${upstream.port}/count`)).json()) as UpstreamCount;
 
-	/** A database and a process for one scenario. */
+	/** Starts a database and a process for one scenario. */
 	async function isolated(name: string) {
 		const database = await bench.database(`bench_${name}`);
 		ends.push(() => database.close());
@@ -92,7 +92,7 @@ async function build(
 			gateway,
 			database,
 			secrets,
-			/** Ends the process and compares its books with the upstream's count within `charged`. */
+			/** Ends the process and compares its books with the upstream's count of the work inside `charged`. */
 			async stop() {
 				await gateway.stop();
 				checks.push(...(await checkBooks(name, database, served.get(gateway) ?? NO_COUNT)));
@@ -124,10 +124,10 @@ async function build(
 		postgres: bench,
 		database: first.database,
 		secrets: first.secrets,
-		/** Floors and product, in the order of a round. */
+		/** The reference gateways and the product, in the order of a round. */
 		gateways,
 		product,
-		/** The floor of reading every event of a stream; measured for streams only. */
+		/** The reference for reading every event of a stream, measured for streams only. */
 		readingFloor,
 		checks,
 		upstreamCount,
@@ -138,11 +138,11 @@ async function build(
 			const all = secrets.map((secret) => chatRequestBytes(gateway, secret, body));
 			return (connection: number) => all[connection % all.length] as Uint8Array;
 		},
-		/** Runs `work`, and for the product compares the upstream's count with its books. */
+		/** Runs `work`; for the product also compares the upstream's count with the books. */
 		async charged<T extends Answers>(gateway: Gateway, work: () => Promise<T>): Promise<T> {
 			const before = await upstreamCount();
 			const result = await work();
-			// Aborted requests continue upstream for a moment and must not count for the next gateway.
+			// Waits for aborted requests, which the upstream continues for a moment and would count for the next gateway.
 			const { open } = before;
 			for (let wait = 0; wait < CUT_OFF_WAITS && (await upstreamCount()).open > open; wait++) await Bun.sleep(20);
 			served.set(gateway, plusDifference(served.get(gateway) ?? NO_COUNT, before, await upstreamCount()));

@@ -78,7 +78,7 @@ function refusals(
 	return causes;
 }
 
-test("a refusal counts if the key was warm on an unexcused instance", () => {
+test("a refusal counts if the key was warm and no fault excuses the instance", () => {
 	const away = { why: "was away", fromMs: 1_200, untilMs: 1_800 };
 	expect(refusals([WHOLE, REFUSED])).toEqual({ "503 service_unavailable: warm": 1 });
 	expect(refusals([WHOLE, {}])).toEqual({ "no answer: warm": 1 });

@@ -115,7 +115,7 @@ for (const mode of MODES) {
 	describe(`JOURNAL=${mode}`, () => {
 		const { fleet, member, ask, rowOf } = places.get(mode) as Place;
 
-		test("answers whole or streamed; measures the first byte, the whole answer", async () => {
+		test("answers whole and streamed requests", async () => {
 			for (let warm = 0; warm < (AT_LENGTH ? 5 : 1); warm++) await ask(STREAM);
 			const first: number[] = [];
 			const whole: number[] = [];
@@ -159,7 +159,7 @@ for (const mode of MODES) {
 			await waitFor(async () => (await rowOf(answer)) !== undefined, "its usage to be in Postgres");
 		}, 30_000);
 
-		test("kill -9 in streams charges what was delivered but for one quantum", async () => {
+		test("kill -9 during streams charges what was delivered, except 64 tokens at most", async () => {
 			const finished = await Promise.all(Array.from({ length: FINISHED }, () => ask(WHOLE)));
 			const arrivals = (await upstream.report()).length;
 			const { running, heard } = begin(ask, CUT);
@@ -194,7 +194,7 @@ for (const mode of MODES) {
 	});
 }
 
-test("loss of the disk loses what each mode states", async () => {
+test("a lost disk loses what the mode says", async () => {
 	// Concurrent, since each of these waits for the end of a lease.
 	const acted = [...places.values()];
 	const finished = await Promise.all(

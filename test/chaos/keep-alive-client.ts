@@ -2,11 +2,11 @@ import { systemClock, withDeadline } from "../../src/base/clock.ts";
 import { openConnection, type RawConnection } from "../bench/raw-connection.ts";
 
 export interface Exchange {
-	/** 0: the connection ended before an answer. */
+	/** The answer's status; 0 if the connection ended before. */
 	readonly status: number;
-	/** The first request of its connection. */
+	/** Whether this was the connection's first request. */
 	readonly fresh: boolean;
-	/** The answer announced the end of the connection. */
+	/** Whether the answer announced the end of the connection. */
 	readonly last: boolean;
 }
 
@@ -44,7 +44,7 @@ export function createKeepAliveClient(url: string) {
 		}
 	}
 
-	/** The next request opens a connection. */
+	/** Closes the connection, so that the next request opens another one. */
 	function close(): void {
 		connection?.close();
 		connection = undefined;

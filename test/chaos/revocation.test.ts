@@ -10,20 +10,23 @@ import { startCountingUpstream } from "./counting-upstream.ts";
 import { summaryOf } from "./figures.ts";
 import { type FleetMember, GRACE_MS, LEASE_TTL_MS, startFleet } from "./fleet.ts";
 
-/** One live instance and one paused; each more costs its start. */
+/** One live and one paused instance; each further one costs its start. */
 const INSTANCES = LONG ? 3 : 2;
-/** The short form has one revocation per instance; `REVOKES=300` prints figures of more. */
+/** Revocations: one for each instance in the short run; `REVOKES=300` gives figures of more. */
 const REVOKES = Number(process.env.REVOKES ?? (LONG ? 12 : INSTANCES));
-/** One of each kind at each instance. */
+/** Number of users: one of each kind at each instance. */
 const USERS = 2 * INSTANCES;
 /**
  * From the deadline of a revocation to its return: polls of at most 100 ms, two statements, a busy machine. Less than a
  * second lease.
  */
 const MARGIN_MS = 4_000;
-/** An instance without the notification finds the revocation with its next heartbeat, a second after the last. */
+/**
+ * Longest time until a notified instance refuses. An instance without the notification learns with its next heartbeat,
+ * up to a second later.
+ */
 const TOLD_MS_MAX = 600;
-/** Admission times are recorded in whole milliseconds. */
+/** Times of admission are recorded in whole milliseconds. */
 const RECORD_MS = 1;
 
 const database = await withDatabase();
@@ -38,7 +41,7 @@ const fleet = untilEnd(
  */
 const SERVED_REST_MS = LONG ? 15 : 40;
 
-/** Sends requests with the key to all instances until stopped; pause after a refusal. */
+/** Sends requests with the key to all instances until stopped, with a pause after each refusal. */
 function keepAsking(key: { id: string; secret: string }, againMs = 5) {
 	const users = Array.from({ length: USERS }, (_, at) => () => {
 		const member = fleet.members[at % fleet.members.length] as FleetMember;
@@ -63,7 +66,7 @@ async function arrivalsAfter(sinceMs: number, sent: readonly Sent[]) {
 	);
 }
 
-/** Returns right after a renewed lease, when the next heartbeat is farthest away. */
+/** Returns just after the instance renewed its lease, when the next heartbeat is farthest away. */
 async function justRenewed(id: string): Promise<void> {
 	const beat = async () =>
 		(await fleet.sql`select beat from instance_now where id = ${id} and state = 'live'`)[0]?.beat;
@@ -91,7 +94,7 @@ describe("revocation on several instances under load", () => {
 		let before = 0;
 		let arrivedLate = 0;
 		let matched = 0;
-		// Further tries for an instance without a fast one, since other tests may stall the machine.
+		// Repeats instances that were slow each time, since other tests may stall the machine.
 		const late = () => soonest.findIndex((tookMs) => tookMs >= TOLD_MS_MAX);
 		for (let at = 0; at < REVOKES || (at < 3 * REVOKES && late() >= 0); at++) {
 			const key = await fleet.key(account);
@@ -128,7 +131,7 @@ describe("revocation on several instances under load", () => {
 		);
 		expect(before).toBeGreaterThan(REVOKES);
 		expect(matched).toBeGreaterThanOrEqual(before);
-		// Alone each takes single milliseconds.
+		// Each takes single milliseconds on an idle machine.
 		for (const [index, tookMs] of soonest.entries())
 			expect([index, tookMs, tookMs < TOLD_MS_MAX]).toEqual([index, tookMs, true]);
 	}, 120_000);
@@ -168,11 +171,11 @@ describe("revocation on several instances under load", () => {
 		console.log(`one of ${INSTANCES} instances paused: revoked after ${tookMs.toFixed(0)} ms`);
 		expect(effective).toBe(true);
 		expect(tookMs).toBeLessThan(LEASE_TTL_MS + GRACE_MS + MARGIN_MS);
-		// Requests with the key are in the paused instance's sockets; it must refuse them when it reads them.
+		// Requests wait in the paused instance's sockets, which must refuse them when it reads them.
 		const waiting = Array.from({ length: 8 }, () => sendChat(paused, key, { words: 3, stream: false, maxTokens: 20 }));
 		paused.process()?.kill("SIGCONT");
 		const answers = await Promise.all(waiting);
-		// A connection that was idle for too long is closed instead.
+		// A connection that was idle for too long may be closed without an answer.
 		for (const { code } of answers.filter(({ status }) => status !== 0))
 			expect(["api_key_revoked", "service_unavailable"]).toContain(code as string);
 		await asking.stop();
@@ -181,7 +184,7 @@ describe("revocation on several instances under load", () => {
 		for (const arrival of await arrivalsAfter(returnedMs, [...asking.sent, ...answers])) {
 			expect(await admittedAt(uuidOf(arrival.requestId) ?? "")).toBeLessThanOrEqual(returnedMs + RECORD_MS);
 		}
-		// It returns as a new epoch that knows the revocation.
+		// The instance returns with a new epoch, which knows the revocation.
 		const other = await fleet.key(await fleet.account());
 		const giveUpAtMs = performance.now() + 30_000;
 		let status = 0;

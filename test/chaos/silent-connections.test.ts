@@ -36,7 +36,7 @@ test("silent connections are replaced before the lease ends", async () => {
 	expect(failed).toEqual([]);
 }, 60_000);
 
-test("silent connections do not block a stop; SIGTERM hands in everything", async () => {
+test("silent connections do not block a stop, which settles everything", async () => {
 	await warmKey(KNOWN_MS);
 	member.proxy.freezeExisting();
 	const frozenAtMs = nowMs();

@@ -26,7 +26,7 @@ const { statements, sql } = fleet;
 const metrics = async () => (await fetch(`${member.url}/metrics`)).text();
 
 test(
-	`after ${KILLS} \`kill -9\` under load spent is the same number everywhere`,
+	`after ${KILLS} \`kill -9\` under load every place shows the same spent amount`,
 	async () => {
 		const accountId = await fleet.account(PAID);
 		const key = await fleet.key(accountId, { capNanoUsd: nanoUsd(CAP) });

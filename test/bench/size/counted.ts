@@ -1,11 +1,11 @@
 /** Cost of statements in counts of the server that other load cannot change: pages, rows and log bytes. */
 import type postgres from "postgres";
 
-/** Cost of one piece of work. Times are the server's and the caller's, counts are the server's. */
+/** Cost of one piece of work. Counts are the server's; times are the server's and the caller's. */
 export interface Cost {
 	readonly ms: number;
 	readonly statements: number;
-	/** Pages of 8 KB that they read, from memory or disk. */
+	/** Pages of 8 KB that the statements read, from memory or disk. */
 	readonly pages: number;
 	readonly walBytes: number;
 }
@@ -15,7 +15,9 @@ export interface Counter {
 	cost(work: () => Promise<unknown>, per?: number): Promise<Cost>;
 }
 
-/** The server needs `pg_stat_statements`; `sql` sends no other statements in that time. */
+/**
+ * Creates a counter; the server needs `pg_stat_statements`, and `sql` must send no other statements while it counts.
+ */
 export async function createCounter(sql: postgres.Sql): Promise<Counter> {
 	await sql`create extension if not exists pg_stat_statements`;
 	return {

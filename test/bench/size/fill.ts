@@ -11,9 +11,9 @@ import { KEY_PEPPER, SERVICE_NAME } from "../product.ts";
 export interface Size {
 	/** Settled requests; rounded to whole days, the last of which is today. */
 	readonly usageRows: number;
-	/** A multiple of the seconds of a burst, and of ten. */
+	/** Rows of a day: a multiple of ten and of the seconds between bursts. */
 	readonly rowsPerDay: number;
-	/** Each with two keys. The account and its first key have a lease of one former epoch. */
+	/** Number of accounts, each with two keys. The account and its first key have a lease of an ended epoch. */
 	readonly accounts: number;
 }
 
@@ -106,7 +106,7 @@ function accountsText({ accounts }: Size): string {
 			select case k when 1 then ${KEY("n", 1)} else ${KEY("n", 2)} end, 'key', ${ACCOUNT("n")}, null from generate_series(0, ${accounts - 1}) n, generate_series(1, 2) k;`;
 }
 
-/** Top-ups are in the first minute of the first day. */
+/** Moment of all top-ups, in the first minute of the first day. */
 const OLDEST = "(select at from bench_day where day = 0)";
 
 async function putSecrets(sql: postgres.Sql, { accounts }: Size, secrets: readonly Secret[]): Promise<void> {

@@ -13,15 +13,15 @@ import { createCounter } from "./counted.ts";
 import type { Size } from "./fill.ts";
 import { fill, HEAVY } from "./fill.ts";
 
-/** The same days and customers with a tenth of the history; `bun run bench:size` uses a hundred million requests. */
+/** Rows of a day; the two compared histories differ tenfold. `bun run bench:size` uses a hundred million requests. */
 const ROWS_PER_DAY = 100;
 const DAYS = [40, 400] as const;
 const ACCOUNTS = 100;
 const LEASES = 2_000;
-/** More additional pages than this are growth; a deeper index needs fewer. */
+/** Larger ratios of pages are growth; a deeper index reads less than that. */
 const FACTOR_MAX = 1.5;
 const PAGES_MORE = 60;
-/** Work with a bound above the shorter history, and the reason for the bound. */
+/** Work whose bound is above the shorter history, with the reason. */
 const BOUNDED: Readonly<Record<string, string>> = {
 	"console: usage, 400 days by day": "400 days at most",
 	"console: credit with its ledger, a small account": "51 days with usage at most",
@@ -35,7 +35,7 @@ const BOUNDED: Readonly<Record<string, string>> = {
  */
 const BY_PLAN: Readonly<Record<string, number>> = { "console: usage, 30 days by hour": 200, "console: overview": 350 };
 
-// Its own server, whose counts contain no other tests' statements.
+// A server of its own, so that its counts contain no other test's statements.
 async function startServer() {
 	const server = await withOwnPostgres({ ...FAST, shared_preload_libraries: "pg_stat_statements" });
 	const addressOf = (name: string) => server.url.replace(/\/tollgate$/, `/${name}`);
@@ -46,7 +46,7 @@ async function startServer() {
 	return { admin, addressOf };
 }
 
-/** The long form checks the costs; other short tests check the results. */
+/** Only the long run checks costs; other tests check the results. */
 const server = LONG ? await startServer() : undefined;
 
 async function filledDatabase(name: string, size: Size) {
@@ -107,7 +107,7 @@ test.if(LONG)("closing, sealing or removing a large epoch takes steps of equal s
 			done += row?.n ?? 0;
 			return row?.n === limit;
 		};
-		// The first step includes planning.
+		// The first step also plans the statements, so it is not counted.
 		await step(50);
 		const first = await counter.cost(() => step(50));
 		while (done < LEASES && (await step(500)));

@@ -171,7 +171,7 @@ describe.skipIf(!isRun)("an open page", () => {
 		await picture(page, "copy-refused");
 	});
 
-	test("the later of two reads of the viewer wins, a late 401 ends no session", async () => {
+	test("the later of two session checks wins, and a late 401 ends no session", async () => {
 		await page.goto("/settings");
 		await name().waitFor();
 		const rename = (to: string) => owner.send("PATCH", `/api/console/account?account=${owner.accountId}`, { name: to });

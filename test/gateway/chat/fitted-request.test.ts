@@ -142,6 +142,12 @@ const KINDS: readonly Kind[] = [
 		only: CHAT_DIALECTS.filter((dialect) => dialect !== "openai"),
 	},
 	{
+		name: "refuses a function's result of another name",
+		body: { messages: [HI, FUNCTIONS[0], { ...FUNCTIONS[1], name: "g" }] },
+		refused: "messages[2].role",
+		only: CHAT_DIALECTS.filter((dialect) => dialect !== "openai"),
+	},
+	{
 		name: "leaves empty lists out",
 		body: {
 			messages: [HI],

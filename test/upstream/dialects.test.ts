@@ -135,13 +135,22 @@ describe.each(CHAT_DIALECTS)("%s", (dialect) => {
 		if (RUNNING_USAGE.includes(dialect)) expect(stream.usage()?.completionTokens).toBeGreaterThan(0);
 	});
 
-	test("delivers an unstreamed answer as a stream", async () => {
-		server.next(reply().text("all at once").usage({ prompt: 4, completion: 3 }).wholeBody());
+	const TYPES = ["application/json", "text/plain", ""];
+	test.each(TYPES)("delivers an unstreamed answer of type %p as a stream", async (type) => {
+		const choices = [{ message: { content: "all at once" }, finish_reason: "stop" }];
+		const counts = { prompt_tokens: 4, completion_tokens: 3 };
+		server.next(reply().raw(JSON.stringify({ choices, usage: counts }), type));
 		const stream = openChat(upstreams, model, chatCall());
 		const got = await collect(stream);
 		expect(got.error).toBeUndefined();
 		expect(got.text).toEqual(["all at once"]);
 		expect(got.finish).toEqual(["stop"]);
 		expect(stream.usage()).toEqual(usage(4, 3));
+	});
+
+	test.each(TYPES)("reads events of type %p", async (type) => {
+		server.next(reply().text("one by one").eventsAs(type));
+		const { text, error } = await collect(openChat(upstreams, model, chatCall()));
+		expect([text.join(""), error]).toEqual(["one by one", undefined]);
 	});
 });

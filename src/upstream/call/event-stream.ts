@@ -167,16 +167,16 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 		return { done: false, value: all?.subarray(0, STEP_BYTES) };
 	}
 
-	/** Returns the chunk of an unstreamed answer. Some servers call their events JSON. */
+	/** Returns the chunk of an unstreamed answer. Some servers label events as JSON, or JSON as text. */
 	async #answer(attempt: Attempt, turn: undefined | Promise<void>): Promise<Chunk | undefined> {
 		if (turn) await turn;
 		const response = await attempt.send();
 		const refused = attempt.taken(response);
 		if (refused) await refused;
 		if (response.body === null) throw died("an answer without a body");
-		const isJson = (response.headers.get("content-type") ?? "").includes("json");
-		const opened = isJson ? await openBody(response) : { source: sourceOf(response), first: undefined };
-		if (!isJson || beginsEvents(opened)) {
+		const isEvents = (response.headers.get("content-type") ?? "").includes("event-stream");
+		const opened = isEvents ? { source: sourceOf(response), first: undefined } : await openBody(response);
+		if (isEvents || beginsEvents(opened)) {
 			this.open(opened);
 			attempt.handedOver();
 			return undefined;

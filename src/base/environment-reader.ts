@@ -51,7 +51,7 @@ export function createEnvironmentReader(env: Environment, note: (problem: string
 			const isMeant = protocols.some((protocol) => value.startsWith(`${protocol}//`));
 			if (isMeant && (url === null || isCutShort(url))) {
 				note(
-					`${name} is not a valid address: it needs one host, a port up to 65535, and special characters of user and password percent-encoded (%3A, %2F, %40)`,
+					`${name} is not a valid address: it needs a host, a port up to 65535, and special characters of user and password percent-encoded (%3A, %2F, %40)`,
 				);
 				return null;
 			}

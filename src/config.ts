@@ -213,6 +213,10 @@ function findWarnings(config: Config, given: Environment): string[] {
 	}
 	if (production && config.configPath === null && role !== "console")
 		warnings.push("there is no catalogue, so no model is served: set CONFIG");
+	if (!config.production && !/^(127\.[\d.]+|::1|localhost)$/.test(config.host))
+		warnings.push(
+			`HOST=${config.host} lets other machines in, but NODE_ENV is not production: secrets are not required, and operators need no second factor`,
+		);
 	if (production && config.publicUrl === null && role !== "gateway")
 		warnings.push("PUBLIC_URL is not set: links in mails and sign-in use the listening address");
 	if (production && config.stripe !== null && config.stripe.apiBase !== null)

@@ -331,6 +331,13 @@ describe("warnings of ineffective or ambiguous settings", () => {
 	const warningsOf = (env: Record<string, string>) =>
 		loadConfig({ DATABASE_URL: "postgres://h/d", KEY_PEPPER: SECRET, CONSOLE_SECRET: SECRET, ...env }, cwd).warnings;
 
+	test("name a HOST that lets other machines in without production", () => {
+		for (const HOST of ["0.0.0.0", "::", "192.0.2.1"])
+			expect(warningsOf({ HOST })).toEqual([expect.stringContaining(`HOST=${HOST} lets other machines in`)]);
+		for (const HOST of ["127.0.0.1", "::1", "localhost"]) expect(warningsOf({ HOST })).toEqual([]);
+		expect(warningsOf({ HOST: "0.0.0.0", NODE_ENV: "production" }).join()).not.toContain("HOST");
+	});
+
 	test("name a NODE_ENV that resembles production", () => {
 		for (const mode of ["prod", "Production", "PRODUCTION", "production ", "staging"])
 			expect([mode, warningsOf({ NODE_ENV: mode })]).toEqual([mode, [expect.stringContaining("NODE_ENV is ")]]);

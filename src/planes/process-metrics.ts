@@ -122,13 +122,12 @@ const FAMILY = /(?<=^|\n)(?=# HELP (\S+))(# HELP [^\n]*\n# TYPE [^\n]*\n)((?:[^#
 
 const ended = (samples: string) => (samples === "" || samples.endsWith("\n") ? samples : `${samples}\n`);
 
-export type MetricsAccess = Pick<Config, "metricsToken" | "production">;
+export type MetricsAccess = Pick<Config, "metricsToken">;
 
-/** Requires the token if one is set. Otherwise, in production, allows only this machine, and no proxy on it. */
-export function mayReadMetrics({ metricsToken, production }: MetricsAccess, { request, address }: Connection): boolean {
+/** Requires the token if one is set. Otherwise allows only this machine, and no proxy on it. */
+export function mayReadMetrics({ metricsToken }: MetricsAccess, { request, address }: Connection): boolean {
 	const { headers } = request;
 	if (metricsToken === null) {
-		if (!production) return true;
 		return isLoopback(address) && !headers.has("x-forwarded-for") && !headers.has("forwarded");
 	}
 	return isSameSecret(headers.get("authorization") ?? "", `Bearer ${metricsToken}`);

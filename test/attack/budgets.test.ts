@@ -7,6 +7,7 @@ import { withUpstream } from "../support/upstream-server.ts";
 import { ATTACKERS } from "./attackers.ts";
 import type { Seen } from "./customer.ts";
 import { withProduct } from "./product.ts";
+import { ATTACK_S, ATTACK_TEST_MS, addRow } from "./rows.ts";
 
 /**
  * Each attacker at full effort, with several accounts, and a customer beside it in a process of its own: all its
@@ -16,7 +17,7 @@ const TIMES_MAX = 5;
 /** Lower bound for the time alone: below it the ratio would measure noise. */
 const ALONE_MS_MIN = 6;
 const ACCOUNTS = LONG ? [1, 4, 16] : [4];
-const COUNT = LONG ? 500 : 30;
+const COUNT = ATTACK_S === undefined ? (LONG ? 500 : 30) : ATTACK_S * 25;
 /** The other attackers meet the same bounds: tested in the long form only. */
 const SHORT: readonly string[] = ["90,000 stops", "49,000 names in tools", "bodies that arrive slowly"];
 /** Tries before a failure: other work may slow one down. */
@@ -47,23 +48,38 @@ const seen = async (bytes: number): Promise<Seen> =>
 
 for (const [name, { resource }] of Object.entries(ATTACKERS).filter(([each]) => LONG || SHORT.includes(each)))
 	for (const accounts of ACCOUNTS)
-		test(`${accounts} accounts with ${name} delay no customer`, async () => {
-			const secrets = await Promise.all(Array.from({ length: accounts }, () => product.secret("100")));
-			const bytes = BYTES[resource as keyof typeof BYTES];
-			let best: { alone: Seen; beside: Seen } | undefined;
-			const ratio = (found: typeof best) =>
-				found === undefined
-					? Number.POSITIVE_INFINITY
-					: found.beside.p99LoopMs / Math.max(found.alone.p99LoopMs, ALONE_MS_MIN);
-			for (let attempt = 0; attempt < TRIES_MAX && ratio(best) >= TIMES_MAX; attempt += 1) {
-				const alone = await seen(bytes);
-				const attacker = run("attackers.ts", name, product.url, ...secrets);
-				await attacker.stdout.getReader().read();
-				const beside = await seen(bytes);
-				attacker.kill("SIGKILL");
-				await attacker.exited;
-				expect(beside.refused).toEqual([]);
-				if (best === undefined || ratio({ alone, beside }) < ratio(best)) best = { alone, beside };
-			}
-			expect({ ...best, isFair: ratio(best) < TIMES_MAX }).toEqual({ ...best, isFair: true } as never);
-		}, 120_000);
+		test(
+			`${accounts} accounts with ${name} delay no customer`,
+			async () => {
+				const secrets = await Promise.all(Array.from({ length: accounts }, () => product.secret("100")));
+				const bytes = BYTES[resource as keyof typeof BYTES];
+				let best: { alone: Seen; beside: Seen } | undefined;
+				const ratio = (found: typeof best) =>
+					found === undefined
+						? Number.POSITIVE_INFINITY
+						: found.beside.p99LoopMs / Math.max(found.alone.p99LoopMs, ALONE_MS_MIN);
+				for (let attempt = 0; attempt < TRIES_MAX && ratio(best) >= TIMES_MAX; attempt += 1) {
+					const alone = await seen(bytes);
+					const attacker = run("attackers.ts", name, product.url, ...secrets);
+					await attacker.stdout.getReader().read();
+					const beside = await seen(bytes);
+					attacker.kill("SIGKILL");
+					await attacker.exited;
+					if (best === undefined || beside.refused.length > 0 || ratio({ alone, beside }) < ratio(best))
+						best = { alone, beside };
+					if (beside.refused.length > 0) break;
+				}
+				if (best !== undefined) {
+					const { alone, beside } = best;
+					addRow({
+						...{ resource, attack: name, attackers: accounts, refused: beside.refused.length },
+						...{ aloneMs: alone.p99Ms, attackedMs: beside.p99Ms },
+						...{ aloneLoopMs: alone.p99LoopMs, attackedLoopMs: beside.p99LoopMs },
+						isFair: ratio(best) < TIMES_MAX && beside.refused.length === 0,
+					});
+				}
+				expect(best?.beside.refused).toEqual([]);
+				expect({ ...best, isFair: ratio(best) < TIMES_MAX }).toEqual({ ...best, isFair: true } as never);
+			},
+			ATTACK_TEST_MS,
+		);

@@ -2,12 +2,13 @@ import { expect, test } from "bun:test";
 import { chatModel, type TestService, withService } from "../support/service.ts";
 import { withUpstream } from "../support/upstream-server.ts";
 
-/** In production only the operator can read the metrics, even if no token is configured. */
+/** Only the operator can read the metrics, even if no token is configured. */
 
 const SECRETS = { KEY_PEPPER: "p".repeat(32), CONSOLE_SECRET: "c".repeat(32) };
 const TOKEN = "t".repeat(32);
 const models = chatModel({ url: withUpstream().url });
 const env = { ...SECRETS, NODE_ENV: "production", TRUSTED_PROXIES: "127.0.0.1" };
+const unset = await withService({ models, env: { TRUSTED_PROXIES: "127.0.0.1" } });
 const open = await withService({ models, env });
 const closed = await withService({ models, env: { ...env, METRICS_TOKEN: TOKEN } });
 
@@ -15,10 +16,12 @@ const status = async (service: TestService, headers: Record<string, string>) =>
 	(await fetch(`${service.url}/metrics`, { headers })).status;
 
 test("without METRICS_TOKEN only direct local requests have access", async () => {
-	expect(await status(open, {})).toBe(200);
-	expect(await status(open, { "x-forwarded-for": "203.0.113.7" })).toBe(404);
-	expect(await status(open, { "x-forwarded-for": "127.0.0.1" })).toBe(404);
-	expect(await status(open, { forwarded: "for=203.0.113.7" })).toBe(404);
+	for (const service of [open, unset]) {
+		expect(await status(service, {})).toBe(200);
+		expect(await status(service, { "x-forwarded-for": "203.0.113.7" })).toBe(404);
+		expect(await status(service, { "x-forwarded-for": "127.0.0.1" })).toBe(404);
+		expect(await status(service, { forwarded: "for=203.0.113.7" })).toBe(404);
+	}
 });
 
 test("METRICS_TOKEN grants access from any address", async () => {

@@ -1,0 +1,48 @@
+/**
+ * The long form of the attacks on shared resources: `bun run attack [-- --seconds 300] [--only NAME]`. Writes the table
+ * of `results.md` and exits with 1 if a customer was refused or delayed.
+ */
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import type { AttackRow } from "./rows.ts";
+
+const { values } = parseArgs({
+	options: { seconds: { type: "string", default: "300" }, only: { type: "string", default: "delay no customer" } },
+});
+const rowsPath = join(import.meta.dir, ".rows");
+rmSync(rowsPath, { force: true });
+const files = ["budgets.test.ts", "console-budgets.test.ts"].map((name) => join(import.meta.dir, name));
+for (const file of files)
+	await Bun.spawn([process.execPath, "test", file, "-t", values.only], {
+		env: { ...process.env, LONG: "1", ATTACK_S: values.seconds, ATTACK_ROWS: rowsPath },
+		stdio: ["ignore", "inherit", "inherit"],
+	}).exited;
+const text = existsSync(rowsPath) ? readFileSync(rowsPath, "utf8") : "";
+const rows = text
+	.split("\n")
+	.filter((line) => line !== "")
+	.map((line) => JSON.parse(line) as AttackRow);
+rmSync(rowsPath, { force: true });
+const table = rows.map(
+	({ resource, attack, attackers, refused, aloneMs, attackedMs, aloneLoopMs, attackedLoopMs, isFair }) =>
+		`| ${[resource, attack, attackers, refused, aloneMs, attackedMs, aloneLoopMs, attackedLoopMs, isFair ? "yes" : "**no**"].join(" | ")} |`,
+);
+writeFileSync(
+	join(import.meta.dir, "results.md"),
+	`# Attacks on shared resources
+
+\`bun run attack -- --seconds ${values.seconds}\`, ${new Date().toISOString().slice(0, 10)}.
+
+A customer in a process of its own, alone and next to attackers: its refused requests, the 99th percentile of its time
+in milliseconds, and of the processor time of the attacked process during its requests. *Fair*: none is refused, and
+that time is below five times of alone, at least of a floor below which a busy machine shows noise.
+
+| resource | attack | attackers | refused | alone | attacked | loop alone | loop attacked | fair |
+|---|---|--:|--:|--:|--:|--:|--:|---|
+${table.join("\n")}
+`,
+);
+const unfair = rows.filter(({ isFair }) => !isFair).length;
+console.log(`${rows.length} attacks, ${unfair} unfair: see test/attack/results.md`);
+process.exit(rows.length > 0 && unfair === 0 ? 0 : 1);

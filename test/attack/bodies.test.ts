@@ -19,8 +19,8 @@ const MB = 1024 * 1024;
 const SHARE = LONG ? 1 : 0.25;
 
 /**
- * Processor time of one step: usually 15 ms, 25 for 32 MB of one text, which is parsed and sent whole. The limit is for
- * a busy machine; without the bounds it was seconds.
+ * Limit of processor time for one step on a busy machine. Usual are 15 ms, and 25 for 32 MB of one text; without the
+ * product's limits a step took seconds.
  */
 const STEP_MS_MAX = 80;
 

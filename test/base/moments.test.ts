@@ -4,7 +4,7 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const MOMENT_MS = 100;
 
-test("reports once what lasts longer than a moment, nothing shorter", () => {
+test("a state longer than a moment is reported once, a shorter one never", () => {
 	const clock = createManualClock();
 	const told: string[] = [];
 	const moments = createLongRunWatch<string>(clock, (one) => void told.push(one));

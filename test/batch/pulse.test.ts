@@ -77,7 +77,7 @@ for (const reason of ["expired", "cancelled", "key"] as const) {
 	});
 }
 
-test("a window ends by both clocks, not if one is set forward", async () => {
+test("a batch's window ends by both clocks, not if one is set forward", async () => {
 	const { clock, pulse, books, stop } = running();
 	books.isPast = false;
 	clock.advance(MINUTE_MS);

@@ -132,7 +132,7 @@ async function build(
 		checks,
 		upstreamCount,
 		isolated,
-		/** The bytes of one request, for each key. */
+		/** Returns the bytes of the request that a connection sends, each with its own key. */
 		requests(gateway: Gateway, body: string) {
 			const secrets = gateway === baseline?.gateway ? baseline.secrets : first.secrets;
 			const all = secrets.map((secret) => chatRequestBytes(gateway, secret, body));

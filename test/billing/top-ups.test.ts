@@ -25,7 +25,7 @@ const topUp = (accountId: string, dollars: number, reference: string) =>
 	createTopUp(database.statements, { accountId, amountNanoUsd: usd(dollars), method: "transfer", reference });
 
 describe("top-ups", () => {
-	test("only a confirmed one gives its amount and the right to use the service", async () => {
+	test("give credit and the right to use the service only once confirmed", async () => {
 		const accountId = await newAccount();
 		const { id, state } = await topUp(accountId, 150, "ref-1");
 		expect(state).toBe("pending");
@@ -49,7 +49,7 @@ describe("top-ups", () => {
 		expect(entries.at(-1)?.seq).toBe(seq as number);
 	});
 
-	test("concurrent confirmations book it once", async () => {
+	test("are booked once under concurrent confirmations", async () => {
 		const accountId = await newAccount();
 		const { id } = await topUp(accountId, 100, "ref-race");
 		const results = await Promise.all(
@@ -113,7 +113,7 @@ describe("top-ups", () => {
 		expect((await accountBalance(database.statements, accountId)).balance).toBe(usd(9_000_000));
 	});
 
-	test("a rejected one can be rejected again, never confirmed", async () => {
+	test("can be rejected again after a rejection, never confirmed", async () => {
 		const accountId = await newAccount();
 		const { id } = await topUp(accountId, 100, "ref-rejected");
 		expect((await rejectTopUp(database.statements, id, "cli")).state).toBe("rejected");

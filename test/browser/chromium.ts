@@ -2,17 +2,17 @@ import { existsSync } from "node:fs";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import type { Person } from "../console/person.ts";
 
-/** The headless shell is the same browser without windows, at two thirds of the work. */
+/** Paths of the browser. The headless shell has no windows and needs two thirds of the processor time. */
 const CHROMIUM = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/chromium-browser"].find((path) =>
 	existsSync(path),
 );
 
-/** Without a browser the tests are skipped with a message. */
+/** Without a browser the tests are skipped, with a message. */
 export const hasChromium = CHROMIUM !== undefined;
 if (!hasChromium)
 	console.log("browser tests are skipped: there is neither /usr/bin/chromium-headless-shell nor /usr/bin/chromium");
 
-/** Timeout of each wait. Only a failure, or a loaded machine, takes so long. */
+/** Timeout of each wait; only a failure or a loaded machine reaches it. */
 const WAIT_MS = 60_000;
 
 /**
@@ -32,14 +32,14 @@ export async function launch(): Promise<Browser> {
 		args: [
 			"--no-sandbox",
 			"--disable-gpu",
-			// Without a GPU, a process for it is a twelfth more work.
+			// Without a GPU its separate process would only cost a twelfth more work.
 			"--in-process-gpu",
 			"--disable-quic",
 			"--no-first-run",
 			"--disable-background-networking",
 			"--disable-component-update",
 			"--disable-sync",
-			// Pages live for seconds, so that optimizing compilers do not pay off.
+			// Pages live for seconds, so optimizing compilers would not pay off.
 			"--js-flags=--no-maglev,--no-opt",
 			`--disable-features=${FEATURES_OFF}`,
 		],
@@ -61,9 +61,9 @@ export interface TabOptions {
 	readonly height?: number;
 	readonly scheme?: "light" | "dark";
 	readonly person?: Person;
-	/** With animations. Without them a dialog takes half the work, since the window is not drawn for each frame. */
+	/** Whether to show animations, which double a dialog's work because the window is drawn for each frame. */
 	readonly moves?: boolean;
-	/** Other origins that its pages may request. */
+	/** Other origins that the tab's pages may request. */
 	readonly elsewhere?: readonly string[];
 }
 
@@ -117,7 +117,7 @@ export function cookiesOf(person: Person, url: string) {
 	return [...person.cookies].map(([name, value]) => ({ name, value, url }));
 }
 
-/** The browser logs each refused request; the page shows it in words. */
+/** Whether the message is expected: the browser logs each refused request, which the page explains. */
 function isExpected(text: string): boolean {
 	return text.startsWith("Failed to load resource: the server responded with a status of");
 }

@@ -19,7 +19,7 @@ export interface Scene {
 	open(options?: TabOptions): Promise<Tab>;
 }
 
-/** `models` are ids on one server. `modelExtra`: further lines of each model in the catalogue. */
+/** `models` are ids of models on one server; `modelExtra` are further lines of each model in the catalogue. */
 export interface SceneOptions extends Omit<ServiceOptions, "models"> {
 	readonly models?: readonly string[];
 	readonly modelExtra?: string;

@@ -45,10 +45,10 @@ describe("an outage of Postgres", () => {
 		const asking = keepAsking(key);
 		const [strange, wrong] = await Promise.all([ask(stranger), ask(unmade)]);
 		expect([strange.status, strange.code, strange.retryAfter]).toEqual([503, "service_unavailable", "1"]);
-		// A wrong checksum needs no database.
+		// A wrong checksum is found without the database.
 		expect(wrong.status).toBe(401);
 		await waitFor(() => nowMs() - goneAtMs > SURVIVED_MS - 500, "the outage to last", LEASE_TTL_MS);
-		// Before the database starts, which may outlast the lease on a busy machine.
+		// Read before the database starts, which may take longer than the lease lasts.
 		const ready = await readiness();
 		const during = await asking.stop();
 		await postgres.start();
@@ -65,7 +65,7 @@ describe("an outage of Postgres", () => {
 				Math.round(one.sentAtMs - goneAtMs),
 			]),
 		).toEqual([]);
-		// The number of requests depends on the machine and is not checked.
+		// How many requests there are depends on the machine, so only a minimum is checked.
 		expect(during.length).toBeGreaterThan(4);
 		expect(ready).toEqual({ status: 200, body: expect.anything() });
 
@@ -83,12 +83,12 @@ describe("an outage of Postgres", () => {
 		const asking = keepAsking(key);
 		await waitFor(() => asking.sent.some((one) => one.status === 503), "the gate to close", 2 * LEASE_TTL_MS);
 		const closedAfterMs = nowMs() - goneAtMs;
-		// By the time of sending: a busy machine notices a closed gate late.
+		// Counted by the time of sending, since a busy machine notices late that its gate is closed.
 		expect(servedAfter(asking.sent, stoppedAtMs + LEASE_TTL_MS)).toEqual([]);
 		const closed = await readiness();
 		expect(closed.status).toBe(503);
 		expect(closed.body.reasons).toEqual(["the lease is over: the database has not answered a heartbeat in time"]);
-		// Only 503 from here on, until Postgres is back.
+		// From here on every answer is 503 until Postgres is back.
 		const refused = await Promise.all(Array.from({ length: 5 }, (_, at) => ask(key, at)));
 		expect(refused.map((one) => [one.status, one.code])).toEqual(Array(5).fill([503, "service_unavailable"]));
 		await waitFor(() => nowMs() - goneAtMs > LEASE_TTL_MS * 1.1, "the lease to be over for good", 3 * LEASE_TTL_MS);

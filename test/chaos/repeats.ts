@@ -9,7 +9,7 @@ export interface Repeated {
 	readonly keyId: string;
 	readonly fromMs: number;
 	untilMs: number;
-	/** answered: a whole answer. charged: it was sent before, and its answer is not stored. */
+	/** answered: a complete answer was received. charged: the request was sent before, and its answer is not stored. */
 	outcome: "answered" | "charged" | undefined;
 	/** Other results in order: statuses, or 0 for no answer. */
 	readonly heard: number[];

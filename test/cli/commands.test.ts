@@ -24,7 +24,7 @@ test("no output of a command contains terminal control characters", async () => 
 	expect(listed?.find((one) => one.id === id)?.name).toBe(name);
 });
 
-test("wrong usage exits 2, with the reason on stderr, nothing on stdout", async () => {
+test("wrong usage exits 2, with the reason on stderr and nothing on stdout", async () => {
 	const wrong = [
 		["nope"],
 		["key"],

@@ -77,7 +77,7 @@ test("a signal during the start is delivered once the process is ready", async (
 	expect(said).toEqual([]);
 }, 60_000);
 
-test("a process that hangs at a stop is killed after its time, a failed stop", async () => {
+test("a process that hangs at a stop is killed after its time, and the stop fails", async () => {
 	const { made, said } = slot("stops", "stays");
 	await made.ready;
 	expect(await made.stop("SIGTERM")).toBe(false);

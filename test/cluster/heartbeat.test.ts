@@ -28,14 +28,14 @@ function cuttable() {
 	return { store, state };
 }
 
-test("takes the next epoch at each start", async () => {
+test("an instance takes the next epoch at each start", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	expect(await Promise.all([1, 2, 3, 4].map(() => store.join("again", 1_000))).then((epochs) => epochs.sort())).toEqual(
 		[1, 2, 3, 4],
 	);
 });
 
-test("applies entries in order, once, and acknowledges them afterwards", async () => {
+test("an instance applies entries in order, once, and acknowledges them afterwards", async () => {
 	const { heartbeat, applied } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "order", {
 		heartbeatMs: 10_000,
 	});
@@ -52,7 +52,7 @@ test("applies entries in order, once, and acknowledges them afterwards", async (
 	heartbeat.stop();
 });
 
-test("sends no heartbeat before it is live", async () => {
+test("an instance sends no heartbeat before it is live", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	let sent = 0;
 	const heartbeatOnce: HeartbeatStore["heartbeat"] = (...args) => {
@@ -81,7 +81,7 @@ test("replaces its row at each heartbeat and counts the beats", async () => {
 	heartbeat.stop();
 });
 
-test("ends its epoch on another server", async () => {
+test("an instance ends its epoch on another server", async () => {
 	const { store, state } = cuttable();
 	let left = 0;
 	const leave = (id: string, epoch: number) => {
@@ -104,7 +104,7 @@ test("ends its epoch on another server", async () => {
 	);
 });
 
-test("reports another server that lacks its epoch, not a fence", async () => {
+test("an instance reports another server that lacks its epoch, not a fence", async () => {
 	const { store, state } = cuttable();
 	const { heartbeat, gate, ended } = await joinTestInstance(store, "unknown", { heartbeatMs: 10_000 });
 	await heartbeat.goLive();
@@ -115,7 +115,7 @@ test("reports another server that lacks its epoch, not a fence", async () => {
 	expect(await ended).toBe("another server");
 });
 
-test("ends its epoch when the log lacks entries that it has applied", async () => {
+test("an instance ends its epoch when the log lacks entries that it has applied", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	const epoch = await store.join("ahead", 60_000);
 	const { seq } = await store.position();
@@ -124,7 +124,7 @@ test("ends its epoch when the log lacks entries that it has applied", async () =
 	expect(await store.heartbeat("ahead", epoch, seq, 60_000)).toBe(null);
 });
 
-test("closes the gate in an outage and opens it again", async () => {
+test("an outage closes the gate, and its end opens the gate again", async () => {
 	const { store, state } = cuttable();
 	const clock = createManualClock();
 	const lease = { ttlMs: 2_000, marginMs: 800, heartbeatMs: 50, clock };
@@ -145,7 +145,7 @@ test("closes the gate in an outage and opens it again", async () => {
 	heartbeat.stop();
 });
 
-test("repeats a failed heartbeat soon, once, and not after its end", async () => {
+test("a failed heartbeat is repeated soon, once, and not after the epoch's end", async () => {
 	const { store, state } = cuttable();
 	const clock = createManualClock();
 	const { heartbeat, gate } = await joinTestInstance(store, "repeats", { heartbeatMs: 1_000, ttlMs: 5_000, clock });
@@ -191,7 +191,7 @@ test("applies entries missed in an outage before the gate opens", async () => {
 	joined.heartbeat.stop();
 });
 
-test("closes its gate and ends when it is fenced off", async () => {
+test("an instance closes its gate and ends when it is fenced off", async () => {
 	const { heartbeat, gate, ended } = await joinTestInstance(createPgHeartbeatStore(db.liveness), "fenced");
 	await heartbeat.goLive();
 	await db.sql`select instance_stand('fenced', 1, null, array['live'], 'dead', null, null)`;
@@ -235,7 +235,7 @@ test("reports that an instance stops, so that no revocation waits for it", async
 	);
 });
 
-test("closes the gate a margin before the lease ends", async () => {
+test("the gate closes a margin before the lease ends", async () => {
 	const clock = createManualClock();
 	const real = createPgHeartbeatStore(db.liveness);
 	/** Delays a reply by 700 ms of the instance's clock. */
@@ -322,7 +322,7 @@ test("gives two simultaneous starts two epochs", async () => {
 	expect(await second).toBe(2);
 });
 
-test("ends when entries were removed that it had not applied", async () => {
+test("an instance ends when entries were removed that it had not applied", async () => {
 	const store = createPgHeartbeatStore(db.liveness);
 	const append = (subject: string) => appendControl(db.statements, "key", subject, {});
 	await append("before");

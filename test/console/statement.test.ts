@@ -332,7 +332,7 @@ test("makes two PDFs at a time, at most one of an account, in turn", async () =>
 		await nextTurn();
 	}
 	expect(begun).toEqual(["a1", "b1", "a2", "c1"]);
-	// Those that do not fit are the account's own.
+	// Refuses further PDFs of the account that fills the queue, not those of others.
 	expect(await made[50]).toBe("overloaded");
 });
 

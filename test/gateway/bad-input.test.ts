@@ -86,7 +86,7 @@ describe("a raw socket", () => {
 		client.leave();
 	});
 
-	test("records a client that leaves during its body as a timeout", async () => {
+	test("is recorded as a timeout if the client leaves during its body", async () => {
 		const leaving = await service.customer();
 		const refused = async () =>
 			(await service.db.sql`select code from refused_request where account_id = ${leaving.accountId}`).map(

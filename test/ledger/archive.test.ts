@@ -308,7 +308,7 @@ test("repeats a failed upload in the next run", async () => {
 });
 
 for (const [where, open] of Object.entries(ownPlaces))
-	test(`lets two consoles write the same days to ${where} at once`, async () => {
+	test(`two consoles can archive the same days to ${where} at once`, async () => {
 		const place = open();
 		// Delays both archivers' listing, so that neither sees the other's files before both write.
 		let asked = 0;

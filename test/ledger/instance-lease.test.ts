@@ -12,7 +12,7 @@ import { CREDIT, withLeases } from "./lease-world.ts";
 const world = withLeases();
 const { startChild, startHere, reserveHere, broken, openLeases, journals, available } = world;
 
-test("reports a journal that takes no records as its problem", async () => {
+test("an instance reports a journal that accepts no records", async () => {
 	const options = {
 		instanceId: "one",
 		dataDir: world.dataDir,
@@ -63,7 +63,7 @@ const REMOVALS: readonly [string, (folder: string) => void][] = [
 		},
 	],
 ];
-test.each(REMOVALS)("starts a new epoch when its journal %s", async (_how, remove) => {
+test.each(REMOVALS)("an instance starts a new epoch when its journal %s", async (_how, remove) => {
 	const errors: string[] = [];
 	const log = createLog({ level: "error", write: (line) => void errors.push(JSON.parse(line).message) });
 	const instanceLease = await startHere("one", 30_000, lookingOften, log);
@@ -81,7 +81,7 @@ test.each(REMOVALS)("starts a new epoch when its journal %s", async (_how, remov
 	expect([await available(), await openLeases(), await broken()]).toEqual([CREDIT - 100, 0, []]);
 });
 
-test("retries until it has a place for a new journal", async () => {
+test("an instance retries until it has a place for a new journal", async () => {
 	const instanceLease = await startHere("one", 30_000, lookingOften);
 	const journal = join(world.dataDir, "journal");
 	rmSync(journal, { recursive: true });
@@ -100,7 +100,7 @@ test("retries until it has a place for a new journal", async () => {
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });
 
-test("fails to start without room or a folder for its journal, with the remedy", async () => {
+test("a start without room or a folder for the journal fails with the remedy", async () => {
 	writeFileSync(join(world.dataDir, "journal"), "");
 	await expect(startHere("one")).rejects.toThrow("DATA_DIR must be a folder of this user");
 	rmSync(join(world.dataDir, "journal"));
@@ -114,7 +114,7 @@ test("fails to start without room or a folder for its journal, with the remedy",
 	expect(await instanceLease.stop(5_000)).toBe(true);
 });
 
-test("stops admitting a margin before its lease ends: a fifth, at most 2 s", async () => {
+test("an instance stops admitting before its lease ends: a fifth, at most 2 s", async () => {
 	for (const [leaseTtlMs, marginMs] of [
 		[30_000, 2_000],
 		[5_000, 1_000],
@@ -130,7 +130,7 @@ test("stops admitting a margin before its lease ends: a fifth, at most 2 s", asy
 	}
 });
 
-test("settles, returns everything and removes its journal at an orderly stop", async () => {
+test("an orderly stop settles, returns all credit and removes the journal", async () => {
 	const child = await startChild("tidy");
 	await child.ask("open a 100", "opened a");
 	await child.ask("settle a 70", "settled a");
@@ -143,7 +143,7 @@ test("settles, returns everything and removes its journal at an orderly stop", a
 	expect(await broken()).toEqual([]);
 });
 
-test("settles running requests after a fence and joins a new epoch", async () => {
+test("a fenced instance settles running requests and joins a new epoch", async () => {
 	const instanceLease = await startHere("fenced", 2_000);
 	const hold = await reserveHere(instanceLease, 500);
 	await world.db.sql`select instance_stand('fenced', 1, null, array['live'], 'dead', null, null)`;
@@ -163,7 +163,7 @@ test("settles running requests after a fence and joins a new epoch", async () =>
 	expect(await broken()).toEqual([]);
 });
 
-test("returns free credit on every instance when an account's credit is lowered", async () => {
+test("every instance returns free credit when an account's credit is lowered", async () => {
 	const instanceLease = await startHere("told");
 	const hold = await reserveHere(instanceLease, 500);
 	const free = () => [...(instanceLease.present()?.slices() ?? [])].find(({ budget }) => budget === "acc")?.free ?? 0;
@@ -177,7 +177,7 @@ test("returns free credit on every instance when an account's credit is lowered"
 	expect(await broken()).toEqual([]);
 });
 
-test("leaves running requests to the next start when the drain time is over", async () => {
+test("a stop leaves running requests to the next start after the drain time", async () => {
 	const instanceLease = await startHere("hasty");
 	const hold = await reserveHere(instanceLease, 500);
 	hold.ledger.progress(hold, { delivered: usd(10), bound: usd(20), promptTokens: 1, completionTokens: 1 });
@@ -192,7 +192,7 @@ test("leaves running requests to the next start when the drain time is over", as
 	expect(await broken()).toEqual([]);
 });
 
-test("reports at a stop the settlements that a fenced epoch leaves to a replay", async () => {
+test("a stop reports the settlements that a fenced epoch leaves to a replay", async () => {
 	const { db, dataDir } = world;
 	const deps = { db, clock: systemClock, log: silentLog, apply: () => {}, reset: () => {}, onDiskFailed: () => {} };
 	const options = { instanceId: "fenced", dataDir, mode: "process", leaseTtlMs: 2_000, fencedDrainMs: 300 } as const;

@@ -130,7 +130,7 @@ test("runs concurrently with late settlements without losing or doubling any", a
 	).toHaveLength(0);
 });
 
-test("never gives an epoch's number again", async () => {
+test("an epoch's number is never assigned again after its removal", async () => {
 	const books = await agedBooks();
 	await books.sql`update instance_beat set ended_at = now() - interval '20 days'`;
 	await books.sql`update lease set sealed = sealed`;

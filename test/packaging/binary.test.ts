@@ -63,7 +63,7 @@ async function command(...args: string[]) {
 	return JSON.parse(out);
 }
 
-test("runs its commands", async () => {
+test("the binary runs its commands", async () => {
 	const { version, commit } = await command("version");
 	// A binary that was given may have been built without the Git history.
 	if (process.env.TOLLGATE_BINARY === undefined && Bun.which("git")) expect(commit).toMatch(/^[0-9a-f]{12}(-dirty)?$/);

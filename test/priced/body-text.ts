@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** Request bodies as text that no serializer writes, with repeated and escaped names. */
+/** Request bodies as text that no serializer would write, with repeated and escaped names. */
 
 /** Names that limit the output, or look as if they did. */
 export const LIMIT_NAMES = "max_tokens max_completion_tokens max_new_tokens n_predict num_predict best_of".split(" ");

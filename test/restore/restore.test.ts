@@ -188,7 +188,7 @@ describe.if(LONG)("a restore with lost journals", () => {
 });
 
 describe("a restore with kept journals", () => {
-	test("loses no acknowledged request; running ones are charged but for a quantum", async () => {
+	test("loses no acknowledged request; running ones lose 64 tokens at most", async () => {
 		await postgres.crash();
 		placeJournals(true);
 		await backup.restoreTo(postgres);

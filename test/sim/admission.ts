@@ -67,7 +67,7 @@ function watched(world: World, process: SimProcess, ledger: Ledger): Ledger {
 			const record = world.requests.get(admitted.id);
 			if (record) record.epoch = ledger.epoch;
 			const hold = ledger.reserve(admitted);
-			// A process that died while it wrote the record continues here without effect.
+			// The process died while it wrote the record; its code runs on without effect.
 			if (!hold || !record || process.dead) return hold;
 			record.admitted = true;
 			record.budgets = admitted.budgets;
@@ -104,7 +104,7 @@ function checkLimits(world: World, id: string): void {
 	const recent = (admissions.get(id) ?? []).filter((atMs) => atMs > timeline.nowMs() - 60_000);
 	recent.push(timeline.nowMs());
 	admissions.set(id, recent);
-	// Two fixed windows approximate the sliding minute.
+	// The product's two fixed windows approximate a sliding minute, so twice the limit is possible.
 	if (recent.length > 2 * requestsPerMinute)
 		throw new Broken(`${recent.length} requests of key ${id} in a minute, ${requestsPerMinute} may come`);
 }
@@ -116,7 +116,7 @@ function noteSettled(world: World, process: SimProcess, event: SettledEvent): vo
 	if (!record.settleAppended && process.host.disk.room < 1_000) record.excused = true;
 	record.settled = { charged: event.charged, off: event.off };
 	if (!world.model.usage.has(record.id)) addPending(world, record, event.charged);
-	// The request outlived its journal in a stopping process: charged as after a crash and as by the replay.
+	// The request outlived its journal in a stopping process, so it is charged as by the replay after a crash.
 	if (event.basis === "recovered") {
 		world.count("outlived the journal");
 		if (!process.leaving) throw new Broken(`request ${record.id} outlived the journal of a process that goes on`);
@@ -124,7 +124,7 @@ function noteSettled(world: World, process: SimProcess, event: SettledEvent): vo
 		throw new Broken(`request ${record.id} was not charged what it cost`);
 }
 
-/** Its clock differs so far from the server's that it requests another day. */
+/** Whether the process's clock differs so far from the server's that it uses another day's budget. */
 export function isAstray(world: World, { clock }: SimProcess): boolean {
 	const aheadMs = clock.wallMs() - EPOCH_MS - world.timeline.nowMs() - world.serverAheadMs;
 	return aheadMs > DAY_AHEAD_MS || aheadMs < -DAY_BEHIND_MS;
@@ -147,7 +147,7 @@ async function drawWatched(
 		if (shortage && !shortage.untimely) checkShortage(world, draw, shortage);
 		return shortage;
 	} catch (error) {
-		// Only a fault of its own account, or of everybody, may keep a request from its credit.
+		// Only a fault that concerns the account, or everyone, may keep a request from its credit.
 		if (
 			isCalm(world, draw.startedMs) &&
 			!(drawing.budgets && isAstray(world, process)) &&

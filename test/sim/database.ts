@@ -14,7 +14,7 @@ export interface ShareHolder {
 	present(): { readonly epoch: number } | undefined;
 }
 
-/** Sends a statement through a process's connection, with its faults. */
+/** Sends a statement over a process's connection, which may fail. */
 export type Call = <T>(label: string, statement: Statement<T>) => Promise<T>;
 
 /**
@@ -40,20 +40,20 @@ export interface SimDatabase {
 		project: string | null,
 	): void;
 	addProject(id: string, account: string, limit: number | null, daily: boolean): void;
-	/** Undefined: each instance counts for itself. */
+	/** Undefined if each instance counts requests for itself. */
 	shares(call: Call, instanceLease: ShareHolder): ShareStore | undefined;
-	/** Books the amount that `amount` returns at its execution; calls `moved` if it was booked. */
+	/** Books the amount that `amount` returns when the statement executes; calls `moved` if it was booked. */
 	adjust(account: string, amount: () => number, moved: () => void): void;
 	setCap(id: string, limit: () => number | null, moved: () => void): void;
 	fenceOff(id: string, epoch: number, beat: number): void;
-	/** An operator's attestation that a journal is lost. */
+	/** Attests, as an operator, that a journal is lost. */
 	closeLost(id: string, epoch: number): void;
-	/** Undefined without another server. Its tables are those at `copy`; it has another identity. */
+	/** A standby with another identity and the tables as they were at `copy`; undefined if there is none. */
 	readonly standby?:
 		| {
 				copy(): void;
 				readonly promote?: (promoted: () => void) => void;
-				/** The same server in the state of the copy. */
+				/** Puts the same server back into the state of the copy. */
 				goBack(gone: () => void): void;
 		  }
 		| undefined;

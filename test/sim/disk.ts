@@ -7,7 +7,7 @@ import type { Random } from "../support/random.ts";
 interface File {
 	bytes: Buffer;
 	length: number;
-	/** Data that a loss of power leaves. */
+	/** Number of bytes that survive a loss of power. */
 	synced: number;
 }
 
@@ -21,26 +21,26 @@ interface Folder {
 export interface Appended {
 	readonly kind: RecordKind;
 	readonly id: string;
-	/** PROGRESS: the output that may be delivered. */
+	/** Of a PROGRESS record: the output that may be delivered. */
 	readonly bound: number;
-	/** PROGRESS: the output that has been delivered. */
+	/** Of a PROGRESS record: the output that has been delivered. */
 	readonly delivered: number;
 }
 
 export type SimDisk = ReturnType<typeof createSimDisk>;
 
-/** Calls back later, on the owning process. */
+/** Calls `done` later, if the owning process is still alive. */
 export type Delay = (label: string, done: () => void) => void;
 
 const RESERVE_BYTES = 4_000;
 
-/** One machine's disk. It survives its processes; each of them accesses it through `homeOf`. */
+/** A machine's disk, which survives processes; each process accesses it through `homeOf`. */
 export function createSimDisk() {
 	const folders = new Map<string, Folder>();
 	const keyOf = (id: string, epoch: number) => `${id}/${epoch}`;
 	const disk = {
 		room: Number.POSITIVE_INFINITY,
-		/** `process` must be alive to change anything; a dead one's appends are lost. */
+		/** Gives `process` access. After its death it changes nothing, and its appends are lost. */
 		homeOf: (process: { readonly dead: boolean }, onAppend: (record: Appended) => void, delay: Delay): JournalHome => ({
 			list: () =>
 				[...folders.values()]
@@ -75,11 +75,11 @@ export function createSimDisk() {
 				};
 			},
 		}),
-		/** Locks of a dead process are free again. */
+		/** Frees the locks of a dead process. */
 		releaseAll(process: object) {
 			for (const folder of folders.values()) if (folder.owner === process) folder.owner = undefined;
 		},
-		/** Unsynced data are lost, torn or damaged, at random. */
+		/** Loses, tears or damages data that were not synced, at random. */
 		losePower(random: Random) {
 			for (const file of allFiles()) {
 				const kept = random.int(file.synced, file.length);
@@ -87,7 +87,7 @@ export function createSimDisk() {
 				file.length = kept;
 			}
 		},
-		/** Cuts or flips something near the end of one file that no process has open. */
+		/** Cuts off or changes a byte near the end of a file that no process has open. */
 		damage(random: Random) {
 			const candidates = [...folders.values()].filter((folder) => folder.owner === undefined);
 			const files = candidates.flatMap((folder) => [...folder.files.values()]).filter((file) => file.length > 0);
@@ -97,7 +97,7 @@ export function createSimDisk() {
 			if (random.chance(0.5)) file.length = random.int(from, file.length);
 			else flip(file, random.int(from, file.length - 1), random);
 		},
-		/** Ids of the requests whose settlement, and whose admission, can be read. */
+		/** Ids of the requests whose settlement, and of those whose admission, can be read. */
 		readable() {
 			const settled = new Set<string>();
 			const admitted = new Set<string>();

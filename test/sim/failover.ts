@@ -1,7 +1,7 @@
 import { ledgerOf } from "./invariants.ts";
 import { addPending, type World } from "./world.ts";
 
-/** Longer than a statement takes: its answer is of after the snapshot. */
+/** Longer than a statement takes, so that the answer was given after the snapshot. */
 const NOTICED_MS = 2_000;
 
 /**
@@ -14,12 +14,12 @@ export function keepWhatIsLost(
 	revoked: ReadonlySet<string>,
 ): void {
 	world.failovers += 1;
-	// Forgotten grants are still spent by their holders.
+	// Instances may still spend grants that the new server has forgotten.
 	world.mayWriteOff = true;
 	for (const key of world.revokedForSure) if (!revoked.has(key)) world.revokedForSure.delete(key);
 	for (const { id, limit, drawn } of world.model.budgets.values())
 		if (world.ceilings.has(id)) world.ceilings.set(id, Math.max(drawn, limit ?? Number.POSITIVE_INFINITY));
-	// A period that the server has forgotten begins again.
+	// A daily budget that the new server has forgotten is created again.
 	for (const id of world.ceilings.keys())
 		if (id.includes(":") && !world.model.budgets.has(id)) world.ceilings.delete(id);
 	for (const id of knownBefore) {
@@ -27,7 +27,7 @@ export function keepWhatIsLost(
 		if (!record || world.model.usage.has(id)) continue;
 		world.count("usage that the new server does not know");
 		const owner = ledgerOf(world, record.host.id, record.epoch);
-		// Only a process that had an answer after the snapshot can notice that the server went back.
+		// A process can notice that the server went back only if it had an answer after the snapshot.
 		const notices = !world.goesBack || (owner?.process.heardMs ?? 0) > world.copiedMs + NOTICED_MS;
 		if (owner && notices) record.forgotten = true;
 		else record.excused = true;
@@ -35,7 +35,7 @@ export function keepWhatIsLost(
 	overtake(world);
 }
 
-/** Live epochs send their charges again; numbers of ended ones may be given again. */
+/** Live epochs send their charges again; the numbers of ended epochs may be assigned again. */
 function overtake(world: Omit<World, "database">): void {
 	for (const host of world.hosts) {
 		for (const process of [host.process, ...host.others]) {

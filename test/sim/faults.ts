@@ -54,12 +54,12 @@ export function createFaults(world: World) {
 		return [...world.requests.values()].filter((record) => record.host === host);
 	}
 
-	/** Usage of this host that is neither readable nor in the store may be forgotten. */
+	/** Lets the checks ignore usage of this host that is neither readable in its journal nor in the store. */
 	function excuse(host: Host, mayForget: (record: RequestRecord) => boolean): void {
 		const { settled, admitted } = host.disk.readable();
 		for (const record of recordsOf(host)) {
 			const row = world.model.usage.get(record.id);
-			// An attested settlement may still arrive later, unless it is lost here too.
+			// The settlement of a request attested as lost may still arrive, unless this disk has lost it too.
 			if (row && !(row.card === "" && row.charged === 0)) continue;
 			const forgotten = record.settled || record.settleAppended ? !settled.has(record.id) : !admitted.has(record.id);
 			// Progress records of a running request may be lost.
@@ -96,7 +96,7 @@ export function createFaults(world: World) {
 				world.heldAtDeath.set(leaseKey(budget, process.host.id, ledger.epoch), held);
 		}
 		process.dead = true;
-		// It would have sent them again.
+		// The dead process would have sent these settlements again.
 		for (const record of recordsOf(process.host))
 			if (record.forgotten && !world.model.usage.has(record.id)) record.excused = true;
 		process.host.disk.releaseAll(process);
@@ -130,7 +130,7 @@ export function createFaults(world: World) {
 	function pause(process: SimProcess): void {
 		world.onDelicate("cut off");
 		const forMs = random.chance(0.4) ? random.fraction() * 500 : random.fraction() * 15_000;
-		// A shorter pause within a longer one wakes nothing: timers wait for the end of the longer one.
+		// The longer pause decides when the process's timers continue.
 		process.pausedUntilMs = Math.max(process.pausedUntilMs, timeline.nowMs() + forMs);
 		timeline.after(forMs, `${process.name}: awake`, () => {
 			world.lastFaultMs = timeline.nowMs();
@@ -145,7 +145,7 @@ export function createFaults(world: World) {
 		timeline.after(forMs + random.fraction() * 3_000, `${process.name}: ended`, () => {
 			if (process.dead) return;
 			crashQuietly(process);
-			// Its journal waits for the next start of this identity.
+			// The journal waits for the next process with this identity.
 			if (host.process) crash(host.process);
 			else restartLater(host, 100);
 		});
@@ -156,7 +156,7 @@ export function createFaults(world: World) {
 		const which = random.pick(["both", "requests", "replies"]);
 		if (which !== "replies") process.link.requests = false;
 		if (which !== "requests") process.link.replies = false;
-		// During few other faults, for longer than its lease.
+		// With few other faults a pause is longer than a lease.
 		const leastMs = world.lonely ? 6_000 : 0;
 		timeline.after(leastMs + random.fraction() * (12_000 - leastMs), `${process.name}: connected`, () => {
 			process.link.requests = true;
@@ -193,7 +193,7 @@ export function createFaults(world: World) {
 		});
 	}
 
-	/** The present server in the state of a snapshot. */
+	/** Puts the present server back into the state of a snapshot. */
 	function goBack(): void {
 		const { standby } = database;
 		if (!standby || world.failovers > 0 || isFailingOver || !database.up) return;
@@ -226,7 +226,7 @@ export function createFaults(world: World) {
 		});
 	}
 
-	/** NTP, or a failover to a machine whose clock is ahead. */
+	/** Sets the server's clock forward, as NTP or a failover may. */
 	function stepServerClock(): void {
 		world.serverAheadMs += random.pick([-20_000, 8_000, 40_000, 3_600_000]);
 	}
@@ -274,7 +274,7 @@ export function createFaults(world: World) {
 		process.clock.wallOffsetMs += random.int(-3_600_000, 3_600_000);
 	}
 
-	/** Ends all faults: reconnects and restarts. */
+	/** Ends all faults: connects again and restarts processes. */
 	function heal(): void {
 		world.stormy = false;
 		world.lastFaultMs = timeline.nowMs();

@@ -1,6 +1,6 @@
 import type { World } from "./world.ts";
 
-/** The time a row stays locked: by a stopped transaction, or a hanging console. */
+/** Times in ms for which a row stays locked, by a stopped transaction or a hanging console. */
 const HOLD_MS = [50, 400, 3_000, 12_000];
 
 /** Locks rows of one account now and then: its budgets, its leases, its running requests. */

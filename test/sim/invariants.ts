@@ -4,12 +4,12 @@ import { budgetsOf, instanceKey, leaseKey, type ModelLease } from "./model-store
 import type { SimProcess } from "./process.ts";
 import { Broken, type PendingDraw, type RequestRecord, type World } from "./world.ts";
 
-/** The time without faults before the weather is calm: leases run out, restarts are over. */
+/** Time without faults after which leases have ended and restarts are over, in ms. */
 const CALM_MS = 12_000;
-/** The time after a lock's release in which its account may still be affected by retries. */
+/** Time after a lock's release in which retries may still delay the account, in ms. */
 const AFTER_HOLD_MS = 1_500;
 
-/** Built once for each: building and hashing them took most of a step's time. */
+/** Keys that were built once: building and hashing them took most of a step's time. */
 const keys = new WeakMap<object, string>();
 
 function keyOf(of: object, budget: string, instance: string, epoch: number): string {
@@ -23,7 +23,7 @@ function keyOf(of: object, budget: string, instance: string, epoch: number): str
 
 const restOf = (lease: ModelLease) => lease.granted - lease.returned - lease.settled;
 
-/** The invariants after every step. Those that only the store can change are checked after its statements. */
+/** Checks the invariants after a step; those that only the store can break, only after its statements. */
 export function checkStep(world: World): void {
 	if (world.storeChanged) checkBudgets(world);
 	world.storeChanged = false;
@@ -35,7 +35,7 @@ function watchDraws(world: World): void {
 	const now = new Map<SimProcess, Map<string, number>>();
 	for (const draw of world.draws) {
 		const { process, budgets, least } = draw;
-		// The epoch gets no answer any more; its ledger is kept until the end of the run.
+		// The epoch gets no further answers; its ledger is kept until the end of the run.
 		if (process.dead) {
 			world.draws.delete(draw);
 			continue;
@@ -43,7 +43,7 @@ function watchDraws(world: World): void {
 		const known = now.get(process) ?? new Map<string, number>();
 		now.set(process, known);
 		for (const budget of budgets) {
-			// Where no credit was left once, every refusal is right.
+			// If a budget had no credit at some time, every refusal is right.
 			const before = least.get(budget) ?? 0;
 			if (before <= 0) continue;
 			const covered = known.get(budget) ?? coverage(world, budget, process);
@@ -53,20 +53,20 @@ function watchDraws(world: World): void {
 	}
 }
 
-/** No fault for some time before `sinceMs`, nor after it. */
+/** Whether there was no fault since some time before `sinceMs`. */
 export const isCalm = (world: World, sinceMs: number) =>
 	!world.stormy &&
 	world.failovers === 0 &&
 	sinceMs - CALM_MS >= world.lastFaultMs &&
 	world.hosts.every(({ process }) => process !== undefined);
 
-/** A row of the account was locked since `sinceMs`, or shortly before. */
+/** Whether a row of the account was locked since `sinceMs`, or shortly before. */
 export function hadHeldRows({ heldRows, timeline }: World, account: string, sinceMs: number): boolean {
 	const held = heldRows.get(account);
 	return held !== undefined && (held.rows > 0 || held.untilMs + AFTER_HOLD_MS > Math.min(sinceMs, timeline.nowMs()));
 }
 
-/** No budget is overspent, and every nano-dollar is in one place. */
+/** Checks that no budget is overspent and that every nano-dollar is in one place. */
 function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
 	const drawn = new Map<string, number>();
 	for (const lease of model.leases.values()) {
@@ -82,7 +82,7 @@ function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
 		}
 		const paidIn = () =>
 			model.entries.reduce((sum, entry) => sum + (entry.account === budget.id ? entry.amount : 0), 0);
-		// A day's cap is that of its first request, or a later change.
+		// A day's cap is the one of the day's first request, or a later change.
 		if (!ceilings.has(budget.id) && budget.id.includes(":"))
 			ceilings.set(budget.id, budget.limit ?? Number.POSITIVE_INFINITY);
 		const ceiling = budget.kind === "account" ? paidIn() : (ceilings.get(budget.id) ?? Number.POSITIVE_INFINITY);
@@ -91,14 +91,14 @@ function checkBudgets({ model, ceilings, mayWriteOff }: World): void {
 	}
 }
 
-/** An instance's free, reserved and unflushed amounts are within its lease. */
+/** Checks that an instance's free, reserved and unflushed amounts fit in its lease. */
 function checkMemory(world: World): void {
 	const { model, hosts, pendingCharges, overtaken } = world;
 	for (const host of hosts) {
 		for (const process of [host.process, ...host.others]) {
 			if (!process || process.dead) continue;
 			for (const ledger of process.ledgers) {
-				// Grants that the database forgot are still spent by their holders.
+				// Instances still spend grants that the database has forgotten.
 				if (overtaken.has(ledger)) continue;
 				if (model.instances.get(instanceKey(host.id, ledger.epoch))?.state === "left") {
 					if (ledger !== process.instanceLease?.present()) process.ledgers.delete(ledger);
@@ -110,7 +110,7 @@ function checkMemory(world: World): void {
 					const key = keyOf(slice, budget, host.id, ledger.epoch);
 					const lease = model.leases.get(key);
 					const rest = lease ? restOf(lease) : 0;
-					// A server that went back gives the numbers of dead epochs again, whose charges are not this one's.
+					// The server assigns numbers of dead epochs again; their pending charges are not those of the new epoch.
 					const pending = world.goesBack && world.failovers > 0 ? 0 : (pendingCharges.get(key) ?? 0);
 					if (free + held + pending > rest) {
 						throw new Broken(
@@ -193,9 +193,9 @@ function sliceOf(ledger: Ledger, budget: string): Readonly<Slice> | undefined {
 	return undefined;
 }
 
-/** A refusal is right only if credit was short at some moment of the call, whatever fails in between. */
+/** Checks a refusal: credit must have been short at some moment of the call, whatever failed in between. */
 export function checkShortage(world: World, draw: PendingDraw, shortage: Shortage): void {
-	// Holdings of epochs of a former server are unknown.
+	// After a failover it is unknown what an earlier server's epochs hold.
 	if (world.failovers > 0) return;
 	world.count("refusals checked");
 	const least = Math.min(draw.least.get(shortage.budget) ?? 0, coverage(world, shortage.budget, draw.process));
@@ -206,7 +206,7 @@ export function checkShortage(world: World, draw: PendingDraw, shortage: Shortag
 	}
 }
 
-/** At rest, memory and store agree to the nano-dollar: no credit is stranded. */
+/** Checks at rest that memory and store agree to the nano-dollar, so that no credit is stranded. */
 export function checkAtRest(world: World): void {
 	for (const host of world.hosts) {
 		const ledger = host.process?.instanceLease?.present();
@@ -216,7 +216,7 @@ export function checkAtRest(world: World): void {
 			if (lease.instance !== host.id || lease.epoch !== ledger.epoch || lease.state !== "open") continue;
 			const slice = slices.get(lease.budget);
 			const known = slice ? slice.free + slice.held + slice.unacknowledged + slice.returning : 0;
-			// A grant for a dead epoch, whose number a server gave again, stays held until the present one ends.
+			// A dead epoch's grant stays held until the end of the epoch that was given the same number.
 			if (known < restOf(lease) && world.goesBack) continue;
 			if (known !== restOf(lease)) {
 				throw new Broken(`${host.id} knows of ${known} of ${lease.budget}, its lease says ${restOf(lease)}`);
@@ -225,7 +225,7 @@ export function checkAtRest(world: World): void {
 	}
 }
 
-/** After everything was stopped and replayed. */
+/** Checks the books after everything was stopped and all journals replayed. */
 export function checkEnd(world: World): void {
 	const { model } = world;
 	checkBudgets(world);
@@ -247,12 +247,12 @@ export function checkEnd(world: World): void {
 	for (const record of world.requests.values()) checkRequest(world, record);
 }
 
-/** The charges of a project's keys were drawn from it, whichever budgets their requests name. */
+/** Checks that the charges of a project's keys were drawn from the project, whichever budgets the requests name. */
 function checkProjects({ model, keys }: World): void {
 	const charged = new Map<string, number>();
 	for (const row of model.usage.values()) {
 		const project = keys.get(row.key)?.project;
-		// The budgets of requests attested as lost are unknown.
+		// A request attested as lost does not name its budgets.
 		if (project && row.card !== "") charged.set(project, (charged.get(project) ?? 0) + row.charged);
 	}
 	for (const [project, sum] of charged) {

@@ -7,7 +7,7 @@ import { Broken, type RequestRecord, type World } from "./world.ts";
 
 const CUTS_MEAN_MS = 500;
 
-/** The total grants of each lease of a budget when its limit was lowered. */
+/** Total grants of each lease of a budget at the moment when its limit was lowered. */
 type GrantedBefore = ReadonlyMap<string, number>;
 
 /** The last lowering of a limit that a process has applied, and its reservations since. */
@@ -69,7 +69,7 @@ export function checkLowered(
 	record: RequestRecord,
 	hold: Hold,
 ): void {
-	// Grants of a former server do not count on this one.
+	// Grants by an earlier server do not count at this one.
 	if (world.failovers > 0) return;
 	for (const budget of budgetsOf(record)) {
 		const lowered = process.lowered.get(budget);

@@ -14,14 +14,14 @@ import type { SimServer } from "./server.ts";
 import { LEASE_TTL_MS } from "./terms.ts";
 import type { SimKey, World } from "./world.ts";
 
-/** Small, so that there are several. */
+/** Leases that a close handles at a time: few, so that closing takes several statements. */
 const CLOSE_BATCH = 3;
 const ignored = () => {};
 
 /** The model's statements, as each party sends them. */
 export function createModelDatabase(world: Omit<World, "database">, server: SimServer): SimDatabase {
 	const { model, mutant } = world;
-	/** Marks of servers on which everybody has waited for one lease. */
+	/** Servers on which every instance has waited for one lease. */
 	const quietServers = new Set([model.server]);
 	/** A cap: its limit, and whether it renews each day. */
 	const projectFields = (id: string): ProjectFields => {
@@ -144,7 +144,7 @@ export function createModelDatabase(world: Omit<World, "database">, server: SimS
 			if (daily) model.dailyCaps.set(id, limit);
 			model.budgets.set(id, { id, kind: "project", account, limit: daily ? null : limit, drawn: 0, writtenOff: 0 });
 		},
-		// The model has no function for them.
+		// The model does not simulate shares of rate limits.
 		shares: () => undefined,
 		adjust: (account, amount, moved) =>
 			server.appending(
@@ -209,7 +209,7 @@ function ledgerStore(
 				server.atOnce(() => model.giveBack(id, epoch, requests)),
 			),
 		flush(settled, open) {
-			// The state at its sending: the statement may arrive after the writer has forgotten it.
+			// Copies the settlements as they are sent: the statement may arrive after the writer has forgotten them.
 			const events = [...settled];
 			return call(
 				"flush",
@@ -235,14 +235,14 @@ function ledgerStore(
 	};
 }
 
-/** As the Postgres store does it. */
+/** Maps an error as the store on Postgres does. */
 function asLedgerError(error: unknown): unknown {
 	if (error instanceof RowHeld) return new DatabaseBusy(error.message);
 	const exceeded = error instanceof CheckViolated && error.message === "lease_covers_settled";
 	return exceeded ? new LeaseExceeded("more was charged than the lease holds") : error;
 }
 
-/** As the store on Postgres: names the history by where the server is in it. */
+/** Adds the server's position in history to answers, as the store on Postgres does. */
 function withHistory(store: HeartbeatStore): HeartbeatStore {
 	const history = createServerHistory({ log: silentLog });
 	async function placed<Position extends LogPosition | null>(ask: () => Promise<Position>): Promise<Position> {

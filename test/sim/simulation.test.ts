@@ -6,8 +6,8 @@ import { type SimResult, simulate } from "./simulate.ts";
 testsMayTake(300_000);
 
 /**
- * One seed in calm weather and three in storms, which together cover every fault of the first sixteen seeds and are
- * quick. The long form, `bun run sim`, takes 10,000.
+ * One seed with few faults and three with many, which together cover all kinds of faults and are quick. The long form,
+ * `bun run sim`, runs 10,000.
  */
 const SEEDS = [
 	[7, 25],

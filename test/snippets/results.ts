@@ -5,7 +5,7 @@ import { TOOLS } from "../../src/web/snippets/tools.ts";
 /** A row of the table: tool, versions, method, time, result. */
 export type Row = readonly [id: string, versions: string, way: string, day: string, outcome: string];
 
-/** The last cell of a successful row. */
+/** The result in a successful row of the table. */
 export const FINE = "streamed, charged once";
 export const NOT_RUN = "not run";
 

@@ -20,7 +20,7 @@ import { TRIALS, type Trial } from "./trials.ts";
 
 /** Longest run of a tool: Open WebUI alone downloads 7 GB. */
 const TIMEOUT_MS = 2_700_000;
-/** Environment variables of the machine's package clients; no others are passed on. */
+/** Environment variables that the machine's package clients need; no others are passed on. */
 const OF_CLIENTS =
 	/^(PIP_|npm_config_|GO|PYENV_|JAVA_HOME|MAVEN_|SSL_CERT|REQUESTS_CA|NODE_EXTRA_CA|CURL_CA|https?_proxy|no_proxy)/i;
 const CLIENTS = Object.fromEntries(Object.entries(Bun.env).filter(([name]) => OF_CLIENTS.test(name)));

@@ -310,7 +310,7 @@ describe("a request that replicas fail on", () => {
 		const errors = [];
 		for (const accountId of ["a", "b", "a", "c"])
 			errors.push((await collect(openChat(upstreams, model, chatCall({ accountId })))).error);
-		// The first failure may be the request's or the server's.
+		// The first failure cannot be attributed yet: the request or the server may be at fault.
 		expect(errors.slice(1).map((error) => (error as UpstreamFailure).kind)).toEqual(["failed", "failed", "failed"]);
 	});
 

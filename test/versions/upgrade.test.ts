@@ -151,7 +151,7 @@ async function withFleet(
 		const findings = await judge(fleet, load, await upstream.report());
 		const broken = findings.filter((finding) => finding.broken.length > 0);
 		expect(broken.map(({ claim, broken: examples }) => `${claim}: ${examples.slice(0, 3).join(" | ")}`)).toEqual([]);
-		// Only a limit of their own, or an instance that restarts, refuses requests.
+		// Requests are refused only for reaching a limit, or by an instance that restarts.
 		const codes = new Set(load.sent.flatMap(({ status, code }) => (status >= 500 ? [`${status} ${code}`] : [])));
 		expect(
 			[...codes].filter((code) => !/^50[234] (upstream_error|upstream_timeout|service_unavailable)$/.test(code)),

@@ -28,7 +28,7 @@ const BILLED = { company: "Ada Ltd", address: "1 Mill Lane\nLondon", vatId: "GB1
 const tab = await open({ elsewhere: [stripe.payUrl] });
 const { page } = tab;
 
-/** An event of Stripe, signed with `secret`. Returns the status that the service answers. */
+/** Sends an event that is signed with `secret`, as Stripe does; returns the answer's status. */
 async function tell(secret: string, type: string, object: Record<string, unknown>): Promise<number> {
 	const { body, signature } = await signedEvent(secret, type, object);
 	const headers = { "content-type": "application/json", "stripe-signature": signature };
@@ -37,7 +37,7 @@ async function tell(secret: string, type: string, object: Record<string, unknown
 	return response.status;
 }
 
-/** The payment page of this number; it must be the last opened one. */
+/** The payment page with this number, which must be the one opened last. */
 function opened(number: number): OpenedPage {
 	const found = stripe.pages[number];
 	if (found === undefined || stripe.pages.length !== number + 1)
@@ -210,7 +210,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 	test("the way from sign-up to the first answer takes 11 clicks, 5 fields", async () => {
 		if (LONG) await becomeVisitor(tab);
 		const before = stripe.pages.length;
-		// The button's place can be read only until the page is left.
+		// Where the button is, which must be read before the page is left.
 		let box: Awaited<ReturnType<Locator["boundingBox"]>> = null;
 		const lookWhere = async (route: Route) => {
 			box = await page.getByRole("button", { name: "Pay by card" }).boundingBox();
@@ -260,7 +260,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 		}
 	});
 
-	// The short form leaves saved cards to `billing/auto-top-ups.test.ts`.
+	// In the short run `billing/auto-top-ups.test.ts` covers saved cards.
 	test.if(LONG)("a card saved on Stripe's page is charged automatically", async () => {
 		await walk(page, "/credit");
 		await panel.getByRole("button", { name: "Save a card" }).click();
@@ -300,7 +300,7 @@ describe.skipIf(!hasChromium)("top-up by card in a browser", () => {
 		expect(await problemsOf(page)).toEqual([]);
 		await page.setViewportSize({ width: 360, height: 800 });
 		await page.emulateMedia({ colorScheme: "dark" });
-		// A reload, since colours that fade from one scheme to the other match neither.
+		// Loads the page again, since colours that fade from one scheme to the other match neither.
 		await page.reload();
 		await panel.getByText("Save the settings again to resume automatic top-ups.").waitFor();
 		expect(await problemsOf(page)).toEqual([]);

@@ -27,7 +27,7 @@ const owner = await signedUp(service);
 await owner.send("PATCH", "/api/console/account", { name: "Example Works" });
 await owner.send("POST", "/api/console/keys", { name: "the owner's key" });
 const house = await open({ person: owner });
-// A passkey requires a host name instead of an address.
+// Passkeys need a host name: they do not work at an IP address.
 const site = service.url.replace("127.0.0.1", "localhost");
 const guest = await open({ elsewhere: [site, `${issuer}/auth?`] });
 
@@ -138,7 +138,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(key?.state).toBe("revoked");
 		const navigation = page.getByRole("navigation", { name: "Main" });
 		await navigation.getByRole("link", { name: "Usage" }).click();
-		// Credit is hidden from developers; the guest owns the account that is shown now.
+		// The guest's own account is shown now, so the navigation has the credit page, which developers do not see.
 		await navigation.getByRole("link", { name: "Credit" }).waitFor();
 		await navigation.getByRole("link", { name: "Keys" }).click();
 		await page.getByText("No keys yet.").waitFor();
@@ -149,7 +149,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(new Set(refused.map((failure) => failure.slice(0, 7)))).toEqual(new Set(["404 GET"]));
 	});
 
-	// `console/company.test.ts` guards it in the short form, with a real provider.
+	// In the short run `console/company.test.ts` covers the company's sign-in, with a real provider.
 	test.if(LONG)("people of a company sign in by its own provider", async () => {
 		const { page } = house;
 		await page.getByRole("button", { name: "Set up single sign-on" }).click();
@@ -250,7 +250,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		expect(late).toBe(403);
 		await signOut();
 		await cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: false });
-		// The changed options let the browser skip user verification; its answer states that it did.
+		// Changes the options so that the browser skips user verification; the browser's answer still claims it.
 		await page.route("**/passkey/sign-in-begin", async (route) => {
 			const response = await route.fetch();
 			await route.fulfill({ response, json: { ...(await response.json()), userVerification: "discouraged" } });
@@ -258,7 +258,7 @@ describe.skipIf(!hasChromium)("a member of an account in a browser", () => {
 		await refused();
 		await page.unroute("**/passkey/sign-in-begin");
 		await cdp.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: true });
-		// A lower counter than the stored one means a copied passkey.
+		// Raises the stored counter: a passkey with a lower one counts as copied.
 		await service.db.sql`update passkey set counter = 1000000`;
 		await refused();
 		// A removed passkey cannot sign in.

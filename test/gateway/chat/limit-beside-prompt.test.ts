@@ -3,7 +3,10 @@ import { ask, errorOf, priceOf } from "../../support/chat.ts";
 import { withChat } from "../../support/service.ts";
 import { reply } from "../../support/upstream-server.ts";
 
-/** Servers refuse an output limit that does not fit into the context next to the prompt; the gateway always sends one. */
+/**
+ * Servers refuse an output limit that does not fit in the context together with the prompt; the gateway always sends
+ * one.
+ */
 
 const { upstream, service } = await withChat({ dialect: "vllm" });
 

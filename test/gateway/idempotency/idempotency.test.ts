@@ -146,7 +146,7 @@ test("a form is the same with another boundary", async () => {
 	expect((await send("anew", 2, { model: "text" })).status).toBe(422);
 });
 
-test("the same bytes under another boundary are another form", async () => {
+test("the same bytes with another boundary are another form", async () => {
 	const { secret } = await service.customer();
 	const part = (boundary: string, head: string, content: string | Uint8Array) =>
 		Buffer.concat([

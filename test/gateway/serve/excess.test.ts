@@ -40,7 +40,7 @@ async function answered(secret: string, how: How = "whole"): Promise<void> {
 	} else await client.until("[DONE]");
 }
 
-test.each(HOWS)("is covered by credit left in Postgres (%s)", async (how) => {
+test.each(HOWS)("an excess is charged to credit left in Postgres (%s)", async (how) => {
 	const { secret, accountId } = await service.customer();
 	await answered(secret, how);
 	const row = await onlyUsage(service, accountId);
@@ -49,7 +49,7 @@ test.each(HOWS)("is covered by credit left in Postgres (%s)", async (how) => {
 	expect(Number(row.written_off_nano_usd)).toBe(0);
 });
 
-test.each(HOWS)("is written off once all credit is taken (%s)", async (how) => {
+test.each(HOWS)("an excess is written off once all credit is taken (%s)", async (how) => {
 	const credit = 12_000_000;
 	const { secret, accountId } = await service.customer({ exactCredit: credit });
 	await answered(secret, how);
@@ -79,7 +79,7 @@ async function whileHeld(
 	});
 }
 
-test("is charged once if the client leaves during the draw", async () => {
+test("an excess is charged once if the client leaves during the draw", async () => {
 	const [leaver, stayer] = [await service.customer(), await service.customer()];
 	await whileHeld(leaver, async (client) => client.leave());
 	let last: Promise<string> | undefined;
@@ -93,7 +93,7 @@ test("is charged once if the client leaves during the draw", async () => {
 	}
 });
 
-test("is bounded by the key's cap", async () => {
+test("an excess is charged up to the key's cap", async () => {
 	const { secret, accountId } = await service.customer({ settings: { capNanoUsd: 9_000_000 as never } });
 	await answered(secret);
 	const row = await onlyUsage(service, accountId);
@@ -101,7 +101,7 @@ test("is bounded by the key's cap", async () => {
 	expect((await service.reconciled()).filter((check) => !check.ok)).toEqual([]);
 });
 
-test("is settled at once by a stop", async () => {
+test("a stop settles a request with an excess at once", async () => {
 	const customer = await service.customer();
 	const { accountId } = customer;
 	await whileHeld(customer, (client) => Promise.race([service.app.stop(), client.until("[DONE]")]));

@@ -29,7 +29,7 @@ async function finish(events: number, tokens: number, times: number): Promise<vo
 	}
 }
 
-test("learns the tokens of an event from finished streams", async () => {
+test("the estimate learns the tokens of an event from finished streams", async () => {
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 12 });
 	await finish(40, 41, 3);
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 6 });
@@ -55,7 +55,7 @@ test("charges six tokens to a client that leaves after six", async () => {
 	});
 });
 
-test("stays within twice the size and the reservation", async () => {
+test("the estimate stays within twice the size and the reservation", async () => {
 	await finish(1, 2_000, 60);
 	expect(await estimate()).toEqual({ basis: "estimated", completion_tokens: 24 });
 	expect(await estimate("test-model", { max_tokens: 9 })).toEqual({ basis: "estimated", completion_tokens: 9 });

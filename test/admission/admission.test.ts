@@ -107,7 +107,7 @@ const codeOf = (run: () => unknown) =>
 		(error) => error.code as string,
 	);
 
-test("decides again after a draw, with rights that were taken away since", async () => {
+test("admission decides again after a draw, with rights that were taken away since", async () => {
 	const changes: Record<string, (world: ReturnType<typeof setUp>) => void> = {
 		api_key_revoked: ({ key }) => (key.state = "revoked"),
 		account_suspended: ({ key }) => (key.account.state = "suspended"),
@@ -127,7 +127,7 @@ test("decides again after a draw, with rights that were taken away since", async
 	}
 });
 
-test("checks the key in the turn in which its credit is reserved", async () => {
+test("admission checks the key in the turn in which its credit is reserved", async () => {
 	const { admission, key, request, state } = setUp();
 	admission.check(key);
 	key.state = "revoked";
@@ -135,7 +135,7 @@ test("checks the key in the turn in which its credit is reserved", async () => {
 	expect(state.reserved).toEqual([]);
 });
 
-test("refuses by the new period's shortage, not by that of an ended one", async () => {
+test("admission refuses by the new period's shortage, not by that of an ended one", async () => {
 	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	const lacking = (day: string): Shortage => ({ ...SHORT, budget: `key_1:day:${day}` });
 	const midnight = (Math.floor(clock.wallMs() / 86_400_000) + 1) * 86_400_000;
@@ -186,7 +186,7 @@ test("waits for a cap's change that is in the database but not yet applied here"
 	expect(draws).toBe(2);
 });
 
-test("reserves from the former day while the database's day has not begun", async () => {
+test("admission reserves from the former day while the database's day has not begun", async () => {
 	const { admission, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	clock.advance(13 * 3_600_000);
@@ -210,7 +210,7 @@ test("reserves from the former day while the database's day has not begun", asyn
 	expect(state.drawnOn.at(-1)).toEqual([today]);
 });
 
-test("lets at most a thousand requests wait for a cap's change", async () => {
+test("admission lets at most a thousand requests wait for a cap's change", async () => {
 	const { admission, key, request, state, clock } = setUp({ capNanoUsd: nanoUsd(1_000), capPeriod: "day" });
 	toNoon(clock);
 	const today = `key_1:day:${new Date(clock.wallMs()).toISOString().slice(0, 10)}`;
@@ -227,7 +227,7 @@ test("lets at most a thousand requests wait for a cap's change", async () => {
 	expect(new Set(await Promise.all(waiting))).toEqual(new Set(["admitted"]));
 });
 
-test("does not count a request without credit against its key's limits", async () => {
+test("admission does not count a request without credit against its key's limits", async () => {
 	const { admission, request, state } = setUp({ requestsPerMinute: 1, concurrencyMax: 1 });
 	state.free = 0;
 	state.whileDrawn = () => SHORT;
@@ -249,7 +249,7 @@ test("refuses at the account's limit of concurrent requests, except lines of bat
 	expect(await codeOf(() => admission.check(key))).toBe("rate_limit_exceeded");
 });
 
-test("makes room for the next request when one ends", async () => {
+test("admission makes room for the next request when one ends", async () => {
 	const { admission, request } = setUp({ concurrencyMax: 1 });
 	const first = (await admission.admit(request())) as Admitted;
 	expect(await codeOf(() => admission.admit(request()))).toBe("rate_limit_exceeded");
@@ -257,7 +257,7 @@ test("makes room for the next request when one ends", async () => {
 	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 });
 
-test("requires some credit for a request that costs nothing", async () => {
+test("admission requires some credit for a request that costs nothing", async () => {
 	const { admission, request, state } = setUp();
 	await admission.admit(request(10, 0));
 	expect(state.reserved).toEqual([nanoUsd(1)]);
@@ -266,7 +266,7 @@ test("requires some credit for a request that costs nothing", async () => {
 	expect(await codeOf(() => admission.admit(request(10, 0)))).toBe("insufficient_quota");
 });
 
-test("draws again when others took the credit, a bounded number of times", async () => {
+test("admission draws again when others took the credit, a bounded number of times", async () => {
 	const { admission, request, state } = setUp();
 	state.free = 0;
 	let draws = 0;
@@ -278,7 +278,7 @@ test("draws again when others took the credit, a bounded number of times", async
 	expect(draws).toBe(64);
 });
 
-test("draws on the project and the present period of both caps, in order", () => {
+test("admission draws on the project and the present period of both caps, in order", () => {
 	const { admission, request, state, key, project, clock } = setUp(
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "month" },
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "day" },
@@ -297,7 +297,7 @@ test("draws on the project and the present period of both caps, in order", () =>
 	]);
 });
 
-test("names the budget that lacks credit, and when its cap renews", async () => {
+test("admission names the budget that lacks credit, and when its cap renews", async () => {
 	const { admission, request, state, clock } = setUp(
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "day" },
 		{ capNanoUsd: nanoUsd(1_000), capPeriod: "month" },
@@ -320,7 +320,7 @@ test("names the budget that lacks credit, and when its cap renews", async () => 
 	expect(await refusal(`key_1:day:${day}`)).toEqual(["key_cap_exceeded", tomorrow]);
 });
 
-test("applies a project's models and its archival to its keys", async () => {
+test("admission applies a project's models and its archival to its keys", async () => {
 	const { admission, request, project, key, state } = setUp({ models: new Set(["m"]) }, { models: ["m"] });
 	expect(await codeOf(() => admission.admit(request()))).toBe("admitted");
 	Object.assign(project as ProjectEntry, { models: new Set(["another"]) });
@@ -333,7 +333,7 @@ test("applies a project's models and its archival to its keys", async () => {
 	expect(state.reserved).toHaveLength(1);
 });
 
-test("counts all keys of a project against its limits", async () => {
+test("admission counts all keys of a project against its limits", async () => {
 	for (const limit of [{ concurrencyMax: 2 }, { requestsPerMinute: 2 }]) {
 		const { admission, request, sister, key, project } = setUp({ requestsPerMinute: 100 }, limit);
 		const first = await admission.admit(request());
@@ -354,7 +354,7 @@ test("counts all keys of a project against its limits", async () => {
 	}
 });
 
-test("does not count a request without credit against its project's limits", async () => {
+test("admission does not count a request without credit against its project's limits", async () => {
 	const { admission, request, state } = setUp({}, { concurrencyMax: 1, requestsPerMinute: 1 });
 	state.free = 0;
 	state.whileDrawn = () => SHORT;

@@ -49,7 +49,7 @@ test("a flood of one kind of mail does not stop another", async () => {
 	await waitFor(() => mailsTo(victim.email).some(({ text }) => text.includes("/reset?token=")), "the link");
 });
 
-test("sends five more reset links an hour after strangers used up five", async () => {
+test("the console sends five more reset links an hour after strangers used up five", async () => {
 	const victim = await signedUp(service);
 	const links = () => mailsTo(victim.email).filter(({ text }) => text.includes("/reset?token=")).length;
 	for (const expected of [5, 10, 15, 20]) {
@@ -93,7 +93,7 @@ const USUAL = [
 	"👩‍🚀 Ada",
 ];
 
-test("refuses names with links or markup, accepts people's names", async () => {
+test("the console refuses names with links or markup, accepts people's names", async () => {
 	const person = await signedUp(service);
 	for (const name of NAMES) {
 		const shown = name.slice(0, 40);

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { LinkedQueue, type QueueNode } from "../../src/base/linked-queue.ts";
 
-test("keeps insertion order when any element leaves", () => {
+test("the queue keeps insertion order when any element leaves", () => {
 	const step = fc.record({ comes: fc.boolean(), which: fc.nat() });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {

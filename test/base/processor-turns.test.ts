@@ -15,12 +15,12 @@ function setUp() {
 	return turns;
 }
 
-test("runs work at once while the turn has time left", () => {
+test("the queue runs work at once while the turn has time left", () => {
 	const turns = createProcessorTurns();
 	expect([turns.run("a", () => 1), turns.run("b", () => 2), turns.begin("c", 1)]).toEqual([1, 2, undefined]);
 });
 
-test("passes errors of work on, at once or later", async () => {
+test("the queue passes errors of work on, at once or later", async () => {
 	const fail = () => {
 		throw new Error("of the work");
 	};
@@ -28,7 +28,7 @@ test("passes errors of work on, at once or later", async () => {
 	await expect(setUp().run("a", fail)).rejects.toThrow("of the work");
 });
 
-test("leaves other events their turn between steps", async () => {
+test("the queue leaves other events their turn between steps", async () => {
 	const turns = setUp();
 	const done: string[] = [];
 	const all = [1, 2, 3].map((nth) =>
@@ -45,7 +45,7 @@ test("leaves other events their turn between steps", async () => {
 	expect(done).toEqual(["step 1", "other", "step 2", "other", "step 3", "other"]);
 });
 
-test("serves the owner first that used least of the processor", async () => {
+test("the queue serves the owner first that used least of the processor", async () => {
 	const turns = setUp();
 	const done: string[] = [];
 	const all: unknown[] = [];

@@ -26,7 +26,7 @@ async function outcomes(topUpId: string): Promise<string[]> {
 	return rows.map((row) => row.outcome);
 }
 
-test("refuses a cent above Stripe's maximum without a record", async () => {
+test("the console refuses a cent above Stripe's maximum without a record", async () => {
 	const { page } = await atThePage("999999.99");
 	expect(page.amount).toBe(99_999_999);
 	const customer = await newCustomer();
@@ -103,7 +103,7 @@ test("a payment is credited once over repeated, concurrent and different events"
 	expect(entries.map((entry) => entry.kind)).toEqual(["top_up"]);
 });
 
-test("refuses a partial payment, another currency and an unknown page, on record", async () => {
+test("a partial payment, another currency or an unknown page is refused on record", async () => {
 	const { customer, page, paymentId } = await atThePage();
 	expect(await send("checkout.session.completed", session(page, paymentId, { amount_total: 9_999 }))).toBe(200);
 	expect(await send("checkout.session.completed", session(page, paymentId, { currency: "eur" }))).toBe(200);

@@ -13,7 +13,7 @@ const problemsOf = (brand: string): string => {
 	}
 };
 
-test("reads all fields with variables, a mail address as a link", () => {
+test("a brand's fields are read with variables, a mail address as a link", () => {
 	const text = `models: nothing that matters here
 brand:
   name: \${NAME}

@@ -97,7 +97,7 @@ test("a request for the retired last model of a kind names the day", async () =>
 	expect(() => modelFor(catalog.current(), "vectors", { kind: "rerank" })).toThrow("No model for this endpoint");
 });
 
-test("retires a model at its day without a change of the file", async () => {
+test("a model retires on its day without a change of the file", async () => {
 	const path = join(temporaryFolder(), "tollgate.yaml");
 	writeFileSync(path, TEXT);
 	const { clock, catalog } = catalogAt(NEW_YEAR_MS - 60_000);

@@ -101,7 +101,7 @@ describe("init", () => {
 	});
 });
 
-test("writes the same file whatever a server calls its model", () => {
+test("`init` writes the same file whatever a server calls its model", () => {
 	const name = fc.string({ minLength: 1, maxLength: 60, unit: "grapheme" }).filter((text) => !text.includes("${"));
 	const servable = name.filter((text) => text.trim() === text && !/\p{Cc}/u.test(text));
 	fc.assert(

@@ -102,7 +102,7 @@ const refusedAt = (command: string, responseCode: number) =>
 	Object.assign(new Error("refused"), { command, responseCode });
 const wait = () => db.sql`update batch_notice set next_at = now()`;
 
-test("sends no notice unless the account enables it", async () => {
+test("the console sends no notice unless the account enables it", async () => {
 	const { id } = await newAccount(null);
 	await ended(id);
 	await ended((await newAccount({})).id);
@@ -110,7 +110,7 @@ test("sends no notice unless the account enables it", async () => {
 	expect([mails, calls, await rows(), await db.sql`select * from batch_end`]).toEqual([[], [], [], []] as never);
 });
 
-test("sends each ending as OpenAI's event, signed, without customer text", async () => {
+test("the console sends each ending as OpenAI's event, signed, without customer text", async () => {
 	const { id } = await newAccount({ url: "https://hook.example/" });
 	const ids = new Map<string, string>();
 	for (const ending of ["completed", "failed", "expired", "cancelled"] as const)
@@ -134,7 +134,7 @@ test("sends each ending as OpenAI's event, signed, without customer text", async
 	expect((await rows()).map(({ state, answer }) => [state, answer])).toEqual(Array(4).fill(["sent", 200]));
 });
 
-test("mails the key's maker if a member, else the paying roles", async () => {
+test("the console mails the key's maker if a member, else the paying roles", async () => {
 	const maker = await newAccount({ mail: "maker" }, 2);
 	const carl = await maker.join("developer");
 	await db.sql`insert into audit_event (id, actor, action, subject, account_id, detail) values
@@ -160,7 +160,7 @@ test("mails the key's maker if a member, else the paying roles", async () => {
 	expect(mails[0]?.text).not.toContain("secret prompt");
 });
 
-test("mails no former member", async () => {
+test("the console mails no former member", async () => {
 	const { id, owners } = await newAccount({ mail: "owners" }, 2);
 	onMail = () => Promise.reject(new Error("away"));
 	await ended(id);
@@ -186,7 +186,7 @@ test("concurrent consoles send each notice once", async () => {
 	expect([new Set(mails.map((mail) => mail.id)).size, mails.length]).toEqual([4, 4]);
 });
 
-test("repeats an attempt of a dead console under the same id", async () => {
+test("the console repeats an attempt of a dead console under the same id", async () => {
 	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
 	await ended(id);
 	onCall = onMail = () => new Promise<never>(() => {});
@@ -210,7 +210,7 @@ test("repeats an attempt of a dead console under the same id", async () => {
 	expect((await rows()).map(({ state }) => state)).toEqual(["sent", "sent"]);
 });
 
-test("retries at growing intervals and gives up after three days", async () => {
+test("the console retries at growing intervals and gives up after three days", async () => {
 	const { id } = await newAccount({ mail: "owners", url: "https://hook.example/" });
 	await ended(id);
 	onCall = async () => ({ status: 503 });
@@ -261,7 +261,7 @@ test("retries at growing intervals and gives up after three days", async () => {
 	]);
 });
 
-test("retries a mail if the server refuses the sender, not the mail", async () => {
+test("the console retries a mail if the server refuses the sender, not the mail", async () => {
 	const { id } = await newAccount({ mail: "owners" });
 	await ended(id);
 	for (const [command, responseCode] of [

@@ -216,7 +216,7 @@ test("a PDF has names in Latin, Greek and Cyrillic, with every amount and link",
 	expect(bytes.length).toBeLessThan(100_000);
 });
 
-test("refuses a PDF with a writing system its font lacks; the page shows the text", async () => {
+test("a text that the PDF's font lacks is refused in the PDF and shown on the page", async () => {
 	const statement = await read(second);
 	for (const company of ["北京", "שלום", "سلام", "บริษัท", "कंपनी", "Acme 🚀"]) {
 		const buyer = { ...NOBODY, company };
@@ -308,7 +308,7 @@ test("a PDF of 3,000 movements has few pages and yields the event loop", async (
 
 const PDF = new Uint8Array();
 
-test("makes two PDFs at a time, at most one of an account, in turn", async () => {
+test("the console makes two PDFs at a time, at most one of an account, in turn", async () => {
 	const queue = createPdfQueue({ clock: systemClock });
 	const begun: string[] = [];
 	const ends = new Map<string, () => void>();
@@ -336,7 +336,7 @@ test("makes two PDFs at a time, at most one of an account, in turn", async () =>
 	expect(await made[50]).toBe("overloaded");
 });
 
-test("caches the last 200 PDFs", async () => {
+test("the console caches the last 200 PDFs", async () => {
 	const queue = createPdfQueue({ clock: systemClock });
 	let made = 0;
 	const make = (key: string) =>

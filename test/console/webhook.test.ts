@@ -37,7 +37,7 @@ const message = (path: string, body = '{"id":"evt_1"}') => {
 const never = new AbortController().signal;
 const send = createWebhookSender({ production: false });
 
-test("signs the example of the standard", async () => {
+test("the sender signs the example of the standard", async () => {
 	const example = {
 		...message("/", '{"test": 2432232314}'),
 		id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -67,7 +67,7 @@ test("two libraries accept the signature and refuse changes", async () => {
 	expect(webhookSecret("another secret", "salt")).not.toBe(secret);
 });
 
-test("reads only the status, follows no redirect, has a deadline", async () => {
+test("the sender reads only the status, follows no redirect, has a deadline", async () => {
 	const before = received.length;
 	expect(await send(message("/moved"), never)).toEqual({ status: 307 });
 	expect(received.length).toBe(before + 1);
@@ -126,7 +126,7 @@ test("in production refuses names of private networks in any notation", async ()
 	expect(received.length).toBe(before);
 });
 
-test("connects to the checked address although the name changes", async () => {
+test("the sender connects to the checked address although the name changes", async () => {
 	const hello = Promise.withResolvers<string>();
 	const listener = untilEnd(
 		Bun.listen({
@@ -149,7 +149,7 @@ test("connects to the checked address although the name changes", async () => {
 	expect(answers).toEqual([]);
 }, 15_000);
 
-test("requires https without a password", () => {
+test("the sender requires https without a password", () => {
 	for (const url of [
 		"http://hook.example/",
 		"ftp://hook.example/",
@@ -163,7 +163,7 @@ test("requires https without a password", () => {
 	expect(publicUrlProblem(`https://hook.example/${"x".repeat(2_000)}`, true)).toBe("Enter a valid URL.");
 });
 
-test("accepts addresses of the public internet only", () => {
+test("the sender accepts addresses of the public internet only", () => {
 	for (const address of ["8.8.8.8", "1.1.1.1", "172.15.0.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00::1"])
 		expect({ address, is: isPublicAddress(address) }).toEqual({ address, is: true });
 	for (const address of [
@@ -186,7 +186,7 @@ test("accepts addresses of the public internet only", () => {
 		expect({ address, is: isPublicAddress(address) }).toEqual({ address, is: false });
 });
 
-test("limits the length of the normalized URL", () => {
+test("the sender limits the length of the normalized URL", () => {
 	const written = (url: string) => new URL(url).href;
 	for (const sign of ["x", "é", "東", "\u{1f600}", " ", '"'])
 		for (const before of ["https://hook.example/", "https://hook.example/?q=", `https://${"東".repeat(20)}.example/`]) {

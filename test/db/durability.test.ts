@@ -5,7 +5,7 @@ import { withDatabase } from "../support/database.ts";
 import { createManualClock } from "../support/upstream-clock.ts";
 import { waitFor } from "../support/wait.ts";
 
-test("reports set-ups that can lose confirmed usage", () => {
+test("the check reports set-ups that can lose confirmed usage", () => {
 	const said = (commit: string, waitedFor: string, standbys: number) =>
 		durabilityProblem({ commit, waitedFor, standbys }) ?? "nothing";
 	expect(said("on", "", 0)).toBe("nothing");
@@ -18,7 +18,7 @@ test("reports set-ups that can lose confirmed usage", () => {
 	for (const standbys of [0, 1]) expect(said("off", "*", standbys)).toContain("synchronous_commit is off");
 });
 
-test("logs a set-up that can lose usage once, and its end", async () => {
+test("the check logs a set-up that can lose usage once, and its end", async () => {
 	const db = await withDatabase();
 	const real = await readDurability(db.statements);
 	// The test server runs without durability and without standbys.

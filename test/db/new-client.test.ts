@@ -54,7 +54,7 @@ async function answersAt(url: string): Promise<void> {
 	expect(await runHere(["account", "list"], env)).toMatchObject({ exitCode: 0, stderr: "" });
 }
 
-test("connects to a name and to an IPv4 address", async () => {
+test("the client connects to a name and to an IPv4 address", async () => {
 	await answersAt(database.url);
 	await answersAt(addressAt(`localhost:${server.port}`));
 });
@@ -84,18 +84,18 @@ test("tries several hosts in turn, first the one that answered", async () => {
 	expect(await asked()).toEqual([2, 3]);
 });
 
-test("takes host and port from the query", async () => {
+test("the client takes host and port from the query", async () => {
 	await answersAt(addressAt("nowhere.invalid:1", { host: server.hostname, port: server.port }));
 	await answersAt(addressAt("127.0.0.1:1", { port: server.port }));
 });
 
-test.skipIf(!HAS_IPV6)("connects to an IPv6 address", async () => {
+test.skipIf(!HAS_IPV6)("the client connects to an IPv6 address", async () => {
 	const port = await alsoAt({ host: "::1", port: 0 });
 	await answersAt(addressAt(`[::1]:${port}`));
 	await answersAt(addressAt("localhost:1", { host: "::1", port: String(port) }));
 });
 
-test("connects to a socket folder in the query or as the host", async () => {
+test("the client connects to a socket folder in the query or as the host", async () => {
 	await alsoAt({ path: join(folder, ".s.PGSQL.7777") });
 	await answersAt(addressAt("localhost:7777", { host: folder }));
 	await answersAt(addressAt("localhost", { host: folder, port: "7777" }));
@@ -105,7 +105,7 @@ test("connects to a socket folder in the query or as the host", async () => {
 	expect([exitCode, stderr]).toEqual([1, expect.stringContaining("correct the socket folder and the port")]);
 });
 
-test("accepts spaces around the address, and user and password in the query", async () => {
+test("the client accepts spaces around the address, and user and password in the query", async () => {
 	const spaces = [
 		` ${database.url}`,
 		`${database.url} `,
@@ -125,7 +125,7 @@ test("accepts spaces around the address, and user and password in the query", as
 	}
 });
 
-test("decodes user, password and database name", async () => {
+test("the client decodes user, password and database name", async () => {
 	const name = `${server.pathname.slice(1)} 50%`;
 	const client = database.sql;
 	await client.unsafe(`create role "a@b" login superuser password 'one@two,three@four'`);
@@ -141,7 +141,7 @@ test("decodes user, password and database name", async () => {
 	}
 });
 
-test("shows no part of a password with special characters", async () => {
+test("the client shows no part of a password with special characters", async () => {
 	const secret = ["hunter2", "hunter3"];
 	for (const sign of ["/", "?", "#", "@", "@,", ",@", "@/", "@?", "@#"]) {
 		const passwords = [secret.join(sign), `12${sign}${secret.join("")}`, `${secret.join(sign)},${secret.join(sign)}`];
@@ -155,7 +155,7 @@ test("shows no part of a password with special characters", async () => {
 	}
 }, 60_000);
 
-test("names a wrong host, database, port or sslmode", async () => {
+test("the client names a wrong host, database, port or sslmode", async () => {
 	const wrong = {
 		"postgres://u:hunter2@%zz/db": "a % in its host",
 		"postgres://u:hunter2@h/%zz": "a % in its host or its database",
@@ -185,7 +185,7 @@ test("names a wrong host, database, port or sslmode", async () => {
 	}
 });
 
-test("refuses an invalid address without showing its password", async () => {
+test("the client refuses an invalid address without showing its password", async () => {
 	for (const host of ["a:1,b c:2", "a:99999", "a:x", "[::1", ""]) {
 		const env = { DATABASE_URL: `postgres://user:hunter2@${host}/name`, DATA_DIR: folder };
 		const { exitCode, stderr } = await runHere(["account", "list"], env);
@@ -194,7 +194,7 @@ test("refuses an invalid address without showing its password", async () => {
 	}
 });
 
-test("makes no connection after an end during its pause", async () => {
+test("the client makes no connection after an end during its pause", async () => {
 	const at = await alsoAt({ host: "127.0.0.1", port: 0 });
 	const url = addressAt(`127.0.0.1:${at}`);
 	let made = 0;
@@ -219,7 +219,7 @@ test("makes no connection after an end during its pause", async () => {
 	await next.end({ timeout: 1 });
 });
 
-test("sends no query of its own, and is the only importer of the driver", async () => {
+test("the client sends no query of its own, and is the only importer of the driver", async () => {
 	expect(await withClient(database.url, async ({ options }) => options.fetch_types)).toBe(false);
 	const makers: string[] = [];
 	const source = join(import.meta.dir, "../../src");
@@ -243,7 +243,7 @@ test.each([
 	expect(await shown(withSetting(database.url.replace(/\?.*/, ""), name, value), setting)).toBe(expected);
 });
 
-test.skipIf(process.platform !== "linux")("sets the socket's keepalives", async () => {
+test.skipIf(process.platform !== "linux")("the client sets the socket's keepalives", async () => {
 	const wanted = { keepalives_idle: 31, keepalives_interval: 7, keepalives_count: 3, tcp_user_timeout: 9_000 };
 	const url = Object.entries(wanted).reduce((to, [name, value]) => withSetting(to, name, String(value)), database.url);
 	const ofSockets = await withClient(url, async () =>

@@ -113,7 +113,7 @@ test("without a live gateway the last models are shown as unconnected", async ()
 	expect(await seen()).toMatchObject({ gateways: 0, models: [], replicas: [] });
 });
 
-test("writes no second row version without a change, and writes a change", async () => {
+test("a gateway writes no second row version without a change, and writes a change", async () => {
 	const one = await gateway("a");
 	await one.see(replica());
 	const [before] = await database.sql`select at, xmin::text from gateway_report`;
@@ -133,7 +133,7 @@ test("concurrent reads share one query", async () => {
 	expect(await console.current()).not.toBe(first);
 });
 
-test("deletes reports of gateways that ended long ago", async () => {
+test("a gateway deletes reports of gateways that ended long ago", async () => {
 	for (const [id, live] of [
 		["gone", false],
 		["idle", true],
@@ -147,7 +147,7 @@ test("deletes reports of gateways that ended long ago", async () => {
 	expect(rows.map((row) => row.instance_id)).toEqual(["idle", "last"]);
 });
 
-test("writes a deleted report again with the next load", async () => {
+test("a gateway writes a deleted report again with the next load", async () => {
 	const one = await gateway("a");
 	await one.see(replica());
 	await database.sql`delete from gateway_report`;

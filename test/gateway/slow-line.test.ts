@@ -76,7 +76,7 @@ async function sendSlowly(secret: string, { path, type, body, headers = {} }: Se
 	return parseRaw(await client.ended()).status;
 }
 
-test("serves slow clients with every kind of body", async () => {
+test("the gateway serves slow clients with every kind of body", async () => {
 	const { secret } = await service.customer();
 	const ways: Sent[] = [
 		chat,
@@ -87,7 +87,7 @@ test("serves slow clients with every kind of body", async () => {
 	expect(await Promise.all(ways.map((way) => sendSlowly(secret, way)))).toEqual(ways.map(() => 200));
 }, 60_000);
 
-test("serves another request on a long-idle connection", async () => {
+test("the gateway serves another request on a long-idle connection", async () => {
 	kept.write(rawPost("/v1/chat/completions", idle, ask("again")));
 	await waitFor(() => kept.text().split("HTTP/1.1 200").length === 3, "the second answer");
 });

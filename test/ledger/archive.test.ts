@@ -62,7 +62,7 @@ const problems = async () =>
 		problem === null ? [] : [`${path.slice(folder.length + 1)}: ${problem}`],
 	);
 
-test("writes each sealed day once, as two files that agree with their seals", async () => {
+test("the archive has each sealed day once, as two files that agree with their seal", async () => {
 	expect(await archive()).toEqual(DAYS);
 	const files = await checkPath(folder);
 	expect(files.map(({ day, kind, rows, problem }) => [day, kind, rows, problem])).toEqual([
@@ -83,7 +83,7 @@ test("writes each sealed day once, as two files that agree with their seals", as
 	expect(readdirSync(folder)).toHaveLength(6);
 });
 
-test("stores whole nano-dollars and microseconds in the Parquet columns", async () => {
+test("the archive stores whole nano-dollars and microseconds in the Parquet columns", async () => {
 	await archive();
 	const file = await asyncBufferFromFile(join(folder, "usage-2026-01-02.parquet"));
 	const rows = await parquetReadObjects({ file });
@@ -129,7 +129,7 @@ async function forge(
 }
 const sha256 = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
 
-test("finds any changed value of a file that was written again", async () => {
+test("the archive finds any changed value of a file that was written again", async () => {
 	await archive();
 	await forge("usage-2026-01-02.parquet", () => {});
 	await forge("entries-2026-01-02.parquet", () => {});
@@ -179,7 +179,7 @@ test("finds a day with a forged seal, and a missing day, by the chain of seals",
 	);
 });
 
-test("reports a file that is no archive as a problem", async () => {
+test("the archive reports a file that is no archive as a problem", async () => {
 	await archive();
 	const path = join(folder, "usage-2026-01-02.parquet");
 	const whole = readFileSync(path);
@@ -221,7 +221,7 @@ test("refuses a day whose rows changed since its seal, without leaving a file", 
 	expect(readdirSync(folder)).toEqual([]);
 });
 
-test("builds the same row text from the database and from a file's values", async () => {
+test("the archive builds the same row text from the database and from a file's values", async () => {
 	const rows = await db.sql`select books_usage_row(e) as row from usage_event e where e.rate_card_id <> ''`;
 	expect(rows).toHaveLength(3 * REQUESTS_A_DAY);
 	for (const { row } of rows) expect(rowOfValues("usage", valuesOfRow("usage", row))).toBe(row);
@@ -283,7 +283,7 @@ function copied(path: string): string {
 	return copy;
 }
 
-test("repeats a failed upload in the next run", async () => {
+test("the archive repeats a failed upload in the next run", async () => {
 	const place = ownPlaces["a bucket"]();
 	await db.sql`update sealed_day set archived_at = null`;
 	let puts = 0;
@@ -330,7 +330,7 @@ for (const [where, open] of Object.entries(ownPlaces))
 		expect(files.map(({ problem }) => problem)).toEqual(Array(6).fill(null));
 	});
 
-test("removes the work folder of a killed process, not of a living one", async () => {
+test("the archive removes the work folder of a killed process, not of a living one", async () => {
 	const script = `
 		import { openWorkFolder } from ${JSON.stringify(join(import.meta.dir, "../../src/base/work-folder.ts"))};
 		const { path } = openWorkFolder("tollgate-archive-");
@@ -358,7 +358,7 @@ test("removes the work folder of a killed process, not of a living one", async (
 	}
 });
 
-test("writes only the entries of a day whose requests are removed", async () => {
+test("the archive writes only the entries of a day whose requests are removed", async () => {
 	const place = ownPlaces["a folder"]();
 	await db.sql`update removal set usage_before = '2026-01-02'`;
 	await archiveDays(db.statements, place, { own: false });

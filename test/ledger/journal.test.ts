@@ -310,7 +310,7 @@ test("keeps eight acknowledged segments for a while, and drops them on a full di
 	expect(files.size).toBe(1);
 });
 
-test("reads all settlements that Postgres has, kept segments included", () => {
+test("the journal reads all settlements that Postgres has, kept segments included", () => {
 	const disk = openJournalDisk(folder(), { create: true });
 	const { journal } = openTestJournal(disk, createManualClock(), { segmentBytesMax: 500, keepMs: 1_000 });
 	const ids = Array.from({ length: 6 }, (_, number) => `r${number}`);

@@ -53,7 +53,7 @@ test.each([
 	expect([kept.list(), journals()]).toEqual([[], []]);
 });
 
-test("removes kept journals after their time, and all to make room", () => {
+test("the job removes kept journals after their time, and all to make room", () => {
 	const { clock, kept, written } = withHome(60_000);
 	const offMs = Date.now() - clock.wallMs();
 	clock.advance(offMs);

@@ -32,7 +32,7 @@ async function nextDay({ sql }: Books): Promise<void> {
 	await sql`update removal set op_round_at = op_round_at - interval '1 day'`;
 }
 
-test("removes old operations, leases and epochs without changing balances", async () => {
+test("the job removes old operations, leases and epochs without changing balances", async () => {
 	const books = await agedBooks();
 	const before = await money(books);
 	expect(before[0]).toMatchObject({ spent: 5 * 46 });
@@ -53,7 +53,7 @@ test("removes old operations, leases and epochs without changing balances", asyn
 	expect(await books.broken()).toEqual(["every closed day is as it was sealed"]);
 });
 
-test("keeps unsealed rows and rows of epochs that have not ended", async () => {
+test("the job keeps unsealed rows and rows of epochs that have not ended", async () => {
 	const books = await agedBooks();
 	const { sql, db } = books;
 	const epoch = await goLive(db, "long");
@@ -76,7 +76,7 @@ test("keeps unsealed rows and rows of epochs that have not ended", async () => {
 	expect(await money(books)).toEqual(before);
 });
 
-test("records and seals a late settlement of a removed epoch once", async () => {
+test("the job records and seals a late settlement of a removed epoch once", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	await removeLeases(books.deps, KEPT_DAYS);
@@ -100,7 +100,7 @@ test("records and seals a late settlement of a removed epoch once", async () => 
 	expect(await money(books)).toEqual(after);
 });
 
-test("runs concurrently with late settlements without losing or doubling any", async () => {
+test("the job runs concurrently with late settlements without losing or doubling any", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	const at = settled.at(-1)?.event.at ?? 0;
@@ -140,7 +140,7 @@ test("an epoch's number is never assigned again after its removal", async () => 
 	expect(row).toEqual({ epoch: 6 });
 });
 
-test("keeps the rows behind a balance constant over restarts", async () => {
+test("the job keeps the rows behind a balance constant over restarts", async () => {
 	const books = await agedBooks();
 	const { sql } = books;
 	const restarts = (from: number, to: number) => sql`

@@ -101,14 +101,14 @@ async function pass(clock: ManualClock, seconds: number): Promise<void> {
 	}
 }
 
-test("claims no account credit for a request that its key's cap refuses", async () => {
+test("the ledger claims no account credit for a request that its key's cap refuses", async () => {
 	const { ledger, slices, state } = await build("process");
 	state.refused = "capped";
 	expect(await ledger.draw({ account: "rich", key: "capped" }, usd(10))).toMatchObject({ budget: "capped" });
 	expect(slices.get("rich")).toBeUndefined();
 });
 
-test("reserves from both budgets or from neither, after the journal's record", async () => {
+test("the ledger reserves from both budgets or neither, after the journal's record", async () => {
 	const { ledger, sum, slices, written, state } = await build("process");
 	const key = slices.get("k");
 	if (key) key.free = usd(99);
@@ -125,7 +125,7 @@ test("reserves from both budgets or from neither, after the journal's record", a
 	expect(written.length).toBe(1);
 });
 
-test("frees the rest at a settlement and keeps the charge unacknowledged", async () => {
+test("the ledger frees the rest at a settlement and keeps the charge unacknowledged", async () => {
 	const { ledger, sum, clock } = await build("process");
 	const hold = held(ledger, request(100));
 	ledger.settle(hold, outcome(30));
@@ -136,7 +136,7 @@ test("frees the rest at a settlement and keeps the charge unacknowledged", async
 	expect(sum("a")).toEqual({ free: usd(970), held: usd(0), unacknowledged: usd(0) });
 });
 
-test("acknowledges each of many settlements with its own charge", async () => {
+test("the ledger acknowledges each of many settlements with its own charge", async () => {
 	const { ledger, sum, clock } = await build("process");
 	const settle = (cost: number) => {
 		const hold = held(ledger, request(100));
@@ -156,7 +156,7 @@ test("acknowledges each of many settlements with its own charge", async () => {
 	expect(sum("k")).toEqual({ free: usd(909), held: usd(0), unacknowledged: usd(0) });
 });
 
-test("takes a cost above the bound from free credit and writes the rest off", async () => {
+test("the ledger takes a cost above the bound from free credit and writes the rest off", async () => {
 	const { ledger, sum, slices } = await build("process");
 	const hold = held(ledger, request(100));
 	const key = slices.get("k");
@@ -198,7 +198,7 @@ test.each([
 	expect(sum(lowered)).toEqual({ free: usd(fresh - 4), held: usd(0), unacknowledged: usd(4) });
 });
 
-test("journals each growth of a request's bound before it counts", async () => {
+test("the ledger journals each growth of a request's bound before it counts", async () => {
 	const { ledger, written } = await build("process");
 	const hold = held(ledger, request(100));
 	for (const [delivered, bound] of [
@@ -248,7 +248,7 @@ test("an answer waits for nothing, the disk or Postgres by the journal's mode", 
 	expect(steps).toBe(2);
 });
 
-test("refuses new requests with 503 while the queue is full", async () => {
+test("the ledger refuses new requests with 503 while the queue is full", async () => {
 	const { ledger, state } = await build("process");
 	state.away = true;
 	for (let n = 0; n < 4; n++) {
@@ -272,7 +272,7 @@ test("an unjournalled settlement frees its hold's rest only once Postgres has it
 	expect(sum("a")).toEqual({ free: usd(996), held: usd(0), unacknowledged: usd(0) });
 });
 
-test("closes its leases after the last settlement when it retires", async () => {
+test("the ledger closes its leases after the last settlement when it retires", async () => {
 	const { ledger, written, clock, state } = await build("process");
 	const hold = held(ledger, request(10));
 	const retired = ledger.retire(10_000);
@@ -287,7 +287,7 @@ test("closes its leases after the last settlement when it retires", async () => 
 	expect(written.slice(-2)).toEqual(["leases closed", "destroy"]);
 });
 
-test("keeps its journal and closes no lease when it runs out of time", async () => {
+test("the ledger keeps its journal and closes no lease when it runs out of time", async () => {
 	const { ledger, written, clock, state } = await build("process");
 	const hold = held(ledger, request(10));
 	state.away = true;
@@ -301,7 +301,7 @@ test("keeps its journal and closes no lease when it runs out of time", async () 
 	expect(written.at(-1)).toBe("close");
 });
 
-test("settles a request that waits for credit at the end of the drain time", async () => {
+test("the ledger settles a request that waits for credit at the end of the drain time", async () => {
 	const { ledger, written, clock, state } = await build("process", 10);
 	const hold = held(ledger, request(10));
 	state.grantsHang = true;
@@ -314,7 +314,7 @@ test("settles a request that waits for credit at the end of the drain time", asy
 	expect(written.slice(-2)).toEqual(["settle 10", "close"]);
 });
 
-test("settles a request after the journal's end as its replay will", async () => {
+test("the ledger settles a request after the journal's end as its replay will", async () => {
 	for (const mode of ["process", "host", "remote"] as const) {
 		const { ledger, written, clock, sum } = await build(mode);
 		const hold = held(ledger, request(10));
@@ -336,7 +336,7 @@ test("settles a request after the journal's end as its replay will", async () =>
 	}
 });
 
-test("rejects waits for Postgres in mode remote when the journal closes", async () => {
+test("the ledger rejects waits for Postgres in mode remote when the journal closes", async () => {
 	const { ledger, state, clock } = await build("remote");
 	state.away = true;
 	const [running, over] = [held(ledger, request(10)), held(ledger, request(10))];

@@ -42,7 +42,7 @@ test("nothing is stored of a record whose next piece does not fit", async () => 
 	expect(rest.every((byte) => byte === 0)).toBe(true);
 });
 
-test("continues with writes when the file cannot be mapped further", () => {
+test("the journal continues with writes when the file cannot be mapped further", () => {
 	const path = join(root, newUuid());
 	const file = openJournalDisk(path, { create: true }).create("00000001.log");
 	linkSync(join(path, "00000001.log"), join(path, "kept"));
@@ -53,7 +53,7 @@ test("continues with writes when the file cannot be mapped further", () => {
 	expect(readFileSync(join(path, "kept")).equals(Buffer.concat(blocks))).toBe(true);
 });
 
-test("maps only file systems that keep a page in place", () => {
+test("the journal maps only file systems that keep a page in place", () => {
 	const [ext4, xfs, btrfs, nfs] = [0xef53, 0x58465342, 0x9123683e, 0x6969];
 	expect([ext4, xfs, btrfs, nfs, btrfs | 0].map(canMap)).toEqual([true, true, false, false, false]);
 });

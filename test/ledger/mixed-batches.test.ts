@@ -118,7 +118,7 @@ async function expectRows(events: readonly SettledEvent[]): Promise<void> {
 		});
 }
 
-test("records each field of a settlement, whatever the others of its batch have", async () => {
+test("a flush records each field of a settlement, whatever its batch contains", async () => {
 	const { int, pick, chance, shuffled } = createRandom(12);
 	await makeAccount(db, "say", 9_000_000, { "say-key": null, "say-more": null });
 	await goLive(db, "say");
@@ -142,7 +142,7 @@ test("records each field of a settlement, whatever the others of its batch have"
 	await expect(store.flush([settledEvent("say", "say-key", 0, { model: "a\0b" })], "[]")).rejects.toThrow();
 });
 
-test("records each field of a late settlement", async () => {
+test("a flush records each field of a late settlement", async () => {
 	const { pick } = createRandom(13);
 	await makeAccount(db, "late", 9_000_000, { "late-key": null, "late-more": null });
 	await goLive(db, "late");

@@ -37,7 +37,7 @@ test("a recall whose notification was lost is found within two seconds", async (
 	answers.stop();
 });
 
-test("answers newer recalls of a budget after a slow answer, others at once", async () => {
+test("newer recalls of a budget wait for a slow answer, other budgets' do not", async () => {
 	const { clock, state, answers } = build();
 	const { promise, resolve } = Promise.withResolvers<void>();
 	state.held = promise;
@@ -57,7 +57,7 @@ test("answers newer recalls of a budget after a slow answer, others at once", as
 	answers.stop();
 });
 
-test("queries Postgres at most once in ten milliseconds", async () => {
+test("an instance queries Postgres at most once in ten milliseconds", async () => {
 	const { clock, state, answers } = build();
 	for (let asked = 0; asked < 20; asked++) {
 		answers.hear();

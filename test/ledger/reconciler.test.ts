@@ -121,7 +121,7 @@ test("many callers share one run that began after their requests", async () => {
 	one.stop();
 });
 
-test("reports a result that cannot be recorded, and runs again", async () => {
+test("the check reports a result that cannot be recorded, and runs again", async () => {
 	const { books, instance, pass, history } = world();
 	const add = history.add;
 	history.add = () => Promise.reject(new Error("the database is away"));
@@ -136,7 +136,7 @@ test("reports a result that cannot be recorded, and runs again", async () => {
 	one.stop();
 });
 
-test("does not report a run that a stop cut off", async () => {
+test("the check does not report a run that a stop cut off", async () => {
 	for (const isStopped of [false, true]) {
 		const { instance, pass, holdChecks, history, said } = world();
 		const goOn = holdChecks();
@@ -153,7 +153,7 @@ test("does not report a run that a stop cut off", async () => {
 	}
 });
 
-test("reads the newest run that is young enough", async () => {
+test("the check reads the newest run that is young enough", async () => {
 	const db = await createTestDatabase();
 	try {
 		const history = createBooksHistory(db.statements);
@@ -169,7 +169,7 @@ test("reads the newest run that is young enough", async () => {
 	}
 });
 
-test("ignores a run dated in the future", async () => {
+test("the check ignores a run dated in the future", async () => {
 	const db = await createTestDatabase();
 	try {
 		const history = createBooksHistory(db.statements);
@@ -183,7 +183,7 @@ test("ignores a run dated in the future", async () => {
 	}
 });
 
-test("starts no second run at the moment a shared one begins", async () => {
+test("the check starts no second run at the moment a shared one begins", async () => {
 	const { books, rows, instance, holdChecks, clock } = world();
 	const one = instance();
 	clock.advance(MINUTE_MS);

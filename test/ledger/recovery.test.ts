@@ -161,7 +161,7 @@ test("journals that wait for a locked row delay no other journal", async () => {
 	expect([failed, names(), journals.waiting()]).toEqual([0, [], 0]);
 });
 
-test("replays more journals than may wait at once after the locked row is free", async () => {
+test("more journals than may wait at once are replayed once the row is unlocked", async () => {
 	let isHeld = true;
 	const { recover, names, home, closedInPart } = left(() => (isHeld ? { busy: new Set(["b"]) } : {}));
 	for (let place = 0; place < 25; place++) cpSync(join(home, "gone"), join(home, `a${place}`), { recursive: true });

@@ -29,7 +29,7 @@ test("refuses a request only once every instance with a slice has answered the r
 	expect(await drawn).toBe("refused");
 });
 
-test("answers 503 if the refusal cannot be proved in time", async () => {
+test("a request gets 503 if its refusal cannot be proved in time", async () => {
 	const { slices, state, clock } = scripted(5);
 	state.unanswered = 1;
 	const drawn = outcome(slices.draw(["b"], usd(50)));

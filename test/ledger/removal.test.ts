@@ -9,7 +9,7 @@ import { goLive, settledEvent, wish } from "./fixture.ts";
 
 const OLD = 3 * REQUESTS_A_DAY;
 
-test("removes old requests and keeps their sums through checks and rebuilds", async () => {
+test("the job removes old requests and keeps their sums through checks and rebuilds", async () => {
 	const books = await agedBooks();
 	const { sql, settled, statements } = books;
 	const before = { hours: await books.hours(), spent: await books.spent() };
@@ -39,7 +39,7 @@ test("removes old requests and keeps their sums through checks and rebuilds", as
 	expect(await books.broken()).toEqual(["every closed day is as it was sealed"]);
 });
 
-test("refuses and counts a removed request that a journal brings back", async () => {
+test("the job refuses and counts a removed request that a journal brings back", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	// A live epoch whose journal still has settlements from long ago.
@@ -93,7 +93,7 @@ test("charges requests of an epoch with a slow clock that began after the remova
 	expect(await cutBooks.broken()).toEqual([]);
 });
 
-test("does not take a late settlement for the beginning of its epoch", async () => {
+test("the job does not take a late settlement for the beginning of its epoch", async () => {
 	const { sql, settled } = cutBooks;
 	const [old] = settled;
 	if (old === undefined) throw new Error("there is one");
@@ -128,7 +128,7 @@ test("waits until all have ended that may not know the limit, and sums are made"
 	expect(await removeUsage(deps, KEPT_DAYS, false)).toBe(OLD);
 });
 
-test("keeps a request of a fast clock until its own time", async () => {
+test("the job keeps a request of a fast clock until its own time", async () => {
 	const books = await agedBooks();
 	const { sql, settled } = books;
 	const ahead = settled[1]?.event;
@@ -140,7 +140,7 @@ test("keeps a request of a fast clock until its own time", async () => {
 	expect(await books.spent()).toEqual(before);
 });
 
-test("leaves the same rows wherever it stops", async () => {
+test("the job leaves the same rows wherever it stops", async () => {
 	const books = await agedBooks();
 	const { sql, statements } = books;
 	const before = await books.hours();
@@ -196,7 +196,7 @@ test("stops at a day that is unsealed, differs from its seal or lacks an archive
 	expect(leapt).toEqual({ kept: true });
 });
 
-test("leaves out requests attested as lost that are old enough to be removed", async () => {
+test("the job leaves out requests attested as lost that are old enough to be removed", async () => {
 	const { sql } = uncutBooks;
 	const [{ epoch } = {}] = await sql`select instance_join('lost', 60000) as epoch`;
 	await sql`

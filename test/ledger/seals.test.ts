@@ -84,7 +84,7 @@ const OLDEST = "select request_id from usage_event order by settled_at limit 1";
 const DAYS = `select date '${TODAY}' - day as ago, usage_rows, charged_nano_usd, top_up_nano_usd, adjustment_nano_usd,
 	granted_nano_usd, returned_nano_usd, encode(seal, 'hex') as seal, problem from sealed_day order by day`;
 
-test("seals days that are over in order, with their sums", () =>
+test("the job seals days that are over in order, with their sums", () =>
 	onBooks(async ({ seal, run, broken }) => {
 		expect(await seal()).toBeGreaterThanOrEqual(3);
 		const day = { usage_rows: "4", charged_nano_usd: "46", granted_nano_usd: "2000", returned_nano_usd: "100" };
@@ -195,7 +195,7 @@ for (const which of ["min(day)", "min(day) + 1", "max(day)"]) {
 		}));
 }
 
-test("seals leases of ended epochs, and again after a late settlement", () =>
+test("the job seals leases of ended epochs, and again after a late settlement", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		const sealed = async () =>
 			(await run("select budget_id || instance_id as id from lease where sealed order by 1")).map(({ id }) => id);
@@ -217,7 +217,7 @@ test("seals leases of ended epochs, and again after a late settlement", () =>
 		expect(await broken()).toEqual([]);
 	}));
 
-test("lets a late settlement replace a sealed request attested as lost", () =>
+test("the job lets a late settlement replace a sealed request attested as lost", () =>
 	onBooks(async ({ seal, run, verify, broken }) => {
 		const id = newUuid();
 		await run(`
@@ -234,7 +234,7 @@ test("lets a late settlement replace a sealed request attested as lost", () =>
 		]);
 	}));
 
-test("records nothing in a closed day when the clock goes back", () =>
+test("the job records nothing in a closed day when the clock goes back", () =>
 	onBooks(async ({ statements, seal, run }) => {
 		await seal();
 		// Simulates that the open day was closed while the clock was ahead.
@@ -252,7 +252,7 @@ test("records nothing in a closed day when the clock goes back", () =>
 		).toEqual([{ usage: 2, operations: 3, entries: 1 }]);
 	}));
 
-test("closes a day after an hour, once its transactions have ended", async () => {
+test("the job closes a day after an hour, once its transactions have ended", async () => {
 	const closed = async (end: string, margin: string) => {
 		const [row] = await db.statements<{ closed: boolean }>`
 			select books_closed(${end}::timestamptz, ${margin}::interval) as closed`;

@@ -56,7 +56,7 @@ function build({ batchMax = 10, flushAt = 10, queueMax = 100 } = {}) {
 	return { clock, writer, state, flushes, late, acknowledged, events, settle, pass, logged };
 }
 
-test("flushes after the interval and acknowledges then", async () => {
+test("the writer flushes after the interval and acknowledges then", async () => {
 	const { settle, pass, flushes, acknowledged } = build();
 	settle("a");
 	settle("b");
@@ -89,7 +89,7 @@ test.each(["who hurries", "a full batch"])(
 	},
 );
 
-test("flushes a full batch at once and running requests at their interval", async () => {
+test("the writer flushes a full batch at once and running requests at their interval", async () => {
 	const { settle, pass, flushes, writer } = build({ flushAt: 3 });
 	writer.open({ slot: 0, json: () => '"long"', isOpen: () => true });
 	for (const id of ["a", "b", "c", "d"]) settle(id);
@@ -110,7 +110,7 @@ test("flushes a full batch at once and running requests at their interval", asyn
 	]);
 });
 
-test("acknowledges a settlement with its own batch, not the one on its way", async () => {
+test("the writer acknowledges a settlement with its own batch, not the one on its way", async () => {
 	const { settle, pass, flushes, acknowledged, state, writer } = build();
 	const answers: ((answer: "ok" | Error) => void)[] = [];
 	state.flush = () =>
@@ -140,7 +140,7 @@ test("acknowledges a settlement with its own batch, not the one on its way", asy
 	expect([writer.queued(), writer.oldestAgeMs()]).toEqual([0, 0]);
 });
 
-test("repeats a refused flush with the same ids", async () => {
+test("the writer repeats a refused flush with the same ids", async () => {
 	const { settle, pass, flushes, acknowledged, state, writer } = build();
 	let failures = 5;
 	state.flush = async () => {
@@ -154,7 +154,7 @@ test("repeats a refused flush with the same ids", async () => {
 	expect(writer.queued()).toBe(0);
 });
 
-test("moves a record that is always refused after the others", async () => {
+test("the writer moves a record that is always refused after the others", async () => {
 	const { settle, pass, acknowledged, state, writer } = build();
 	state.flush = async (settled) => {
 		if (settled.includes("bad")) throw new Error("a check was violated");
@@ -169,7 +169,7 @@ test("moves a record that is always refused after the others", async () => {
 	expect(acknowledged).toContain("bad");
 });
 
-test("logs an outage at its start and end, and repeats the same batch", async () => {
+test("the writer logs an outage at its start and end, and repeats the same batch", async () => {
 	const { settle, pass, flushes, state, logged, acknowledged } = build();
 	const outages = [
 		Object.assign(new Error("the database system is starting up"), { code: "57P03" }),
@@ -193,7 +193,7 @@ test("logs an outage at its start and end, and repeats the same batch", async ()
 	]);
 });
 
-test("halves batches that time out, without an error", async () => {
+test("the writer halves batches that time out, without an error", async () => {
 	const { settle, pass, state, logged, acknowledged, writer } = build();
 	state.flush = async (settled) => {
 		if (settled.includes("locked")) throw new DatabaseTimeout("late");
@@ -218,7 +218,7 @@ test("batches halved by failures grow again with success", async () => {
 	expect(flushes.map(({ settled }) => settled.length)).toEqual([8, 4, 2, 2, 4, 8]);
 });
 
-test("logs a repeated refusal as an error and ends an assumed outage", async () => {
+test("the writer logs a repeated refusal as an error and ends an assumed outage", async () => {
 	const { settle, pass, state, logged } = build();
 	let calls = 0;
 	state.flush = async (settled) => {
@@ -239,7 +239,7 @@ test("logs a repeated refusal as an error and ends an assumed outage", async () 
 	).not.toHaveLength(0);
 });
 
-test("reports a full queue and the oldest settlement's age", async () => {
+test("the writer reports a full queue and the oldest settlement's age", async () => {
 	const { settle, pass, state, writer } = build({ queueMax: 3 });
 	state.flush = async () => {
 		throw new Error("away");
@@ -258,14 +258,14 @@ test("reports a full queue and the oldest settlement's age", async () => {
 	expect(writer.oldestAgeMs()).toBe(0);
 });
 
-test("sends more than a batch without a pause", async () => {
+test("the writer sends more than a batch without a pause", async () => {
 	const { settle, pass, flushes } = build({ batchMax: 2 });
 	for (const id of ["a", "b", "c", "d", "e"]) settle(id);
 	await pass(100);
 	expect(flushes.map(({ settled }) => settled)).toEqual([["a", "b"], ["c", "d"], ["e"]]);
 });
 
-test("shows a request as running only if it outlives a flush", async () => {
+test("the writer shows a request as running only if it outlives a flush", async () => {
 	const { writer, settle, pass, flushes } = build();
 	let open = true;
 	writer.open({ slot: 0, json: () => '"long"', isOpen: () => open });
@@ -281,7 +281,7 @@ test("shows a request as running only if it outlives a flush", async () => {
 	expect(flushes.at(-1)).toEqual({ settled: ["later"], open: [] });
 });
 
-test("sends an urgent request with the hurried flush", async () => {
+test("the writer sends an urgent request with the hurried flush", async () => {
 	const { writer, settle, pass, flushes, state } = build();
 	let answer = () => {};
 	state.flush = () => new Promise((resolve) => (answer = () => resolve("ok")));
@@ -299,7 +299,7 @@ test("sends an urgent request with the hurried flush", async () => {
 	expect(known).toBe(true);
 });
 
-test("forgets an ended request unless its acknowledgement is awaited", async () => {
+test("the writer forgets an ended request unless its acknowledgement is awaited", async () => {
 	const { writer, pass, flushes } = build();
 	let asked = 0;
 	let known = false;
@@ -318,7 +318,7 @@ test("forgets an ended request unless its acknowledgement is awaited", async () 
 	expect([asked, flushes]).toEqual([0, []]);
 });
 
-test("settles one by one as late when the leases are closed", async () => {
+test("the writer settles one by one as late when the leases are closed", async () => {
 	const { settle, pass, late, acknowledged, state } = build();
 	state.flush = async () => "late";
 	settle("a");
@@ -328,7 +328,7 @@ test("settles one by one as late when the leases are closed", async () => {
 	expect(acknowledged).toEqual(["a", "b"]);
 });
 
-test("sets settlements with a locked row aside and retries them", async () => {
+test("the writer sets settlements with a locked row aside and retries them", async () => {
 	const { settle, pass, acknowledged, state, writer, flushes } = build({ queueMax: 2 });
 	state.busy.add("account held");
 	settle("held");
@@ -358,7 +358,7 @@ test("sets settlements with a locked row aside and retries them", async () => {
 	expect(flushes.at(-1)?.settled).toEqual(["held"]);
 });
 
-test("drains until Postgres has everything, or rejects at a stop", async () => {
+test("the writer drains until Postgres has everything, or rejects at a stop", async () => {
 	const { settle, pass, writer, state, acknowledged } = build({ batchMax: 1 });
 	for (const id of ["a", "b", "c"]) settle(id);
 	await writer.drain();
@@ -378,7 +378,7 @@ test("drains until Postgres has everything, or rejects at a stop", async () => {
 	expect(acknowledged).not.toContain("d");
 });
 
-test("sends acknowledged settlements again and counts unknown ones", async () => {
+test("the writer sends acknowledged settlements again and counts unknown ones", async () => {
 	const { events, writer, state, flushes, settle, pass, acknowledged } = build();
 	for (const id of ["a", "b"]) settle(id);
 	await pass(100);
@@ -392,7 +392,7 @@ test("sends acknowledged settlements again and counts unknown ones", async () =>
 	writer.stop();
 });
 
-test("settles charges above a lease that the database forgot as late", async () => {
+test("the writer settles charges above a lease that the database forgot as late", async () => {
 	const { events, writer, state, flushes, late, settle, pass, acknowledged, logged } = build();
 	const forgetful = async (settled: readonly string[]): Promise<"ok"> => {
 		if (settled.some((id) => id.startsWith("forgotten"))) throw new LeaseExceeded("more than the lease holds");
@@ -425,7 +425,7 @@ test("settles charges above a lease that the database forgot as late", async () 
 	writer.stop();
 });
 
-test("repeats sendAgain past locked rows and failed statements", async () => {
+test("the writer repeats sendAgain past locked rows and failed statements", async () => {
 	const { events, writer, state, flushes, settle, pass } = build();
 	for (const id of ["a", "b"]) settle(id);
 	await pass(100);

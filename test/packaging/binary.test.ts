@@ -95,7 +95,7 @@ test("serves from a directory without reading the directory's .env or bunfig.tom
 	expect(await run(["health", "--ready"], { ...environment, PORT: new URL(url).port })).toMatchObject({ code: 0 });
 });
 
-test("answers chats whole or streamed with the upstream's counts", async () => {
+test("the binary answers chats whole or streamed with the upstream's counts", async () => {
 	const answer = await client.chat.completions.create({ model: "test-model", messages: MESSAGES });
 	expect(answer.choices[0]?.message.content).toBe("echo: one two three");
 	const stream = await client.chat.completions.create({ model: "test-model", messages: MESSAGES, stream: true });
@@ -109,7 +109,7 @@ test("answers chats whole or streamed with the upstream's counts", async () => {
 	expect(usage).toEqual(answer.usage as OpenAI.CompletionUsage);
 });
 
-test("charges usage in Postgres", async () => {
+test("the binary charges usage in Postgres", async () => {
 	const { prompt, completion } = upstream.count();
 	const expected = prompt * 1_000 + completion * 2_000;
 	const charged = async () => (await db.sql`select sum(charged_nano_usd)::bigint as nano from usage_event`)[0]?.nano;
@@ -118,7 +118,7 @@ test("charges usage in Postgres", async () => {
 	expect(await command("ledger", "reconcile")).toMatchObject({ ok: true });
 });
 
-test("serves pages from a second process of the same binary", async () => {
+test("the binary serves pages from a second process of the same binary", async () => {
 	const page = await fetch(`${url}/overview`, { headers: { accept: "text/html" } });
 	const script = /src="(\/assets\/[^"]+\.js)"/.exec(await page.text())?.[1] ?? "none";
 	expect([page.status, (await fetch(`${url}${script}`)).status]).toEqual([200, 200]);
@@ -128,7 +128,7 @@ test("serves pages from a second process of the same binary", async () => {
 	expect([roles.length, childrenWithRole(server.pid, "gateway").length]).toEqual([1, 1]);
 });
 
-test("takes less than 250 MB in all processes, shared pages counted in each", () => {
+test("the binary takes less than 250 MB in all processes, shared pages counted in each", () => {
 	const pids = [server.pid, ...childrenWithRole(server.pid, "console"), ...childrenWithRole(server.pid, "gateway")];
 	const megabytes = pids.map(residentBytes).map((bytes) => Math.round(bytes / 1024 / 1024));
 	console.log(`parent, console, gateway: ${megabytes.join(" + ")} MB`);
@@ -136,19 +136,19 @@ test("takes less than 250 MB in all processes, shared pages counted in each", ()
 	expect(megabytes.reduce((sum, one) => sum + one, 0)).toBeLessThan(250);
 });
 
-test("lists models", async () => {
+test("the binary lists models", async () => {
 	const { data } = await client.models.list();
 	expect(data.map(({ id }) => id)).toEqual(["test-model"]);
 	expect(await client.models.retrieve("test-model")).toMatchObject({ id: "test-model", status: "connected" });
 });
 
-test("refuses a revoked key at once", async () => {
+test("the binary refuses a revoked key at once", async () => {
 	expect(await command("key", "revoke", keyId)).toMatchObject({ id: keyId, effective: true });
 	const refused = client.models.list().catch((error) => error.code);
 	expect(await refused).toBe("api_key_revoked");
 });
 
-test("contains the fonts of statements", async () => {
+test("the binary contains the fonts of statements", async () => {
 	const person = await operator({ url, db });
 	const month = new Date().toISOString().slice(0, 7);
 	const statement = await person.fetch(`/api/console/credit/statement.pdf?month=${month}`);

@@ -21,7 +21,7 @@ const service = await withService({
 const { secret } = await service.customer();
 const provider = createOpenAICompatible({ name: "tollgate", baseURL: `${service.url}/v1`, apiKey: secret });
 
-test("reads text and usage, whole and streamed", async () => {
+test("the AI SDK reads text and usage, whole and streamed", async () => {
 	const whole = await generateText({ model: provider("chat"), prompt: "hello there" });
 	expect(whole.text).toBe("echo: hello there");
 	expect(whole.finishReason).toBe("stop");
@@ -31,7 +31,7 @@ test("reads text and usage, whole and streamed", async () => {
 	expect(await stream.usage).toMatchObject({ inputTokens: 5, outputTokens: 3 });
 });
 
-test("calls a tool and sends its result", async () => {
+test("the AI SDK calls a tool and sends its result", async () => {
 	chats.next(reply().toolCall("add", { a: 2, b: 3 }), reply().text("The sum is five."));
 	const add = tool({
 		description: "Adds.",
@@ -51,14 +51,14 @@ test("calls a tool and sends its result", async () => {
 	expect(answer.steps[0]?.toolResults[0]?.output).toBe(5);
 });
 
-test("reads a completion model", async () => {
+test("the AI SDK reads a completion model", async () => {
 	const answer = await generateText({ model: provider.completionModel("text"), prompt: "once upon" });
 	expect(answer.text).toBe(" one two three");
 	const stream = streamText({ model: provider.completionModel("text"), prompt: "once upon" });
 	expect(await stream.text).toBe(" one two three");
 });
 
-test("reads embeddings and images", async () => {
+test("the AI SDK reads embeddings and images", async () => {
 	const embedder = provider.embeddingModel("embedding");
 	const { embeddings, usage } = await embedMany({ model: embedder, values: ["hello", "you"] });
 	expect(embeddings).toEqual([vectorOf("hello"), vectorOf("you")]);
@@ -67,12 +67,12 @@ test("reads embeddings and images", async () => {
 	expect(images.map((image) => image.base64)).toEqual(["aGVsbG8=", "aGVsbG8="]);
 });
 
-test("keeps the message of an error", async () => {
+test("the AI SDK keeps the message of an error", async () => {
 	const asked = generateText({ model: provider("nothing"), prompt: "x", maxRetries: 0 });
 	await expect(asked).rejects.toThrow("The model `nothing` does not exist or is not connected");
 });
 
-test("reads an error in a stream as an error part", async () => {
+test("the AI SDK reads an error in a stream as an error part", async () => {
 	chats.next(reply().text("a b c d").errorEvent(2));
 	const errors: unknown[] = [];
 	const stream = streamText({ model: provider("chat"), prompt: "x", onError: ({ error }) => void errors.push(error) });

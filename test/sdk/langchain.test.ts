@@ -23,13 +23,13 @@ const service = await withService({
 const { secret } = await service.customer();
 const common = { apiKey: secret, configuration: { baseURL: `${service.url}/v1` }, maxRetries: 0 };
 
-test("reads a chat with its usage", async () => {
+test("LangChain reads a chat with its usage", async () => {
 	const answer = await new ChatOpenAI({ model: "chat", ...common }).invoke("hello there");
 	expect(answer.content).toBe("echo: hello there");
 	expect(answer.usage_metadata).toMatchObject({ input_tokens: 5, output_tokens: 3, total_tokens: 8 });
 });
 
-test("reads a streamed chat with its usage", async () => {
+test("LangChain reads a streamed chat with its usage", async () => {
 	let text = "";
 	let tokens = 0;
 	for await (const chunk of await new ChatOpenAI({ model: "chat", ...common }).stream("hello there")) {
@@ -40,7 +40,7 @@ test("reads a streamed chat with its usage", async () => {
 	expect(tokens).toBe(8);
 });
 
-test("binds and calls tools", async () => {
+test("LangChain binds and calls tools", async () => {
 	chats.next(reply().toolCall("find", { q: "Zürich" }));
 	const find = {
 		type: "function" as const,
@@ -50,7 +50,7 @@ test("binds and calls tools", async () => {
 	expect(answer.tool_calls).toMatchObject([{ name: "find", args: { q: "Zürich" } }]);
 });
 
-test("embeds documents in small batches", async () => {
+test("LangChain embeds documents in small batches", async () => {
 	const embedder = new OpenAIEmbeddings({ model: "embedding", ...common });
 	const texts = Array.from({ length: 100 }, (_, at) => "x".repeat(1 + (at % 9)));
 	expect(await embedder.embedDocuments(texts)).toEqual(texts.map(vectorOf));
@@ -58,7 +58,7 @@ test("embeds documents in small batches", async () => {
 	expect(endpoints.requests).toHaveLength(5);
 });
 
-test("does not retry a lack of credit", async () => {
+test("LangChain does not retry a lack of credit", async () => {
 	const poor = await service.customer({ exactCredit: 1 });
 	let calls = 0;
 	const counting = (...args: Parameters<typeof fetch>) => {

@@ -188,7 +188,7 @@ test("the page describes every day and escapes model names", async () => {
 	expect(response.headers.get("content-security-policy")).toContain(`style-src 'sha256-${hash}'`);
 });
 
-test("compresses the page for clients that accept gzip", async () => {
+test("the page is compressed for clients that accept gzip", async () => {
 	const ask = (encoding: string) => fetch(`${other.url}/status`, { headers: { "accept-encoding": encoding } });
 	const [plain, packed] = [await ask("identity"), await ask("gzip")];
 	expect(plain.headers.get("content-encoding")).toBeNull();
@@ -196,7 +196,7 @@ test("compresses the page for clients that accept gzip", async () => {
 	expect(Object.keys(await packed.json())).toEqual(Object.keys(await plain.json()));
 });
 
-test("hides a model that left the catalogue, and restores its history with it", async () => {
+test("the page hides a model that left the catalogue, and restores its history with it", async () => {
 	await other.serve(embedding(), "  breaker_cool_s: 1");
 	const without = await status(other);
 	expect(without.history.models.map((model: Any) => model.id)).toEqual(["vectors"]);

@@ -103,7 +103,7 @@ describe("long answers", () => {
 	});
 });
 
-test("collects garbage after enough released bytes", async () => {
+test("the gateway collects garbage after enough released bytes", async () => {
 	const { ask, memory, collections } = setUp();
 	ask("a", 7).release();
 	await nextTurn();

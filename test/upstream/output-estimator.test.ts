@@ -7,7 +7,7 @@ import { modelOver } from "../support/upstream-catalog.ts";
 
 const MEASURE = { textBytes: 4, messages: 1, images: 0, hasTools: false };
 
-test("estimates nothing before three streams with enough tokens", () => {
+test("the estimator estimates nothing before three streams with enough tokens", () => {
 	const worth = createOutputEstimator();
 	const size = { events: 10, bytes: 50 };
 	worth.learn(1_000, { events: 1_000, bytes: 5_000 });
@@ -20,7 +20,7 @@ test("estimates nothing before three streams with enough tokens", () => {
 	expect(short.tokensOf(size)).toBeUndefined();
 });
 
-test("is exact for servers with one token per event", () => {
+test("the estimator is exact for servers with one token per event", () => {
 	for (let seed = 0; seed < 50; seed++) {
 		const random = createRandom(seed);
 		const worth = createOutputEstimator();
@@ -36,7 +36,7 @@ test("is exact for servers with one token per event", () => {
 	}
 });
 
-test("uses bytes for servers with several tokens per event", () => {
+test("the estimator uses bytes for servers with several tokens per event", () => {
 	const random = createRandom(7);
 	const worth = createOutputEstimator();
 	for (let stream = 0; stream < 40; stream++) {
@@ -46,7 +46,7 @@ test("uses bytes for servers with several tokens per event", () => {
 	expect(worth.tokensOf({ events: 3, bytes: 500 })).toBe(100);
 });
 
-test("counts at most one token per byte", () => {
+test("the estimator counts at most one token per byte", () => {
 	const worth = createOutputEstimator();
 	for (let stream = 0; stream < 40; stream++) worth.learn(5_000, { events: 10, bytes: 500 });
 	expect(worth.tokensOf({ events: 10, bytes: 500 })).toBe(500);

@@ -4,7 +4,7 @@ import { filterOf } from "../../src/web/range.ts";
 import { matchPath, safeNext } from "../../src/web/router.tsx";
 import { chatSnippets } from "../../src/web/snippets/chat.ts";
 
-test("shows durations and ages in the largest fitting unit", () => {
+test("the page shows durations and ages in the largest fitting unit", () => {
 	expect([
 		formatDuration(8.44),
 		formatDuration(84),
@@ -19,7 +19,7 @@ test("shows durations and ages in the largest fitting unit", () => {
 	]);
 });
 
-test("accepts only paths of this site after sign-in", () => {
+test("the page accepts only paths of this site after sign-in", () => {
 	for (const next of [
 		null,
 		"",
@@ -35,7 +35,7 @@ test("accepts only paths of this site after sign-in", () => {
 	expect(safeNext("/keys?create=1")).toBe("/keys?create=1");
 });
 
-test("decodes path parameters once and keeps slashes of the rest", () => {
+test("the page decodes path parameters once and keeps slashes of the rest", () => {
 	expect(matchPath("/models/*", "/models/qwen/qwen3%2D32b")).toMatchObject({ id: "qwen/qwen3-32b" });
 	expect(matchPath("/models/*", "/models/qwen%2Fqwen3/")).toMatchObject({ id: "qwen/qwen3" });
 	expect(matchPath("/models/*", "/models/a%252Fb")).toMatchObject({ id: "a%2Fb" });
@@ -47,7 +47,7 @@ test("decodes path parameters once and keeps slashes of the rest", () => {
 	expect(matchPath("/", "/")).toEqual({});
 });
 
-test("ignores unknown filter values and requests whole days", () => {
+test("the page ignores unknown filter values and requests whole days", () => {
 	const now = Date.UTC(2026, 10, 21, 13, 45);
 	const filter = filterOf(new URLSearchParams("range=7d&status=nonsense&model=m"), now);
 	expect(filter).toEqual({
@@ -68,7 +68,7 @@ test("ignores unknown filter values and requests whole days", () => {
 	expect(filterOf(new URLSearchParams("range=month"), now).from).toBe(Date.UTC(2026, 10, 1));
 });
 
-test("escapes quotes in snippets", () => {
+test("the page escapes quotes in snippets", () => {
 	const messages = [{ role: "user", content: `it's "quoted"\nand more` }];
 	const [curl, python] = chatSnippets({
 		baseUrl: "http://x/v1",

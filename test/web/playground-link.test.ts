@@ -68,7 +68,7 @@ test("a link omits pictures and is refused if too long", async () => {
 	expect((await linkOf({ setup: FRESH_SETUP, threads: [{ model: "one", turns: long }] }, PAGE)).url).toBeUndefined();
 });
 
-test("reads a malformed link as a valid conversation or not at all", async () => {
+test("the page reads a malformed link as a valid conversation or not at all", async () => {
 	for (const fragment of [
 		"",
 		"#chat=",
@@ -113,7 +113,7 @@ test("reads a malformed link as a valid conversation or not at all", async () =>
 	expect(odd?.threads[0]?.turns).toHaveLength(2);
 });
 
-test("refuses a short link that expands to a huge conversation", async () => {
+test("the page refuses a short link that expands to a huge conversation", async () => {
 	const bomb = await fragmentWith({
 		threads: [{ model: "one", turns: [{ role: "user", content: "x".repeat(1_500_000) }] }],
 	});

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { basisText, endingText, failureReason } from "../../src/web/request-words.ts";
 
-test("distinguishes busy servers from restarts and failures", () => {
+test("the page distinguishes busy servers from restarts and failures", () => {
 	const busy = { ending: "upstream_failed", status: 503 } as const;
 	expect(failureReason(busy)).toBe("No server for this model was available.");
 	expect(endingText(busy)).toBe("No server available");
@@ -12,7 +12,7 @@ test("distinguishes busy servers from restarts and failures", () => {
 	expect(failureReason({ ending: "finished", status: 200 })).toBeUndefined();
 });
 
-test("attributes an estimate to the client only if it disconnected", () => {
+test("the page attributes an estimate to the client only if it disconnected", () => {
 	expect(basisText({ basis: "estimated", ending: "client_left" })).toContain("the client disconnected");
 	for (const ending of ["finished", "upstream_died", "upstream_silent", "shutdown"])
 		expect(basisText({ basis: "estimated", ending })).not.toContain("client");

@@ -17,7 +17,7 @@ function textsOf(element: ReactElement): string[] {
 		.filter((text) => text !== "");
 }
 
-test("shows each amount of a balance under its label", () => {
+test("the page shows each amount of a balance under its label", () => {
 	const balance = {
 		availableNanoUsd: usd(11),
 		heldNanoUsd: usd(12),
@@ -33,7 +33,7 @@ test("shows each amount of a balance under its label", () => {
 	]);
 });
 
-test("shows each cost line with its name, rate and unit", () => {
+test("the page shows each cost line with its name, rate and unit", () => {
 	const used = {
 		promptTokens: 50,
 		cachedTokens: 10,

@@ -16,7 +16,7 @@ const SECRETS = {
 };
 const folder = temporaryFolder();
 
-test("exits 0 if all is well, names every area in order, changes nothing", async () => {
+test("`doctor` exits 0 if all is well, names every area in order, changes nothing", async () => {
 	const dataDir = join(folder, "data");
 	mkdirSync(dataDir);
 	await placeCluster(dataDir);
@@ -38,7 +38,7 @@ test("exits 0 if all is well, names every area in order, changes nothing", async
 	expect(readdirSync(dataDir)).toEqual(before);
 }, 60_000);
 
-test("exits 1 if something is broken, with a remedy, without a secret", async () => {
+test("`doctor` exits 1 if something is broken, with a remedy, without a secret", async () => {
 	const config = join(folder, "bad.yaml");
 	writeFileSync(config, `models:\n${chatModel({ url: "http://127.0.0.1:1/v1" })}\n        api_key: canary-upstream\n`);
 	const env = {

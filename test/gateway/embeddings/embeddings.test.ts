@@ -116,7 +116,7 @@ test.each([
 	expect(await rows(accountId)).toMatchObject([{ charged_nano_usd: "0", status: 502 }]);
 });
 
-test("reads the bare list of older llama.cpp", async () => {
+test("the gateway reads the bare list of older llama.cpp", async () => {
 	const { secret, accountId } = await service.customer();
 	server("llama.cpp").next(() => Response.json([{ index: 0, embedding: [[0.5, 0.25]] }]));
 	const answer = await (
@@ -126,7 +126,7 @@ test("reads the bare list of older llama.cpp", async () => {
 	expect(await rows(accountId)).toMatchObject([{ basis: "estimated" }]);
 });
 
-test("reads TEI's count from its header", async () => {
+test("the gateway reads TEI's count from its header", async () => {
 	const { secret } = await service.customer();
 	server("tei").next(() =>
 		Response.json({ data: [{ index: 0, embedding: [1] }] }, { headers: { "x-compute-tokens": "17" } }),

@@ -86,7 +86,7 @@ for (const [name, SDK] of [
 	});
 }
 
-test("accepts 18 uploads of an account at once", async () => {
+test("the gateway accepts 18 uploads of an account at once", async () => {
 	const { secret } = await service.customer();
 	const file = fileOf(new Uint8Array(512 * 1024));
 	const all = Array.from({ length: 18 }, () => upload({ purpose: "batch", file }, secret));
@@ -279,7 +279,7 @@ describe("a file", () => {
 	});
 });
 
-test("refuses wrong methods and list parameters", async () => {
+test("the gateway refuses wrong methods and list parameters", async () => {
 	for (const [path, method] of [
 		["/v1/files", "PUT"],
 		["/v1/files/file_1", "POST"],

@@ -216,7 +216,7 @@ test("JSON instead of a form is a 415, a broken form a 400", async () => {
 	expect(broken.status).toBe(400);
 });
 
-test("accepts a form without a length", async () => {
+test("the gateway accepts a form without a length", async () => {
 	const { secret } = await service.customer();
 	const whole = new Response(form("audio-openai"));
 	const response = await fetch(`${service.url}/v1/audio/transcriptions`, {

@@ -1,9 +1,14 @@
 import type { Clock } from "../../base/clock.ts";
+import { createFairPool } from "../../base/fair-pool.ts";
 import { Fault } from "../../base/fault.ts";
 import { createLongRunWatch } from "../../base/moments.ts";
 import { SlotPool } from "../../base/slot-pool.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S, trySetIdleTimeout } from "../connection.ts";
 import { stoppingFault } from "../error-body.ts";
+
+/** Bodies that last longer than a moment. Each may fill its connection's buffers, some 64 KB that nothing else counts. */
+const SLOW_BODIES_MAX = 4_096;
+const SLOW_BODIES_SHARE = 1 / 2;
 
 export type BodyReads = ReturnType<typeof createBodyReads>;
 
@@ -19,6 +24,7 @@ export function createBodyReads(clock: Clock) {
 	let areLetGo = false;
 	return {
 		clock,
+		slow: createFairPool({ size: () => SLOW_BODIES_MAX, share: () => SLOW_BODIES_SHARE, allYield: true }),
 		/** Most bodies arrive within a moment and need no timer. */
 		young: createLongRunWatch(clock, (body: { watch(): void }) => body.watch()),
 		/** Adds a body. `letGo` is called at its deadline, or at once after the stop. */
@@ -45,6 +51,8 @@ export function inTime<T>(reads: BodyReads, deadlineMs: number, body: Omit<BodyR
 const asItIs = <T>(read: T): T => read;
 
 export interface BodyReading<Read, Made> {
+	/** The account; empty: counted by address. */
+	readonly owner: string;
 	readonly connection: Connection;
 	readonly reading: Promise<Read>;
 	make(read: Read): Made | Promise<Made>;
@@ -70,6 +78,8 @@ class TimedBody<Read, Made> implements SlowBody {
 	readonly #reject: (cause: unknown) => void;
 	readonly #moment: number;
 	#cancel: (() => void) | undefined;
+	#leave: (() => void) | undefined;
+	#isLetGo = false;
 	slot = -1;
 
 	constructor(reads: BodyReads, deadlineMs: number, body: BodyReading<Read, Made>) {
@@ -88,8 +98,18 @@ class TimedBody<Read, Made> implements SlowBody {
 	}
 
 	watch(): void {
-		const { clock } = this.#reads;
-		trySetIdleTimeout(this.#body.connection, BODY_TIMEOUT_S);
+		const { clock, slow } = this.#reads;
+		const { owner, connection } = this.#body;
+		try {
+			this.#leave = slow.enter(owner || connection.address, {
+				pace: () => this.#lateAtMs,
+				giveUp: (why) => this.letGo(why),
+			});
+		} catch (why) {
+			this.letGo(why as Fault);
+			return;
+		}
+		trySetIdleTimeout(connection, BODY_TIMEOUT_S);
 		this.#cancel = clock.after(this.#lateAtMs - clock.monotonicMs(), () => {
 			this.letGo(new Fault("request_timeout", "The request body was sent too slowly."));
 		});
@@ -97,12 +117,14 @@ class TimedBody<Read, Made> implements SlowBody {
 	}
 
 	letGo(why: Fault): void {
+		this.#isLetGo = true;
 		this.#lastsNoMore();
 		this.#reject(why);
 	}
 
 	#lastsNoMore(): void {
 		this.#cancel?.();
+		this.#leave?.();
 		this.#reads.leaves(this);
 		trySetIdleTimeout(this.#body.connection, IDLE_TIMEOUT_S);
 	}
@@ -112,6 +134,8 @@ class TimedBody<Read, Made> implements SlowBody {
 	}
 
 	#came(read: Read): void {
+		// Its request has ended and gave back what it held.
+		if (this.#isLetGo) return;
 		this.#over();
 		try {
 			this.#resolve(this.#body.make(read));

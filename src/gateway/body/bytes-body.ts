@@ -90,7 +90,7 @@ async function arrivingBytes(
 	takes.arrives(displaced.reject);
 	try {
 		const reading = Promise.race([read(reader), displaced.promise]);
-		return await inTime(reads, deadlineMs, { connection, reading });
+		return await inTime(reads, deadlineMs, { owner: takes.owner, connection, reading });
 	} catch (error) {
 		letGo();
 		throw error;

@@ -135,9 +135,13 @@ class TextReading {
 		this.#form = form;
 	}
 
+	get owner(): string {
+		return this.#takes.owner;
+	}
+
 	make(text: string): JsonBody | Promise<JsonBody> {
 		this.#takes.take(text.length);
-		return bodyOf(text, this.#takes.owner, this.#form);
+		return bodyOf(text, this.owner, this.#form);
 	}
 }
 

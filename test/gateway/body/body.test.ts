@@ -4,7 +4,7 @@ import { Fault } from "../../../src/base/fault.ts";
 import { DEFAULT_LIMITS } from "../../../src/catalog/service-limits.ts";
 import { createBodyMemory } from "../../../src/gateway/body/body-memory.ts";
 import { createBodyReads } from "../../../src/gateway/body/body-reads.ts";
-import { readBytes, readForm } from "../../../src/gateway/body/bytes-body.ts";
+import { readBytes, readForm, TAKES_ANY } from "../../../src/gateway/body/bytes-body.ts";
 import { readJson } from "../../../src/gateway/body/json-body.ts";
 import { BODY_TIMEOUT_S, type Connection, IDLE_TIMEOUT_S } from "../../../src/gateway/connection.ts";
 import { openRaw } from "../../support/raw-http.ts";
@@ -183,6 +183,47 @@ describe("a body", () => {
 		await readJson(post("{}"), 1_000, reads);
 		clock.advance(1_000);
 		expect(timeouts).toEqual([]);
+	});
+
+	test("that is late counts for nothing when it arrives", async () => {
+		const clock = createManualClock();
+		const memory = createBodyMemory({ limits: () => DEFAULT_LIMITS });
+		const hold = memory.hold("account");
+		const text = JSON.stringify({ x: "x".repeat(60_000) });
+		const { promise, resolve } = Promise.withResolvers<string>();
+		const connection = post(text, { "content-length": String(text.length) });
+		spyOn(connection.request, "text").mockReturnValue(promise);
+		const reading = codeOf(readJson(connection, text.length, createBodyReads(clock), hold));
+		clock.advance(100);
+		clock.advance(60_000);
+		expect(await reading).toBe("request_timeout");
+		hold.release();
+		resolve(text);
+		await promise;
+		expect(memory.bytes()).toBe(0);
+	});
+
+	test("that lasts takes a place, which an account with fewer may have", async () => {
+		const clock = createManualClock();
+		const reads = createBodyReads(clock);
+		const begin = (owner: string, count: number) => {
+			const takes = { ...TAKES_ANY, owner };
+			const codes = Array.from({ length: count }, () =>
+				codeOf(readJson(post(new ReadableStream()), 1_000, reads, takes)),
+			);
+			clock.advance(100);
+			return codes;
+		};
+		const codes = [...begin("a", 2_049), ...begin("b", 2_049), ...begin("c", 2)];
+		expect([reads.slow.of("a") + reads.slow.of("b"), reads.slow.of("c")]).toEqual([4_094, 2]);
+		clock.advance(60_000);
+		const ends = Object.entries(Object.groupBy(await Promise.all(codes), (code) => code));
+		expect(ends.map(([code, of]) => [code, of?.length])).toEqual([
+			["overloaded", 2],
+			["request_timeout", 4_096],
+			["rate_limit_exceeded", 2],
+		]);
+		expect(reads.slow.all()).toBe(0);
 	});
 
 	test("without a length is refused at its limit", async () => {

@@ -107,38 +107,24 @@ describe("the environment", () => {
 		expect(Object.keys(env).filter((name) => !known.has(name))).toEqual([]);
 	});
 
-	test.each(Object.entries(environments()))("of %s is a configuration for production", (_, env) => {
+	test.each(Object.entries(environments()))("of %s is a configuration for production, without traces", (_, env) => {
 		const secrets = { DATABASE_URL: "postgres://a:b@c/d", KEY_PEPPER: "k".repeat(64), CONSOLE_SECRET: "c".repeat(64) };
-		const config = loadConfig(
-			{ ...secrets, ...env, CONFIG: join(DEPLOY, "compose/catalogue/tollgate.yaml"), PUBLIC_URL: "https://a.example" },
-			ROOT,
-		);
-		expect(config).toMatchObject({ production: true, workers: 1, drainMs: Number(env.DRAIN_S) * 1_000 });
+		const paths = { CONFIG: join(DEPLOY, "compose/catalogue/tollgate.yaml"), PUBLIC_URL: "https://a.example" };
+		const config = loadConfig({ ...secrets, ...env, ...paths }, ROOT);
+		expect(config).toMatchObject({ production: true, workers: 1, drainMs: Number(env.DRAIN_S) * 1_000, traces: null });
 		expect(env.CONFIG).toBe("/etc/tollgate/tollgate.yaml");
+		const told = {
+			OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
+			OTEL_EXPORTER_OTLP_HEADERS: "authorization=x",
+		};
+		// One request in a hundred with a collector.
+		expect(loadConfig({ ...secrets, ...env, ...paths, ...told }, ROOT).traces).toMatchObject({
+			url: "http://collector:4318/v1/traces",
+			sampler: "traceidratio",
+			ratio: 0.01,
+			headers: { authorization: "x" },
+		});
 	});
-
-	test.each(Object.entries(environments()))(
-		"of %s sends no traces, or one request in a hundred with a collector",
-		(_, env) => {
-			const secrets = {
-				DATABASE_URL: "postgres://a:b@c/d",
-				KEY_PEPPER: "k".repeat(64),
-				CONSOLE_SECRET: "c".repeat(64),
-			};
-			const paths = { CONFIG: join(DEPLOY, "compose/catalogue/tollgate.yaml"), PUBLIC_URL: "https://a.example" };
-			expect(loadConfig({ ...secrets, ...env, ...paths }, ROOT).traces).toBe(null);
-			const told = {
-				OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
-				OTEL_EXPORTER_OTLP_HEADERS: "authorization=x",
-			};
-			expect(loadConfig({ ...secrets, ...env, ...paths, ...told }, ROOT).traces).toMatchObject({
-				url: "http://collector:4318/v1/traces",
-				sampler: "traceidratio",
-				ratio: 0.01,
-				headers: { authorization: "x" },
-			});
-		},
-	);
 
 	test("the chart sets trace variables only with a collector", () => {
 		const block = /\{\{- with \.Values\.traces\.endpoint \}\}([\s\S]*?)\{\{- end \}\}/.exec(statefulSet)?.[1] ?? "";

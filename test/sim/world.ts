@@ -1,15 +1,14 @@
-import type { JournalMode } from "../../src/ledger/journal.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
-import { createRandom, type Random } from "../support/random.ts";
+import { createRandom } from "../support/random.ts";
 import type { SimDatabase } from "./database.ts";
 import { createSimDisk, type SimDisk } from "./disk.ts";
 import { watchLowerings } from "./lowered.ts";
 import { createModelDatabase } from "./model-database.ts";
-import { budgetsOf, createModelStore, leaseKey, type ModelStore } from "./model-store.ts";
+import { budgetsOf, createModelStore, leaseKey } from "./model-store.ts";
 import type { Mutant } from "./mutants.ts";
 import type { SimProcess } from "./process.ts";
 import { createSimServer } from "./server.ts";
-import { createTimeline, type Timeline } from "./timeline.ts";
+import { createTimeline } from "./timeline.ts";
 
 /** Thrown when an invariant is broken, which means that the seed has found a defect. */
 export class Broken extends Error {
@@ -76,47 +75,14 @@ export const NO_LIMITS: KeyLimitsOf = { requestsPerMinute: null, concurrencyMax:
 /** Moments at which a revocation is delicate. */
 export type Delicate = "renewal" | "go live" | "cut off";
 
-/** The state of one run, shared by its parts. */
-export interface World {
-	readonly seed: number;
-	readonly mode: JournalMode;
-	readonly timeline: Timeline;
-	readonly random: Random;
-	readonly model: ModelStore;
-	readonly database: SimDatabase;
-	readonly hosts: Host[];
-	readonly keys: Map<string, SimKey>;
-	readonly requests: Map<string, RequestRecord>;
-	/** Keys whose revocation has returned, so no request with them may be admitted. */
-	readonly revokedForSure: Set<string>;
-	revoking: number;
-	/** Charges in memory that the store does not have yet, by lease. */
-	readonly pendingCharges: Map<string, number>;
-	readonly ceilings: Map<string, number>;
-	/** The total grants of a budget when its limit was lowered, by lease; by the number of its entry. */
-	readonly lowerings: ReturnType<typeof watchLowerings>;
-	/** Draws in progress, with the least credit so far that could have covered each. */
-	readonly draws: Set<PendingDraw>;
-	readonly mutant: Mutant | undefined;
-	readonly listeners: Set<() => void>;
-	/** A world with ample credit, one host at first, and hardly a fault but disconnections, so that the log is quiet. */
-	readonly lonely: boolean;
-	/** Probability that an announcement is lost, while there are faults. */
-	readonly deafness: number;
-	/** Locked rows by account: their number, and when the last one was released. */
-	readonly heldRows: Map<string, { rows: number; untilMs: number }>;
-	/** How far the server's wall clock is ahead, in ms. */
-	serverAheadMs: number;
-	readonly recallListeners: Set<() => void>;
-	/** Called with a key when an instance lacks a share of its limits. */
-	readonly limitListeners: Set<(key: string) => void>;
-	/** When requests of a key with a limit a minute were admitted. */
-	readonly admissions: Map<string, readonly number[]>;
-	hadFaults: boolean;
-	/** Amounts that running requests held when their process died, by lease. */
-	readonly heldAtDeath: Map<string, number>;
-	/** Whether a statement was executed since the last check. */
-	storeChanged: boolean;
+export interface PendingDraw {
+	readonly process: SimProcess;
+	readonly budgets: readonly string[];
+	readonly startedMs: number;
+	readonly least: Map<string, number>;
+}
+
+export interface WorldTerms {
 	readonly trafficMs: number;
 	/** Time until all faults have been repaired: leases end, requests end, processes restart. */
 	readonly restMs: number;
@@ -128,32 +94,7 @@ export interface World {
 	readonly hasCuts: boolean;
 	/** Whether the server once goes back to an earlier state. */
 	readonly goesBack: boolean;
-	stormy: boolean;
-	lastFaultMs: number;
-	/** Whether late settlements may be written off: an attestation was false or a journal damaged. */
-	mayWriteOff: boolean;
-	/** Number of promoted standbys: each may lack its predecessor's last data. */
-	failovers: number;
-	/** Time of the snapshot that the server goes back to. */
-	copiedMs: number;
-	/** Ledgers of epochs from before a standby's promotion, which may lack some of their grants. */
-	readonly overtaken: WeakSet<Ledger>;
-	/** Called at moments at which a revocation is delicate. */
-	onDelicate: (kind: Delicate) => void;
-	readonly stats: Record<string, number>;
-	count(what: string): void;
-	fault(what: string): void;
-	log: ((line: string) => void) | undefined;
 }
-
-export interface PendingDraw {
-	readonly process: SimProcess;
-	readonly budgets: readonly string[];
-	readonly startedMs: number;
-	readonly least: Map<string, number>;
-}
-
-export type WorldTerms = Pick<World, "trafficMs" | "restMs" | "isLimited" | "hasProjects" | "hasCuts" | "goesBack">;
 
 export const MODEL_TERMS: WorldTerms = {
 	trafficMs: 45_000,
@@ -164,6 +105,87 @@ export const MODEL_TERMS: WorldTerms = {
 	goesBack: false,
 };
 
+/** The state of one run, shared by its parts. */
+export type World = ReturnType<typeof createState> & { readonly database: SimDatabase };
+
+function createState(
+	seed: number,
+	mutant: Mutant | undefined,
+	log: ((line: string) => void) | undefined,
+	terms: WorldTerms,
+) {
+	const random = createRandom(seed);
+	const timeline = createTimeline();
+	const serverWallMs = (): number => timeline.nowMs() + state.serverAheadMs;
+	const baseModel = createModelStore(serverWallMs);
+	const model = mutant?.model ? mutant.model(baseModel) : baseModel;
+	const state = {
+		seed,
+		mode: random.pick(["process", "process", "host", "remote"] as const),
+		timeline,
+		random,
+		model,
+		hosts: [] as Host[],
+		keys: new Map<string, SimKey>(),
+		requests: new Map<string, RequestRecord>(),
+		/** Keys whose revocation has returned, so no request with them may be admitted. */
+		revokedForSure: new Set<string>(),
+		revoking: 0,
+		/** Charges in memory that the store does not have yet, by lease. */
+		pendingCharges: new Map<string, number>(),
+		ceilings: new Map<string, number>(),
+		/** The total grants of a budget when its limit was lowered, by lease; by the number of its entry. */
+		lowerings: watchLowerings(model),
+		/** Draws in progress, with the least credit so far that could have covered each. */
+		draws: new Set<PendingDraw>(),
+		mutant,
+		listeners: new Set<() => void>(),
+		/** A world with ample credit, one host at first, and hardly a fault but disconnections, so that the log is quiet. */
+		lonely: mutant?.world?.lonely ?? random.chance(0.25),
+		/** Probability that an announcement is lost, while there are faults. */
+		deafness: mutant?.world?.deafness ?? random.pick([0.1, 0.3, 0.9]),
+		/** Locked rows by account: their number, and when the last one was released. */
+		heldRows: new Map<string, { rows: number; untilMs: number }>(),
+		/** How far the server's wall clock is ahead, in ms. */
+		serverAheadMs: 0,
+		recallListeners: new Set<() => void>(),
+		/** Called with a key when an instance lacks a share of its limits. */
+		limitListeners: new Set<(key: string) => void>(),
+		/** When requests of a key with a limit a minute were admitted. */
+		admissions: new Map<string, readonly number[]>(),
+		hadFaults: false,
+		/** Amounts that running requests held when their process died, by lease. */
+		heldAtDeath: new Map<string, number>(),
+		/** Whether a statement was executed since the last check. */
+		storeChanged: true,
+		...terms,
+		stormy: false,
+		lastFaultMs: Number.NEGATIVE_INFINITY,
+		/** Whether late settlements may be written off: an attestation was false or a journal damaged. */
+		mayWriteOff: false,
+		/** Number of promoted standbys: each may lack its predecessor's last data. */
+		failovers: 0,
+		/** Time of the snapshot that the server goes back to. */
+		copiedMs: Number.NEGATIVE_INFINITY,
+		/** Ledgers of epochs from before a standby's promotion, which may lack some of their grants. */
+		overtaken: new WeakSet<Ledger>(),
+		/** Called at moments at which a revocation is delicate. */
+		onDelicate: (_kind: Delicate) => {},
+		stats: {} as Record<string, number>,
+		count(what: string): void {
+			state.stats[what] = (state.stats[what] ?? 0) + 1;
+		},
+		fault(what: string): void {
+			state.lastFaultMs = timeline.nowMs();
+			state.hadFaults = true;
+			state.count(`fault: ${what}`);
+			log?.(`${timeline.nowMs().toFixed(1)} FAULT ${what}`);
+		},
+		log,
+	};
+	return state;
+}
+
 export function createWorld(
 	seed: number,
 	mutant: Mutant | undefined,
@@ -171,61 +193,8 @@ export function createWorld(
 	databaseOf: (world: Omit<World, "database">) => SimDatabase = modelDatabase,
 	terms: WorldTerms = MODEL_TERMS,
 ): World {
-	const random = createRandom(seed);
-	const timeline = createTimeline();
-	const listeners = new Set<() => void>();
-	const serverWallMs = () => timeline.nowMs() + withoutDatabase.serverAheadMs;
-	const baseModel = createModelStore(serverWallMs);
-	const model = mutant?.model ? mutant.model(baseModel) : baseModel;
-	const stats: Record<string, number> = {};
-	const withoutDatabase: Omit<World, "database"> = {
-		seed,
-		mode: random.pick(["process", "process", "host", "remote"] as const),
-		timeline,
-		random,
-		model,
-		hosts: [],
-		keys: new Map(),
-		requests: new Map(),
-		revokedForSure: new Set(),
-		revoking: 0,
-		pendingCharges: new Map(),
-		ceilings: new Map(),
-		lowerings: watchLowerings(model),
-		draws: new Set(),
-		mutant,
-		listeners,
-		lonely: mutant?.world?.lonely ?? random.chance(0.25),
-		deafness: mutant?.world?.deafness ?? random.pick([0.1, 0.3, 0.9]),
-		heldRows: new Map(),
-		serverAheadMs: 0,
-		recallListeners: new Set(),
-		limitListeners: new Set(),
-		admissions: new Map(),
-		hadFaults: false,
-		heldAtDeath: new Map(),
-		storeChanged: true,
-		...terms,
-		stormy: false,
-		lastFaultMs: Number.NEGATIVE_INFINITY,
-		mayWriteOff: false,
-		failovers: 0,
-		copiedMs: Number.NEGATIVE_INFINITY,
-		overtaken: new WeakSet(),
-		onDelicate: () => {},
-		stats,
-		count(what) {
-			stats[what] = (stats[what] ?? 0) + 1;
-		},
-		fault(what) {
-			withoutDatabase.lastFaultMs = timeline.nowMs();
-			withoutDatabase.hadFaults = true;
-			withoutDatabase.count(`fault: ${what}`);
-			log?.(`${timeline.nowMs().toFixed(1)} FAULT ${what}`);
-		},
-		log,
-	};
-	const world: World = Object.assign(withoutDatabase, { database: databaseOf(withoutDatabase) });
+	const state = createState(seed, mutant, log, terms);
+	const world: World = Object.assign(state, { database: databaseOf(state) });
 	watchUsage(world);
 	return world;
 }

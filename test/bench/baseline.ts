@@ -2,16 +2,10 @@
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { runCli } from "../cli/run-cli.ts";
-import type { Gateway } from "./gateways.ts";
 import { KEY_PEPPER, startProduct } from "./product.ts";
 
 export const BASELINE = "baseline";
 const CREDIT_USD = "1000000";
-
-export interface Baseline {
-	readonly gateway: Gateway;
-	readonly secrets: readonly string[];
-}
 
 export interface BaselineOptions {
 	readonly path: string;
@@ -22,7 +16,7 @@ export interface BaselineOptions {
 	readonly keys: number;
 }
 
-export async function startBaseline(options: BaselineOptions): Promise<Baseline> {
+export async function startBaseline(options: BaselineOptions) {
 	const { databaseUrl, upstreamPort, folder } = options;
 	const binary = await binaryOf(resolve(options.path), join(folder, "tollgate-baseline"));
 	const env = { DATABASE_URL: databaseUrl, KEY_PEPPER, CONSOLE_SECRET: KEY_PEPPER, DATA_DIR: join(folder, "commands") };

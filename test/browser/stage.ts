@@ -7,17 +7,9 @@ import { operator, PERSON_ENV, type Person, signedUp, topUp } from "../console/p
 import { atEnd } from "../support/at-end.ts";
 import { chatModel, type ServiceOptions, startService, type TestService, withService } from "../support/service.ts";
 import { rebuildAll } from "../support/sums.ts";
-import { reply, startUpstream, type UpstreamServer, withUpstream } from "../support/upstream-server.ts";
+import { reply, startUpstream, withUpstream } from "../support/upstream-server.ts";
 import { waitFor } from "../support/wait.ts";
 import { hasChromium, launch, openTab, type Tab, type TabOptions } from "./chromium.ts";
-
-/** A service with a model server and a browser. */
-export interface Scene {
-	readonly service: TestService;
-	readonly upstream: UpstreamServer;
-	/** Opens a tab; without a browser, where tests are skipped, returns an empty object. */
-	open(options?: TabOptions): Promise<Tab>;
-}
 
 /** `models` are ids of models on one server; `modelExtra` are further lines of each model in the catalogue. */
 export interface SceneOptions extends Omit<ServiceOptions, "models"> {
@@ -26,7 +18,7 @@ export interface SceneOptions extends Omit<ServiceOptions, "models"> {
 }
 
 /** For all tests of a file: await it at the top. */
-export async function withScene(options: SceneOptions = {}): Promise<Scene> {
+export async function withScene(options: SceneOptions = {}) {
 	const upstream = withUpstream("vllm");
 	upstream.always(() => reply().text("Hello."));
 	const extra = options.modelExtra ?? "";
@@ -39,7 +31,8 @@ export async function withScene(options: SceneOptions = {}): Promise<Scene> {
 	return {
 		service,
 		upstream,
-		open: async (tab) => (browser === undefined ? ({} as Tab) : openTab(browser, service.url, tab)),
+		/** Opens a tab; without a browser, where tests are skipped, returns an empty object. */
+		open: async (tab?: TabOptions) => (browser === undefined ? ({} as Tab) : openTab(browser, service.url, tab)),
 	};
 }
 
@@ -52,26 +45,7 @@ export async function withBrowser(): Promise<Browser | undefined> {
 }
 
 /** A service with two models, one of them disconnected, an operator, and customers with much, little and no credit. */
-export interface Stage {
-	readonly service: TestService;
-	readonly upstream: UpstreamServer;
-	readonly operator: Person;
-	readonly rich: Person & { accountId: string };
-	/** Names of maximum length, amounts above a million dollars and below a millionth. */
-	readonly extreme: Person & { accountId: string };
-	readonly fresh: Person & { accountId: string };
-	readonly ids: {
-		readonly key: string;
-		readonly request: string;
-		readonly project: string;
-		readonly extremeKey: string;
-		readonly extremeProject: string;
-		readonly extremeRequest: string;
-		readonly refused: string;
-		readonly extremeRefused: string;
-	};
-	stop(): Promise<void>;
-}
+export type Stage = Awaited<ReturnType<typeof setStage>>;
 
 export const MODEL = "llama-3.3-70b-instruct";
 const STRIPE_ENV = { STRIPE_SECRET_KEY: "sk_test_local", STRIPE_WEBHOOK_SECRET: "whsec_stage" };
@@ -87,7 +61,7 @@ const USAGE_ROWS = 3_000;
 const USAGE_DAYS = 30;
 
 /** Starts the stage; with `own` it has an operator's brand and card payments. */
-export async function setStage({ own = false } = {}): Promise<Stage> {
+export async function setStage({ own = false } = {}) {
 	const upstream = startUpstream({ dialect: "vllm" });
 	upstream.always(() => reply().text("A short answer, a word at a time.").trickle(15));
 	const stripe = own ? startStripe() : undefined;
@@ -122,6 +96,7 @@ export async function setStage({ own = false } = {}): Promise<Stage> {
 		upstream,
 		operator: boss,
 		rich,
+		/** Names of maximum length, amounts above a million dollars and below a millionth. */
 		extreme,
 		fresh,
 		ids,

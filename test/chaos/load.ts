@@ -7,7 +7,7 @@ import { nanoUsd } from "../../src/money/nano-usd.ts";
 import type { Random } from "../support/random.ts";
 import { nowMs, type Sent, sendChat } from "./chat-client.ts";
 import type { Fleet, FleetMember } from "./fleet.ts";
-import { type Home, type LoadProject, startProjects } from "./projects.ts";
+import { type Home, startProjects } from "./projects.ts";
 
 export interface LoadKey {
 	readonly id: string;
@@ -38,21 +38,7 @@ export interface Closed {
 }
 
 /** Traffic of many customers, and an operator who revokes and suspends. */
-export interface Load {
-	readonly sent: readonly Sent[];
-	readonly keys: readonly LoadKey[];
-	readonly accounts: ReadonlyMap<string, number>;
-	readonly closed: readonly Closed[];
-	readonly projects: readonly LoadProject[];
-	/** Time zone in which daily caps renew. */
-	readonly timeZone: string;
-	/** Keys that are never revoked or moved, with spare credit at every level, of accounts that are never suspended. */
-	readonly steady: ReadonlySet<string>;
-	/** Ids of keys with a renewing cap, their own or their project's. */
-	renewed(): string[];
-	/** Stops the traffic; resolves when every answer has arrived. */
-	stop(): Promise<void>;
-}
+export type Load = Awaited<ReturnType<typeof startLoad>>;
 
 export interface LoadOptions {
 	users: number;
@@ -71,7 +57,7 @@ const RICH = 100_000_000_000;
 const POOR = 12_000_000;
 const CAP = 6_000_000;
 
-export async function startLoad(fleet: Fleet, random: Random, options: LoadOptions): Promise<Load> {
+export async function startLoad(fleet: Fleet, random: Random, options: LoadOptions) {
 	const sent: Sent[] = [];
 	const keys: LoadKey[] = [];
 	const accounts = new Map<string, number>();
@@ -193,8 +179,11 @@ export async function startLoad(fleet: Fleet, random: Random, options: LoadOptio
 		accounts,
 		closed,
 		projects: projects?.projects ?? [],
+		/** Time zone in which daily caps renew. */
 		timeZone,
+		/** Keys that are never revoked or moved, with spare credit at every level, of accounts that are never suspended. */
 		steady,
+		/** Ids of keys with a renewing cap, their own or their project's. */
 		renewed() {
 			const ofPeriod = new Set(projects?.projects.filter(({ period }) => period !== "lifetime").map(({ id }) => id));
 			const isRenewed = ({ period, homes }: LoadKey) =>

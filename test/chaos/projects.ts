@@ -36,14 +36,6 @@ export interface LoadProject {
 	readonly caps: CapStep[];
 }
 
-export interface Projects {
-	readonly projects: readonly LoadProject[];
-	/** Keys of projects with spare credit that are never moved. */
-	readonly steady: readonly string[];
-	/** Moves keys, changes caps and archives projects until the load stops. */
-	change(random: Random): Promise<void>;
-}
-
 export interface ProjectDeps {
 	readonly accounts: readonly string[];
 	readonly period: CapPeriod | undefined;
@@ -83,7 +75,7 @@ const PLAN: readonly {
 ];
 
 /** Projects with several keys each among the accounts of a run; all times by `nowMs`. */
-export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Projects> {
+export async function startProjects(fleet: Fleet, deps: ProjectDeps) {
 	const { insist, close } = deps;
 	const projects: LoadProject[] = [];
 	const steady: string[] = [];
@@ -171,8 +163,10 @@ export async function startProjects(fleet: Fleet, deps: ProjectDeps): Promise<Pr
 
 	return {
 		projects,
+		/** Keys of projects with spare credit that are never moved. */
 		steady,
-		async change(random) {
+		/** Moves keys, changes caps and archives projects until the load stops. */
+		async change(random: Random) {
 			const acts = [
 				() => moveOne(random.pick(moved), random),
 				() => moveOne(random.pick(moved), random),

@@ -19,12 +19,6 @@ export interface Repeated {
 	readonly answers: Set<string>;
 }
 
-export interface Repeats {
-	readonly all: readonly Repeated[];
-	/** Resolves when each request has an outcome or was given up. */
-	stop(): Promise<void>;
-}
-
 /** When a request is given up: its first instance may be paused for longer than a lease, plus a minute. */
 const GIVEN_UP_MS = 120_000;
 const DEADLINE_MS = 20_000;
@@ -32,7 +26,7 @@ const DEADLINE_MS = 20_000;
 const TOLD_AGAIN = 2;
 
 /** Starts `users` customers who repeat requests whose outcome they do not know. */
-export async function startRepeats(fleet: Fleet, random: Random, users: number): Promise<Repeats> {
+export async function startRepeats(fleet: Fleet, random: Random, users: number) {
 	const all: Repeated[] = [];
 	let stopping = false;
 
@@ -56,6 +50,7 @@ export async function startRepeats(fleet: Fleet, random: Random, users: number):
 	const running = keys.map((key) => user(random.fork(), key));
 	return {
 		all,
+		/** Resolves when each request has an outcome or was given up. */
 		async stop() {
 			stopping = true;
 			await Promise.all(running);

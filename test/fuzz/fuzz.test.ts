@@ -15,13 +15,6 @@ import { fuzz, KINDS } from "./fuzz.ts";
 import { mutated } from "./mutate.ts";
 import { deployments, TARGETS } from "./targets.ts";
 
-interface Servers {
-	readonly goodUrl: string;
-	readonly lyingUrl: string;
-	readonly answers: () => number;
-	stop(): Promise<void>;
-}
-
 const USAGES = [
 	{ prompt_tokens: 7, completion_tokens: 2, total_tokens: 9, input_tokens: 7, output_tokens: 2, seconds: 3 },
 	{ prompt_tokens: 7, completion_tokens: 2 ** 31 - 1, input_tokens: 2 ** 40, output_tokens: 1, seconds: 1e9 },
@@ -30,7 +23,7 @@ const USAGES = [
 const STATUSES = [206, 204, 301, 400, 401, 404, 413, 422, 429, 500, 503, 529];
 const TYPES = ["application/json", "text/event-stream", "text/plain", ""];
 
-function startServers(random: Random): Servers {
+function startServers(random: Random) {
 	const chats = startUpstream();
 	const others = startEndpoints("openai");
 	const plain = { hostname: "127.0.0.1", port: 0, idleTimeout: 0, development: false } as const;

@@ -19,26 +19,21 @@ import { createRandom } from "../support/random.ts";
 import { type Mutation, mutated, mutationsOf } from "./mutations.ts";
 import { sqlMutations } from "./sql-mutants.ts";
 
-interface Tree {
-	readonly folder: string;
-	/** Runs the test files until one fails; null if they take too long. */
-	run(files: readonly string[]): Promise<{ failed: boolean; by: string } | null>;
-	changed<T>(file: string, text: string, work: () => Promise<T>): Promise<T>;
-	remove(): void;
-}
+type Tree = ReturnType<typeof plantTree>;
 
 const COPIED = ["src", "test", "package.json", "bunfig.toml", "tsconfig.json", "deploy", "README.md"];
 const RUN_MS_MAX = 400_000;
 const TEST_MS_MAX = 60_000;
 
 /** A copy of the project for one fault at a time, so that the checkout stays clean. */
-function plantTree(root: string): Tree {
+function plantTree(root: string) {
 	const folder = mkdtempSync(join(tmpdir(), "tollgate-mutants-"));
 	for (const name of COPIED) cpSync(join(root, name), join(folder, name), { recursive: true });
 	symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
 	return {
 		folder,
-		async run(files) {
+		/** Runs the test files until one fails; null if they take too long. */
+		async run(files: readonly string[]) {
 			if (files.length === 0) return { failed: false, by: "" };
 			const paths = files.map((file) => `./${file}`);
 			const child = Bun.spawn([process.execPath, "test", "--bail=1", `--timeout=${TEST_MS_MAX}`, ...paths], {
@@ -55,7 +50,7 @@ function plantTree(root: string): Tree {
 			const test = /^\(fail\) (.*?)(?: \[[\d.]+m?s\])?$/m.exec(out + err)?.[1];
 			return { failed: child.exitCode !== 0, by: test ?? "does not start" };
 		},
-		async changed(file, text, work) {
+		async changed<T>(file: string, text: string, work: () => Promise<T>): Promise<T> {
 			const path = join(folder, file);
 			const healthy = await Bun.file(path).text();
 			writeFileSync(path, text);

@@ -13,15 +13,7 @@ import { memoryFolder } from "./memory-folder.ts";
  * that needs it starts it. Each run holds a lock that the kernel frees when the run dies, and the last run to end in
  * order stops the server (`stopTestPostgres`, called by `preload.ts`); the next run adopts a killed run's server.
  */
-export interface TestPostgres {
-	adminUrl: string;
-	/** Uses persistent connections, since opening a connection costs more than most statements. */
-	asAdmin(statement: string): Promise<void>;
-	urlOf(database: string): string;
-	template: string;
-	/** Stops the server unless another run uses it. */
-	stop(): Promise<void>;
-}
+export type TestPostgres = Awaited<ReturnType<typeof start>>;
 
 const HOME = join(tmpdir(), `tollgate-test-${process.getuid?.() ?? 0}`);
 
@@ -73,7 +65,7 @@ export async function stopTestPostgres(): Promise<void> {
 	await (await running?.catch(() => undefined))?.stop();
 }
 
-async function start(): Promise<TestPostgres> {
+async function start() {
 	mkdirSync(HOME, { recursive: true, mode: 0o755 });
 	const lock = await waitForFileLock(join(HOME, "lock"), 60_000);
 	if (lock === undefined) throw new Error(`nobody released ${HOME}/lock`);
@@ -89,9 +81,11 @@ async function start(): Promise<TestPostgres> {
 		if (!server.adopted) await provePasswordCheaply(admin, server.url);
 		return {
 			adminUrl,
-			asAdmin: async (statement) => void (await admin.unsafe(statement)),
+			/** Uses persistent connections, since opening a connection costs more than most statements. */
+			asAdmin: async (statement: string) => void (await admin.unsafe(statement)),
 			urlOf,
 			template,
+			/** Stops the server unless another run uses it. */
 			async stop() {
 				await admin.end({ timeout: 1 });
 				await server.stop();

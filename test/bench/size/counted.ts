@@ -10,18 +10,16 @@ export interface Cost {
 	readonly walBytes: number;
 }
 
-export interface Counter {
-	/** Runs `work` and returns the cost of this database's statements in that time, divided by `per`. */
-	cost(work: () => Promise<unknown>, per?: number): Promise<Cost>;
-}
+export type Counter = Awaited<ReturnType<typeof createCounter>>;
 
 /**
  * Creates a counter; the server needs `pg_stat_statements`, and `sql` must send no other statements while it counts.
  */
-export async function createCounter(sql: postgres.Sql): Promise<Counter> {
+export async function createCounter(sql: postgres.Sql) {
 	await sql`create extension if not exists pg_stat_statements`;
 	return {
-		async cost(work, per = 1) {
+		/** Runs `work` and returns the cost of this database's statements in that time, divided by `per`. */
+		async cost(work: () => Promise<unknown>, per = 1): Promise<Cost> {
 			await sql`select pg_stat_statements_reset()`;
 			const startedMs = performance.now();
 			await work();

@@ -6,12 +6,12 @@ export type Watch<T> = ReturnType<typeof startWatch<T>>;
 const LOOK_MS = 60_000;
 
 /**
- * A value from outside, read once a minute, for readiness and metrics. While reading fails, the last value stays.
+ * A value from outside, read once a minute or every `everyMs`, for readiness and metrics. While reading fails, the last value stays.
  * `what` names it in the log.
  */
 export function startWatch<T>(
 	deps: { look: () => Promise<T>; clock: Clock; log: Log },
-	options: { what: string; firstLookMs: number },
+	options: { what: string; firstLookMs: number; everyMs?: number },
 ) {
 	const { clock, log } = deps;
 	let last: T | undefined;
@@ -28,7 +28,7 @@ export function startWatch<T>(
 				(error) => log.debug("a watched value could not be read", { what: options.what, error }),
 			)
 			.finally(() => {
-				if (!stopped) cancel = clock.after(LOOK_MS, look);
+				if (!stopped) cancel = clock.after(options.everyMs ?? LOOK_MS, look);
 			});
 	}
 

@@ -1,12 +1,15 @@
-import { systemClock } from "../base/clock.ts";
+import { systemClock, withDeadline } from "../base/clock.ts";
 import type { AppendedEntry } from "../cluster/control-log.ts";
 import { waitForAllInstances } from "../cluster/wait-for-all-instances.ts";
+import { DatabaseTimeout } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { CommandContext, CommandInput, Output } from "./command.ts";
 import { durationMsOf } from "./setting-options.ts";
 
 /** Longer than the longest lease, ten minutes: by then every instance has applied the change or is fenced off. */
 const DEADLINE_MS = 660_000;
+/** Deadline for the change itself: without a synchronous standby its commit would wait for ever. */
+const ACT_MS_MAX = 10_000;
 
 /** Runs `act` on the id in the first argument, then waits until all instances have applied the change. */
 export function actInForce(
@@ -16,10 +19,13 @@ export function actInForce(
 	more: Readonly<Record<string, unknown>> = {},
 ): Promise<Output> {
 	return withDatabase(async ({ statements, liveness }) => {
-		const { id, ...entry } = await act(statements, input.argument(0));
+		const acting = act(statements, input.argument(0));
+		const { id, ...entry } = await withDeadline(systemClock, acting, ACT_MS_MAX, late);
 		return inForceOutput({ liveness }, { id, ...more }, entry, input);
 	});
 }
+
+const late = () => new DatabaseTimeout("the database did not answer in time: it may wait for a standby");
 
 /** Waits until every live instance has applied the entry. Exit code 1 if one has not, except with `--no-wait`. */
 export async function inForceOutput(

@@ -1,8 +1,13 @@
-import type { Clock } from "../base/clock.ts";
+import { type Clock, withDeadline } from "../base/clock.ts";
+import { DatabaseTimeout } from "../db/outage.ts";
 import type { Statements } from "../db/statements.ts";
 import type { AppendedEntry } from "./control-log.ts";
 import { FENCE_GRACE_MS, type FenceResult, waitApplied } from "./fence.ts";
 import { createPgFenceStore } from "./pg-fence-store.ts";
+
+/** Time for a last answer after the deadline: fencing an instance writes, and a commit may wait for a standby. */
+const ANSWER_MS_MAX = 10_000;
+const late = () => new DatabaseTimeout("the database did not answer in time");
 
 /** How far a change has been applied after a wait. */
 export interface AppliedResult extends Omit<FenceResult, "leftMs"> {
@@ -29,7 +34,8 @@ export async function waitForAllInstances(
 	const startedMs = clock.monotonicMs();
 	const options = { deadlineMs, graceMs: FENCE_GRACE_MS };
 	try {
-		const result = await waitApplied({ store: createPgFenceStore(liveness), clock }, entry, options);
+		const waiting = waitApplied({ store: createPgFenceStore(liveness), clock }, entry, options);
+		const result = await withDeadline(clock, waiting, deadlineMs + ANSWER_MS_MAX, late);
 		const { effective, pending, leftMs } = result;
 		const effectiveByMs = effective ? null : Math.round(clock.wallMs() + leftMs);
 		return { effective, elapsedMs: tenths(result.elapsedMs), pending, effectiveByMs, known: true };

@@ -18,6 +18,8 @@ interface ClientHooks {
 export interface OpenClient {
 	readonly ready: Promise<postgres.Sql>;
 	end(how: { timeout: number }): Promise<void>;
+	/** Cancels on the server what the session runs. */
+	cancel(): Promise<void>;
 }
 
 export type Connect = (hooks?: Partial<ClientHooks>, backoff?: ReconnectBackoff) => OpenClient;
@@ -28,6 +30,8 @@ interface OpenConnection {
 	rows: number;
 	/** When the connection is to be replaced, by the monotonic clock. */
 	untilMs: number;
+	/** True while a statement has no answer of the server. */
+	isUnanswered: boolean;
 }
 
 export interface ConnectionOptions {
@@ -76,11 +80,13 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 			link: connect(hooks, backoff),
 			rows: 0,
 			untilMs: untilMs(),
+			isUnanswered: false,
 		};
 		return opened;
 	}
 
 	function drop(one: OpenConnection | undefined): void {
+		if (one?.isUnanswered) void one.link.cancel();
 		one?.link
 			.end({ timeout: 0 })
 			.catch((error) => deps.log.debug("closing a stuck database connection failed", { error }));
@@ -123,16 +129,20 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 			cancelRest();
 			const used = await usable();
 			used.rows = 0;
+			used.isUnanswered = true;
 			try {
-				return await work(await used.link.ready);
+				const result = await work(await used.link.ready);
+				used.isUnanswered = false;
+				return result;
 			} catch (error) {
+				used.isUnanswered = isConnectionLost(error);
 				if (current === used && !ended && leavesTraces(error, used)) renew();
 				throw error;
 			} finally {
 				if (current === used && !ended) cancelRest = systemClock.after(idleMs, renew);
 			}
 		},
-		/** Drops the connection and the work on it; the next call opens a new one. */
+		/** Drops the connection and cancels the work on it; the next call opens a new one. */
 		renew,
 		/** The same, but for a connection that is being opened: its server is being checked. */
 		renewOld() {
@@ -142,7 +152,9 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 		async end() {
 			ended = true;
 			cancelRest();
-			await Promise.all([current, opening].map((one) => one?.link.end({ timeout: 1 })));
+			const open = [current, opening].filter((one) => one !== undefined);
+			await Promise.all(open.map(({ link }) => link.end({ timeout: 1 })));
+			await Promise.all(open.map(({ link, isUnanswered }) => isUnanswered && link.cancel()));
 		},
 	};
 }

@@ -4,17 +4,39 @@ import { startWatch } from "../base/watch.ts";
 
 type Durability = Awaited<ReturnType<typeof readDurability>>;
 
+interface Row {
+	readonly commit: string;
+	readonly waited: string;
+	readonly stuck: boolean;
+	readonly standbys: string;
+	readonly unreadable: string | null;
+}
+
 type Query = <Row>(strings: TemplateStringsArray) => Promise<readonly Row[]>;
 
-/** Reads how durable commits are. `standbys`: number of standbys that follow now. */
+/**
+ * Reads how durable commits are. `standbys`: number of standbys that follow now. `isStuck`: commits wait for a standby
+ * that does not answer. A role may lack the right to read which standby is synchronous (null); its own waits it sees.
+ */
 export async function readDurability(statements: Query) {
-	const [row] = await statements<{ commit: string; waited: string; standbys: string; unreadable: string | null }>`
+	const [row] = await statements<Row>`
 		select current_setting('synchronous_commit') as commit, current_setting('synchronous_standby_names') as waited,
 			(select count(*) from pg_stat_replication) as standbys,
+			(select count(*) = count(sync_state) and count(*) filter (where sync_state in ('sync', 'quorum')) = 0
+				from pg_stat_replication) or exists (select 1 from pg_stat_activity where wait_event = 'SyncRep'
+				and clock_timestamp() - query_start > interval '1 second') as stuck,
 			(select string_agg(f, ', ') from unnest(array['pg_control_system()', 'pg_current_wal_lsn()', 'pg_current_wal_flush_lsn()',
 				'pg_walfile_name(pg_lsn)']) f where not has_function_privilege(f, 'execute')) as unreadable`;
-	const { commit = "on", waited: waitedFor = "", unreadable } = row ?? {};
-	return { commit, waitedFor, standbys: Number(row?.standbys), unreadable: unreadable ?? "" };
+	const { commit = "on", waited = "", unreadable, stuck = false } = row ?? {};
+	const waitedFor = waited.trim();
+	const isStuck = stuck && waitedFor !== "" && !["off", "local"].includes(commit);
+	return { commit, waitedFor, standbys: Number(row?.standbys), isStuck, unreadable: unreadable ?? "" };
+}
+
+/** The synchronous standby that does not answer, so that every commit waits; undefined if one answers or none is needed. */
+export function standbyProblem({ isStuck, waitedFor }: Pick<Durability, "isStuck" | "waitedFor">): string | undefined {
+	if (!isStuck) return undefined;
+	return `no synchronous standby answers (synchronous_standby_names is ${waitedFor}): commits wait, and requests get 503 after a lease`;
 }
 
 /** What the role may not call, so that another server is recognised less surely; undefined if nothing. */
@@ -27,16 +49,23 @@ export function identityProblem({ unreadable }: Pick<Durability, "unreadable">):
 }
 
 /** The confirmed usage that this set-up can lose, since confirmed journal records are deleted; undefined if none. */
-export function durabilityProblem({ commit, waitedFor, standbys }: Omit<Durability, "unreadable">): string | undefined {
+export function durabilityProblem({
+	commit,
+	waitedFor,
+	standbys,
+}: Omit<Durability, "unreadable" | "isStuck">): string | undefined {
 	if (commit === "off")
 		return "synchronous_commit is off: a crash of the database's machine can lose usage that it has confirmed";
 	if (standbys === 0) return undefined;
-	if (waitedFor.trim() === "")
+	if (waitedFor === "")
 		return "standbys follow asynchronously (synchronous_standby_names is empty): a failover can lose usage that was confirmed";
 	if (commit === "local")
 		return "synchronous_commit is local: no standby is waited for, and a failover can lose usage that was confirmed";
 	return undefined;
 }
+
+/** Without a synchronous standby requests fail after a lease: its loss is named before. */
+const LOOK_MS = 5_000;
 
 export type DurabilityWatch = ReturnType<typeof startDurabilityWatch>;
 
@@ -49,11 +78,16 @@ export function startDurabilityWatch(deps: { read: () => Promise<Durability>; cl
 	const { read, clock, log } = deps;
 	async function look(): Promise<string | undefined> {
 		const found = await read();
-		const problems = [durabilityProblem(found), identityProblem(found)].filter((one) => one !== undefined);
-		const problem = problems.length === 0 ? undefined : problems.join("; ");
-		if (problem !== undefined && problem !== watch.last()) log.warn("this set-up can lose usage", { problem });
+		const stuck = standbyProblem(found);
+		const lossy = [durabilityProblem(found), identityProblem(found)].filter((one) => one !== undefined).join("; ");
+		const problem = stuck ?? (lossy === "" ? undefined : lossy);
+		if (problem !== undefined && problem !== watch.last())
+			log.warn(stuck === undefined ? "this set-up can lose usage" : "commits wait for a standby", { problem });
 		return problem;
 	}
-	const watch = startWatch({ look, clock, log }, { what: "how the database keeps what it confirms", firstLookMs: 0 });
+	const watch = startWatch(
+		{ look, clock, log },
+		{ what: "how the database keeps what it confirms", firstLookMs: 0, everyMs: LOOK_MS },
+	);
 	return { problem: watch.last, stop: watch.stop };
 }

@@ -5,6 +5,7 @@ import postgres from "postgres";
 import { sleep, systemClock, withDeadline } from "../base/clock.ts";
 import { libc } from "../base/libc.ts";
 import { type Address, addressOf, type Host } from "./address.ts";
+import { cancelSession } from "./cancel-session.ts";
 import type { Connect, OpenClient } from "./connection.ts";
 import { connectionEnded, isOfServer, noResponse, WrongServer } from "./outage.ts";
 import { createReconnectBackoff, type ReconnectBackoff } from "./reconnect-backoff.ts";
@@ -48,14 +49,15 @@ export function connectTo(url: string, settings: Settings = {}, connectSeconds =
 	const greeting = greetingOf([...address.settings, ...Object.entries(others)], address.hosts.length > 1);
 	let first = 0;
 
-	async function greet(client: postgres.Sql): Promise<void> {
-		const [row] = await withDeadline(systemClock, client.unsafe(greeting), 2_000 * connectS, noResponse);
+	async function greet(query: PromiseLike<postgres.Row[]>): Promise<void> {
+		const [row] = await withDeadline(systemClock, query, 2_000 * connectS, noResponse);
 		if (row?.standby === true) throw new WrongServer("the database's address leads to a standby, which only reads");
 	}
 
 	return (hooks, backoff = createReconnectBackoff(systemClock.monotonicMs)) => {
 		let client: postgres.Sql | undefined;
 		let ended = false;
+		let cancel = async () => {};
 		async function open(): Promise<postgres.Sql> {
 			const errors: unknown[] = [];
 			for (const _ of attempts) {
@@ -67,7 +69,9 @@ export function connectTo(url: string, settings: Settings = {}, connectSeconds =
 				const its = newClient(address, place, { ...hooks, onclose, connection, connectS, ssl: ssl() }, pausing);
 				client = its;
 				try {
-					await greet(its);
+					const greeted = its.unsafe(greeting);
+					cancel = () => cancelSession(place, greeted);
+					await greet(greeted);
 					isGreeted = true;
 					return its;
 				} catch (error) {
@@ -88,6 +92,7 @@ export function connectTo(url: string, settings: Settings = {}, connectSeconds =
 				ended = true;
 				await client?.end(how);
 			},
+			cancel: () => cancel(),
 		};
 	};
 }

@@ -38,14 +38,14 @@ export function createTransactional(deps: { clock: Clock; log: Log }, options: T
 		"tollgate.control_at_commit": "on",
 	});
 	const connectTyped: Connect = (...how) => {
-		const { ready, end } = connect(...how);
+		const { ready, ...link } = connect(...how);
 		const typed = ready.then((client) => {
 			// Drizzle sets type parsers on each client that it gets.
 			drizzle(client);
 			return client;
 		});
 		typed.catch(() => {});
-		return { ready: typed, end };
+		return { ready: typed, ...link };
 	};
 	const pool = createConnectionPool(deps, options.connectionsMax ?? CONNECTIONS_MAX, connectTyped, {
 		idleMs: IDLE_MS,

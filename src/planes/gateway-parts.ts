@@ -128,6 +128,7 @@ export function openFiles(
 		{ clock, log },
 		{
 			url: db.url,
+			history: db.history,
 			applicationName: "tollgate files",
 			connectionsMax: BLOB_CONNECTIONS_MAX,
 			statementDeadlineMs: BLOB_STATEMENT_DEADLINE_MS,

@@ -23,7 +23,7 @@ function world(options: ConnectionOptions = {}) {
 		CONNECTIONS,
 		() => {
 			made += 1;
-			return { ready: Promise.resolve({} as postgres.Sql), end: async () => {} };
+			return { ready: Promise.resolve({} as postgres.Sql), end: async () => {}, cancel: async () => {} };
 		},
 		options,
 	);

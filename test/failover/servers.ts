@@ -10,8 +10,11 @@ import { waitFor } from "../support/wait.ts";
 export interface ServerPair {
 	readonly primary: OwnPostgres;
 	readonly standby: OwnPostgres;
+	/** Makes commits wait for the standby. */
+	waitForStandby(): Promise<void>;
 	/** Stops replication to the standby: a promotion loses the commits made afterwards. */
 	cutReplication(): void;
+	resumeReplication(): void;
 	/** Makes the standby the primary, with the commits that it has. */
 	promote(): Promise<void>;
 	/** Stops the primary, copies its data folder and starts it again. */
@@ -49,7 +52,16 @@ export async function startServerPair(settings: Readonly<Record<string, string>>
 	const pair: ServerPair = {
 		primary,
 		standby,
+		async waitForStandby() {
+			const session = connect(primary.url, { max: 1, onnotice: () => {} });
+			await session.unsafe("alter system set synchronous_standby_names = '*'");
+			await session`select pg_reload_conf()`;
+			const isSync = () => session`select 1 from pg_stat_replication where sync_state = 'sync'`;
+			await waitFor(async () => (await isSync()).length === 1, "the standby to be synchronous", 10_000);
+			await session.end();
+		},
 		cutReplication: () => wire.cut(),
+		resumeReplication: () => wire.restore(),
 		async promote() {
 			place("promote", "");
 			process.kill(Number(readFileSync(join(standby.cluster, "postmaster.pid"), "utf8").split("\n")[0]), "SIGUSR1");

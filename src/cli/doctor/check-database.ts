@@ -1,20 +1,23 @@
 import type postgres from "postgres";
-import { type Clock, systemClock, withDeadline } from "../../base/clock.ts";
+import { type Clock, sleep, systemClock, withDeadline } from "../../base/clock.ts";
 import { lostActsProblem, readLostActs } from "../../cluster/lost-acts.ts";
 import type { Config } from "../../config.ts";
-import { durabilityProblem, identityProblem, readDurability } from "../../db/durability.ts";
+import { durabilityProblem, identityProblem, readDurability, standbyProblem } from "../../db/durability.ts";
 import { checkMigratable, migratedUrl } from "../../db/migrate.ts";
 import { connectTo, withClient } from "../../db/new-client.ts";
 import { noResponse } from "../../db/outage.ts";
 import { checkMayWrite } from "../../db/own-schema.ts";
 import { checkOwnSession } from "../../db/pooler.ts";
-import { type Finding, type Findings, findingsOf } from "./finding.ts";
+import { type Finding, type Findings, findingsOf, reasonOf } from "./finding.ts";
 
 const CONNECT_S = 8;
 /** Deadline for an answer: a pooler accepts connections even if no server connection is free. */
 const ANSWER_MS_MAX = 8_000;
 const ROUND_TRIPS = 9;
 const ROUND_TRIP_MS_WARNING = 10;
+/** Deadline for a commit; a database waits for disk and standbys for milliseconds. */
+const COMMIT_MS_MAX = 5_000;
+const COMMIT_MS_WARNING = 500;
 /** Earliest supported version of PostgreSQL; older ones lack statements that the schema uses. */
 const VERSION_MIN = 14;
 /** Most connections of a gateway, with batches and with files in Postgres. */
@@ -35,7 +38,7 @@ export async function checkDatabase(
 	try {
 		const client = await withDeadline(timer, ready, ANSWER_MS_MAX, noResponse);
 		const answered = await withDeadline(timer, roundTrips(client, wallMs), ANSWER_MS_MAX, noResponse);
-		await checkSettings(client, { ...config, ...answered }, database);
+		await checkSettings(client, { ...config, ...answered, url }, database);
 		judgeOffset(answered.offsetMs, clock);
 		await checkOwnSession(client, url);
 		await checkMayWrite(client);
@@ -75,7 +78,11 @@ export interface DatabaseSettings {
 	readonly freeConnections: number;
 }
 
-async function checkSettings(client: postgres.Sql, own: { workers: number; tookMs: number }, found: Findings) {
+async function checkSettings(
+	client: postgres.Sql,
+	own: { workers: number; tookMs: number; url: string },
+	found: Findings,
+) {
 	const [row] = await client<DatabaseSettings[]>`
 		select current_setting('server_version') as version, current_setting('server_version_num')::int / 10000 as major,
 			current_setting('fsync') as fsync, current_setting('full_page_writes') as pages,
@@ -85,6 +92,7 @@ async function checkSettings(client: postgres.Sql, own: { workers: number; tookM
 				from pg_stat_activity where backend_type = 'client backend' and application_name not like 'tollgate%') as "freeConnections"`;
 	const durability = await readDurability(client);
 	const lossy = durabilityProblem(durability);
+	await checkCommit(own.url, durability, found);
 	if (row !== undefined) judgeSettings(row, own, found);
 	const unnamed = identityProblem(durability);
 	if (unnamed !== undefined)
@@ -92,6 +100,32 @@ async function checkSettings(client: postgres.Sql, own: { workers: number; tookM
 	if (durability.commit === "off") found.broken(lossy ?? "", "Set synchronous_commit = on for this role and database.");
 	else if (lossy !== undefined)
 		found.warn(lossy, "Name a standby in synchronous_standby_names, with synchronous_commit = on.");
+}
+
+/** Times a commit that writes to the log alone and changes no table, on a connection of its own: it may hang. */
+async function checkCommit(url: string, durability: Awaited<ReturnType<typeof readDurability>>, found: Findings) {
+	const { ready, end, cancel } = connectTo(url, { application_name: "tollgate doctor" }, CONNECT_S)();
+	try {
+		const client = await ready;
+		const startedMs = performance.now();
+		const commit = client`select pg_logical_emit_message(true, 'tollgate doctor', '')`.then(() => true);
+		const ended = await Promise.race([commit, sleep(systemClock, COMMIT_MS_MAX)]);
+		const took = `a commit took ${(performance.now() - startedMs).toFixed(1)} ms`;
+		if (ended === undefined) {
+			commit.catch(() => {});
+			await cancel();
+			const lost = standbyProblem({ ...durability, isStuck: durability.waitedFor !== "" });
+			found.broken(
+				lost ?? `a commit did not end within ${COMMIT_MS_MAX / 1_000} s`,
+				"src/ops/failover.md describes it: The synchronous standby is gone.",
+			);
+		} else if (performance.now() - startedMs <= COMMIT_MS_WARNING) found.ok(took);
+		else found.warn(took, "Look for a slow disk of the database, or a slow synchronous standby.");
+	} catch (error) {
+		found.note(`no commit was timed: ${reasonOf(error)}`);
+	} finally {
+		await end({ timeout: 1 });
+	}
 }
 
 export function judgeSettings(row: DatabaseSettings, own: { workers: number; tookMs: number }, found: Findings): void {

@@ -1,0 +1,30 @@
+import { Socket } from "node:net";
+import type { Host } from "./address.ts";
+
+/** Code of a cancel request in PostgreSQL's protocol; a server takes it without sign-in or TLS. */
+const CANCEL_CODE = 80_877_102;
+const CANCEL_BYTES = 16;
+const CANCEL_MS_MAX = 1_000;
+
+/**
+ * Asks the server to end what the session of `query` runs. A statement that its client gave up would else stay: a
+ * commit that waits for a standby has no deadline on the server, and does not notice that its client left. Resolves
+ * when the request was taken, or could not be sent.
+ */
+export function cancelSession({ host, port }: Host, query: object): Promise<void> {
+	// The driver's types lack the key of a query's session.
+	const key = (query as { state?: { pid: number | null; secret: number | null } })?.state;
+	if (key === undefined || key.pid === null || key.secret === null) return Promise.resolve();
+	const request = Buffer.alloc(CANCEL_BYTES);
+	for (const [place, value] of [CANCEL_BYTES, CANCEL_CODE, key.pid, key.secret].entries())
+		request.writeUInt32BE(value, 4 * place);
+	const { promise, resolve } = Promise.withResolvers<void>();
+	const socket = new Socket();
+	socket.on("error", () => {});
+	socket.once("close", () => resolve());
+	socket.setTimeout(CANCEL_MS_MAX, () => socket.destroy());
+	socket.connect(host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port }, () =>
+		socket.end(request),
+	);
+	return promise;
+}

@@ -27,7 +27,12 @@ export interface FailoverWorld extends AsyncDisposable {
 const PRICE = { prompt: 1_000, output: 2_000 };
 
 export async function startFailoverWorld(
-	options: { settings?: Readonly<Record<string, string>>; env?: Readonly<Record<string, string>> } = {},
+	options: {
+		settings?: Readonly<Record<string, string>>;
+		env?: Readonly<Record<string, string>>;
+		/** Processes of each member, by WORKERS. */
+		workers?: number;
+	} = {},
 ): Promise<FailoverWorld> {
 	const servers = await startServerPair(options.settings);
 	const upstream = await startCountingUpstream({ gapMsMax: 1, failures: 0 });
@@ -79,7 +84,11 @@ export async function startFailoverWorld(
 				"both members to be ready",
 				30_000,
 			);
-			await waitFor(() => fleet.members.every((member) => member.journals().length <= 1), "the journals", 30_000);
+			await waitFor(
+				() => fleet.members.every((member) => member.journals().length <= (options.workers ?? 1)),
+				"the journals",
+				30_000,
+			);
 		},
 		async expectNothingLost(sql) {
 			const truth = new Map(

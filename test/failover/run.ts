@@ -19,8 +19,6 @@ interface Scenario {
 	readonly rollsBack?: number;
 	/** Each request has an idempotency key and is repeated with it until it is answered. */
 	readonly isIdempotent?: boolean;
-	/** Lines of a batch that runs meanwhile. */
-	readonly lines?: number;
 }
 
 const SCENARIOS: readonly Scenario[] = [
@@ -29,7 +27,6 @@ const SCENARIOS: readonly Scenario[] = [
 	{ name: "lagging, JOURNAL=host", lags: true, env: { JOURNAL: "host" } },
 	{ name: "lagging, WORKERS=2", lags: true, env: { WORKERS: "2" } },
 	{ name: "lagging, idempotency keys", lags: true, isIdempotent: true },
-	{ name: "lagging, during a batch", lags: true, lines: 200 },
 	{ name: "two rollbacks in a row", rollsBack: 2 },
 ];
 
@@ -86,42 +83,6 @@ function startTraffic(world: FailoverWorld, key: Key, isIdempotent: boolean) {
 	};
 }
 
-async function startBatch(world: FailoverWorld, key: Key, lines: number) {
-	const [{ url }] = world.members;
-	const headers = { authorization: `Bearer ${key.secret}` };
-	const line = (at: number) => ({
-		custom_id: `line-${at}`,
-		method: "POST",
-		url: "/v1/chat/completions",
-		body: { model: "test-model", max_tokens: 12, messages: [{ role: "user", content: `line ${at}` }] },
-	});
-	const form = new FormData();
-	form.set("purpose", "batch");
-	form.set(
-		"file",
-		new Blob([Array.from({ length: lines }, (_, at) => JSON.stringify(line(at))).join("\n")]),
-		"in.jsonl",
-	);
-	const file = await (await fetch(`${url}/v1/files`, { method: "POST", headers, body: form })).json();
-	const made = await fetch(`${url}/v1/batches`, {
-		method: "POST",
-		headers: { ...headers, "content-type": "application/json" },
-		body: JSON.stringify({ input_file_id: file.id, endpoint: "/v1/chat/completions", completion_window: "24h" }),
-	});
-	const { id } = await made.json();
-	/** Completed lines at its end. */
-	return async (): Promise<number> => {
-		for (let left = 120; left > 0; left--) {
-			const shown = await fetch(`${url}/v1/batches/${id}`, { headers })
-				.then((response) => response.json())
-				.catch(() => ({}));
-			if (["completed", "failed", "expired", "cancelled"].includes(shown.status)) return shown.request_counts.completed;
-			await Bun.sleep(500);
-		}
-		return -1;
-	};
-}
-
 async function play(scenario: Scenario) {
 	const workers = Number(scenario.env?.WORKERS ?? 1);
 	await using world = await startFailoverWorld({ ...(scenario.env ? { env: scenario.env } : {}), workers });
@@ -132,7 +93,6 @@ async function play(scenario: Scenario) {
 	if (scenario.isSynchronous) await servers.waitForStandby();
 	if (scenario.rollsBack) await servers.snapshot();
 	await world.untilReady();
-	const batch = scenario.lines === undefined ? undefined : await startBatch(world, key, scenario.lines);
 	const traffic = startTraffic(world, key, scenario.isIdempotent ?? false);
 	await Bun.sleep(LAG_MS);
 	if (scenario.lags) servers.cutReplication();
@@ -153,12 +113,11 @@ async function play(scenario: Scenario) {
 	const acts = await Promise.all(members.map((member) => untilRevoked(world, other, member)));
 	await world.untilReady();
 	await Bun.sleep(AFTER_MS);
-	const completed = await batch?.();
 	await traffic.stop();
 	await world.untilReady();
 	const sql = postgres(database, { max: 1, onnotice: () => {}, connection: { search_path: "public" } });
 	try {
-		return await judge(world, sql, { scenario, traffic, acts, completed });
+		return await judge(world, sql, { scenario, traffic, acts });
 	} finally {
 		await sql.end();
 	}
@@ -182,10 +141,9 @@ async function judge(
 		scenario: Scenario;
 		traffic: ReturnType<typeof startTraffic>;
 		acts: readonly boolean[];
-		completed: number | undefined;
 	},
 ) {
-	const { traffic, completed, scenario } = found;
+	const { traffic, scenario } = found;
 	const truth = new Map<string, number>();
 	for (const { requestId, prompt, sent } of await world.upstream.report()) {
 		const id = requestId.replaceAll("-", "");
@@ -215,11 +173,10 @@ async function judge(
 		twice === 0 &&
 		acts === found.acts.length &&
 		sum(books.values()) <= sum(truth.values()) &&
-		traffic.unexpected.length === 0 &&
-		(scenario.lines === undefined || completed === scenario.lines);
+		traffic.unexpected.length === 0;
 	return {
 		scenario: scenario.name,
-		answers: ids.length + (completed ?? 0),
+		answers: ids.length,
 		lost: missing(),
 		twice,
 		acts: `${acts} of ${found.acts.length}`,

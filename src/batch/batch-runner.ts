@@ -1,8 +1,6 @@
-import { sql } from "drizzle-orm";
 import type { PgBoss } from "pg-boss";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { createTransactional } from "../db/transactional.ts";
 import { type RunDeps, runBatch } from "./run-batch.ts";
 
 const QUEUE = "batch";
@@ -150,7 +148,12 @@ export function createBatchRunner(
 /** The queue uses our client, which knows several hosts, poolers and deadlines. */
 async function openQueue(deps: { clock: Clock; log: Log }, url: string) {
 	const { log } = deps;
-	const { PgBoss: Boss, fromDrizzle } = await import("pg-boss");
+	// Loaded only here: a gateway without batches needs neither.
+	const [{ PgBoss: Boss, fromDrizzle }, { sql }, { createTransactional }] = await Promise.all([
+		import("pg-boss"),
+		import("drizzle-orm"),
+		import("../db/transactional.ts"),
+	]);
 	const { tx, end } = createTransactional(deps, {
 		...{ url, applicationName: "tollgate batches", connectionsMax: CONNECTIONS_MAX },
 		...{ statementDeadlineMs: STATEMENT_MS_MAX, transactionDeadlineMs: STATEMENT_MS_MAX },

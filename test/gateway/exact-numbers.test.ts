@@ -104,7 +104,7 @@ describe("a request's numbers arrive as written", () => {
 			const call = `{"role":"assistant","content":null,"tool_calls":${CALLS}}`;
 			const messages = `[{"role":"user","content":"${filler}"},${call},{"role":"tool","tool_call_id":"c","content":"x"}]`;
 			expect((await post("/v1/chat/completions", `{"model":"vllm","messages":${messages}}`)).status).toBe(200);
-			expect(sent.at(-1)).toContain(ARGUMENTS);
+			expect(sent.at(-1)).toContain(JSON.stringify(ARGUMENTS));
 		}
 	});
 });
@@ -135,12 +135,12 @@ test("a number beyond a double is refused with its field's name", async () => {
 });
 
 test("exact numbers among very many values are refused", async () => {
-	const values = `${"1,".repeat(20_001)}${BIG}`;
+	const values = `${"1,".repeat(5_001)}${BIG}`;
 	const body = (metadata: string) =>
 		`{"model":"vllm","messages":[{"role":"user","content":"x"}],"metadata":[[${metadata}]]}`;
 	expect((await post("/v1/chat/completions", body(values))).status).toBe(400);
 	expect((await post("/v1/chat/completions", body(values.replace(BIG, "1")))).status).toBe(200);
-	const half = `${"1,".repeat(10_001)}${BIG}`;
+	const half = `${"1,".repeat(2_501)}${BIG}`;
 	expect((await post("/v1/chat/completions", body(half))).status).toBe(200);
 	expect((await post("/v1/chat/completions", body(`${half}]],"other":[[${half}`))).status).toBe(400);
 });

@@ -119,7 +119,14 @@ test("serves as its own user, writes only to its volume, drains at a stop", asyn
 	expect(log).not.toContain('"level":"error"');
 	expect(Number((await command("account", "show", account.id as string)).spent_usd)).toBeGreaterThan(0);
 
-	expect(readdirSync(within(image.volume)).toSorted()).toEqual(["instance-id", "journal", "run"]);
+	expect(readdirSync(within(image.volume)).toSorted()).toEqual([
+		"control",
+		"database-timelines.json",
+		"instance-id",
+		"journal",
+		"journal-kept",
+		"run",
+	]);
 	expect(readdirSync(within("tmp"))).toEqual([]);
 	expect(existsSync(within("etc/tollgate/tollgate.yaml"))).toBe(true);
 }, 120_000);

@@ -16,8 +16,9 @@ test("every audited action has its own label, and every writer uses the typed ac
 	const writers = [...new Bun.Glob("**/*.{ts,sql}").scanSync({ cwd: SOURCE })].filter(
 		(path) => !path.startsWith("db/migrations") && /into audit_event/.test(read(path)),
 	);
-	expect(writers.length).toBeGreaterThan(1);
-	expect(writers.filter((path) => !read(path).includes("AuditAction"))).toEqual([]);
+	// The function gets its entries from `auditNotesJson` of the other.
+	expect(writers.toSorted()).toEqual(["db/functions/audit.sql", "ops/audit.ts"]);
+	expect(read("ops/audit.ts")).toContain("readonly action: AuditAction");
 	const words = Object.values(AUDIT_WORDS);
 	expect(words.filter((word, at) => words.indexOf(word) !== at)).toEqual([]);
 	// Labels of audit entries are not sentences.

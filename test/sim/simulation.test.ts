@@ -10,7 +10,7 @@ testsMayTake(300_000);
  * `bun run sim`, runs 10,000.
  */
 const SEEDS = [
-	[7, 25],
+	[15, 25],
 	[12, 14],
 ];
 const SEEDS_OF_PROJECTS = [17, 33];
@@ -71,7 +71,7 @@ test("nothing acknowledged is lost when the server goes back in time", () => {
 });
 
 test("the same seed takes the same steps", () => {
-	const [seed, other] = [12, 7];
+	const [seed, other] = [12, 14];
 	const again = simulate(seed);
 	expect(again.hash).toBe(run(seed).hash);
 	expect(again.steps).toBe(run(seed).steps);

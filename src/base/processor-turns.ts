@@ -72,6 +72,8 @@ export function createProcessorTurns() {
 	}
 
 	return {
+		/** Charges `ms` of processor time to an owner. */
+		spend,
 		/** The owner's work came to nothing: it must not fill the processor with such work. */
 		refused(owner: string, ms: number) {
 			window.refusedMs.add(owner, ms);

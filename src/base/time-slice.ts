@@ -48,17 +48,34 @@ export const turnFor = turns.begin.bind(turns);
  */
 export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {
 	let endsMs = performance.now() + turnMs;
+	let chargedToMs = endsMs - turnMs;
+
+	function restart(): void {
+		chargedToMs = performance.now();
+		endsMs = chargedToMs + turnMs;
+	}
+
+	/** Charges the processor time since the last call to the owner. */
+	function charge(): number {
+		const nowMs = performance.now();
+		turns.spend(owner, nowMs - chargedToMs);
+		chargedToMs = nowMs;
+		return nowMs;
+	}
+
 	return {
-		isOver: () => performance.now() > endsMs,
+		/** Call it after each step. */
+		isOver: () => charge() > endsMs,
 		/** Before the first step: waits while the event loop is busy with other tasks. */
 		async begin() {
-			await turns.begin(owner, turnMs);
-			endsMs = performance.now() + turnMs;
+			await turns.begin(owner, 0);
+			restart();
 		},
 		/** Yields: resolves in a later turn, after other work has run. */
 		async next() {
-			await turns.next(owner, turnMs, true);
-			endsMs = performance.now() + turnMs;
+			charge();
+			await turns.next(owner, 0, true);
+			restart();
 		},
 	};
 }

@@ -56,6 +56,8 @@ export interface BodyReading<Read, Made> {
 	readonly connection: Connection;
 	readonly reading: Promise<Read>;
 	make(read: Read): Made | Promise<Made>;
+	/** The body is slow: counts what it holds. `end` gives it up. */
+	lasts?(end: (why: Fault) => void): void;
 }
 
 /** Resolves with what `make` makes of a body in time. Faults as in `inTime`; other errors of `make` are rethrown. */
@@ -105,6 +107,7 @@ class TimedBody<Read, Made> implements SlowBody {
 				pace: () => this.#lateAtMs,
 				giveUp: (why) => this.letGo(why),
 			});
+			this.#body.lasts?.((why) => this.letGo(why));
 		} catch (why) {
 			this.letGo(why as Fault);
 			return;

@@ -20,7 +20,7 @@ export interface CountsBytes {
 export const TAKES_ANY: CountsBytes = { owner: "", take() {}, arrives() {}, arrived() {} };
 
 /** Processor time of receiving a piece. */
-const PIECE_MS = 0.25;
+const PIECE_MS = 0.1;
 
 /** Reads a body of at most `bytesMax` bytes. Faults: payload_too_large, request_timeout, those of `take`. */
 export function readBytes(

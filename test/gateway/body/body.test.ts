@@ -264,6 +264,22 @@ describe("a body", () => {
 		expect(memory.bytes()).toBe(0);
 	});
 
+	test("of 64 to 256 KB counts whole while it lasts, and yields to an account that holds less", async () => {
+		const memory = createBodyMemory({
+			limits: () => ({ bodyMemoryBytesMax: 500_000, bodyMemoryAccountBytesMax: 450_000 }),
+		});
+		const upload = (account: string) => {
+			const pipe = new TransformStream<Uint8Array, Uint8Array>();
+			const headers = { "content-length": "200000" };
+			return codeOf(readJson(post(pipe.readable, headers), 900_000, systemReads, memory.hold(account)));
+		};
+		const ended = [upload("a"), upload("a")];
+		await waitFor(() => memory.bytes() === 400_000, "both bodies to be counted");
+		void upload("b");
+		expect(await Promise.race(ended)).toBe("overloaded");
+		expect(memory.bytes()).toBe(400_000);
+	});
+
 	test("takes memory as it arrives, and yields it to an account that holds less", async () => {
 		const memory = createBodyMemory({
 			limits: () => ({ bodyMemoryBytesMax: 1_000_000, bodyMemoryAccountBytesMax: 750_000 }),

@@ -99,6 +99,6 @@ export const stripeClearing = pgTable("stripe_clearing", {
 	startedAt: timestamp("started_at", { withTimezone: true }).notNull().defaultNow(),
 	/** Null while the comparison runs, and after an interruption. */
 	finishedAt: timestamp("finished_at", { withTimezone: true }),
-	/** Number of objects compared, and of those that no event had reported. */
+	/** Counts: objects compared, and objects that no event had reported. */
 	outcome: jsonb().$type<Record<string, number>>(),
 });

@@ -8,7 +8,7 @@ import { durationMsOf } from "./setting-options.ts";
 
 /** Longer than the longest lease, ten minutes: by then every instance has applied the change or is fenced off. */
 const DEADLINE_MS = 660_000;
-/** Deadline for the change itself: without a synchronous standby its commit would wait for ever. */
+/** Deadline for the change itself: if the configured synchronous standby does not answer, its commit waits for ever. */
 const ACT_MS_MAX = 10_000;
 
 /** Runs `act` on the id in the first argument, then waits until all instances have applied the change. */

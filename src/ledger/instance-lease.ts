@@ -250,8 +250,8 @@ export async function holdInstanceLease(given: InstanceLeaseParts, options: Hold
 		gate.close("stopping", true);
 		if (present) void retire(present, drainMs);
 		present = undefined;
-		// A joining epoch stops by itself; a fenced one may outlast the drain time. A replay also gets the drain time, else
-		// its crashed epoch's credit stays held until the next start.
+		// Waits, within the drain time, for retiring epochs and a running replay. An interrupted replay leaves the crashed
+		// epoch's credit held until the next start.
 		const leaving = [...retiring.values()];
 		const everything = Promise.all([replacing, recovering]).then(() => Promise.all([...leaving, ...retiring.values()]));
 		const late = () => new Error("not all was handed back in time");

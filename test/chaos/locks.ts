@@ -32,7 +32,10 @@ const LOCKED_TABLES: Readonly<Record<string, LockTerms>> = {
 	"public.api_key": { delaysRevocations: true, why: "the key's own row says that it is revoked" },
 };
 
-/** A silent connection is replaced; a revocation may wait for the next heartbeat or a lease. */
+/**
+ * One instance's connection goes silent: it is replaced and no gate closes. A revocation may wait for that instance's
+ * next heartbeat or the end of its lease.
+ */
 const SILENT_CONNECTION: LockTerms = {
 	delaysRevocations: true,
 	why: "the instance that cannot be reached is waited for, at most for its lease",

@@ -120,7 +120,7 @@ describe("requests a minute", () => {
 		expect(resetsMs).toEqual([110_000, 50_000, 0]);
 	});
 
-	test("refuses at a check as at the request, and counts nothing there", () => {
+	test("`check` refuses what `enter` would refuse, and counts no request", () => {
 		const { limits, enter } = setUp();
 		const check = (perMinute: number | null, atOnce: number | null) => limits.check("key", perMinute, atOnce);
 		for (let checks = 0; checks < 3; checks++) check(1, 1);

@@ -209,7 +209,7 @@ test("a draw comes before reports after a gate's opening", async () => {
 	await shares.sent();
 	const told = asks.filter(({ kind }) => kind === "running");
 	expect([told.length, new Set(told.map(({ key }) => key)).size, told[0]?.have]).toEqual([count, count, 1]);
-	// The share granted after the opening is kept.
+	// The key `wanted` keeps the share it got after the gate opened, and is not reported again.
 	expect([wanted.amount, asks.filter(({ key }) => key === "wanted").length]).toEqual([6, 1]);
 	count = asks.length;
 	shares.tick();

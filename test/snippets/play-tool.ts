@@ -5,7 +5,7 @@ import type { PackageStep, Tool, ToolFacts } from "../../src/web/snippets/tools.
 export interface ToolRun {
 	/** An empty folder, which is the tool's home and working directory. */
 	readonly folder: string;
-	/** The command that installs a package; without it the packages must be installed. */
+	/** The command that installs a package; without it the packages must already be installed. */
 	readonly install?: (step: PackageStep) => string;
 	/** Whether the last line keeps running while `after` runs. */
 	readonly serves?: boolean;

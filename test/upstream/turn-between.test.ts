@@ -16,7 +16,7 @@ import { waitFor } from "../support/wait.ts";
 
 const tickBarrier = createTickBarrier();
 const TOTAL_MS = 50;
-/** Requests up to this many characters are sent together at the end of the turn. */
+/** Requests up to this many characters are sent together at the end of the event loop's turn. */
 const TOGETHER = 256 * 1024;
 const model = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 1 }]);
 const roomy = modelOver([{ ...SPEC, dialect: "vllm", maxConcurrency: 8 }], { id: "roomy" });

@@ -121,8 +121,8 @@ begin
     select f.key_id, max(f.admitted_at) as at, count(*) filter (where f.counts) as added
     from fresh f group by 1
   ) k;
-  -- After everything that may wait for rows of the sums: a locked key's row would delay a revocation. A row that is
-  -- locked now is written by the next call, which sees the last minute again.
+  -- Runs last: the statements above may wait for locked rows of the sums, and a lock on a key row during that wait would delay
+  -- its revocation. Skips keys that others lock; the next call reads the last minute again and updates them.
   update api_key k set last_used_at = x.at from (
     select a.id, u.at from unnest(v_keys, v_used) as u(id, at) join api_key a on a.id = u.id
       where a.last_used_at is null or a.last_used_at < u.at for no key update of a skip locked

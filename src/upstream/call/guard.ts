@@ -204,7 +204,7 @@ export class CallGuard implements EventListenerObject, OpenCall {
 			case "crowded":
 				return "neutral";
 			case "busy":
-				// A 429 or 529 is load, which other calls may not meet; a 503 is a server that is not ready.
+				// 429 and 529 mean load, and the next call may succeed; 503 means that the server is not ready.
 				return failure.status === 503 ? "suspect" : "neutral";
 			case "timeout":
 				// A long answer is not the server's fault.

@@ -13,7 +13,7 @@ const LAST_US = 1e12;
 
 interface Waiter {
 	readonly owner: string;
-	/** Returns the time it took, or undefined if its work follows in a microtask. */
+	/** Returns the time that it took or will take; undefined if that is unknown and ends this turn. */
 	go(): number | undefined;
 }
 
@@ -80,7 +80,7 @@ export function createProcessorTurns() {
 			window.allRefusedMs += ms;
 		},
 		/** Runs a short step of work, now or later. */
-		run<Result>(owner: string, work: () => Result): Result | Promise<Result> {
+		run<Result>(owner: string, work: () => Result | Promise<Result>): Result | Promise<Result> {
 			if (isFree(owner)) {
 				const beganMs = performance.now();
 				try {
@@ -113,7 +113,7 @@ export function createProcessorTurns() {
 			return undefined;
 		},
 		/**
-		 * Resolves in a later turn, when a step of `stepMs` may start. `continues`: the work has already begun and precedes
+		 * Resolves in a later turn, when a step of `stepMs` (0: unknown) may start. `continues`: the work has already begun and precedes
 		 * other work of its owner, so that little work is half done at a time.
 		 */
 		next(owner: string, stepMs: number, continues: boolean): Promise<void> {
@@ -122,9 +122,8 @@ export function createProcessorTurns() {
 					owner,
 					go() {
 						lines.delete(node);
-						spend(owner, stepMs);
 						resolve();
-						return undefined;
+						return stepMs || undefined;
 					},
 				};
 				const node = continues ? lines.addFirst(waiter) : lines.add(waiter);

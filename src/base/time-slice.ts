@@ -26,6 +26,8 @@ export function createTickBarrier(): TickBarrier {
 
 /** Milliseconds after which a long task yields to other work. */
 const TURN_MS = 5;
+/** Most that one step is charged: a task may have waited since its last step. */
+const STEP_MS_MAX = 25;
 
 export type TimeSlice = ReturnType<typeof createTimeSlice>;
 
@@ -58,7 +60,7 @@ export function createTimeSlice(turnMs = TURN_MS, owner = `task ${tasks++}`) {
 	/** Charges the processor time since the last call to the owner. */
 	function charge(): number {
 		const nowMs = performance.now();
-		turns.spend(owner, nowMs - chargedToMs);
+		turns.spend(owner, Math.min(nowMs - chargedToMs, STEP_MS_MAX));
 		chargedToMs = nowMs;
 		return nowMs;
 	}

@@ -16,8 +16,8 @@ import { shorten } from "./shortened-json.ts";
 
 /** Deadline of a body, even if it keeps arriving. */
 const READ_DEADLINE_MS = 60_000;
-/** From this length on a text is checked, parsed, measured and sent in time slices. */
-const LONG_CHARS = 64 * 1024;
+/** From this length on, or with many parts, a text is checked, parsed, measured and sent in time slices. */
+const LONG_CHARS = 192 * 1024;
 /** Shorter texts are not worth a look at the clock. */
 const SHORT_CHARS = 4 * 1024;
 /** From so many parts on a text is parsed in pieces; fewer take a millisecond or two. */
@@ -161,30 +161,43 @@ class TextReading {
 
 /** Returns a promise only if the body waits for its turn. */
 function bodyOf(text: string, owner: string, form: BodyForm): JsonBody | Promise<JsonBody> {
-	if (text.length < SHORT_CHARS) return shortBodyOf(text, form);
-	return text.length < LONG_CHARS ? shortBodyInTurn(text, owner, form) : longBodyOf(text, owner, form);
+	if (text.length < SHORT_CHARS) return shortBodyOf(text, structureOf(text, form), form);
+	return text.length < LONG_CHARS ? bodyInTurn(text, owner, form) : longBodyOf(text, owner, form);
 }
 
 /** A separate function, so that a small body allocates no closure. */
-function shortBodyInTurn(text: string, owner: string, form: BodyForm): JsonBody | Promise<JsonBody> {
-	return runInTurn(owner, () => shortBodyOf(text, form));
+function bodyInTurn(text: string, owner: string, form: BodyForm): JsonBody | Promise<JsonBody> {
+	return runInTurn(owner, () => {
+		const structure = structureOf(text, form);
+		return structure.parts < PARTS_A_STEP
+			? shortBodyOf(text, structure, form)
+			: longBodyOf(text, owner, form, structure);
+	});
 }
 
-function shortBodyOf(text: string, { field, lists }: BodyForm): JsonBody {
+function structureOf(text: string, { field, lists }: BodyForm): Structure {
 	const checked = checkStructure(text, text.length < RAW_CHARS_MIN ? undefined : field, lists);
-	assert(!(checked instanceof Promise), "a short text is looked through in one turn");
-	const raw = checked.field();
+	assert(!(checked instanceof Promise), "a text shorter than LONG_CHARS is checked in one turn");
+	return checked;
+}
+
+function shortBodyOf(text: string, structure: Structure, { field }: BodyForm): JsonBody {
+	const raw = structure.field();
 	const short = shorten(text, raw);
 	const value = parseObject(short.text);
-	keepDigits(value, checked, short.leftOut === undefined ? undefined : field);
+	keepDigits(value, structure, short.leftOut === undefined ? undefined : field);
 	return { value, raw, leftOut: short.leftOut, timeSlice: undefined };
 }
 
-async function longBodyOf(text: string, owner: string, { field, lists }: BodyForm): Promise<JsonBody> {
+async function longBodyOf(
+	text: string,
+	owner: string,
+	{ field, lists }: BodyForm,
+	checked?: Structure,
+): Promise<JsonBody> {
 	const timeSlice = createTimeSlice(TURN_MS, owner);
 	await timeSlice.begin();
-	const checked = checkStructure(text, field, lists, timeSlice);
-	const structure = checked instanceof Promise ? await checked : checked;
+	const structure = checked ?? (await checkStructure(text, field, lists, timeSlice));
 	const raw = structure.field();
 	if (timeSlice.isOver()) await timeSlice.next();
 	// Shortening is useless if everything must be parsed anyway.

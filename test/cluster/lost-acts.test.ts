@@ -23,10 +23,10 @@ const folder = mkdtempSync(join(tmpdir(), "tollgate-kept-entries-"));
 atEnd(() => rmSync(folder, { recursive: true, force: true }));
 
 let paths = 0;
-function openKept(path = join(folder, "control", `${paths++}.jsonl`)) {
+function openKept(path = join(folder, "control", `${paths++}.jsonl`), clock = systemClock) {
 	const lines: { message: string; subject: string }[] = [];
 	const log = createLog({ level: "error", write: (line) => void lines.push(JSON.parse(line)) });
-	return { path, lines, kept: openKeptEntries({ statements, clock: systemClock, log }, path) };
+	return { path, lines, kept: openKeptEntries({ statements, clock, log }, path) };
 }
 
 const usd = (amount: number) => nanoUsd(amount * 1e9);
@@ -123,6 +123,17 @@ test("reports changes that gave a right, and leaves them to the operator", async
 	const named = lostActsProblem(await readLostActs(statements)) ?? "nothing";
 	expect(named).toContain(`budget ${owner}, key ${made}, key ${id}`);
 	expect(lostActsProblem([{ kind: "key", subject: id, outcome: "redone", atMs: 0 }])).toBe(undefined);
+});
+
+test("reports no booking that the server has, though its clock differs", async () => {
+	const owner = await account();
+	await sql`select ledger_book(${crypto.randomUUID()}, ${owner}, 'top_up', 5, ${crypto.randomUUID()}, 'test', '', false)`;
+	// An hour ago by the server's clock, which is ahead of the instance's.
+	await sql`update control_log set at = at - interval '61 minutes' where subject = ${owner}`;
+	const { kept } = openKept(undefined, { ...systemClock, wallMs: () => Date.now() - 120_000 });
+	for (const entry of await readControlAfter(statements, 0)) if (entry.subject === owner) kept.add(entry);
+	await kept.reconcile();
+	expect(await acts(owner)).toEqual([]);
 });
 
 test("keeps a newer change of the present server, except on a revoked key", async () => {

@@ -74,7 +74,8 @@ begin
 end $$;
 
 -- Records an entry of a former server's log, and repeats it if it revoked a right. Returns the outcome; null if nothing
--- was missing, or another instance was first.
+-- was missing, or another instance was first. This log may have the entry though the caller has not read it, by its
+-- clock or its limit.
 create or replace function act_lost(p_seq bigint, p_at_micros bigint, p_kind text, p_subject text, p_payload jsonb) returns text
 language plpgsql as $$
 declare
@@ -82,7 +83,8 @@ declare
   v_outcome text;
 begin
   perform pg_advisory_xact_lock(hashtextextended('lost act ' || p_kind || ' ' || p_subject, 0));
-  if exists (select 1 from lost_act l where l.seq = p_seq and l.at = v_at) then
+  if exists (select 1 from lost_act l where l.seq = p_seq and l.at = v_at)
+      or exists (select 1 from control_log l where l.seq = p_seq and l.at = v_at) then
     return null;
   end if;
   v_outcome := act_redo(p_kind, p_subject, p_payload,

@@ -78,10 +78,9 @@ export function createServerHistory({ log }: { log: Log }, dataDir?: string) {
 
 	function observe(place: Place, floor: Place | undefined): void {
 		refuseSuperseded(place);
-		if (present === undefined || floor === undefined) present ??= place;
-		else if (place.system !== floor.system || place.timeline !== floor.timeline)
-			moveTo(place, "another server answers");
-		else if (place.position < floor.position) {
+		if (present === undefined) present = place;
+		else if (nameOf(place) !== nameOf(present)) moveTo(place, "another server answers");
+		else if (floor !== undefined && place.position < floor.position) {
 			setbacks += 1;
 			moveTo(place, "the server went back in time");
 		} else if (place.position > present.position) present = place;

@@ -47,6 +47,14 @@ test("an answer that was overtaken by a later one is no step back", () => {
 	expect(history.setbacks()).toBe(1);
 });
 
+test("another server that answers at the same time as the first one is noticed", () => {
+	const history = createServerHistory({ log });
+	const [one, other] = [history.look(), history.look()];
+	one("7/00000001 5");
+	other("7/00000002 9");
+	expect([history.label(), other("7/00000001 9")]).toEqual(["7/00000002", false]);
+});
+
 test("an answer requested before a move is not used", () => {
 	const history = createServerHistory({ log });
 	observe(history, "7/00000001 5");

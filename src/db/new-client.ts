@@ -81,7 +81,8 @@ export function connectTo(url: string, settings: Settings = {}, connectSeconds =
 					if (ended) break;
 				}
 			}
-			throw errors.find(isOfServer) ?? errors[0];
+			// A host that does not answer may be the primary, so a standby proves nothing.
+			throw errors.find(isOfServer) ?? errors.find((error) => !(error instanceof WrongServer)) ?? errors[0];
 		}
 		const ready = open();
 		// Reported to callers that wait for it; an end in between must not end the process.

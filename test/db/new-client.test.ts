@@ -9,7 +9,7 @@ import { isConnectionLost } from "../../src/db/outage.ts";
 import { withSetting } from "../../src/db/session-settings.ts";
 import { runHere } from "../cli/run-here.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
-import { withDatabase } from "../support/database.ts";
+import { createEmptyDatabase, withDatabase } from "../support/database.ts";
 import { withTcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait.ts";
 
@@ -82,6 +82,22 @@ test("tries several hosts in turn, first the one that answered", async () => {
 	await end({ timeout: 0 });
 	await ready.catch(() => {});
 	expect(await asked()).toEqual([2, 3]);
+});
+
+test("a standby does not hide a host that refuses connections", async () => {
+	const standby = await createEmptyDatabase();
+	atEnd(() => standby.drop());
+	const { pathname, port } = new URL(standby.url);
+	await withClient(standby.url, async (client) => {
+		await client.unsafe("create function pg_is_in_recovery() returns boolean language sql return true");
+		await client.unsafe(`alter database ${pathname.slice(1)} set search_path = public, pg_catalog`);
+	});
+	const opened = (ports: string) => {
+		const two = withSetting(withSetting(standby.url, "host", "127.0.0.1,127.0.0.1"), "port", ports);
+		return withClient(two, async () => "opened");
+	};
+	await expect(opened(`${port},${port}`)).rejects.toThrow("leads to a standby");
+	for (const ports of [`1,${port}`, `${port},1`]) await expect(opened(ports)).rejects.toThrow("ECONNREFUSED");
 });
 
 test("the client takes host and port from the query", async () => {

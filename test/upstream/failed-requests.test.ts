@@ -5,28 +5,33 @@ import { createManualClock } from "../support/upstream-clock.ts";
 
 const of = (content: string, more: object = {}) => ({ prompt: new Prompt([{ role: "user", content }]), ...more });
 
-test("a request is repeated if its account sends the same within a minute", () => {
+test("a request is repeated if its account sends the same within a minute", async () => {
 	const clock = createManualClock();
 	const { isRepeated } = createFailedRequests(clock);
 	const failed = (request: object, accountId = "a") => isRepeated({ accountId, request });
-	expect([failed(of("x")), failed(of("x")), failed(of("x"))]).toEqual([false, true, true]);
-	expect([failed(of("y")), failed(of("x"), "b"), failed(of("x", { fields: { top_p: 1 } }))]).toEqual([
-		false,
-		false,
-		false,
-	]);
+	expect([await failed(of("x")), await failed(of("x")), await failed(of("x"))]).toEqual([false, true, true]);
+	expect(await failed(of("y"))).toBe(false);
+	expect(await failed(of("x"), "b")).toBe(false);
+	expect(await failed(of("x", { fields: { top_p: 1 } }))).toBe(false);
 	clock.advance(60_001);
-	expect([failed(of("x")), failed(of("x"))]).toEqual([false, true]);
+	expect([await failed(of("x")), await failed(of("x"))]).toEqual([false, true]);
 	const sent = of("long ".repeat(10_000));
-	expect(failed(of("long ".repeat(10_000)))).toBe(false);
+	expect(await failed(of("long ".repeat(10_000)))).toBe(false);
 	// Once sent, a long prompt is kept as text; it still counts as the same request.
 	sent.prompt.writtenInto({ model: "m" }, "messages");
-	expect(failed(sent)).toBe(true);
-	expect([failed({ file: new Blob(["ab"]) }), failed({ file: new Blob(["abc"]) })]).toEqual([false, false]);
+	expect(await failed(sent)).toBe(true);
+	for (const [bytes, isRepeated] of [
+		["ab", false],
+		["abc", false],
+		["abd", false],
+		["abc", true],
+	] as const)
+		expect([bytes, await failed({ file: new Blob([bytes]) })]).toEqual([bytes, isRepeated]);
 });
 
-test("the oldest of too many failures is forgotten", () => {
+test("the oldest of too many failures is forgotten", async () => {
 	const { isRepeated } = createFailedRequests(createManualClock());
-	for (let nth = 0; nth < 101; nth += 1) isRepeated({ accountId: "a", request: { nth } });
-	expect([100, 1, 0].map((nth) => isRepeated({ accountId: "a", request: { nth } }))).toEqual([true, true, false]);
+	const failed = (nth: number) => isRepeated({ accountId: "a", request: { nth } });
+	for (let nth = 0; nth < 101; nth += 1) await failed(nth);
+	expect([await failed(100), await failed(1), await failed(0)]).toEqual([true, true, false]);
 });

@@ -65,7 +65,7 @@ export async function withReplays<Came, Result>(
 			const { replica } = ticket;
 			logFailure(log, context, replica, error);
 			failed = [...failed, { ticket, failure: error }];
-			if (isRequestsFault(failed)) throw unanswerable(failed, pool.failedRequests.isRepeated(context));
+			if (isRequestsFault(failed)) throw unanswerable(failed, await pool.failedRequests.isRepeated(context));
 			if (!replayable(error) || signal.aborted) throw error;
 			const others = new Set(exclude).add(replica);
 			if (mayGoOn(failed) && pool.hasNext({ exclude: others, accountId, patient })) {
@@ -79,7 +79,7 @@ export async function withReplays<Came, Result>(
 			)
 				freshConnection = true;
 			else if (isRequestsFault(failed, pool.answeredAtMs()))
-				throw unanswerable(failed, pool.failedRequests.isRepeated(context));
+				throw unanswerable(failed, await pool.failedRequests.isRepeated(context));
 			// Another server's failure may pass; the operator's trouble does not.
 			else throw failed.findLast(({ failure }) => failure.kind !== "misconfigured")?.failure ?? error;
 		}

@@ -4,14 +4,19 @@ import type { Clock } from "../../base/clock.ts";
 const REPEATED_MS = 60_000;
 /** Limit of remembered requests; the oldest is dropped, so its repetition counts as a first failure. */
 const REMEMBERED_MAX = 100;
+/** Only the end of a file is read again; pieces of one recording are often equally long and begin alike. */
+const FILE_END_BYTES = 64 * 1024;
 
 /** Last requests to a model on which two replicas failed, by digest. */
 export function createFailedRequests(clock: Clock) {
 	const failedAtMs = new Map<string, number>();
 	return {
 		/** Remembers a failure. Returns whether the account's same request has failed within the last minute. */
-		isRepeated({ accountId, request }: { accountId: string; request: object }): boolean {
-			const digest = `${accountId} ${Bun.hash(JSON.stringify(request, withoutFiles))}`;
+		async isRepeated({ accountId, request }: { accountId: string; request: object }): Promise<boolean> {
+			const file = Object.values(request).find((value) => value instanceof Blob);
+			const fileEnd = file === undefined ? "" : await file.slice(-FILE_END_BYTES).bytes();
+			// A file itself is `{}` in JSON.
+			const digest = `${accountId} ${Bun.hash(JSON.stringify(request))} ${file?.size} ${Bun.hash(fileEnd)}`;
 			const nowMs = clock.monotonicMs();
 			const beforeMs = failedAtMs.get(digest);
 			failedAtMs.delete(digest);
@@ -23,9 +28,4 @@ export function createFailedRequests(clock: Clock) {
 			return beforeMs !== undefined && nowMs - beforeMs <= REPEATED_MS;
 		},
 	};
-}
-
-/** Files of equal length count as equal, because their bytes are not read again. */
-function withoutFiles(_name: string, value: unknown): unknown {
-	return value instanceof Blob ? value.size : value;
 }

@@ -75,11 +75,12 @@ function fitAnswer(message: Message): boolean {
 	return false;
 }
 
-/** Writes a call's arguments as JSON text: servers parse them, and refuse every later turn. Returns whether it did. */
+/** Writes a call's arguments as whole JSON: otherwise servers refuse every later turn. Returns whether it changed them. */
 function fitArguments(call: Call | null | undefined): boolean {
 	if (typeof call !== "object" || call === null) return false;
 	const { arguments: given } = call;
-	if (typeof given === "string" && given.trim() !== "") return false;
+	// Not parsed, which takes long: text that `max_tokens` cut off rarely ends like an object.
+	if (typeof given === "string" && given.trimEnd().endsWith("}")) return false;
 	call.arguments = JSON.stringify(typeof given === "string" ? {} : (given ?? {}));
 	return true;
 }
@@ -105,7 +106,7 @@ function replaceFunctionCall(messages: Message[], at: number): void {
 			{ param: `messages[${at}].role` },
 		);
 	const id = `call_${at}`;
-	before.tool_calls = [{ id, type: "function", function: { name: call.name, arguments: call.arguments ?? "{}" } }];
+	before.tool_calls = [{ id, type: "function", function: { name: call.name, arguments: call.arguments } }];
 	delete before.function_call;
 	message.role = "tool";
 	message.tool_call_id = id;

@@ -148,7 +148,7 @@ function transcriptionRelay({ model, input, admitted }: Exchange<TranscriptionIn
 			eventOf({ type: "transcript.usage", usage: audioUsage(model, bill) }) +
 			DONE,
 		bill: (usage, size, finished) => billOfAudio(model, duration, { seconds, usage }, size, upperBound, finished),
-		// Servers process the whole recording before its words are sent, so the bound covers all of it.
+		// Servers process the whole recording before its words are sent, so the bound has all its seconds.
 		costAt(now, output) {
 			const usage = { ...now, completionTokens: output };
 			return billOfAudio(model, duration, { seconds, usage }, sizeOf(""), upperBound).cost;
@@ -160,8 +160,8 @@ function sizeOf(text: string): OutputSize {
 	return { bytes: Buffer.byteLength(text), chunks: 0 };
 }
 
-/** Speech has about fifteen bytes of text per second; a little less favours the customer. */
-const TEXT_BYTES_PER_SECOND = 12;
+/** Speech has about fifteen bytes of text per second; a higher figure charges fewer seconds. */
+const TEXT_BYTES_PER_SECOND = 20;
 
 /**
  * A server that counts more seconds than the recording has is wrong. An interrupted transcription (not `isWhole`) is

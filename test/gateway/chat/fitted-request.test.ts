@@ -69,7 +69,8 @@ const ARGUMENTS: readonly (readonly [string, unknown, string])[] = [
 	["null", null, "{}"],
 	["missing", undefined, "{}"],
 	["an object", { a: [1] }, '{"a":[1]}'],
-	["cut off", '{"a": "b', '{"a": "b'],
+	["cut off", '{"a": "b', "{}"],
+	["whole", ' {"a": "b"}\n', ' {"a": "b"}\n'],
 ];
 
 const KINDS: readonly Kind[] = [

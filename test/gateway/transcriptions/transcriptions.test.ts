@@ -148,7 +148,7 @@ test("token rates charge the upstream's tokens", async () => {
 
 test("a stream that dies is charged for the delivered words", async () => {
 	const { secret, accountId } = await service.customer();
-	const delta = JSON.stringify({ type: "transcript.text.delta", delta: "twelve bytes" });
+	const delta = JSON.stringify({ type: "transcript.text.delta", delta: "these are 20 bytes, " });
 	server("openai").next(() => brokenSse([delta, delta]));
 	const text = await (await post(secret, form("audio-openai", { stream: "true" }, 60))).text();
 	expect(text).toContain('"code":"upstream_error"');
@@ -156,7 +156,7 @@ test("a stream that dies is charged for the delivered words", async () => {
 	expect(await only(accountId)).toMatchObject({ charged: 200_000, basis: "estimated", ending: "upstream_died" });
 	server("vllm").next(() => brokenSse([delta, delta]));
 	const tokens = await (await post(secret, form("audio-tokens", { stream: "true" }, 60))).text();
-	// Two events count as two tokens, although their bytes would estimate to six.
+	// Two events count as two tokens, although their bytes would estimate to ten.
 	expect(tokens).toContain('"output_tokens":2,');
 });
 

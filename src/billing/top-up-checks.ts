@@ -115,7 +115,7 @@ export async function rejectTransfer(
 
 /** Operators' reasons for rejections, by top-up; top-ups without a reason are missing. */
 export async function rejectionReasons(statements: Statements, topUpIds: readonly string[]) {
-	if (topUpIds.length === 0) return new Map();
+	if (topUpIds.length === 0) return new Map<string, string>();
 	const rows = await statements<{ id: string; reason: string | null }>`
 		select t.id, e.detail->>'reason' as reason
 		from jsonb_array_elements_text(${JSON.stringify(topUpIds)}::text::jsonb) t(id)

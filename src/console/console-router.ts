@@ -71,7 +71,7 @@ export function createConsoleRouter(
 			const membership = membershipFor(viewer, new URL(request.url).searchParams.get("account"));
 			const owner = membership?.accountId ?? viewer.userId;
 			const handle = async (whole: Connection) => {
-				// It left while it waited.
+				// The client may have disconnected while the request waited.
 				if (request.signal.aborted) throw new ConsoleError("request_timeout", "The client disconnected.");
 				sessions.open(whole.request, { requestId, connection: whole, viewer, membership });
 				return handler(whole);

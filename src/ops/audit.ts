@@ -125,7 +125,8 @@ const ACCOUNT_BATCH_ROWS = 100;
 
 /**
  * Deletes the oldest changes of keys, projects and settings of accounts with too many. An account that goes on writing
- * is among the newest entries. Entries of money, members and operators are kept.
+ * is among the newest entries. Keeps entries of money, members, operators and management keys, and the creation and
+ * rotation of active keys, by which a removed member's keys are found.
  */
 export async function deleteAuditBeyond(statements: Statements, most = ACCOUNT_ROWS_MAX): Promise<void> {
 	await statements`
@@ -134,8 +135,10 @@ export async function deleteAuditBeyond(statements: Statements, most = ACCOUNT_R
 			where account_id is not null
 		), old as (
 			select e.id from recent r, lateral (
-				select id from audit_event where account_id = r.account_id
+				select a.id from audit_event a where account_id = r.account_id and actor !~ '^mgk_'
 					and action ~ '^(batch|company|key|notice|project)[.]|^account[.](alert|billing_details|rename|time_zone)$'
+					and not (action in ('key.create', 'key.rotate') and exists (
+						select 1 from api_key k where k.id = coalesce(a.detail->>'replacement', a.subject) and k.state = 'active'))
 				order by id desc offset ${most}::integer limit ${ACCOUNT_BATCH_ROWS}::integer
 			) e
 		)

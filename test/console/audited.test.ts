@@ -7,7 +7,7 @@ import { createOperator, revokeOperator } from "../../src/console/operator/opera
 import { createManagementKey, revokeManagementKey } from "../../src/keys/management-key-admin.ts";
 import { createDigest } from "../../src/keys/secret.ts";
 import { nanoUsd } from "../../src/money/nano-usd.ts";
-import { auditNote } from "../../src/ops/audit.ts";
+import { audit, auditNote, deleteAuditBeyond } from "../../src/ops/audit.ts";
 import type { AuditAction } from "../../src/ops/audit-action.ts";
 import { managementClient, memberOf } from "../management/management-client.ts";
 import { withService } from "../support/service.ts";
@@ -219,4 +219,24 @@ test("a removed right has its audit entry during the wait, then with the outcome
 	expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200));
 	const told = await sql`select detail from audit_event order by id desc limit ${waiting.length}`;
 	for (const { detail } of told) expect(detail).toMatchObject({ effective: true, elapsedMs: expect.any(Number) });
+});
+
+test("an entry's details above 4,000 characters are cut, value by value", () => {
+	const detailOf = (name: string) => auditNote({ actor: "a", action: "key.update", ip: null, detail: { name } }).detail;
+	const longest = "x".repeat(4_000 - JSON.stringify({ name: "" }).length);
+	expect(detailOf(longest)).toEqual({ name: longest });
+	expect(detailOf(`${longest}x`)).toEqual({ name: `${"x".repeat(200)}…` });
+});
+
+test("an account keeps its newest changes, and entries of money, members and operators", async () => {
+	const older = ["project.update", "key.update", "topup.create", "member.join", "account.suspend"] as const;
+	const actions = [...older, "account.rename", "key.revoke"] as const;
+	for (const action of actions)
+		for (const actor of ["usr_1", script.id])
+			await audit(statements, { actor, action, subject: "s", accountId: "acc_many", ip: null });
+	await deleteAuditBeyond(statements, 2);
+	const left = (actor: string) => sql<{ action: AuditAction }[]>`
+		select action from audit_event where account_id = 'acc_many' and actor = ${actor} order by id`;
+	expect((await left("usr_1")).map(({ action }) => action)).toEqual(actions.slice(2));
+	expect(await left(script.id)).toHaveLength(actions.length);
 });

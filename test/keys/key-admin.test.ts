@@ -167,6 +167,7 @@ describe("keys", () => {
 			{ name: "a\nb" },
 			{ name: "x".repeat(101) },
 			{ name: "k", models: [""] },
+			{ name: "k", models: [...new Array(40).fill("m".repeat(200)), "m"] },
 			{ name: "k", requestsPerMinute: 0 },
 			{ name: "k", concurrencyMax: 1.5 },
 		];

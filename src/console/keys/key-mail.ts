@@ -1,8 +1,8 @@
 import type { Parts } from "../console-deps.ts";
 
 /**
- * Mails the owners that an operator made a key, and returns whether the account has any. An operator must not be able to
- * act as a customer: by rotating the key, owners get a secret that only they know.
+ * Mails an account's owners about a key that an operator made, and returns whether the account has owners. The operator
+ * then gets no secret; an owner gets one by rotating the key.
  */
 export function createKeyMail({
 	statements,

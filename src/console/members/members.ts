@@ -125,7 +125,7 @@ export function membersRoutes(parts: Parts<"statements" | "fence" | "sessions">)
 		)
 		.delete("/members/:userId", async ({ member, params, query }) => {
 			const taken = await change(parts, member, { userId: params.userId, role: null, choice: query.keys });
-			return { removed: true, ...taken };
+			return { removed: true as const, ...taken };
 		});
 }
 

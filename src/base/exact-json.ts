@@ -2,12 +2,14 @@ import { Fault } from "./fault.ts";
 
 /** Parses JSON without rounding: numbers that a double cannot represent keep their digits in `JSON.stringify`. */
 
-/** Functions of the runtime that TypeScript's types do not have yet. */
-const { parse, rawJSON, isRawJSON } = JSON as unknown as {
-	parse(text: string, revive: (name: string, value: unknown, context: { source: string }) => unknown): unknown;
-	rawJSON(text: string): ExactNumber;
-	isRawJSON(value: unknown): value is ExactNumber;
-};
+declare global {
+	/** Functions of the runtime that TypeScript's types lack. */
+	interface JSON {
+		parse(text: string, revive: (name: string, value: unknown, context: { source: string }) => unknown): unknown;
+		rawJSON(text: string): ExactNumber;
+		isRawJSON(value: unknown): value is ExactNumber;
+	}
+}
 
 export interface ExactNumber {
 	readonly rawJSON: string;
@@ -20,10 +22,10 @@ const WHOLE = /^-?\d+$/;
  * ExactNumbers. With `param` the latter are Fault `invalid_request`.
  */
 export function parseExactly(text: string, param?: string): unknown {
-	return parse(text, (_name, value, { source }) => {
+	return JSON.parse(text, (_name, value, { source }) => {
 		if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
-		if (Number.isFinite(value)) return WHOLE.test(source) ? rawJSON(source) : value;
-		if (param === undefined) return rawJSON(source);
+		if (Number.isFinite(value)) return WHOLE.test(source) ? JSON.rawJSON(source) : value;
+		if (param === undefined) return JSON.rawJSON(source);
 		throw new Fault("invalid_request", "`{param}` has a number beyond 1.8e308.", { values: { param }, param });
 	});
 }
@@ -31,5 +33,5 @@ export function parseExactly(text: string, param?: string): unknown {
 /** Adds an integer to a number of either kind; undefined for other values. */
 export function addExactly(value: unknown, more: number): number | ExactNumber | undefined {
 	if (typeof value === "number") return value + more;
-	return isRawJSON(value) ? rawJSON(String(BigInt(value.rawJSON) + BigInt(more))) : undefined;
+	return JSON.isRawJSON(value) ? JSON.rawJSON(String(BigInt(value.rawJSON) + BigInt(more))) : undefined;
 }

@@ -134,7 +134,7 @@ export async function* inputLines(path: string, defaults: LineDefaults): AsyncGe
 function objectOf(text: string, number: number): Record<string, unknown> {
 	let value: unknown;
 	try {
-		value = exactJson.parse(text, asWritten);
+		value = JSON.parse(text, asWritten);
 	} catch {
 		value = undefined;
 	}
@@ -142,16 +142,10 @@ function objectOf(text: string, number: number): Record<string, unknown> {
 	throw new Fault("invalid_request", `Line ${number} is not a JSON object.`);
 }
 
-/** JSON functions that TypeScript's types lack: a number's source text, and a value written as raw text. */
-const exactJson = JSON as unknown as {
-	parse(text: string, reviver: (name: string, value: unknown, as: { readonly source?: string }) => unknown): unknown;
-	rawJSON(text: string): unknown;
-};
-
 /** Keeps a number as it is written in the file: an integer above 2^53 would lose digits. */
 function asWritten(_name: string, value: unknown, { source }: { readonly source?: string }): unknown {
 	const isOther = typeof value === "number" && source !== undefined && String(value) !== source;
-	return isOther ? exactJson.rawJSON(source) : value;
+	return isOther ? JSON.rawJSON(source) : value;
 }
 
 function completed(line: Record<string, unknown>, number: number, { endpoint, model }: LineDefaults) {

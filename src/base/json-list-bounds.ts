@@ -11,12 +11,12 @@ const PARAM_CHARS_MAX = 64;
 
 /** Limit for a member. `written`: its name as in the text, with quotes and escapes. */
 export function elementsMax(written: string, lists: ListBounds | undefined): number {
-	return lists?.get(plain(written)) ?? LIST_MAX;
+	return lists?.get(plainName(written)) ?? LIST_MAX;
 }
 
 /** Fault `invalid_request`, naming the array or object. */
 export function tooManyElements(written: string, lists: ListBounds | undefined): Fault {
-	const param = plain(written).slice(0, PARAM_CHARS_MAX);
+	const param = plainName(written).slice(0, PARAM_CHARS_MAX);
 	const count = String(elementsMax(written, lists));
 	return new Fault("invalid_request", "`{param}` has more than {count} elements.", {
 		values: { param, count },
@@ -24,7 +24,8 @@ export function tooManyElements(written: string, lists: ListBounds | undefined):
 	});
 }
 
-function plain(written: string): string {
+/** The name itself; as written if its escapes are invalid. */
+export function plainName(written: string): string {
 	try {
 		return written.includes("\\") ? (JSON.parse(written) as string) : written.slice(1, -1);
 	} catch {

@@ -1,5 +1,5 @@
 import { Fault } from "./fault.ts";
-import { ELEMENTS_MIN, elementsMax, type ListBounds, tooManyElements } from "./json-list-bounds.ts";
+import { ELEMENTS_MIN, elementsMax, type ListBounds, plainName, tooManyElements } from "./json-list-bounds.ts";
 import { createTimeSlice, type TimeSlice } from "./time-slice.ts";
 
 /**
@@ -54,7 +54,7 @@ export interface Structure {
 	 * names, like JSON.parse. Undefined if a name with escapes could also be it.
 	 */
 	field(): RawValue | undefined;
-	/** Members of the outermost object with numbers that a double cannot hold: name and value as written. */
+	/** Members of the outermost object with numbers that a double cannot hold: the value as written, by name. */
 	readonly exact: ReadonlyMap<string, string> | undefined;
 	/** Names, strings and values: what a parser makes objects of. */
 	readonly parts: number;
@@ -164,7 +164,7 @@ class Scan implements Structure {
 	/** The name of the current member has ended: an earlier member of this name does not count. */
 	nameEnds(): void {
 		if (this.#outermost++ === OUTERMOST_NAMES_MAX) throw tooMuch(`more than ${OUTERMOST_NAMES_MAX} outermost names`);
-		this.exact?.delete(this.#name());
+		this.exact?.delete(plainName(this.#name()));
 	}
 
 	#name(): string {
@@ -182,7 +182,7 @@ class Scan implements Structure {
 
 	#noteExact(written: string): void {
 		this.exact ??= new Map();
-		this.exact.set(this.#name(), written);
+		this.exact.set(plainName(this.#name()), written);
 	}
 
 	memberEnds(): void {

@@ -68,6 +68,7 @@ const MEMBERS: readonly (readonly [string, string?])[] = [
 	[`"metadata":{"text":"${BIG}","one":1e2}`, `"metadata":{"text":"${BIG}","one":100}`],
 	[`"metadata":{"__proto__":${BIG},"toString":1}`],
 	[`"metadata":[${BIG}],"metadata":{"a":1}`, '"metadata":{"a":1}'],
+	[`"top_k":${BIG},"top\\u005fk":5`, '"top_k":5'],
 ];
 const ENDPOINTS: readonly (readonly [string, string, string])[] = [
 	["/v1/embeddings", "embedding", '"input":"x"'],

@@ -226,8 +226,7 @@ function objectOf(value: unknown): Record<string, unknown> {
 function keepDigits(value: Record<string, unknown>, { exact }: Structure, except: string | undefined): void {
 	if (exact === undefined) return;
 	const numbers: Record<string, unknown> = Object.create(null);
-	for (const [written, text] of exact) {
-		const name = JSON.parse(written) as string;
+	for (const [name, text] of exact) {
 		if (name === except) continue;
 		// A field that the gateway checks is a number; `seed` and unknown ones are sent as written.
 		(typeof value[name] === "number" ? numbers : value)[name] = parseExactly(text, name.slice(0, 64));

@@ -6,6 +6,7 @@ import { BATCH_ENDPOINTS } from "../../batch/batch-record.ts";
 import { type BatchView, batchView } from "../../batch/batch-view.ts";
 import { type Batches, type BatchRequest, batchesUnavailable } from "../../batch/batches.ts";
 import type { BodyReads } from "../body/body-reads.ts";
+import { TAKES_ANY } from "../body/bytes-body.ts";
 import { readJson } from "../body/json-body.ts";
 import { queryDatabase } from "../lookups/ask-database.ts";
 import { assertBody, mapOf, optional } from "../request-fields.ts";
@@ -32,7 +33,10 @@ export function createBatchAnswers(deps: { batches: Batches; bodyReads: BodyRead
 	return {
 		async create({ connection, key, checkAgain }: UnmeteredCall): Promise<BatchView> {
 			if (!batches.areOffered()) throw batchesUnavailable();
-			const { value } = await readJson(connection, BODY_BYTES_MAX, deps.bodyReads);
+			const { value } = await readJson(connection, BODY_BYTES_MAX, deps.bodyReads, {
+				...TAKES_ANY,
+				owner: key.accountId,
+			});
 			const wanted = readBatchRequest(value, connection.request.headers.get("idempotency-key"));
 			await checkAgain();
 			const owner = { accountId: key.accountId, keyId: key.id };

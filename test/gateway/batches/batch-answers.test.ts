@@ -4,6 +4,7 @@ import { createBatchAnswers } from "../../../src/gateway/batches/batch-answers.t
 import { createBodyReads } from "../../../src/gateway/body/body-reads.ts";
 import { invalidApiKey } from "../../../src/keys/bearer.ts";
 import { plainKey } from "../../support/plain-key.ts";
+import { createManualClock } from "../../support/upstream-clock.ts";
 
 test("creates no batch for a key revoked while the body arrives", async () => {
 	let created = 0;
@@ -17,4 +18,18 @@ test("creates no batch for a key revoked while the body arrives", async () => {
 	const call = { connection, url: request.url, key: plainKey(), requestId: "req_1", checkAgain };
 	await expect(answers.create(call)).rejects.toMatchObject({ code: "invalid_api_key" });
 	expect(created).toBe(0);
+});
+
+test("counts a slow body for the account, not for its address", async () => {
+	const clock = createManualClock();
+	const bodyReads = createBodyReads(clock);
+	const answers = createBatchAnswers({ batches: { areOffered: () => true } as never, bodyReads });
+	const request = new Request("http://test.example/v1/batches", { method: "POST", body: new ReadableStream() });
+	const connection = { request, address: "192.0.2.1", setIdleTimeout() {} };
+	const call = { connection, url: request.url, key: plainKey(), requestId: "req_1", checkAgain: async () => {} };
+	const created = answers.create(call as never);
+	for (let moment = 0; moment < 3; moment += 1) clock.advance(100);
+	expect([bodyReads.slow.of(plainKey().accountId), bodyReads.slow.all()]).toEqual([1, 1]);
+	bodyReads.letGo();
+	await expect(created).rejects.toMatchObject({ code: "service_unavailable" });
 });

@@ -68,14 +68,16 @@ export function createFairLines<Waiter>(ownerOf: (waiter: Waiter) => string, hel
 		},
 		/** Last waiter of the longest queue, if that is longer than this owner's with one more. */
 		displaced(owner: string): Waiter | undefined {
+			// Queues of one waiter each lose none. Thousands of owners may wait, so this costs no loop.
+			if (lines.size === size) return undefined;
 			let longest: Line<Waiter> | undefined;
 			for (const line of lines) {
 				const more = line.waiters.size - (longest?.waiters.size ?? 0);
 				// Of equally long queues, the one whose turn is first.
 				if (more > 0 || (more === 0 && longest !== undefined && line.turn < longest.turn)) longest = line;
 			}
-			if (longest === undefined) return undefined;
-			return longest.waiters.size <= (lines.get(owner)?.waiters.size ?? 0) + 1 ? undefined : longest.waiters.last;
+			const own = lines.get(owner)?.waiters.size ?? 0;
+			return longest !== undefined && longest.waiters.size > own + 1 ? longest.waiters.last : undefined;
 		},
 	};
 }

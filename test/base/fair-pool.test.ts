@@ -138,6 +138,16 @@ describe("a queue", () => {
 		expect(queue.waiting()).toBeLessThan(4);
 	});
 
+	test("refuses a caller at once while each of the owners that fill it waits once", async () => {
+		const queue = createFairQueue({ clock: createManualClock() }, options);
+		const leave = await queue.enter("a");
+		const waiting = ["b", "c", "d", "e"].map((owner) => queue.enter(owner));
+		for (const owner of ["f", "b"]) expect(await queue.enter(owner).catch(({ code }) => code)).toBe("overloaded");
+		leave();
+		for (const one of waiting) (await one)();
+		expect(queue.waiting()).toBe(0);
+	});
+
 	test("refuses after the longest wait", async () => {
 		const clock = createManualClock();
 		const queue = createFairQueue({ clock }, options);

@@ -8,8 +8,8 @@ export interface QueueNode<One> {
 }
 
 /**
- * First in, first out, unless added first; any node may leave at any time. Not a Set, for the reason given in `SlotPool`. A leaving node
- * releases both neighbours, so that an old node keeps no later ones in memory.
+ * First in, first out, unless added first; any node may leave at any time. Not a Set, for the reason given in
+ * `SlotPool`. A leaving node releases both neighbours, so that an old node keeps no later ones in memory.
  */
 export class LinkedQueue<One> implements Iterable<One> {
 	#first: QueueNode<One> | undefined;

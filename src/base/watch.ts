@@ -6,8 +6,8 @@ export type Watch<T> = ReturnType<typeof startWatch<T>>;
 const LOOK_MS = 60_000;
 
 /**
- * A value from outside, read once a minute or every `everyMs`, for readiness and metrics. While reading fails, the last value stays.
- * `what` names it in the log.
+ * A value from outside, read once a minute or every `everyMs`, for readiness and metrics. While reading fails, the last
+ * value stays. `what` names it in the log.
  */
 export function startWatch<T>(
 	deps: { look: () => Promise<T>; clock: Clock; log: Log },

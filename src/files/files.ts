@@ -72,8 +72,8 @@ export function createFiles(deps: FilesDeps, options: { secret: string }) {
 	const files = {
 		/**
 		 * Stores all bytes of a stream; keeps nothing if the stream fails. `conclude` is called at its end and returns the
-		 * lifetime. Faults: payload_too_large, service_unavailable at the disk's reserve, those of a writer's `seal`, conflict (too many files), and errors of `bytes`
-		 * and `conclude`.
+		 * lifetime. Faults: payload_too_large, service_unavailable at the disk's reserve, those of a writer's `seal`,
+		 * conflict (too many files), and errors of `bytes` and `conclude`.
 		 */
 		async create(
 			owner: FileOwner,

@@ -4,14 +4,15 @@ import fc from "fast-check";
 import { LinkedQueue, type QueueNode } from "../../src/base/linked-queue.ts";
 
 test("the queue keeps insertion order when any element leaves", () => {
-	const step = fc.record({ comes: fc.boolean(), which: fc.nat() });
+	const step = fc.record({ comes: fc.constantFrom("no", "first", "last"), which: fc.nat() });
 	fc.assert(
 		fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
 			const line = new LinkedQueue<number>();
 			const there: QueueNode<number>[] = [];
 			const left: QueueNode<number>[] = [];
 			for (const [nth, { comes, which }] of steps.entries()) {
-				if (comes || there.length === 0) there.push(line.add(nth));
+				if (comes === "first") there.unshift(line.addFirst(nth));
+				else if (comes === "last" || there.length === 0) there.push(line.add(nth));
 				else {
 					const [node] = there.splice(which % there.length, 1) as [QueueNode<number>];
 					expect(line.delete(node)).toBe(true);
@@ -19,7 +20,7 @@ test("the queue keeps insertion order when any element leaves", () => {
 				}
 				for (const node of left) expect(line.delete(node)).toBe(false);
 				expect([...line]).toEqual(there.map(({ one }) => one));
-				expect([line.size, line.last]).toEqual([there.length, there.at(-1)?.one]);
+				expect([line.size, line.first, line.last]).toEqual([there.length, there[0]?.one, there.at(-1)?.one]);
 			}
 		}),
 		{ numRuns: 60, seed: 7 },

@@ -61,6 +61,24 @@ test("the number of a person's pages is limited", async () => {
 	await stop();
 });
 
+test("a page beyond all places ends the oldest page of the person with most", async () => {
+	const clock = createManualClock();
+	const feed = createLiveFeed({ clock, log: silentLog, holding: all });
+	const open = (userId: string) => (feed.open([], rightOf(userId)).body as ReadableStream<Uint8Array>).getReader();
+	const readers = Array.from({ length: 2_000 }, (_, nth) => {
+		if (nth === 1_990) clock.advance(1);
+		return open(`u${nth % 1_990}`);
+	});
+	const newcomer = open("newcomer");
+	expect(feed.size()).toBe(2_000);
+	const [oldest, ...others] = [0, 1_990, 1].map((nth) => readers[nth] as (typeof readers)[number]);
+	await oldest?.read();
+	expect((await oldest?.read())?.done).toBe(true);
+	for (const reader of [newcomer, ...others]) expect((await reader.read()).done).toBe(false);
+	feed.stop();
+	expect(feed.size()).toBe(0);
+});
+
 test("a stop ends every page; later pages get the advice to reconnect", async () => {
 	const { feed, url, stop } = serve();
 	const page = await fetch(`${url}?user=a`);

@@ -1,6 +1,7 @@
 import type { PgBoss } from "pg-boss";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import type { Database } from "../db/database.ts";
 import { type RunDeps, runBatch } from "./run-batch.ts";
 
 const QUEUE = "batch";
@@ -28,10 +29,7 @@ const STATEMENT_MS_MAX = 20_000;
  * has a job per batch and moves it to another instance when heartbeats stop. It chooses the instance; `batch_claim`
  * decides which lines are sent.
  */
-export function createBatchRunner(
-	deps: Omit<RunDeps, "othersWait">,
-	{ databaseUrl }: { readonly databaseUrl: string },
-) {
+export function createBatchRunner(deps: Omit<RunDeps, "othersWait">, database: Pick<Database, "url" | "history">) {
 	const { books, clock, log } = deps;
 	let boss: PgBoss | undefined;
 	let closeQueue = async () => {};
@@ -42,7 +40,7 @@ export function createBatchRunner(
 	const running = new Set<Promise<void>>();
 
 	async function begin(): Promise<void> {
-		const { made, close } = await openQueue(deps, databaseUrl);
+		const { made, close } = await openQueue(deps, database);
 		try {
 			worker = await made.work<{ id: string }>(
 				QUEUE,
@@ -146,7 +144,7 @@ export function createBatchRunner(
 }
 
 /** The queue uses our client, which knows several hosts, poolers and deadlines. */
-async function openQueue(deps: { clock: Clock; log: Log }, url: string) {
+async function openQueue(deps: { clock: Clock; log: Log }, { url, history }: Pick<Database, "url" | "history">) {
 	const { log } = deps;
 	// Loaded only here: a gateway without batches needs neither.
 	const [{ PgBoss: Boss, fromDrizzle }, { sql }, { createTransactional }] = await Promise.all([
@@ -155,7 +153,7 @@ async function openQueue(deps: { clock: Clock; log: Log }, url: string) {
 		import("../db/transactional.ts"),
 	]);
 	const { tx, end } = createTransactional(deps, {
-		...{ url, applicationName: "tollgate batches", connectionsMax: CONNECTIONS_MAX },
+		...{ url, history, applicationName: "tollgate batches", connectionsMax: CONNECTIONS_MAX },
 		...{ statementDeadlineMs: STATEMENT_MS_MAX, transactionDeadlineMs: STATEMENT_MS_MAX },
 	});
 	const made = new Boss({

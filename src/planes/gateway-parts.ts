@@ -171,10 +171,7 @@ export function openBatches(
 	const snapshot = () => catalog.current();
 	const graceMs = options.drainMs / 2;
 	const refused = new Set<string>();
-	const runner = createBatchRunner(
-		{ refused, books, files, carrier, clock, log, snapshot, graceMs },
-		{ databaseUrl: db.url },
-	);
+	const runner = createBatchRunner({ refused, books, files, carrier, clock, log, snapshot, graceMs }, db);
 	const batches = createBatches({ books, files, snapshot, wake: runner.wake });
 	const startIfOffered = () => {
 		if (batches.areOffered()) void runner.start();

@@ -27,7 +27,7 @@ const makeRunner = (log: Log, clock: Clock = systemClock) =>
 			clock,
 			log,
 		},
-		{ databaseUrl: db.url },
+		db,
 	);
 
 test("a failed start leaves no connections or timers; the next one works", async () => {
@@ -51,6 +51,18 @@ test("a failed start leaves no connections or timers; the next one works", async
 	expect(said.length).toBe(1);
 	expect(await connections()).toBeGreaterThan(0);
 	await next.stop();
+}, 30_000);
+
+test("the queue leaves the connections of a superseded server", async () => {
+	const runner = makeRunner(silentLog);
+	await runner.start();
+	const pids = async () =>
+		(await db.sql`select pid from pg_stat_activity where application_name = 'tollgate batches'`).map(({ pid }) => pid);
+	const old = await pids();
+	expect(old.length).toBeGreaterThan(0);
+	db.history.look()("another/00000002 9");
+	await waitFor(async () => !(await pids()).some((pid) => old.includes(pid)), "the old connections to close");
+	await runner.stop();
 }, 30_000);
 
 test("a stop during or before the start leaves no connections or timers", async () => {

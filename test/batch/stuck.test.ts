@@ -49,7 +49,7 @@ test("batches without credit give their places to others, and continue later", a
 				room: async () => 4,
 			},
 		},
-		{ databaseUrl: db.url },
+		db,
 	);
 	untilEnd({ stop: runner.stop });
 	const state = async (id: string) => (await db.sql`select state, paused from batch where id = ${id}`)[0];

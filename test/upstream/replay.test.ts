@@ -45,6 +45,19 @@ describe("a request moves to another replica", () => {
 		expect(whole.upstreams.replicas().map((replica) => replica.inFlight)).toEqual([0, 0]);
 	});
 
+	test("but not without its output limit", async () => {
+		const message = "The maximum context length is 8 tokens; you requested 9 output tokens.";
+		for (const ask of [openAndCollect, askChat]) {
+			const { upstreams, model, servers } = openUpstreams(2);
+			const refusal = () => reply().errorStatus(400, { error: { message } });
+			for (const server of servers)
+				server.decide((body) => ("max_tokens" in body ? refusal() : reply().errorStatus(500)));
+			await ask(upstreams, model, chatCall()).catch(() => {});
+			const sent = servers.map(({ requests }) => requests.map(({ body }) => "max_tokens" in body));
+			expect(sent.toSorted((one, other) => one.length - other.length)).toEqual([[], [true, false]]);
+		}
+	});
+
 	test.each(["long", "short"])("with the same %s prompt, streamed and whole", async (length) => {
 		const content = `"zwei"\\n\n – 三 `.repeat(length === "long" ? 20_000 : 2);
 		for (const ask of [openAndCollect, askChat]) {

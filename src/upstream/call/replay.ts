@@ -61,11 +61,15 @@ export async function withReplays<Came, Result>(
 				yields += 1;
 				continue;
 			}
-			if (error.countsLimit && !signal.aborted && tries.dropLimit?.() === true) continue;
 			const { replica } = ticket;
+			if (error.countsLimit && !signal.aborted && tries.dropLimit?.() === true) {
+				// With a longer context than this replica's, an answer without limit could cost more than is reserved.
+				exclude = new Set(pool.replicas().filter((other) => other !== replica));
+				continue;
+			}
 			logFailure(log, context, replica, error);
 			failed = [...failed, { ticket, failure: error }];
-			if (isRequestsFault(failed)) throw unanswerable(failed, await pool.failedRequests.isRepeated(context));
+			if (isRequestsFault(failed)) throw unanswerable(failed, error, await pool.failedRequests.isRepeated(context));
 			if (!replayable(error) || signal.aborted) throw error;
 			const others = new Set(exclude).add(replica);
 			if (mayGoOn(failed) && pool.hasNext({ exclude: others, accountId, patient })) {
@@ -79,7 +83,7 @@ export async function withReplays<Came, Result>(
 			)
 				freshConnection = true;
 			else if (isRequestsFault(failed, pool.answeredAtMs()))
-				throw unanswerable(failed, await pool.failedRequests.isRepeated(context));
+				throw unanswerable(failed, error, await pool.failedRequests.isRepeated(context));
 			// Another server's failure may pass; the operator's trouble does not.
 			else throw failed.findLast(({ failure }) => failure.kind !== "misconfigured")?.failure ?? error;
 		}
@@ -149,9 +153,8 @@ function isRequestsFault(failed: readonly Failed[], answeredAtMs = Number.NEGATI
 }
 
 /** No breaker counts the failures. Two servers may fail by chance once, so only a repetition blames the request. */
-function unanswerable(failed: readonly Failed[], isRepeated: boolean): UpstreamFailure | undefined {
+function unanswerable(failed: readonly Failed[], cause: UpstreamFailure, isRepeated: boolean): UpstreamFailure {
 	for (const { ticket } of failed) ticket.judge("neutral");
-	const cause = failed.at(-1)?.failure;
 	if (!isRepeated) return cause;
 	return new UpstreamFailure("unanswerable", { private: "two replicas failed on the same request again", cause });
 }

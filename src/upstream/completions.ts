@@ -72,8 +72,7 @@ export function completionWhole(
 					path: PATH,
 					body: textOf(replica, model, of, false),
 					read: (parsed) => readCompletionInTurns(parsed, dialect, of.shape),
-					gather: () =>
-						gatherText(wireOf(of.shape), (choice) => choice as unknown as CompletionReply["choices"][number]),
+					gather: () => gatherText(wireOf(of.shape), (choice) => choice as CompletionChoice<CompletionFinish>),
 				});
 			return isOne || dialect.unaryUsageCoversChoices ? post(input) : oneByOne(input, prompts, post);
 		},

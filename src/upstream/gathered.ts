@@ -6,9 +6,9 @@ import { asObject, type JsonObject } from "./wire-value.ts";
 /** Joins chats and completions. `choiceOf` converts a merged choice to a whole answer's. */
 export function gatherText<Part extends { readonly index: number }, Choice>(
 	wire: StreamWire<TextChunk<Part>>,
-	choiceOf: (merged: JsonObject) => Choice,
+	choiceOf: (merged: Part) => Choice,
 ): Gathering<TextReply<Choice>, TextChunk<Part>> {
-	const merged: (Record<string, unknown> | undefined)[] = [];
+	const merged: (Part | undefined)[] = [];
 	let outputBytes = 0;
 	let about: AnswerFields | undefined;
 	let sources: AnswerFields | undefined;
@@ -16,10 +16,11 @@ export function gatherText<Part extends { readonly index: number }, Choice>(
 		wire,
 		add(chunk) {
 			for (const choice of chunk.choices)
-				merged[choice.index] = merge(merged[choice.index] ?? {}, choice as unknown as JsonObject);
+				merged[choice.index] = merge({ ...merged[choice.index] }, choice as JsonObject) as Part;
 			outputBytes += chunk.outputBytes;
 			about = chunk.about ?? about;
 			sources = chunk.sources ?? sources;
+			return chunk.choicesText === undefined ? JSON.stringify(chunk.choices).length : chunk.outputBytes;
 		},
 		answer: (usage) => ({
 			choices: merged.flatMap((choice) => (choice === undefined ? [] : [choiceOf(choice)])),

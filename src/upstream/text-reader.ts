@@ -150,9 +150,7 @@ export abstract class TextReader<Choice> implements StreamReader<TextChunk<Choic
 
 	/** Servers that stream choices one after the other may not have started all of them. */
 	finished(): boolean {
-		let finished = 0;
-		for (const choice of this.#choices) if (choice?.finished) finished += 1;
-		return finished >= this.#choicesAsked && this.#allFinished();
+		return this.#allFinished() && this.#choices.filter(Boolean).length >= this.#choicesAsked;
 	}
 
 	complete(): boolean {

@@ -218,6 +218,7 @@ function gatherTranscription(): Gathering<TranscriptionReply, TranscriptionChunk
 		add(chunk) {
 			text += chunk.delta;
 			seconds = chunk.seconds ?? seconds;
+			return chunk.outputBytes;
 		},
 		answer: (usage) => ({ ...none, text, seconds, usage }),
 	};

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { DialectName } from "../../src/catalog/model.ts";
-import { retryAfterOf } from "../../src/upstream/call/failure.ts";
+import { isError, retryAfterOf } from "../../src/upstream/call/failure.ts";
 import { ChatReader } from "../../src/upstream/chat/chat-reader.ts";
 import { readChatReply } from "../../src/upstream/chat/chat-whole.ts";
 import { DIALECTS } from "../../src/upstream/dialects.ts";
@@ -199,6 +199,17 @@ describe("a malformed stream", () => {
 			refusal: null,
 		});
 	});
+});
+
+test.each<[object, boolean]>([
+	[{}, true],
+	[{ choices: null }, true],
+	[{ choices: [] }, false],
+	[{ data: [] }, false],
+	[{ results: [] }, false],
+	[{ text: "" }, false],
+])("a message with %j is an error: %p", (more, expected) => {
+	expect(isError({ message: "Success", ...more })).toBe(expected);
 });
 
 describe("a malformed unstreamed answer", () => {

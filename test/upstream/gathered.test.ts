@@ -16,18 +16,19 @@ const usage = { prompt_tokens: 3, completion_tokens: 2 };
 const textOf = (events: readonly (Json | string)[]) =>
 	events.map((event) => `data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`).join("");
 
-/** Answers with these events, in pieces of 7 bytes; without `end` the connection stays open. */
+/** Answers with these events, in pieces of at least 7 bytes; without `end` the connection stays open. */
 async function ask<Reply extends CountedReply>(
 	call: (model: Model) => UnaryCall<Reply>,
 	events: readonly (Json | string)[],
 	{ contentType = "text/event-stream", status = 200, end = true, limits = {} } = {},
 ) {
 	const bytes = new TextEncoder().encode(textOf(events));
+	const size = Math.max(7, bytes.length >> 10);
 	let hungUp = false;
 	const fetch: Fetch = async (_, { method, signal: asked }) => {
 		if (method !== "POST") return new Response();
 		const start = (controller: ReadableStreamDefaultController) => {
-			for (let at = 0; at < bytes.length; at += 7) controller.enqueue(bytes.subarray(at, at + 7));
+			for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.subarray(at, at + size));
 			if (end) controller.close();
 			else asked?.addEventListener("abort", () => controller.error(asked.reason));
 			asked?.addEventListener("abort", () => (hungUp = true));
@@ -54,6 +55,7 @@ const recording = { file: new Blob(["x"]), fileName: "a.wav", verbose: false, fi
 const said = (delta: Json, finish: unknown = null, more: Json = {}) => ({
 	choices: [{ index: 0, delta, finish_reason: finish, ...more }],
 });
+const sealed = { type: "reasoning.encrypted", data: "x".repeat(900_000) };
 const logprobs = (token: string) => ({ logprobs: { content: [{ token, logprob: -1 }] } });
 
 describe("events gathered into a whole answer", () => {
@@ -73,7 +75,7 @@ describe("events gathered into a whole answer", () => {
 				{ ...said({ audio: { id: "x", data: "AA", transcript: "For" } }), citations: ["https://a.example/"] },
 				{ ...said({ audio: { id: "x", data: "BB", transcript: "ty" } }), service_tier: "flex" },
 				said({}, "tool_calls"),
-				{ choices: [], usage },
+				{ choices: [], usage: { ...usage, total_tokens: 99 } },
 				"[DONE]",
 			],
 			{ contentType, status: contentType === "text/plain" ? 201 : 200 },
@@ -111,7 +113,7 @@ describe("events gathered into a whole answer", () => {
 				finish_reason: "tool_calls",
 			},
 		]);
-		expect(replica()).toMatchObject({ inFlight: 0, breaker: "closed" });
+		expect(replica()).toMatchObject({ inFlight: 0, breaker: "closed", contradictions: 1 });
 	});
 
 	test("several choices of chats and completions", async () => {
@@ -169,8 +171,14 @@ describe("events gathered into a whole answer", () => {
 			"context_length",
 		],
 		["silence before the finish", [said({ content: "a" })], { end: false, limits: { silenceMs: 50 } }, "timeout"],
+		[
+			"reasoning beyond the limit of a batch line",
+			[...Array(10).fill(said({ reasoning_details: [sealed] })), said({ content: "a" }, "stop"), "[DONE]"],
+			{ patient: true },
+			"failed",
+		],
 		["no events", ["", "hello"], { contentType: "text/plain" }, "died"],
 	])("%s is a failure", async (_, events, more, kind) => {
-		await expect((await ask(chat(), events, more)).reply).rejects.toMatchObject({ kind });
+		await expect((await ask(chat(more), events, more)).reply).rejects.toMatchObject({ kind });
 	});
 });

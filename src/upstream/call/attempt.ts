@@ -4,6 +4,7 @@ import type { TraceHeaders } from "../../traces/trace-context.ts";
 import type { CallTrace, RequestTrace } from "../../traces/traces.ts";
 import type { Replica } from "../replicas/replica.ts";
 import type { Ticket } from "../replicas/ticket.ts";
+import type { ReportedUsage } from "../usage.ts";
 import { UpstreamFailure } from "./failure.ts";
 import { CallGuard, type GuardOptions } from "./guard.ts";
 import {
@@ -145,7 +146,8 @@ export class Attempt implements GuardOptions, Sender {
 		this.#ticket.answered();
 	}
 
-	succeed(): void {
+	succeed(usage: ReportedUsage | undefined): void {
+		this.replica.noteUsage(usage);
 		this.guard.end();
 		this.#sent?.end(undefined, this.#status);
 		this.#ticket.release("ok");

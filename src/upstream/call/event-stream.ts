@@ -220,8 +220,7 @@ export class EventStream<Chunk extends OutputChunk> implements Omit<AnswerStream
 	#finish(bodyEnded: boolean): void {
 		if (this.#state !== "over") this.#enter("over");
 		this.#learn();
-		this.#attempt.succeed();
-		this.#attempt.replica.noteUsage(this.usage());
+		this.#attempt.succeed(this.usage());
 		if (!bodyEnded) this.#drain();
 	}
 

@@ -223,8 +223,9 @@ export function failureOfError(value: unknown): UpstreamFailure {
  * send `"error": null`, `"error": ""` or `"message": "Success"` with each answer.
  */
 export function isError(body: JsonObject): boolean {
-	const isAnswer = Array.isArray(body.choices) || Array.isArray(body.data);
-	return Boolean(body.error) || body.object === "error" || (typeof body.message === "string" && !isAnswer);
+	if (body.error || body.object === "error") return true;
+	const isAnswer = typeof body.text === "string" || [body.choices, body.data, body.results].some(Array.isArray);
+	return typeof body.message === "string" && !isAnswer;
 }
 
 /** SDKs honour so many seconds. */

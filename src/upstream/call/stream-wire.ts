@@ -34,7 +34,8 @@ export interface StreamWire<Chunk> {
 /** Puts the chunks of a stream together, for a server that streams although no stream was requested. */
 export interface Gathering<Answer, Chunk = OutputChunk> {
 	readonly wire: StreamWire<Chunk>;
-	add(chunk: Chunk): void;
+	/** Adds a chunk. Returns the most bytes that it keeps of it. */
+	add(chunk: Chunk): number;
 	answer(usage: ReportedUsage | undefined): Answer;
 }
 

@@ -58,7 +58,7 @@ export interface ReplyOf<Reply> {
 }
 
 /**
- * Calls for one request; the total deadline starts now. As an Asker it sends to the replica of the current attempt. A
+ * Calls for one request; the total deadline starts now. As a PostSender it sends to the replica of the current attempt. A
  * class, because there is one per request.
  */
 export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, ReplyOf<Reply>>, PostSender {
@@ -92,8 +92,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		this.#release();
 		// A short call has no abort listener, so an abort is noticed only here.
 		if (this.#call.context.signal.aborted) throw leftBefore();
-		attempt.succeed();
-		attempt.replica.noteUsage(reply.usage);
+		attempt.succeed(reply.usage);
 		return { reply, replica: attempt.replica.alias, bytes: this.#longBytes };
 	}
 
@@ -161,10 +160,7 @@ export class UnaryTries<Reply extends CountedReply> implements Tries<Reply, Repl
 		let bytes = 0;
 		let taken = 0;
 		for (let chunks = await stream.next(); chunks !== null; chunks = await stream.next()) {
-			for (const chunk of chunks) {
-				gathering.add(chunk);
-				bytes += chunk.outputBytes;
-			}
+			for (const chunk of chunks) bytes += gathering.add(chunk);
 			if (bytes > bytesMax) throw failed("an answer beyond the limit");
 			if (bytes - taken <= SHORT_BYTES) continue;
 			const room = this.#take(bytes - taken, guard.signal);

@@ -110,7 +110,7 @@ class PlainChunk implements ChatChunk {
 	}
 }
 
-/** The chunk's content; undefined if it has none or has anything else. */
+/** Returns the content of a chunk that has nothing else; undefined for other chunks. */
 function onlyContentOf({ choices }: ChatChunk): string | undefined {
 	const [choice] = choices;
 	if (choice === undefined || choices.length > 1) return undefined;

@@ -4,7 +4,7 @@ import type { Dialect } from "../dialects.ts";
 import { usageOfAnswer } from "../usage.ts";
 import { asArray, asObject, asObjects, type JsonObject } from "../wire-value.ts";
 import { aboutOf } from "./answer-fields.ts";
-import type { ChatChoice, ChatChunk, ChatReply } from "./chat-answer.ts";
+import type { ChatChoice, ChatChunk, ChatChunkChoice, ChatReply } from "./chat-answer.ts";
 import { CHOICES_MAX, newChoiceProgress, rebuildChoice } from "./chat-choice.ts";
 import { rebuildLogprobs, rebuildLogprobsInTurns } from "./logprobs.ts";
 
@@ -69,8 +69,8 @@ export function chunkOfReply(reply: ChatReply): ChatChunk {
 }
 
 /** Returns a choice of a whole answer from its merged chunks, for servers that stream without being asked. */
-export function choiceOfChunks({ index, delta, logprobs, finish_reason }: JsonObject): ChatChoice {
-	const { content = null, refusal = null, tool_calls: calls, ...others } = delta as JsonObject;
+export function choiceOfChunks({ index, delta, logprobs, finish_reason }: ChatChunkChoice): ChatChoice {
+	const { content = null, refusal = null, tool_calls: calls, ...others } = delta;
 	const whole = asArray(calls)?.map((call) => ({ ...asObject(call), index: undefined }));
 	const message = { ...others, content, refusal, ...(whole === undefined ? {} : { tool_calls: whole }) };
 	return { index, message, logprobs: logprobs ?? null, finish_reason } as ChatChoice;

@@ -74,14 +74,18 @@ export function statusOf(fault: Fault): number {
 	return ERRORS[fault.code].status;
 }
 
+/** Whether a retry is useless. Without `retry-after` a 503 means that there is no such model. */
+export function isFinal(fault: Fault): boolean {
+	if (fault.retryAfterS !== undefined) return false;
+	return fault.isFinal || FINAL.has(statusOf(fault)) || fault.code === "service_unavailable";
+}
+
 /** A whole response, with all headers set. */
 export function errorResponse(fault: Fault, requestId: string, language: Language = ENGLISH): Response {
 	const { status } = ERRORS[fault.code];
 	const headers = jsonHeaders(requestId);
-	// With `retry-after`, clients retry. A 503 without it means that there is no such model, so a retry is useless.
 	if (fault.retryAfterS !== undefined) headers["retry-after"] = String(fault.retryAfterS);
-	else if (fault.isFinal || FINAL.has(status) || fault.code === "service_unavailable")
-		headers["x-should-retry"] = "false";
+	else if (isFinal(fault)) headers["x-should-retry"] = "false";
 	if (status === 415 && fault.param === CODING_HEADER) headers["accept-encoding"] = "identity";
 	if (status === 401) headers["www-authenticate"] = "Bearer";
 	return new Response(JSON.stringify(errorBody(fault, language)), { status, headers });

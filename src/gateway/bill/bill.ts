@@ -184,19 +184,15 @@ export function unitBill(model: Model, used: Quantities, counted: boolean): Bill
 	};
 }
 
-interface Counted {
-	/** Undefined if the upstream did not count. */
-	readonly tokens: number | undefined;
-	/** True if there is a count, within the maximum, and its record does not contradict itself. */
-	readonly isBelieved: boolean;
-}
-
-/** An upstream's count, reduced to the request's maximum. */
+/**
+ * An upstream's count, reduced to the request's maximum; undefined if it did not count. `isBelieved`: it did, within
+ * the maximum, and its record does not contradict itself.
+ */
 export function countedWithin(
 	usage: ReportedUsage | undefined,
 	field: "promptTokens" | "completionTokens",
 	max: number,
-): Counted {
+) {
 	const count = usage?.[field];
 	if (count === undefined) return { tokens: undefined, isBelieved: false };
 	return { tokens: Math.min(count, max), isBelieved: count <= max && usage?.contradicts === undefined };

@@ -5,7 +5,7 @@ import type { Model, Route } from "../../catalog/model.ts";
 import { KeyFault } from "../../keys/access.ts";
 import type { KeyEntry } from "../../keys/key-entry.ts";
 import type { Refusal } from "../../ops/refusals.ts";
-import { errorResponse, faultOf, statusOf } from "../error-body.ts";
+import { errorResponse, faultOf, isFinal, statusOf } from "../error-body.ts";
 import { SERVED_MODEL_HEADER } from "../headers.ts";
 import { logFields, nextContext, type RequestContext, type ServeDeps } from "./context.ts";
 import { assertMeets, type EndpointRequirement, meets } from "./model-for.ts";
@@ -40,19 +40,19 @@ export async function serveRoute(
 	route: Route,
 	attempt: (context: RequestContext, model: Model) => Promise<Response>,
 ): Promise<Response> {
-	let told: Failure | undefined;
+	let failure: Failure | undefined;
 	let context = first;
 	for (const model of inOrder(deps, route, endpoint, first)) {
-		if (told !== undefined) context = nextContext(context, deps.clock);
+		if (failure !== undefined) context = nextContext(context, deps.clock);
 		try {
 			const response = await attempt(context, model);
 			response.headers.set(SERVED_MODEL_HEADER, model.id);
 			return response;
 		} catch (error) {
 			const { code } = faultOf(error);
-			if (told === undefined || (!mayPass(told.error) && mayPass(error))) told = { context, error };
+			if (failure === undefined || (!mayPass(failure.error) && mayPass(error))) failure = { context, error };
 			if (!MOVES_ON.has(code) || context.connection.request.signal.aborted) {
-				told = { context, error };
+				failure = { context, error };
 				break;
 			}
 			deps.telemetry.log.info("a model of a route did not answer", {
@@ -63,8 +63,8 @@ export async function serveRoute(
 			});
 		}
 	}
-	assert(told !== undefined, "a route has models");
-	const { error, context: failed } = told;
+	assert(failure !== undefined, "a route has models");
+	const { error, context: failed } = failure;
 	return refuse(deps, failed, error, endpoint.promptField);
 }
 
@@ -83,7 +83,8 @@ function inOrder(
 }
 
 function mayPass(error: unknown): boolean {
-	return statusOf(faultOf(error)) >= 500;
+	const fault = faultOf(error);
+	return statusOf(fault) >= 500 && !isFinal(fault);
 }
 
 /** Returns the error response, counts it and records it for the key's owner. `promptField`: as in the endpoint. */

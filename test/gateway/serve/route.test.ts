@@ -268,6 +268,7 @@ describe("between two models", () => {
 		[["context_length_exceeded", "unsupported_parameter", "model_not_allowed"], "context_length_exceeded"],
 		[["upstream_timeout", "overloaded", "context_length_exceeded"], "upstream_timeout"],
 		[["upstream_error", "unsupported_parameter", "invalid_request"], "invalid_request"],
+		[["service_unavailable", "overloaded", "unsupported_parameter"], "overloaded"],
 	] as const)("%j is answered with %s", async (codes, told) => {
 		const { asked, code } = await failing(codes.map(fault));
 		expect(asked).toEqual(["one", "two", "three"]);

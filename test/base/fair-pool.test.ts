@@ -94,7 +94,7 @@ describe("a pool", () => {
 		const ended: string[] = [];
 		for (const owner of ["a", "a", "b", "b"])
 			places.enter(owner, { pace: () => 0, giveUp: () => void ended.push(owner) });
-		expect(codeOf(() => places.enter("a"))).toBe("rate_limit_exceeded");
+		expect(codeOf(() => places.take("a"))).toBe("rate_limit_exceeded");
 		expect(ended).toEqual([]);
 	});
 });

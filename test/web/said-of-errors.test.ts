@@ -33,8 +33,8 @@ test("the errors page lists every code with its status", () => {
 
 test("texts about 429 name the account's limits", () => {
 	const places = createFairPool({ size: () => 10, share: () => 1 / 10 });
-	places.enter("acc_1");
-	expect(() => places.enter("acc_1")).toThrow(expect.objectContaining({ code: "rate_limit_exceeded" }));
+	places.take("acc_1");
+	expect(() => places.take("acc_1")).toThrow(expect.objectContaining({ code: "rate_limit_exceeded" }));
 	// biome-ignore lint/suspicious/noExplicitAny: the document is walked by hand.
 	const { description } = (openapiDocument() as any).paths["/v1/files"].post.responses["429"];
 	const [, ofPaper = ""] = /^\| 429 \|(.*)$/m.exec(paper) ?? [];

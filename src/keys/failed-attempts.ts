@@ -94,7 +94,7 @@ export function networkOf(address: string): string {
 	return [...before, ...zeros, ...after].slice(0, 4).map(withoutZeros).join(":");
 }
 
-/** The /24 or /48 network of an address, which one owner can easily get more of. */
+/** The /24 or /48 network of an address: all its addresses may belong to one owner. */
 export function siteOf(address: string): string {
 	const network = networkOf(address);
 	return network

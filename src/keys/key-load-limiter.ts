@@ -9,8 +9,8 @@ import type { KeyDigest } from "./secret.ts";
 /**
  * Looks up keys that this instance has not seen. Each look-up costs Postgres a query, so an address may run only as
  * many at once as failures it may still have. After too many failures, one query per second still lets its valid keys
- * in. Requests of an address with the same key share a query. Sites take turns with their queries, so that unknown keys
- * of many networks slow a good key down; they keep it out only while QUERIES_WAITING_MAX sites wait.
+ * in. Requests of an address with the same key share a query. Sites take turns with their queries: a good key waits for
+ * one query of each other site, at most QUERY_WAIT_MS.
  */
 export interface KeyLoadLimiter<Digest = KeyDigest, Entry = KeyEntry> {
 	/** Faults: `invalid_api_key`; `rate_limit_exceeded` after too many failures; `service_unavailable`. */

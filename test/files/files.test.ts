@@ -188,7 +188,7 @@ describe("the space for files", () => {
 		expect(await at.space(full.accountId)).toEqual({ files: 1, bytes: 8 });
 	});
 
-	test("is left to the next account beside many that fill it", async () => {
+	test("is left to the next account after many fill it", async () => {
 		at.limits.filesBytesMax = (await at.space("")).bytes + 16 * MB;
 		const filled = async (name: string) => {
 			const owner = { accountId: `acc_${name}`, keyId: "key" };

@@ -89,8 +89,7 @@ export function createConsolePlane(config: Config, deps: ConsolePlaneDeps) {
 			try {
 				const leave = open.enter(connection, refused.reject);
 				connections.set(request, connection);
-				const turn = turnFor(networkOf(connection.address), REQUEST_MS);
-				if (turn !== undefined) await turn;
+				await Promise.race([turnFor(networkOf(connection.address), REQUEST_MS), refused.promise]);
 				return await Promise.race([router.handle(request), refused.promise]).finally(leave);
 			} catch (error) {
 				return consoleErrorResponse(error, newRequestId().requestId, { log, language: languageOf(request.headers) });

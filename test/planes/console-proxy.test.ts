@@ -6,6 +6,7 @@ import { createConsoleProxy } from "../../src/planes/console-proxy.ts";
 import { serveAt } from "../../src/planes/run-dir.ts";
 import { atEnd, temporaryFolder, untilEnd } from "../support/at-end.ts";
 import { openRaw } from "../support/raw-http.ts";
+import { withService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
 
 const folder = temporaryFolder();
@@ -228,4 +229,15 @@ test("a successor takes the socket while the old console finishes its requests",
 	expect(await (await fetch(url)).text()).toBe("new");
 	release.resolve();
 	expect(await (await slow).text()).toBe("old");
+});
+
+test("a console ends the oldest request of the busiest network, also while it waits for its turn", async () => {
+	const service = await withService({});
+	const send = (address: string) =>
+		service.app.people.handle({ request: new Request("http://service/none"), address, setIdleTimeout() {} });
+	const flood = Array.from({ length: 4_096 }, () => send("192.0.2.1"));
+	// Two requests begin at once; the others wait for turns of the event loop.
+	const others = ["198.51.100.1", "198.51.100.2", "198.51.100.3", "198.51.100.4"].map(send);
+	const statuses = (await Promise.all([...others, ...flood])).map(({ status }) => status);
+	expect(statuses.slice(0, 9)).toEqual([404, 404, 404, 404, 503, 503, 503, 503, 404]);
 });

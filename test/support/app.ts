@@ -13,6 +13,7 @@ import { loadOrCreateSecrets, newInternalSecret, type Secrets } from "../../src/
 
 /** Gateway and console in one process. `stop` stops both, the console first; it may be called repeatedly. */
 export interface App extends GatewayPlane {
+	readonly people: ConsolePlane;
 	readonly config: Config;
 	readonly secrets: Secrets;
 }
@@ -71,6 +72,7 @@ export async function createApp(
 	let stopping: Promise<void> | undefined;
 	return {
 		...gateway,
+		people,
 		config,
 		secrets,
 		stop() {

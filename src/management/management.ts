@@ -1,6 +1,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { Value } from "@sinclair/typebox/value";
+import { createFairPool } from "../base/fair-pool.ts";
 import { Fault } from "../base/fault.ts";
 import { newRequestId } from "../base/id.ts";
 import { msOfIso } from "../base/iso-date.ts";
@@ -13,6 +14,7 @@ import type { Connection } from "../gateway/connection.ts";
 import { errorResponse } from "../gateway/error-body.ts";
 import { jsonHeaders } from "../gateway/headers.ts";
 import { assertBody } from "../gateway/request-fields.ts";
+import { networkOf } from "../keys/failed-attempts.ts";
 import { auditNote } from "../ops/audit.ts";
 import { accountAnswers } from "./account-answers.ts";
 import { checkScope, createCallers } from "./caller.ts";
@@ -26,8 +28,9 @@ import { projectAnswers, projectMemberAnswers } from "./project-answers.ts";
 import { serviceAnswers } from "./service-answers.ts";
 
 const BODY_BYTES_MAX = 64 * 1024;
-/** Limit of concurrent requests, since a fence takes up to 45 s. Further requests get 503 `overloaded`. */
+/** Limits of concurrent requests, and the part for one network: a fence takes up to 45 s. */
 const REQUESTS_MAX = 256;
+const REQUESTS_SHARE = 3 / 4;
 
 type RequestName = keyof typeof MANAGEMENT_REQUESTS;
 type Answers = { readonly [Name in ManagementRouteName]: (call: ManagementCall<Name>) => Promise<ManagementAnswer> };
@@ -53,7 +56,7 @@ export function createManagement(
 	const checks = Object.fromEntries(
 		Object.entries(MANAGEMENT_REQUESTS).map(([name, schema]) => [name, TypeCompiler.Compile<TSchema>(schema)]),
 	) as Record<RequestName, TypeCheck<TSchema>>;
-	let running = 0;
+	const places = createFairPool({ size: () => REQUESTS_MAX, share: () => REQUESTS_SHARE, own: tooMany, full: tooMany });
 
 	async function bodyOf(connection: Connection, name: RequestName | undefined): Promise<unknown> {
 		const { request } = connection;
@@ -96,20 +99,19 @@ export function createManagement(
 
 	return async (connection) => {
 		const { requestId } = newRequestId();
-		if (running >= REQUESTS_MAX)
-			return errorResponse(new Fault("overloaded", "Too many requests at once.", { retryAfterS: 2 }), requestId);
-		running += 1;
+		const network = networkOf(connection.address);
 		try {
-			return await answer(connection, requestId);
+			places.take(network);
+			return await answer(connection, requestId).finally(() => places.giveBack(network));
 		} catch (error) {
 			const response = errorResponse(loggedFault(error, requestId, log), requestId);
 			if (error instanceof WrongMethod) response.headers.set("allow", error.allowed);
 			return response;
-		} finally {
-			running -= 1;
 		}
 	};
 }
+
+const tooMany = () => new Fault("overloaded", "Too many requests at once.", { retryAfterS: 2 });
 
 class WrongMethod extends Fault {
 	readonly allowed: string;

@@ -3,6 +3,11 @@
  * accounts.
  */
 import { expect, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { newManagementSecret } from "../../src/keys/management-secret.ts";
+import { createDigest } from "../../src/keys/secret.ts";
+import { createManagement } from "../../src/management/management.ts";
 import { operator, PERSON_ENV, type Person, signedUp } from "../console/person.ts";
 import { withChat } from "../support/service.ts";
 import { type ManagementAnswer, managementCall } from "./management-client.ts";
@@ -94,4 +99,20 @@ test("a customer's session opens neither the page nor the interface", async () =
 	const customer = await signedUp(service);
 	expect((await customer.get(PATH)).status).toBe(403);
 	expect((await customer.get("/v1/management/accounts")).body.error.code).toBe("missing_api_key");
+});
+
+test("requests of one network leave places to another", async () => {
+	const hanging = { statements: () => new Promise(() => {}), clock: systemClock, log: silentLog };
+	const keyMaker = { digest: createDigest("p".repeat(40)), serviceName: "tollgate" };
+	const parts = { ...hanging, keyMaker } as unknown as Parameters<typeof createManagement>[0];
+	const management = createManagement(parts, { mailOwners: async () => true });
+	const headers = { authorization: `Bearer ${newManagementSecret("tollgate")}` };
+	const send = (address: string) => {
+		const request = new Request("http://service/v1/management/self", { headers });
+		const status = management({ request, address, setIdleTimeout() {} }).then(({ status }) => status);
+		return Promise.race([status, Bun.sleep(0).then(() => "running")]);
+	};
+	const flood = await Promise.all(Array.from({ length: 193 }, () => send("192.0.2.1")));
+	expect([flood[191], flood[192]]).toEqual(["running", 503]);
+	expect(await send("198.51.100.1")).toBe("running");
 });

@@ -3,17 +3,8 @@
  * `bun test/attack/console-attackers.ts NAME URL CALLER…` attacks until it is killed and prints `ready` once it does;
  * with the name `customer` it prints one line of JSON. A CALLER is `ADDRESS` or `ADDRESS=COOKIES`.
  */
-import { readFileSync } from "node:fs";
 import { connect } from "node:net";
-
-export interface ConsoleSeen {
-	/** Status codes other than 200, or `none`. */
-	readonly refused: readonly string[];
-	readonly p50Ms: number;
-	readonly p99Ms: number;
-	/** Processor time of the console during a request: unlike elapsed time it depends on no other work of the machine. */
-	readonly p99LoopMs: number;
-}
+import { loopMs, type Seen, summarized } from "./customer.ts";
 
 export interface ConsoleAttacker {
 	/** The resource to exhaust, by its name in SECURITY.md. */
@@ -101,34 +92,26 @@ const PAUSE_MS = 20;
 const VISITED = ["/api/console/overview", "/api/console/keys", "/api/auth/get-session", "/api/console/public/config"];
 
 /** Loads pages until the time is over, each at least once. */
-async function visit(url: string, caller: Caller, seconds: number): Promise<ConsoleSeen> {
+async function visit(url: string, caller: Caller, seconds: number): Promise<Seen> {
 	const times: number[] = [];
 	const loopTimes: number[] = [];
 	const refused: string[] = [];
+	const pid = process.env.CONSOLE_PID ?? "";
 	const endsMs = performance.now() + seconds * 1_000;
 	do {
 		for (const path of VISITED) {
-			const [beganMs, beganLoopMs] = [performance.now(), loopMs()];
+			const [beganMs, beganLoopMs] = [performance.now(), loopMs(pid)];
 			const status = await fetch(`${url}${path}`, { headers: headersOf(url, caller) }).then(
 				async (answer) => (await answer.bytes()) && String(answer.status),
 				() => "none",
 			);
 			times.push(performance.now() - beganMs);
-			loopTimes.push(loopMs() - beganLoopMs);
+			loopTimes.push(loopMs(pid) - beganLoopMs);
 			if (status !== "200") refused.push(`${path} ${status}`);
 			await Bun.sleep(PAUSE_MS);
 		}
 	} while (performance.now() < endsMs);
-	const at = (all: number[], share: number) =>
-		Math.round(all.sort((a, b) => a - b)[Math.floor((all.length - 1) * share)] ?? 0);
-	return { refused, p50Ms: at(times, 0.5), p99Ms: at(times, 0.99), p99LoopMs: at(loopTimes, 0.99) };
-}
-
-/** The time that the console's main thread has run (Linux only). */
-function loopMs(): number {
-	const pid = process.env.CONSOLE_PID ?? "";
-	if (process.platform !== "linux") return performance.now();
-	return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;
+	return summarized(refused, times, loopTimes);
 }
 
 if (import.meta.main) {

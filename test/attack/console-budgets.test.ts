@@ -1,24 +1,27 @@
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { newPerson, PERSON_ENV, signedUp } from "../console/person.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { LONG } from "../support/long-form.ts";
+import { childrenWithRole, residentBytes } from "../support/processes.ts";
 import { chatModel } from "../support/service.ts";
 import { withUpstream } from "../support/upstream-server.ts";
-import { CONSOLE_ATTACKERS, type ConsoleSeen } from "./console-attackers.ts";
+import { CONSOLE_ATTACKERS } from "./console-attackers.ts";
+import type { Seen } from "./customer.ts";
 import { withProduct } from "./product.ts";
 import { ATTACK_S, ATTACK_TEST_MS, addRow } from "./rows.ts";
 
 /**
  * Each attacker at full effort, with several accounts or addresses, and a customer beside it in a process of its own:
- * all its pages are answered, the 99th percentile stays within five times of that alone, the console's memory and log
- * stay below their bounds.
+ * in every try all its pages are answered and the console's memory and log stay below their bounds. In the best of three
+ * tries the 99th percentile of the loop's time during a request stays within five times of that alone.
  */
 const TIMES_MAX = 5;
 /** Lower bound for the time alone: below it the ratio would measure noise. */
 const ALONE_MS_MIN = 20;
 const CALLERS = LONG ? [1, 4, 16] : [4];
+/** Tries for the time only: other work may slow one down. */
 const TRIES_MAX = 3;
 /** The bodies are 112 MB, in several copies, with what the runtime keeps of them. */
 const MEMORY_MB_MAX = 1_000;
@@ -33,21 +36,8 @@ const product = await withProduct({
 	},
 	logPath: log,
 });
-const consolePid = pidOf("console", product.serve.pid);
+const [consolePid = 0] = childrenWithRole(product.serve.pid, "console");
 const customer = await caller();
-
-/** Id of the child of `serve` that runs this role. */
-function pidOf(role: string, parent: number): number {
-	for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-		try {
-			if (Number(/\) \S (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))?.[1]) !== parent) continue;
-			if (readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`ROLE=${role}`)) return Number(pid);
-		} catch {}
-	}
-	throw new Error(`no ${role} runs`);
-}
-
-const memoryMb = () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${consolePid}/status`, "utf8"))?.[1]) / 1024;
 
 /** Creates a person with an account, and returns what the person's requests need. */
 async function caller(): Promise<string> {
@@ -70,7 +60,7 @@ function run(...args: string[]) {
 	return child;
 }
 
-const seen = async (): Promise<ConsoleSeen> => new Response(run("customer", product.url, customer).stdout).json();
+const seen = async (): Promise<Seen> => new Response(run("customer", product.url, customer).stdout).json();
 
 for (const [name, { resource, signedIn }] of Object.entries(CONSOLE_ATTACKERS))
 	for (const count of CALLERS)
@@ -80,35 +70,37 @@ for (const [name, { resource, signedIn }] of Object.entries(CONSOLE_ATTACKERS))
 				const callers: string[] = [];
 				for (let nth = 0; nth < count; nth += 1)
 					callers.push(signedIn ? await caller() : newPerson({ url: product.url, db: product.db }).address);
-				const tries: { alone: ConsoleSeen; beside: ConsoleSeen; memory: number; logged: number }[] = [];
-				const isFair = ({ alone, beside, memory, logged }: (typeof tries)[number]) =>
-					beside.refused.length === 0 &&
-					beside.p99LoopMs < TIMES_MAX * Math.max(alone.p99LoopMs, ALONE_MS_MIN) &&
-					memory < MEMORY_MB_MAX &&
-					logged < LOG_BYTES_A_SECOND_MAX;
-				while (tries.length < TRIES_MAX && !tries.some(isFair)) {
+				const tries: { alone: Seen; beside: Seen; memoryMb: number; logged: number }[] = [];
+				const isFast = ({ alone, beside }: (typeof tries)[number]) =>
+					beside.p99LoopMs < TIMES_MAX * Math.max(alone.p99LoopMs, ALONE_MS_MIN);
+				while (tries.length < TRIES_MAX && !tries.some(isFast)) {
 					const alone = await seen();
 					const attacker = run(name, product.url, ...callers);
 					await attacker.stdout.getReader().read();
 					const [beganMs, bytes] = [performance.now(), statSync(log).size];
 					const beside = await seen();
-					const memory = memoryMb();
+					const memoryMb = residentBytes(consolePid) / 1024 / 1024;
 					const logged = (statSync(log).size - bytes) / ((performance.now() - beganMs) / 1_000);
+					expect(attacker.exitCode).toBeNull();
 					attacker.kill("SIGKILL");
 					await attacker.exited;
-					tries.push({ alone, beside, memory, logged });
+					tries.push({ alone, beside, memoryMb, logged });
 				}
-				if (process.env.SHOWN) console.log(name, count, JSON.stringify(tries));
-				const last = tries.find(isFair) ?? tries[tries.length - 1];
-				if (last !== undefined) {
-					const { alone, beside } = last;
+				const refused = tries.flatMap(({ beside }) => beside.refused);
+				const best = tries.find(isFast) ?? tries.at(-1);
+				if (best !== undefined) {
+					const { alone, beside } = best;
 					addRow({
-						...{ resource, attack: name, attackers: count, refused: beside.refused.length, isFair: isFair(last) },
+						...{ resource, attack: name, attackers: count, refused: refused.length },
 						...{ aloneMs: alone.p99Ms, attackedMs: beside.p99Ms },
 						...{ aloneLoopMs: alone.p99LoopMs, attackedLoopMs: beside.p99LoopMs },
+						isFair: isFast(best) && refused.length === 0,
 					});
 				}
-				expect(tries.find(isFair) ?? tries).toMatchObject({ beside: { refused: [] } });
+				expect(refused).toEqual([]);
+				expect(Math.max(...tries.map(({ memoryMb }) => memoryMb))).toBeLessThan(MEMORY_MB_MAX);
+				expect(Math.max(...tries.map(({ logged }) => logged))).toBeLessThan(LOG_BYTES_A_SECOND_MAX);
+				expect(tries.filter(isFast), JSON.stringify(tries)).not.toEqual([]);
 			},
 			ATTACK_TEST_MS,
 		);

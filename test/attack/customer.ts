@@ -32,8 +32,15 @@ async function send(url: string, secret: string, bytes: number): Promise<string>
 	}
 }
 
+/** Refused requests, and percentiles of the times and loop times of all. */
+export function summarized(refused: readonly string[], times: number[], loopTimes: number[]): Seen {
+	const at = (all: number[], share: number) =>
+		Math.round((all.sort((a, b) => a - b)[Math.floor((all.length - 1) * share)] ?? 0) * 10) / 10;
+	return { refused, p50Ms: at(times, 0.5), p99Ms: at(times, 0.99), p99LoopMs: at(loopTimes, 0.99) };
+}
+
 /** The time that a process's main thread has run (Linux only). */
-function loopMs(pid: string): number {
+export function loopMs(pid: string): number {
 	if (process.platform !== "linux") return performance.now();
 	return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;
 }
@@ -52,8 +59,5 @@ if (import.meta.main) {
 		if (status !== "200") refused.push(status);
 		await Bun.sleep(PAUSE_MS);
 	}
-	const at = (all: number[], share: number) =>
-		Math.round((all.sort((a, b) => a - b)[Math.floor((all.length - 1) * share)] ?? 0) * 10) / 10;
-	const seen: Seen = { refused, p50Ms: at(times, 0.5), p99Ms: at(times, 0.99), p99LoopMs: at(loopTimes, 0.99) };
-	console.log(JSON.stringify(seen));
+	console.log(JSON.stringify(summarized(refused, times, loopTimes)));
 }

@@ -8,6 +8,7 @@ import { quietPort, startServe } from "../chaos/serve-process.ts";
 import { atEnd, temporaryFolder } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { payIn } from "../support/paid-account.ts";
+import { childrenOf } from "../support/processes.ts";
 import { waitFor } from "../support/wait.ts";
 
 export type Product = Awaited<ReturnType<typeof withProduct>>;
@@ -40,7 +41,10 @@ export async function withProduct(options: {
 	const { logPath, preload = CHEAP_SCRYPT } = options;
 	const serve = await startServe(env, { ...(logPath === undefined ? {} : { logPath }), preload });
 	atEnd(async () => {
+		const children = options.env?.ROLE === "all" ? childrenOf(serve.pid) : [];
 		serve.kill("SIGKILL");
+		// The children would end on their own only after their drain time.
+		for (const pid of children) process.kill(pid, "SIGKILL");
 		await serve.exited;
 	});
 	// The console is a second process, which starts a moment later.

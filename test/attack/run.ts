@@ -35,8 +35,9 @@ writeFileSync(
 \`bun run attack -- --seconds ${values.seconds}\`, ${new Date().toISOString().slice(0, 10)}.
 
 A customer in a process of its own, alone and next to attackers: its refused requests, the 99th percentile of its time
-in milliseconds, and of the processor time of the attacked process during its requests. *Fair*: none is refused, and
-that time is below five times of alone, at least of a floor below which a busy machine shows noise.
+in milliseconds, and of the processor time of the attacked process during its requests. *Fair*: none is refused in any
+try, and in the best of three tries the processor time is below five times of alone, or of a floor below which a busy
+machine shows noise.
 
 | resource | attack | attackers | refused | alone | attacked | loop alone | loop attacked | fair |
 |---|---|--:|--:|--:|--:|--:|--:|---|

@@ -22,10 +22,7 @@ export async function csvResponse(
 		},
 	});
 	return new Response(stream, {
-		headers: {
-			"content-type": "text/csv; charset=utf-8",
-			"content-disposition": `attachment; filename="${fileName}"`,
-		},
+		headers: { "content-type": "text/csv; charset=utf-8", "content-disposition": `attachment; filename="${fileName}"` },
 	});
 }
 

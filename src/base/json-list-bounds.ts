@@ -18,10 +18,7 @@ export function elementsMax(written: string, lists: ListBounds | undefined): num
 export function tooManyElements(written: string, lists: ListBounds | undefined): Fault {
 	const param = plainName(written).slice(0, PARAM_CHARS_MAX);
 	const count = String(elementsMax(written, lists));
-	return new Fault("invalid_request", "`{param}` has more than {count} elements.", {
-		values: { param, count },
-		param,
-	});
+	return new Fault("invalid_request", "`{param}` has more than {count} elements.", { values: { param, count }, param });
 }
 
 /** The name itself; as written if its escapes are invalid. */

@@ -172,10 +172,7 @@ export function createSavedCards(
 				returning id, kind, created_at < now() - make_interval(hours => ${PAGE_HOURS}::integer) as old`;
 			return underWay.begin(due, (row) =>
 				finish(row).catch((error) =>
-					log.warn("a card page could not be checked and is retried", {
-						page: row.id,
-						problem: errorText(error),
-					}),
+					log.warn("a card page could not be checked and is retried", { page: row.id, problem: errorText(error) }),
 				),
 			);
 		},

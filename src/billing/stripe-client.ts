@@ -39,11 +39,7 @@ export function paymentServiceFault(error: unknown): Fault {
 	return new Fault(
 		"service_unavailable",
 		"The payment provider did not respond. Nothing was charged. Please try again.",
-		{
-			cause: error,
-			private: errorText(error),
-			retryAfterS: 5,
-		},
+		{ cause: error, private: errorText(error), retryAfterS: 5 },
 	);
 }
 

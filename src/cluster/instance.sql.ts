@@ -41,11 +41,7 @@ export const instanceBeat = pgTable(
  */
 export const serverSeen = pgTable(
 	"server_seen",
-	{
-		mark: text().notNull(),
-		quiet: boolean().notNull(),
-		at: timestamp({ withTimezone: true }).notNull().defaultNow(),
-	},
+	{ mark: text().notNull(), quiet: boolean().notNull(), at: timestamp({ withTimezone: true }).notNull().defaultNow() },
 	(table) => [primaryKey({ columns: [table.mark, table.quiet] })],
 );
 

@@ -69,9 +69,7 @@ export function createGatewayClient(
 			throw new ConsoleError(
 				"service_unavailable",
 				"No gateway is running, so no model can be reached. Please try again.",
-				{
-					retryAfterS: 5,
-				},
+				{ retryAfterS: 5 },
 			);
 		},
 	};

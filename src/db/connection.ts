@@ -76,12 +76,7 @@ export function createConnection(deps: { log: Log }, connect: Connect, options: 
 				},
 			},
 		};
-		const opened: OpenConnection = {
-			link: connect(hooks, backoff),
-			rows: 0,
-			untilMs: untilMs(),
-			isUnanswered: false,
-		};
+		const opened: OpenConnection = { link: connect(hooks, backoff), rows: 0, untilMs: untilMs(), isUnanswered: false };
 		return opened;
 	}
 

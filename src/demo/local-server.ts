@@ -53,11 +53,7 @@ export function localServer(
 		/** Like `get`, but undefined unless the status is 200 and the body a JSON object. */
 		getJson: (path: string) => askJson(path, {}),
 		postJson: (path: string, body: JsonRecord) =>
-			askJson(path, {
-				method: "POST",
-				headers: { "content-type": "application/json" },
-				body: JSON.stringify(body),
-			}),
+			askJson(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
 	};
 }
 

@@ -56,11 +56,6 @@ export const fileSpace = pgTable("file_space", {
 /** Blobs stored in Postgres, split into pieces. */
 export const storedBlob = pgTable(
 	"stored_blob",
-	{
-		fileId: text("file_id").notNull(),
-		name: text().notNull(),
-		piece: integer().notNull(),
-		bytes: bytea().notNull(),
-	},
+	{ fileId: text("file_id").notNull(), name: text().notNull(), piece: integer().notNull(), bytes: bytea().notNull() },
 	(table) => [primaryKey({ columns: [table.fileId, table.name, table.piece] })],
 );

@@ -104,10 +104,7 @@ export function faultOf(error: unknown): Fault {
 	return new Fault(
 		"internal_error",
 		"Internal error. Please try again, and contact the operator with the request ID if it persists.",
-		{
-			cause: error,
-			private: errorText(error),
-		},
+		{ cause: error, private: errorText(error) },
 	);
 }
 

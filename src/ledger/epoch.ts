@@ -116,12 +116,7 @@ export async function beginEpoch(
 		throw error;
 	}
 	const built = ledger;
-	const answers = createRecallAnswers({
-		store,
-		answer: (budget, ticket) => built.answer(budget, ticket),
-		clock,
-		log,
-	});
+	const answers = createRecallAnswers({ store, answer: (budget, ticket) => built.answer(budget, ticket), clock, log });
 
 	async function retire(drainMs: number, why?: string): Promise<boolean> {
 		heartbeat.close(why);

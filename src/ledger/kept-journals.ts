@@ -24,11 +24,7 @@ const KEPT_BYTES_MAX = 256 * 1024 * 1024;
 const NOTE_NAME = "ended";
 
 /** Keeps no journals. */
-export const NONE_KEPT: KeptJournals = {
-	keep: (claim) => claim.disk.destroy(),
-	list: () => [],
-	makeRoom: () => false,
-};
+export const NONE_KEPT: KeptJournals = { keep: (claim) => claim.disk.destroy(), list: () => [], makeRoom: () => false };
 
 export function openKeptJournals({ clock }: { clock: Clock }, root: string, keepMs: number): KeptJournals {
 	const removed = (folder: string) => rmSync(folder, { recursive: true, force: true });

@@ -57,12 +57,7 @@ export async function recoverLost(
 export async function untilSilent(
 	{ statements, fence, clock }: SilenceDeps,
 	instanceId: string,
-	options: {
-		graceMs: number;
-		settled?: boolean;
-		isOwn?: (epoch: number) => boolean;
-		isStopping?: () => boolean;
-	},
+	options: { graceMs: number; settled?: boolean; isOwn?: (epoch: number) => boolean; isStopping?: () => boolean },
 ): Promise<readonly EpochRow[]> {
 	const silences = createSilenceTimes(clock);
 	const first = new Map<string, string>();

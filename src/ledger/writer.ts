@@ -141,9 +141,7 @@ export function createWriter(deps: { store: LedgerStore; clock: Clock; log: Log 
 
 	function noteForgotten({ forgotten }: Settled): void {
 		if (forgotten > 0)
-			log.error("settlements exceed the database's grants; settling them as late", {
-				settlements: forgotten,
-			});
+			log.error("settlements exceed the database's grants; settling them as late", { settlements: forgotten });
 	}
 
 	async function sendAgain(acknowledged: Iterable<SettledEvent>): Promise<number> {

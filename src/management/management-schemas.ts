@@ -30,9 +30,7 @@ const limits = optional({
 	cap_usd: orNull(UsdGiven),
 	cap_period: Type.Union(
 		CAP_PERIODS.map((period) => Type.Literal(period)),
-		{
-			description: "How often the cap resets, in the account's time zone. Default: `lifetime`, which never resets.",
-		},
+		{ description: "How often the cap resets, in the account's time zone. Default: `lifetime`, which never resets." },
 	),
 	models: orNull(Type.Array(text(200), { maxItems: 200 })),
 	requests_per_minute: orNull(Type.Integer({ minimum: 1 })),
@@ -115,9 +113,7 @@ export const InForce = exact({
 		Type.String({ description: "ISO 8601: the latest time at which the change takes effect, if it has not yet." }),
 	),
 	pending_instances: Count,
-	known: Type.Boolean({
-		description: "False: the database became unavailable, so the progress is unknown.",
-	}),
+	known: Type.Boolean({ description: "False: the database became unavailable, so the progress is unknown." }),
 });
 const secret = Type.Union([Type.String(), Type.Null()], {
 	description:

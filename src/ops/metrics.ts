@@ -81,11 +81,6 @@ class KeptHistogram extends PromHistogram {
 			const bound = bounds[at];
 			return value("bucket", count, { le: bound === undefined ? "+Inf" : String(told(bound)) });
 		});
-		return {
-			name,
-			help,
-			type: "histogram",
-			values: [...buckets, value("sum", told(sum)), value("count", count)],
-		};
+		return { name, help, type: "histogram", values: [...buckets, value("sum", told(sum)), value("count", count)] };
 	}
 }

@@ -84,12 +84,7 @@ function presentStatus(snapshot: CatalogSnapshot, connected: (modelId: string) =
 			rerank: ofKind("rerank"),
 			batch: of(up.some((model) => model.batch !== undefined)),
 		},
-		models: all.map((model) => ({
-			id: model.id,
-			name: model.name,
-			kind: model.kind,
-			status: of(connected(model.id)),
-		})),
+		models: all.map((model) => ({ id: model.id, name: model.name, kind: model.kind, status: of(connected(model.id)) })),
 	};
 }
 

@@ -71,13 +71,7 @@ describe("a price", () => {
 	test("is the same for tokens alone by each function", () => {
 		fc.assert(
 			fc.property(card, used, (of, { promptTokens, cachedTokens, completionTokens }) => {
-				const quantities = {
-					...NO_QUANTITIES,
-					promptTokens,
-					cachedTokens,
-					completionTokens,
-					requests: 1,
-				};
+				const quantities = { ...NO_QUANTITIES, promptTokens, cachedTokens, completionTokens, requests: 1 };
 				expect(priceOfTokens(of, promptTokens, cachedTokens, completionTokens)).toBe(priceWithin(of, quantities));
 			}),
 			RUNS,

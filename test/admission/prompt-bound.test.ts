@@ -53,9 +53,7 @@ describe("text that a tokenizer makes longer", () => {
 		expect(bound("\u{FDFA}".repeat(100))).toBeGreaterThanOrEqual(3_300);
 		const characters = fc.array(
 			fc.integer({ min: 0x80, max: 0x10ffff }).filter((code) => code < 0xd800 || code > 0xdfff),
-			{
-				maxLength: 300,
-			},
+			{ maxLength: 300 },
 		);
 		fc.assert(
 			fc.property(characters, fc.nat(40_000), (codes, ascii) => {

@@ -57,11 +57,7 @@ export function createCrashWorld(db: TestDatabase, owner: FileOwner, random: () 
 		clock: { ...fastClock(() => false), wallMs: () => Date.now() },
 		log: silentLog,
 		room: { check() {} },
-		limits: () => ({
-			fileBytesMax: 16 * MB,
-			fileAccountBytesMax: 64 * MB,
-			filesBytesMax: 256 * MB,
-		}),
+		limits: () => ({ fileBytesMax: 16 * MB, fileAccountBytesMax: 64 * MB, filesBytesMax: 256 * MB }),
 	};
 	const filesOf = () =>
 		createFiles({ ...fileDeps, stores: { main: createDiskBlobs({ folder }), others: [] } }, { secret: "x".repeat(32) });

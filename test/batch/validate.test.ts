@@ -106,11 +106,7 @@ describe("an input", () => {
 		const many = (count: number) => Array.from({ length: count }, (_, at) => `${before}n${at}${behind}`).join("\n");
 		expect((await problemsOf(many(LINES_MAX + 1)))[0]).toEqual(["too_many_tasks", LINES_MAX + 1, null]);
 		const inputs = (count: number, id: string) =>
-			lineWith({
-				custom_id: id,
-				url: "/v1/embeddings",
-				body: { model: "embedder", input: Array(count).fill("x") },
-			});
+			lineWith({ custom_id: id, url: "/v1/embeddings", body: { model: "embedder", input: Array(count).fill("x") } });
 		expect(await problemsOf(`${inputs(25_000, "a")}\n${inputs(25_000, "b")}`, "/v1/embeddings")).toEqual([]);
 		expect(await problemsOf(`${inputs(25_000, "a")}\n${inputs(25_001, "b")}`, "/v1/embeddings")).toEqual([
 			["too_many_inputs", 2, "body.input"],

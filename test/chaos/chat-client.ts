@@ -116,10 +116,7 @@ function bodyOf(ask: Ask) {
 }
 
 async function readWhole(response: Response, sent: Sent): Promise<void> {
-	const body = (await response.json()) as {
-		error?: { code: string };
-		usage?: Sent["usage"];
-	};
+	const body = (await response.json()) as { error?: { code: string }; usage?: Sent["usage"] };
 	sent.firstByteMs = nowMs();
 	sent.code = body.error?.code;
 	if (response.status !== 200 || body.usage === undefined) return;

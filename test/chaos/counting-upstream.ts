@@ -77,15 +77,17 @@ function main(options: CountingOptions): void {
 			const { pathname, searchParams } = new URL(request.url);
 			if (pathname === "/open") return Response.json(upstream.open());
 			const from = Number(searchParams.get("from") ?? 0);
-			const arrivals = upstream.requests.slice(from).map(
-				(seen): Arrival => ({
-					requestId: seen.headers.get("x-request-id") ?? "",
-					arrivedAtMs: performance.timeOrigin + seen.atMs,
-					prompt: seen.tokens.prompt,
-					sent: seen.tokens.completion,
-					hungUp: seen.abortedAtMs !== undefined,
-				}),
-			);
+			const arrivals = upstream.requests
+				.slice(from)
+				.map(
+					(seen): Arrival => ({
+						requestId: seen.headers.get("x-request-id") ?? "",
+						arrivedAtMs: performance.timeOrigin + seen.atMs,
+						prompt: seen.tokens.prompt,
+						sent: seen.tokens.completion,
+						hungUp: seen.abortedAtMs !== undefined,
+					}),
+				);
 			return Response.json(arrivals);
 		},
 	});

@@ -69,12 +69,7 @@ function databaseOf(name: string): string {
 
 async function startPlace(mode: Mode): Promise<Place> {
 	const databaseUrl = databaseOf(`mode_${mode}`);
-	const fleet = await startFleet({
-		databaseUrl,
-		upstreamUrl: upstream.url,
-		instances: 1,
-		env: { JOURNAL: mode },
-	});
+	const fleet = await startFleet({ databaseUrl, upstreamUrl: upstream.url, instances: 1, env: { JOURNAL: mode } });
 	const member = fleet.members[0] as FleetMember;
 	const account = await fleet.account();
 	const key = await fleet.key(account);

@@ -146,11 +146,7 @@ describe("revocation on several instances under load", () => {
 			const result = await runCli(["key", "revoke", key.id, "--json"], fleet.env);
 			const returnedMs = nowMs();
 			expect(result.json<{ effective: boolean }>().effective).toBe(true);
-			await sendChat(fleet.members[0] as FleetMember, key, {
-				words: 1,
-				stream: false,
-				maxTokens: 5,
-			});
+			await sendChat(fleet.members[0] as FleetMember, key, { words: 1, stream: false, maxTokens: 5 });
 			await asking.stop();
 			expect(asking.sent.filter((one) => one.sentAtMs > returnedMs && one.status === 200)).toEqual([]);
 		},

@@ -13,10 +13,7 @@ const folder = temporaryFolder(quickFolder());
 const list = (...data: unknown[]) => ({ object: "list", data });
 const ports = [
 	{ "/v1/models": list({ id: "Qwen/Qwen3-8B", owned_by: "vllm", max_model_len: 32_768 }) },
-	{
-		"/v1/models": list({ id: "llama3.2:3b" }, { id: "nomic-embed-text:latest" }),
-		"/api/version": { version: "0.9" },
-	},
+	{ "/v1/models": list({ id: "llama3.2:3b" }, { id: "nomic-embed-text:latest" }), "/api/version": { version: "0.9" } },
 	{ "/v1/models": list({ id: '/srv/models/tiny "one".gguf', owned_by: "llamacpp" }), "/props": { n_ctx: 4096 } },
 ]
 	.map(serve)

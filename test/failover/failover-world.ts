@@ -45,11 +45,7 @@ export async function startFailoverWorld(
 	const [first, second] = fleet.members as [FleetMember, FleetMember];
 	const answered: Sent[] = [];
 	const ask: FailoverWorld["ask"] = async (key, member) => {
-		const sent = await sendChat(member, key, {
-			words: 4,
-			stream: true,
-			maxTokens: 12,
-		});
+		const sent = await sendChat(member, key, { words: 4, stream: true, maxTokens: 12 });
 		if (sent.complete) answered.push(sent);
 		return sent;
 	};

@@ -137,11 +137,7 @@ async function untilRevoked(world: FailoverWorld, key: Key, member: FleetMember)
 async function judge(
 	world: FailoverWorld,
 	sql: postgres.Sql,
-	found: {
-		scenario: Scenario;
-		traffic: ReturnType<typeof startTraffic>;
-		acts: readonly boolean[];
-	},
+	found: { scenario: Scenario; traffic: ReturnType<typeof startTraffic>; acts: readonly boolean[] },
 ) {
 	const { traffic, scenario } = found;
 	const truth = new Map<string, number>();

@@ -26,11 +26,7 @@ function filesCutAt(nth: number, isDone: boolean) {
 		throw new Error("the connection broke");
 	}) as typeof db.statements;
 	const main = createPostgresBlobs({ statements });
-	const limits = {
-		fileBytesMax: 16 * MB,
-		fileAccountBytesMax: 64 * MB,
-		filesBytesMax: 256 * MB,
-	};
+	const limits = { fileBytesMax: 16 * MB, fileAccountBytesMax: 64 * MB, filesBytesMax: 256 * MB };
 	const deps = { statements: db.statements, clock: systemClock, log: silentLog, limits: () => limits };
 	return createFiles(
 		{ ...deps, room: { check() {} }, stores: { main, others: [] } },

@@ -289,11 +289,7 @@ for (const [name, store] of suites) {
 				settledEvent("nobody", "free", 0, { id: uuid(108), reserved: usd(1) }),
 			];
 			await store.holding("lease", "row", async () => {
-				expect(await ledger.flush(events, "[]")).toEqual({
-					late: false,
-					fresh: 1,
-					busy: new Set(["row"]),
-				});
+				expect(await ledger.flush(events, "[]")).toEqual({ late: false, fresh: 1, busy: new Set(["row"]) });
 				expect((await ledger.grant([ask(109, "row", 1, 1)]))[0]?.busy).toBe(true);
 				expect([...(await ledger.giveBack([give(110, "row", 0, 1)]))]).toEqual([uuid(110)]);
 			});

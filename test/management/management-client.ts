@@ -43,10 +43,7 @@ export async function managementClient(
 		secret,
 		get: (path) => by("GET", path),
 		send: (method, path, body = {}, headers = {}) =>
-			by(method, path, {
-				body: JSON.stringify(body),
-				headers: { "content-type": "application/json", ...headers },
-			}),
+			by(method, path, { body: JSON.stringify(body), headers: { "content-type": "application/json", ...headers } }),
 	};
 }
 

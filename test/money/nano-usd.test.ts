@@ -72,10 +72,7 @@ describe("a cost", () => {
 	test("is exact around 2^53", () => {
 		const near = fc
 			.tuple(fc.integer({ min: 1, max: 2 ** 26 }), fc.integer({ min: -3, max: 3 }))
-			.map(([units, off]) => ({
-				units,
-				rate: (Math.floor(2 ** 53 / units) + off) as PicoUsdPerUnit,
-			}));
+			.map(([units, off]) => ({ units, rate: (Math.floor(2 ** 53 / units) + off) as PicoUsdPerUnit }));
 		fc.assert(
 			fc.property(fc.array(near, { minLength: 1, maxLength: 3 }), (of) => {
 				expect(BigInt(costNanoUsd(of) as number)).toBe((picoOf(of) + 999n) / 1000n);

@@ -117,9 +117,7 @@ const bodyText = (prompt: fc.Arbitrary<readonly [string, string]>) => {
 			{ weight: 2, arbitrary: otherMember },
 			{ weight: 1, arbitrary: prompt },
 		),
-		{
-			maxLength: 8,
-		},
+		{ maxLength: 8 },
 	);
 	return fc
 		.tuple(required, optional)

@@ -181,10 +181,7 @@ export function createSimProcess(
 		});
 	};
 
-	const keyring = createKeyring({
-		log,
-		load: database.keyLoader(call),
-	});
+	const keyring = createKeyring({ log, load: database.keyLoader(call) });
 
 	function noted(store: HeartbeatStore): HeartbeatStore {
 		const heard = <T>(position: T): T => {

@@ -39,10 +39,7 @@ export const TRIALS: Readonly<Record<string, Trial>> = {
 	"openai-go": { versions: { "github.com/openai/openai-go/v3": "v3.96.0" }, way: "as shown" },
 	"openai-java": { versions: { "com.openai:openai-java": "4.101.0" }, way: "as shown" },
 	"langchain-python": { versions: { "langchain-openai": "1.7.3" }, way: "as shown", before: VENV },
-	"langchain-javascript": {
-		versions: { "@langchain/openai": "1.6.0", "@langchain/core": "1.4.0" },
-		way: "as shown",
-	},
+	"langchain-javascript": { versions: { "@langchain/openai": "1.6.0", "@langchain/core": "1.4.0" }, way: "as shown" },
 	llamaindex: { versions: { "llama-index-llms-openai-like": "0.8.1" }, way: "as shown", before: VENV },
 	"ai-sdk": { versions: { ai: "7.0.173", "@ai-sdk/openai-compatible": "3.0.92" }, way: "as shown" },
 	litellm: { versions: { litellm: "1.104.0" }, way: "as shown", before: VENV },

@@ -37,11 +37,7 @@ test("a model is operational with all servers, degraded with some, down with non
 test("a model whose servers were never checked has no level", () => {
 	const two = catalogOf(model("m"), model("n"));
 	expect(levels(two, [replica("m", { health: "unknown" }), replica("n"), replica("n", { health: "unknown" })])).toEqual(
-		{
-			service: "operational",
-			"endpoint:chat": "operational",
-			"model:n": "operational",
-		},
+		{ service: "operational", "endpoint:chat": "operational", "model:n": "operational" },
 	);
 	expect(levels(two, [replica("m", { health: "unknown" })])).toEqual({});
 	expect(levels(catalogOf(), [])).toEqual({});

@@ -27,10 +27,7 @@ export async function createEmptyDatabase(): Promise<{ readonly url: string; dro
 	const server = await testPostgres();
 	const name = uniqueName("test_empty");
 	await server.asAdmin(`create database ${name}`);
-	return {
-		url: server.urlOf(name),
-		drop: () => server.asAdmin(`drop database if exists ${name} with (force)`),
-	};
+	return { url: server.urlOf(name), drop: () => server.asAdmin(`drop database if exists ${name} with (force)`) };
 }
 
 export async function createMigratedDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
@@ -38,10 +35,7 @@ export async function createMigratedDatabase(): Promise<{ readonly url: string; 
 	const name = uniqueName("test");
 	// A file copy costs less than a copy through the log, as long as the files are in memory.
 	await server.asAdmin(`create database ${name} template ${server.template} strategy file_copy`);
-	return {
-		url: server.urlOf(name),
-		drop: () => server.asAdmin(`drop database if exists ${name} with (force)`),
-	};
+	return { url: server.urlOf(name), drop: () => server.asAdmin(`drop database if exists ${name} with (force)`) };
 }
 
 /** A migrated database, cloned from the template in 20 ms of processor time. */

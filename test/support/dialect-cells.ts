@@ -173,12 +173,7 @@ export function expectCharge({ rows, balance }: Cell<unknown>, charge: Charge): 
 		written_off_nano_usd: "0",
 	});
 	const left = CREDIT - charge.nanoUsd;
-	expect({ ...balance } as unknown).toMatchObject({
-		balance: left,
-		available: left,
-		held: 0,
-		spent: charge.nanoUsd,
-	});
+	expect({ ...balance } as unknown).toMatchObject({ balance: left, available: left, held: 0, spent: charge.nanoUsd });
 }
 
 export function expectFree(cell: Cell<unknown>, ending: string, status: number): void {

@@ -65,10 +65,5 @@ export async function startLyingProvider(login: (sent: URLSearchParams) => JWTPa
 		},
 	});
 	const issuer: string = `http://127.0.0.1:${server.port}`;
-	return {
-		issuer,
-		asked,
-		tell,
-		stop: () => server.stop(true),
-	};
+	return { issuer, asked, tell, stop: () => server.stop(true) };
 }

@@ -193,10 +193,7 @@ export function startTcpProxy(first: { hostname: string; port: number }) {
 		connections: () =>
 			[...pairs]
 				.filter(({ silent }) => !silent)
-				.map((pair) => ({
-					name: pair.name ?? "",
-					freeze: () => silence(pair),
-				})),
+				.map((pair) => ({ name: pair.name ?? "", freeze: () => silence(pair) })),
 		stop() {
 			listener.stop(true);
 			resetAll();

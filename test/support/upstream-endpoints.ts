@@ -220,9 +220,7 @@ function rerankAnswer(dialect: DialectName, body: Json): Response {
 		ranked.sort((a, b) => b.score - a.score);
 		return Response.json(
 			ranked.map(({ index, score }) => ({ index, score })),
-			{
-				headers: { "x-compute-tokens": String(tokens) },
-			},
+			{ headers: { "x-compute-tokens": String(tokens) } },
 		);
 	}
 	if (dialect === "sglang")

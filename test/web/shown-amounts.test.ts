@@ -18,12 +18,7 @@ function textsOf(element: ReactElement): string[] {
 }
 
 test("the page shows each amount of a balance under its label", () => {
-	const balance = {
-		availableNanoUsd: usd(11),
-		heldNanoUsd: usd(12),
-		balanceNanoUsd: usd(23),
-		spentNanoUsd: usd(14),
-	};
+	const balance = { availableNanoUsd: usd(11), heldNanoUsd: usd(12), balanceNanoUsd: usd(23), spentNanoUsd: usd(14) };
 	const figures = createElement(BalanceFigures, { balance }, "what holds it");
 	expect(textsOf(figures)).toEqual([
 		...["Available", "$11.00", "for new requests"],

@@ -29,11 +29,7 @@ export function assemble(events: readonly AnyEvent[]): Said {
 		if (Array.isArray(event.citations)) sources = event.citations as string[];
 		for (const choice of (event.choices ?? []) as AnyEvent[]) gather(choices, choice);
 	}
-	return {
-		choices: choices.map(saidOf),
-		usage,
-		...(sources.length === 0 ? {} : { sources }),
-	};
+	return { choices: choices.map(saidOf), usage, ...(sources.length === 0 ? {} : { sources }) };
 }
 
 function gather(choices: Gathered[], choice: AnyEvent): void {

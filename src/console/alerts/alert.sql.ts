@@ -6,10 +6,7 @@ import { bigserial, index, pgTable, primaryKey, text, timestamp } from "drizzle-
  */
 export const alertTouched = pgTable(
 	"alert_touched",
-	{
-		id: bigserial({ mode: "bigint" }).primaryKey(),
-		accountId: text("account_id").notNull(),
-	},
+	{ id: bigserial({ mode: "bigint" }).primaryKey(), accountId: text("account_id").notNull() },
 	(table) => [index("alert_touched_account").on(table.accountId)],
 );
 

@@ -84,10 +84,12 @@ function viewOf({ batch: { errors, paused, ...batch }, key, filename, output, er
 		filename,
 		endedAtMs: batch.completedAtMs ?? batch.failedAtMs ?? batch.expiredAtMs ?? batch.cancelledAtMs,
 		paused: paused === null ? null : pausedIn(language, paused),
-		problems: (errors ?? []).slice(0, PROBLEMS_SHOWN_MAX).map((problem) => ({
-			...{ code: problem.code, param: problem.param, line: problem.line },
-			message: translate(language, problem.text ?? { id: problem.message }),
-		})),
+		problems: (errors ?? [])
+			.slice(0, PROBLEMS_SHOWN_MAX)
+			.map((problem) => ({
+				...{ code: problem.code, param: problem.param, line: problem.line },
+				message: translate(language, problem.text ?? { id: problem.message }),
+			})),
 		outputFileId: output,
 		errorFileId: error,
 	};

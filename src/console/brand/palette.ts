@@ -33,11 +33,7 @@ export function paletteOf(color: string): Palette {
 	const softDark = at(0.28, 0.4);
 	return {
 		shades: LIGHTNESS.map((lightness) => at(lightness, lightness > 0.9 ? 0.3 : 1)),
-		light: {
-			fill,
-			text: darker(own, (hex) => readable(hex, PAGE.light, softLight)),
-			soft: softLight,
-		},
+		light: { fill, text: darker(own, (hex) => readable(hex, PAGE.light, softLight)), soft: softLight },
 		dark: { fill, text: lighter(own, (hex) => readable(hex, PAGE.dark, softDark)), soft: softDark },
 	};
 }

@@ -111,8 +111,6 @@ const ownSignInOnly = createAuthMiddleware(async (ctx) => {
 	throw signInError(
 		"OWN_SIGN_IN_REQUIRED",
 		"This belongs to you, not to your company. Sign in without single sign-on.",
-		{
-			status: "FORBIDDEN",
-		},
+		{ status: "FORBIDDEN" },
 	);
 });

@@ -108,11 +108,7 @@ export function createCompanyOidc(options: { production: boolean }) {
 	return {
 		async begin(client: Client, loginHint: string): Promise<{ url: string; journey: Journey }> {
 			const { oidc, config } = await discover(client);
-			const journey = {
-				state: oidc.randomState(),
-				nonce: oidc.randomNonce(),
-				verifier: oidc.randomPKCECodeVerifier(),
-			};
+			const journey = { state: oidc.randomState(), nonce: oidc.randomNonce(), verifier: oidc.randomPKCECodeVerifier() };
 			const url = oidc.buildAuthorizationUrl(config, {
 				redirect_uri: client.redirectUri,
 				scope: "openid email profile",

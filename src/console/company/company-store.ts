@@ -115,9 +115,7 @@ export async function verifyDomain(
 		throw new ConsoleError(
 			"conflict",
 			"No TXT record {name} with this value was found. DNS changes can take a few minutes.",
-			{
-				values: { name },
-			},
+			{ values: { name } },
 		);
 	const [row] = await statements<{ taken: boolean }>`
 		with other as (

@@ -125,9 +125,7 @@ function keyMakingRoutes(parts: Parts<"statements" | "fence" | "clock" | "keyMak
 				const fence = await parts.fence(member, made);
 				return { key: await keyOf(parts, accountId, made.id), secret: made.secret, replaced: params.id, fence };
 			},
-			{
-				body: t.Object({ graceMs: t.Integer({ minimum: 0, maximum: GRACE_MS_MAX }), token: TOKEN }),
-			},
+			{ body: t.Object({ graceMs: t.Integer({ minimum: 0, maximum: GRACE_MS_MAX }), token: TOKEN }) },
 		);
 }
 

@@ -59,11 +59,7 @@ export function overviewRoutes(parts: Parts<"statements" | "clock" | "config" | 
 				sessions.of(request).connection.setIdleTimeout(STREAM_TIMEOUT_S);
 				return live.open(topics, { userId, sessionId, accountId });
 			},
-			{
-				query: t.Object({
-					topics: t.Optional(t.Union([t.Literal("overview"), t.Literal("operator")])),
-				}),
-			},
+			{ query: t.Object({ topics: t.Optional(t.Union([t.Literal("overview"), t.Literal("operator")])) }) },
 		);
 }
 
@@ -104,11 +100,13 @@ export async function overview(statements: Statements, accountId: string, nowMs:
 			status: null,
 		}),
 	]);
-	const topModels = chart.groups.slice(0, TOP_MODELS_SHOWN).map((group) => ({
-		model: group.id,
-		requests: group.requests,
-		tokens: group.promptTokens + group.completionTokens,
-		costNanoUsd: group.costNanoUsd,
-	}));
+	const topModels = chart.groups
+		.slice(0, TOP_MODELS_SHOWN)
+		.map((group) => ({
+			model: group.id,
+			requests: group.requests,
+			tokens: group.promptTokens + group.completionTokens,
+			costNanoUsd: group.costNanoUsd,
+		}));
 	return { ...pulse, chart, topModels };
 }

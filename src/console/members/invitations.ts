@@ -89,11 +89,7 @@ async function isOpen(statements: Statements, id: string): Promise<boolean> {
 
 async function countMail(statements: Statements, accountId: string, email: string): Promise<void> {
 	const refuse = (text: TextId, endsInMs: number, values: TextValues = {}) =>
-		new ConsoleError("rate_limit_exceeded", text, {
-			values,
-			param: "email",
-			retryAfterS: Math.ceil(endsInMs / 1000),
-		});
+		new ConsoleError("rate_limit_exceeded", text, { values, param: "email", retryAfterS: Math.ceil(endsInMs / 1000) });
 	const ofAccount = await countWithin(statements, "invitations of", accountId, DAY_MS);
 	if (ofAccount.count > MAILS_OF_ACCOUNT_MAX)
 		throw refuse("An account can send {count} invitations a day. Try again tomorrow.", ofAccount.endsInMs, {

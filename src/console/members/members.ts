@@ -149,9 +149,7 @@ async function change(
 		throw new ConsoleError(
 			"conflict",
 			"This member created keys that are still active. Set `keys` to `keep` or `revoke`.",
-			{
-				param: "keys",
-			},
+			{ param: "keys" },
 		);
 	const done = keepsKeys ? "kept" : (choice ?? "none");
 	const act = role === null ? noted("member.remove", { keys: done }) : noted("member.role", { role, keys: done });

@@ -26,32 +26,20 @@ const ADMINS = { owner: "all", admin: "all" } as const;
 const TABLE = {
 	"account.see": { says: "see the overview, usage, requests, batches and members", roles: EVERYBODY },
 	"keys.see": { says: "see keys, never their secrets", roles: { ...EVERYBODY, developer: "own" } },
-	"keys.change": {
-		says: "create, edit, rotate and revoke keys",
-		roles: { ...ADMINS, developer: "own" },
-	},
+	"keys.change": { says: "create, edit, rotate and revoke keys", roles: { ...ADMINS, developer: "own" } },
 	"projects.see": { says: "see projects", roles: { ...EVERYBODY, developer: "own" } },
-	"projects.change": {
-		says: "create, edit and archive projects, choose their members and move keys",
-		roles: ADMINS,
-	},
+	"projects.change": { says: "create, edit and archive projects, choose their members and move keys", roles: ADMINS },
 	"requests.send": {
 		says: "use the playground with a key, run batches and download their files",
 		roles: { ...ADMINS, developer: "own" },
 	},
-	"credit.see": {
-		says: "see top-ups, the ledger and receipts",
-		roles: { ...ADMINS, billing: "all", viewer: "all" },
-	},
+	"credit.see": { says: "see top-ups, the ledger and receipts", roles: { ...ADMINS, billing: "all", viewer: "all" } },
 	"credit.buy": { says: "top up and set the low-credit alert", roles: { ...ADMINS, billing: "all" } },
 	"notices.get": {
 		says: "get mails about batches, credit, caps and expiring keys",
 		roles: { ...ADMINS, billing: "all" },
 	},
-	"card.charge": {
-		says: "save a card and set up automatic top-ups",
-		roles: { ...ADMINS, billing: "all" },
-	},
+	"card.charge": { says: "save a card and set up automatic top-ups", roles: { ...ADMINS, billing: "all" } },
 	"billing.change": { says: "edit the billing details on receipts", roles: { ...ADMINS, billing: "all" } },
 	"account.change": { says: "rename the account and choose who gets mails about batches", roles: ADMINS },
 	"members.manage": { says: "invite and remove members and change their roles", roles: ADMINS },

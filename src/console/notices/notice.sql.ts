@@ -23,9 +23,7 @@ export const noticeSetting = pgTable("batch_notice_setting", {
 	eventsAt: moment("events_at").notNull().defaultNow(),
 });
 
-export const batchEnd = pgTable("batch_end", {
-	batchId: text("batch_id").primaryKey(),
-});
+export const batchEnd = pgTable("batch_end", { batchId: text("batch_id").primaryKey() });
 
 export const notice = pgTable(
 	"batch_notice",

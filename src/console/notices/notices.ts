@@ -177,12 +177,7 @@ async function sendMail(deps: NoticeDeps, { batch, alert, email, userId, account
 		batch !== null ? endMail(batch, deps.serviceName, deps.origin()) : alert && mailOfAlert(deps, alert, accountId);
 	if (told === null) return GONE_BATCH;
 	if (email === null) return { state: "failed", problem: "no_member" };
-	const mail = {
-		to: email,
-		...told,
-		id: `${told.id}.${userId}`,
-		isAskedFor: true,
-	} as const;
+	const mail = { to: email, ...told, id: `${told.id}.${userId}`, isAskedFor: true } as const;
 	const late = () => new Error("the mail server took too long");
 	try {
 		const sent = await withDeadline(deps.clock, deps.mailer.deliver(mail), MAIL_DEADLINE_MS, late);

@@ -24,9 +24,7 @@ export async function checkBooks(
 		new ConsoleError(
 			"service_unavailable",
 			"The check takes longer than a minute. Its result will appear in the list.",
-			{
-				retryAfterS: WAIT_S,
-			},
+			{ retryAfterS: WAIT_S },
 		);
 	connection.setIdleTimeout(SILENCE_S);
 	try {

@@ -59,9 +59,7 @@ export async function removeFromProject(
 		throw new ConsoleError(
 			"conflict",
 			"This member created keys of the project that are still active. Set `keys` to `keep` or `revoke`.",
-			{
-				param: "keys",
-			},
+			{ param: "keys" },
 		);
 	const [row] = await statements<{ known: boolean }>`
 		with gone as (

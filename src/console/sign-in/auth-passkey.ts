@@ -159,9 +159,7 @@ async function lately(ctx: GenericEndpointContext) {
 	const { createdAt, authenticatedAt } = present.session;
 	const at = authenticatedAt instanceof Date ? authenticatedAt : createdAt;
 	if (Date.now() - at.getTime() > AUTHENTICATED_FOR_MS)
-		throw signInError("reauthentication_required", "Enter your password again to continue.", {
-			status: "FORBIDDEN",
-		});
+		throw signInError("reauthentication_required", "Enter your password again to continue.", { status: "FORBIDDEN" });
 	return present;
 }
 

@@ -120,11 +120,7 @@ export const signUp = pgTable(
 
 export const termsAcceptance = pgTable(
 	"terms_acceptance",
-	{
-		userId: userId(),
-		version: text().notNull(),
-		acceptedAt: moment("accepted_at").notNull().defaultNow(),
-	},
+	{ userId: userId(), version: text().notNull(), acceptedAt: moment("accepted_at").notNull().defaultNow() },
 	(table) => [primaryKey({ columns: [table.userId, table.version] })],
 );
 
@@ -139,11 +135,7 @@ export const rateLimit = pgTable("rate_limit", {
 /** Number of events within a window that begins with the first (`rate-counter.ts`). */
 export const rateCount = pgTable(
 	"rate_count",
-	{
-		key: text().primaryKey(),
-		count: integer().notNull(),
-		startedAt: moment("started_at").notNull(),
-	},
+	{ key: text().primaryKey(), count: integer().notNull(), startedAt: moment("started_at").notNull() },
 	(table) => [index("rate_count_started").on(table.startedAt)],
 );
 

@@ -68,10 +68,7 @@ function checkRange({ from, to, accountId }: UsageRowFilter): void {
 		throw new ConsoleError(
 			"invalid_request",
 			"The date range is too long: at most {all} days, or {one} days for one account.",
-			{
-				values: { all: DAYS_OF_ALL_MAX, one: DAYS_MAX },
-				param: "from",
-			},
+			{ values: { all: DAYS_OF_ALL_MAX, one: DAYS_MAX }, param: "from" },
 		);
 }
 

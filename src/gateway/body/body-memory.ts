@@ -31,10 +31,7 @@ export function createBodyMemory(deps: {
 		full: () =>
 			new Fault("overloaded", "The service is receiving too much data. Please try again.", { retryAfterS: 1 }),
 	});
-	return {
-		hold: (accountId: string) => new BodyHold(pool, accountId),
-		bytes: pool.all,
-	};
+	return { hold: (accountId: string) => new BodyHold(pool, accountId), bytes: pool.all };
 }
 
 /** Memory of one request's body, from its first bytes until it is answered. A class, because there is one per request. */

@@ -133,10 +133,7 @@ export function createFileAnswers(deps: {
 			const bytes = files.read(record, { start, end });
 			const startedMs = clock.monotonicMs();
 			const ended = new AbortController();
-			const leave = downloads.enter(key.accountId, {
-				pace: () => startedMs,
-				giveUp: (why) => ended.abort(why),
-			});
+			const leave = downloads.enter(key.accountId, { pace: () => startedMs, giveUp: (why) => ended.abort(why) });
 			// A client that reads nothing for this long is disconnected.
 			connection.setIdleTimeout(STREAM_TIMEOUT_S);
 			const leaveNow = () => {

@@ -25,11 +25,7 @@ export type ClaimOutcome =
 	| { readonly state: "lost" | "unkept"; readonly requestUuid: string; readonly charged: NanoUsd };
 
 /** Kept for a day. New answers replace an account's oldest; above the total, answers are not kept. */
-const DEFAULT_LIMITS = {
-	keepS: 24 * 3_600,
-	accountBytesMax: 64 * 1024 * 1024,
-	totalBytesMax: 4 * 1024 * 1024 * 1024,
-};
+const DEFAULT_LIMITS = { keepS: 24 * 3_600, accountBytesMax: 64 * 1024 * 1024, totalBytesMax: 4 * 1024 * 1024 * 1024 };
 
 interface ClaimRow {
 	outcome: ClaimOutcome["state"];

@@ -84,12 +84,7 @@ const FunctionCall = exact({ name: Text, arguments: Text });
 const signatures = { extra_content: Type.Optional(ExtraContent), thought_signature: text };
 const ToolCall = Type.Union([
 	exact({ id: Text, type: Type.Literal("function"), function: FunctionCall, ...signatures }),
-	exact({
-		id: Text,
-		type: Type.Literal("custom"),
-		custom: exact({ name: Text, input: Text }),
-		...signatures,
-	}),
+	exact({ id: Text, type: Type.Literal("custom"), custom: exact({ name: Text, input: Text }), ...signatures }),
 ]);
 const Finish = oneOf("stop", "length", "tool_calls", "content_filter", "function_call");
 

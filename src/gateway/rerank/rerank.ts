@@ -83,18 +83,14 @@ export const rerank: InferenceEndpoint<JsonBody, RerankInput, RerankReply, never
 				id: `rerank-${context.hex}`,
 				object: "rerank",
 				model: model.id,
-				results: reply.results.slice(0, topN).map(({ index, score }) => ({
-					index,
-					relevance_score: score,
-					...(returnDocuments ? { document: { text: documents[index] } } : {}),
-				})),
-				usage: {
-					prompt_tokens: tokens,
-					total_tokens: tokens,
-					search_units: searches,
-					cost: jsonUsd(cost),
-					basis,
-				},
+				results: reply.results
+					.slice(0, topN)
+					.map(({ index, score }) => ({
+						index,
+						relevance_score: score,
+						...(returnDocuments ? { document: { text: documents[index] } } : {}),
+					})),
+				usage: { prompt_tokens: tokens, total_tokens: tokens, search_units: searches, cost: jsonUsd(cost), basis },
 				meta: { billed_units: { search_units: searches } },
 			};
 		},

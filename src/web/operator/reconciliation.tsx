@@ -59,10 +59,7 @@ export function ReconciliationPage() {
 					columns={[
 						{ label: t("Time"), lead: true, render: (act) => <Moment atMs={act.atMs} /> },
 						{ label: t("Subject"), render: (act) => act.subject },
-						{
-							label: t("Result"),
-							render: (act) => (act.outcome === "redone" ? t("Redone") : t("Missing: repeat it")),
-						},
+						{ label: t("Result"), render: (act) => (act.outcome === "redone" ? t("Redone") : t("Missing: repeat it")) },
 					]}
 				/>
 			)}

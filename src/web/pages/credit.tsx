@@ -154,16 +154,8 @@ function StatementsPanel({ accountId }: { accountId: string }) {
 			rowKey={({ month }) => month}
 			empty={<Empty title={t("No statements yet.")} />}
 			columns={[
-				{
-					label: t("Month"),
-					lead: true,
-					render: ({ month }) => MONTH.format(Date.parse(`${month}-01T00:00:00Z`)),
-				},
-				{
-					label: t("State"),
-					corner: true,
-					render: ({ state }) => <State value={state} {...STATES[state]} />,
-				},
+				{ label: t("Month"), lead: true, render: ({ month }) => MONTH.format(Date.parse(`${month}-01T00:00:00Z`)) },
+				{ label: t("State"), corner: true, render: ({ state }) => <State value={state} {...STATES[state]} /> },
 				{
 					label: t("Files"),
 					act: true,

@@ -13,12 +13,7 @@ export function NotAllowedPage({ right }: { right: Right }) {
 	return (
 		<Page title={t("No permission")}>
 			<Panel>
-				<Empty
-					title={t("Your role in {name} is {role}.", {
-						name: account.name,
-						role: roleName(account.role),
-					})}
-				>
+				<Empty title={t("Your role in {name} is {role}.", { name: account.name, role: roleName(account.role) })}>
 					{rich("This role cannot {says}. An owner or admin of the account can give you another role.", {
 						says: rightText(right),
 					})}
@@ -45,9 +40,7 @@ export function ClosedPage() {
 						</>
 					}
 				>
-					{rich("Your own profile is in the <link>settings</link>.", {
-						link: linkTo("/settings"),
-					})}
+					{rich("Your own profile is in the <link>settings</link>.", { link: linkTo("/settings") })}
 				</Empty>
 			</Panel>
 		</Page>

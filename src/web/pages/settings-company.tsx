@@ -62,9 +62,7 @@ function Proof(props: { account: AccountView; company: CompanyView; reload: () =
 	return (
 		<Stack gap="sm">
 			<Notice kind="warn">
-				{rich("Verify the domain: add a DNS TXT record named {name} with this value.", {
-					name: company.record.name,
-				})}
+				{rich("Verify the domain: add a DNS TXT record named {name} with this value.", { name: company.record.name })}
 			</Notice>
 			<CodeBlock code={company.record.text} label={t("Copy the value of the record")} />
 			{verify.error && <Problem error={verify.error} />}
@@ -113,9 +111,7 @@ function CompanyForm(props: { account: AccountView; company: CompanyView; reload
 				label={t("Client secret")}
 				type="password"
 				autoComplete="off"
-				description={t("Register {redirectUri} as the redirect URI.", {
-					redirectUri: company.redirectUri,
-				})}
+				description={t("Register {redirectUri} as the redirect URI.", { redirectUri: company.redirectUri })}
 				placeholder={before ? t("Stored. Enter a new one to replace it.") : ""}
 				required={before === null}
 				withAsterisk={false}

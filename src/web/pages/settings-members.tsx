@@ -20,11 +20,7 @@ import type { AccountView, InvitationRow, MemberKeyView, MemberRow } from "../vi
 export function MembersPanel({ account }: { account: AccountView }) {
 	const { me } = useSession();
 	const members = useResource(`members ${account.id}`, () => api.members(account.id));
-	const [losing, setLosing] = useState<{
-		member: MemberRow;
-		role: Role | null;
-		keys: readonly MemberKeyView[];
-	}>();
+	const [losing, setLosing] = useState<{ member: MemberRow; role: Role | null; keys: readonly MemberKeyView[] }>();
 	const change = useAction(async (member: MemberRow, role: Role | null) => {
 		if (role === null || !may(role, "keys.change")) {
 			const { items } = await api.memberKeys(account.id, member.userId);

@@ -27,10 +27,7 @@ const ALERTS: readonly { value: AlertType; label: string }[] = [
 	{ value: "key.expiring", label: t("A key expires within a week") },
 	{ value: "spend.unusual", label: t("Hourly spend is three times that of the same hour in the last four weeks") },
 	{ value: "top_up.confirmed", label: t("A top-up is confirmed") },
-	{
-		value: "auto_top_up.stopped",
-		label: t("Automatic top-ups stop or require action (mails are always sent)"),
-	},
+	{ value: "auto_top_up.stopped", label: t("Automatic top-ups stop or require action (mails are always sent)") },
 	{ value: "model.retiring", label: t("A model that you use retires (mails are always sent)") },
 ];
 const asked = (events: readonly string[]) => ALERTS.map(({ value }) => value).filter((type) => events.includes(type));

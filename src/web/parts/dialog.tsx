@@ -76,10 +76,7 @@ export function ActForm({ action, fields = [], ...props }: ActFormProps) {
 
 export function ActDialog(
 	props: Omit<ActFormProps, "onCancel"> &
-		Pick<DialogProps, "opened" | "held" | "closeOnClickOutside" | "zIndex"> & {
-			title: string;
-			onClose: () => void;
-		},
+		Pick<DialogProps, "opened" | "held" | "closeOnClickOutside" | "zIndex"> & { title: string; onClose: () => void },
 ) {
 	const { title, onClose, opened, held, closeOnClickOutside, zIndex, ...form } = props;
 	const given = Object.entries({ opened, held, closeOnClickOutside, zIndex }).filter(

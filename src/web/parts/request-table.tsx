@@ -42,10 +42,7 @@ const COLUMNS: readonly Column<LogRow>[] = [
 				</span>
 			),
 	},
-	{
-		label: t("First token"),
-		figure: (row) => row.statusClass !== "refused" && formatDuration(row.firstTokenMs),
-	},
+	{ label: t("First token"), figure: (row) => row.statusClass !== "refused" && formatDuration(row.firstTokenMs) },
 	{ label: t("Duration"), figure: (row) => row.statusClass !== "refused" && formatDuration(row.durationMs) },
 	{
 		label: t("Status"),

@@ -27,12 +27,7 @@ export function chatSnippets(facts: ChatSnippetFacts): readonly Snippet[] {
 }
 
 function bodyOf(facts: ChatSnippetFacts): Record<string, unknown> {
-	return {
-		model: facts.model,
-		messages: facts.messages,
-		...facts.options,
-		...(facts.stream ? { stream: true } : {}),
-	};
+	return { model: facts.model, messages: facts.messages, ...facts.options, ...(facts.stream ? { stream: true } : {}) };
 }
 
 export function curlSnippet(facts: ChatSnippetFacts): string {

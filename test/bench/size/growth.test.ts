@@ -89,11 +89,7 @@ test.if(LONG)("no console page or job reads more pages after a longer history", 
 });
 
 test.if(LONG)("closing, sealing or removing a large epoch takes steps of equal size", async () => {
-	const { database, watcher } = await filledDatabase("leases", {
-		usageRows: 1_000,
-		rowsPerDay: 200,
-		accounts: LEASES,
-	});
+	const { database, watcher } = await filledDatabase("leases", { usageRows: 1_000, rowsPerDay: 200, accounts: LEASES });
 	const counter = await createCounter(watcher);
 	const work = {
 		"closing them": (limit: number) => `select closed::int as n from lease_close('gateway-1', 1, false, ${limit})`,

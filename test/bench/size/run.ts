@@ -28,10 +28,7 @@ const ROWS_PER_DAY = 100_800;
 const STATEMENT_MS_MAX = 10 * 60_000;
 
 const { values: flags } = parseArgs({
-	options: {
-		rows: { type: "string", default: "100000000" },
-		accounts: { type: "string", default: "1000000" },
-	},
+	options: { rows: { type: "string", default: "100000000" }, accounts: { type: "string", default: "1000000" } },
 });
 const say = (line: string) => process.stderr.write(`${new Date().toISOString()}  ${line}\n`);
 const sizes = [0.01, 1].map((share) => ({

@@ -44,11 +44,9 @@ async function useSdk({ baseURL, apiKey }: { baseURL: string; apiKey: string }) 
 	let streamed = "";
 	for await (const event of await client.chat.completions.create({ model: "test-model", messages, stream: true }))
 		streamed += event.choices[0]?.delta.content ?? "";
-	const refused = await client.chat.completions.create({ model: "none", messages }).catch((error) => ({
-		status: error.status,
-		code: error.code,
-		requestId: error.requestID,
-	}));
+	const refused = await client.chat.completions
+		.create({ model: "none", messages })
+		.catch((error) => ({ status: error.status, code: error.code, requestId: error.requestID }));
 	const cookies = await fetch(`${baseURL}/models`, { credentials: "include" }).then(
 		() => "answered",
 		() => "blocked",

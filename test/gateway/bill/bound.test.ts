@@ -136,10 +136,7 @@ test("bounds the cost of images", () =>
 			}),
 		),
 		fc.record({
-			body: fc.record({
-				data: fc.array(fc.constant({ b64_json: "aa==" }), { minLength: 1, maxLength: 20 }),
-				usage,
-			}),
+			body: fc.record({ data: fc.array(fc.constant({ b64_json: "aa==" }), { minLength: 1, maxLength: 20 }), usage }),
 		}),
 	));
 

@@ -85,10 +85,7 @@ describe("a client that leaves", () => {
 			expect(completion).toBeGreaterThanOrEqual(seenWords(cell.acted.text));
 			expect(completion).toBeLessThanOrEqual(cell.acted.request.tokens.completion);
 			expect(cell.acted.request.tokens.completion).toBeLessThan(400);
-			expectCharge(cell, {
-				...LEFT,
-				...deliveredCharge(cell.dialect, { counted: completion, estimated: completion }),
-			});
+			expectCharge(cell, { ...LEFT, ...deliveredCharge(cell.dialect, { counted: completion, estimated: completion }) });
 		},
 	);
 

@@ -10,10 +10,7 @@ import { waitFor } from "../../support/wait.ts";
 const MB = 1024 * 1024;
 const upstream = withUpstream();
 const model = chatModel({ url: upstream.url }).replace("[chat, completions]", "[chat, completions, batch]");
-const service = await withService({
-	models: model,
-	limits: "  file_mb: 5\n  files_account_mb: 12",
-});
+const service = await withService({ models: model, limits: "  file_mb: 5\n  files_account_mb: 12" });
 const customer = await service.customer();
 
 const LINES = '{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{}}\n';

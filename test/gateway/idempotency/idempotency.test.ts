@@ -196,13 +196,7 @@ describe("a repeatable request", () => {
 		const all = {
 			...deps,
 			authenticate,
-			idempotency: createIdempotency({
-				...deps,
-				...deps.clients,
-				limits: deps.catalog.limits,
-				claims,
-				running,
-			}),
+			idempotency: createIdempotency({ ...deps, ...deps.clients, limits: deps.catalog.limits, claims, running }),
 		};
 		const text = JSON.stringify({ model: roadModel.id, messages: [{ role: "user", content: "Hello" }] });
 		const send = (whileRead = () => {}) => {

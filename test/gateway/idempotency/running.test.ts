@@ -6,11 +6,7 @@ import type { Claim, Claims } from "../../../src/gateway/idempotency/claims.ts";
 import { createRunning } from "../../../src/gateway/idempotency/running.ts";
 import { createManualClock } from "../../support/upstream-clock.ts";
 
-const claims: Claims = {
-	claim: async () => ({ state: "new" }),
-	keep: async () => {},
-	release: async () => {},
-};
+const claims: Claims = { claim: async () => ({ state: "new" }), keep: async () => {}, release: async () => {} };
 /** Runs the promise callbacks that a clock step started. */
 async function settled(): Promise<void> {
 	for (let turn = 0; turn < 10; turn++) await Promise.resolve();

@@ -53,12 +53,7 @@ test("each image has its price, by value or by public URL", async () => {
 				basis: "exact",
 			},
 		});
-		expect(await only(accountId)).toMatchObject({
-			endpoint: "image",
-			charged: 120_000_000,
-			units: 3,
-			basis: "exact",
-		});
+		expect(await only(accountId)).toMatchObject({ endpoint: "image", charged: 120_000_000, units: 3, basis: "exact" });
 	}
 });
 
@@ -106,11 +101,7 @@ test("a data URL is returned as its content", async () => {
 
 test("streaming is refused with the field's name", async () => {
 	const { secret } = await service.customer();
-	const response = await service.post("/v1/images/generations", secret, {
-		model: "image",
-		prompt: "x",
-		stream: true,
-	});
+	const response = await service.post("/v1/images/generations", secret, { model: "image", prompt: "x", stream: true });
 	expect(response.status).toBe(400);
 	expect((await response.json()).error).toMatchObject({ code: "unsupported_parameter", param: "stream" });
 });

@@ -81,10 +81,7 @@ test("sums by project in pages, with usage outside projects", async () => {
 			completion_tokens, reasoning_tokens, charged_nano_usd, 0, 0, 0, 0 from usage_hour where key_id = ${key}`;
 	await inProject(id, other.id);
 	const seen = async (query: string) =>
-		(await (await ask(secret, `${march}&group_by=project${query}`)).json()) as {
-			data: object[];
-			next: string | null;
-		};
+		(await (await ask(secret, `${march}&group_by=project${query}`)).json()) as { data: object[]; next: string | null };
 	const nobody = { project_id: null, project_name: null, requests: 4, cost_usd: "1.000000001" };
 	const its = { project_id: id, project_name: "search", requests: 2, cost_usd: "9007199.254740993" };
 	expect((await seen("")).data).toMatchObject([nobody, its]);

@@ -6,9 +6,7 @@ import { chatModel, withService } from "../../support/service.ts";
 import { reply, withUpstream } from "../../support/upstream-server.ts";
 
 const vllm = withUpstream("vllm");
-const service = await withService({
-	models: chatModel({ url: vllm.url, dialect: "vllm" }),
-});
+const service = await withService({ models: chatModel({ url: vllm.url, dialect: "vllm" }) });
 
 const QUESTION = "one two three";
 

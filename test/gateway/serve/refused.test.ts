@@ -67,9 +67,7 @@ test.concurrent("the log of a 402 has the amounts that the client got", async ()
 		CHAT,
 		secret,
 		ask("hi", { model: "stalling-model", stream: true, max_tokens: 500 }),
-		{
-			signal: leave.signal,
-		},
+		{ signal: leave.signal },
 	);
 	const { status, uuid, error } = await send(secret, ask("hi", { model: "stalling-model", max_tokens: 1_000 }));
 	expect(status).toBe(402);

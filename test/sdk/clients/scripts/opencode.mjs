@@ -6,11 +6,7 @@ const config = { provider: { local }, share: "disabled", autoupdate: false };
 const { stdout, stderr } = spawnSync(
 	"node_modules/.bin/opencode",
 	["run", "-m", `local/${MODEL}`, "What time is it?"],
-	{
-		encoding: "utf8",
-		env: { ...process.env, OPENCODE_CONFIG_CONTENT: JSON.stringify(config) },
-		timeout: 120_000,
-	},
+	{ encoding: "utf8", env: { ...process.env, OPENCODE_CONFIG_CONTENT: JSON.stringify(config) }, timeout: 120_000 },
 );
 const said = stdout.trim() || stderr.trim().split("\n").at(-1) || "nothing";
 console.log(`@@${JSON.stringify(["stream", said.slice(0, 160)])}`);

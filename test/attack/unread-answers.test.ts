@@ -38,7 +38,6 @@ atEnd(() => server.stop(true));
 const product = await withProduct({
 	models: deployment({
 		id: "chat",
-		kind: "chat",
 		url: `http://127.0.0.1:${server.port}/v1`,
 		dialect: "openai",
 		rates: 'input: "1", output: "1"',

@@ -11,9 +11,9 @@ const at = { url: upstream.url, dialect: "vllm" as const, apiKey: KEY };
 const tokens = 'input: "1", output: "2"';
 const service = await withService({
 	models: [
-		deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens" }),
+		deployment({ id: "text", ...at, rates: tokens, parameters: "max_tokens" }),
 		// Each kind has a model of its own, so that one kind's failures do not open the circuit breaker of another.
-		deployment({ id: "streamed", kind: "chat", ...at, rates: tokens, parameters: "max_tokens" }),
+		deployment({ id: "streamed", ...at, rates: tokens, parameters: "max_tokens" }),
 		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
 		deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
 		deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"' }),

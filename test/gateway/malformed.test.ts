@@ -17,7 +17,7 @@ const at = { url: upstream.url, dialect: "vllm" as const };
 const tokens = 'input: "1", output: "2"';
 const service = await withService({
 	models: [
-		deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens, n, echo, logprobs" }),
+		deployment({ id: "text", ...at, rates: tokens, parameters: "max_tokens, n, echo, logprobs" }),
 		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"', parameters: "dimensions" }),
 		deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
 		deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters: "n, size" }),

@@ -15,13 +15,7 @@ const audio = withEndpoints("vllm");
 const service = await withService({
 	models: [
 		chatModel({ url: upstream.url, dialect: "vllm" }),
-		deployment({
-			id: "audio",
-			kind: "transcription",
-			url: audio.url,
-			dialect: "vllm",
-			rates: 'audio_second: "0.0001"',
-		}),
+		deployment({ id: "audio", kind: "transcription", url: audio.url, rates: 'audio_second: "0.0001"' }),
 	].join("\n"),
 });
 

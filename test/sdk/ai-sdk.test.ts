@@ -12,8 +12,8 @@ const tokens = 'input: "1", output: "2"';
 const parameters = "max_tokens, temperature, tools, tool_choice";
 const service = await withService({
 	models: [
-		deployment({ id: "chat", kind: "chat", url: chats.url, dialect: "vllm", rates: tokens, parameters }),
-		deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters }),
+		deployment({ id: "chat", url: chats.url, rates: tokens, parameters }),
+		deployment({ id: "text", ...at, rates: tokens, parameters }),
 		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"' }),
 		deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters: "n, size, response_format" }),
 	].join("\n"),

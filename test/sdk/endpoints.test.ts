@@ -10,7 +10,7 @@ const at = { url: upstream.url, dialect: "vllm" as const };
 const tokens = 'input: "1", output: "2"';
 const service = await withService({
 	models: [
-		deployment({ id: "acme/text", kind: "chat", ...at, rates: tokens, parameters: "max_tokens, n, echo, logprobs" }),
+		deployment({ id: "acme/text", ...at, rates: tokens, parameters: "max_tokens, n, echo, logprobs" }),
 		deployment({ id: "acme/embedding", kind: "embedding", ...at, rates: 'input: "1"', parameters: "dimensions" }),
 		deployment({ id: "acme/image", kind: "image", ...at, rates: 'image: "0.01"', parameters: "n, size" }),
 		deployment({ id: "acme/audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),

@@ -9,14 +9,7 @@ const chats = withUpstream("vllm");
 const parameters = "max_tokens, temperature, tools, tool_choice";
 const service = await withService({
 	models: [
-		deployment({
-			id: "chat",
-			kind: "chat",
-			url: chats.url,
-			dialect: "vllm",
-			rates: 'input: "1", output: "2"',
-			parameters,
-		}),
+		deployment({ id: "chat", url: chats.url, parameters }),
 		deployment({ id: "embedding", kind: "embedding", url: endpoints.url, dialect: "tei", rates: 'input: "1"' }),
 	].join("\n"),
 });

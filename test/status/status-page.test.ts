@@ -57,14 +57,12 @@ const clocks = [createLookClock(), createLookClock()] as const;
 const chats = withUpstream("vllm");
 const vectors = withUpstream("vllm");
 
-const chat = () =>
-	deployment({ id: "org/chat", kind: "chat", url: chats.url, dialect: "vllm", rates: 'input: "1", output: "2"' });
+const chat = () => deployment({ id: "org/chat", url: chats.url });
 const embedding = () =>
 	deployment({
 		id: "vectors",
 		kind: "embedding",
 		url: vectors.url,
-		dialect: "vllm",
 		rates: 'input: "1"',
 		extra: `    name: ${JSON.stringify(NAME)}`,
 	});

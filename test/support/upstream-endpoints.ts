@@ -329,27 +329,28 @@ export function wavOf(seconds: number): Uint8Array<ArrayBuffer> {
 /** Texts of the scripted servers that no client may read. */
 export const SECRET_WORDS = /upstream-|secret|srv|meta_info|local_path|seed|billed_units":\{"search_units":77/;
 
-/** YAML of a deployment of any kind. `rates` and `parameters` as in the file. */
+/** YAML of a deployment: chat at a vLLM unless stated. `rates` and `parameters` as in the file. */
 export function deployment(options: {
 	id: string;
-	kind: string;
+	kind?: string;
 	url: string;
-	dialect: DialectName;
-	rates: string;
+	dialect?: DialectName;
+	rates?: string;
 	parameters?: string;
 	extra?: string;
 	apiKey?: string;
 }): string {
-	const chat = options.kind === "chat" ? "    modes: [chat, completions]\n    max_output_tokens: 1024\n" : "";
+	const { kind = "chat", dialect = "vllm", rates = 'input: "1", output: "2"' } = options;
+	const chat = kind === "chat" ? "    modes: [chat, completions]\n    max_output_tokens: 1024\n" : "";
 	return `  - id: ${options.id}
-    kind: ${options.kind}
+    kind: ${kind}
 ${chat}    context_length: 4096
     parameters: [${options.parameters ?? ""}]
-    rates: { ${options.rates} }
+    rates: { ${rates} }
 ${options.extra ?? ""}
     upstreams:
       - url: ${options.url}
         model: served-name
-        dialect: ${options.dialect}
+        dialect: ${dialect}
 ${options.apiKey === undefined ? "" : `        api_key: ${options.apiKey}\n`}`;
 }

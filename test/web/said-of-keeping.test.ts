@@ -9,13 +9,7 @@ import { deployment } from "../support/upstream-endpoints.ts";
 const page = (path: string) => readFileSync(join(import.meta.dir, "../../src/web", `${path}.tsx`), "utf8");
 const KEPT_DAYS = 7;
 const service = await withService({
-	models: deployment({
-		id: "m",
-		kind: "chat",
-		url: "http://127.0.0.1:9/v1",
-		dialect: "vllm",
-		rates: 'input: "1", output: "2"',
-	}),
+	models: deployment({ id: "m", url: "http://127.0.0.1:9/v1" }),
 	env: { RETENTION_REFUSAL_DAYS: String(KEPT_DAYS), RETENTION_AUDIT_DAYS: "400" },
 });
 

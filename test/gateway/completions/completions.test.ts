@@ -17,18 +17,9 @@ const server = (dialect: DialectName) => servers.get(dialect) as EndpointServer;
 for (const dialect of CHAT_DIALECTS) servers.set(dialect, withEndpoints(dialect));
 const rates = 'input: "1", cached_input: "0.5", output: "2", request: "0.001"';
 const models = CHAT_DIALECTS.map((dialect) =>
-	deployment({
-		id: dialect,
-		kind: "chat",
-		url: server(dialect).url,
-		dialect,
-		rates,
-		parameters: parametersOf(dialect),
-	}),
+	deployment({ id: dialect, url: server(dialect).url, dialect, rates, parameters: parametersOf(dialect) }),
 );
-models.push(
-	deployment({ id: "plain", kind: "chat", url: server("openai").url.replace("/v1", "/v1/"), dialect: "openai", rates }),
-);
+models.push(deployment({ id: "plain", url: server("openai").url.replace("/v1", "/v1/"), dialect: "openai", rates }));
 const service = await withService({ models: models.join("\n"), limits: "  breaker_failures_in_row: 100" });
 
 /** Price in nano-dollars: 1,000 a prompt token, 2,000 an output token, 1,000,000 a request. */

@@ -5,15 +5,7 @@ import { withService } from "../../support/service.ts";
 import { deployment, withEndpoints } from "../../support/upstream-endpoints.ts";
 
 const upstream = withEndpoints("vllm");
-const service = await withService({
-	models: deployment({
-		id: "text",
-		kind: "chat",
-		url: upstream.url,
-		dialect: "vllm",
-		rates: 'input: "1", output: "2"',
-	}),
-});
+const service = await withService({ models: deployment({ id: "text", url: upstream.url }) });
 
 test("charges a request that fails after its settlement, as the runbook says", async () => {
 	const { secret, accountId } = await service.customer();

@@ -17,7 +17,7 @@ const at = { url: upstream.url, dialect: "vllm" as const };
 const rates = 'input: "1", output: "2"';
 const service = await withService({
 	models: [
-		deployment({ id: "text", kind: "chat", ...at, rates, parameters: "max_tokens" }),
+		deployment({ id: "text", ...at, rates, parameters: "max_tokens" }),
 		deployment({ id: "audio", kind: "transcription", ...at, rates: 'audio_second: "0.001"' }),
 	].join("\n"),
 	limits: "  breaker_failures_in_row: 100",

@@ -9,16 +9,7 @@ import { deployment, withEndpoints } from "../../support/upstream-endpoints.ts";
 import { waitFor } from "../../support/wait.ts";
 
 const upstream = withEndpoints("vllm");
-const service = await withService({
-	models: deployment({
-		id: "text",
-		kind: "chat",
-		url: upstream.url,
-		dialect: "vllm",
-		rates: 'input: "1", output: "2"',
-		parameters: "max_tokens",
-	}),
-});
+const service = await withService({ models: deployment({ id: "text", url: upstream.url, parameters: "max_tokens" }) });
 const direct = new URL(service.db.url);
 const proxy = withTcpProxy({ hostname: direct.hostname, port: Number(direct.port) });
 const second = await secondGateway(service, Object.assign(new URL(direct), { port: `${proxy.port}` }).href);

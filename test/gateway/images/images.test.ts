@@ -15,13 +15,7 @@ const service = await withService({
 			rates: 'image: "0.04"',
 			parameters: "n, size, response_format",
 		}),
-		deployment({
-			id: "image-tokens",
-			kind: "image",
-			url: counting.url,
-			dialect: "vllm",
-			rates: 'image: "0", input: "5", output: "40"',
-		}),
+		deployment({ id: "image-tokens", kind: "image", url: counting.url, rates: 'image: "0", input: "5", output: "40"' }),
 	].join("\n"),
 	limits: "  breaker_failures_in_row: 100",
 });

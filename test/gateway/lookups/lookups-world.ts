@@ -11,8 +11,8 @@ export async function withLookups() {
 	const parameters = "max_tokens";
 	const service = await withService({
 		models: [
-			deployment({ id: "text", kind: "chat", url: upstream.url, dialect: "vllm", rates, parameters }),
-			deployment({ id: "gone", kind: "rerank", url: "http://127.0.0.1:9/v1", dialect: "vllm", rates: 'search: "1"' }),
+			deployment({ id: "text", url: upstream.url, rates, parameters }),
+			deployment({ id: "gone", kind: "rerank", url: "http://127.0.0.1:9/v1", rates: 'search: "1"' }),
 		].join("\n"),
 	});
 	return {

@@ -14,8 +14,8 @@ const tokens = 'input: "1", output: "2"';
 const parameters = "max_tokens, n, echo, logprobs, tools, timestamp_granularities";
 const service = await withService({
 	models: [
-		deployment({ id: "text", kind: "chat", ...at, rates: tokens, parameters }),
-		deployment({ id: "chat", kind: "chat", url: chats.url, dialect: "vllm", rates: tokens, parameters }),
+		deployment({ id: "text", ...at, rates: tokens, parameters }),
+		deployment({ id: "chat", url: chats.url, rates: tokens, parameters }),
 		deployment({ id: "embedding", kind: "embedding", ...at, rates: 'input: "1"', extra: "    modes: [batch]" }),
 		deployment({ id: "rerank", kind: "rerank", ...at, rates: 'search: "0.001"' }),
 		deployment({ id: "image", kind: "image", ...at, rates: 'image: "0.01"', parameters }),

@@ -22,7 +22,6 @@ const service = await withService({
 			id: "rerank-tokens",
 			kind: "rerank",
 			url: server("vllm").url.replace("127.0.0.1", "localhost"),
-			dialect: "vllm",
 			rates: 'input: "0.05"',
 		}),
 	].join("\n"),

@@ -30,7 +30,6 @@ const service = await withService({
 			id: "audio-tokens",
 			kind: "transcription",
 			url: server("vllm").url.replace("127.0.0.1", "localhost"),
-			dialect: "vllm",
 			rates: 'input: "6", output: "10"',
 		}),
 	].join("\n"),

@@ -166,7 +166,7 @@ describe("a long plain message", () => {
 		const line = `${"a line of prose, ".repeat(12)}\\n`;
 		const text = line.repeat(60);
 		const image = '{"type":"image_url","image_url":{"url":"data:,AA"}}';
-		const call = `{"id":"c","type":"function","function":{"name":"f","arguments":"${text}"}}`;
+		const call = `{"id":"c","type":"function","function":{"name":"f","arguments":"{${text}}"}}`;
 		const passing = [
 			`"content":"${text}"`,
 			`"content":"${text}","name":null,"tool_calls":null,"refusal":null,"annotations":[]`,

@@ -172,7 +172,8 @@ function asRun(statements: Statements) {
 
 		/**
 		 * Ends the batch with its finished files; null for an empty file. Creates its notices. The files' lifetime starts
-		 * now, because they were not readable before.
+		 * now, because they were not readable before. Refunds requests whose claim a failover lost; a repetition refunds none,
+		 * because claims of an ended batch are deleted.
 		 */
 		async end(
 			id: string,
@@ -195,6 +196,13 @@ function asRun(statements: Statements) {
 				), told as (
 					insert into batch_end (batch_id) select e.id from ended e
 						where exists (select 1 from batch_notice_setting s where s.account_id = e.account_id)
+					on conflict do nothing
+				), lost as (
+					insert into batch_lost_request (request_id, batch_id, account_id)
+						select u.request_id, b.id, b.account_id from ended e join batch b on b.id = e.id join usage_event u on u.batch_id = ${id}
+						where b.state not in ('completed', 'failed', 'expired', 'cancelled') and u.charged_nano_usd > 0
+							and u.request_id not in (select l.request_id from batch_line l where l.batch_id = ${id})
+							and not exists (select 1 from ledger_entry c where c.source_ref = 'batch-lost:' || u.request_id)
 					on conflict do nothing)
 				select id from ended`;
 			return rows.length === 1;

@@ -195,9 +195,9 @@ async function outputLost(
 ): Promise<void> {
 	// A newer run has taken over: fencing its files here would stop its writing.
 	if (!(await deps.books.reopen(batch.id, batch.run, []))) throw new RunLost();
-	// An earlier run may still fence this run's files after its own check passed; no outcome is lost by that.
+	// An earlier run fenced the files after its own check passed, or a failover lost parts: the next run decides.
 	for (const file of [files.output, files.error])
-		if (file && ((await deps.files.resume(file.fileId))?.parts() ?? 0) > file.parts()) throw new Error(FENCED);
+		if (file && ((await deps.files.resume(file.fileId))?.parts() ?? 0) !== file.parts()) throw new Error(FENCED);
 	const sealed = { output: await sealedOf(files.output), error: await sealedOf(files.error) };
 	const uncounted = { books: deps.books, outcomes: { restore: () => {} } };
 	await linesBefore(uncounted, { batchId: batch.id, run: batch.run }, sealed);
@@ -278,7 +278,7 @@ async function everyLine(
 	}
 }
 
-const FENCED = "an earlier run fenced the files late; another run goes on with the batch";
+const FENCED = "the files have other parts than this run wrote; another run goes on with the batch";
 const STOPS = "the instance stops; another run goes on with the batch";
 
 /** Writes remaining lines with the reason to the error file. Returns the error if the input was not fully readable. */

@@ -78,7 +78,20 @@ export async function withBatches(
 	return batchesOf(service, upstream);
 }
 
-export function batchesOf(service: TestService, upstream: UpstreamServer): BatchService {
+/** Batches of a service in a process of its own. */
+export function batchesAt(url: string): BatchService {
+	const post = (path: string, secret: string, body: unknown) =>
+		fetch(`${url}${path}`, {
+			method: "POST",
+			headers: { "content-type": "application/json", authorization: `Bearer ${secret}` },
+			body: JSON.stringify(body),
+		});
+	const get = (path: string, secret: string) =>
+		fetch(`${url}${path}`, { headers: { authorization: `Bearer ${secret}` } });
+	return batchesOf({ url, post, get } as TestService, undefined as never);
+}
+
+function batchesOf(service: TestService, upstream: UpstreamServer): BatchService {
 	const json = async <T>(response: Response): Promise<T> => {
 		const text = await response.text();
 		if (!response.ok) throw new Error(`${response.status} ${text}`);

@@ -281,11 +281,12 @@ test("a stopped runner gives back its lines; none is sent twice", async () => {
 	expect(world.charged()).toBe(names.length * COST);
 });
 
-async function settled(request: string, { accountId, keyId } = owner): Promise<void> {
+async function settled(request: string, { accountId, keyId } = owner, batch: string | null = null): Promise<void> {
 	await db.sql`
 		insert into usage_event (request_id, account_id, key_id, instance_id, epoch, model, rate_card_id, endpoint, streamed,
-			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at)
-		values (${request}, ${accountId}, ${keyId}, 'i', 1, 'm', 'r', 'chat', false, 50, 40, 'exact', 'finished', 200, now())`;
+			reserved_nano_usd, charged_nano_usd, basis, ending, status, admitted_at, batch_id)
+		values (${request}, ${accountId}, ${keyId}, 'i', 1, 'm', 'r', 'chat', false, 50, 40, 'exact', 'finished', 200, now(),
+			${batch})`;
 }
 
 const lost = async () => (await db.sql`select request_id::text as id from batch_lost_request`).map(({ id }) => id);
@@ -347,4 +348,41 @@ test("records the lost requests of a batch whose output was deleted", async () =
 	expect(await lost()).toContain(request);
 	await settled(request);
 	expect(Number(await creditLostRequests(db.statements, silentLog))).toBe(40);
+});
+
+test("a batch continues after a failover that lost parts of its output", async () => {
+	const world = createCrashWorld(db, owner, random(37));
+	const names = Array.from({ length: 300 }, (_, at) => `line-${at}`);
+	const id = await world.create(names.map((name) => chatLine(name)));
+	const run = world.live().run(id);
+	const parts = async () =>
+		(await db.sql`select parts from stored_file where id = ${(await world.find(id)).outputFileId}`)[0]?.parts ?? 0;
+	while ((await parts()) < 2) await Bun.sleep(1);
+	await db.sql.begin(async (sql) => {
+		const { outputFileId } = await world.find(id);
+		await sql`select 1 from stored_file where id = ${outputFileId} for update`;
+		const [lost] =
+			await sql`delete from stored_file_part where file_id = ${outputFileId} and number = 1 returning start`;
+		await sql`delete from stored_file_part where file_id = ${outputFileId} and number > 1`;
+		await sql`update stored_file set parts = 1, bytes = ${lost?.start} where id = ${outputFileId}`;
+	});
+	await expect(run).rejects.toThrow("other parts than this run wrote");
+	await world.live().run(id);
+	await assertOnce(world, id, names);
+});
+
+test("records requests of an ended batch whose claims a failover lost, once", async () => {
+	const world = createCrashWorld(db, owner, random(41));
+	const id = await world.create(["a", "b", "c"].map((name) => chatLine(name)));
+	const { run } = (await world.books.take(id))?.batch ?? { run: 0 };
+	await world.books.begin(id, run, { model: "test-model", total: 3 });
+	const [kept, gone, credited] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()] as const;
+	await world.books.claim(id, run, [{ line: 1, id: kept }]);
+	for (const request of [kept, gone, credited]) await settled(request, owner, id);
+	await db.sql`select ledger_book('led_41', ${owner.accountId}, 'adjustment', 40, ${`batch-lost:${credited}`}, 'batch', '', false)`;
+	const end = () => world.books.end(id, run, { ending: "completed", output: null, error: null });
+	const first = await end();
+	expect(await world.books.dropLines()).toBeFalse();
+	expect([first, await end()]).toEqual([true, true]);
+	expect((await lost()).filter((request) => [kept, gone, credited].includes(request))).toEqual([gone]);
 });

@@ -6,9 +6,8 @@ import { type FleetMember, startFleet } from "../chaos/fleet.ts";
 import { testsMayTake, untilEnd } from "../support/at-end.ts";
 import { withDatabase } from "../support/database.ts";
 import { LONG } from "../support/long-form.ts";
-import type { TestService } from "../support/service.ts";
 import { waitFor } from "../support/wait.ts";
-import { batchesOf, batchModel, chatLine, isOver, type ShownBatch } from "./batch-service.ts";
+import { batchesAt, batchModel, chatLine, isOver, type ShownBatch } from "./batch-service.ts";
 
 testsMayTake(240_000);
 
@@ -28,19 +27,7 @@ const fleet = untilEnd(
 const member = fleet.members[0] as FleetMember;
 const account = await fleet.account();
 const { secret } = await fleet.key(account);
-const batches = batchesOf(
-	{
-		url: member.url,
-		post: (path: string, key: string, body: unknown) =>
-			fetch(`${member.url}${path}`, {
-				method: "POST",
-				headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
-				body: JSON.stringify(body),
-			}),
-		get: (path: string, key: string) => fetch(`${member.url}${path}`, { headers: { authorization: `Bearer ${key}` } }),
-	} as TestService,
-	undefined as never,
-);
+const batches = batchesAt(member.url);
 
 async function started(name: string, count: number) {
 	const names = Array.from({ length: count }, (_, at) => `${name} ${at}`);

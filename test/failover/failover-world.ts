@@ -1,5 +1,6 @@
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
+import { batchModel } from "../batch/batch-service.ts";
 import { type Sent, sendChat } from "../chaos/chat-client.ts";
 import { type CountingUpstream, startCountingUpstream } from "../chaos/counting-upstream.ts";
 import { type Fleet, type FleetMember, startFleet } from "../chaos/fleet.ts";
@@ -32,14 +33,19 @@ export async function startFailoverWorld(
 		env?: Readonly<Record<string, string>>;
 		/** Processes of each member, by WORKERS. */
 		workers?: number;
+		/** Serves batches, too; each answer takes up to this many milliseconds. */
+		batchAnswerMs?: number;
 	} = {},
 ): Promise<FailoverWorld> {
 	const servers = await startServerPair(options.settings);
-	const upstream = await startCountingUpstream({ gapMsMax: 1, failures: 0 });
+	const upstream = await startCountingUpstream({ gapMsMax: options.batchAnswerMs ?? 1, failures: 0 });
 	const fleet = await startFleet({
 		databaseUrl: servers.primary.url,
 		upstreamUrl: upstream.url,
 		instances: 2,
+		...(options.batchAnswerMs === undefined
+			? {}
+			: { model: `${batchModel(upstream.url, { dialect: "vllm" })}\n        max_concurrency: 512` }),
 		...(options.env === undefined ? {} : { env: options.env }),
 	});
 	const [first, second] = fleet.members as [FleetMember, FleetMember];

@@ -4,9 +4,10 @@
  */
 import postgres from "postgres";
 import { revokeKey } from "../../src/keys/key-admin.ts";
+import { batchesAt, chatLine, isOver, type ShownBatch } from "../batch/batch-service.ts";
 import { type FleetMember, LEASE_TTL_MS, NANO_USD_A_PROMPT_TOKEN, NANO_USD_AN_OUTPUT_TOKEN } from "../chaos/fleet.ts";
-import type { FailoverWorld } from "./failover-world.ts";
-import { startFailoverWorld } from "./failover-world.ts";
+import { waitFor } from "../support/wait.ts";
+import { type FailoverWorld, startFailoverWorld } from "./failover-world.ts";
 
 interface Scenario {
 	readonly name: string;
@@ -19,6 +20,8 @@ interface Scenario {
 	readonly rollsBack?: number;
 	/** Each request has an idempotency key and is repeated with it until it is answered. */
 	readonly isIdempotent?: boolean;
+	/** Lines of a batch that runs during the failover. */
+	readonly lines?: number;
 }
 
 const SCENARIOS: readonly Scenario[] = [
@@ -27,12 +30,16 @@ const SCENARIOS: readonly Scenario[] = [
 	{ name: "lagging, JOURNAL=host", lags: true, env: { JOURNAL: "host" } },
 	{ name: "lagging, WORKERS=2", lags: true, env: { WORKERS: "2" } },
 	{ name: "lagging, idempotency keys", lags: true, isIdempotent: true },
+	{ name: "lagging, during a batch", lags: true, lines: 2_000 },
 	{ name: "two rollbacks in a row", rollsBack: 2 },
 ];
 
 const LAG_MS = 3_000;
 const AFTER_MS = 4_000;
 const PAUSE_MS = 20;
+/** Slow enough that the batch is running when the failover starts, and when replication ends before. */
+const BATCH_ANSWER_MS = 300;
+const BATCH_MS_MAX = 120_000;
 
 interface Key {
 	readonly id: string;
@@ -83,9 +90,36 @@ function startTraffic(world: FailoverWorld, key: Key, isIdempotent: boolean) {
 	};
 }
 
+async function startBatch(world: FailoverWorld, { secret }: Key, lines: number) {
+	const batches = batchesAt(world.members[0].url);
+	const names = Array.from({ length: lines }, (_, at) => `line-${at}`);
+	const { id } = await batches.create(
+		secret,
+		await batches.upload(
+			secret,
+			names.map((name) => chatLine(name)),
+		),
+	);
+	/** Waits for its end. Returns how many lines have an answer; lines with a second answer do not count. */
+	return async (): Promise<number> => {
+		let last: ShownBatch | undefined;
+		const ended = async () => {
+			last = await batches.get(secret, id).catch(() => undefined);
+			return last !== undefined && isOver(last);
+		};
+		await waitFor(ended, "the batch to end", BATCH_MS_MAX);
+		const answers = await batches.lines(secret, last?.output_file_id ?? null);
+		return 2 * new Set(answers.map(({ custom_id }) => custom_id)).size - answers.length;
+	};
+}
+
 async function play(scenario: Scenario) {
 	const workers = Number(scenario.env?.WORKERS ?? 1);
-	await using world = await startFailoverWorld({ ...(scenario.env ? { env: scenario.env } : {}), workers });
+	await using world = await startFailoverWorld({
+		...(scenario.env ? { env: scenario.env } : {}),
+		...(scenario.lines ? { batchAnswerMs: BATCH_ANSWER_MS } : {}),
+		workers,
+	});
 	const { fleet, members, servers } = world;
 	const account = await fleet.account();
 	const [key, other] = [await fleet.key(account), await fleet.key(account)];
@@ -93,6 +127,7 @@ async function play(scenario: Scenario) {
 	if (scenario.isSynchronous) await servers.waitForStandby();
 	if (scenario.rollsBack) await servers.snapshot();
 	await world.untilReady();
+	const batch = scenario.lines === undefined ? undefined : await startBatch(world, key, scenario.lines);
 	const traffic = startTraffic(world, key, scenario.isIdempotent ?? false);
 	await Bun.sleep(LAG_MS);
 	if (scenario.lags) servers.cutReplication();
@@ -113,11 +148,12 @@ async function play(scenario: Scenario) {
 	const acts = await Promise.all(members.map((member) => untilRevoked(world, other, member)));
 	await world.untilReady();
 	await Bun.sleep(AFTER_MS);
+	const lines = await batch?.();
 	await traffic.stop();
 	await world.untilReady();
 	const sql = postgres(database, { max: 1, onnotice: () => {}, connection: { search_path: "public" } });
 	try {
-		return await judge(world, sql, { scenario, traffic, acts });
+		return await judge(world, sql, { scenario, traffic, acts, lines });
 	} finally {
 		await sql.end();
 	}
@@ -137,7 +173,12 @@ async function untilRevoked(world: FailoverWorld, key: Key, member: FleetMember)
 async function judge(
 	world: FailoverWorld,
 	sql: postgres.Sql,
-	found: { scenario: Scenario; traffic: ReturnType<typeof startTraffic>; acts: readonly boolean[] },
+	found: {
+		scenario: Scenario;
+		traffic: ReturnType<typeof startTraffic>;
+		acts: readonly boolean[];
+		lines: number | undefined;
+	},
 ) {
 	const { traffic, scenario } = found;
 	const truth = new Map<string, number>();
@@ -161,6 +202,10 @@ async function judge(
 		await Bun.sleep(250);
 		books = await read();
 	}
+	const [paid] = await sql`
+		select count(*)::integer as lines from usage_event u where batch_id is not null and charged_nano_usd > 0
+			and not exists (select 1 from batch_lost_request l where l.request_id = u.request_id)
+			and not exists (select 1 from ledger_entry c where c.source_ref = 'batch-lost:' || u.request_id)`;
 	const twice = [...books].filter(([id, cost]) => cost > (truth.get(id) ?? 0)).length;
 	const sum = (costs: Iterable<number>) => [...costs].reduce((all, cost) => all + cost, 0);
 	const acts = found.acts.filter(Boolean).length;
@@ -169,16 +214,18 @@ async function judge(
 		twice === 0 &&
 		acts === found.acts.length &&
 		sum(books.values()) <= sum(truth.values()) &&
-		traffic.unexpected.length === 0;
+		traffic.unexpected.length === 0 &&
+		found.lines === scenario.lines &&
+		paid?.lines === (scenario.lines ?? 0);
 	return {
 		scenario: scenario.name,
-		answers: ids.length,
+		answers: ids.length + (found.lines ?? 0),
 		lost: missing(),
 		twice,
 		acts: `${acts} of ${found.acts.length}`,
 		refusedS: traffic.refusedS().toFixed(1),
 		ok,
-		note: traffic.unexpected[0] ?? "",
+		note: traffic.unexpected[0] ?? `lines answered ${found.lines}, paid ${paid?.lines}`,
 	};
 }
 

@@ -10,11 +10,12 @@ import { waitFor } from "../support/wait.ts";
 
 const db = await withDatabase();
 
-const connections = async () => {
-	const [row] = await db.sql`
-		select count(*)::integer as n from pg_stat_activity where datname = current_database() and application_name = 'tollgate batches'`;
-	return row?.n as number;
+const pids = async () => {
+	const rows = await db.sql`
+		select pid from pg_stat_activity where datname = current_database() and application_name = 'tollgate batches'`;
+	return rows.map(({ pid }) => pid);
 };
+const connections = async () => (await pids()).length;
 
 const unused = () => {
 	throw new Error("no batch is run");
@@ -56,8 +57,6 @@ test("a failed start leaves no connections or timers; the next one works", async
 test("the queue leaves the connections of a superseded server", async () => {
 	const runner = makeRunner(silentLog);
 	await runner.start();
-	const pids = async () =>
-		(await db.sql`select pid from pg_stat_activity where application_name = 'tollgate batches'`).map(({ pid }) => pid);
 	const old = await pids();
 	expect(old.length).toBeGreaterThan(0);
 	db.history.look()("another/00000002 9");

@@ -10,7 +10,9 @@ export const MODEL_FIELDS = [
 	..."id aliases name kind modes input_modalities output_modalities image_urls context_length max_output_tokens".split(
 		" ",
 	),
-	..."template_overhead_tokens text_normalization parameters unsupported_parameters developer_role".split(" "),
+	..."template_overhead_tokens text_normalization parameters unsupported_parameters developer_role reasoning_history".split(
+		" ",
+	),
 	...["rates", "batch_rates", "retires_on", "upstreams"],
 ];
 
@@ -31,6 +33,7 @@ const IMAGE_URL_POLICIES: readonly ImageUrlPolicy[] = ["forward", "data_only", "
 const NORMALIZATIONS = ["nfkc", "none"] as const;
 const UNSUPPORTED = ["reject_essential", "ignore", "reject"] as const;
 const DEVELOPER_ROLES = ["keep", "system"] as const;
+const REASONING_HISTORIES = ["reasoning_content", "reasoning", "omit"] as const;
 const PARAMETER_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
 
 const NAME_LENGTH_MAX = 200;
@@ -67,6 +70,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 	readWords(reader, map.get("parameters"), PARAMETER_NAME, PARAMETERS_MAX, (word, item) => listed.set(word, item));
 	const unsupportedParameters = reader.choice(map.get("unsupported_parameters"), UNSUPPORTED) ?? "reject_essential";
 	const developerRole = reader.choice(map.get("developer_role"), DEVELOPER_ROLES);
+	const reasoningHistory = reader.choice(map.get("reasoning_history"), REASONING_HISTORIES);
 	const rates = readRates(reader, map.require("rates"), kind);
 	const batchRates = readBatchRates(reader, map.get("batch_rates"), kind, batches);
 	const retiresOn = readDay(reader, map.get("retires_on"));
@@ -88,6 +92,7 @@ export function readModel(reader: YamlReader, field: YamlField, claim: ClaimName
 		parameters: new Set(listed.keys()),
 		unsupportedParameters,
 		...(developerRole === undefined ? {} : { developerRole }),
+		...(reasoningHistory === undefined ? {} : { reasoningHistory }),
 		rates,
 		...(batches ? { batch: Object.freeze({ rates: batchRates }) } : {}),
 		...(retiresOn === undefined ? {} : { retiresOn }),

@@ -8,6 +8,9 @@ export type DialectName = "openai" | "vllm" | "sglang" | "llama.cpp" | "ollama" 
 /** Whether a server counts reasoning tokens within its completion tokens, as OpenAI does, or separately. */
 export type ReasoningCount = "inside" | "beside";
 
+/** The field in which a model's servers read the reasoning of earlier answers; `omit`: they refuse it. */
+export type ReasoningHistory = "reasoning_content" | "reasoning" | "omit";
+
 export type Modality = "text" | "image" | "audio" | "embeddings" | "rerank";
 
 /** How image URLs in prompts are handled, which the upstream would fetch. `data_only` accepts only `data:` URLs. */
@@ -79,6 +82,8 @@ export interface Model {
 	readonly unsupportedParameters: "ignore" | "reject_essential" | "reject";
 	/** Whether servers get the role `developer` or `system` for it. Absent: `keep` if all are of dialect `openai`. */
 	readonly developerRole?: "keep" | "system";
+	/** Absent: the field that the dialect of its servers reads. */
+	readonly reasoningHistory?: ReasoningHistory;
 	/** `2027-01-31`: the model is not served from the beginning of that day (UTC) on. Absent if no day is set. */
 	readonly retiresOn?: string;
 	readonly rateCard: RateCard;

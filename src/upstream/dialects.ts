@@ -8,6 +8,8 @@ export interface Dialect {
 	readonly name: DialectName;
 	readonly usageStyle: UsageStyle;
 	readonly reasoningTokens: ReasoningCount;
+	/** The field of an earlier answer whose reasoning the server reads; it ignores the other one. */
+	readonly reasoningField: "reasoning_content" | "reasoning";
 	/** False if the usage of an unstreamed answer covers only the first choice. */
 	readonly unaryUsageCoversChoices: boolean;
 	readonly streamOptions: Readonly<Record<string, boolean>>;
@@ -37,6 +39,7 @@ const OPENAI: Dialect = {
 	name: "openai",
 	usageStyle: "last",
 	reasoningTokens: "inside",
+	reasoningField: "reasoning_content",
 	unaryUsageCoversChoices: true,
 	streamOptions: { include_usage: true },
 	limitField: () => "max_tokens",
@@ -74,6 +77,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	vllm: differing("vllm", {
 		stopsAtOnce: true,
 		usageStyle: "per_choice",
+		reasoningField: "reasoning",
 		streamOptions: RUNNING_USAGE,
 		transcriptionStreamFields: { stream_include_usage: "true" },
 		healthProbe: healthAtRoot,
@@ -96,6 +100,7 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
 	/** Ollama ignores newer names of the limit and would generate without one. */
 	ollama: differing("ollama", {
 		stopsAtOnce: true,
+		reasoningField: "reasoning",
 		prompts: { many: false, tokens: false },
 		embeddings: { tokens: false, inputsMax: Number.POSITIVE_INFINITY },
 		healthProbe: (baseUrl) => ({ method: "GET", url: atServerRoot(baseUrl, "/api/version") }),

@@ -36,6 +36,7 @@ models:
     parameters: [temperature, top_p, max_tokens]
     unsupported_parameters: reject
     developer_role: keep
+    reasoning_history: omit
     rates: *rates
     upstreams:
       - url: http://127.0.0.1:8000/v1/

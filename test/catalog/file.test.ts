@@ -21,6 +21,7 @@ describe("a valid file", () => {
 			textNormalization: "none",
 			unsupportedParameters: "reject",
 			developerRole: "keep",
+			reasoningHistory: "omit",
 			upstreams: [
 				{
 					url: "http://127.0.0.1:8000/v1",

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Fault } from "../../base/fault.ts";
-import type { Model } from "../../catalog/model.ts";
+import type { Model, ReasoningHistory } from "../../catalog/model.ts";
+import { DIALECTS } from "../../upstream/dialects.ts";
 import { openObject, optional } from "../request-fields.ts";
 import type { ContentPart } from "./passed-messages.ts";
 
@@ -29,19 +30,22 @@ interface Call {
 	name?: unknown;
 	arguments?: unknown;
 }
-type Message = Static<typeof Message> & { function_call?: Call | null };
+type Message = Static<typeof Message> & { function_call?: Call | null } & Record<string, unknown>;
 
 /**
- * Changes messages to what the model's servers accept: parts without unknown fields, a text in answers without one, and
- * roles that their templates know. Modifies the parsed body. Returns false if a value changed under the same name.
+ * Changes messages to what the model's servers accept: parts without unknown fields, a text in answers without one,
+ * reasoning where they read it, and roles that their templates know. Modifies the parsed body. Returns false if a value changed under the same name.
  * Fault invalid_request, naming the field.
  */
 export function adaptMessages(messages: Message[], model: Model): boolean {
 	let isSame = true;
+	const history = reasoningHistoryOf(model);
 	for (let at = 0; at < messages.length; at++) {
 		const message = messages[at] as Message;
-		if (message.role === "assistant") isSame = fitAnswer(message) && isSame;
-		else if (message.role === "developer" && !keepsDeveloper(model)) {
+		if (message.role === "assistant") {
+			isSame = fitAnswer(message) && isSame;
+			isSame = fitReasoning(message, history) && isSame;
+		} else if (message.role === "developer" && !keepsDeveloper(model)) {
 			message.role = "system";
 			isSame = false;
 		} else if (message.role === "function" && !speaksOpenAi(model)) {
@@ -75,6 +79,22 @@ function fitAnswer(message: Message): boolean {
 	return false;
 }
 
+const REASONING_FIELDS = ["reasoning_content", "reasoning", "reasoning_details"] as const;
+
+/** Keeps an answer's reasoning in the field that the servers read: hosted ones refuse others, even if they are null. */
+function fitReasoning(message: Message, history: ReasoningHistory): boolean {
+	let isSame = true;
+	for (const field of REASONING_FIELDS) {
+		const given = message[field];
+		if (given === undefined || field === history) continue;
+		if (field === "reasoning_details" && history !== "omit") continue;
+		if (given && history !== "omit") message[history] ||= given;
+		delete message[field];
+		isSame = false;
+	}
+	return isSame;
+}
+
 /** Writes a call's arguments as whole JSON: otherwise servers refuse every later turn. Returns whether it changed them. */
 function fitArguments(call: Call | null | undefined): boolean {
 	if (typeof call !== "object" || call === null) return false;
@@ -88,6 +108,14 @@ function fitArguments(call: Call | null | undefined): boolean {
 /** Whether all of the model's servers are of the dialect `openai`, which has deprecated roles too. */
 function speaksOpenAi({ upstreams }: Model): boolean {
 	return upstreams.every(({ dialect }) => dialect === "openai");
+}
+
+/** For servers of several dialects the field is `reasoning_content`, unless all of them read the other one. */
+function reasoningHistoryOf({ reasoningHistory, upstreams }: Model): ReasoningHistory {
+	if (reasoningHistory !== undefined) return reasoningHistory;
+	return upstreams.every(({ dialect }) => DIALECTS[dialect].reasoningField === "reasoning")
+		? "reasoning"
+		: "reasoning_content";
 }
 
 /** Templates of other families refuse this role or leave its message out. */

@@ -8,7 +8,11 @@ import { modelOver } from "../../support/upstream-catalog.ts";
 const HELLO = { role: "user", content: "hello" };
 const model = modelOver([], { parameters: new Set(["temperature", "max_tokens", "n", "tools", "stop", "seed"]) });
 const seeing = (imageUrls: Model["imageUrls"]) =>
-	modelOver([], { imageUrls, inputModalities: new Set(["text", "image", "audio"]) });
+	modelOver([], {
+		imageUrls,
+		reasoningHistory: "reasoning_content",
+		inputModalities: new Set(["text", "image", "audio"]),
+	});
 
 const read = (body: Record<string, unknown>, of = model) =>
 	readChatRequest({ model: of.id, messages: [HELLO], ...body }, of);
@@ -170,12 +174,13 @@ describe("a long plain message", () => {
 		const passing = [
 			`"content":"${text}"`,
 			`"content":"${text}","name":null,"tool_calls":null,"refusal":null,"annotations":[]`,
-			`"content":"${text}","reasoning_content":"${text}é","reasoning":"x","refusal":"no"`,
+			`"content":"${text}","reasoning_content":"${text}é","refusal":"no"`,
 			`"content":[{"type":"text","text":"${text}"},{"text":"${text}","type":"text"}]`,
 			`"content":[{"type":"text","text":"${text}"},${image}]`,
 			`"content":"${text}","tool_calls":[${call}]`,
 		];
 		const others = [
+			`"content":"${text}","reasoning_content":"${text}é","reasoning":"x"`,
 			`"content":"${text}","reasoning_text":"x"`,
 			`"content":"${text}","reasoning_text":null`,
 			`"content":"${text}","reasoning_text":[]`,
@@ -191,6 +196,7 @@ describe("a long plain message", () => {
 			`"content":[{"type":"text","text":"${text}","image_url":{"url":"http://10.0.0.1/"}}]`,
 			`"content":"${text}","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"","text":"${text}"}}]`,
 			`"content":"${text}","tool_calls":[{"id":"c","id":"d","type":"function","function":{"name":"f","arguments":""}}]`,
+			`"content":"${text}","tool_calls":[${call.replace('}"}}', '"}}')}]`,
 			`"content":"${text}","tool_calls":[{"id":"c","content":"${text}"}]`,
 			`"content":"${text}","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":1e2}}]`,
 			`"content":"${text}","tool_calls":[{"id":"c","function":{"name":"f","arguments":{"text":"${text}"}}}]`,

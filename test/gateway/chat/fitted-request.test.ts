@@ -12,10 +12,12 @@ const modelsOf = (suffix: string, from: string, to: string, extra = "") =>
 	[...upstreams].map(([dialect, { url }]) =>
 		chatModel({ id: `${dialect}${suffix}`, url, dialect, extra }).replace(from, to),
 	);
+const HISTORIES = ["reasoning_content", "reasoning", "omit"] as const;
 const service = await withService({
 	models: [
 		...modelsOf("", "tool_choice", LISTED),
 		...modelsOf("-keep", "tool_choice", LISTED, "    developer_role: keep"),
+		...HISTORIES.flatMap((field) => modelsOf(`-${field}`, "", "", `    reasoning_history: ${field}`)),
 		...modelsOf("-bare", "tools, tool_choice, response_format, ", ""),
 		...modelsOf("-lenient", "tools, tool_choice, response_format, ", "", "    unsupported_parameters: ignore"),
 	].join("\n"),
@@ -40,7 +42,7 @@ interface Kind {
 	readonly body: Json;
 	readonly model?: string;
 	readonly part?: (sent: Sent) => unknown;
-	readonly sent?: unknown;
+	readonly sent?: unknown | ((dialect: DialectName) => unknown);
 	readonly openai?: unknown;
 	/** The field that a 400 names, if the gateway refuses the request. */
 	readonly refused?: string;
@@ -50,8 +52,8 @@ interface Kind {
 }
 
 const ANSWERS: readonly (readonly [string, Json, Json])[] = [
-	["reasoning that was cut", { content: null, reasoning_content: "hm" }, { content: "", reasoning_content: "hm" }],
-	["no content", { reasoning_content: "hm" }, { content: "", reasoning_content: "hm" }],
+	["null", { content: null }, { content: "" }],
+	["no content", {}, { content: "" }],
 	["a refusal", { content: null, refusal: "no" }, { content: "", refusal: "no" }],
 	["audio", { content: null, audio: { id: "a" } }, { content: "", audio: { id: "a" } }],
 	["an empty list of calls", { content: null, tool_calls: [] }, { content: "" }],
@@ -73,7 +75,34 @@ const ARGUMENTS: readonly (readonly [string, unknown, string])[] = [
 	["whole", ' {"a": "b"}\n', ' {"a": "b"}\n'],
 ];
 
+/** Public reports name the field that each family of servers reads. */
+const READ: Partial<Record<DialectName, string>> = { vllm: "reasoning", ollama: "reasoning" };
+const DETAILS = { reasoning_details: [{ type: "reasoning.text", text: "hm", signature: "s" }] };
+const SAID: readonly Json[] = [{ content: null, tool_calls: [CALL] }, { content: LONG }];
+/** Reasoning of an answer that a client sends back, and the text that the server reads. */
+const REASONINGS: readonly (readonly [string, Json, string])[] = [
+	["as this service wrote it", { reasoning_content: "hm" }, "hm"],
+	["under its other name", { reasoning: "hm" }, "hm"],
+	["under both names", { reasoning_content: "hm", reasoning: "hm" }, "hm"],
+	["under an empty and a filled name", { reasoning_content: "", reasoning: "hm" }, "hm"],
+	["under a filled and an empty name", { reasoning_content: "hm", reasoning: null }, "hm"],
+	["of a long text", { reasoning_content: LONG }, LONG],
+];
+
 const KINDS: readonly Kind[] = [
+	...[undefined, ...HISTORIES].flatMap((history) =>
+		REASONINGS.map(([name, given, text], at) => ({
+			name: `sends reasoning ${name} in ${history ?? "the dialect's field"}`,
+			...(history === undefined ? {} : { model: `-${history}` }),
+			body: answer({ ...SAID[at % 2], ...given, ...DETAILS }),
+			part: ANSWER,
+			sent: (dialect: DialectName) => ({
+				role: "assistant",
+				...SAID[at % 2],
+				...(history === "omit" ? {} : { [history ?? READ[dialect] ?? "reasoning_content"]: text, ...DETAILS }),
+			}),
+		})),
+	),
 	...ARGUMENTS.flatMap(([name, given, sent]) => [
 		{
 			name: `writes arguments that are ${name} as text`,
@@ -108,9 +137,9 @@ const KINDS: readonly Kind[] = [
 	})),
 	{
 		name: "accepts a long answer without text",
-		body: answer({ content: null, reasoning_content: LONG }),
+		body: answer({ content: null, refusal: LONG }),
 		part: ANSWER,
-		sent: { role: "assistant", content: "", reasoning_content: LONG },
+		sent: { role: "assistant", content: "", refusal: LONG },
 	},
 	...[LONG, "be brief"].map((content) => ({
 		name: `sends a ${content.length > 100 ? "long " : ""}developer's message as the system's`,
@@ -250,7 +279,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("%s", (_, kind) =
 			expect([response.status, text]).toEqual([200, text]);
 			const sent = upstream.requests.at(-1)?.body as Sent;
 			const wanted = dialect === "openai" && kind.openai !== undefined ? kind.openai : kind.sent;
-			expect(kind.part?.(sent)).toEqual(wanted);
+			expect(kind.part?.(sent)).toEqual(typeof wanted === "function" ? wanted(dialect) : wanted);
 			if (kind.ignored !== undefined) expect(response.headers.get("x-ignored-parameters") ?? "").toBe(kind.ignored);
 		}
 	});
@@ -265,5 +294,5 @@ test("the next model of a route gets the messages fitted to it", async () => {
 	const response = await service.post("/v1/chat/completions", secret, body);
 	expect([response.status, response.headers.get("x-served-model")]).toEqual([200, "vllm"]);
 	const sent = (upstreams.get("vllm") as UpstreamServer).requests.at(-1)?.body as Sent;
-	expect(sent.messages?.[1]).toEqual({ ...long, content: "" });
+	expect(sent.messages?.[1]).toEqual({ role: "assistant", content: "", reasoning: LONG });
 });
